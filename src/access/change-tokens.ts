@@ -14,7 +14,7 @@ import {
   TokenFileError,
 } from './token-file.js';
 
-/** A change of the tokens that cannot be made as it was asked for. */
+/** A change to the tokens that cannot be made as requested. */
 export class TokenChangeError extends Error {
   override readonly name = 'TokenChangeError';
 }
@@ -92,8 +92,8 @@ export const withRoleLimits = (document: TokenDocument, role: Role, limits: Limi
 });
 
 /**
- * Replaces a token by a new one of the same name, with the same jobs; also one that was revoked, or has expired if it gets
- * another time.
+ * Replaces a token by a new one of the same name, with the same jobs. Works for a revoked token too, and for an expired
+ * one that gets a new expiry time.
  * @param expires undefined leaves that as it is
  * @throws TokenChangeError for an unknown name, or a time that is over
  */
@@ -115,9 +115,9 @@ export const withNewSecret = (
   });
 
 /**
- * Changes the file of the tokens, which is made where there is none. A server that reads it meanwhile finds the old tokens
- * or the new ones; of two commands that change it at the same time, one waits. Owner and mode of the file stay.
- * @param change what the file is to hold after what it holds; may throw
+ * Changes the token file, and creates it if it does not exist. A server that reads it meanwhile finds the old tokens or
+ * the new ones; if two commands change it at the same time, one waits. The file keeps its owner and mode.
+ * @param change returns the new content, given the current one; may throw
  * @throws TokenFileError, or what `change` throws
  */
 export function editTokens(given: string, change: (before: TokenDocument) => TokenDocument): void {

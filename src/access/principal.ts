@@ -4,14 +4,14 @@ import { quoteName } from '../contract/index.js';
 export const roles = ['user', 'admin'] as const;
 export type Role = (typeof roles)[number];
 
-/** What an owner may have at most, as the file of the tokens spells it: jobs that are active, GPUs at once, bytes. */
+/** An owner's limits, as the token file spells them: active jobs, GPUs in use at once, bytes. */
 export const limitNames = ['max_jobs', 'max_gpus', 'max_kept', 'max_upload'] as const;
 export type LimitName = (typeof limitNames)[number];
 
-/** Limits as the file has them. Null: no limit, whatever the role has; a name that is missing: that of the role. */
+/** Limits as the file has them. Null lifts the role's limit; a missing name means that the role's limit applies. */
 export type LimitTable = Readonly<{ [Name in LimitName]?: number | null | undefined }>;
 
-/** A limit, and who set it for whom, in words: `of the role 'user'`. */
+/** A limit, and a phrase that says whose it is: `of the role 'user'`. */
 export interface Limit {
   readonly most: number;
   readonly whose: string;
@@ -20,7 +20,7 @@ export type Limits = Readonly<Record<LimitName, Limit | null>>;
 
 export const noLimits: Limits = { max_jobs: null, max_gpus: null, max_kept: null, max_upload: null };
 
-/** The limits of a token: its own ones before those of its role. */
+/** The limits of a token: its own take precedence over those of its role. */
 export function limitsFor(
   { name, role, limits }: { readonly name: string; readonly role: Role; readonly limits: LimitTable },
   roles: Readonly<{ [Name in Role]?: LimitTable | undefined }>,
@@ -44,21 +44,21 @@ export function limitsFor(
 
 /** Who sends a request. */
 export interface Principal {
-  /** The name of the token; null for the one token of the environment, and for everybody where there is none. */
+  /** The name of the token. Null for the token of the environment, and for everybody if no token is required. */
   readonly name: string | null;
   readonly role: Role;
   readonly limits: Limits;
 }
 
-/** Who holds the token of the environment, or reaches a server that asks for none. */
+/** Whoever holds the token of the environment, or anybody on a server that asks for no token. */
 export const theAdmin: Principal = { name: null, role: 'admin', limits: noLimits };
 
-/** Whose a job is: the name of a token, or null for the admin of the environment's token. */
+/** The owner of a job: the name of a token, or null for the admin of the environment's token. */
 export type Owner = string | null;
 
 /** Whether somebody may see and change what belongs to an owner. */
 export const mayReach = ({ name, role }: Principal, owner: Owner): boolean =>
   role === 'admin' || name === owner;
 
-/** An owner inside a sentence. */
+/** How a sentence refers to an owner. */
 export const ownerInWords = (owner: Owner): string => (owner === null ? 'the admin' : `token '${owner}'`);

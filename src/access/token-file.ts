@@ -6,22 +6,22 @@ import { oneLine, quoteName, quotePath } from '../contract/index.js';
 import { decodedText, faultWithoutPath } from '../files/index.js';
 import { roles } from './principal.js';
 
-/** Marks a token as one of ours, for programs that look for secrets in places where none may be. */
+/** Marks a token as one of ours, so that secret scanners can find leaked ones. */
 const mark = 'ra_';
 
 /** A new token: 256 random bits, in characters that need no quotes in a shell or a header. */
 export const newToken = (): string => `${mark}${randomBytes(32).toString('base64url')}`;
 
 /**
- * What is kept of a token. A plain SHA-256 is enough: nobody can try all values of 256 random bits, so a hash that is slow
- * on purpose, as for passwords that people choose, would only make each request slower.
+ * The hash that is stored instead of a token. A plain SHA-256 is enough: nobody can try all values of 256 random bits, so
+ * a hash that is slow on purpose, as for passwords that people choose, would only make each request slower.
  */
 export const hashOf = (token: string): string => `sha256:${createHash('sha256').update(token).digest('hex')}`;
 
 /** What a hash looks like. */
 const hashPattern = /^sha256:[0-9a-f]{64}$/;
 
-/** The file, or its directory, can be changed by others. The message says how to mend it. */
+/** Others can change the file or its directory. The message says how to fix that. */
 class UnsafeFile extends Error {
   override readonly name = 'UnsafeFile';
 }
@@ -39,13 +39,14 @@ function checkOwner({ uid }: Stats, name: string): void {
 }
 
 /**
- * Refuses a file that somebody other than root and this user could write to or replace: by its owner and its mode, and by
- * those of its directory. A directory in which nobody can replace the files of others (the sticky bit, as on /tmp) will do.
- * @param stats those of the open file
+ * Refuses a file that somebody other than root and this user could write to or replace, judging by its owner and mode and
+ * those of its directory. A directory in which nobody can replace the files of others (the sticky bit, as on /tmp) will
+ * do.
+ * @param stats of the open file
  * @throws UnsafeFile
  */
 function refuseUnsafe(file: string, stats: Stats): void {
-  // Windows has no modes.
+  // Windows has no such modes.
   if (process.platform === 'win32') return;
   const directory = path.dirname(path.resolve(file));
   const above = statSync(directory);
@@ -64,11 +65,11 @@ const currentVersion = 1;
 /** Longest file that is read, in bytes: some 50,000 tokens. */
 const maxBytes = 16 << 20;
 
-/** What a name is made of: it stands in records, logs and commands without quotes. */
+/** What a name may consist of, so that it can appear in records, logs and commands without quotes. */
 export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
 export const nameRule = 'up to 64 letters, digits and . _ @ -, beginning with a letter or a digit';
 
-/** Made when a file is read: a server without named tokens starts 3 ms sooner. */
+/** Created when a file is read: this saves 3 ms when a server without named tokens starts. */
 const tokenDocument = z.lazy(() => {
   const time = z.iso.datetime();
   const count = z.int().min(0).nullable();
@@ -79,7 +80,7 @@ const tokenDocument = z.lazy(() => {
   const tokenEntry = z.strictObject({
     name: z.string().regex(namePattern, `must be ${nameRule}`),
     role: z.enum(roles),
-    /** Null once it is revoked: the name stays, so that nobody else gets the jobs of its owner. */
+    /** Null once it is revoked. The name stays, so that nobody else gets its owner's jobs. */
     hash: z.string().regex(hashPattern, 'must be sha256: and 64 hexadecimal digits').nullable(),
     created_at: time,
     expires_at: time.nullable().default(null),
@@ -88,7 +89,7 @@ const tokenDocument = z.lazy(() => {
   });
   return z.strictObject({
     version: z.literal(currentVersion),
-    /** Limits of all who have a role, unless their token has its own. */
+    /** Limits for everybody with a role, unless their own token sets others. */
     roles: z.strictObject({ user: limitTable, admin: limitTable }).partial().default({}),
     tokens: z.array(tokenEntry),
   });
@@ -100,12 +101,12 @@ export type TokenEntry = TokenDocument['tokens'][number];
 
 export const noTokens: TokenDocument = { version: currentVersion, roles: {}, tokens: [] };
 
-/** The file of the tokens cannot be used. The message names it, and says why. */
+/** The token file cannot be used. The message names the file and the reason. */
 export class TokenFileError extends Error {
   override readonly name = 'TokenFileError';
 }
 
-/** The first thing that stands twice; undefined if nothing does. */
+/** The first value that occurs twice; undefined if none does. */
 const repeated = (texts: readonly string[]): string | undefined =>
   texts.find((text, index) => texts.indexOf(text, index + 1) >= 0);
 
@@ -128,7 +129,7 @@ export function parseTokens(text: string): TokenDocument {
     throw new Error(`${issue?.path.join('.') || 'the file'}: ${oneLine(issue?.message ?? '')}`);
   }
   const { tokens } = parsed.data;
-  // Two names that differ by case alone are one name to a person.
+  // To a person, two names that differ only in case are the same name.
   const twice = firstRepeated(tokens.map(({ name }) => name.toLowerCase()));
   if (twice !== undefined) throw new Error(`there are two tokens named ${quoteName(twice)}`);
   if (firstRepeated(tokens.flatMap(({ hash }) => hash ?? [])) !== undefined)
@@ -161,11 +162,11 @@ export function readTokens(file: string): TokenDocument {
   }
 }
 
-/** The place of a token in the file, -1 if it is not there. Two names that differ by case alone are one name to a person. */
+/** The index of a token in the file, -1 if it is not there. Case is ignored. */
 export const placeOf = ({ tokens }: TokenDocument, name: string): number =>
   tokens.findIndex((each) => each.name.toLowerCase() === name.toLowerCase());
 
-/** Whether a token of this entry lets in now, and if not, why. */
+/** Whether this entry's token is accepted now, and if not, why. */
 export function stateOf(
   { hash, expires_at, revoked_at }: TokenEntry,
   now = Date.now(),

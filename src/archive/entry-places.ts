@@ -53,7 +53,7 @@ function foldsCase(directory: string): boolean {
   try {
     closeSync(openSync(probe, 'wx', 0o600));
   } catch {
-    // Nothing can be written there: the extraction itself reports that.
+    // The directory is not writable; the extraction itself reports that.
     return false;
   }
   try {
@@ -184,18 +184,21 @@ export class LenientPlaces {
     return free;
   }
 
-  /** A key that is equal for names which the file system treats as the same. */
+  /** A key that is the same for all names that this file system treats as equal. */
   #key(name: string): string {
     return this.#folds ? foldedName(name) : name;
   }
 
-  /** Whether names that differ only in case are the same here. To ask the disk takes less than to compare all names. */
+  /** Whether names that differ only in case are the same here. Asking the disk is faster than comparing all names. */
   #foldsHere(): boolean {
     const { platform, root } = this.options;
     return platform === 'win32' || platform === 'darwin' || foldsCase(root);
   }
 }
 
-/** Whether a text has more bytes in UTF-8, where a unit of it has at most three. They are counted only if they may be too many. */
+/**
+ * Whether a text takes more than this many bytes in UTF-8. A UTF-16 unit takes at most three, so the bytes of short texts
+ * need not be counted.
+ */
 const isLonger = (text: string, bytes: number): boolean =>
   text.length * 3 > bytes && Buffer.byteLength(text) > bytes;

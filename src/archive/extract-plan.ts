@@ -18,7 +18,7 @@ const otherMethods: Readonly<Record<number, string>> = {
   98: 'PPMd',
 };
 const encryptedFlag = 0x1;
-/** The method of an entry that is encrypted with AES, whose own one is elsewhere. */
+/** The method code for entries encrypted with AES; their real method is stored elsewhere. */
 const encryptedMethod = 99;
 const fileTypeMask = 0o170000;
 const regularFile = 0o100000;
@@ -34,7 +34,7 @@ export interface Target {
 export interface PlanOptions extends PlaceOptions {
   /** Whether an entry whose name is impossible here is renamed or left out; otherwise the archive is refused. */
   readonly lenient: boolean;
-  /** Lets other work run in between: an archive may have 200,000 entries. */
+  /** Lets other work run in between, since an archive may have 200,000 entries. */
   readonly slice: TimeSlice;
 }
 
@@ -66,12 +66,12 @@ export async function planEntries(entries: readonly ZipEntry[], options: PlanOpt
 
 const isDirectoryName = (name: string): boolean => name.endsWith('/');
 
-/** The name of an entry for the directory that the archive is of. */
+/** The entry name that stands for the archived directory itself. */
 const itself = './';
 
 /**
- * The name of an entry of an archive that somebody uploads: parts that are empty or `.` mean nothing, and a backslash separates,
- * as some programs write it on Windows. A result keeps its names, since its files may be called so.
+ * The entry name in an uploaded archive. Empty parts and `.` are dropped, and a backslash counts as a separator, because
+ * some Windows programs write it. A result keeps its names, since its files may be called so.
  */
 function uploadedName(name: string): string {
   if (!/\\|\/\/|(^|\/)\.(\/|$)/.test(name)) return name;
@@ -127,18 +127,18 @@ async function strictPlaces(options: PlanOptions, names: readonly string[]): Pro
   return places;
 }
 
-/** Bytes that a directory takes on the disk, and the least that a file takes. */
+/** Disk space taken by a directory, and the least that a file takes, in bytes. */
 const block = 4096;
 
 /** The space that targets need on the disk. */
 export interface DiskCost {
-  /** Every directory that must be made. One short entry name may need sixty. */
+  /** Every directory that has to be created. A single short entry name may need sixty. */
   readonly directories: ReadonlySet<string>;
   /** Number of files and directories. */
   readonly entries: number;
   /** Bytes of the files, as the archive states them. */
   readonly content: number;
-  /** Bytes needed in addition: directories, and blocks that are not filled. */
+  /** Additional bytes: directories, and the unused rest of the last block of each file. */
   readonly overhead: number;
 }
 
@@ -182,8 +182,8 @@ export async function diskCost(
 }
 
 /**
- * Most entries of an archive that is looked through before an upload: unzipper takes 3 KB of memory for each. The server looks
- * through all of them.
+ * Largest number of entries checked before an upload, since unzipper takes 3 KB of memory for each. The server checks all
+ * of them.
  */
 const maxLookedThrough = 50_000;
 
@@ -201,7 +201,7 @@ export async function checkArchive(archive: string): Promise<boolean> {
   const targets = await planEntries(entries, {
     root: '/',
     reserved: [],
-    // Servers run on Linux, whatever runs here.
+    // The archive is extracted by a server, which runs on Linux, whatever system this is.
     platform: 'linux',
     lenient: false,
     notes: new Notes(),

@@ -10,11 +10,14 @@ import { diskCost, planEntries } from './extract-plan.js';
 import { MadeDirectories, type OpenedTarget, openTarget, UnplaceableEntry } from './open-target.js';
 import { ArchiveSource, isDeflated, placeOfContent, readDirectory, type ZipEntry } from './read-archive.js';
 
-/** Most bytes of an entry, compressed or not, that is read, inflated and written at once: streams take ten times as long. */
+/**
+ * Entries up to this size, compressed and not, are read, inflated and written in one step: streams take ten times as
+ * long.
+ */
 const smallSize = 256 * 1024;
 
 export interface ExtractOptions {
-  /** Most bytes that all files and directories together may take of the disk. */
+  /** Most disk space, in bytes, for all files and directories together. */
   readonly maxBytes: number;
   /** Most files and directories, including directories that only appear in the names of files. */
   readonly maxEntries: number;
@@ -165,7 +168,7 @@ async function writeEntry(
       onBytes(size);
       return;
     }
-    // The streams below find out what is wrong with it.
+    // The streams below find the fault.
   }
   const check = checked(entry, allowed, onBytes);
   const packed = source.stream(start, compressedSize);

@@ -1,4 +1,4 @@
-/** Zip archives in and out, bounded and contained; both sides use it. */
+/** Writes and extracts zip archives within limits; used by client and server. */
 
 export { ArchiveError } from './errors.js';
 export { extractArchive } from './extract.js';

@@ -19,7 +19,7 @@ export const newFlags = writeFlags | constants.O_EXCL;
 
 export const partialMode = 0o600;
 
-/** Makes directories below a root, each once, and follows no link there. */
+/** Creates directories below a root, each only once, without following links. */
 export class MadeDirectories {
   readonly #made: Set<string>;
 
@@ -70,12 +70,12 @@ const isDirectory = (place: string): boolean =>
   lstatSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /**
- * Error codes for a name that no file can have there: a directory, link or FIFO has it, it is too long, or the file system
- * does not allow its characters.
+ * Error codes that mean that no file can have this name here: a directory, link or FIFO has it, it is too long, or the
+ * file system does not allow its characters.
  */
 const unplaceable = ['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'ENXIO', 'EINVAL', 'EILSEQ'];
 
-/** An entry that cannot be written to its place, because of its name or of what lies there. */
+/** An entry that cannot be written, because of its name or because something else is in its place. */
 export class UnplaceableEntry extends ArchiveError {
   constructor(target: Target, code: string, options?: ErrorOptions) {
     super('unplaced', `its entry ${quoteName(target.entry.path)} cannot be placed (${code})`, options);
@@ -83,8 +83,8 @@ export class UnplaceableEntry extends ArchiveError {
 }
 
 /**
- * A file that is being written. If an older file has its name, it replaces that file when it is complete. It is opened and closed
- * synchronously, because the thread pool takes several times as long and an archive may have many thousands.
+ * A file that is being written. If an older file has its name, it replaces that file when it is complete. It is opened
+ * and closed synchronously: the thread pool takes several times as long, and an archive may have thousands of files.
  */
 export class OpenedTarget {
   private constructor(
@@ -93,7 +93,7 @@ export class OpenedTarget {
     private readonly place: string,
   ) {}
 
-  /** @throws the system's error where something else than a file lies at `place`, or a file that is to be kept */
+  /** @throws the system's error if `place` is not a file, or a file that must be kept */
   static open(place: string, keepsFiles: boolean): OpenedTarget {
     try {
       return new OpenedTarget(openSync(place, newFlags, extractMode), place, place);
@@ -128,7 +128,7 @@ export class OpenedTarget {
     try {
       rmSync(this.written, { force: true });
     } catch {
-      // It stays, and the error of the extraction is the one to report.
+      // It cannot be removed; the error of the extraction is the one to report.
     }
   }
 }

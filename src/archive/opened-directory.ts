@@ -6,7 +6,7 @@ import { errorCode, isShortage } from '../files/index.js';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = system;
 
-/** Linux's open flag for a descriptor that needs no right to read; Node exports no constant for it. */
+/** Linux's open flag for a descriptor that needs no read permission; Node exports no constant for it. */
 const O_PATH = 0o10000000;
 
 /** Follows no link, and does not block on a FIFO that has no writer. */
@@ -22,12 +22,12 @@ export interface OpenOptions {
 }
 
 export interface Item {
-  /** The bytes of its name, one character each. */
+  /** The bytes of its name, one character per byte. */
   readonly key: string;
   readonly type: 'directory' | 'file' | 'link' | 'other';
 }
 
-/** Milliseconds between two tries, and the number of tries: half a minute in all. */
+/** Milliseconds between two attempts, and the number of attempts: half a minute in all. */
 const retryPause = 250;
 const tries = 120;
 
@@ -47,7 +47,7 @@ async function retryShortage<T>(call: () => Promise<T>, signal?: AbortSignal): P
   }
 }
 
-/** The bytes of a name that has one character a byte. */
+/** The bytes of a name that has one character per byte. */
 const bytesOf = (key: string): Buffer => Buffer.from(key, 'latin1');
 
 /** Adds permissions that the owner lacks, if this process's user is the owner. False if nothing was changed. */
@@ -89,7 +89,7 @@ export class OpenedDirectory implements AsyncDisposable {
     private readonly isOwn = true,
   ) {}
 
-  /** @throws the system's error where there is no directory, or a link */
+  /** @throws the system's error if it is a link or not a directory */
   static async open(directory: string, options: OpenOptions): Promise<OpenedDirectory> {
     const opened = await OpenedDirectory.#open(Buffer.from(path.resolve(directory)), options);
     return opened.#searchable();
@@ -102,7 +102,10 @@ export class OpenedDirectory implements AsyncDisposable {
     return new OpenedDirectory(handle, place, options);
   }
 
-  /** This directory (no keys), or one below it, opened step by step. The caller closes it, which leaves this one open. */
+  /**
+   * This directory (if there are no keys), or one below it, opened step by step. The caller closes it, which leaves this
+   * one open.
+   */
   async descend(keys: readonly string[]): Promise<OpenedDirectory> {
     const [first, ...more] = keys;
     if (first === undefined) return new OpenedDirectory(this.handle, this.place, this.options, false);
@@ -114,7 +117,7 @@ export class OpenedDirectory implements AsyncDisposable {
     return at.#searchable();
   }
 
-  /** Opens a file of this directory to read it; what is opened may be anything but a link. */
+  /** Opens a file of this directory for reading. It may turn out to be anything except a link. */
   async openFile(key: string): Promise<FileHandle> {
     return openReadable(this.#pathOf(key), readFlags, 0o400, this.options);
   }

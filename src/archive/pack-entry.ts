@@ -10,7 +10,10 @@ import type { ZipWriter } from './zip-writer.js';
 /** Most bytes read from a file at once. */
 const readSize = 1024 * 1024;
 
-/** Why the archive does not hold the file as it was when it was opened, as words that follow its name; null if it does. */
+/**
+ * Why the archive does not hold the file as it was when it was opened, as a phrase that follows its name; null if it
+ * does.
+ */
 type Flaw = string | null;
 
 /** Reads a small file: as many bytes as it had when it was opened, or fewer if it has become shorter. */
@@ -73,16 +76,19 @@ export class FileContent {
 
 const deflateInThread = promisify(deflateRaw);
 
-/** Most bytes that are deflated at once: the thread pool takes longer than the fraction of a millisecond that this takes. */
+/**
+ * Files up to this size are deflated synchronously: that takes a fraction of a millisecond, less than a turn of the
+ * thread pool.
+ */
 const atOnceBytes = 16 * 1024;
 
-/** Deflates quickly rather than well. */
+/** Favours speed over size. */
 const deflate = async (bytes: Buffer): Promise<Buffer> =>
   bytes.length <= atOnceBytes
     ? deflateRawSync(bytes, { level: 1 })
     : await deflateInThread(bytes, { level: 1 });
 
-/** File formats that are compressed already; a sample of their header alone could mislead. */
+/** File formats that are already compressed. Sampling only their header could mislead. */
 const compressedSuffix = /\.(gz|png|jpe?g|jp2|zip|zst|xz|bz2|7z|mp4|webp|npz|safetensors)$/i;
 
 /** Bytes of one sample. A file of at most this size is judged by all of its bytes. */
@@ -119,7 +125,7 @@ export interface EntryPackerOptions {
   readonly notes: Notes;
   /** Whether a file that cannot be read whole ends the packing. */
   readonly strict: boolean;
-  /** Called when more was read, with the entries and bytes so far; packing goes on when it resolves. */
+  /** Called after each read with the totals of entries and bytes; packing continues when it resolves. */
   readonly onMore: (entries: number, bytes: number) => Promise<void> | void;
 }
 
@@ -144,7 +150,7 @@ export class EntryPacker {
     await this.count();
   }
 
-  /** Counts an entry, also one that is left out: to look at it is work as well. */
+  /** Counts an entry, including one that is left out, because looking at it is work too. */
   async count(): Promise<void> {
     this.#entries += 1;
     await this.options.onMore(this.#entries, this.bytes);

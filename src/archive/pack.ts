@@ -13,7 +13,7 @@ export interface ListedFile {
   /** The name in the archive, with forward slashes. A directory's name ends with a slash. */
   readonly name: string;
   readonly path: string;
-  /** Bytes, where whoever listed it has looked. */
+  /** Size in bytes, if the caller knows it already. */
   readonly size?: number;
 }
 
@@ -22,7 +22,7 @@ export interface PackOptions {
   readonly include?: (name: string) => boolean;
   /** Which files a link inside the directory may lead to, by the target's relative path; by default all. */
   readonly includeTarget?: (name: string) => boolean;
-  /** The name under which a file is packed a second time, by its name; null for once. */
+  /** A second name to pack a file under, given its name; null for none. */
   readonly alsoAs?: (name: string) => string | null;
   readonly signal?: AbortSignal;
   /** Called with the bytes of the files read so far. */
@@ -36,7 +36,7 @@ export interface PackOptions {
   readonly openUp?: boolean;
 }
 
-/** How the packing of any files goes. */
+/** The options that apply to any packing. */
 type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace'>;
 
 export interface Packed {
@@ -48,8 +48,8 @@ export interface Packed {
 }
 
 /**
- * Opens files one after the other. Links are followed: the owner of the files has made the list, unlike what `walkFiles`
- * finds in a job's output.
+ * Opens files one after the other. Links are followed, because the owner of the files chose them, unlike the files that
+ * `walkFiles` finds in a job's output.
  */
 async function* openListed(files: Iterable<ListedFile>): AsyncGenerator<OpenedFile> {
   for (const { name, path: place } of files) {
@@ -159,7 +159,7 @@ export const packListed = (
 ): Promise<Packed> =>
   intoArchive(archive, (sink) => packAll(sink, () => openListed(files), new Notes(), true, options));
 
-/** Removes a partial archive, and whatever else has its name, which is reserved for it. Follows no link. */
+/** Removes a partial archive, or anything else that has the name reserved for it. Follows no link. */
 async function clearPartial(partial: string): Promise<void> {
   await rm(partial, { force: true, recursive: true });
 }

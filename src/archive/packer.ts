@@ -7,13 +7,13 @@ const quickTurns = 4;
 /** How many large archives are made at once, beside the small ones. */
 const longTurns = 2;
 
-/** How much of a directory: entries, such as files, and bytes. */
+/** How much of a directory was packed: entries and bytes. */
 interface Work {
   readonly entries: number;
   readonly bytes: number;
 }
 
-/** From when on work counts as large, and how much of it is done in one turn where others wait. */
+/** How much work makes a directory large, and how much of it is done in one turn while others wait. */
 export interface PackerSizes {
   readonly large: Work;
   readonly turn: Work;
@@ -25,7 +25,7 @@ const usualSizes: PackerSizes = {
   turn: { entries: 20_000, bytes: 256 * 1024 * 1024 },
 };
 
-/** Whether one of both is reached. */
+/** Whether either limit is reached. */
 const reaches = (done: Work, { entries, bytes }: Work): boolean =>
   done.entries >= entries || done.bytes >= bytes;
 
@@ -64,7 +64,7 @@ export class Packer {
     }
   }
 
-  /** @param long where the turn among the large ones began; null in a turn among the small ones */
+  /** @param long the work done when the current long turn began; null in a turn among the small ones */
   #isTurnOver(long: Work | null, done: Work): boolean {
     const { large, turn } = this.sizes;
     if (long === null) return reaches(done, large);

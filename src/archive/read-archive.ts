@@ -8,13 +8,13 @@ import { ArchiveError, damagedEntry } from './errors.js';
 const chunkSize = 64 * 1024;
 
 /**
- * The bytes of an archive, as unzipper asks for them. All streams read through one open file, so that no stream can leak
- * a descriptor, and replacing the file meanwhile changes nothing.
+ * The bytes of an archive, as unzipper asks for them. All streams read through one open file, so no stream can leak a
+ * descriptor, and replacing the file in the meantime has no effect.
  */
 export class ArchiveSource implements AsyncDisposable {
   /** The read error of the disk, if there was one; unzipper only sees that the file ended too soon. */
   failure: unknown;
-  /** The bytes that were read last: small entries lie next to each other, and one read serves many of them. */
+  /** The bytes that were read last. Small entries lie next to each other, so one read serves many of them. */
   #window: { readonly start: number; readonly bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
 
   private constructor(readonly file: FileHandle) {}
@@ -49,7 +49,7 @@ export class ArchiveSource implements AsyncDisposable {
     return buffer.subarray(0, filled);
   }
 
-  /** The bytes from this position on; none for an impossible position, which a damaged directory may name. */
+  /** The bytes from this position on. A damaged directory may give an impossible position; the result is then empty. */
   stream(position: number, length = Number.MAX_SAFE_INTEGER): Readable {
     const isPlace = Number.isSafeInteger(position) && position >= 0;
     return Readable.from(isPlace ? this.#chunks(position, length) : [], {
@@ -89,7 +89,7 @@ const zip64EndRecord = 0x06064b50;
 const digitalSignature = 0x05054b50;
 /** Bytes of an entry in the directory, without its name. */
 const entrySize = 46;
-/** What may lie between the directory and the end record. */
+/** Signatures of the records that may lie between the directory and the end record. */
 const endParts = [zip64EndRecord, digitalSignature];
 
 async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
@@ -216,7 +216,7 @@ type OpenCustom = (
   options: { readonly tailSize: number },
 ) => Promise<CentralDirectory>;
 
-/** The error for an archive of which a part would be left out silently. */
+/** The error for an archive whose extraction would silently omit a part. */
 const otherCount = (): ArchiveError =>
   new ArchiveError(
     'corrupt',
@@ -252,7 +252,7 @@ export async function readDirectory(source: ArchiveSource, maxEntries: number): 
   return files;
 }
 
-/** Of the header in front of an entry's bytes, which repeats most of what the archive's directory says. */
+/** The local header in front of an entry's bytes, which repeats most of what the archive's directory says. */
 const signature = 0x04034b50;
 
 /** Bytes of that header before the name. */

@@ -22,7 +22,7 @@ export interface WalkOptions {
   readonly openUp: boolean;
   readonly notes: Notes;
   readonly signal?: AbortSignal | undefined;
-  /** Called for each entry that is no file to pack; the walk goes on when it resolves. */
+  /** Called for each entry that is not packed; the walk continues when it resolves. */
   readonly onLeftOut?: () => Promise<void> | void;
 }
 
@@ -65,7 +65,7 @@ class MemberNames {
     private readonly notes: Notes,
   ) {}
 
-  /** The last part of the archive name of the file whose name has these bytes, one character a byte. */
+  /** The last part of the archive name of a file whose name has these bytes, one character per byte. */
   of(key: string): string {
     const bytes = Buffer.from(key, 'latin1');
     if (isUtf8(bytes)) return bytes.toString();
@@ -81,8 +81,8 @@ const inOrder = (items: Item[]): Item[] => items.sort((a, b) => (a.key < b.key ?
 /**
  * The regular files and empty directories under `root`: first the files of a directory, sorted by name, then those of its
  * directories. A symbolic link to a file under `root` counts as that file. All other entries (links that lead out of
- * `root`, FIFOs, files that cannot be read) are skipped with a note. No path is looked up twice and no link is followed
- * by the system, so a link that a job plants, or swaps in meanwhile, leads nowhere else.
+ * `root`, FIFOs, files that cannot be read) are skipped with a note. No path is looked up twice and the system never
+ * follows a link, so a link planted or swapped in by a job cannot lead out of `root`.
  * @throws the system's error if `root` is not a readable directory
  */
 export async function* walkFiles(root: string, options: WalkOptions): AsyncGenerator<OpenedFile> {
@@ -128,7 +128,7 @@ class Walk {
     }
   }
 
-  /** Entries of a directory in bounded groups: a directory of millions must not be held in memory. */
+  /** The entries of a directory in groups of limited size, because a directory may have millions. */
   async *#batches(directory: OpenedDirectory, prefix: string): AsyncGenerator<Item[]> {
     let batch: Item[] = [];
     try {
@@ -165,7 +165,7 @@ class Walk {
       return false;
     }
     try {
-      // A question about an open file takes less time than a turn of the thread pool.
+      // A stat of an open file is faster than a turn of the thread pool.
       const stats = fstatSync(opened.fd);
       const isFile = stats.isFile();
       if (isFile) yield { name, stats, file: opened };

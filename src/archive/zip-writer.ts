@@ -7,23 +7,23 @@ import { Archiver, type EntryData } from 'archiver';
 
 /** Bytes that may be buffered. */
 const bufferSize = 1 << 20;
-/** Headers and small files are gathered until they have so many bytes: the thread pool takes a turn for each write. */
+/** Headers and small files are collected up to this many bytes, because each write costs a turn of the thread pool. */
 const gatheredSize = 64 * 1024;
 
 const permissions = 0o777;
 const stored = 0;
 const deflated = 8;
-/** Names are UTF-8; sizes follow the content. */
+/** General purpose flags: names are UTF-8; sizes follow the content. */
 const utf8Flag = 0x800;
 const descriptorFlag = 0x8;
-/** Of a field of two, or of four bytes: the value is in a zip64 record. */
+/** The largest value of a field of two or four bytes: the real value is in a zip64 record. */
 const elsewhere16 = 0xffff;
 const elsewhere = 0xffffffff;
-/** Bytes from which on a file is announced with zip64: it may grow a little when it is deflated. */
+/** Files from this size on are announced with zip64, since deflating may enlarge them a little. */
 const zip64Size = 0xff000000;
 const versionPlain = 20;
 const versionZip64 = 45;
-/** The permissions in an entry are those of Unix. */
+/** Made by Unix, so the permissions in an entry are Unix permissions. */
 const madeOnUnix = 3 << 8;
 
 /** What a header says of an entry. */
@@ -34,7 +34,7 @@ interface Entry {
   readonly method: number;
   /** Whether its content is a stream, whose sizes and checksum follow it. */
   readonly isStreamed: boolean;
-  /** Bytes of the content as the archive holds it, and as it was. */
+  /** Size of the content in the archive, and its original size, in bytes. */
   packed: number;
   size: number;
   crc: number;
@@ -42,7 +42,7 @@ interface Entry {
 
 const isLarge = ({ isStreamed, stats }: Entry): boolean => isStreamed && stats.size >= zip64Size;
 
-/** Date and time as the format has them: in steps of two seconds, from 1980 to 2107. */
+/** Date and time in the zip format: in steps of two seconds, from 1980 to 2107. */
 function dosTime(time: Date): number {
   const year = Math.min(Math.max(time.getUTCFullYear(), 1980), 2107) - 1980;
   const date = (year << 9) | ((time.getUTCMonth() + 1) << 5) | time.getUTCDate();
@@ -50,7 +50,7 @@ function dosTime(time: Date): number {
   return ((date << 16) | clock) >>> 0;
 }
 
-/** Joins numbers, each with its bytes: 2, 4 or 8. */
+/** Joins numbers, each given with its size in bytes: 2, 4 or 8. */
 function fields(...values: readonly (readonly [bytes: number, value: number])[]): Buffer {
   const buffer = Buffer.alloc(values.reduce((sum, [bytes]) => sum + bytes, 0));
   let at = 0;
@@ -68,7 +68,7 @@ const zip64Field = (values: readonly number[]): Buffer =>
     ? Buffer.alloc(0)
     : fields([2, 1], [2, values.length * 8], ...values.map((value) => [8, value] as const));
 
-/** What the header in front of a content and that in the directory have in common, up to the length of the extra field. */
+/** The fields that the local header and the directory entry share, up to the length of the extra field. */
 function commonHeader(
   entry: Entry,
   name: Buffer,
@@ -98,7 +98,7 @@ function localHeader(entry: Entry): Buffer {
   return Buffer.concat([fields([4, 0x04034b50], ...commonHeader(entry, name, sizes, extra)), name, extra]);
 }
 
-/** Checksum and sizes, after a content that was a stream. */
+/** Checksum and sizes, written after streamed content. */
 function descriptor(entry: Entry): Buffer {
   const bytes = isLarge(entry) ? 8 : 4;
   return fields([4, 0x08074b50], [4, entry.crc], [bytes, entry.packed], [bytes, entry.size]);
@@ -158,7 +158,7 @@ function archiveEnd(entries: number, start: number, length: number): Buffer {
   return isZip64 ? Buffer.concat([zip64, end]) : end;
 }
 
-/** Counts what passes, and its checksum. */
+/** Passes bytes through, and counts and checksums them. */
 async function* measured(source: AsyncIterable<Buffer>, entry: Entry): AsyncGenerator<Buffer> {
   for await (const piece of source) {
     entry.size += piece.length;
@@ -258,7 +258,7 @@ class ZipArchive extends Archiver {
   }
 }
 
-/** Writes a zip archive to a sink, entry by entry. An entry begins when the sink has taken most of the one before. */
+/** Writes a zip archive to a sink, entry by entry. An entry begins once the sink has taken most of the previous one. */
 export class ZipWriter {
   readonly #failed = new AbortController();
   readonly #zip = new ZipArchive(new ZipFormat(this.#failed.signal));
@@ -271,7 +271,7 @@ export class ZipWriter {
 
   /**
    * Adds a file that is in memory, or a directory: no bytes, and a name that ends with a slash.
-   * @param inflated of bytes that are deflated already: their size and checksum as they were
+   * @param inflated original size and checksum, for bytes that are already deflated
    */
   async addBytes(
     name: string,
@@ -284,7 +284,7 @@ export class ZipWriter {
     await this.#add({ name, stats, method, isStreamed: false, packed: bytes.length, size, crc }, bytes);
   }
 
-  /** Adds a file while it is read. The source must not throw: a part of the entry is written by then. */
+  /** Adds a file while it is read. The source must not throw: part of the entry is already written. */
   async addStream(
     name: string,
     stats: Stats,
@@ -318,7 +318,7 @@ export class ZipWriter {
 
   async #add(entry: Entry, source: Buffer | Readable): Promise<void> {
     const added = once(this.#zip, 'entry', { signal: this.#failed.signal });
-    // archiver needs a name; the format takes that of the entry, which archiver has not changed.
+    // archiver requires a name here; the format uses the entry's own name, which archiver has not changed.
     this.#zip.append(source, { name: 'entry', entry } as EntryData);
     await added;
   }

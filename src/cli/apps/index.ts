@@ -1,4 +1,4 @@
-/** Apps as they are chosen, shown and begun. */
+/** Choosing, showing and creating apps. */
 export { chooseApp, naming } from './app-choice.js';
 export { firstSteps, type Language, languageNames, type NewApp, writeNewApp } from './new-app.js';
 export { type AppsSummary, refreshApps, showApps } from './show-apps.js';

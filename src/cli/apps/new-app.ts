@@ -4,7 +4,7 @@ import { UsageError, writing } from '../../client/errors.js';
 import { quotePath, shellWord } from '../../contract/index.js';
 import { errorCode, expandHome, faultWithoutPath, makeDirectory } from '../../files/index.js';
 
-/** The languages that a new app can be written in: its command, the last word of which is the program's file. */
+/** The languages of new apps, each with the command that runs the app; its last word is the program's file. */
 export const languages = {
   python: ['python3', 'main.py'],
   shell: ['sh', 'main.sh'],
@@ -48,7 +48,7 @@ const manifestOf = ({ name, language, resident }: NewApp) => ({
   outputs: { Result: { display_name: 'Result', volume_type: 'VOLUME', required: true } },
 });
 
-/** The commands that try a new app. */
+/** The commands for trying a new app. */
 export function firstSteps({ directory, language }: NewApp, bin: string) {
   const [program, file] = languages[language];
   const here = shellWord(path.relative('', directory) || '.');

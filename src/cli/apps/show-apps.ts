@@ -44,7 +44,7 @@ function rangeOf({ choices, min, max }: Readonly<Record<string, unknown>>): stri
 
 /**
  * The parameters that `--set` changes: a line with name, default and accepted values, and one with the description.
- * @returns lines without an end; the second ones are indented
+ * @returns lines without line ends; every second one is indented
  */
 function parameterLines(parameters: unknown): string[] {
   const { all } = readParameters(parameters);
@@ -70,13 +70,13 @@ function volumes(volumes: AvailableAppAnswer['inputs']): string {
 
 const atMost = (count: number | null): string | null => (count === null ? null : String(count));
 
-/** Where an app of a repository comes from. */
+/** The repository that an app comes from. */
 const origin = ({ repository }: AvailableAppAnswer): string | null =>
   repository
     ? `${repository.name}, ${repository.revision}, at commit ${repository.commit.slice(0, 12)}`
     : null;
 
-/** Keys that have their own line or heading, or repeat another line. */
+/** Keys that have their own line or heading, or would repeat another line. */
 const shownKeys = new Set([
   ...[
     'app',

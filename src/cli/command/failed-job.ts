@@ -3,7 +3,7 @@ import { nextCommand } from '../../client/next-command.js';
 import { counted, mostCounted } from '../../contract/index.js';
 import { formatDistance, formatTime } from '../terminal/index.js';
 
-/** Until when a job is kept, by the clock of its server; null if the server does not say. */
+/** Until when a job is kept, by the server's clock; null if the server does not say. */
 export function keptUntil(expiresAt: string | null, now: number): string | null {
   return formatTime(expiresAt, (time) => formatDistance(time, now));
 }

@@ -4,9 +4,10 @@ import { exitCodes } from '../../contract/index.js';
 import { documentError, isInteractive, tellError } from '../terminal/index.js';
 
 /**
- * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything in progress to end; a second SIGINT or SIGTERM
- * exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`. On Windows Ctrl-Break,
- * which is SIGBREAK, asks as well. SIGQUIT (Ctrl-\) asks too, and leaves a job running that any other one kills.
+ * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything in progress to end; a second SIGINT or
+ * SIGTERM exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`. On
+ * Windows, Ctrl-Break (SIGBREAK) has the same effect as the first signal. So does SIGQUIT (Ctrl-\), except that it leaves
+ * a job running, while the others kill it.
  */
 export interface Interruption {
   readonly signal: AbortSignal;
@@ -18,7 +19,7 @@ function deleteEcho(name: NodeJS.Signals): void {
   if ((name === 'SIGINT' || name === 'SIGQUIT') && isInteractive()) process.stderr.write('\r\u001b[K\r');
 }
 
-/** Ends the process after a second signal, and says what is left behind. */
+/** Ends the process after a second signal, and says what is left running. */
 function leaveAtOnce(name: NodeJS.Signals, first: unknown): void {
   deleteEcho(name);
   const leaves = first instanceof Interrupted ? first.leaves : null;
@@ -35,7 +36,7 @@ const everywhere = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** Listens until it is stopped. */
 export function watchInterruption(): Interruption {
   const controller = new AbortController();
-  // Every request in progress listens to it, and there may be one for each job.
+  // Every request in progress listens to it, and there may be one per job.
   setMaxListeners(0, controller.signal);
   const isShown = process.stdout.isTTY || process.stderr.isTTY;
   const onSignal = (name: NodeJS.Signals) => {

@@ -29,7 +29,7 @@ export type TypedFlags = ReadonlySet<string>;
 
 export interface Settings {
   readonly server: string;
-  /** Whether no server was named, so that this is the default address. */
+  /** Whether no server was named, so that the default address is used. */
   readonly isDefault: boolean;
   readonly token: string | undefined;
   /** The app to run, if one was named. */
@@ -69,8 +69,8 @@ const sameServer = (a: string, b: string): boolean =>
   showServerUrl(readServerUrl(a)) === showServerUrl(readServerUrl(b));
 
 /**
- * Drops the environment if a profile was typed, as a typed flag precedes the environment: its token was meant for another
- * server, and must not be sent to the profile's.
+ * Drops the environment if a profile was typed, because a typed flag takes precedence over the environment: its token was
+ * meant for another server, and must not be sent to the profile's.
  */
 function counted(choices: ConnectionChoices, typed: TypedFlags): ConnectionChoices {
   if (!typed.has('profile')) return choices;

@@ -39,7 +39,7 @@ export const wholeNumber = Flags.custom<number, Range>({
 /** The properties of the errors of oclif's parser, which does not export their classes. */
 interface ParserError extends Error {
   readonly parse?: unknown;
-  /** Arguments that are missing, or texts that are not expected. */
+  /** Arguments that are missing or unexpected. */
   readonly args?: readonly (string | { readonly name: string; readonly description?: string })[];
   /** Texts that look like flags and are not flags of the command. */
   readonly flags?: readonly string[];

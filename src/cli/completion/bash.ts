@@ -27,8 +27,8 @@ const commandCase = (command: CompletedCommand): string =>
   ].join('\n');
 
 /**
- * The script for bash, 3.2 (of macOS) as well. What a server answers is only ever compared and quoted: `compgen -W` would
- * expand it, and run commands that are named in it.
+ * The script for bash, including version 3.2 of macOS. A server's answers are only compared and quoted: `compgen -W`
+ * would expand it, and run commands that are named in it.
  */
 export const bashScript = (bin: string, commands: readonly CompletedCommand[]): string => `\
 # Completion of ${bin} for bash, made by '${bin} completion bash'.

@@ -6,7 +6,8 @@ export { type Shell, shells, type ValueSource, valueSources } from './kinds.js';
 export { findOffers, type Offer, wordsOfFlags } from './offers.js';
 
 /**
- * The completion script of a shell. What writes it is imported only for this: the scripts themselves call for values.
+ * The completion script of a shell. The generators are imported only for this: the scripts themselves only ask for
+ * values.
  * @throws UsageError if no shell is named
  */
 export const completionScript = async (

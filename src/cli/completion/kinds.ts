@@ -37,7 +37,7 @@ export interface CompletedArguments {
 
 /** A command as it is completed. */
 export interface CompletedCommand {
-  /** Its name, then the other ones. */
+  /** Its name, followed by its aliases. */
   readonly names: readonly [string, ...string[]];
   readonly description: string;
   readonly flags: readonly CompletedFlag[];

@@ -16,7 +16,7 @@ interface OutputFlags {
   readonly force: boolean;
 }
 
-/** What stands for stdout. */
+/** The value of `--output` that means stdout. */
 const toStdout = '-';
 
 /** Whether the zip goes to stdout, so that nothing else may be printed there. */

@@ -8,7 +8,10 @@ export interface LogSummary {
   readonly lines: number;
 }
 
-/** Prints a job's log to its end. A reader that leaves (`| head`) ends it without an error; an interruption does not kill the job. */
+/**
+ * Prints a job's log to its end. If the reader closes the pipe (`| head`), printing stops without an error; an
+ * interruption does not kill the job.
+ */
 export async function followJob(
   connection: Connection,
   jobId: string,

@@ -1,4 +1,4 @@
-/** What commands do with jobs, and how jobs are shown. */
+/** Shared by the commands about jobs: actions on jobs, and how jobs are shown. */
 export {
   fetchJobResult,
   isToStdout,

@@ -27,7 +27,7 @@ async function killOne(
 ): Promise<KillReply> {
   const deadline = monotonicTime() + timeout * 1000;
   const left = () => deadline - monotonicTime();
-  // The last attempt is made when the time is over, so it must be answered quickly.
+  // The last attempt is made when the time is up, so it must be answered quickly.
   const ask = () => kill(connection, id, Math.max(1, left() / 1000));
   const reply = await untilAnswered(connection, patience, ask, left);
   if (isFinal(reply.status)) return reply;
@@ -68,8 +68,7 @@ export async function killJobs(
 }
 
 /**
- * The jobs that a command line means: those that it names, or those of a tag or all that this token sees and that have not
- * ended.
+ * The jobs that a command line means: those that it names, or all active jobs of a tag or of this token.
  * @throws UsageError unless exactly one of the three is given
  */
 export async function jobsToKill(

@@ -76,7 +76,7 @@ class WaitedJobs {
     for (const id of this.pending) await this.lost(id, errorOf(this.#views.get(id)?.status ?? 'not known'));
   }
 
-  /** A sentence about the jobs that are still waited for. */
+  /** A sentence about the jobs that have not ended. */
   get progress(): string {
     const views = [...this.pending].flatMap((id) => this.#views.get(id) ?? []);
     const [only] = views;
@@ -99,7 +99,7 @@ class WaitedJobs {
 
 interface WaitForJobs {
   readonly ids: readonly string[];
-  /** Longest wait for all of them, in seconds; undefined for as long as it takes. */
+  /** Longest wait for all of them, in seconds; undefined for no limit. */
   readonly timeout: number | undefined;
   readonly output: JobsOutput;
   readonly reporter: Reporter;
@@ -163,7 +163,7 @@ export async function waitForJobs(
   try {
     for (let round = 0; ; round += 1) {
       for (const id of jobs.pending) {
-        // The last request is made when the time is over, so it must be answered quickly.
+        // The last request is made when the time is up, so it must be answered quickly.
         const limit = timeout === undefined ? undefined : Math.max(1, left() / 1000);
         const answer = await job(connection, id, limit).catch((error: Error) => error);
         if (answer instanceof Error) {
@@ -196,7 +196,7 @@ const failureIn = ({ job_id, status, error, expires_at, left_files }: JobAnswer,
     now,
   });
 
-/** Says that the jobs go on, and how to wait for them again. */
+/** Says that the jobs keep running, and how to wait for them again. */
 function goingOn(ids: readonly string[]): string {
   const again = nextCommand(`wait ${ids.join(' ')}`);
   const [only] = ids;

@@ -21,7 +21,7 @@ interface WatchOptions {
 interface Screen<T> {
   /** False once the reader has left. */
   show(value: T): Promise<boolean>;
-  /** The server is away for now. */
+  /** The server is unreachable for now. */
   away(error: Error): void;
 }
 
@@ -65,8 +65,8 @@ function plainScreen<T>(watched: Watched<T>, json: boolean): Screen<T> {
 }
 
 /**
- * Shows something on the server until Ctrl-C, or until the reader of the output leaves; both are the ordinary end. A server
- * that disappears after its first answer is asked again until it returns.
+ * Shows something on the server until Ctrl-C, or until the reader of the output leaves; both are a normal end. If the
+ * server disappears after its first answer, it is retried until it returns.
  */
 export async function watch<T>(
   connection: Connection,

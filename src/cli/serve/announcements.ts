@@ -4,7 +4,7 @@ import type { RunningServer, SandboxReport } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { DirectOutput, replaceStream, type ServerLog } from './server-log.js';
 
-/** Tells the admin which cluster runs the jobs, and whether it takes none at the moment. */
+/** Tells the admin which cluster runs the jobs, and whether it currently accepts none. */
 function sayCluster({ version, size, problem }: NonNullable<RunningServer['cluster']>, log: ServerLog): void {
   const found =
     size && `${counted(size.nodes, 'node')}, ${size.gpus === 0 ? 'no GPU' : counted(size.gpus, 'GPU')}`;
@@ -67,7 +67,7 @@ function warnOfFailed(gpus: GpuInventory, log: ServerLog): void {
   for (const gpu of gpus.failed) log.warn(`${failureInWords(gpu)}: it is left out, and gets no jobs.`);
 }
 
-/** Tells the admin which GPUs there are, which of them do not work, or that they are not known. */
+/** Tells the admin which GPUs there are and which of them do not work, or that the GPUs are not known. */
 function sayGpus(gpus: GpuInventory, log: ServerLog): void {
   gpus.on('known', () => warnOfFailed(gpus, log));
   if (gpus.current) {

@@ -4,7 +4,7 @@ import { formatDuration } from '../terminal/index.js';
 import type { LogLevel } from './flags.js';
 import type { ServerLog } from './server-log.js';
 
-/** Admits a number of lines in each interval, and counts the rest. */
+/** Lets a number of lines through in each interval, and counts the rest. */
 class FloodGate {
   #admitted = 0;
   #refused = 0;
@@ -19,7 +19,7 @@ class FloodGate {
     private readonly sayRefused: (count: number) => void,
   ) {}
 
-  /** Whether the next line is admitted. */
+  /** Whether the next line is let through. */
   admits(): boolean {
     this.#timer ??= setTimeout(() => this.#end(), this.bounds.interval).unref();
     this.#admitted += 1;

@@ -32,7 +32,7 @@ function warnOfNewApps(server: RunningServer, events: ServerEvents, log: ServerL
   });
 }
 
-/** Milliseconds after which a process exits whose start has failed, whatever is still open. */
+/** Milliseconds until the process exits after a failed start, whatever is still open. */
 const failedStartLimit = 500;
 
 function describeFate(active: number, onExit: ServerSettings['onExit']): string {

@@ -4,15 +4,15 @@ import { errorCode } from '../../files/index.js';
 import { Colours } from '../terminal/index.js';
 import { type LogLevel, type LogSettings, logLevels } from './flags.js';
 
-/** Bytes of one write: a pipe takes this many at once or none of them. */
+/** Size of one write, in bytes: a pipe takes this many at once or none of them. */
 const pieceLength = 4096;
 
 const { O_APPEND, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
 
 /**
- * Writes text to a descriptor at once, without waiting and without throwing: the disk may be full, the terminal closed, or
- * the pipe full because nobody reads it. Node's streams cannot do that: a file stream ends with its first error, and a pipe
- * stream keeps in memory what cannot be written.
+ * Writes text to a descriptor at once, without waiting and without throwing: the disk may be full, the terminal closed,
+ * or the pipe full because nobody reads it. Node's streams cannot do that: a file stream ends at its first error, and a
+ * pipe stream buffers everything in memory.
  */
 export class DirectOutput {
   /** The open descriptor; null until the first write, and while a pipe has no reader. */
@@ -51,7 +51,7 @@ export class DirectOutput {
     try {
       return openSync(`/proc/self/fd/${this.descriptor}`, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
     } catch (cause) {
-      // A pipe has no reader now; it may get one later.
+      // The pipe has no reader now; it may get one later.
       if (errorCode(cause) === 'ENXIO') throw cause;
       return this.descriptor;
     }
@@ -80,8 +80,8 @@ const onLines = (text: string): string => text.split('\n').map(oneLine).join('\n
 const now = (): string => new Date().toISOString();
 
 /**
- * The server's log for its admin, on stderr. A line that cannot be written is dropped and counted; the count is written as
- * soon as writing works again. So neither a full disk nor a closed terminal ends or blocks the server.
+ * The server's log for its admin, on stderr. A line that cannot be written is dropped and counted; the count is written
+ * as soon as writing works again. So a full disk or a closed terminal neither ends nor blocks the server.
  */
 export class ServerLog {
   readonly #output: DirectOutput;
@@ -97,7 +97,7 @@ export class ServerLog {
     this.#output = new DirectOutput(descriptor);
   }
 
-  /** Writes one line about the start or the end of the server: as text it has no time. */
+  /** Writes one line about the start or the end of the server. In text format it has no time. */
   say(line: string): void {
     this.#write('info', line, {}, () => oneLine(line));
   }
@@ -113,7 +113,7 @@ export class ServerLog {
     this.#write('error', problem, { cause: words }, () => `${now()} ${oneLine(problem)}: ${onLines(words)}`);
   }
 
-  /** Writes what happens while the server runs, with the time. As JSON it has the fields as well. */
+  /** Writes a line about the running server, with the time. In JSON format it also has the fields. */
   note(level: LogLevel, line: string, fields: LogFields = {}): void {
     this.#write(level, line, fields, () => `${now()} ${oneLine(line)}`);
   }

@@ -7,7 +7,7 @@ import type { ServeFlags } from './flags.js';
 /** A time limit as sbatch takes it: minutes, hours:minutes:seconds, days-hours and the like. */
 const timeLimit = /^(?:\d+-\d+(?::\d+){0,2}|\d+(?::\d+){0,2}|infinite|unlimited)$/i;
 
-/** Options that the service sets itself in each submission, or that would change what a submission does. */
+/** Options that the service sets itself for each submission, or that would change how a submission works. */
 const reserved = new Set([
   'array',
   'chdir',

@@ -21,8 +21,8 @@ case $code in 124 | 143) kill -9 "$1" ;; esac
 `;
 
 /**
- * Kills this process if it has not ended in time, from another process: a main thread that is blocked in a system call runs
- * no timer, and any other blocked thread keeps Node from exiting.
+ * A separate process that kills this one if it has not ended in time: a main thread blocked in a system call runs no
+ * timer, and any other blocked thread keeps Node from exiting.
  */
 class LastResort {
   readonly #helper: ChildProcessByStdio<Writable, null, null>;
@@ -99,7 +99,7 @@ export class StopSignals {
     try {
       this.#lastResort = new LastResort();
     } catch {
-      // No process can be started, so only the timer is left.
+      // No process could be started, so the timer has to do it.
     }
     // Not unreferenced: runners and their timers do not keep the process alive, and Node would exit before the jobs end.
     this.#timer = setTimeout(() => {

@@ -1,4 +1,4 @@
-/** What commands ask of the server itself, apart from its jobs and apps. */
+/** Shared by the commands about the server itself, as opposed to its jobs and apps. */
 export { describeDrain, drain } from './drain.js';
 export { type Login, type Logout, logIn, logOut } from './log-in.js';
 export { describeMachine, describeUsage, lastUse, type Machine } from './server-text.js';

@@ -57,7 +57,7 @@ interface LoginFlags extends ConnectionChoices {
 export interface Login {
   readonly profile: string;
   readonly server: string;
-  /** Where the profile is. */
+  /** The file that holds the profile. */
   readonly file: string;
 }
 

@@ -5,7 +5,7 @@ import type { ChooseSeries, Series } from '../../client/inputs/index.js';
 import { oneLine, quoteName } from '../../contract/index.js';
 import { writeErr } from '../terminal/index.js';
 
-/** What commands take that send scans: which series of a directory are sent. */
+/** The flags for choosing which series of a directory are sent. */
 export const seriesFlags = {
   series: Flags.string({
     helpGroup: 'JOB',
@@ -51,7 +51,7 @@ async function readAnswer(question: string): Promise<string> {
         prompt.removeAllListeners('close');
         resolve(answer);
       });
-      // Ctrl-C, and Ctrl-D: whoever gives no answer wants nothing to be sent.
+      // Ctrl-C or Ctrl-D: without an answer, nothing is sent.
       prompt.once('close', () => {
         writeErr('\n');
         reject(new Interrupted('SIGINT'));

@@ -19,7 +19,7 @@ interface Word {
   readonly flag?: string;
 }
 
-/** A command that submitted a job, as `retry` gives it again. It holds no token. */
+/** A command that submitted a job, as `retry` repeats it. It holds no token. */
 interface SubmittedCommand {
   /** The id of the command: `infer`. */
   readonly command: string;
@@ -72,7 +72,10 @@ function prune(directory: string): void {
   for (const { name } of byAge.slice(0, -maxKept)) rmSync(path.join(directory, name), { force: true });
 }
 
-/** Keeps the command of a job, readable by its owner alone. Never throws: without it only `retry` fails, and says so. */
+/**
+ * Keeps the command of a job, readable by its owner alone. Never throws: without the file only `retry` fails, with an
+ * explanation.
+ */
 export function keepCommand(configDir: string, jobId: string, command: SubmittedCommand): void {
   try {
     if (!pathJobId.test(jobId) || Buffer.byteLength(jsonText(command)) > maxBytes) return;

@@ -42,7 +42,7 @@ function spellings(flag: string, paths: readonly string[]): string {
   return `for one group write ${flag} ${typed(paths.join(','))}, or ${quoted}; for a group of each write ${each}`;
 }
 
-/** @param strays the paths that follow the flag's value; the shell has made them from a pattern, or a person typed them */
+/** @param strays the paths after the flag's value: expanded from a pattern by the shell, or typed by a person */
 function refuseNext({ field, value }: Group, strays: readonly [string, ...string[]]): UsageError {
   const flag = flagOf(field);
   const more = strays.length > 1 ? ` and ${strays.length - 1} more follow` : ' follows';
@@ -74,7 +74,7 @@ export function splitPaths(text: string): string[] {
   return first.trim() === '' ? others : [first.trim(), ...others];
 }
 
-/** The ending of a file's name, also of a store's; empty for a directory, and for a name without one. */
+/** The extension of a file or store name; empty for a directory, and for a name without one. */
 const endingOf = (file: string): string =>
   lookAt(file)?.stats?.isDirectory() && !/\.zarr$/i.test(file)
     ? ''
@@ -82,7 +82,10 @@ const endingOf = (file: string): string =>
 
 const withoutNumbers = (file: string): string => path.basename(file).replaceAll(/\d+/g, '');
 
-/** Whether a shell may have expanded one pattern to both: they are in one directory and of one kind, and neither is a list. */
+/**
+ * Whether a shell may have expanded one pattern to both: they are in the same directory, of the same kind, and neither is
+ * a list.
+ */
 const mayBeOfOnePattern = (one: string, other: string): boolean =>
   path.dirname(one) === path.dirname(other) &&
   endingOf(one) === endingOf(other) &&
@@ -97,7 +100,7 @@ const isTheInput = ({ field, value }: Group, strays: readonly string[], words: r
 
 /**
  * Refuses paths without a flag that look like the rest of a pattern. A shell expands `-i scans/*.nii.gz` to
- * `-i a.nii.gz b.nii.gz c.nii.gz`, where `-i` takes the first alone: the others would become another group, before it.
+ * `-i a.nii.gz b.nii.gz c.nii.gz`, where `-i` takes only the first: the others would become another group before it.
  * @throws UsageError with the spellings of what may have been meant
  */
 export function checkPathOrder(fields: readonly Field[], words: readonly Word[]): void {

@@ -9,9 +9,9 @@ import { seriesChoice } from './choose-series.js';
 
 /** A volume that would be sent, in the document of `--json`. */
 export interface InputVolume {
-  /** The name by which an app gets it. */
+  /** The name under which the app receives it. */
   readonly name: string;
-  /** The file, or the directory that it lies in. */
+  /** The file, or the directory that holds the volume. */
   readonly path: string;
   /** `DICOM`, `NIfTI`; null for a format that is not known. */
   readonly format: string | null;
@@ -50,10 +50,10 @@ function viewOf(unit: NamedUnit): InputVolume {
   return { name, path, format, files: files.length, bytes, series };
 }
 
-/** What stands in a column for which a volume has nothing. */
+/** What a column shows for a volume without a value. */
 const nothing = '-';
 
-/** The table without the columns that have nothing. */
+/** The table without its empty columns. */
 function withoutEmptyColumns(rows: readonly (readonly string[])[]): string[][] {
   const kept = heading.map((_, column) => rows.some((row) => row[column] !== nothing));
   return [heading, ...rows].map((row) => row.filter((_, column) => kept[column]));
@@ -80,8 +80,8 @@ export interface InputsFlags {
 }
 
 /**
- * Shows what `infer` would send of paths.
- * @param isQuiet whether nothing is printed but notes
+ * Shows what `infer` would send for these paths.
+ * @param isQuiet whether only notes are printed
  * @throws UsageError for what cannot be sent
  */
 export async function showInputs(

@@ -49,7 +49,7 @@ function fieldValue(field: Field, given: unknown): FieldValue | undefined {
 /** The text of a value in a form. */
 const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join(',') : String(value));
 
-/** No shell replaces the `~/` of a path after a comma. */
+/** The shell does not expand a `~/` after a comma. */
 const expanded = (paths: readonly string[]): string[] => paths.map((each) => expandHome(each));
 
 /** The groups of a `files` field: the positional paths are the first group, and each flag is another one. */
@@ -79,7 +79,7 @@ function archiveOf(field: Field, parsed: ParsedFlags): Submission['archive'] {
 }
 
 /**
- * Turns a command line into a submission. Values that were not given are not sent, because the server has the defaults.
+ * Turns a command line into a submission. Only given values are sent, because the server knows the defaults.
  * @throws UsageError naming the flag
  */
 export async function readSubmission(

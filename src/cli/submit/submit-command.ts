@@ -51,13 +51,13 @@ const placeholders: Readonly<Record<FieldKind, string>> = {
 /** Whether people use a field's flag often: these head the help, in the order in which they are named here. */
 const often = ['inputs', 'gt', 'mask', 'dataset', 'gpu', 'cpu', 'config_overrides'];
 
-/** The section of a help text that a field's flag stands in. */
+/** The section of the help text that lists a field's flag. */
 function helpGroup(field: Field): { helpGroup?: string } {
   if (often.includes(field.name)) return {};
   return { helpGroup: isOfService(field) ? 'JOB' : 'APP' };
 }
 
-/** The other spelling of a flag: the form's, with underscores. */
+/** The form's spelling of a flag, with underscores. */
 function aliases(field: Field): string[] {
   const name = flagName(field);
   return field.name === name ? [] : [field.name];
@@ -99,7 +99,7 @@ export function operationFlags(name: OperationName): Record<string, Interfaces.F
 /** Moves a less common flag to a later section of the help. */
 const less = <T extends object>(flag: T): T => ({ ...flag, helpGroup: 'JOB' });
 
-/** What says which files of directories are sent. */
+/** The flags that choose which files of directories are sent. */
 export const sendingFlags = {
   'all-files': Flags.boolean({
     default: false,
@@ -163,7 +163,7 @@ export const datasetArgs = {
   }),
 };
 
-/** What a submission ends with: a job that is done, or with `--detach` one that is accepted. */
+/** What a submission returns: a finished job, or with `--detach` an accepted one. */
 export type Submitted = (FinishedJob | StartedJob) & Kept;
 
 /** A command that runs one operation: from the command line to the result on this machine. */

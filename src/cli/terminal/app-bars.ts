@@ -3,7 +3,7 @@ import stringWidth from 'fast-string-width';
 import { cutToWidth } from './drawn-line.js';
 import { caption } from './terminal-text.js';
 
-/** The progress that one line of an app reports. */
+/** The progress that an app reports on one line. */
 export interface Progress {
   /** What is being done, as the app puts it; empty if it does not say. */
   readonly what: string;
@@ -11,28 +11,28 @@ export interface Progress {
   /** As the app writes them: `45`, `1.2k`; null if it does not say. */
   readonly done: string | null;
   readonly total: string | null;
-  /** The time that is left, as the app writes it; null if it does not say. */
+  /** Remaining time, as the app writes it; null if it does not say. */
   readonly left: string | null;
 }
 
-/** Longest line that is looked at, in characters. */
+/** Longest line that is examined, in characters. */
 const maxLength = 1000;
 
 /** What precedes the percentage: words, and perhaps a colon. */
 const words = String.raw`(?:(?<what>\S.{0,599}?)\s*:?\s+|(?<close>\S.{0,599}?):)?`;
 const percents = String.raw`(?<percent>\d{1,3})(?:\.\d+)?\s?%`;
-/** The drawing of tqdm, in its own characters or in ASCII. */
+/** The bar that tqdm draws, in block characters or in ASCII. */
 const strip = String.raw`\|[ \d#=>.\-\u2580-\u259f]*`;
 const drawing = String.raw`${strip}\|\s*`;
 const counts = String.raw`(?<done>\d[\d.]*[kMGTP]?)\s?\/\s?(?<total>\d[\d.]*[kMGTP]?)`;
-/** Elapsed and remaining time, then a rate and more. */
+/** Elapsed and remaining time, then a rate and other details. */
 const times = String.raw`(?:\s*\[[^\]<]{0,40}<\s*(?<left>[\d:?. a-z]{1,20}?)\s*(?:,[^\]]*)?\].{0,100})?`;
 
-/** What may change from one state of a bar to the next: KonfAI says there how much memory is used. */
+/** Parts that may change from one state of a bar to the next: KonfAI shows its memory use there. */
 const detail = /\s*[:(].*$/su;
 
 const shape = new RegExp(String.raw`^\s*${words}${percents}(?:${drawing}|\s+)${counts}${times}\s*$`, 'u');
-/** A drawing without counts, which may be cut. */
+/** A bar without counts, which may be cut short. */
 const bare = new RegExp(String.raw`^\s*${words}${percents}${strip}\|?\s*$`, 'u');
 
 /**
@@ -66,7 +66,7 @@ const narrowestName = 10;
 
 /** A bar of the app: its last state. */
 interface Bar extends Progress {
-  /** The line that told of it. */
+  /** The line that reported it. */
   readonly line: string;
 }
 
@@ -135,7 +135,10 @@ export class AppBars {
     return outer ? [outer.line] : [];
   }
 
-  /** A line of at most so many columns: what, a bar, percents, counts and the time left; an inner bar where it fits. */
+  /**
+   * A line of at most this many columns: the label, a bar, the percentage, counts and the remaining time, and an inner
+   * bar if it fits.
+   */
   drawing(columns: number): string {
     const [outer, ...inner] = this.#bars;
     if (!outer) return '';
@@ -145,7 +148,7 @@ export class AppBars {
     const what = caption(outer.what);
     let free = columns - figures.length;
     if (free < 0) return cutToWidth(figures, columns);
-    // A long name is cut to leave columns for the bar, but not so far that two names look the same.
+    // A long name is cut to leave columns for the bar, but not so far that two names look alike.
     const besidesBar = free - 1 - (narrowestBar + 3);
     const widest = Math.min(widestName, besidesBar >= narrowestName ? besidesBar : free - 1);
     const name = what === '' || free < 2 ? '' : `${cutToWidth(what, widest)} `;

@@ -5,21 +5,21 @@ import { monotonicTime } from '../../files/index.js';
 const between = '  ';
 
 /**
- * As much of one text as fits. If the figures of a bar would be cut off, as after the long name of a case, the middle of that
- * name is left out instead.
+ * As much of a text as fits. If a bar's figures would be cut off, as after a long case name, the middle of the name is
+ * left out instead.
  */
 function cutRow(text: string, columns: number): string {
   const figures = text.search(/\d{1,3}(\.\d+)?\s?%/);
   const head = Math.floor(columns / 3);
   if (stringWidth(text) <= columns || figures < columns - 5 || head < 5) return cutToWidth(text, columns);
-  // From a bar's width before the figures on.
+  // Starts within the bar, so that a part of it is shown before the figures.
   const tail = text.slice(Math.max(head, figures - Math.floor(columns / 3)));
   return cutToWidth(`${cutToWidth(text, head)}…${tail}`, columns);
 }
 
 /**
- * Puts some texts side by side in so many columns. If they do not fit, the longer ones are cut to the same width, because a
- * progress bar's name is at its beginning.
+ * Puts several texts side by side in this many columns. If they do not fit, the longer ones are cut at the end to the
+ * same width, because a bar's name is at its start.
  */
 export function inOneRow(texts: readonly string[], columns: number): string {
   let free = columns - between.length * (texts.length - 1);
@@ -49,7 +49,7 @@ const withoutWrap = (text: string): string => `\u001b[?7l${text}\u001b[?7h`;
 
 const graphemes = new Intl.Segmenter();
 
-/** As much of a text without colours as so many columns of a terminal show: some characters take two of them. */
+/** As much of a text without colours as fits into this many columns: some characters take two of them. */
 export function cutToWidth(text: string, columns: number): string {
   if (stringWidth(text) <= columns) return text;
   let cut = '';
@@ -63,10 +63,10 @@ export function cutToWidth(text: string, columns: number): string {
 }
 
 /**
- * The one line of stderr that is redrawn in place. While there is one, ora sees every write to stdout and stderr: it removes
- * the line, lets the text pass, and draws the line again below it.
+ * The one line of stderr that is redrawn in place. While there is one, ora sees every write to stdout and stderr: it
+ * removes the line, lets the text pass, and draws the line again below it.
  *
- * The cursor stays at the beginning of the line: what the terminal itself writes there (`^C`) is drawn over by the next frame,
+ * The cursor stays at the beginning of the line: the next frame overwrites what the terminal itself writes there (`^C`),
  * and a terminal that has become narrower, and has broken the line, still has the cursor in its first row.
  */
 export class DrawnLine {
@@ -84,7 +84,7 @@ export class DrawnLine {
   readonly #interval = this.#ora.interval;
   #drawing: Drawing | null = null;
   #pause: NodeJS.Timeout | undefined;
-  /** A late report must not draw below the command's last line, nor start a timer that keeps the process alive. */
+  /** A late report must not draw below the command's last line, or start a timer that keeps the process alive. */
   #isClosed = false;
   readonly #onResize = () => this.#redrawAll();
   readonly #onExit = () => this.close();
@@ -142,8 +142,8 @@ export class DrawnLine {
   }
 
   /**
-   * Deletes also the rows that a narrower terminal has broken the line into. Not from the first column on: in the first row
-   * tmux would take that for a screen that is cleared, and keep what was on it.
+   * Also deletes the rows into which a narrower terminal has wrapped the line. Does not start at the first column: in the
+   * first row, tmux would treat that as clearing the screen and save its content.
    */
   #redrawAll(): void {
     if (this.#ora.isSpinning) this.#stream.write('\r\u001b[K\u001b[C\u001b[J\r');

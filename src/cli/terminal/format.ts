@@ -19,7 +19,7 @@ function shown(cell: Cell, maxLength: number): string {
   return typeof cell === 'string' ? excerpt(cell, maxLength) : cell.paint(excerpt(cell.text, maxLength));
 }
 
-/** Pads a text to so many columns of a terminal: some characters take two of them, colours none. */
+/** Pads a text to a number of terminal columns: some characters take two of them, colours none. */
 const padded = (text: string, width: number): string => text + ' '.repeat(width - stringWidth(text));
 
 /**
@@ -43,11 +43,11 @@ export function formatTable(heading: readonly string[], rows: readonly (readonly
 export const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream): number | undefined =>
   isTTY && columns > 0 ? columns : undefined;
 
-/** Least columns of a text that is wrapped beside a name: on a narrower terminal it wraps by itself. */
+/** Fewest columns for a text that is wrapped beside a name; on a narrower terminal it is left to wrap by itself. */
 const narrowest = 20;
 
 /**
- * A line of at most so many columns, and below it what does not fit, indented. A word stays whole.
+ * Wraps a text to this many columns, with indented continuation lines. Words are not split.
  * @param columns Infinity or undefined if nothing is to be wrapped
  */
 export function wrapped(line: string, columns = Number.POSITIVE_INFINITY, indent = 0): string[] {

@@ -2,22 +2,22 @@ import stringWidth from 'fast-string-width';
 import { forTerminal } from './terminal-text.js';
 
 const esc = '\u001b[';
-/** A terminal that knows this shows what lies between at once, so that nothing flickers; another one ignores it. */
+/** Terminals that support this show everything in between at once, without flicker; others ignore it. */
 const [beginUpdate, endUpdate] = [`${esc}?2026h`, `${esc}?2026l`];
-/** Lines that are too long are cut by the terminal: each takes one row. */
+/** With wrapping off, long lines are cut by the terminal, so each takes one row. */
 const [cutLines, wrapLines] = [`${esc}?7l`, `${esc}?7h`];
 const clearRest = `${esc}K`;
 const clearBelow = `${esc}J`;
 const up = (rows: number): string => (rows > 0 ? `\r${esc}${rows}A` : '\r');
 
-/** Lines that are shown at one place of a terminal, and redrawn there. Only what has changed is written. */
+/** Lines shown at one place of a terminal and redrawn there. Only changes are written. */
 export class LiveBlock {
   #lines: readonly string[] = [];
   #columns = 0;
 
   constructor(private readonly stream: NodeJS.WriteStream) {}
 
-  /** Shows these lines instead of the last ones. What does not fit on the screen is counted in the last row. */
+  /** Shows these lines instead of the previous ones. The last row counts those that do not fit on the screen. */
   draw(lines: readonly string[]): void {
     const { columns, rows } = this.stream;
     const available = Math.max(2, (rows || 24) - 1);

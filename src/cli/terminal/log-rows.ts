@@ -3,13 +3,13 @@ import { stripVTControlCharacters } from 'node:util';
 /** Whether a terminal shows nothing of a text. */
 export const isBlank = (text: string): boolean => stripVTControlCharacters(text).trim() === '';
 
-/** What a bar says without its figures and its drawing. */
+/** A bar's text without its figures and its drawing. */
 const wordsOf = (text: string): string =>
   stripVTControlCharacters(text)
     .replaceAll(/\P{L}+/gu, ' ')
     .trim();
 
-/** Whether a text is another state of a bar, as far as its words tell. */
+/** Whether a text is another state of a bar, judging by its words. */
 const isSameBar = (state: string | null, text: string): boolean =>
   state !== null && wordsOf(state) === wordsOf(text);
 
@@ -27,7 +27,7 @@ interface MovedText {
 const isUp = /^\d{0,2}A$/;
 const rowsOf = (sequence: string): number => Math.max(1, Number.parseInt(sequence, 10) || 1);
 
-/** Takes the movements at both ends of a line away. */
+/** Strips the cursor movements from both ends of a line. */
 function movedText(text: string): MovedText {
   let [before, after, body] = [0, 0, text];
   for (let at = 0; at < maxRows && body.startsWith(up); at += 1) {
@@ -46,7 +46,7 @@ function movedText(text: string): MovedText {
   return { before, body, after };
 }
 
-/** Rows that a program redraws together, such as the bars of nested loops, as a terminal would have them. */
+/** Rows that a program redraws together, such as the bars of nested loops, as a terminal would show them. */
 class BarBlock {
   #rows: string[];
   #at: number;

@@ -20,8 +20,8 @@ const isClosed = (error: unknown): boolean => ['EPIPE', 'ERR_STREAM_DESTROYED'].
 const outFailure = (cause: unknown): OutputError => new OutputError(faultWithoutPath(cause), { cause });
 
 /**
- * Writes to a stream that is a file or a device. Node's own writing throws instead of passing the error on, and loses the
- * rest of a write that a full disk took in part.
+ * Writes to a stream that is a file or a device. Node's own write throws instead of reporting the error, and drops the
+ * rest if a full disk accepted only part of it.
  */
 function mendFileStream(stream: NodeJS.WriteStream & { readonly fd: number }): void {
   const stats = fstatSync(stream.fd);
@@ -38,7 +38,7 @@ function mendFileStream(stream: NodeJS.WriteStream & { readonly fd: number }): v
   };
 }
 
-/** Whether who writes to stdout reports its errors: commands do, oclif's help and version do not. */
+/** Whether the writer of stdout reports its errors: commands do, oclif's help and version do not. */
 let isOutReported = false;
 
 /**

@@ -10,7 +10,7 @@ import { caption } from './terminal-text.js';
 import { type ReporterOptions, TextReporter, type Transfer } from './text-reporter.js';
 import { formatDuration } from './time-text.js';
 
-/** Milliseconds that a program at the end of a pipe has to write a line to the terminal. */
+/** Milliseconds given to a program at the end of a pipe for writing a line to the terminal. */
 const pipeTime = 150;
 
 /** Reports to a person at a terminal: a bar for bytes, a spinner for waits, and the app's own bars, on one drawn line. */

@@ -57,7 +57,7 @@ export class Transfer {
     this.#done = done;
     if (now - (this.#samples.at(-1)?.at ?? 0) < step) return;
     this.#samples.push({ at: now, done });
-    // One sample that is older than the window stays: the rate is measured from it.
+    // One sample older than the window is kept, because the rate is measured from it.
     const first = this.#samples.findIndex(({ at }) => now - at <= rateWindow);
     this.#samples = this.#samples.slice(Math.max(0, first - 1));
   }
@@ -73,7 +73,7 @@ export class Transfer {
     return this.phase === 'Reading' ? counted(Math.round(count), 'file') : formatBytes(count);
   }
 
-  /** A line of at most so many columns. What does not fit is left out: first the bar gets shorter, then figures go. */
+  /** A line of at most this many columns. To make it fit, first the bar gets shorter, then figures are dropped. */
   bar(columns: number, now: number): string {
     const percent = `${this.percent}%`;
     const left = this.#left(now);

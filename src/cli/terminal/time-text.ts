@@ -34,7 +34,7 @@ export function formatDuration(seconds: number, fine = false): string {
 
 /** A number of seconds in its largest unit alone. */
 function roughly(seconds: number): string {
-  // A time that was 7 days a moment ago is not 6 days.
+  // Otherwise a time that was 7 days a moment ago would become 6 days.
   const rounded = (size: number) => Math.floor(seconds / size + 0.02);
   const [size, unit] = units.find(([size]) => rounded(size) >= 1) ?? [1, 's'];
   return amount(rounded(size), unit);
@@ -49,7 +49,7 @@ export function formatDistance(time: number, now: number): string {
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
-/** A time of this machine's time zone, to the minute: `2026-03-01 14:05`. */
+/** A time in this machine's time zone, to the minute: `2026-03-01 14:05`. */
 export function formatLocal(time: number): string {
   const date = new Date(time);
   const [month, dayOfMonth] = [date.getMonth() + 1, date.getDate()].map(two);
@@ -62,7 +62,7 @@ export function formatTime(iso: string | null, besides: (time: number) => string
   return at === null ? iso : `${formatLocal(at)} (${besides(at)})`;
 }
 
-/** The time of a text that a server sent, in milliseconds; null without one, or for a text that is not a time. */
+/** A time sent by a server, in milliseconds; null if it is missing or invalid. */
 export function readTime(iso: string | null): number | null {
   const time = iso === null ? Number.NaN : Date.parse(iso);
   return Number.isNaN(time) ? null : time;

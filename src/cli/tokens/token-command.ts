@@ -105,7 +105,7 @@ export const tokensFlag = pathFlag({
   description: "The file of the tokens, as 'serve --tokens' names it",
 });
 
-/** Runs a function with the module that reads and writes the file, and turns its errors into usage errors. */
+/** Runs a function with the module that handles the token file, and turns its errors into usage errors. */
 export async function withTokenFile<T>(use: (modules: Edits) => T): Promise<T> {
   const modules = await edits();
   try {
@@ -116,7 +116,9 @@ export async function withTokenFile<T>(use: (modules: Edits) => T): Promise<T> {
   }
 }
 
-/** What the commands share that change the token file. They need no server: a running one reads the file again by itself. */
+/**
+ * The base of the commands that change the token file. They need no server: a running one notices the change by itself.
+ */
 export abstract class TokenCommand extends BaseCommand {
   static override baseFlags = { tokens: tokensFlag } satisfies Interfaces.FlagInput;
 

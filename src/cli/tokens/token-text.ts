@@ -10,7 +10,7 @@ const describeLimit: Readonly<Record<LimitName, (most: number) => string>> = {
   max_upload: (most) => `uploads of at most ${formatBytes(most)}`,
 };
 
-/** What a lifted limit was on. */
+/** What each limit restricts, for the text about a lifted one. */
 const limited: Readonly<Record<LimitName, string>> = {
   max_jobs: 'active jobs',
   max_gpus: 'GPUs',
