@@ -2,15 +2,15 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { resultName } from '../contract/index.js';
 
-/** Directories that earlier results are in: `Output`, and `Output-2`, `Output-3` and so on beside it. */
+/** Directories that hold earlier results: `Output`, and `Output-2`, `Output-3` and so on beside it. */
 
 /** The place of that number, counted from 1, for results that go to `directory`. */
 export const numberedPlace = (directory: string, number: number): string =>
   number === 1 ? directory : `${directory}-${number}`;
 
 /**
- * Whether a directory is where results go, or a numbered one beside it that has one. By the name alone `case-2` could be
- * somebody's volumes.
+ * Whether a directory is the one for results, or a numbered directory beside it that contains a result. The name alone
+ * does not suffice: `case-2` could hold somebody's volumes.
  * @param output absolute path of the first of these directories
  */
 export function isPlaceOfResults(directory: string, output: string): boolean {

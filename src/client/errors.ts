@@ -49,7 +49,7 @@ export class UsageError extends ClientError {
   }
 }
 
-/** What a proxy says when it wants to know who asks. */
+/** The status with which a proxy asks for credentials. */
 export const proxyLoginStatus = 407;
 
 /** Statuses that proxies answer with and that are not in the service's own error table. */
@@ -63,7 +63,7 @@ const proxyStatuses: Readonly<Record<number, ExitCode>> = {
 /** Whether a page with this status, which is not the service's, says that another program has the address. */
 export const isOfAnother = (status: number): boolean => [404, 405, 410, 501].includes(status);
 
-/** The service never sends anybody on: something else has answered. */
+/** The service never redirects, so something else has answered. */
 export const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
 function exitCodeFor(status: number, isOfProxy: boolean): ExitCode {
@@ -80,7 +80,7 @@ export class HttpError extends ClientError {
 
   /**
    * @param retryAfter seconds, as the server gave them
-   * @param isOfProxy whether the answer is no answer of the service: a proxy's page, as a rule
+   * @param isOfProxy whether the answer does not come from the service, but usually from a proxy
    */
   constructor(
     readonly status: number,
@@ -97,8 +97,8 @@ export class HttpError extends ClientError {
 }
 
 /**
- * How a connection failed: refused, cut, silent for too long; or made to something that cannot be used as it is, such as a
- * certificate that is not trusted.
+ * How a connection failed: refused, cut or silent for too long, or unusable, for example because of an untrusted
+ * certificate.
  */
 export type TransportFault = 'unreached' | 'broken' | 'timeout' | 'unusable';
 
@@ -115,7 +115,7 @@ export class TransportError extends ClientError {
   }
 }
 
-/** stdout could not be written: what follows on it would not be complete. */
+/** stdout could not be written to, so the output is incomplete. */
 export class OutputError extends ClientError {
   override readonly name = 'OutputError';
 
@@ -160,7 +160,7 @@ export async function writing<T>(target: string, next: string, write: () => Prom
   try {
     return await write();
   } catch (cause) {
-    // zlib's errors have an `errno` as well, which is not the system's.
+    // zlib's errors also have an `errno`, but it is not the system's.
     const isOfSystem = cause instanceof Error && 'errno' in cause && !errorCode(cause).startsWith('Z_');
     throw isOfSystem ? new WriteError(target, cause, next) : cause;
   }
@@ -175,11 +175,11 @@ const failures: Readonly<Record<FailedState, { readonly verb: string; readonly e
   killed: { verb: 'was killed', exitCode: exitCodes.failed },
 };
 
-/** What else a server says of a job that failed. */
+/** Further details from the server about a failed job. */
 interface FailedFacts {
   /** Until when it is kept, ISO 8601; null if the server does not say. */
   readonly expiresAt: string | null;
-  /** Files that it left in its output, as far as they are counted; null if the server does not say. */
+  /** Number of files left in its output, as far as they were counted; null if the server does not say. */
   readonly leftFiles: number | null;
   /** The time by the clock of the server when it said so, in milliseconds. */
   readonly now: number;
@@ -216,7 +216,7 @@ export class Interrupted extends ClientError {
   leaves: string | null = null;
 
   /**
-   * @param outcome what this means for a job, as a sentence goes on
+   * @param outcome what this means for a job, as the continuation of a sentence
    * @param details of that job
    */
   constructor(
@@ -240,10 +240,10 @@ export class Interrupted extends ClientError {
   }
 }
 
-/** Whether a proxy answers with this status when its server does not answer. */
+/** Whether a proxy answers with this status if its server does not respond. */
 export const isGatewayError = (status: number): boolean => [502, 503, 504].includes(status);
 
-/** Whether the server has waited for the next byte for too long, as where the way to it was away for a while. */
+/** Whether the server gave up waiting for the next byte, for example because the connection was down for a while. */
 export const isStall = (error: unknown): boolean =>
   error instanceof HttpError && error.status === errorKinds.uploadStalled.status;
 
@@ -254,17 +254,17 @@ export function isTransient(error: unknown): boolean {
   return error instanceof HttpError && (error.status === 429 || isGatewayError(error.status));
 }
 
-/** Whether the server says that it failed at this request: of a job that it has, it may tell more the next time. */
+/** Whether the server says that this request failed. Asked again about a job, it may succeed. */
 export const isServerFailure = (error: unknown): boolean =>
   error instanceof HttpError && error.status >= errorKinds.internal.status && !('fault' in error.details);
 
-/** What is known of a job that is not followed any more. */
+/** What is known about a job that is no longer followed. */
 interface Left {
-  /** Whether the server is known to have the job: then a refusal does not mean that there is none. */
+  /** Whether the server is known to have the job, so that a refusal does not mean that there is none. */
   readonly isKnown?: boolean | undefined;
   /** Whether it is known to be done, so that only its result is missing. */
   readonly isDone?: boolean | undefined;
-  /** The command that fetches its result, where that has more words than usual. */
+  /** The command that fetches its result, if it is more than the usual one. */
   readonly again?: string;
 }
 
@@ -301,7 +301,7 @@ export class JobForgotten extends ClientError {
   }
 }
 
-/** Whether an error says only that the way to the server, or to the reader of the output, is lost. */
+/** Whether an error only says that the connection to the server, or the reader of the output, was lost. */
 const isLost = (error: unknown): error is ClientError =>
   isTransient(error) ||
   error instanceof OutputError ||
@@ -311,11 +311,9 @@ const isLost = (error: unknown): error is ClientError =>
 const isRefused = (error: unknown): error is HttpError =>
   error instanceof HttpError && !isUnknownJob(error) && !isExpiredJob(error);
 
-/**
- * The error with which a command ends that followed a job: one that says nothing of the job names the job and how to go on.
- */
+/** The error for a command that followed a job: if it does not mention the job, the job and how to continue are added. */
 export function leaving(jobId: string, error: unknown, left: Left = {}): unknown {
-  // It says so already; the facts of its cause are its own as well.
+  // It already names the job, and includes the details of its cause.
   if (error instanceof GaveUp) return error;
   const isKnown = left.isKnown || left.isDone;
   return isLost(error) || (isKnown && isRefused(error)) ? new GaveUp(jobId, error, left) : error;

@@ -5,23 +5,23 @@ export type TransferPhase = 'Reading' | 'Packing' | 'Uploading' | 'Downloading' 
 export interface Reporter {
   /**
    * One line of the job's log. False once the reader has closed the output.
-   * @param isRedraw the app meant the next line to be drawn over it, as progress bars do
+   * @param isRedraw the app meant the next line to replace it, as progress bars do
    * @param number of the line in the log, counted from 1
    */
   line(text: string, isRedraw: boolean, number: number): Promise<boolean>;
-  /** The log has ended, or is not read any further: shows what was kept because it might have been redrawn. */
+  /** The log has ended or is not followed any further: shows the line that was held back in case it would be redrawn. */
   endLog(): Promise<boolean>;
   /** A hint for a person. */
   note(text: string): void;
   /**
    * What is being waited for; null once the wait is over.
-   * @param isNews whether it is told also where nothing is drawn
+   * @param isNews whether to report it even if nothing is drawn
    */
   waiting(what: string | null, isNews?: boolean): void;
-  /** Whether the job that is followed runs from now on, and not only waits: how long it takes is shown where a line is drawn. */
+  /** Whether the followed job is running now and no longer waiting: its run time is shown on the drawn line. */
   running(isRunning: boolean): void;
-  /** What is being waited for while a log is silent. Shown where nothing else is. */
+  /** What is being waited for while a log is silent. Shown only if nothing else is. */
   silent(what: string): void;
-  /** Bytes moved so far, of the phase `Reading` files read. A total of 0 means that it is not known. */
+  /** Bytes moved so far or, in the phase `Reading`, files read. A total of 0 means that it is not known. */
   progress(phase: TransferPhase, done: number, total: number): void;
 }

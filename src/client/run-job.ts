@@ -15,7 +15,7 @@ export interface RunOptions {
   readonly killTimeout: number;
   /** Where results are saved: what is there is not sent along. */
   readonly output: string;
-  /** Whether results replace files of the same names there: a submission with one of them is refused. */
+  /** Whether results replace files of the same names there; inputs among them are then refused. */
   readonly mayReplace?: boolean;
   /** Chooses among the series of a directory; without it all of them are sent. */
   readonly chooseSeries?: ChooseSeries | undefined;
@@ -28,7 +28,7 @@ export interface FinishOptions extends RunOptions {
   readonly destination: Destination;
   /** Longest wait for the result once the job has ended, in seconds. */
   readonly wait: number;
-  /** Tells what else there is to say of a job that was accepted. Never rejects. */
+  /** Reports further notes about an accepted job. Never rejects. */
   readonly tellAccepted?: (jobId: string) => Promise<unknown>;
 }
 
@@ -44,11 +44,11 @@ export type FinishedJob = {
 } & Sending &
   (SavedArchive | StreamedArchive);
 
-/** What a person does about a job whose end was asked for and not heard of. */
+/** What a person can do about a job whose kill was not confirmed. */
 const mayStillRun = (jobId: string): string =>
   `remote job ${jobId} may still run: '${nextCommand(`kill ${jobId}`)}' ends it`;
 
-/** Seconds to wait for what a killed job left: the command is to end. */
+/** Seconds to wait for the list of what a killed job left: the command should end soon. */
 const maxWait = 5;
 
 /** What a killed job left and how to get it, as a sentence goes on; empty if it is nothing, or the server does not say. */
@@ -60,11 +60,11 @@ async function leftFilesOf(connection: Connection, jobId: string): Promise<strin
   return ` and left ${files}; '${nextCommand(`result ${jobId} --partial`)}' fetches what it left`;
 }
 
-/** How to go on with a job that an interruption leaves running. */
+/** How to continue with a job that an interruption leaves running. */
 const goesOn = (jobId: string): string =>
   `remote job ${jobId} goes on: '${nextCommand(`logs ${jobId}`)}' follows it, '${nextCommand(`result ${jobId}`)}' fetches its result`;
 
-/** Kills a job that nobody waits for any more. Never throws: returns what became of it, as a sentence and as details. */
+/** Kills a job that is no longer wanted. Never throws: returns what became of it, as a sentence and as details. */
 async function killAndSay(
   connection: Connection,
   jobId: string,
@@ -169,13 +169,13 @@ export async function runJob(
   const { reporter } = options;
   const { job_id, sent, skipped } = await startJob(connection, submission, options);
   const { app, operation } = submission;
-  // Told at once, and also where the server's log does not say it.
+  // Reported at once, even if the server's log does not say it.
   reporter.note(`Job ${job_id} is accepted: ${operation.command} on ${app}`);
   await killedOnInterrupt(connection, job_id, options, async () => {
     await options.tellAccepted?.(job_id);
     await followToEnd(connection, job_id, { reporter, persistent: true, readOn: true, isAnnounced: true });
   });
-  // The job is done: an interruption of what follows leaves it alone.
+  // The job is done; an interruption from here on does not affect it.
   const fetched = await fetchResult(connection, job_id, options.destination, {
     wait: options.wait,
     reporter,

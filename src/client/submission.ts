@@ -1,6 +1,6 @@
 import type { Field, FieldValue, Operation } from '../contract/index.js';
 
-/** Paths of one `files` field, as a person gave them: one list a group. */
+/** The paths for one `files` field, as a person gave them: one list per group. */
 export interface PathGroups {
   readonly field: Field;
   readonly groups: readonly (readonly string[])[];

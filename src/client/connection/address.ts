@@ -35,9 +35,9 @@ export const showServerUrl = (url: URL): string => url.href.replace(/\/$/, '');
 
 /** A server that is reached by ssh: `ssh://[USER@]HOST[:PORT][/[HOST:]PORT]`. */
 export interface SshAddress {
-  /** As a person gave it. */
+  /** The address as the person gave it. */
   readonly text: string;
-  /** For the ssh program: a name of its configuration, a host name or an IP address without brackets. */
+  /** The host for the ssh program: a name from its configuration, a host name or an IP address without brackets. */
   readonly host: string;
   readonly user: string | null;
   readonly port: number | null;
@@ -45,7 +45,8 @@ export interface SshAddress {
   readonly target: { readonly host: string; readonly port: number };
 }
 
-// These reach ssh's command line, and what its configuration makes of them a shell. None begins like a flag.
+// What these match is passed on ssh's command line and, through ssh's configuration, to a shell. No match begins like a
+// flag.
 const hostPattern = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])$/;
 const userPattern = /^[A-Za-z0-9_][A-Za-z0-9._@+-]*\$?$/;
 
@@ -93,6 +94,6 @@ export function readSshAddress(url: URL): SshAddress {
   };
 }
 
-/** The same login as a person types it. */
+/** The login part of the address, as a person would type it. */
 export const sshCommand = ({ host, user, port }: SshAddress): string =>
   `ssh${port === null ? '' : ` -p ${port}`} ${user === null ? '' : `${user}@`}${host}`;

@@ -8,14 +8,14 @@ import { appIdPattern, pathJobId } from './identifiers.js';
  * and read as null. Unknown fields are dropped.
  */
 
-// Each schema is used once in a process, so compiling it would take longer than interpreting it.
+// Each schema is used once per process, so compiling it would take longer than interpreting it.
 z.config({ jitless: true });
 
 const mebibyte = 1024 * 1024;
 
 /** Most entries of a list of jobs or apps that is accepted. */
 const maxListItems = 100_000;
-/** Most GPUs of one machine: each is asked for its memory. */
+/** Most GPUs of one machine: the memory of each is requested separately. */
 const mostGpus = 256;
 
 const text = z.string();
@@ -33,7 +33,7 @@ const figure = z.number().check(z.minimum(0));
 
 const whole = z.int().check(z.minimum(0));
 
-/** Seconds, at most a thousand years: a date can be reckoned with them. */
+/** Seconds, at most a thousand years, so that date arithmetic works. */
 const duration = figure.check(z.maximum(3e10));
 
 const jobFields = () => ({
@@ -60,7 +60,9 @@ const jobFields = () => ({
 const listedJob = z.lazy(() => z.object({ job_id: jobId, ...jobFields() }));
 export type JobAnswer = z.infer<typeof listedJob>;
 
-/** @param make called at the first answer: to make all schemas takes 4 ms, and one command uses two or three */
+/**
+ * @param make called for the first answer, because building all schemas takes 4 ms and a command uses only two or three
+ */
 function answer<T>(what: string, make: () => z.ZodMiniType<T>, maxBytes = mebibyte): Answer<T> {
   const schema = z.lazy(make);
   return { what, check: (document) => schema.safeParse(document), maxBytes };
@@ -152,7 +154,9 @@ export const removedAnswer = (id: string): Answer<RemovedJob> =>
     z.object({ job_id: z._default(z.literal(id), id), status: z.literal('removed') }),
   );
 
-/** The paths in it are not read: they follow from the id. Options that it does not list count as not acknowledged. */
+/**
+ * The paths in it are ignored, because they follow from the id. Options that it does not list count as not acknowledged.
+ */
 export const envelopeAnswer = answer('an accepted job', () =>
   z.object({ job_id: jobId, accepted_options: z.catch(z.array(text), []) }),
 );
@@ -202,7 +206,7 @@ export const refreshAnswer: Answer<RefreshAnswer> = answer(
   16 * mebibyte,
 );
 
-/** Keys that we do not know are kept: apps tell of more than we show. */
+/** Unknown keys are kept, because apps report more than we show. */
 const availableApp = z.lazy(() =>
   z.looseObject({
     app: appId,
@@ -253,7 +257,7 @@ export const refusalBody = z.lazy(() =>
   }),
 );
 
-/** The body of the answer to `/result` for a job that has not ended, as a rule. Another server may have other states. */
+/** The body of the answer to `/result` for a job that has not ended. Another server may have other states. */
 export const unfinishedBody = z.lazy(() => z.object({ status: text }));
 
 /** The body of the answer to `/result` for a job that failed or was killed. */

@@ -18,11 +18,11 @@ export interface Answer<T> {
   readonly maxBytes: number;
 }
 
-/** A server's answer was not what it must be. The message names the server and the difference. */
+/** A server's answer was not what was expected. The message names the server and the difference. */
 export class AnswerError extends ClientError {
   override readonly name = 'AnswerError';
 
-  /** @param surprise begins with a verb: `answered /health with ...` */
+  /** @param surprise a phrase that begins with a verb: `answered /health with ...` */
   constructor(server: string, surprise: string, options?: ErrorOptions) {
     const message = `${server} ${surprise}; is it a remote-app server?`;
     super(message, exitCodes.notReached, { fault: 'unusable' satisfies TransportFault }, options);
@@ -45,7 +45,7 @@ const kindsExpected: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-/** For an answer that may have several forms: the first issue of the form that it comes closest to. */
+/** If the answer may have several forms: the first issue of the closest one. */
 function closest(forms: readonly (readonly Issue[])[]): Issue | undefined {
   return forms.reduce((best, form) => (form.length <= best.length ? form : best))[0];
 }
@@ -101,8 +101,8 @@ export const tooLong = (server: string, path: string, maxBytes: number): AnswerE
   new AnswerError(server, `answered ${path} with more than ${formatBytes(maxBytes)}`);
 
 /**
- * The answer that `GET /health` must give. Checked without zod, which takes longer to load than the whole health check:
- * scripts and orchestrators run it often (bench row `cli-health`).
+ * The answer that `GET /health` must give. Checked without zod, because loading zod takes longer than the whole health
+ * check, which scripts and orchestrators run often (bench row `cli-health`).
  */
 export const healthAnswer: Answer<typeof healthy> = {
   what: 'the health of a service',

@@ -24,7 +24,10 @@ import { bodyOf } from './reply.js';
 
 type Answers = typeof import('./answer-schemas.js');
 
-/** One request with an answer that is checked by its schema. The schemas are loaded by the first: `health` needs none. */
+/**
+ * A request whose answer is checked by its schema. The schemas are loaded on the first request that needs them; `health`
+ * needs none.
+ */
 const ask = async <T>(
   connection: Connection,
   path: string,
@@ -32,7 +35,9 @@ const ask = async <T>(
   call: Call = {},
 ): Promise<T> => connection.json(path, answer(await import('./answer-schemas.js')), call);
 
-/** What the answer to a submission must be: loaded before that is sent, since nothing may be loaded after it. */
+/**
+ * The schema of the answer to a submission. Loaded before the submission is sent, since nothing may be loaded afterwards.
+ */
 export const submissionAnswer = async (): Promise<Answers['envelopeAnswer']> =>
   (await import('./answer-schemas.js')).envelopeAnswer;
 
@@ -74,7 +79,7 @@ export const vram = async (connection: Connection, ids: readonly number[]): Prom
 export const apps = async (connection: Connection, limit?: number): Promise<readonly string[]> =>
   (await appList(connection, limit)).apps;
 
-/** The same, with those that are loaded at the moment. */
+/** The same, with the apps that are loaded at the moment. */
 export const appList = async (connection: Connection, limit?: number): Promise<AppList> =>
   ask(connection, routes.apps.path, (answers) => answers.appsAnswer, { limit });
 
@@ -85,7 +90,7 @@ export const appList = async (connection: Connection, limit?: number): Promise<A
 export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
   ask(connection, appPath(id), (answers) => answers.appAnswer, { limit });
 
-/** Asks the server to look for new commits of its repositories: a route that KonfAI's server lacks. */
+/** Asks the server to look for new commits in its repositories: a route that KonfAI's server lacks. */
 export const refresh = async (connection: Connection): Promise<RefreshAnswer> =>
   ask(connection, routes.refresh.path, (answers) => answers.refreshAnswer, { method: routes.refresh.method });
 
@@ -96,7 +101,7 @@ export const refreshed = async (connection: Connection): Promise<RefreshAnswer> 
 /**
  * `GET /jobs/{id}`.
  * @param limit seconds for the whole call
- * @param signal ends it, in place of that which ends the connection's other requests
+ * @param signal ends this request, instead of the signal for the connection's other requests
  */
 export const job = async (
   connection: Connection,
@@ -107,9 +112,9 @@ export const job = async (
 
 /** Which jobs are asked for. */
 interface JobsAsked {
-  /** Whether the jobs of all owners, as an admin may. */
+  /** Whether to list the jobs of all owners, as an admin may. */
   readonly all?: boolean | undefined;
-  /** Those of this tag alone. */
+  /** Only jobs with this tag. */
   readonly tag?: string | undefined;
 }
 
@@ -128,7 +133,7 @@ export async function jobs(
   const options = asked.size > 0 ? { query: `?${asked}` } : {};
   try {
     const list = (await ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer, options)).jobs;
-    // An earlier server does not know tags, and answers with all jobs.
+    // An older server does not know tags and returns all jobs.
     return tag === undefined ? list : list.filter((each) => each.tag === tag);
   } catch (error) {
     if (!(error instanceof HttpError) || error.isOfProxy || error.status !== errorKinds.notFound.status)
@@ -183,7 +188,10 @@ export async function remove(connection: Connection, id: string): Promise<Remove
   }
 }
 
-/** A route of `/drain`, which is ours. @throws HttpError that says so for a server without it */
+/**
+ * Requests one of the `/drain` routes, which only remote-app has.
+ * @throws HttpError that says so for a server without it
+ */
 async function askDrain(connection: Connection, method: 'GET' | 'POST' | 'DELETE'): Promise<DrainState> {
   try {
     return await ask(connection, routes.drain.path, (answers) => answers.drainAnswer, { method });
@@ -202,19 +210,19 @@ export const drainState = (connection: Connection): Promise<DrainState> =>
 export const setDraining = (connection: Connection, isDraining: boolean): Promise<DrainState> =>
   askDrain(connection, isDraining ? routes.drain.method : routes.undrain.method);
 
-/** One GPU of the server, and its memory where that can be told: a cluster, and some drivers, do not tell it. */
+/** One GPU of the server, with its memory if known: a cluster, and some drivers, do not report it. */
 export interface Gpu extends Partial<MemoryUse> {
   readonly id: number;
   readonly name: string;
-  /** Whether no job holds it. An older server tells that of the GPUs of a cluster alone. */
+  /** Whether no job holds it. An older server reports this only for the GPUs of a cluster. */
   readonly free?: boolean;
-  /** The job that holds it, if whoever asks may know it. */
+  /** The job that holds it, if the sender may know. */
   readonly job?: DeviceJob;
-  /** Apps that are loaded on it; only where one is. */
+  /** Apps that are loaded on it; absent if there are none. */
   readonly loaded?: readonly string[];
 }
 
-/** The memory of a GPU; nothing where the server answers that it cannot be told. */
+/** The memory of a GPU; empty if the server answers that it is not available. */
 async function memoryOf(connection: Connection, id: number): Promise<Partial<MemoryUse>> {
   try {
     return await vram(connection, [id]);
@@ -224,7 +232,7 @@ async function memoryOf(connection: Connection, id: number): Promise<Partial<Mem
   }
 }
 
-/** Whether a job holds a GPU, and which, as far as the server tells. */
+/** Whether a job holds a GPU, and which one, as far as the server reports it. */
 function holdOf({ devices_free, devices_jobs }: DeviceList, index: number): Pick<Gpu, 'free' | 'job'> {
   const free = devices_free?.[index];
   if (free !== undefined) return { free };
@@ -254,12 +262,12 @@ export async function readMachine(connection: Connection): Promise<Machine> {
   return { gpus, ram: memory };
 }
 
-/** Seconds to wait for what else the server says of a job that failed. */
+/** Seconds to wait for further details about a failed job. */
 const maxWait = 10;
 
 /**
- * The error of a job that ended without a result, from the answer of the result's route. The body counts, not the status
- * alone: KonfAI's server answers 202 for a job that was killed.
+ * The error of a job that ended without a result, from the answer of the result route. The status alone is not enough:
+ * KonfAI's server answers 202 for a killed job.
  * @returns null for an answer that says something else
  */
 export async function jobFailure(
@@ -290,7 +298,7 @@ export async function askFailure(connection: Connection, jobId: string): Promise
     const reply = await connection.send(resultPath(jobId), {});
     if (reply.statusCode !== 200)
       return await jobFailure(connection, jobId, reply.statusCode, await connection.words(reply));
-    // Not an error that anybody waits for.
+    // Nobody is waiting for this error.
     reply.body.on('error', () => {}).destroy();
     return null;
   } catch (error) {

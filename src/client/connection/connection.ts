@@ -50,7 +50,7 @@ class TimeLimit implements Disposable {
 async function readBody(reply: Reply, maxBytes: number, onChunk: () => void): Promise<string | null> {
   const chunks: Buffer[] = [];
   let length = 0;
-  // Leaving the loop destroys the body, and with it the connection.
+  // Leaving the loop destroys the body, and the connection with it.
   for await (const chunk of reply.body as AsyncIterable<Buffer>) {
     onChunk();
     length += chunk.length;
@@ -67,7 +67,7 @@ export interface ConnectionOptions {
   readonly connectTimeout: number;
   /** Longest wait for an answer while no byte comes. */
   readonly readTimeout: number;
-  /** How long a server that has answered before, and cannot be reached now, is tried again. */
+  /** How long a server that has answered before is retried while it is unreachable. */
   readonly patience: number;
   /** How the server is reached, if not directly. */
   readonly transport?: Transport | undefined;
@@ -87,18 +87,18 @@ export interface Call {
   readonly headTimeout?: number | undefined;
   /** Longest silence inside the body of the answer, in seconds. */
   readonly bodyTimeout?: number | undefined;
-  /** Longest time for a whole call that answers with JSON, in seconds; by default the longest silence. */
+  /** Time limit for a whole call that answers with JSON, in seconds; defaults to the longest silence. */
   readonly limit?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Most bytes of a refusal, or of an answer that says 'not yet'. */
+/** Most bytes of a refusal, or of a "not yet" answer. */
 const maxWords = 64 * 1024;
 
-/** Statuses with which proxies refuse an encoded slash, or send a client on to the address without one. */
+/** Statuses with which proxies reject an encoded slash, or redirect to the address without it. */
 const mayBeOfSlashes = [301, 302, 307, 308, 400, 403, 404];
 
-/** A path whose encoded slashes are plain; null for one without, and for one that would then lead to somewhere else. */
+/** A path with its encoded slashes decoded; null for a path without any, and for one that would then lead elsewhere. */
 function withPlainSlashes(path: string): string | null {
   const plain = path.replaceAll('%2F', '/');
   return plain === path || /\/\.{1,2}(\/|$)/.test(plain) ? null : plain;
@@ -116,16 +116,16 @@ function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promis
   });
 }
 
-/** The only way to the service: base address, token, timeouts, and errors that a person can read. */
+/** The only way to send requests to the service: base address, token, timeouts, and readable errors. */
 export class Connection {
   readonly #address: URL;
   readonly #agent: Dispatcher;
   readonly #connector: Connector;
   readonly #options: ConnectionOptions;
   #isMet = false;
-  /** Whether slashes of an app's identifier are sent as they are, since a proxy on the way refuses `%2F`. */
+  /** Whether slashes in an app's identifier are sent unencoded, because a proxy on the way rejects `%2F`. */
   #hasPlainSlashes = false;
-  /** Milliseconds by which the clock of the server is ahead of that of this machine. */
+  /** Milliseconds by which the server's clock is ahead of this machine's. */
   #ahead = 0;
 
   /** @throws UsageError for an invalid address */
@@ -155,29 +155,30 @@ export class Connection {
     return this.#options.signal;
   }
 
-  /** Whether the server has answered. A proxy's answer that it does not reach the server does not count. */
+  /** Whether the server has answered. A proxy saying that it cannot reach the server does not count. */
   get isMet(): boolean {
     return this.#isMet;
   }
 
-  /** The time by the clock of the server, as its last answer told it: the clock of this machine may be hours off. */
+  /** The time by the server's clock, derived from its last answer: this machine's clock may be hours off. */
   now(): number {
     return Date.now() + this.#ahead;
   }
 
-  /** Seconds for which a server that has answered, and then is gone, is tried again. */
+  /** Seconds for which a server that has answered before is retried while it is gone. */
   get longestOutage(): number {
     return this.#options.patience;
   }
 
-  /** A new patience with this server: it lasts for one task, such as one upload. */
+  /** A new patience for this server. It lasts for one task, such as one upload. */
   patience(watcher?: Watcher): Patience {
     return new Patience(this.#options.patience, this.signal, watcher);
   }
 
   /**
-   * Sends one request. Where a proxy on the way refuses the encoded slashes of an app's identifier, as Apache does by default, plain ones
-   * are tried, and kept if they lead to the service. `path` comes from contract/paths.ts or contract/routes.ts and is appended to the path of the address.
+   * Sends one request. If a proxy on the way rejects the encoded slashes in an app's identifier, as Apache does by
+   * default, plain slashes are tried, and kept if they reach the service. `path` comes from contract/paths.ts or
+   * contract/routes.ts and is appended to the path of the address.
    * @throws TransportError, or the reason of the signal that ended it
    */
   async send(path: string, call: Call = {}): Promise<Reply> {
@@ -185,7 +186,7 @@ export class Connection {
     if (plain === null) return this.#ask(path, call);
     if (this.#hasPlainSlashes) return this.#ask(plain, call);
     const reply = await this.#ask(path, call);
-    // A body cannot be sent twice; a question about the app comes before it.
+    // A body cannot be sent twice, but a request about the app always comes before one with a body.
     if (call.body || !mayBeOfSlashes.includes(reply.statusCode)) return reply;
     const other = await this.#ask(plain, call);
     this.#hasPlainSlashes = other.statusCode < 300 || (isJson(other) && !isJson(reply));
@@ -214,7 +215,7 @@ export class Connection {
         // undici accepts any iterable, although its types do not say so; a stream would read ahead.
         body: (call.body ?? null) as Readable | null,
         ...(call.headTimeout === undefined ? {} : { headersTimeout: call.headTimeout * 1000 }),
-        // Interim answers (1xx), each of which ends a silence.
+        // Interim answers (1xx) also end a silence.
         onInfo: this.#limit(call.headTimeout ?? this.readTimeout),
         ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
         ...(signal ? { signal } : {}),
@@ -231,7 +232,7 @@ export class Connection {
     }
   }
 
-  /** For what a server can send in pieces without an end: throws once that takes so many seconds. 0 is no limit. */
+  /** For endless bodies: throws after this many seconds. 0 means no limit. */
   #limit(seconds: number): () => void {
     const end = monotonicTime() + (seconds || Number.POSITIVE_INFINITY) * 1000;
     return () => {
@@ -239,7 +240,7 @@ export class Connection {
     };
   }
 
-  /** The cause as the proxy, the tunnel or a second request shows it; null if they show none. */
+  /** The cause of a failure according to the proxy, the tunnel or a second request; null if none of them shows one. */
   async #causeOnTheWay(error: unknown): Promise<Error | null> {
     const { transport } = this.#options;
     if (transport) return (await transport.explain?.(error)) ?? null;
@@ -249,8 +250,7 @@ export class Connection {
   }
 
   /**
-   * Reads the body of an error answer, which holds a sentence. A body that is too long for that is cut off and read as
-   * empty.
+   * Reads the body of an error answer, which holds a sentence. A longer body is cut off and treated as empty.
    * @throws TransportError if the connection breaks
    */
   async words(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<string> {
@@ -269,7 +269,7 @@ export class Connection {
     return this.refusal(reply, path, await this.words(reply, signal));
   }
 
-  /** The same, where the body has been read already. */
+  /** The same, with the body already read. */
   refusal(reply: Reply, path: string, text: string): Promise<HttpError> {
     return refusal(reply, text, { server: this.server, path, transport: this.#options.transport });
   }
@@ -292,7 +292,7 @@ export class Connection {
   }
 
   /**
-   * Sends one request that answers with JSON. Without a signal of its own the whole call is limited in time.
+   * Sends one request that answers with JSON. Unless a signal is given, the whole call has a time limit.
    * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
    */
   async json<T>(path: string, answer: Answer<T>, call: Call = {}): Promise<T> {
@@ -302,11 +302,11 @@ export class Connection {
       try {
         return await this.read(await this.send(path, { ...call, signal }), path, answer, signal);
       } catch (error) {
-        // A GET may be repeated; what changes something may not.
+        // A GET may be repeated; a request that changes something may not.
         const isBroken = error instanceof TransportError && error.fault === 'broken';
         if (!isBroken || (call.method ?? 'GET') !== 'GET' || failures >= questionsAgain) throw error;
         await pause(backoff(failures, 200), signal).catch((reason: unknown) => {
-          // After the time limit the last connection error says more; an interruption is thrown as it is.
+          // After the time limit, the last connection error is more helpful. An interruption is thrown unchanged.
           throw reason instanceof ClientError ? reason : error;
         });
       }
@@ -321,7 +321,7 @@ export class Connection {
     }
   }
 
-  /** Explains a failure below HTTP. */
+  /** Turns a failure below HTTP into a readable error. */
   explain(error: unknown, signal: AbortSignal | undefined = this.signal): Error {
     const { transport } = this.#options;
     return explainTransport(error, this.server, signal, transport?.forward ? transport.name : undefined);

@@ -13,15 +13,16 @@ interface ConnectorOptions {
   readonly trust?: Trust | undefined;
 }
 
-/** Whether the end of the connection is the end of this answer. */
+/** Whether the answer ends when the connection ends. */
 function endsWithConnection(headers: Readonly<Record<string, string | string[] | undefined>>): boolean {
   const isFramed = 'content-length' in headers || 'transfer-encoding' in headers;
   return !isFramed || /\bclose\b/i.test(String(headers.connection));
 }
 
 /**
- * Reads an answer that ends with its connection without a pause, however slow its reader is: what was not read yet is kept in memory.
- * undici 7 ends the process where such a connection ends during a pause (its issue 5360, fixed in version 8, which needs Node 22).
+ * Reads an answer that ends with its connection without ever pausing, however slow its reader is: unread data is kept in
+ * memory. undici 7 crashes the process if such a connection ends during a pause (its issue 5360, fixed in version 8,
+ * which needs Node 22).
  */
 export const readToTheEnd: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   let isLast = false;

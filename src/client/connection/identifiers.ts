@@ -3,7 +3,7 @@ import { UsageError } from '../errors.js';
 import { nextCommand } from '../next-command.js';
 
 /**
- * Identifiers become one part of a request's path. `.` and `..` would be resolved on the way, and the request, with its
+ * An identifier becomes one part of a request's path. `.` and `..` would be resolved on the way, so the request, with its
  * token and its volumes, would go to another path.
  */
 

@@ -1,7 +1,7 @@
 import type { Connection, ConnectionOptions } from './connection.js';
 import type { Transport, Trust } from './transport.js';
 
-// What makes requests is imported by those that make one: most of it is undici.
+// The code that makes requests is imported lazily, because most of it is undici.
 
 /**
  * The connection to a server. No request is made yet.

@@ -16,20 +16,20 @@ export async function pause(milliseconds: number, signal?: AbortSignal): Promise
 /**
  * Milliseconds to wait before an attempt, counted from 0. Doubles up to `ceiling`, then varies by a quarter, so that the
  * clients of a restarted server do not all connect at the same moment. The loops that use it share nothing else: each
- * decides by its own rules what counts as progress and when it ends.
+ * decides for itself what counts as progress and when to stop.
  */
 export function backoff(attempt: number, first = 250, ceiling = 10_000): number {
   const even = Math.min(first * 2 ** Math.min(attempt, 20), ceiling);
   return even * (0.75 + Math.random() / 2);
 }
 
-/** How often a GET whose connection broke is sent again. */
+/** How many times a GET whose connection broke is repeated. */
 export const questionsAgain = 4;
 
-/** Where a person sees that the server is waited for. */
+/** Shows a person that the server is being waited for. */
 export type Watcher = Pick<Reporter, 'note' | 'waiting'>;
 
-/** What is left of a time, as a person reads it. */
+/** The remaining time, as a person reads it. */
 function remaining(milliseconds: number): string {
   const seconds = Math.ceil(milliseconds / 1000);
   return seconds > 90 ? `${Math.ceil(seconds / 60)} min` : `${seconds} s`;
@@ -62,7 +62,7 @@ export class Patience {
    * @throws the error, if the time is up; the reason of the signal, if that is aborted
    */
   async after(error: Error, limit = Number.POSITIVE_INFINITY): Promise<void> {
-    // An interruption breaks connections: that is not an outage.
+    // An interruption also breaks connections, but is not an outage.
     this.signal?.throwIfAborted();
     const now = monotonicTime();
     const isNew = this.#since === null;
@@ -71,19 +71,19 @@ export class Patience {
     if (left <= 0) throw error;
     const plan = `again for another ${remaining(left)}`;
     if (isNew) this.watcher?.note(`${error.message}; trying ${plan}`);
-    // The time comes first: a narrow terminal cuts the end.
+    // The time comes first, because a narrow terminal cuts the end.
     this.watcher?.waiting(`Trying ${plan}: ${error.message}`);
-    // The last attempt comes when the time is up, and not before.
+    // The last attempt is made when the time is up, not before.
     await pause(Math.min(backoff(this.#failures), left), this.signal);
     this.#failures += 1;
   }
 
-  /** The server answers, which may not last: nothing is waited for at the moment. */
+  /** The server answers, at least for now, so nothing is being waited for. */
   answered(): void {
     if (this.#since !== null) this.watcher?.waiting(null);
   }
 
-  /** The outage is over: the next failure is another one. */
+  /** The outage is over; the next failure starts a new one. */
   renew(): void {
     this.answered();
     this.#since = null;
@@ -91,16 +91,19 @@ export class Patience {
   }
 }
 
-/** Whether the connection broke, or a proxy does not reach its server. A busy server has answered, and may stay busy for hours. */
+/**
+ * Whether the connection broke, or a proxy cannot reach its server. A busy server does not count: it has answered, and
+ * may stay busy for hours.
+ */
 const isOutage = (error: unknown): boolean =>
   error instanceof TransportError
     ? error.fault !== 'unusable'
     : error instanceof HttpError && error.isOfProxy && isGatewayError(error.status);
 
 /**
- * Makes a request that may be made twice until it is answered, for as long as the patience lasts. A server that was never
- * reached is not waited for; one that never answers, and only cuts connections, is asked as often as for a GET.
- * @param ask is told whether an earlier request may have been carried out, although its answer did not come
+ * Repeats a request that is safe to repeat until it is answered or the patience runs out. A server that was never reached
+ * is not waited for; one that only cuts connections is retried as often as a GET is.
+ * @param ask is told whether an earlier request may have been carried out although no answer came
  * @param left milliseconds after which the caller gives up for reasons of its own
  * @throws the error of the last attempt; the reason of an interruption
  */

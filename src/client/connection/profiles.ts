@@ -73,7 +73,7 @@ export const listProfiles = (directory: string): { readonly name: string; readon
 
 /**
  * Writes a profile so that its owner alone can read it.
- * @param again what to do if it cannot be written
+ * @param again advice for the case that it cannot be written
  * @returns the file that it is in
  * @throws UsageError for a damaged file; WriteError
  */

@@ -9,7 +9,7 @@ import { type Transport, type Trust, tlsOptions, unreachedReason } from './trans
 interface NamedProxy {
   /** Scheme, host and port: no password. */
   readonly origin: string;
-  /** Its name in messages, with the variable that names it. */
+  /** Its name in messages, including the variable that sets it. */
   readonly name: string;
   readonly variable: string;
   /** The value of `Proxy-Authorization`; null if the variable has no user. */
@@ -18,7 +18,7 @@ interface NamedProxy {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The variable that is set, in lower case first, as curl does; an empty one counts as set. */
+/** The variable that is set. Lower case takes precedence, as in curl; an empty variable counts as set. */
 function variableFor(name: string, env: Environment): { name: string; value: string } | null {
   for (const each of [name, name.toUpperCase()]) {
     const value = env[each];
@@ -76,8 +76,8 @@ function readProxy(name: string, value: string): NamedProxy {
 }
 
 /**
- * The proxy for a server, as `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say. undici's own choice does not know networks
- * (`10.0.0.0/8`) and would send what is for this machine to the proxy.
+ * The proxy for a server, as `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say. undici's own implementation does not know
+ * networks (`10.0.0.0/8`) and would send requests for this machine to the proxy.
  * @returns null if the server is reached directly
  * @throws UsageError for a variable that names no proxy; the message does not show its value
  */
@@ -86,7 +86,7 @@ export function chooseProxy(server: URL, env: Environment = process.env): NamedP
   const found = variableFor(isTls ? 'https_proxy' : 'http_proxy', env);
   if (!found || found.value === '') return null;
   const host = bareHost(server.hostname);
-  // No proxy leads to this machine.
+  // A proxy is never used for this machine.
   if (isLoopback(host)) return null;
   const port = server.port || (isTls ? '443' : '80');
   const exceptions = variableFor('no_proxy', env)?.value.split(/[,\s]+/) ?? [];
@@ -107,11 +107,11 @@ function loginRefused(proxy: NamedProxy, asked: string): HttpError {
   return new HttpError(proxyLoginStatus, `${proxy.name} ${why}`, null, true);
 }
 
-/** The header by which a proxy knows who asks. */
+/** The header that identifies the client to a proxy. */
 const authorization = (proxy: NamedProxy): Record<string, string> =>
   proxy.authorization ? { 'proxy-authorization': proxy.authorization } : {};
 
-/** For a server without TLS: the proxy gets each request, addressed to the server. */
+/** For a server without TLS: the proxy gets each request, with the server's address. */
 function forwardTransport(proxy: NamedProxy): Transport {
   return {
     name: proxy.name,
@@ -121,7 +121,7 @@ function forwardTransport(proxy: NamedProxy): Transport {
   };
 }
 
-/** For a server with TLS: the proxy opens a tunnel (CONNECT), and sees nothing of what goes through it. */
+/** For a server with TLS: the proxy opens a tunnel (CONNECT), and cannot see what goes through it. */
 class TunnelTransport implements Transport {
   readonly name: string;
   readonly #target: string;

@@ -4,17 +4,17 @@ import { HttpError, isGatewayError, isOfAnother, isRedirect, proxyLoginStatus } 
 import { nextCommand } from '../next-command.js';
 import { needsTls, type Transport } from './transport.js';
 
-/** How nginx, Apache and Go's server say that a plain request came to a port that speaks TLS. */
+/** The texts with which nginx, Apache and Go's server report a plain request to a TLS port. */
 const plainToTls =
   /plain HTTP request was sent to HTTPS port|speaking plain HTTP to an SSL-enabled|HTTP request to an HTTPS server/;
 
-/** What to say where a proxy that the environment names refuses to reach a server. */
+/** The message if a proxy from the environment refuses to reach a server. */
 export const notLetThrough = (proxy: string, target: string, status: number): string =>
   `${proxy} does not let anybody reach ${target} (HTTP ${status}); ask its admin to allow it, ` +
   'or list the host in NO_PROXY if it can be reached directly';
 
 /**
- * What an error answer means that is not the service's own: a page of a proxy on the way, as a rule.
+ * Explains an error answer that does not come from the service, but usually from a proxy on the way.
  * @param text of the page
  */
 function pageSentence(
@@ -63,7 +63,7 @@ export function retryAfter(reply: Reply): number | null {
 
 type Schemas = typeof import('./answer-schemas.js');
 
-/** The body of an answer that is not the one asked for; undefined if it has another shape, as a proxy's page has. */
+/** The body of an answer other than the requested one; undefined if it has another shape, such as a proxy's page. */
 export async function bodyOf<T>(
   text: string,
   schemaOf: (schemas: Schemas) => { safeParse(document: unknown): { data?: T | undefined } },
@@ -99,7 +99,7 @@ export interface Asked {
   readonly transport?: Transport | undefined;
 }
 
-/** The client's sentence for a refusal of which it knows more than the server says: which job, which server. */
+/** The client's own sentence for a refusal, where it knows more than the server says: which job, which server. */
 function ownSentence(status: number, detail: string, { server, path }: Asked): string {
   const again = `run 'remote-app login --server ${server}'`;
   if (status === errorKinds.missingToken.status && detail === wireDetails.missingToken) {

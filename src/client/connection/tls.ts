@@ -5,7 +5,7 @@ import { errorCode, faultWithoutPath, readSmallFile } from '../../files/index.js
 import { TransportError, UsageError } from '../errors.js';
 import { type Trust, under } from './transport.js';
 
-/** Most bytes of a file of certificates: those of all authorities of the world take 250 KiB. */
+/** Largest file of certificates, in bytes: a bundle of all public authorities takes 250 KiB. */
 const maxFile = 4 * 1024 * 1024;
 
 const pem =
@@ -28,9 +28,9 @@ function readCertificates(file: string): string[] {
   return found;
 }
 
-/** The certificates that are trusted without this file: Node's own, and those that NODE_EXTRA_CA_CERTS adds. */
+/** The certificates that are trusted without this file: Node's own, and those from NODE_EXTRA_CA_CERTS. */
 function known(): readonly string[] {
-  // Newer versions of Node return all of them.
+  // Newer versions of Node can list all of them.
   const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] };
   if (getCACertificates) return getCACertificates('default');
   const more = process.env.NODE_EXTRA_CA_CERTS;
@@ -67,14 +67,14 @@ export function trustFile(file: string): Trust {
 
 interface TlsPeer {
   readonly server: string;
-  /** The name in the address. */
+  /** The host name in the address. */
   readonly hostname: string;
-  /** What it showed, if it got that far. */
+  /** The server's certificate, if the handshake got that far. */
   readonly certificate: X509Certificate | undefined;
   readonly trust: Trust | undefined;
 }
 
-/** The same, as the connector knows it: the certificate as its bytes. */
+/** The same, with the certificate as raw bytes, as the connector has it. */
 interface RawTlsPeer extends Omit<TlsPeer, 'certificate'> {
   readonly certificate: Buffer | undefined;
 }
@@ -88,7 +88,7 @@ function parse(raw: Buffer | undefined): X509Certificate | undefined {
   }
 }
 
-/** The last part of a distinguished name, which is the one that says most: `CN=gpu.example.org`. */
+/** The last part of a distinguished name, which is the most telling one: `CN=gpu.example.org`. */
 const shortName = (distinguished: string): string =>
   quoteName(/^CN=(.*)$/m.exec(distinguished)?.[1] ?? distinguished.replaceAll('\n', ', '));
 
@@ -99,7 +99,7 @@ const namesOf = ({ subjectAltName, subject }: X509Certificate): string =>
 const shown = (certificate: X509Certificate | undefined): string =>
   certificate ? ` ${shortName(certificate.subject)}` : '';
 
-/** What the certificates that were given have to do with it. */
+/** What to say about the certificates given with `--ca`. */
 const notVouched = (trust: Trust | undefined): string =>
   trust ? `, and the certificates in ${quotePath(trust.file)} do not vouch for it` : '';
 
@@ -132,7 +132,7 @@ const certificateFaults: Readonly<Record<string, (peer: TlsPeer) => string>> = {
     'use a name that it is for, or ask the admin of the server for a certificate with this one',
 };
 
-/** What OpenSSL says of bytes that are not TLS. */
+/** OpenSSL's error codes for bytes that are not TLS. */
 const noTls = /^(ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPROTO)$/;
 
 /**

@@ -4,7 +4,7 @@ import { excerpt } from '../../contract/index.js';
 import { ClientError, type HttpError, TransportError } from '../errors.js';
 import { AnswerError } from './answers.js';
 
-/** How the server is reached where connections are not made to it directly: through a proxy, or through ssh. */
+/** How the server is reached if not directly: through a proxy or ssh. */
 export interface Transport {
   /** The proxy or the tunnel, as a sentence begins: `The proxy http://proxy.example.org:3128 (HTTPS_PROXY)`. */
   readonly name: string;
@@ -12,11 +12,11 @@ export interface Transport {
   readonly open?: () => Promise<Socket>;
   /** The proxy that reads each request and passes it on, and the headers that it needs. */
   readonly forward?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> };
-  /** Where requests seem to go, if that is not the address that a person gave. */
+  /** The base address of requests, if it differs from the address that a person gave. */
   readonly base?: URL;
   /** The error for a 407 of the proxy, which asked for a login in these words. */
   loginRefused?(asked: string): HttpError;
-  /** A failure of a connection whose cause lies on the way; null if it lies elsewhere. */
+  /** A connection failure whose cause lies in the proxy or tunnel; null if it lies elsewhere. */
   explain?(error: unknown): Promise<Error | null>;
   close(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export interface Trust {
   readonly context: SecureContext;
 }
 
-/** How TLS connections are made. Certificates are checked also where `NODE_TLS_REJECT_UNAUTHORIZED` is 0. */
+/** How TLS connections are made. Certificates are checked even if `NODE_TLS_REJECT_UNAUTHORIZED` is 0. */
 export const tlsOptions = (trust: Trust | undefined) => ({
   rejectUnauthorized: true,
   ...(trust ? { secureContext: trust.context } : {}),
@@ -44,7 +44,7 @@ const unreached: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
 };
 
-/** The first error code among an error and its causes; empty if there is none. */
+/** The first error code of an error and its causes; empty if there is none. */
 function codeOf(error: unknown): string {
   for (let each = error; each instanceof Error; each = each.cause) {
     const { code } = each as NodeJS.ErrnoException;
@@ -60,7 +60,7 @@ export const unreachedReason = (error: unknown): string | undefined => unreached
 export const wasClosed = (error: unknown): boolean =>
   ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(codeOf(error));
 
-/** How a connection broke, where the words of the system or of undici for it are no sentence. */
+/** How a connection broke, for errors whose own message is no help to a person. */
 const brokenReasons: Readonly<Record<string, string>> = {
   'other side closed': 'it was closed on the other side',
   ECONNRESET: 'it was closed on the other side',
@@ -81,18 +81,18 @@ function isNoHttp(error: unknown): boolean {
   return error instanceof Error && error.name === 'HTTPParserError' && 'data' in error && error.data !== '';
 }
 
-/** Whether a port closed a plain connection as one that speaks TLS may do: without a word, or with an alert. */
+/** Whether a port closed a plain connection as a TLS port may do: silently, or with an alert. */
 export const mayBeTls = (error: unknown): boolean =>
   wasClosed(error) ||
   (isNoHttp(error) && String((error as { data?: unknown }).data).startsWith('\u0015\u0003'));
 
-/** The error where an answer takes too long. */
+/** The error for an answer that takes too long. */
 export const notInTime = (server: string, options?: ErrorOptions): TransportError =>
   new TransportError('timeout', `${server} did not answer in time`, options);
 
 /**
- * Explains a failure below HTTP to the person at the keyboard. The reason of an aborted signal comes first; an error that
- * is explained already stays as it is.
+ * Turns a failure below HTTP into a readable error. The reason of an aborted signal takes precedence; an error that is
+ * already readable is returned unchanged.
  * @param through the proxy that connections are made to, as a sentence begins
  */
 export function explainTransport(
@@ -121,7 +121,7 @@ export function explainTransport(
   }
   const text = excerpt(error instanceof Error ? error.message : String(error));
   if (isNoHttp(error)) {
-    // The words of an assertion are about undici.
+    // The message of an assertion error is about undici's internals.
     const how = code === 'ERR_ASSERTION' ? '' : `: ${text}`;
     return new AnswerError(server, `answered with something that is not HTTP${how}`, { cause: error });
   }
@@ -132,7 +132,7 @@ export function explainTransport(
   return new TransportError('broken', `The connection to ${server} broke: ${how}`, { cause: error });
 }
 
-/** The address under another scheme. */
+/** The address with another scheme. */
 export const under = (scheme: string, server: string): string => server.replace(/^https?:/, `${scheme}:`);
 
 /** The error for a plain request to a port that speaks TLS. */

@@ -83,7 +83,7 @@ export interface Collected {
   readonly unknown: readonly string[];
 }
 
-/** A file, or a Zarr store, of a directory. */
+/** A file, or a Zarr store, inside a directory. */
 interface Found extends FoundFile {
   readonly isStore: boolean;
 }
@@ -110,7 +110,7 @@ const isBelow = (directory: string, above: string): boolean =>
 /** Largest files that are compared, in bytes: slices are far smaller. */
 const maxCompared = 64 << 20;
 
-/** Whether two files have the same bytes. */
+/** Whether two files have the same content. */
 const areCopies = (a: FoundFile, b: FoundFile): boolean =>
   a.size === b.size && a.size <= maxCompared && readFileSync(a.path).equals(readFileSync(b.path));
 
@@ -135,7 +135,7 @@ class Collector {
   readonly skipped: string[] = [];
   readonly objects: LeftObject[] = [];
   readonly unknown: string[] = [];
-  /** Sidecars that a path names. They may be what was meant, or be there because a shell expanded a pattern. */
+  /** Sidecars that a path names. They may have been meant, or be the result of a pattern that a shell expanded. */
   readonly named: string[] = [];
 
   readonly #output: string | null;
@@ -162,7 +162,7 @@ class Collector {
 
   async addTarget(target: string): Promise<void> {
     const look = lookAt(target);
-    // A file may be removed between two looks.
+    // The file may have been removed since it was listed.
     if (look?.fault) this.options.obstacles.add(target, look.fault);
     else if (look?.stats?.isDirectory()) await this.#addDirectory(target);
     else if (look?.stats) await this.#addFile({ path: target, size: look.stats.size }, formatNameOf(target));
@@ -186,7 +186,7 @@ class Collector {
 
   async #addStore(directory: string): Promise<void> {
     const { obstacles } = this.options;
-    // Every file of a store counts, hidden or not.
+    // Every file of a store counts, even a hidden one.
     const files = await listTree(directory, { include: () => true, isVolume: () => false, obstacles });
     this.units.push({ kind: 'store', path: directory, files, format: zarr });
   }
@@ -292,7 +292,7 @@ class Collector {
   /** Adds the files and stores of a directory and below, links followed. */
   async #walk(directory: string, ancestors: readonly string[], found: Found[]): Promise<void> {
     const real = await realpath(directory);
-    // A link to a directory that it lies in: what is there was found already.
+    // A link to a directory above it: everything there has been found already.
     if (ancestors.includes(real)) return;
     if ((await isZarrStore(directory)) || (await isZarrStore(real))) {
       found.push({ path: directory, size: 0, isStore: true });

@@ -8,7 +8,7 @@ export type DataSet =
   | { readonly path: string; readonly files: readonly ListedFile[] }
   | { readonly path: string; readonly files: null; readonly size: number };
 
-/** Why a file cannot be sent as an archive that the server extracts; null if it can. */
+/** Why a file cannot be sent as an archive for the server to extract; null if it can. */
 export async function archiveFault(archive: string): Promise<string | null> {
   // Imported lazily to keep start-up fast: most commands send other files.
   const { ArchiveError, checkArchive } = await import('../../archive/index.js');
@@ -21,7 +21,7 @@ export async function archiveFault(archive: string): Promise<string | null> {
   }
 }
 
-/** The same of a data set that is no directory. */
+/** Why a data set that is not a directory cannot be sent; null if it can. */
 const fileFault = async (archive: string): Promise<string | null> =>
   /\.zip$/i.test(archive) ? archiveFault(archive) : 'is neither a directory nor a zip archive';
 

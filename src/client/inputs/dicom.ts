@@ -41,7 +41,7 @@ const firstElements: ReadonlyMap<number, Known> = new Map([
 /** Characters of the text values of these elements. */
 const plainText = /^[A-Z0-9._ \\-]*\0?$/i;
 
-/** Bytes that are read to tell whether a file is DICOM. */
+/** Bytes that are read to find out whether a file is DICOM. */
 const sniffed = 256;
 
 /**
@@ -78,7 +78,7 @@ const hasMagic = (start: Buffer): boolean =>
 export const beginsAsDicom = (start: Buffer): boolean =>
   hasMagic(start) || syntaxOf(start, false) !== null || syntaxOf(start, true) !== null;
 
-/** The same of a file on the disk; false if it cannot be read: sending it then fails with the reason. */
+/** The same for a file on disk. False if it cannot be read: sending it then fails with the reason. */
 const isDicomFile = (file: string): boolean => beginsAsDicom(firstBytes(file, sniffed));
 
 /** How many of the files that paths name are DICOM. Nearly always all or none: the first one decides whether others are read. */

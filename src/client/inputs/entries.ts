@@ -21,7 +21,7 @@ import { UsageError } from '../errors.js';
 
 const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;
 
-/** The digits of a text from a position on. */
+/** The digits of a text from this position on. */
 function digitsAt(text: string, start: number): string {
   let end = start;
   while (isDigit(text.charCodeAt(end))) end += 1;
@@ -30,15 +30,16 @@ function digitsAt(text: string, start: number): string {
 
 const byCodeUnits = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Compares digits by the number that they are, of any length. */
+/** Compares two digit strings as numbers of any length. */
 function byNumber(a: string, b: string): number {
   const [short, other] = [a.replace(/^0+/, ''), b.replace(/^0+/, '')];
   return short.length - other.length || byCodeUnits(short, other);
 }
 
 /**
- * The order of names: digits count as numbers, so that `case10` stands behind `case2` whatever follows the number; all else
- * counts by code units, in every locale. Names that differ only in zeros before a number are compared by code units.
+ * The order of names: digits count as numbers, so that `case10` comes after `case2` whatever follows the number;
+ * everything else is compared by code units, in every locale. Names that differ only in zeros before a number are
+ * compared by code units.
  */
 export function byName(a: string, b: string): number {
   let [atA, atB] = [0, 0];
@@ -60,8 +61,8 @@ export function byName(a: string, b: string): number {
 }
 
 /**
- * What keeps files from being sent. Nothing of it is left out silently, since an app must compute on the whole study. A
- * person is told after all of it was found: the first by name, and how many more there are.
+ * The reasons why files cannot be sent. No file is left out silently, since an app must compute on the whole study. They
+ * are reported once all are found: the first one by name, and how many more there are.
  */
 export class Obstacles {
   #first: string | null = null;
@@ -77,7 +78,7 @@ export class Obstacles {
     this.#note(`${quotePath(target)} ${why}`);
   }
 
-  /** Adds a path at which there is nothing. @param why more words, for the end of the sentence */
+  /** Adds a path that does not exist. @param why more words, for the end of the sentence */
   addMissing(target: string, why = ''): void {
     this.#note(`No such file or directory: ${quotePath(target)}${why}`);
   }
@@ -100,10 +101,10 @@ export type PathContent =
   | { readonly stats: Stats; readonly fault: null }
   | { readonly stats: null; readonly fault: string };
 
-/** Files up to this size may stand for another file. */
+/** Only files up to this size are checked for being placeholders. */
 const largestPointer = 1024;
 
-/** How the content of a file begins that stands for one which was not fetched. */
+/** How the content of a placeholder begins that stands for a file which was not fetched. */
 const pointers = [
   { start: '/annex/objects/', of: 'git-annex', remedy: "run 'datalad get' or 'git annex get'" },
   { start: 'version https://git-lfs.github.com/spec/', of: 'Git LFS', remedy: "run 'git lfs pull'" },
@@ -114,19 +115,19 @@ const notFetched = (of: string, remedy: string): string =>
 
 const inCloud = "choose Download Now in the Finder, or run 'brctl download'";
 
-/** Where programs of clouds keep their files, and what brings one to this machine. */
+/** Directories of cloud storage programs, and how to download a file there. */
 const clouds = [
   { directory: /^OneDrive/i, of: 'OneDrive', remedy: "choose 'Always keep on this device'" },
   { directory: /^Dropbox/i, of: 'Dropbox', remedy: "choose 'Make available offline'" },
   { directory: /^(Google ?Drive|My Drive)/i, of: 'Google Drive', remedy: "choose 'Available offline'" },
 ] as const;
 
-/** Least size of a file, in bytes, that takes a block on the disk: a shorter one may lie beside its name. */
+/** Smallest size, in bytes, that must occupy a block on the disk: a shorter file may be stored in its inode. */
 const leastOnDisk = 8192;
 
 /**
- * The words for a file that a cloud has not brought to this machine: it has a size, and takes nothing of the disk. Reading it
- * would fetch it, one file after the other, or fail; elsewhere it may be a file with holes.
+ * The fault of a file that a cloud program has not downloaded yet: it has a size, but takes no disk space. Reading it
+ * would download it, one file at a time, or fail. Outside of such directories it may be a sparse file.
  */
 function notInCloudFolder(target: string, stats: Stats): string | null {
   const { size, blocks } = stats;
@@ -136,15 +137,13 @@ function notInCloudFolder(target: string, stats: Stats): string | null {
   return cloud ? notFetched(cloud.of, cloud.remedy) : null;
 }
 
-/** Files of a few lines that stand for another: of odrive for a file or a directory, and of DVC. */
+/** Small files that stand for another one: odrive's for a file or a directory, and DVC's. */
 const standIns = [
   { name: /\.cloudf?$/i, of: 'odrive', remedy: "run 'odrive sync' with its path" },
   { name: /\.dvc$/i, of: 'DVC', remedy: "run 'dvc pull'" },
 ] as const;
 
-/**
- * The words for a file that only stands for another one by its name, if the other is not there.
- */
+/** The fault of a file whose name shows that it stands for another one that is missing. */
 function standInFault(target: string, { size }: Stats): string | null {
   const standIn = standIns.find(({ name }) => name.test(target));
   if (!standIn || size > largestPointer) return null;
@@ -155,7 +154,7 @@ function standInFault(target: string, { size }: Stats): string | null {
 /** Whether a file of this name stands for one that macOS has moved to iCloud: `.scan.nii.icloud` for `scan.nii`. */
 export const isCloudPlaceholder = (name: string): boolean => /^\..+\.icloud$/.test(name);
 
-/** The words for a link that leads to nothing. In a data set of git-annex, a file that was not fetched is such a link. */
+/** The fault of a dangling link. In a git-annex data set, a file that was not fetched is such a link. */
 function brokenLink(bytes: string | Buffer): string {
   const target = readlinkSync(bytes, { encoding: 'utf8' });
   if (/(^|\/)\.git\/annex\/objects\//.test(target)) return notFetched(pointers[0].of, pointers[0].remedy);
@@ -205,25 +204,25 @@ export function lookAt(target: string, bytes: string | Buffer = target): PathCon
     if (!isMissing(error)) {
       return { stats: null, fault: `cannot be read: ${faultWithoutPath(error)}` };
     }
-    // ENOTDIR: what is before the last slash is a file.
+    // ENOTDIR: a file where a directory is expected, before the last slash.
     const isLink =
       errorCode(error) === 'ENOENT' && lstatSync(bytes, { throwIfNoEntry: false })?.isSymbolicLink();
     return isLink ? { stats: null, fault: brokenLink(bytes) } : null;
   }
 }
 
-/** Whether something has this path, also a link that leads to nothing. */
+/** Whether something has this path, including a dangling link. */
 export const exists = (target: string): boolean => lookAt(target) !== null;
 
 /** A file or a directory in a directory. */
 export interface Entry {
   readonly name: string;
   readonly path: string;
-  /** Of what a link leads to. */
+  /** Stats of the link's target. */
   readonly stats: Stats;
 }
 
-/** Why a file whose name is not UTF-8 cannot be sent: a form and an archive would give it another name. */
+/** The fault of a file whose name is not UTF-8: a form and an archive would change its name. */
 export const misnamed = 'has a name that is not UTF-8; rename it';
 
 /**
@@ -251,7 +250,7 @@ export async function entriesOf(
     if (!wanted(name, target)) continue;
     const isNamed = isUtf8(bytes);
     const look = lookAt(target, isNamed ? target : Buffer.concat([Buffer.from(directory + path.sep), bytes]));
-    // It was removed since the directory was listed.
+    // It was removed after the directory was listed.
     if (!look) continue;
     if (look.fault !== null) obstacles.add(target, look.fault);
     else if (!isNamed) obstacles.add(target, misnamed);
@@ -268,10 +267,10 @@ interface TreeOptions {
   readonly obstacles: Obstacles;
 }
 
-/** Why a file without a byte cannot be sent. */
+/** The fault of an empty file. */
 export const emptyFile = 'is empty (0 bytes)';
 
-/** Why a directory without a file cannot be sent. */
+/** The fault of a directory without files. */
 export const nothingToSend = 'contains no file to send';
 
 async function listBelow(
@@ -283,7 +282,7 @@ async function listBelow(
 ): Promise<void> {
   const { include, isVolume, obstacles } = options;
   const real = await realpath(directory);
-  // A link to a directory that it lies in: what is there is listed already.
+  // A link to a directory above it: everything there is listed already.
   if (ancestors.includes(real)) return;
   const entries = await entriesOf(directory, (name) => include(prefix + name), obstacles);
   if (entries.length === 0 && prefix !== '') listed.push({ name: prefix, path: directory });
@@ -300,8 +299,8 @@ async function listBelow(
 }
 
 /**
- * The files and empty directories of a directory that travels whole, links followed: they are the person's own. Listed
- * before anything is packed, so that an obstacle is found at once.
+ * The files and empty directories of a directory that is sent whole. Links are followed, because they are the person's
+ * own. Listed before anything is packed, so that an obstacle is found at once.
  */
 export async function listTree(directory: string, options: TreeOptions): Promise<ListedFile[]> {
   const before = options.obstacles.count;

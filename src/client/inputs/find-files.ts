@@ -9,13 +9,13 @@ import { Obstacles } from './entries.js';
 import { type Completed, checkHalves, completed } from './halves.js';
 import { namesOf, type Pairing, pairGroups, plainName } from './names.js';
 
-/** What a directory is on this machine, under whatever path; null if it is not there. */
+/** Identifies a directory on this machine, whatever path leads to it; null if it does not exist. */
 function identityOf(directory: string): string | null {
   const stats = statSync(directory, { bigint: true, throwIfNoEntry: false });
   return stats ? `${stats.dev}:${stats.ino}` : null;
 }
 
-/** Tells whether directories are the wanted one or lie in it, links followed. */
+/** Tells whether a directory is the wanted one or lies inside it, following links. */
 function insideOf(wanted: string): (directory: string) => boolean {
   const known = new Map<string, boolean>();
   const isInside = (directory: string): boolean => {
@@ -29,7 +29,7 @@ function insideOf(wanted: string): (directory: string) => boolean {
   return isInside;
 }
 
-/** Where a file is: by its path, and by what a link leads to. None for one that is gone, which whoever sends it finds out. */
+/** Where a file is, by its path and after following links. Empty if it is gone: sending it reports that. */
 function placesOf(file: string): string[] {
   try {
     return [path.join(realpathSync(path.dirname(file)), path.basename(file)), realpathSync(file)];
@@ -39,8 +39,8 @@ function placesOf(file: string): string[] {
 }
 
 /**
- * Adds to the obstacles the files that a result could replace: those in the directory that it goes to. Apps name results as
- * their inputs, so that the names would be the same.
+ * Adds to the obstacles the files that a result could replace: those in the directory that it goes to. Apps name results
+ * after their inputs, so the names would be the same.
  */
 function checkReplaceable(files: readonly string[], output: string, obstacles: Obstacles): void {
   const wanted = identityOf(output);
@@ -84,8 +84,9 @@ function listed(paths: readonly string[]): string {
 }
 
 /**
- * Refuses groups whose files were found in directories, and do not say by their names which belong together: paired by
- * their order, predictions would be compared with the truth of other cases. An order that a person typed is taken as meant.
+ * Refuses groups whose files were found in directories if their names do not show which belong together: paired by order,
+ * predictions would be compared with the ground truth of other cases. If a person typed the order, it is taken as
+ * intended.
  * @throws UsageError with both lists
  */
 function checkPairing({ by, groups: [first, second] }: Pairing, typed: ReadonlySet<string>): void {
@@ -116,7 +117,7 @@ export interface FoundFiles {
   readonly pairings: readonly Pairing[];
 }
 
-/** Headers that say inside which file has their voxels. */
+/** Headers that name, in their content, the file that has their voxels. */
 const detachedHeader = /\.(mhd|nhdr)$/i;
 
 function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
@@ -129,7 +130,7 @@ function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
   const headers = new Set(halves.map((each) => each.header));
   const voxels = new Set(halves.flatMap((each) => each.voxels));
   for (const unit of units) {
-    // Which file has its voxels is not known: one of those that would be renamed.
+    // It is ambiguous which file has its voxels: one of those that would be renamed.
     if (headers.has(unit) || !detachedHeader.test(unit.path) || nameOf(unit) === plainName(unit.path))
       continue;
     const why =
@@ -141,7 +142,7 @@ function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
   return units.map((unit) => ({ ...unit, name: nameOf(unit), isHalf: voxels.has(unit) }));
 }
 
-/** The paths of all files that are sent, also of those in directories. */
+/** The paths of all files that are sent, including those in directories. */
 function filesOf(source: Unit | DataSet): string[] {
   const files = 'files' in source ? source.files : null;
   return files ? files.map((file) => file.path) : [source.path];
@@ -154,7 +155,7 @@ function archiveName(set: DataSet): string {
 
 /** How files are found. */
 export interface FindOptions {
-  /** Where results go; null where there are none. */
+  /** Where results go; null if there are none. */
   readonly place?: ResultPlace | null;
   /** Chooses among the series of a directory; without it all of them are sent. */
   readonly chooseSeries?: ChooseSeries | undefined;
@@ -210,7 +211,7 @@ export async function findFiles(
     field,
     groups: rest.splice(0, groups.length),
   }));
-  // The voxels of a header are no file of a known format by themselves.
+  // On its own, the voxel file of a header has no known format.
   const sent = new Set(named.flat().map((unit) => path.resolve(unit.path)));
   const skipped = found.flatMap((each) => each.skipped).filter((each) => !sent.has(path.resolve(each)));
   const objects = found.flatMap((each) => each.objects);

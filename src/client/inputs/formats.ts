@@ -13,7 +13,9 @@ interface Format {
   readonly endings: readonly string[];
   /** Whether the first bytes of a file, unzipped, are those of this format. */
   readonly begins?: (start: Buffer) => boolean;
-  /** A picture: it is a volume only where there is no other one, since screenshots and photographs lie beside scans. */
+  /**
+   * A picture counts as a volume only if there is no other one, since screenshots and photographs often lie beside scans.
+   */
   readonly isPicture?: boolean;
 }
 
@@ -86,11 +88,11 @@ function formatByName(file: string): Format | null {
   return null;
 }
 
-/** Whether a file is of DICOM by its name. */
+/** Whether a file is DICOM, judging by its name. */
 export const hasDicomName = (file: string): boolean =>
   endingsOf(file).some((each) => dicomEndings.includes(each));
 
-/** Whether a file holds voxels, by its name. */
+/** Whether a file holds voxels, judging by its name. */
 export const isVolumeName = (name: string): boolean => {
   const format = formatByName(name);
   return (format !== null && !format.isPicture) || hasDicomName(name);
@@ -135,7 +137,7 @@ const sidecarNames = new Set([
   'thumbs.db',
 ]);
 
-/** Whether a file belongs to volumes and is not one itself, by its name. */
+/** Whether a file accompanies volumes and is not one itself, judging by its name. */
 export function isSidecar(file: string): boolean {
   const name = path
     .basename(file)
@@ -149,7 +151,10 @@ export function isSidecar(file: string): boolean {
 const leftover =
   /^(#recycle|\$recycle\.bin|@eadir|lost\+found|system volume information|desktop\.ini|icon\r)$|:zone\.identifier$/i;
 
-/** Whether an entry of a directory is hidden, or left there by a system. The placeholder of a file in iCloud is neither. */
+/**
+ * Whether an entry of a directory is hidden, or was left there by a system. A placeholder for a file in iCloud is
+ * neither.
+ */
 export const isHidden = (name: string): boolean =>
   (name.startsWith('.') && !isCloudPlaceholder(name)) || leftover.test(name);
 

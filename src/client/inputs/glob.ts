@@ -6,7 +6,7 @@ import { byName, exists, lookAt, misnamed } from './entries.js';
 
 const globCharacters = /[*?[\]{}!]/;
 
-/** The character that Node decodes invalid UTF-8 to. */
+/** The character that invalid UTF-8 becomes when Node decodes it. */
 export const replacement = '\ufffd';
 
 /**
@@ -27,7 +27,7 @@ const withLiterals = (pattern: string): string => pattern.replace(/[()|]|^!/g, '
 
 type Listed = (error: NodeJS.ErrnoException | null, entries?: Dirent[]) => void;
 
-/** The places of a directory and of all above it, links resolved. */
+/** The real paths of a directory and of all its parents. */
 function placesAbove(directory: string): Set<string> {
   const places = new Set<string>();
   for (let at = path.resolve(directory); ; at = path.dirname(at)) {
@@ -49,7 +49,7 @@ function resolved(directory: string, entry: Dirent): Dirent | null {
   return Object.assign(Object.create(entry), is);
 }
 
-/** Leaves out what lies in a directory that is matched as well. */
+/** Leaves out entries inside a directory that is matched too. */
 const outermost = (found: readonly string[]): string[] => {
   const kept = new Set(found);
   const isInside = (each: string): boolean => {
@@ -88,7 +88,7 @@ export async function matchesOf(pattern: string): Promise<string[]> {
     fs: { readdir: list as typeof readdirWithCallback },
   });
   const found = matches.map((each) => path.join(start, each.replace(/\/$/, '')));
-  // No file has a name with this character, so the bytes of the name are not UTF-8.
+  // No file name has this character, so the bytes of the name are not UTF-8.
   const lost = [...entered, ...found].find((each) => each.includes(replacement) && !exists(each));
   if (lost !== undefined) throw new UsageError(`${quotePath(lost)} ${misnamed}`);
   return outermost(found).sort(byName);

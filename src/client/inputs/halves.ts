@@ -9,7 +9,7 @@ import { formatNameOf } from './formats.js';
 const maxBytes = 64 * 1024;
 const firstPiece = 4 * 1024;
 
-/** The first match in the text that a file begins with; a line that is cut does not count. */
+/** The first match in the beginning of a file; a truncated last line does not count. */
 function matchInText(file: string, pattern: RegExp): RegExpExecArray | null {
   for (const bytes of [firstPiece, maxBytes]) {
     const start = firstBytes(file, bytes);
@@ -45,9 +45,10 @@ function patternNames(words: string): string[] | null {
 }
 
 /**
- * The files that a header names for its voxels; null where they are in its own file, or the words are not understood.
+ * The files that a header names for its voxels; null if the voxels are in the header's own file, or the value is not
+ * understood.
  * @param words what stands after the key, such as `a.raw`, `LIST` or a pattern
- * @param lines the lines after it, of which a list has a file each
+ * @param lines the lines after it, each of which names a file if there is a list
  */
 function namesIn(words: string, lines: string): string[] | null {
   const name = words.trim();
@@ -59,7 +60,7 @@ function namesIn(words: string, lines: string): string[] | null {
   return name.includes('%') ? patternNames(name) : [name];
 }
 
-/** The first number of the header of an ANALYZE or NIfTI-1 pair, and of a NIfTI-2 pair: how long it is. */
+/** The header length, which begins the header of an ANALYZE or NIfTI-1 pair, and of a NIfTI-2 pair. */
 const headerSizes = [348, 540];
 
 /** Whether a `.hdr` is a header of ANALYZE or NIfTI: other formats use this ending for text. */
@@ -135,8 +136,8 @@ function headersOf(file: string): string[] {
 }
 
 /**
- * Where the voxels of a file are if they are in others: of each of these files the names that it may have, relative to the
- * header's directory. Null for a file that has them itself, and where that cannot be said for certain.
+ * The other files that hold a file's voxels: for each, its possible names, relative to the header's directory. Null for a
+ * file that has its own voxels, and if that is uncertain.
  */
 function voxelFilesOf(file: string): readonly (readonly string[])[] | null {
   const name = path.basename(file);
@@ -167,7 +168,7 @@ export interface Completed {
 
 const beside = (unit: Unit, name: string): string => path.join(path.dirname(unit.path), name);
 
-/** The files of one group, by their places. */
+/** The files of one group, by their locations. */
 class Group {
   #known: Map<string, Unit> | undefined;
 
@@ -176,13 +177,13 @@ class Group {
     private readonly obstacles: Obstacles,
   ) {}
 
-  /** Made when the first one is looked for: most groups have no halves, and may have thousands of files. */
+  /** Built when the first one is needed: most groups have no halves, but may have thousands of files. */
   get #byPlace(): Map<string, Unit> {
     this.#known ??= new Map(this.units.map((unit) => [path.resolve(unit.path), unit]));
     return this.#known;
   }
 
-  /** The first of these files that is in the group; otherwise the first that can join it, which `isNew` says. */
+  /** The first of these files that is in the group; otherwise the first that can be added, marked as `isNew`. */
   find(targets: readonly string[]): { readonly unit: Unit; readonly isNew: boolean } | 'refused' | null {
     for (const target of targets) {
       const unit = this.#byPlace.get(path.resolve(target));
@@ -258,7 +259,7 @@ export function completed(found: readonly Unit[], obstacles: Obstacles): Complet
   return { units, halves, headless: headless.filter((unit) => !voxels.has(unit)).map((unit) => unit.path) };
 }
 
-/** Whether an app finds the voxels of a header by the names that both get. */
+/** Whether an app finds the voxels of a header under the names that both files get. */
 function areTogether(header: Unit, voxels: Unit, nameOf: (unit: Unit) => string): boolean {
   const stem = pairStem(path.basename(header.path));
   if (stem === null) return nameOf(voxels) === path.basename(voxels.path);

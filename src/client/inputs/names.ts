@@ -3,7 +3,10 @@ import { volumeSuffix } from '../../contract/index.js';
 import { foldedName, freeName } from '../../files/index.js';
 import { withoutVolumeEnding } from './formats.js';
 
-/** How far the texts are alike, counted in characters from their start. No number is split: `case1` and `case12` share `case`. */
+/**
+ * How many characters the texts have in common from their start. Numbers are not split: `case1` and `case12` share
+ * `case`.
+ */
 function sharedStart(texts: readonly string[]): number {
   const [first = '', ...others] = texts;
   let shared = first.length;
@@ -40,8 +43,8 @@ export function plainName(target: string): string {
 }
 
 /**
- * The name that a file is to have, without what a form cannot carry: a server takes what is behind a backslash for a file's
- * name, as on Windows; a line break is written as `%0A`, and a quotation mark as `%22`.
+ * The name that a file is to have, without what a form cannot carry: a server takes only what follows a backslash as the
+ * file name, as on Windows; a line break is written as `%0A`, and a quotation mark as `%22`.
  */
 const wantedName = (target: string): string => plainName(target).replaceAll(/\\|[\r\n]|%(?=0A|0D|22)/gi, '_');
 
@@ -50,7 +53,7 @@ const asPrefix = (part: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
   part.replace(/[.<>:"|?*\\\u0000-\u001f\u007f]+/g, '-').replace(/^-+/, '');
 
-/** How many elements all lists have in common from their start. */
+/** How many leading elements all lists have in common. */
 function commonLength(lists: readonly (readonly string[])[]): number {
   const [first = [], ...others] = lists;
   const differs = first.findIndex((part, at) => others.some((list) => list[at] !== part));
@@ -61,7 +64,7 @@ function commonLength(lists: readonly (readonly string[])[]): number {
 function differences(directories: ReadonlySet<string>): Map<string, string> {
   const lists = [...directories].map((each) => each.split(path.sep));
   const shortest = Math.min(...lists.map((list) => list.length));
-  // None is left without a part: one that kept its name could be taken for what another's header names inside.
+  // Each keeps at least one part: a file that kept its name could be taken for one that another header names inside.
   const start = Math.min(commonLength(lists), shortest - 1);
   const rests = lists.map((list) => list.slice(start));
   const end = Math.min(
@@ -108,7 +111,7 @@ export function namesOf(paths: readonly string[]): string[] {
     for (const [at, index] of indexes.entries()) wanted[index] = names[at] ?? '';
   }
   const isKept = (index: number) => wanted[index] === plainName(paths[index] ?? '');
-  // Two files of one directory may differ in case alone: they keep their names.
+  // Two files of one directory may differ only in case: they keep their names.
   const exact = new Set<string>();
   const taken = new Set<string>();
   const given: string[] = [];
@@ -130,13 +133,13 @@ export function namesOf(paths: readonly string[]): string[] {
 
 interface NamedFile {
   readonly path: string;
-  /** The name by which the app gets it. */
+  /** The name under which the app receives it. */
   readonly name: string;
   /** Whether another file of its group is its header, which counts for both. */
   readonly isHalf: boolean;
 }
 
-/** How two groups belong together, where that cannot be taken for granted. */
+/** How two groups belong together, if that is not obvious. */
 export interface Pairing {
   /**
    * `name`: the second group was put into the order of the first. `order`: the names do not say which files belong together.
@@ -145,7 +148,7 @@ export interface Pairing {
   readonly by: 'name' | 'order' | 'count';
   /** Paths of the files of both groups. */
   readonly groups: readonly [readonly string[], readonly string[]];
-  /** Paths of the files that are at the same place of both groups. */
+  /** Pairs of paths at the same position in both groups. */
   readonly pairs: readonly (readonly [string, string])[];
 }
 
@@ -185,7 +188,7 @@ function pair<T extends NamedFile>(firstFiles: readonly T[], files: readonly T[]
   const keys = keysOfFiles(group);
   if (wanted.every((key, at) => key === keys[at])) return { group: files, pairing: null };
   const ordered = inOrderOf(wanted, group, keys);
-  // Nobody wants a file compared with itself: they were crossed on purpose.
+  // Nobody wants to compare a file with itself, so they were crossed on purpose.
   const isCrossed = ordered?.some(
     (file, at) => path.resolve(file.path) === path.resolve(first[at]?.path ?? ''),
   );

@@ -18,7 +18,7 @@ export interface Recognised extends FoundFile {
   readonly isPicture: boolean;
 }
 
-/** Files that are read at once: on a network file system each waits for an answer. */
+/** Files that are read at once: on a network file system, each read waits for an answer. */
 const atOnce = 16;
 
 async function recogniseOne(file: FoundFile, obstacles: Obstacles): Promise<Recognised | null> {

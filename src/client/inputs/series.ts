@@ -14,7 +14,7 @@ export interface DicomFile {
 
 /** Images that are one case: those of a series, or one file with several frames, or one projection. */
 export interface Series {
-  /** The directory that has all of its files, in it or below. */
+  /** The directory that contains all its files, directly or below. */
   readonly path: string;
   /** Whether it is one file, which is sent as it is: the others are sent as a directory. */
   readonly isFile: boolean;
@@ -27,7 +27,7 @@ export interface Series {
   /** `CT`, `MR`; empty where it is not said. */
   readonly modality: string;
   readonly images: number;
-  /** Columns, rows, and images or frames. */
+  /** Columns, rows, and number of images or frames. */
   readonly size: readonly number[];
   readonly plane: 'axial' | 'coronal' | 'sagittal' | 'oblique' | null;
   /** What a person should know before the series is sent, as ends of sentences that begin with the series. */
@@ -108,7 +108,7 @@ function placesOf(headers: readonly DicomHeader[]): Placed[] | null {
   return placed.sort((a, b) => a.at - b.at);
 }
 
-/** Most gaps that are named. */
+/** Most gaps that are listed. */
 const mostGaps = 5;
 
 /** What is remarkable about where the images of a series lie: gaps in even spacing, and several images at one place. */
@@ -142,7 +142,7 @@ function remarksOn(headers: readonly DicomHeader[]): string[] {
   return remarks;
 }
 
-/** The directory that all paths lie in, or below. */
+/** The deepest directory that contains all paths. */
 function commonDirectory(paths: readonly string[]): string {
   const [first = '', ...others] = paths.map((each) => path.dirname(each).split(path.sep));
   let shared = [...first];
@@ -153,7 +153,7 @@ function commonDirectory(paths: readonly string[]): string {
   return shared.join(path.sep) || (paths[0]?.startsWith(path.sep) ? path.sep : '.');
 }
 
-/** The most frequent of some values. */
+/** The most frequent value. */
 function commonest<T>(values: readonly T[]): T | undefined {
   const counts = new Map<T, number>();
   for (const each of values) counts.set(each, (counts.get(each) ?? 0) + 1);

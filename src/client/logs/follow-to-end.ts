@@ -6,7 +6,7 @@ import { isUnknownJob, JobFailed, JobForgotten, leaving } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { followLog } from './log-stream.js';
 
-/** Milliseconds of silence after which a replay is taken to be over: what comes next is new. */
+/** After this many milliseconds of silence a replay counts as over: what follows is new. */
 const quiet = 300;
 
 /**
@@ -42,7 +42,7 @@ async function* lastLines(events: AsyncIterator<LogEvent>, count: number): Async
       } else if (kept.push(event) > count) kept.shift();
     }
   } finally {
-    // Not awaited: the stream may be silent, and is closed with the connection.
+    // Not awaited: the stream may be silent, and it is closed with the connection.
     events.return?.().catch(() => {});
   }
 }
@@ -54,8 +54,8 @@ const silence = 2000;
 const errorsOfKilled: readonly string[] = Object.values(killErrors);
 
 /**
- * The facts in a failed job's error. The server is asked; one that was stopped does not answer any more, and the message
- * says enough then.
+ * Details for the error of a failed job. The server is asked; if it was stopped it no longer answers, and the message is
+ * enough.
  */
 async function failureOf(connection: Connection, jobId: string, message: string): Promise<JobFailed> {
   const isKilled = errorsOfKilled.includes(message);
@@ -75,9 +75,9 @@ interface FollowToEndOptions {
   readonly reporter: Reporter;
   /** Lines to skip. */
   readonly since?: number | undefined;
-  /** Instead of that: the number of last lines to begin with. */
+  /** Alternatively, the number of last lines to begin with. */
   readonly tail?: number | undefined;
-  /** Whether to keep trying where the first connection fails: the job is known to exist. */
+  /** Whether to keep trying if the first connection fails, because the job is known to exist. */
   readonly persistent?: boolean;
   /** Whether to read on when the reader of the output has left. */
   readonly readOn?: boolean;
@@ -106,7 +106,7 @@ export async function followToEnd(
   };
   const patience = connection.patience({
     note: (text) => reporter.note(text),
-    // After an outage the job is waited for again.
+    // After an outage, the job is what is being waited for again.
     waiting: (outage) => reporter.waiting(outage ?? pending),
   });
   waitFor(forJob);

@@ -30,12 +30,15 @@ const silence = 4 * keepAliveInterval;
 interface FollowOptions {
   /** Lines to skip. */
   readonly since?: number | undefined;
-  /** Instead of that: the number of last lines to begin with. A server that does not know it begins with the first line. */
+  /**
+   * Alternatively, the number of last lines to begin with. A server that does not support this begins with the first
+   * line.
+   */
   readonly tail?: number | undefined;
-  /** Keeps trying even where the first connection fails: the job is known to exist. */
+  /** Whether to keep trying if the first connection fails, because the job is known to exist. */
   readonly persistent?: boolean | undefined;
   /**
-   * How long to keep trying after a drop. It is renewed by a new line and by a stream that lasts, and not by a server that
+   * How long to keep trying after a drop. Renewed by a new line and by a stream that lasts, but not by a server that
    * answers every attempt with a stream that breaks at once.
    */
   readonly patience: Patience;
@@ -76,13 +79,13 @@ class Progress {
     return true;
   }
 
-  /** Called when anything comes, also a keep-alive. */
+  /** Called when anything arrives, including a keep-alive. */
   lives(): void {
     if (monotonicTime() - this.#openedAt > lasting) this.patience.renew();
   }
 }
 
-/** A phrase for what an answer has instead of a readable log; null if it has one. */
+/** A phrase for what was received instead of a readable log; null if it is one. */
 function insteadOfLog(reply: Reply): string | null {
   const type = header(reply, 'content-type') ?? '';
   if (/html|json|zip/i.test(type)) return `${quoteName(type)}, not with a log`;
@@ -134,7 +137,7 @@ export async function* followLog(
 ): AsyncGenerator<LogEvent> {
   const progress = new Progress(options.since ?? 0, options.patience);
   let opened = options.persistent ?? false;
-  /** Streams in a row that were opened, and cut before anything came. */
+  /** Consecutive streams that were cut before anything arrived. */
   let mute = 0;
   const signs = {
     onOpen: () => {

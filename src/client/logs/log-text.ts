@@ -20,11 +20,11 @@ import {
 import { nextCommand } from '../next-command.js';
 
 /**
- * The log of a server that neither numbers lines nor replays them, as KonfAI's: its readers empty a queue, so a second stream
- * has what the first one left. What became of the job is asked for.
+ * The log of a server that neither numbers lines nor replays them, as KonfAI's: its readers empty a queue, so a second
+ * stream gets what the first one left. How the job ended has to be requested.
  */
 
-/** Streams, one after the other, that are cut before anything comes, from which on another reader is taken to be the cause. */
+/** After this many consecutive streams that are cut before anything arrives, another reader is taken to be the cause. */
 export const muteStreams = 2;
 
 /** The end of a job, read from its state; null if it has not ended. */
@@ -88,7 +88,7 @@ export class NoLogText extends Error {
   override readonly name = 'NoLogText';
 }
 
-/** A log as text, which is read on with each call. */
+/** A log as text; each call reads on. */
 class LogText {
   /** Bytes of the lines that have been read. */
   #offset = 0;
@@ -137,7 +137,7 @@ class LogText {
   }
 }
 
-/** Where the first line ends in these bytes; 0 if it has no end yet. One that is too long ends where it is. */
+/** Where the first line ends in these bytes; 0 if its end is not there yet. An overlong line ends at the last byte. */
 function lineEnd(bytes: Buffer): number {
   const end = bytes.indexOf(lineFeed) + 1;
   return end === 0 && bytes.length >= maxLine ? bytes.length : end;
@@ -170,7 +170,7 @@ export async function* followText(
   let last: LogEvent[] | null = tail === undefined ? null : [];
   for (;;) {
     try {
-      // Asked before the text: what is read after the job's end is all.
+      // Requested before the text: what is read after the job's end is complete.
       const end = await endByState(connection, jobId);
       for await (const raw of text.newLines(end !== null)) {
         number += 1;

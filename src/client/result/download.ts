@@ -19,7 +19,7 @@ import { ClientError, isTransient, TransportError, WriteError, writing } from '.
 export interface Sink {
   /** Moves the position of the next byte to `offset`. False if the sink cannot go back. */
   seek(offset: number): Promise<boolean>;
-  /** Writes a piece. Resolves when the next one can be written; with false if the reader has left. */
+  /** Writes a piece. Resolves when the next one can be written, or with false if the reader has left. */
   write(chunk: Buffer): Promise<boolean>;
 }
 
@@ -73,11 +73,11 @@ export interface DownloadOptions {
   readonly onProgress?: ((bytes: number, total: number) => void) | undefined;
   /** Called before the first byte is written, with the number of bytes (0 if not known). May throw to refuse. */
   readonly onSize?: ((total: number) => Promise<void>) | undefined;
-  /** Is told while the server is waited for. */
+  /** Shows a person that the server is being waited for. */
   readonly watcher?: Watcher | undefined;
 }
 
-/** How often a download that has begun may break without getting any further. */
+/** How many times in a row a download may break without making progress. */
 const failuresAllowed = 6;
 
 /** The answer's `ETag`, if it is a strong one that can be sent back. */
@@ -108,9 +108,9 @@ export async function download(
   let offset = 0;
   let tag: string | undefined;
   let failures = 0;
-  /** Bytes in all; 0 if that is not known. */
+  /** Bytes in total; 0 if not known. */
   let total = 0;
-  /** Bytes of the attempt that got furthest: starting over and breaking earlier is not progress. */
+  /** Bytes of the attempt that got furthest. Starting over and breaking earlier is not progress. */
   let farthest = 0;
   const patience = connection.patience(options.watcher);
   for (;;) {
@@ -126,7 +126,7 @@ export async function download(
       const range = reply.statusCode === 206 ? contentRange(reply) : null;
       const goesOn = resume !== undefined && range?.start === offset && strongTag(reply) === resume;
       if (reply.statusCode !== 200 && !goesOn) {
-        // A range that was not asked for, or that does not exist any more: start over.
+        // An unrequested range, or one that no longer exists: start over.
         await reply.body.dump();
         tag = undefined;
         throw new TransportError('broken', `${connection.server} cannot continue the download`);
@@ -164,7 +164,7 @@ export async function download(
       // A connection that ends right after the last byte has lost nothing.
       if (hasBegun && total > 0 && offset === total && isTransient(error)) return offset;
       if (hasBegun) failures += 1;
-      // Before its first answer nothing says that this is the right server.
+      // Before its first answer, it is not certain that this is the right server.
       if (!isTransient(error) || failures > failuresAllowed || !connection.isMet) throw error;
       await patience.after(error);
     }

@@ -21,7 +21,7 @@ import { UsageError } from '../errors.js';
 export interface OutputDirectory {
   /** As a person wrote it. */
   readonly directory: string;
-  /** What to do where it has other files: take a numbered directory beside it, refuse, or write into it all the same. */
+  /** What to do if it contains other files: use a numbered directory beside it, refuse, or write into it anyway. */
   readonly taken: 'number' | 'refuse' | 'replace';
 }
 
@@ -35,7 +35,7 @@ const privatePrefix = '.remote-app-';
 const ofNobody =
   /^(?:\.git(?:keep|ignore)|\.remote-app-\w{6}|\.DS_Store|\._.*|\.nfs.*|Thumbs\.db|desktop\.ini|lost\+found)$/;
 
-/** The highest number of a directory of results. */
+/** Highest number of a result directory. */
 const lastPlace = 100_000;
 
 /**
@@ -84,7 +84,7 @@ function statOf(target: string): Stats | null {
     return statSync(target);
   } catch (cause) {
     const code = errorCode(cause);
-    // ENOTDIR: a file stands where a directory above it should be, which `nearest` finds.
+    // ENOTDIR: a file where a parent directory should be, which `nearest` finds.
     if (code === 'ENOTDIR') return null;
     if (code === 'ENOENT' && !lstatSync(target, { throwIfNoEntry: false })) return null;
     const problem =
@@ -109,7 +109,8 @@ function nearest(target: string): string {
 
 /**
  * Makes the directories that are missing below `existing`, and a file in the last of them, inside a directory of a random
- * name, and removes all of it. Permissions alone do not tell: root has them everywhere, and nothing can be made in some directories of the kernel.
+ * name, and removes all of it. Checking permissions is not enough: root has them everywhere, yet nothing can be created
+ * in some kernel directories.
  */
 function tryToWrite(existing: string, missing: string): void {
   const own = mkdtempSync(path.join(existing, privatePrefix));
@@ -121,7 +122,7 @@ function tryToWrite(existing: string, missing: string): void {
     try {
       rmSync(own, { recursive: true, force: true });
     } catch {
-      // An error of the attempt says more; an empty directory that stays does no harm.
+      // An error of the attempt is more helpful; a leftover empty directory does no harm.
     }
   }
 }
@@ -181,13 +182,13 @@ const existsAlready = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EPERM', 'EINVA
  * system as that place: beside it, or in it where it exists.
  */
 export class PrivateDirectory {
-  /** Where the files are put that are moved to the place. */
+  /** Holds the files that will be moved to the final place. */
   readonly files: string;
 
   private constructor(
-    /** For what is not moved. */
+    /** For files that are not moved. */
     readonly directory: string,
-    /** Parents that were made for it, the innermost first. */
+    /** Parents that were created for it, the innermost first. */
     private readonly made: readonly string[],
   ) {
     this.files = path.join(directory, 'files');
@@ -200,7 +201,7 @@ export class PrivateDirectory {
     for (let each = parent; !existsSync(each); each = path.dirname(each)) made.push(each);
     makeDirectory(parent);
     const own = new PrivateDirectory(await mkdtemp(path.join(parent, privatePrefix)), made);
-    // The files get a directory with the usual permissions: nobody else can enter the one around it.
+    // A subdirectory gives the files the usual permissions, while the private directory keeps others out.
     await mkdir(own.files);
     return own;
   }
@@ -228,7 +229,7 @@ export class PrivateDirectory {
     }
   }
 
-  /** @returns null if another command has just filled this place */
+  /** @returns null if another command has filled this place in the meantime */
   async #take(place: string, first: string): Promise<number | null> {
     try {
       // Takes the place of an empty directory as well.

@@ -56,7 +56,7 @@ export interface AwaitOptions {
   readonly isDone?: boolean | undefined;
   /** Whether what a failed job left is wanted as well. */
   readonly isPartial?: boolean | undefined;
-  /** Of a download that broke off and goes on; another one where it is not given. */
+  /** The patience of an interrupted download that is resumed; a new one by default. */
   readonly patience?: Patience | undefined;
   /** The command that fetches the result, where that has more words than usual. */
   readonly again?: string;
@@ -76,7 +76,7 @@ async function waitText(connection: Connection, jobId: string, state: string | u
   return progressOf(view ?? { job_id: jobId, status: state });
 }
 
-/** The error of a job that failed, on a server that keeps what such a job left to itself. */
+/** The error for a failed job on a server that does not hand out what such a job left. */
 const notHandedOut = (server: string, { message, exitCode, details }: JobFailed): ClientError =>
   new ClientError(`${message}; ${server} does not hand out what it left`, exitCode, details);
 
@@ -144,7 +144,7 @@ async function awaitResult(
       }
       if (!met) throw error;
       if (!isTransient(error)) throw leaving(jobId, error, { ...options, isKnown: isTold });
-      // As an error that says how to go on it is no reason for the download to ask again.
+      // An error with advice on how to continue does not make the download retry.
       if (options.isImpatient) throw leaving(jobId, error, options);
       const left = deadline === null ? undefined : deadline - monotonicTime();
       await patience.after(error as Error, left).catch((reason: unknown) => {
@@ -169,7 +169,7 @@ export interface StreamedArchive {
 /** Whether a path can be typed after a flag without quotes. */
 const isPlain = (text: string): boolean => isPlainWord(text) && !text.startsWith('-');
 
-/** The command that fetches a result again, into the same place. */
+/** The command that fetches a result again, to the same place. */
 function fetchAgain(
   jobId: string,
   { directory, taken }: OutputDirectory,
@@ -241,7 +241,7 @@ export async function saveResult(
   return saved;
 }
 
-/** Waits for a job's result and writes the zip to a stream. A reader that leaves is no error. */
+/** Waits for a job's result and writes the zip to a stream. A reader that leaves is not an error. */
 async function streamResult(
   connection: Connection,
   jobId: string,

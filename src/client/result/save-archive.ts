@@ -32,7 +32,7 @@ interface SaveOptions {
   readonly reporter: Reporter;
   /** File name of the archive. */
   readonly name: string;
-  /** Where it goes, and what is extracted of it. */
+  /** Where the archive goes, and what is extracted from it. */
   readonly output: OutputDirectory;
   /** The command that fetches the archive again. */
   readonly again: string;
@@ -46,7 +46,10 @@ interface Opened {
   readonly sink: Sink;
 }
 
-/** An archive while it comes, in a private directory that is made with the first byte: a refusal of the server makes nothing. */
+/**
+ * An archive during its download, in a private directory that is created with the first byte, so that a refusal creates
+ * nothing.
+ */
 class IncomingArchive implements Sink {
   #opened: Promise<Opened> | undefined;
 
@@ -66,7 +69,7 @@ class IncomingArchive implements Sink {
     return (await this.opened).sink.write(chunk);
   }
 
-  /** Removes what has not got its place. Never throws: an error that led here says more. */
+  /** Removes everything that was not moved to its place. Never throws, because an earlier error is more helpful. */
   async remove(): Promise<void> {
     const opened = await this.#opened?.catch(() => null);
     await opened?.file.close().catch(() => {});
@@ -77,7 +80,7 @@ class IncomingArchive implements Sink {
     const { name, output, again } = this.options;
     const next = `run '${again}'`;
     const wanted = path.resolve(output.directory);
-    // A refusal was due before the download; what has come to the directory since is left alone.
+    // Refusing was possible only before the download; files that others have put there since are left alone.
     const taken = output.taken === 'refuse' ? 'number' : output.taken;
     const place = await writing(path.join(wanted, name), next, async () =>
       foreseePlace({ ...output, taken }),
@@ -180,7 +183,7 @@ async function extractIntoPlace(
     });
   const extracted = await writing(path.dirname(target), next, extract).catch(async (cause: unknown) => {
     if (signal?.aborted) throw cause;
-    // The archive has come whole, and is kept.
+    // The archive is complete, and is kept.
     await rm(own.files, { recursive: true });
     await mkdir(own.files);
     const archive = path.join((await place()).output, name);

@@ -31,20 +31,20 @@ rm -rf "$directory"
 exit "$code"
 `;
 
-/** What a shell ends with when it finds no program of this name. */
+/** The exit code of a shell that does not find a program. */
 const noProgram = 127;
 
-/** Lines of ssh that are no reason for its end. */
+/** Lines from ssh that do not explain why it ended. */
 const chatter = /^(Warning: Permanently added|debug\d|\*\* )/;
 
-/** The last words of ssh, which say why it ended. */
+/** The last words of ssh, which explain its exit. */
 function lastWords(stderr: string): string {
   const lines = stderr.split(/\r?\n/).map((line) => line.trim());
   const said = lines.filter((line) => line !== '' && !chatter.test(line)).slice(-2);
   return said.length > 0 ? ` (ssh says: ${excerpt(said.join('; '), 400)})` : '';
 }
 
-/** What the words of ssh mean. */
+/** Explanations for ssh's messages. */
 const meanings: readonly {
   readonly words: RegExp;
   readonly fault: TransportFault;
@@ -147,17 +147,19 @@ function makeDirectory(): string {
   return mkdtempSync(path.join(isPlain ? usual : '/tmp', 'remote-app-ssh-'));
 }
 
-/** The arguments of ssh. What the user's configuration says of the host counts, but what would change the tunnel itself. */
+/**
+ * The arguments of ssh. The user's configuration for the host applies, except for what would change the tunnel itself.
+ */
 function sshArguments(socket: string, address: SshAddress, { timeout, isAgain }: SshOptions): string[] {
   const { host, user, port, target } = address;
   const options = [
-    // A shared connection would keep the tunnel open after this command.
+    // A shared connection would keep the tunnel open after this command ends.
     'ControlPath=none',
     'ClearAllForwardings=no',
-    // Tunnels of the configuration may be open in another ssh; ours is seen by its socket.
+    // Tunnels from the configuration may be open in another ssh; ours is recognised by its socket.
     'ExitOnForwardFailure=no',
     `ConnectTimeout=${Math.ceil(timeout)}`,
-    // A connection that has died without a word ends within a minute.
+    // A connection that dies silently ends within a minute.
     'ServerAliveInterval=15',
     'ServerAliveCountMax=3',
     ...(isAgain ? ['BatchMode=yes'] : []),
@@ -169,7 +171,7 @@ function sshArguments(socket: string, address: SshAddress, { timeout, isAgain }:
     ...['-L', `${socket}:${target.host}:${target.port}`],
     ...(port === null ? [] : ['-p', String(port)]),
     ...(user === null ? [] : ['-l', user]),
-    // What follows is no flag, whatever it begins with.
+    // No argument after this is read as a flag.
     '--',
     host,
   ];
@@ -209,7 +211,7 @@ export class SshProcess {
         this.#stderr += error.message;
         end(null);
       });
-      // A signal has no code; the shell would have told it as 128 and its number.
+      // A process ended by a signal has no exit code; a shell would report 128 plus the number.
       this.#child.once('close', (code) => end(code ?? 128));
     });
     const lifeline = this.#child.stdio[3] as Writable | null;
@@ -240,7 +242,9 @@ export class SshProcess {
     return explainSsh(this.address, { code, stderr: this.#stderr, isAgain: this.options.isAgain });
   }
 
-  /** The words with which it last said that a connection through the tunnel failed; null if it has not, since the last call. */
+  /**
+   * The words with which ssh last said that a connection through the tunnel failed; null if none did since the last call.
+   */
   takeRefusal(): string | null {
     const found = [...this.#unread.matchAll(/^channel \d+: open failed: (.*)$/gm)].at(-1);
     if (!found) return null;
@@ -268,7 +272,7 @@ export class SshProcess {
     void this.ended.then(() => clearTimeout(timer));
   }
 
-  /** Ends it, and waits for the end. */
+  /** Ends ssh, and waits until it has ended. */
   async close(): Promise<void> {
     (this.#child.stdio[3] as Writable | null)?.destroy();
     if (this.#hasEnded) return;

@@ -11,8 +11,8 @@ interface SizedFile {
 }
 
 /**
- * What each file was like when it was first opened, by its path: a body that is sent again must be the same one, since the
- * server may have accepted the first.
+ * What each file was like when it was first opened, by path: a repeated body must be identical, since the server may have
+ * accepted the first.
  */
 type SeenFiles = Map<string, string>;
 
@@ -50,7 +50,7 @@ class OpenFile {
     const count = this.#reading(() => readSync(this.#descriptor, room, 0, length, this.#done));
     if (count === 0) throw this.#changed();
     this.#done += count;
-    // What was sent may be a part of what it was and a part of what it is.
+    // The data already sent may be a mix of the old content and the new.
     if (this.isRead && this.#look().state !== this.#state) throw this.#changed();
     return count;
   }
@@ -63,7 +63,7 @@ class OpenFile {
     closeSync(this.#descriptor);
   }
 
-  /** What the file is like now. */
+  /** The file's current state. */
   #look(): { readonly size: number; readonly state: string } {
     const { size, mtimeMs, ino, dev } = this.#reading(() => fstatSync(this.#descriptor));
     return { size, state: [size, mtimeMs, ino, dev].join() };
@@ -76,7 +76,7 @@ class OpenFile {
     );
   }
 
-  /** Turns a read error into a ClientError, so that it is not mistaken for a broken connection, which would be retried. */
+  /** Turns a read error into a ClientError, so that it is not mistaken for a broken connection and retried. */
   #reading<T>(read: () => T): T {
     try {
       return read();
@@ -152,8 +152,8 @@ function* readSegments(
 }
 
 /**
- * 32 hexadecimal digits that nothing else has. They are no secret, so they do not come from `node:crypto`: to load it takes
- * 8 ms of a start.
+ * 32 hexadecimal digits that nothing else has. They are not secret, so `node:crypto` is not used: loading it takes 8 ms
+ * at the start.
  */
 export const uniqueText = (): string =>
   Array.from({ length: 4 }, () =>
@@ -165,7 +165,7 @@ export const uniqueText = (): string =>
 /** One file part of a form. */
 export interface FilePart extends SizedFile {
   readonly field: string;
-  /** As the server sees it: the last part of a path. */
+  /** The name as the server sees it: the last part of a path. */
   readonly filename: string;
 }
 
@@ -182,7 +182,7 @@ const quoted = (text: string): string =>
 
 const sizeOf = (segment: Segment): number => (Buffer.isBuffer(segment) ? segment.length : segment.size);
 
-/** Tells how many of the first bytes of a body are of files; asked with numbers that grow. */
+/** Converts a position in the body to the number of file bytes before it; called with increasing positions. */
 function fileByteCounter(segments: readonly Segment[]): (sent: number) => number {
   let index = 0;
   /** Bytes of the segments before this one, and those of them that are of files. */
@@ -250,7 +250,7 @@ export class Multipart {
     onBytes: (sent: number, ofFiles: number) => void,
     ready: () => Promise<void> = async () => {},
   ): AsyncGenerator<Buffer> {
-    // A field, the head of a file, or the end: never a file.
+    // A field, the head of a file, or the end of the body, but never file content.
     const [first, ...rest] = this.#segments as [Buffer, ...Segment[]];
     yield first;
     await ready();

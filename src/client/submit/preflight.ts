@@ -29,10 +29,10 @@ import {
 import { ClientError, HttpError, TransportError, UsageError } from '../errors.js';
 import type { Submission } from '../submission.js';
 
-/** Seconds that such a question may take: without an answer the submission is sent, and the server decides. */
+/** Seconds that such a question may take. Without an answer the submission is sent anyway, and the server decides. */
 export const patience = 30;
 
-/** Whether an error would end the submission as well. */
+/** Whether an error would make the submission fail too. */
 function stopsAll(error: unknown): boolean {
   if (error instanceof TransportError) return error.fault === 'unreached';
   if (!(error instanceof HttpError)) return false;
@@ -96,10 +96,10 @@ export async function checkApp(connection: Connection, submission: Submission): 
     }),
   );
   if (view?.available) checkDescribed(submission, view);
-  // KonfAI's server gives no reason: it may only have failed to describe the app.
+  // KonfAI's server gives no reason: it may just have failed to describe the app.
   else if (view && view.reason !== null) throw new UsageError(notAvailable(submission.app, view.reason));
   if (!isMissing) return;
-  // A server may lack the route, too: its list decides.
+  // A server may also lack the route; its list decides.
   const list = await ifItCanSay(connection, () => apps(connection, patience));
   if (list === null || list.includes(submission.app)) return;
   throw new HttpError(404, `Unknown app ${quoteName(submission.app)}`, null);
@@ -139,7 +139,7 @@ export async function checkGpus(
   );
 }
 
-/** A file that will be sent. */
+/** A file to be sent. */
 export interface SizedSource {
   /** The path that a person gave or that was found below it; for an archive the directory that is in it. */
   readonly source: string;
@@ -152,7 +152,7 @@ export interface SizedSource {
 /** Checks the sizes of the files of a submission, as far as they are known. */
 type SizeCheck = (files: readonly SizedSource[]) => void;
 
-/** Two sizes in words that tell them apart. */
+/** Two sizes, formatted so that they differ. */
 function inWords(size: number, most: number): [string, string] {
   const words: [string, string] = [formatBytes(size), formatBytes(most)];
   return words[0] === words[1] ? [`${size} bytes`, `${most} bytes`] : words;
@@ -170,13 +170,13 @@ function checkDataSet({ source, size, extracted = 0 }: SizedSource, most: number
 
 /**
  * Checks files against the limits of a server.
- * @throws UsageError naming the file, or for all of them together
+ * @throws UsageError naming the file, or about all of them together
  */
 export function checkSizes(files: readonly SizedSource[], limits: LimitsAnswer, server: string): void {
   const { max_file_size: mostOfFile, max_upload_size: mostOfAll, max_dataset_size: mostOfSet } = limits;
   const dataSet = files.find(({ extracted }) => extracted !== undefined);
   if (dataSet && mostOfSet !== null) {
-    // A data set is sent alone.
+    // A data set is always sent alone.
     checkDataSet(dataSet, mostOfSet, server);
     return;
   }
@@ -201,7 +201,7 @@ type Timed = Pick<Submission, 'operation' | 'fields'>;
 /** @throws UsageError for longer than the most; null where the server does not say, or has no limit */
 function checkTime({ operation, fields }: Timed, role: FieldRole, most: number | null, rule: string): void {
   const field = fieldWithRole(operation, role);
-  // Not a number where nothing is asked for, nor where the most is.
+  // NaN if no time is given, and for the word that asks for the maximum.
   const asked = Number(fields[field.name]);
   if (most === null || !(asked > most)) return;
   throw new UsageError(
@@ -221,9 +221,9 @@ function checkTimes(submission: Timed, limits: LimitsAnswer, server: string): vo
   checkTime(submission, 'timeLimit', most, `on ${server} a job may run for`);
 }
 
-/** Seconds that a job is kept after its end, unless the command says for how long: a laptop may be closed overnight. */
+/** Seconds that a job is kept after its end unless the command says otherwise: a laptop may be closed overnight. */
 const day = 86_400;
-/** Seconds in which a command that reaches its server again asks for the result. */
+/** Seconds that a command needs to request the result after reaching its server again. */
 const margin = 60;
 
 /**

@@ -19,7 +19,7 @@ import type { FilePart } from './multipart.js';
 import type { Clearance, SizedSource } from './preflight.js';
 import { tellSending } from './tell-sending.js';
 
-/** Tried several times: Windows removes no file that something, such as a virus scanner, has open. */
+/** Retried several times: Windows cannot remove a file that is open elsewhere, for example in a virus scanner. */
 const removal = { recursive: true, force: true, maxRetries: 5 };
 
 /** A directory that only this user can read: made when it is first used, and removed when the process ends. */
@@ -47,7 +47,7 @@ class TemporaryDirectory {
 
 /** A file, or a directory that travels whole, that is sent. */
 interface SentFile {
-  /** As the command found it. */
+  /** The path as the command found it. */
   readonly path: string;
   /** The name by which the app gets it; of a data set, the name of the archive. */
   readonly name: string;
@@ -75,7 +75,7 @@ export interface Staged {
   readonly fields: Readonly<Record<string, string>>;
   readonly parts: readonly FilePart[];
   readonly sending: Sending;
-  /** Removes the archives that were made for it. */
+  /** Removes the archives that were created for it. */
   remove(): Promise<void>;
 }
 

@@ -26,8 +26,8 @@ import type { Staged } from './staging.js';
 const lastWord = 5000;
 
 /**
- * Ends one request. If `signal` is aborted while the body is being sent, at once. After that the job may exist already and
- * only the answer tells its id, so the answer is waited for. Also ends it after `idle` seconds of silence.
+ * Ends one request: at once if `signal` is aborted while the body is being sent. After that, the job may already exist
+ * and only the answer has its id, so the answer is awaited. Also ends it after `idle` seconds of silence.
  */
 export class UploadWatch {
   readonly #controller = new AbortController();
@@ -85,7 +85,7 @@ export class UploadWatch {
   }
 }
 
-/** How often a body is sent that gets no farther than before: something on the way does not let it through. */
+/** How many times a body is sent without getting further than before: something on the way does not let it through. */
 const attempts = 4;
 
 /**
@@ -94,7 +94,7 @@ const attempts = 4;
  */
 const holdBack = 1000;
 
-/** One try to send the body. */
+/** One attempt to send the body. */
 interface Attempt {
   readonly path: string;
   readonly body: Multipart;
@@ -102,7 +102,7 @@ interface Attempt {
   readonly isFirst: boolean;
   /** Called with the bytes that have been handed out, and with how many of them are of files. */
   readonly onBytes: (sent: number, ofFiles: number) => void;
-  /** Called when an interruption comes while only the answer is missing. */
+  /** Called when an interruption arrives while only the answer is missing. */
   readonly onLastWord: () => void;
 }
 
@@ -139,8 +139,8 @@ async function send(
 }
 
 /**
- * Whether the server may be back later. It is if it says so, or if a proxy says that there is no server behind it; any other
- * refusal stands.
+ * Whether a later attempt may succeed: the server says so, or a proxy says that its server is not there. Any other
+ * refusal is final.
  * @param isReached whether the server has answered, or has taken a part of the body
  */
 function mayPass(error: unknown, isReached: boolean): error is Error {
@@ -152,7 +152,7 @@ function mayPass(error: unknown, isReached: boolean): error is Error {
   return isGatewayError(error.status) && (error.isOfProxy || error.message === shuttingDownDetail);
 }
 
-/** What a server that had all of a submission may have made: a job whose id nobody has been told. */
+/** What a server that received a whole submission may have created: a job whose id is unknown here. */
 const mayBeAccepted = (): string =>
   `the server may have accepted the job: '${nextCommand('jobs')}' lists it then`;
 
@@ -166,7 +166,7 @@ const isBusy = (error: unknown): error is HttpError =>
 
 /**
  * Waits before a busy server is asked again.
- * @throws ClientError once it was waited for long enough; the reason of an interruption
+ * @throws ClientError once the wait has been long enough; the reason of an interruption
  */
 async function waitForPlace(patience: Patience, error: HttpError): Promise<void> {
   await patience.after(error).catch((reason: unknown) => {
@@ -208,7 +208,7 @@ export async function submit(
   const path = submitPath(submission.app, submission.operation.segment);
   const key = uniqueText();
   const patience = connection.patience(reporter);
-  // Of its own: bytes that a busy server takes before it refuses are no sign that the wait is over.
+  // A separate patience: bytes that a busy server accepts before it refuses do not mean that the wait is over.
   const place = connection.patience(reporter);
   let farthest = 0;
   let fruitless = 0;
@@ -221,7 +221,7 @@ export async function submit(
       }
       sent = count;
       reporter.progress('Uploading', ofFiles, body.fileBytes);
-      // What was sent last is still on its way, and the server looks through all of it before it answers.
+      // The last bytes are still on their way, and the server checks the whole submission before it answers.
       if (sent === body.length) reporter.waiting('Waiting for the server to accept the job');
     };
     const onLastWord = () => {

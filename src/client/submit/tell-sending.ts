@@ -30,7 +30,7 @@ function pairingNote({ by, groups: [first, second], pairs }: Pairing): string {
 /** Most series that are described to a person. */
 const mostSeries = 20;
 
-/** Says what the series are, where there are several, and what a person should know of them. */
+/** Describes the series, if there are several, and anything a person should know about them. */
 function tellSeries(units: readonly NamedUnit[], reporter: Reporter, isListed: boolean): void {
   const known = units.flatMap((unit) =>
     unit.kind !== 'store' && unit.series ? [{ ...unit.series, name: unit.name }] : [],
