@@ -4,11 +4,11 @@ import { type Operation, operations } from './operations.js';
 import { counted, excerpt, quoteName } from './text.js';
 
 /**
- * What an app declares of itself, checked against what is asked of it: by the client before it sends a byte, and by the
- * server. What an app does not declare is not restricted.
+ * What an app declares about itself, checked against a request: by the client before it sends a byte, and by the server.
+ * Whatever an app does not declare is not restricted.
  */
 
-/** The part of `GET /repo_apps/{id}` that restricts what may be asked. KonfAI's server may leave out any of it. */
+/** The part of `GET /repo_apps/{id}` that restricts requests. KonfAI's server may omit any of it. */
 export interface AppFacts {
   readonly inputs: Readonly<
     Record<
@@ -33,24 +33,24 @@ export interface AppFacts {
 export interface AppRefusal {
   /** Null for the operation as a whole. */
   readonly field: Field | null;
-  /** What was asked for, as a person wrote it; null where that would say nothing. */
+  /** The requested value, as a person wrote it; null if it would tell nothing new. */
   readonly value: string | null;
   /** The end of a sentence that begins with the app. */
   readonly problem: string;
 }
 
-/** What both sides say of an app that is listed, and cannot run. */
+/** How both sides say that a listed app cannot run. */
 export const notAvailable = (app: string, reason: string): string =>
   `The app ${quoteName(app)} is not available: ${excerpt(reason.replaceAll(/\s*\n\s*/g, ' '))}`;
 
-/** The names of an app's checkpoints: those that it lists, and those that were added to it on the server. */
+/** The names of an app's checkpoints: those in its list, and those that were added on the server. */
 export const checkpointsOf = (
   app: Pick<AppFacts, 'checkpoints_name' | 'checkpoints_name_available'>,
 ): string[] => [...new Set([...(app.checkpoints_name ?? []), ...(app.checkpoints_name_available ?? [])])];
 
 type Capability = 'inference' | 'evaluation' | 'uncertainty' | 'fine-tuning';
 
-/** What an app says it can do; undefined where it does not say. */
+/** What an app says it can do; undefined if it does not say. */
 const capabilitiesOf = ({ has_capabilities: [inference, evaluation, uncertainty], finetunable }: AppFacts) =>
   ({ inference, evaluation, uncertainty, 'fine-tuning': finetunable }) satisfies Partial<
     Record<Capability, boolean | undefined>
@@ -60,7 +60,7 @@ const capabilitiesOf = ({ has_capabilities: [inference, evaluation, uncertainty]
 export const capabilityNames = (app: AppFacts): string[] =>
   Object.entries(capabilitiesOf(app)).flatMap(([name, has]) => (has ? [name] : []));
 
-/** What each operation needs of an app, each with the field whose usual file makes the app capable of it. */
+/** What each operation needs from an app, and the field whose default file makes the app capable of it. */
 function needs(
   operation: Operation,
   values: FieldValues,
@@ -77,7 +77,7 @@ function needs(
     case operations.uncertainty.segment:
       return [uncertainty];
     case operations.pipeline.segment:
-      // It is estimated unless it is declined.
+      // Uncertainty is estimated unless it is declined.
       return [inference, evaluation, ...((values.uncertainty ?? isWhole) ? [uncertainty] : [])];
     default:
       return [['fine-tuning', 'config_file']];
@@ -96,13 +96,13 @@ function operationRefusals(
 ): AppRefusal[] {
   const has = capabilitiesOf(app);
   const known = capabilityNames(app);
-  // Such an app only says what it is called.
+  // Such an app declares nothing but its name.
   if (known.length === 0) return [];
   const missing = needs(operation, values, isWhole).filter(([capability, fileField]) => {
     if (has[capability] !== false) return false;
-    // Only one that declares what it evaluates says that it is for nothing else.
+    // Only an app that declares its evaluations rules out all others.
     if (capability === 'inference') return has.evaluation === true;
-    // A file of another name than the usual one may be there.
+    // A file with another name than the default may be there.
     const file = operation.fields.find(({ name }) => name === fileField);
     const asked = file && values[file.name];
     return asked === undefined ? isWhole : asked === file?.default;
@@ -131,7 +131,7 @@ const listed = (names: readonly string[]): string => names.map((name) => quoteNa
 
 const baseName = (file: string): string => file.split('/').at(-1) ?? file;
 
-/** Whether a checkpoint is meant by a name: apps may take it without its directory or without its ending. */
+/** Whether a name refers to a checkpoint: apps may accept it without its directory or extension. */
 function isMeant(checkpoint: string, name: string): boolean {
   const [own, asked] = [baseName(checkpoint), baseName(name)];
   return own === asked || own.startsWith(`${asked}.`);
@@ -142,7 +142,7 @@ const checks: Readonly<Record<Exclude<AppBound, 'parameters'>, Check>> = {
   mc_dropout: atMost('mc_dropout'),
 
   checkpointCount: ({ field, values }, app) => {
-    // Those that were added to an app do not count.
+    // Checkpoints that were added to an app do not count.
     const names = app.checkpoints_name ?? [];
     // An app is not given the number where the names are given.
     const isUnused = field.unless !== undefined && values[field.unless] !== undefined;
@@ -173,9 +173,9 @@ const checks: Readonly<Record<Exclude<AppBound, 'parameters'>, Check>> = {
 };
 
 /**
- * What an app does not take of what is asked.
- * @param values those that were given; defaults may be among them once all fields have come
- * @param groups how many groups of each field of files there are; null while fields may still come
+ * The parts of a request that an app does not accept.
+ * @param values the given values, including defaults once all fields have arrived
+ * @param groups number of groups for each file field; null while fields may still arrive
  */
 export function refusals(
   app: AppFacts,

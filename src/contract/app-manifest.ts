@@ -25,7 +25,7 @@ export interface AppManifest {
   resident?: boolean | undefined;
 }
 
-/** What `GET /repo_apps/{id}` answers with for an app whose files can be read. */
+/** The answer of `GET /repo_apps/{id}` for an app whose files can be read. */
 export interface AvailableApp
   extends Omit<AppManifest, 'tta' | 'models' | 'command' | 'resident' | 'terminology'> {
   readonly app: string;
@@ -47,9 +47,9 @@ export interface AppOrigin {
   readonly revision: string;
   /** The commit whose files are shown, and run. */
   readonly commit: string;
-  /** When the hub was last asked, in ISO 8601; null for not since the server's start. */
+  /** When the hub was last asked, in ISO 8601; null if not since the server started. */
   readonly checked_at: string | null;
-  /** Why the hub cannot be asked now, or what is wrong with what it answers; null if nothing is. */
+  /** Why the hub cannot be asked now, or what is wrong with its answer; null if all is well. */
   readonly problem: string | null;
 }
 
@@ -62,20 +62,20 @@ export interface UnavailableApp {
 
 export type AppView = AvailableApp | UnavailableApp;
 
-/** One app of a repository, after its repository was looked at. */
+/** An app from a repository, after its repository was checked. */
 export interface RepositoryState {
   readonly app: string;
   readonly available: boolean;
   /** The commit in the cache; null for none. */
   readonly commit: string | null;
   readonly checked_at: string | null;
-  /** Why it is not available, or was not brought up to date; null if nothing is wrong. */
+  /** Why it is unavailable or outdated; null if all is well. */
   readonly problem: string | null;
 }
 
-/** What the routes of `/repo_apps_refresh` answer with. */
+/** The answer of the `/repo_apps_refresh` routes. */
 export interface RefreshView {
-  /** Whether repositories are being looked at. */
+  /** Whether repositories are being checked. */
   readonly refreshing: boolean;
   /** The apps that come from repositories. */
   readonly apps: readonly RepositoryState[];
@@ -84,6 +84,6 @@ export interface RefreshView {
 /** What `GET /repo_apps_list` answers with. */
 export interface AppList {
   readonly apps: readonly string[];
-  /** Those that are loaded for jobs of whoever asks, an admin of all; only where there is one. */
+  /** The apps that are loaded for the sender's jobs, or all for an admin; absent if there are none. */
   readonly loaded?: readonly string[] | undefined;
 }

@@ -3,13 +3,13 @@ import { numberOf } from './values.js';
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/** A value that `--set` changes, as an app tells of it. */
+/** A value that `--set` changes, as the app describes it. */
 export interface Parameter {
   /** As `--set` takes it. */
   readonly name: string;
-  /** What it is without `--set`; undefined if the app does not say. */
+  /** Its default; undefined if the app does not say. */
   readonly value: unknown;
-  /** What the app says of it beside that: nobody has checked it. */
+  /** The app's further details, which nobody has checked. */
   readonly facts: Facts;
   /** The keys that lead to the facts in `parameters`. */
   readonly path: readonly PropertyKey[];
@@ -17,7 +17,7 @@ export interface Parameter {
 
 export interface Parameters {
   readonly all: readonly Parameter[];
-  /** Whether no other name can be set. False for KonfAI's form: every value of the configuration can be. */
+  /** Whether other names are rejected. False for KonfAI's form: every value of the configuration can be set. */
   readonly isComplete: boolean;
 }
 
@@ -30,15 +30,15 @@ type ParameterType = (typeof types)[number];
 /** What an app may say of a parameter. */
 const factNames = ['type', 'default', 'min', 'max', 'choices', 'description'];
 
-/** A value that is null is known. */
+/** A default of null is a default too. */
 const defaultOf = (facts: Facts): unknown => (Object.hasOwn(facts, 'default') ? facts.default : facts.value);
 
-/** A JSON value in words. */
+/** A JSON value as text. */
 export const shownValue = (value: unknown): string =>
   excerpt(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''), 300);
 
 /**
- * The values and constraints that KonfAI tells of. A nested value is set by its whole path.
+ * The values and constraints that KonfAI reports. A nested value is set by its whole path.
  * @param path of the values in the app's configuration
  */
 function ofValues(values: Facts, constraints: Facts, path: string, prefix = ''): Parameter[] {
@@ -81,7 +81,7 @@ const choicesOf = ({ choices }: Facts): readonly unknown[] => (Array.isArray(cho
 
 const boundOf = (bound: unknown): number | null => (typeof bound === 'number' ? bound : null);
 
-/** What kind of text a parameter takes; null where anything goes. */
+/** The kind of text that a parameter takes; null if it takes any text. */
 function typeOf({ value, facts }: Parameter): ParameterType | null {
   const stated = types.find((each) => each === facts.type);
   if (stated) return stated;
@@ -103,7 +103,7 @@ function alternatives(values: readonly unknown[]): string {
   return names.length > 1 ? `${names.slice(0, -1).join(', ')} or ${names.at(-1)}` : names.join('');
 }
 
-/** What a parameter takes where that is not this text, as the end of a sentence about its app; null if it is. */
+/** What a parameter takes if not this text, as the end of a sentence about its app; null if the text is fine. */
 function problemWith(parameter: Parameter, text: string): string | null {
   const { facts } = parameter;
   const name = quoteName(parameter.name);
@@ -133,7 +133,7 @@ function problemWithValue(parameter: Parameter, text: string): string | null {
 }
 
 /**
- * What an app that declares parameters has against `NAME=VALUE`, as the end of a sentence about it; null for nothing. A
+ * Why an app that declares parameters rejects `NAME=VALUE`, as the end of a sentence about it; null if it does not. A
  * parameter whose value is an object is also set by a path: `post.threshold`.
  */
 export function overrideProblem({ all, isComplete }: Parameters, override: string): string | null {
@@ -158,7 +158,7 @@ export interface ParameterFault {
 
 const got = (value: unknown): string => `got ${quoteName(shownValue(value))}`;
 
-/** Why a fact cannot be what it is; null if it can. */
+/** Why this value is not valid for the fact; null if it is. */
 function factProblem(name: string, value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if ((name === 'min' || name === 'max') && typeof value !== 'number')
@@ -200,7 +200,7 @@ function faultsOf(parameter: Parameter): (readonly [string, string])[] {
   return faults;
 }
 
-/** What is wrong with what an app declares of its parameters. What is wrong is not enforced. */
+/** The faults in an app's declared parameters. Faulty parts are not enforced. */
 export function parameterFaults(parameters: unknown): ParameterFault[] {
   const here = ['parameters'];
   if (parameters === undefined || parameters === null) return [];

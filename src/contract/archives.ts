@@ -17,5 +17,5 @@ export const configName = 'config.zip';
 /** Suffix of an uploaded file that is one directory volume (interface.md, Submission). */
 export const volumeSuffix = '.konfaidir.zip';
 
-/** Most entries of an archive from the other side that is extracted. */
+/** Most entries that are extracted from an archive of the other side. */
 export const maxEntries = 200_000;

@@ -13,7 +13,7 @@ export const exitCodes = {
 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** What they mean, for the pages of the documentation. */
+/** The meaning of each exit code, for the documentation. */
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   done: 'Done',
   failed: 'The job failed, was killed or has expired, or a file could not be written',
@@ -28,13 +28,13 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
 interface ErrorKind {
   readonly status: number;
   readonly exit: ExitCode;
-  /** For the pages of the documentation; an answer's own sentence says more. */
+  /** For the documentation; the sentence in an answer is more specific. */
   readonly means: string;
   /** Seconds after which a retry makes sense; sent as `Retry-After`. */
   readonly retryAfter?: number;
 }
 
-/** Every error that the service can answer with: its HTTP status, what a client exits with, and what it means. */
+/** Every error that the service can answer with: its HTTP status, the client's exit code, and its meaning. */
 export const errorKinds = {
   badRequest: { status: 400, exit: exitCodes.usage, means: 'The request or an archive cannot be read' },
   unknownGpu: { status: 400, exit: exitCodes.usage, means: 'This server has no GPU of that id' },
@@ -108,10 +108,10 @@ export const errorKinds = {
 } as const satisfies Record<string, ErrorKind>;
 export type ErrorCode = keyof typeof errorKinds;
 
-/** What a server that stops says to a submission: a client may wait for the next server. */
+/** The answer to a submission while the server is stopping: a client may wait for the next server. */
 export const shuttingDownDetail = 'The server is shutting down; submit again later';
 
-/** The sentences of the wire that a client replaces with its own, which names the job and the server. */
+/** Sentences that the client replaces with its own, which name the job and the server. */
 export const wireDetails = {
   missingToken: 'Missing bearer token',
   invalidToken: 'Invalid token',
@@ -120,11 +120,11 @@ export const wireDetails = {
 
 /** The body of every error. */
 export interface ErrorBody {
-  /** One sentence a person can act on. */
+  /** One sentence that a person can act on. */
   readonly detail: string;
 }
 
-/** An error that the service answers with; `detail` is what the wire carries. */
+/** An error answer of the service; `detail` is sent to the client. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
 
@@ -141,7 +141,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** An internal error of the server itself: what it is stays in the server's log. */
+/** An internal error of the server itself; the details stay in the server's log. */
 export const internalError = (): ServiceError => new ServiceError('internal', 'Internal server error');
 
 /** A field of a form, an option or a flag that is missing, of the wrong type or out of range: 422. */
@@ -154,7 +154,7 @@ export class FieldError extends ServiceError {
   }
 }
 
-/** What a client exits with when the service answered with this HTTP status. */
+/** The exit code of a client for an answer with this HTTP status. */
 export function exitCodeOf(status: number): ExitCode {
   const kind = Object.values<ErrorKind>(errorKinds).find((each) => each.status === status);
   return kind?.exit ?? exitCodes.failed;

@@ -1,8 +1,8 @@
-/** What a field's value is, and with that how a form, a flag and a command line spell it. */
+/** The kind of a field's value, which determines how a form, a flag and a command line spell it. */
 export type FieldKind =
   /** Any number of file parts, split into groups by the field `<name>_groups`. */
   | 'files'
-  /** One file part: a zip archive, handed to the app as the directory that it extracts to. */
+  /** One file part: a zip archive. The app gets the directory that it extracts to. */
   | 'archive'
   | 'integer'
   | 'number'
@@ -11,66 +11,67 @@ export type FieldKind =
   | 'name'
   /** A relative path inside the app: no `..`, no leading dash. */
   | 'path'
-  /** A comma-separated list of relative paths inside the app. */
+  /** Comma-separated relative paths inside the app. */
   | 'paths'
-  /** A comma-separated list of GPU ids as nvidia-smi gives them. */
+  /** Comma-separated GPU ids as nvidia-smi gives them. */
   | 'gpus'
   /** A list of integers. */
   | 'integers'
   /** A list of `NAME=VALUE`. */
   | 'overrides'
-  /** A person's own words, on one line. */
+  /** Free text on one line. */
   | 'text'
   /** A time: seconds, or with a unit as in `90s`, `15m`, `12h` and `7d`; or `max`, for the most that the server allows. */
   | 'duration';
 
-/** What a field is for, where the program does more with it than hand its value on. */
+/** What a field is for, if the program does more with it than pass its value on. */
 export type FieldRole =
   /** Takes the positional paths of our own command line. */
   | 'paths'
   /** The GPUs that a job asks for; on the app's command line, those that it was granted. */
   | 'gpus'
-  /** The workers of a job that runs on the CPU; left off the app's command line where GPUs were granted. */
+  /** The workers of a CPU job; left off the app's command line if GPUs were granted. */
   | 'workers'
-  /** How long the job is kept once it has ended: for the service alone, never on the app's command line. */
+  /** How long the job is kept after it ends: for the service only, never on the app's command line. */
   | 'keep'
-  /** How long the job may run: for the service alone as well. */
+  /** How long the job may run: also for the service only. */
   | 'timeLimit'
-  /** The person's own word for a job or a set of jobs: for the service alone as well. */
+  /** The person's own label for a job or a set of jobs: also for the service only. */
   | 'tag';
 
 /**
- * What bounds a field's value in an app's description (`GET /repo_apps/{id}`): `app-checks` holds both sides' check of it.
+ * What limits a field's value according to an app's description (`GET /repo_apps/{id}`): `app-checks` checks it on both
+ * sides.
  */
 export type AppBound =
   /** At most this many. */
   | 'maximum_tta'
   | 'mc_dropout'
-  /** At most as many as the app has checkpoints. */
+  /** At most the number of the app's checkpoints. */
   | 'checkpointCount'
   /** Names of the app's checkpoints. */
   | 'checkpointNames'
-  /** At least as many groups as the app requires inputs, and at most as many as it has. */
+  /** At least as many groups as the app has required inputs, and at most as many as it has inputs. */
   | 'inputs'
   /** Names and values of the app's parameters. */
   | 'parameters';
 
-/** Whether a field is for the service alone: it never reaches an app's command line. */
+/** Whether a field is only for the service: it never reaches an app's command line. */
 export const isOfService = ({ role }: Field): boolean =>
   role === 'keep' || role === 'timeLimit' || role === 'tag';
 
 /** The value of a `duration` that stands for the most that the server allows. */
 export const mostTime = 'max';
 
-/** A field's value once read; a time is in seconds. Lists are never empty. */
+/** A field's parsed value; a time is in seconds. Lists are never empty. */
 export type FieldValue = string | number | boolean | readonly string[] | readonly number[];
 
-/** Values by field name; what was not given and has no default is not there. */
+/** Values by field name; fields without a value or default are absent. */
 export type FieldValues = Readonly<Record<string, FieldValue>>;
 
-/** One field of an operation, as data. Everything else about it is derived from this. */
+/** One field of an operation, as data. Everything else about the field is derived from this. */
 export interface Field {
-  /** As the form spells it. */
+  /** Its name in the form. */
   readonly name: string;
   readonly kind: FieldKind;
   readonly role?: FieldRole;
@@ -80,23 +81,23 @@ export interface Field {
   readonly default?: string | number | boolean;
   /** Least value of a number or of each number of a list. */
   readonly min?: number;
-  /** A number must be greater than this. */
+  /** Exclusive lower bound of a number. */
   readonly above?: number;
   /** The flag on the app's command line; a field without one is a positional argument. */
   readonly argument?: string;
-  /** Another field that says the same in another way: our command line takes one of both. */
+  /** Another field that says the same thing differently: our command line takes only one of the two. */
   readonly alternative?: string;
   /** Left off the command line where this other field is given. */
   readonly unless?: string;
-  /** Travels inside the JSON field `options` rather than as a field of its own. */
+  /** Sent inside the JSON field `options` instead of as a field of its own. */
   readonly option?: true;
-  /** The flag on our own command line, where it is not the name with dashes. */
+  /** The flag on our command line, if it is not the name with dashes. */
   readonly flag?: string;
   readonly char?: string;
   readonly bound?: AppBound;
 }
 
-/** Greatest integer that every language an app may be written in can read. */
+/** Greatest integer that all languages for apps can represent. */
 export const maxInteger = 2 ** 31 - 1;
 
 /** The form field that holds the JSON object of an operation's options. */
@@ -108,5 +109,5 @@ export const groupsField = (field: Field): string => `${field.name}_groups`;
 /** The field's flag on our command line, without the dashes. */
 export const flagName = (field: Field): string => field.flag ?? field.name.replaceAll('_', '-');
 
-/** Whether the field travels as file parts. */
+/** Whether the field is sent as file parts. */
 export const carriesFiles = (field: Field): boolean => field.kind === 'files' || field.kind === 'archive';

@@ -7,7 +7,7 @@ const loopback = /^((.+\.)?localhost\.?|127(\.\d+){3}|\[::1\]|\[::ffff:7f[\da-f]
 /** Whether a host, as a name or as an address without brackets, is this machine itself. */
 export function isLoopback(host: string): boolean {
   try {
-    // A URL has one spelling for each address.
+    // URLs have a canonical spelling for each address.
     return loopback.test(new URL(`http://${host.includes(':') ? `[${host}]` : host}`).hostname);
   } catch {
     return false;
@@ -95,8 +95,8 @@ export const parameters = {
 export type Parameter = (typeof parameters)[keyof typeof parameters];
 
 /**
- * Header of a part of a form: how many bytes the content has as it is sent. With it the server need not search the content for its
- * end, and refuses a file that is too large before its first byte. Other servers ignore it, as any header that they do not know
- * (RFC 7578, 4.8).
+ * Header of a form part: the size of its content in bytes, as sent. It saves the server from searching the content for
+ * its end, and lets it refuse a file that is too large before the first byte. Other servers ignore it, like any unknown
+ * header (RFC 7578, 4.8).
  */
 export const partSizeHeader = 'remote-app-size';

@@ -9,7 +9,7 @@ export type FinalState = (typeof finalStates)[number];
 export const isFinal = (state: JobState): state is FinalState =>
   (finalStates as readonly JobState[]).includes(state);
 
-/** Whether a job found its app loaded already, or it was loaded for it. */
+/** Whether the app was already loaded when the job came, or was loaded for it. */
 export const jobStarts = ['cold', 'warm'] as const;
 export type JobStart = (typeof jobStarts)[number];
 
@@ -24,7 +24,7 @@ export const jobIdBytes = 6;
 export const jobIdSource = `[0-9a-f]{${2 * jobIdBytes}}`;
 export const jobIdPattern = new RegExp(`^${jobIdSource}$`);
 
-/** What every submission answers with (spec.md, Job envelope). */
+/** The answer to every submission (spec.md, Job envelope). */
 export interface JobEnvelope {
   /** Of the form of `jobIdPattern`. */
   readonly job_id: string;
@@ -35,20 +35,20 @@ export interface JobEnvelope {
   readonly accepted_options: readonly string[];
 }
 
-/** Names of a job's inputs that are shown at most. */
+/** Most input names that are shown for a job. */
 export const mostNames = 100;
 
-/** Files of a job's output that are counted at most: then there may be more. */
+/** Most output files that are counted for a job; there may be more. */
 export const mostCounted = 1000;
 
-/** What `GET /jobs/{id}` answers with. Times are ISO 8601 or null. */
+/** The answer of `GET /jobs/{id}`. Times are ISO 8601 or null. */
 export interface JobView {
   readonly job_id: string;
   readonly status: JobState;
   readonly error: string | null;
   readonly app: string;
   readonly operation: string;
-  /** The person's own word for it; null without one. */
+  /** The person's own label for it; null without one. */
   readonly tag: string | null;
   /** Names of its input files, as they were sent; at most `mostNames`. */
   readonly inputs: readonly string[];
@@ -56,38 +56,41 @@ export interface JobView {
   readonly owner: string | null;
   readonly created_at: string;
   readonly started_at: string | null;
-  /** When it became final: its result was packed by then. */
+  /** When it became final, with its result already packed. */
   readonly finished_at: string | null;
-  /** Seconds that its command ran, without the packing; null until it has ended, if it never ran, and of an earlier version. */
+  /**
+   * Seconds that its command ran, excluding the packing; null until it has ended, if it never ran, and for jobs of an
+   * earlier version.
+   */
   readonly run_seconds: number | null;
   readonly expires_at: string | null;
-  /** Seconds that it is kept after its end; null for a job of an earlier version. */
+  /** Seconds that it is kept after its end; null for jobs of an earlier version. */
   readonly keep: number | null;
-  /** Seconds that it may run; null for as long as it takes. */
+  /** Seconds that it may run; null for no limit. */
   readonly time_limit: number | null;
   /** Files that a failed or killed job left in its output, at most `mostCounted`; null for others, or if not known. */
   readonly left_files: number | null;
   readonly assigned_gpus: readonly number[];
   /** Whether it found its app loaded; null for an app that does not stay loaded, and before it starts. */
   readonly start: JobStart | null;
-  /** 1 is next; null once the job waits no more. */
+  /** 1 is next; null once the job no longer waits. */
   readonly queue_position: number | null;
-  /** What a waiting job waits for, in words. */
+  /** What a waiting job waits for, as a phrase. */
   readonly waiting_for: string | null;
 }
 
-/** What `GET /jobs/{id}/result` answers with before the job has ended. */
+/** The answer of `GET /jobs/{id}/result` before the job has ended. */
 export type UnfinishedJob = Pick<JobView, 'job_id' | 'status'>;
 
-/** The same once the job has failed or was killed. */
+/** The same after the job has failed or was killed. */
 export type EndedJob = Pick<JobView, 'job_id' | 'status' | 'error'>;
 
-/** What `GET /jobs` answers with, newest first. */
+/** The answer of `GET /jobs`, newest first. */
 export interface JobList {
   readonly jobs: readonly JobView[];
 }
 
-/** What `DELETE /jobs/{id}` answers with. */
+/** The answer of `DELETE /jobs/{id}`. */
 export interface RemovedJob {
   readonly job_id: string;
   readonly status: 'removed';
@@ -96,7 +99,7 @@ export interface RemovedJob {
 /** The message of a kill that found a job that had ended. */
 export const notRunning = 'Job not running';
 
-/** What `POST /jobs/{id}/kill` answers with. */
+/** The answer of `POST /jobs/{id}/kill`. */
 export interface KillReply {
   readonly job_id: string;
   readonly status: JobState;

@@ -3,55 +3,56 @@
 /** The line that ends the stream of a job that is done. */
 export const doneMarker = '__DONE__';
 
-/** How the line begins that ends the stream of a job that failed or was killed. */
+/** The beginning of the line that ends the stream of a failed or killed job. */
 export const errorMarker = '__ERROR__';
 
 /** The comment sent after every keep-alive interval of silence. */
 export const keepAlive = ': keepalive\n\n';
 
-/** How the service's own lines begin. */
+/** The prefix of the service's own lines. */
 export const servicePrefix = '[remote-app] ';
 
-/** How the one begins, after the prefix, that says that the job's command starts. */
+/** The beginning, after the prefix, of the line that says that the job's command starts. */
 export const startPrefix = 'Starting ';
 
-/** How the first of them begins, after the prefix. */
+/** The beginning, after the prefix, of the first of these lines. */
 export const acceptance = (jobId: string): string => `Remote job ${jobId} accepted`;
 
-/** What goes before an event's line. */
+/** The prefix of an event's line. */
 export const dataField = 'data: ';
 
-/** What goes before an event's number, which is that of its line. */
+/** The prefix of an event's number, which is the number of its line. */
 export const idField = 'id: ';
 
 /**
- * How a line ends, in the log file, that the app ended with a carriage return: what comes next was meant to be drawn over it.
+ * The end, in the log file, of a line that the app ended with a carriage return: it wanted the next output to replace the
+ * line.
  */
 export const redrawEnd = '\r';
 
-/** What marks the event of such a line, for a client that asked for it. */
+/** Marks the event of such a line, for clients that asked for it. */
 export const redrawField = 'event: redraw';
 
-/** The number of a line, as events carry it and as a request names it. */
+/** The number of a line, as it appears in events and in requests. */
 export const lineNumberPattern = /^\d{1,15}$/;
 
 /** One line as an event. */
 export const formatEvent = (line: string): string => `${dataField}${line}\n\n`;
 
-/** All that some reader takes for the end of a line: what Python's `splitlines` does. */
+/** Everything that some reader treats as a line end, as Python's `splitlines` does. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
 const lineEnds = /[\n-\r\u001c-\u001e\u0085\u2028\u2029]+/g;
 
 /** The terminal marker of a failed or killed job. `message` is kept on one line. */
 export const errorLine = (message: string): string => `${errorMarker} ${message.replace(lineEnds, ' ')}`;
 
-/** What a reader makes of one event's data. */
+/** What one event's data means to a reader. */
 export type LogEvent =
   | {
       readonly kind: 'line';
       readonly line: string;
       readonly id: number | null;
-      /** Whether a carriage return ended it, as far as the server says so. */
+      /** Whether it ended with a carriage return, as far as the server reports that. */
       readonly isRedraw: boolean;
     }
   | { readonly kind: 'done' }
@@ -69,13 +70,12 @@ export const maxLine = 1024 * 1024;
 const cutNote = ` [remote-app: the rest of this line is left out: it is longer than ${maxLine} characters]`;
 
 /**
- * Reads the stream's text, in pieces of any size, into events. Comments are dropped.
- * An event that the end of the text cuts is not reported: after a reconnect it comes again, whole. Time is linear in the
- * text and memory is bounded, whatever a server sends: a line that is too long is reported as far as it is read, and
- * says so.
+ * Reads the stream's text, in pieces of any size, into events. Comments are dropped. An event cut off by the end of the
+ * text is not reported: it is sent again after a reconnect. Time is linear in the text and memory is bounded, whatever a
+ * server sends: a line that is too long is reported as far as it is read, and says so.
  */
 export class LogStreamParser {
-  /** The line that has no end yet. Not looked into before it has one: that would copy it with every piece. */
+  /** The line whose end has not arrived. Not examined before that: doing so for each piece would copy it. */
   #rest = '';
   /** Whether the unfinished line was cut: the rest of it is dropped. */
   #isCut = false;

@@ -315,21 +315,21 @@ export type OperationName = keyof typeof operations;
 
 export const operationNames = Object.keys(operations) as readonly OperationName[];
 
-/** Something for each operation, by its name. */
+/** A value for each operation, by its name. */
 export const eachOperation = <T>(make: (name: OperationName) => T): Record<OperationName, T> =>
   Object.fromEntries(operationNames.map((name) => [name, make(name)])) as Record<OperationName, T>;
 
-/** The operation of that name, typed as any operation is. */
+/** The operation with this name, in the general type. */
 export const operationOf = (name: OperationName): Operation => operations[name];
 
 /**
  * An operation as a person calls it: by its command.
- * @param name as the wire has it; one that we do not know, of another server, stays as it is
+ * @param name as sent by the server; an unknown name, from another server, is returned unchanged
  */
 export const commandOf = (name: string): string =>
   Object.hasOwn(operations, name) ? operationOf(name as OperationName).command : name;
 
-/** The field of an operation that has this role. Each role is given once in every operation. */
+/** The field of an operation with this role. Each role occurs once in every operation. */
 export function fieldWithRole({ segment, fields }: Operation, role: FieldRole): Field {
   const field = fields.find((each) => each.role === role);
   if (!field) throw new Error(`The operation ${segment} has no field with the role ${role}`);

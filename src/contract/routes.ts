@@ -31,7 +31,7 @@ export interface Route {
   /** Relative to the base address; `{app}` and `{id}` stand for an app's identifier and a job's. */
   readonly path: string;
   readonly summary: string;
-  /** The operation whose fields the request's form has. */
+  /** The operation whose fields the request's form contains. */
   readonly form?: OperationName;
   readonly parameters?: readonly Parameter[];
   /** Its answers by status; null for one without a body. */
@@ -59,10 +59,10 @@ export const unroutedErrors = [
   'headersTooLarge',
 ] as const satisfies readonly ErrorCode[];
 
-/** The status for a client that already has the current result (RFC 9110, sections 13.1.2 and 13.1.3). */
+/** The status if the client already has the current result (RFC 9110, sections 13.1.2 and 13.1.3). */
 export const notModified = 304;
 
-/** The status of the result's route for a job without a result, by the job's state. */
+/** The status of the result route if a job has no result, by the job's state. */
 export const withoutResult = {
   queued: 202,
   waiting: 202,
@@ -116,8 +116,8 @@ const submission = (form: OperationName): Route => ({
 const submitRoute = (segment: string): string => `/apps/{app}/${segment}`;
 
 /**
- * The routes of the service (spec.md, Endpoints). The server's router, the client's paths and docs/openapi.json are made
- * of it.
+ * The routes of the service (spec.md, Endpoints). The server's router, the client's paths and docs/openapi.json are
+ * derived from it.
  */
 export const routes = {
   health: get('/health', 'Whether the server answers', { 200: 'Health' }),
@@ -236,7 +236,7 @@ export type RouteName = keyof typeof routes;
 
 export const routeNames = Object.keys(routes) as readonly RouteName[];
 
-/** A route's path with its parameter, percent-encoded whole: slashes of an identifier do not split the path. */
+/** A route's path with its parameter, fully percent-encoded: slashes in an identifier do not split the path. */
 const filled = (path: string, parameter: string): string =>
   path.replace(/\{\w+\}/, () => encodeURIComponent(parameter));
 
@@ -245,7 +245,7 @@ export const appConfigPath = (app: string): string => filled(routes.appConfig.pa
 /** @param segment an operation's last path part (`infer`, `fine_tune`, ...) */
 export const submitPath = (app: string, segment: string): string => filled(submitRoute(segment), app);
 export const jobPath = (id: string): string => filled(routes.job.path, id);
-/** The job of a path under `/jobs/{id}`, which contains no escaped character; undefined for another path. */
+/** The job of a path under `/jobs/{id}`; undefined for any other path. Ids contain no escaped characters. */
 export const jobIdOf = (path: string): string | undefined => /^\/jobs\/([^/?]+)/.exec(path)?.[1];
 export const logsPath = (id: string): string => filled(routes.logs.path, id);
 export const logTextPath = (id: string): string => filled(routes.log.path, id);

@@ -1,53 +1,56 @@
-/** What `GET /health` answers with, exactly. */
+/** The exact answer of `GET /health`. */
 export const healthy = { status: 'ok' } as const;
 
-/** The job that holds a GPU, as far as whoever asks may know it. */
+/** The job that holds a GPU, as far as the sender may know. */
 export interface DeviceJob {
   readonly job_id?: string | undefined;
   readonly owner?: string | null | undefined;
 }
 
-/** What `GET /available_devices` answers with. */
+/** The answer of `GET /available_devices`. */
 export interface DeviceList {
   /** GPU ids as nvidia-smi gives them. */
   readonly devices_index: readonly number[];
   readonly devices_name: readonly string[];
-  /** Whether no job holds it; only of the GPUs of a cluster. */
+  /** Whether no job holds it; only for the GPUs of a cluster. */
   readonly devices_free?: readonly boolean[] | undefined;
-  /** Which job holds each, null for none; only of the GPUs of one machine. A job that whoever asks may not see has no fields. */
+  /**
+   * Which job holds each GPU, null for none; only for the GPUs of one machine. A job that the sender may not see has no
+   * fields.
+   */
   readonly devices_jobs?: readonly (DeviceJob | null)[] | undefined;
-  /** Which apps are loaded on each for jobs of whoever asks, an admin of all; only where one is. */
+  /** Which apps are loaded on each GPU for the sender's jobs, or all for an admin; absent if there are none. */
   readonly devices_loaded?: readonly (readonly string[])[] | undefined;
 }
 
 /**
- * What `GET /limits` answers with: what this server takes at most, so that a client can tell before it uploads. More may be
- * added; a client passes over what it does not know.
+ * The answer of `GET /limits`: the limits of this server, so that a client can check them before it uploads. Limits may
+ * be added later; clients ignore unknown ones.
  */
 export interface Limits {
   /** Bytes of one file. */
   readonly max_file_size: number;
   /** Bytes of all files of a submission together. */
   readonly max_upload_size: number;
-  /** Bytes of the archive of a data set, and of what it extracts to; null where the other limits count for it. */
+  /** Bytes of the archive of a data set, and of its extracted content; null if the other limits apply to it. */
   readonly max_dataset_size: number | null;
-  /** Jobs that whoever asks may have active; null for no limit of theirs. */
+  /** Jobs that the sender may have active; null for no personal limit. */
   readonly max_jobs: number | null;
   /** GPUs that their jobs may have at once. */
   readonly max_gpus: number | null;
   /** Bytes that their jobs may keep on the server. */
   readonly max_kept: number | null;
-  /** Seconds that a job and its result are kept after its end. */
+  /** Seconds that a job and its result are kept after the job's end. */
   readonly grace: number;
-  /** Seconds that a job may ask for instead, with its field `keep`. */
+  /** Seconds that a job may request instead, with its field `keep`. */
   readonly max_keep: number;
-  /** Seconds that a job may run; null for as long as it takes. */
+  /** Seconds that a job may run; null for no limit. */
   readonly max_run_time: number | null;
   /** The same for fine-tuning. */
   readonly max_fine_tune_time: number | null;
 }
 
-/** What the routes of `/drain` answer with. */
+/** The answer of the `/drain` routes. */
 export interface DrainState {
   /** New jobs are refused. */
   readonly draining: boolean;

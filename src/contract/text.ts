@@ -5,38 +5,38 @@
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is escaped
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** A character that does not print, as `\x07` or `\u202e`. */
+/** A readable form of an unprintable character: `\x07` or `\u202e`. */
 export const escaped = (character: string): string => {
   const code = character.charCodeAt(0);
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`;
 };
 
-/** Text from outside on one line of a log or a message: what is not printable is shown as `\x0a` or `\u2028`. */
+/** Outside text on one line of a log or a message: unprintable characters are shown as `\x0a` or `\u2028`. */
 export const oneLine = (text: string): string => text.replace(unprintable, escaped);
 
-/** As much of somebody else's words as a person reads, on one line. */
+/** An excerpt of somebody else's text, short enough for a person to read, on one line. */
 export const excerpt = (text: string, maxLength = 2000): string =>
   oneLine(text.length > maxLength ? `${text.slice(0, maxLength)}...` : text);
 
-/** A name from outside inside a sentence: quoted, on one line, cut where it is longer than a person reads. */
+/** An outside name for use in a sentence: quoted, on one line, and shortened if it is very long. */
 export const quoteName = (name: string, maxLength = 200): string => `'${excerpt(name, maxLength)}'`;
 
 /** A path in a sentence: whole, so that a person can find the file. */
 export const quotePath = (path: string): string => quoteName(path, 4096);
 
-/** The words of an error that begin with 'Error:' themselves, without that: whoever shows an error says so once. */
+/** The message of an error without a leading 'Error:', because whoever shows it adds one. */
 export const unlabelled = (text: string): string => text.replace(/^(\s*error:\s+)+/i, '');
 
-/** Whether a shell takes a text as it stands. */
+/** Whether a shell takes a text literally. */
 export const isPlainWord = (text: string): boolean => /^[\w@%+=:,./-]+$/.test(text);
 
-/** A text as one word of a POSIX shell, which expands nothing of it. */
+/** A text as one word of a POSIX shell, with nothing expanded. */
 export const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The same, quoted only where it has to be. */
+/** The same, quoted only if necessary. */
 export const shellWord = (text: string): string => (isPlainWord(text) ? text : shellQuoted(text));
 
-/** So many of something, as a sentence has it: `1 file`, `3 files`. */
+/** A number with its noun: `1 file`, `3 files`. */
 export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
@@ -70,7 +70,7 @@ export function spellDuration(seconds: number): string {
   return `${seconds / size}${unit}`;
 }
 
-/** The fewest letters to insert, remove, replace or swap with their neighbour that make one word of the other. */
+/** The fewest letters to insert, remove, replace or swap with a neighbour to turn one word into the other. */
 function distance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, index) => index);
@@ -92,12 +92,12 @@ function distance(from: string, to: string): number {
   return last[to.length] ?? 0;
 }
 
-/** Longer words are not compared: nobody mistypes them, and the time is the product of their lengths. */
+/** Longer words are not compared: nobody mistypes them, and the time grows with the product of the lengths. */
 const maxWordLength = 200;
 
 /**
  * The known word that was probably meant: at most a third of the letters differ, or it contains the word that was typed.
- * @returns null where none is near
+ * @returns null if none is close
  */
 export function nearest(word: string, known: readonly string[]): string | null {
   const typed = word.toLowerCase();

@@ -1,4 +1,4 @@
-/** What the jobs of an owner on an app have used, of those that have ended, and what they keep. */
+/** What an owner's jobs on one app have used, counting jobs that have ended, and what they keep. */
 export interface UsageRow {
   /** Name of the token; null for the token of the environment, or none. */
   readonly owner: string | null;
@@ -8,17 +8,17 @@ export interface UsageRow {
   readonly gpu_hours: number;
   /** Bytes of the uploads. */
   readonly bytes_in: number;
-  /** Bytes of the results: of their archives, and of the files of those that are packed while they are downloaded. */
+  /** Bytes of the results: of their archives, or of the files of results that are packed during the download. */
   readonly bytes_out: number;
-  /** Bytes that its jobs keep on the disk of the server now, those that have not ended among them. An older server does not tell. */
+  /** Bytes that its jobs, including active ones, keep on the server's disk now. An older server does not report this. */
   readonly bytes_kept?: number | undefined;
   /** When the last of them ended (ISO 8601); now, while one has not. */
   readonly last_used?: string | undefined;
 }
 
-/** What `GET /usage` answers with: the largest use of GPUs first. */
+/** The answer of `GET /usage`, with the largest GPU use first. */
 export interface Usage {
-  /** ISO 8601; null for all that is noted. */
+  /** ISO 8601; null for everything on record. */
   readonly since: string | null;
   readonly usage: readonly UsageRow[];
 }

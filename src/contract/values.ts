@@ -10,9 +10,9 @@ import {
 import type { Operation } from './operations.js';
 import { oneLine, quoteName, readDuration } from './text.js';
 
-/** Longest text of one field, in characters: generous for a person, small for a command line. */
+/** Longest text of one field, in characters: generous for a person, and short enough for a command line. */
 const maxText = 4096;
-/** Longest text that is a person's own word, in characters. */
+/** Longest text that a person may enter as a label, in characters. */
 const maxWords = 200;
 
 const truths: Readonly<Record<string, boolean>> = {
@@ -29,11 +29,11 @@ const truths: Readonly<Record<string, boolean>> = {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
 const controls = /[\u0000-\u001f\u007f]/;
 
-/** Nothing that reaches an app's command line may be read as a flag there, or break it in two. */
+/** No value on an app's command line may be read as a flag, or break the line in two. */
 function plainText(field: Field, text: string): string {
   if (text.length > maxText) throw new FieldError(field.name, `is longer than ${maxText} characters`);
   if (controls.test(text)) throw new FieldError(field.name, 'holds a control character; remove it');
-  // JSON can name half of a surrogate pair, which no argument of a program can have.
+  // JSON can contain half of a surrogate pair, which no program argument can.
   if (/[\ud800-\udfff]/u.test(text)) {
     throw new FieldError(field.name, 'holds half of a character (an unpaired surrogate); send it whole');
   }
@@ -89,7 +89,7 @@ function integer(field: Field, value: unknown): number {
   return inBounds(field, number);
 }
 
-/** The number that a text is in decimals; undefined for one that is none, or is infinite. */
+/** The number that a decimal text stands for; undefined if it is not a number or not finite. */
 export function numberOf(text: string): number | undefined {
   const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
   return Number.isFinite(value) ? value : undefined;
@@ -137,7 +137,7 @@ function gpus(text: string, field: Field): readonly number[] {
 
 /**
  * Reads the text of one form field or flag (interface.md, Submission).
- * @returns the value, or undefined for an empty text: an empty value is an absent one
+ * @returns the value; undefined for an empty text, because an empty value counts as absent
  * @throws FieldError naming the field
  */
 export function readText(field: Field, given: string): FieldValue | undefined {
@@ -196,7 +196,7 @@ function readOption(field: Field, value: unknown): FieldValue {
 
 /**
  * Reads the JSON field `options` of an operation.
- * @throws FieldError for what is no JSON object, an unknown key, one of another operation, or a bad value
+ * @throws FieldError for anything but a JSON object, an unknown key, one of another operation, or a bad value
  */
 export function readOptions(operation: Operation, json: string): FieldValues {
   let given: unknown;
@@ -224,7 +224,7 @@ export function readOptions(operation: Operation, json: string): FieldValues {
   return values;
 }
 
-/** Sizes of a `*_groups` field; null if it gives none. */
+/** The sizes in a `*_groups` field; null if there are none. */
 export function readSizes(name: string, text: string | undefined): number[] | null {
   const items = csv(text ?? '');
   if (items.length === 0) return null;

@@ -1,7 +1,7 @@
 import { fstatSync, ftruncateSync, writeSync } from 'node:fs';
 
 /**
- * Appends bytes to a file, all of them or none: a full disk may take a part of a line, which a reader of lines stumbles over.
+ * Appends bytes to a file, all of them or none: a full disk may accept only part of a line, which would confuse readers.
  * @param descriptor opened for appending
  * @throws the system's error of the write; a part that could not be removed either stays
  */
@@ -20,6 +20,6 @@ function removeLast(descriptor: number, bytes: number): void {
   try {
     ftruncateSync(descriptor, fstatSync(descriptor).size - bytes);
   } catch {
-    // An attribute of the file may forbid it. The cause of the failed write says more.
+    // An attribute of the file may forbid it. The error of the failed write is more helpful.
   }
 }

@@ -3,12 +3,12 @@ import { uptime } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 
 /**
- * Milliseconds by a clock that nobody sets, since some moment in the past. `performance.now()` would say as much, but where
- * it is first called, Node loads all that measures performance: 3 ms of a start.
+ * Milliseconds of the monotonic clock, since some moment in the past. `performance.now()` would do, but its first call
+ * makes Node load the whole performance module: 3 ms of the start.
  */
 export const monotonicTime = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** A point in time by a clock that nobody sets: seconds since a boot of the machine. */
+/** A point in time on the monotonic clock: seconds since the machine's boot. */
 interface BootTime {
   /** The id of that boot. */
   readonly boot: string;
@@ -28,29 +28,32 @@ export function thisBoot(): string {
   return known;
 }
 
-/** A time so many seconds from now, which another process can read; null where boots have no id. */
+/** A time this many seconds from now, for another process to read; null if the system has no boot ids. */
 export function bootTimeIn(seconds: number): BootTime | null {
   const boot = thisBoot();
   return boot === '' ? null : { boot, seconds: uptime() + seconds };
 }
 
-/** Seconds until then, negative once it has passed; null after another boot. */
+/** Seconds until then, negative if it has passed; null after a reboot. */
 export const secondsUntil = ({ boot, seconds }: BootTime): number | null =>
   boot === thisBoot() ? seconds - uptime() : null;
 
 /** Milliseconds of work without a pause: a server with 32 uploads under way must still answer other requests. */
 const slice = 5;
 
-/** Divides long work into slices, between which other requests are answered. */
+/** Divides long work into slices, so that other requests are answered in between. */
 export class TimeSlice {
   #began = monotonicTime();
 
-  /** Asked before `pause` in loops over all names of an archive, where an `await` for each takes as long as the work. */
+  /**
+   * Checked before `pause` in loops over all names of an archive, where an `await` for each would take as long as the
+   * work.
+   */
   get isOver(): boolean {
     return monotonicTime() - this.#began >= slice;
   }
 
-  /** Resolves at once unless the slice is over; then after other work has run. */
+  /** Resolves at once unless the slice is used up; otherwise after other work has run. */
   async pause(): Promise<void> {
     if (!this.isOver) return;
     await setImmediate();

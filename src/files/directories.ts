@@ -10,7 +10,7 @@ function isDirectory(target: string): boolean {
   }
 }
 
-/** Makes one directory; one that exists already is as good. */
+/** Creates one directory. An existing one is fine too. */
 function makeOne(directory: string, mode: number): void {
   try {
     mkdirSync(directory, { mode });
@@ -20,9 +20,9 @@ function makeOne(directory: string, mode: number): void {
 }
 
 /**
- * Makes a directory and the parents that it lacks. Tries each at most twice, so it always ends: Node's own `recursive` never
- * returns where a directory exists and making one in it fails with ENOENT, as in `/proc`, and that of its promises says ENOENT
- * for a disk that is full.
+ * Creates a directory and its missing parents. Tries each at most twice, so it always ends: Node's own `recursive` never
+ * returns where a directory exists and making one in it fails with ENOENT, as in `/proc`, and its promise version reports
+ * ENOENT for a full disk.
  * @throws the system's error
  */
 export function makeDirectory(directory: string, mode = 0o777): void {
@@ -32,12 +32,12 @@ export function makeDirectory(directory: string, mode = 0o777): void {
     const parent = path.dirname(directory);
     if (errorCode(cause) !== 'ENOENT' || parent === directory) throw cause;
     if (!isDirectory(parent)) makeDirectory(parent, mode);
-    // Also for a parent that somebody else has made meanwhile.
+    // Also if somebody else created the parent in the meantime.
     makeOne(directory, mode);
   }
 }
 
-/** The names in a directory; none if it cannot be read. */
+/** The names in a directory; empty if it cannot be read. */
 export function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory);
@@ -60,5 +60,5 @@ export function filesBelow(directory: string, isLeftOut = (_name: string) => fal
   });
 }
 
-/** Directories of packages and of what Python compiled: they hold nothing that the author of an app wrote. */
+/** Directories of packages and of compiled Python: nothing in them was written by the app's author. */
 export const madeDirectories: ReadonlySet<string> = new Set(['node_modules', '__pycache__']);

@@ -7,7 +7,7 @@ import { syncDirectorySync } from './sync.js';
 
 /** Seconds to wait for another command that changes the same file. */
 const patience = 10;
-/** How often to begin again if another command has made the file meanwhile. */
+/** How often to start again if another command created the file in the meantime. */
 const attempts = 5;
 
 /** A path without links: the file that they lead to is replaced, and not the link. */
@@ -20,12 +20,12 @@ function realPath(file: string): string {
   }
 }
 
-/** Locks a file that is there. @returns a function that ends that; null if there is no file */
+/** Locks an existing file. @returns a function that unlocks it; null if there is no file */
 function lock(file: string): (() => void) | 'taken' | null {
   try {
     const outcome = lockPath(file, constants.O_RDONLY | constants.O_NONBLOCK, patience);
     if (outcome === 'taken') return outcome;
-    // Where nothing can be locked, one person at a time changes the file.
+    // Without locks, it is up to people not to change the file at the same time.
     return typeof outcome === 'object' && 'descriptor' in outcome
       ? () => closeSync(outcome.descriptor)
       : () => {};
@@ -36,17 +36,19 @@ function lock(file: string): (() => void) | 'taken' | null {
 }
 
 export interface EditOptions {
-  /** Whether owner and mode of a file that is there stay; it belongs to this user alone otherwise. */
+  /** Whether an existing file keeps its owner and mode; otherwise it belongs to this user alone. */
   readonly keepsAccess: boolean;
 }
 
-/** What became of a change. `taken`: another command has the file's lock; `replaced`: others have made the file each time. */
+/**
+ * The outcome of a change. `taken`: another command has the file's lock; `replaced`: others created the file each time.
+ */
 export type Edited = 'done' | 'taken' | 'replaced';
 
 /**
- * Changes a JSON file, which is made where there is none. Who reads it meanwhile finds the old content or the new one; of two
- * commands that change it at the same time, one waits.
- * @param change gives what the file is to hold; it is handed the file's path, or null if there is no file. May throw
+ * Changes a JSON file, and creates it if it does not exist. Readers find either the old content or the new; if two
+ * commands change it at the same time, one waits.
+ * @param change returns the new content; it is given the file's path, or null if there is no file. May throw
  * @throws the system's error, or what `change` throws
  */
 export function editJsonFile(
@@ -65,7 +67,7 @@ export function editJsonFile(
       syncDirectorySync(path.dirname(file));
       return 'done';
     } catch (cause) {
-      // Another command has made the file at the same time.
+      // Another command created the file at the same time.
       if (unlock || errorCode(cause) !== 'EEXIST') throw cause;
     } finally {
       unlock?.();

@@ -17,26 +17,25 @@ export function errorCode(cause: unknown): string {
 /** Whether an error comes from the operating system. */
 export const isSystemError = (cause: unknown): boolean => cause instanceof Error && 'errno' in cause;
 
-/** Whether a write failed because the disk is full, or a quota is used up. */
+/** Whether a write failed because the disk is full or a quota is used up. */
 export const isDiskFull = (cause: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(errorCode(cause));
 
 /** Whether a write failed because its file would become larger than this process, or the file system, may make one. */
 export const isFileTooLarge = (cause: unknown): boolean => errorCode(cause) === 'EFBIG';
 
-/** Whether a call failed because its user may not make it there, or the file system takes no changes. */
+/** Whether a call failed because this user lacks permission, or the file system is read-only. */
 export const isForbidden = (cause: unknown): boolean =>
   ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(cause));
 
-/** Whether a call failed because something on the way to its path, or at its end, is not there. */
+/** Whether a call failed because its path, or a part of it, does not exist. */
 export const isMissing = (cause: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(errorCode(cause));
 
-/** Whether a call failed for a temporary shortage of descriptors, processes or memory. */
+/** Whether a call failed because of a temporary shortage of descriptors, processes or memory. */
 export const isShortage = (cause: unknown): boolean =>
   ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(errorCode(cause));
 
 /**
- * An error in words that name no path of this machine, for a client to read. A system error's own message contains the
- * path.
+ * An error message without any path of this machine, fit for a client. A system error's own message contains the path.
  */
 export function faultWithoutPath(cause: unknown): string {
   if (isQuota(cause)) return 'disk quota exceeded (EDQUOT)';
@@ -49,7 +48,7 @@ export function faultWithoutPath(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }
 
-/** Whether a path certainly does not exist; false if that cannot be determined. */
+/** Whether a path certainly does not exist; false if that is unknown. */
 export function isGone(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) === undefined;

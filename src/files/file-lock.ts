@@ -18,8 +18,8 @@ type Outcome =
 
 /**
  * Asks the kernel for the lock of an open file. Node has no call for it, so the program `flock` does it on an inherited
- * descriptor: the lock belongs to the open file description, which this process alone keeps. The kernel drops the lock when
- * the process ends in any way, and it is seen in every container and, on NFS, on every machine.
+ * descriptor: the lock belongs to the open file description, which this process alone keeps. The kernel drops the lock
+ * when the process ends in any way, and the lock is visible in every container and, on NFS, on every machine.
  */
 function lockDescriptor(descriptor: number, patience: number): Outcome {
   const wait = patience === 0 ? ['-n'] : ['-w', String(patience)];
@@ -42,7 +42,7 @@ function lockDescriptor(descriptor: number, patience: number): Outcome {
   return { unsupported: words || `flock ended with ${signal ?? status}` };
 }
 
-/** Whether the path still leads to the open file: it may have been removed or replaced meanwhile. */
+/** Whether the path still leads to the open file: it may have been removed or replaced in the meantime. */
 export function isStillNamed(descriptor: number, name: string): boolean {
   const open = fstatSync(descriptor, { bigint: true });
   const named = statSync(name, { bigint: true, throwIfNoEntry: false });

@@ -20,12 +20,12 @@ import { syncDescriptor, syncDirectory } from './sync.js';
 /** How long to wait before each further try, in milliseconds: 1.5 seconds in all. */
 const waits = [10, 40, 150, 300, 1000];
 
-/** Windows refuses to move a file, or to replace one, that a virus scanner or an indexer has open for a moment. */
+/** Windows refuses to move or replace a file that a virus scanner or an indexer has open. */
 const isHeld = (cause: unknown): boolean =>
   process.platform === 'win32' && ['EPERM', 'EACCES', 'EBUSY'].includes(errorCode(cause));
 
 /**
- * Gives a file a new name, and replaces the file that has it.
+ * Renames a file, replacing any file of that name.
  * @param move for tests
  * @throws the system's error
  */
@@ -60,7 +60,7 @@ export function replaceFileSync(from: string, to: string, move = renameSync): vo
 /** The text of a JSON file. */
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** Who may read and write a file. */
+/** The owner and mode of a file. */
 interface FileAccess {
   readonly mode: number;
   readonly uid: number;
@@ -73,7 +73,7 @@ function takeOver(descriptor: number, { mode, uid, gid }: FileAccess): void {
   fchmodSync(descriptor, mode & 0o777);
 }
 
-/** The name of a file that is new is taken in one step, and from no other file. */
+/** The name of a new file is taken in one step, and never from another file. */
 function nameNew(from: string, to: string): void {
   try {
     linkSync(from, to);
@@ -84,9 +84,9 @@ function nameNew(from: string, to: string): void {
 
 /** How a file is replaced. */
 interface Replacement {
-  /** False for a file that nobody reads after a power cut; then it may be empty. */
+  /** False for a file that nobody needs after a power cut; it may then be empty. */
   readonly isKept?: boolean;
-  /** Whose owner and mode it gets; only its user can read it otherwise. With `new` it must not be there yet. */
+  /** The file whose owner and mode it gets; otherwise only this user can read it. With `new` it must not exist yet. */
   readonly like?: FileAccess | 'new';
 }
 
@@ -133,9 +133,9 @@ async function writeNew(file: string, text: string, isKept: boolean): Promise<vo
 }
 
 /**
- * `writeJsonFile` without blocking the event loop while the disk writes. The file, also a new one, survives a power cut once the promise resolves.
- * Calls for one file must not overlap.
- * @param isKept false for a text that nobody needs after a power cut, which may leave an older one, or a part of it
+ * `writeJsonFile` without blocking the event loop while the disk writes. The file, also a new one, survives a power cut
+ * once the promise resolves. Calls for one file must not overlap.
+ * @param isKept false if nobody needs the text after a power cut, which may leave an older text or part of this one
  */
 export async function saveJsonFile(file: string, value: unknown, isKept = true): Promise<void> {
   using directory = openDirectory(path.dirname(file));
@@ -144,7 +144,7 @@ export async function saveJsonFile(file: string, value: unknown, isKept = true):
   rmSync(partial, { recursive: true, force: true });
   try {
     await writeNew(partial, jsonText(value), isKept);
-    // In no thread: once the bytes are on the disk it takes less time than a thread takes to begin.
+    // Not in a thread: once the bytes are on the disk, this is faster than starting a thread.
     await replaceFile(partial, target, async (from, to) => renameSync(from, to));
     if (isKept) await syncDirectory(directory.path);
   } catch (cause) {

@@ -7,7 +7,7 @@ const forbidden = /[<>:"|?*\\\u0000-\u001f]/g;
 /** Characters that Windows drops from the end of a name. */
 const droppedEnd = /[. ]+$/;
 
-/** The closest name that is possible on Windows: `T1_mask.nii`, `_aux.nii.gz`. */
+/** The closest name that Windows allows: `T1_mask.nii`, `_aux.nii.gz`. */
 export function windowsName(name: string): string {
   const plain = name.replace(forbidden, '_').replace(droppedEnd, (end) => '_'.repeat(end.length));
   return deviceName.test(plain) ? `_${plain}` : plain;
@@ -19,7 +19,7 @@ const isWindowsName = (name: string): boolean => windowsName(name) === name;
 /** Longest file name, in bytes, on common file systems. */
 export const maxNameBytes = 255;
 
-/** The start of a name, cut to so many bytes without splitting a character. */
+/** The start of a name, cut to this many bytes without splitting a character. */
 function startWithin(name: string, bytes: number): string {
   const whole = Buffer.from(name);
   if (whole.length <= bytes) return name;
@@ -61,7 +61,7 @@ const controls = /[\u0000-\u001f\u007f]/;
 
 /**
  * Whether a name from outside can be a file's name: it is not a path, not too long, and has no control characters. The
- * rules of Windows apply on Windows alone.
+ * rules of Windows apply only on Windows.
  */
 export function isSafeName(name: string, platform: NodeJS.Platform = process.platform): boolean {
   return (
@@ -75,5 +75,5 @@ export function isSafeName(name: string, platform: NodeJS.Platform = process.pla
   );
 }
 
-/** A key that is equal for names which some file systems treat as the same. */
+/** A key that is the same for names which some file systems treat as equal. */
 export const foldedName = (name: string): string => name.normalize('NFC').toLowerCase();

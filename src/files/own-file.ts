@@ -3,7 +3,7 @@ import { platform } from 'node:os';
 import path from 'node:path';
 import { errorCode } from './errors.js';
 
-/** Something other than our file has its name: a link, a directory, a FIFO, or a hard link to another file. */
+/** Something other than our file has this name: a link, a directory, a FIFO, or a hard link to another file. */
 export class NotOurFile extends Error {
   override readonly name = 'NotOurFile';
 }
@@ -16,8 +16,8 @@ export interface OpenDirectory extends Disposable {
 const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /**
- * Opens a directory that a job could have replaced by a link. Node has no `openat`; on Linux the path of an open descriptor
- * does the same. On other systems only the last part of the path is checked.
+ * Opens a directory that a job might have replaced with a link. Node has no `openat`; on Linux the path of an open
+ * descriptor does the same. On other systems only the last part of the path is checked.
  * @throws the system's error: ENOTDIR or ELOOP if it is not a directory itself
  */
 export function openDirectory(directory: string): OpenDirectory {
@@ -56,9 +56,9 @@ export function openOwnFile(file: string, flags: number, mode = 0o600): number {
 
 /**
  * Reads a small file of such a directory.
- * @param maxBytes a longer file is not one of ours
+ * @param maxBytes a longer file is not ours
  * @param isOnlyName whether a file that has another name elsewhere is refused: a job can give its own name to any file of
- *   the server's user. Where nobody is shown what is read, such a file may also be one of ours that somebody backed up by links
+ *   the server's user. If nobody gets to see the content, it need not be refused: a backup may have linked our file
  * @returns undefined if there is no file
  * @throws NotOurFile, or the system's error
  */
@@ -82,13 +82,13 @@ export function readOwnFile(file: string, maxBytes: number, isOnlyName = false):
   }
 }
 
-/** The flag of an open file that a program started from here does not get, as the kernel shows it. */
+/** The close-on-exec flag, as the kernel shows it: programs started from here do not inherit the file. */
 const closeOnExec = 0o2000000;
 
 /**
- * Closes what whoever started this process has left open, so that no job gets it. Node opens its own files with the flag that
- * keeps them from other programs, and sets it on what it finds at its start, up to the first gap above 15: what is without it
- * is none of ours. Does nothing on other systems than Linux.
+ * Closes files that were left open by whatever started this process, so that no job inherits them. Node opens its own
+ * files with the flag that keeps them from other programs, and sets it on what it finds at its start, up to the first gap
+ * above 15: a file without it is not ours. Does nothing except on Linux.
  */
 export function closeInherited(): void {
   if (platform() !== 'linux') return;

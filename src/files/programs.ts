@@ -13,7 +13,7 @@ function isProgram(file: string): boolean {
 }
 
 /**
- * The file of a program, as a start without a shell finds it.
+ * The file of a program, as found when it is started without a shell.
  * @param name with a slash it is a path, which counts only if it is absolute; otherwise it is looked for
  * @param searchPath directories as in `PATH`; relative ones do not count
  * @returns undefined if there is no such program
@@ -36,15 +36,15 @@ export interface ProgramEnd {
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** Whether its pipes are closed: nothing that it started holds one. */
+  /** Whether its pipes are closed, so that nothing it started holds one. */
   readonly isClosed: boolean;
 }
 
 /**
- * Resolves when a program that was just started has ended, also if one of its children keeps a pipe open. Not execa's promise,
- * which waits for the pipes.
- * @param collect begins to read a stream; what it returns is called at the end for the text. A process that could not be
- *   started, for lack of descriptors, has no streams
+ * Resolves when a program that was just started has ended, also if one of its children keeps a pipe open. Not execa's
+ * promise, which waits for the pipes.
+ * @param collect begins to read a stream, and returns a function that gives the text at the end. A process that could not
+ *   be started for lack of descriptors has no streams
  * @throws the system's error if it could not be started
  */
 export function programEnd(

@@ -4,13 +4,13 @@ import { jsonText } from './json-file.js';
 import { openDirectory, openOwnFile, readOwnFile } from './own-file.js';
 import { syncDirectorySync } from './sync.js';
 
-/** The name of the file that reserves the room. */
+/** The name of the file that reserves the space. */
 const reserveOf = (file: string): string => `${file}.reserved`;
 
 /**
- * Reserves room on the disk for a small JSON file, so that it can still be written when the disk is full.
+ * Reserves disk space for a small JSON file, so that it can still be written when the disk is full.
  * @param bytes longest text that the file will have
- * @param text what `readReserve` finds there until then
+ * @param text the content that `readReserve` finds until then
  * @throws the system's error: there is no room
  */
 export function reserveJsonFile(file: string, bytes: number, text = ''): void {
@@ -27,16 +27,16 @@ export function reserveJsonFile(file: string, bytes: number, text = ''): void {
 }
 
 /**
- * The text that the reserved room holds, with the spaces behind it.
- * @returns undefined if no room is reserved
+ * The text in the reserved space, including its trailing spaces.
+ * @returns undefined if no space is reserved
  * @throws NotOurFile, or the system's error
  */
 export const readReserve = (file: string, maxBytes: number): string | undefined =>
   readOwnFile(reserveOf(file), maxBytes);
 
 /**
- * Writes the file into its reserved room, once. Bytes and name survive a power cut. One meanwhile may leave neither what the
- * room held nor the new text, so the file that is there should be synced before.
+ * Writes the file into its reserved space, once. Bytes and name survive a power cut. A power cut in the middle may leave
+ * neither the old text nor the new, so the current file should be synced first.
  * @throws the system's error, or NotOurFile if somebody replaced the reserved file
  */
 export function writeReservedJson(file: string, value: unknown): void {
@@ -55,5 +55,5 @@ export function writeReservedJson(file: string, value: unknown): void {
   syncDirectorySync(directory.path);
 }
 
-/** Gives the room back. */
+/** Gives the reserved space back. */
 export const dropReserve = (file: string): void => rmSync(reserveOf(file), { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
-/** The first bytes of a regular file, at most so many; none of anything else, and of what cannot be read. */
+/** The first bytes of a regular file, up to this many; empty for anything else, and for what cannot be read. */
 export function firstBytes(file: string, most: number): Buffer {
   try {
     const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -18,7 +18,7 @@ export function firstBytes(file: string, most: number): Buffer {
 /** Bytes of a script that are read: more than Linux reads of its first line. */
 const maxBytes = 4096;
 
-/** How a script starts. */
+/** The beginning of a script. */
 interface ScriptStart {
   /** The words of its first line: what runs it, and that program's arguments. Empty for what is no script. */
   readonly shebang: readonly string[];
@@ -32,7 +32,7 @@ export function readScriptStart(file: string): ScriptStart {
   return { shebang: /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [], text };
 }
 
-/** Most bytes of a small file, where nothing else is said: far more than a token or a list of profiles needs. */
+/** Default size limit of a small file, in bytes: far more than a token or a list of profiles needs. */
 const usual = 64 * 1024;
 
 /** The path does not lead to a small file. The message says what it is, without the path. */
@@ -40,14 +40,16 @@ class NotSmallFile extends Error {
   override readonly name = 'NotSmallFile';
 }
 
-/** A path to something that the shell opened, `<(command)` or stdin: a FIFO that has a writer. */
+/** A path to something that the shell opened, such as `<(command)` or stdin: a FIFO that has a writer. */
 const handedOver = /^\/(dev\/(stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
-/** Bytes of memory that are taken at first, and by how much more each time they are full: most files are far shorter than they may be. */
+/**
+ * Initial size of the read buffer, and by how much it grows when it is full: most files are far shorter than the limit.
+ */
 const firstPiece = 8 * 1024;
 const growth = 4;
 
-/** Reads until there are so many bytes, or the file ends. */
+/** Reads until the buffer is full or the file ends. */
 function readUpTo(descriptor: number, most: number): Buffer {
   let buffer = Buffer.alloc(Math.min(most, firstPiece));
   let filled = 0;
@@ -60,7 +62,9 @@ function readUpTo(descriptor: number, most: number): Buffer {
   return buffer.subarray(0, filled);
 }
 
-/** The text of a file that a person may have written, without a byte order mark. What PowerShell 5 writes with `>` is UTF-16. */
+/**
+ * The text of a file that a person may have written, without its byte order mark. PowerShell 5 writes UTF-16 with `>`.
+ */
 export function decodedText(bytes: Buffer): string {
   const isWide = bytes[0] === 0xff && bytes[1] === 0xfe;
   return bytes.toString(isWide ? 'utf16le' : 'utf8').replace(/^\ufeff/, '');

@@ -10,10 +10,10 @@ import { errorCode } from './errors.js';
 const canSync = (): boolean => platform() !== 'win32';
 
 const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY;
-/** A link that a job gave the name of the file is not followed, and a FIFO not waited for. */
+/** A link that a job put in the file's place is not followed, and a FIFO does not block. */
 const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Ignores the errors of file systems that cannot sync a directory. */
+/** Ignores the errors of file systems that cannot sync directories. */
 function ignoreUnsupported(cause: unknown): void {
   if (!['EINVAL', 'ENOTSUP', 'EPERM', 'EISDIR'].includes(errorCode(cause))) throw cause;
 }
@@ -66,7 +66,7 @@ export function syncDirectorySync(directory: string): void {
 
 const run = promisify(execFile);
 
-/** For more names than this, one `sync` of the file system is faster than one for each (2000 files: 24 ms, 300 ms). */
+/** For more names than this, one `sync` of the file system is faster than syncing each (2000 files: 24 ms, 300 ms). */
 const manyNames = 32;
 
 /** Files and directories that are synced at once: all that a small submission has. */
@@ -78,7 +78,7 @@ interface Place {
   readonly isDirectory: boolean;
 }
 
-/** Adds what a directory holds. Returns how many names it has, or more than `most`. */
+/** Adds the entries of a directory. Returns how many names it has, or more than `most`. */
 function addEntries(directory: string, places: Place[], most: number): number {
   const entries = opendirSync(directory);
   let names = 0;
@@ -97,15 +97,15 @@ function addEntries(directory: string, places: Place[], most: number): number {
 }
 
 /**
- * A tree that has few names: itself, its directories and its files. Undefined for one that has many, or a directory that
- * cannot be listed. Blocks for these few names: a job's start would wait longer for a thread for each of them.
+ * A small tree: the root, its directories and its files. Undefined if it has many names, or a directory that cannot be
+ * listed. Blocks, because waiting for a thread for each of the few names would delay a job's start more.
  */
 function fewPlaces(directory: string): readonly Place[] | undefined {
   const places: Place[] = [{ path: directory, isDirectory: true }];
   const synced: Place[] = [];
   let left = manyNames;
   try {
-    // Those that are added are walked as well.
+    // Added directories are walked in the same loop.
     for (const place of places) {
       const names = place.isDirectory ? addEntries(place.path, places, left) : 0;
       left -= names;
@@ -120,18 +120,18 @@ function fewPlaces(directory: string): readonly Place[] | undefined {
   }
 }
 
-/** Syncs a file, or the names in a directory. Skips what is gone meanwhile. */
+/** Syncs a file, or the names in a directory. Skips it if it is gone. */
 const syncPlace = ({ path: place, isDirectory }: Place): Promise<void> =>
   (isDirectory ? syncDirectory(place) : syncFile(place)).catch(ignoreGone);
 
-/** Some at once, because the disk commits them together; not all, because each takes a descriptor. */
+/** Several at once, because the disk commits them together; not all, because each takes a descriptor. */
 async function syncAll(places: readonly Place[]): Promise<void> {
   for (let done = 0; done < places.length; done += atOnce) {
     await Promise.all(places.slice(done, done + atOnce).map(syncPlace));
   }
 }
 
-/** Syncs each file and directory of a tree. Skips what is gone by now, and everything that is neither. */
+/** Syncs each file and directory of a tree. Skips those that are gone, and everything else. */
 async function syncEach(directory: string): Promise<void> {
   const entries = await readdir(directory, { withFileTypes: true });
   for (const each of entries.filter((entry) => entry.isDirectory())) {
@@ -142,7 +142,7 @@ async function syncEach(directory: string): Promise<void> {
   await syncDirectory(directory);
 }
 
-/** Ignores the errors of files that are gone, or cannot be opened because their owner may not read them. */
+/** Ignores the errors of files that are gone, or that their owner may not read. */
 function ignoreGone(cause: unknown): void {
   if (!['ENOENT', 'EACCES', 'ELOOP'].includes(errorCode(cause))) throw cause;
 }
@@ -158,8 +158,8 @@ export async function syncTree(directory: string): Promise<void> {
     return;
   }
   try {
-    // Syncs the whole file system, so it may also wait for the bytes of other writers. Names the parent: a directory
-    // that its owner may not read cannot be named.
+    // Syncs the whole file system, so it may also wait for data of other writers. The parent is passed, because a
+    // directory that its owner may not read could not be opened.
     await run('sync', ['--file-system', '--', path.dirname(directory)]);
     return;
   } catch (cause) {

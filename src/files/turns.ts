@@ -25,7 +25,7 @@ export class Turns {
     return new Promise((resolve, reject) => {
       const leave = () => reject(signal.reason);
       signal.addEventListener('abort', leave, { once: true });
-      // Whoever waited for it has left: the turn goes to the next one.
+      // The waiting caller has given up; the turn goes to the next one.
       void this.#limit(async () => {
         if (signal.aborted) return;
         signal.removeEventListener('abort', leave);
