@@ -1,4 +1,4 @@
-/** The programs that run a job and that hold a loaded app, and how the server talks with them. */
+/** The programs that run a job or keep an app loaded, and how the server talks to them. */
 export { LineSplitter } from './log.js';
 export { makeFifo } from './pipes.js';
 export { identify, isAlive, isSignalable, keeperIn, runnerIn, runners } from './process-table.js';

@@ -1,5 +1,5 @@
 /**
- * The keeper: holds one loaded app, the worker, and gives it job after job. Started with its directory as its one argument;
+ * The keeper: holds one loaded app, the worker, and gives it job after job. Its only argument is its directory. It
  * outlives the server. `worker.json` says what to start; runners and the server connect to its socket.
  */
 
@@ -23,7 +23,7 @@ async function keep(directory: string): Promise<void> {
   // Tells the server that it listens.
   closeSync(1);
   await keeper.gone;
-  // The directory is its own, and useless without the worker.
+  // The directory belongs to the keeper, and is useless without the worker.
   await rm(directory, { recursive: true, force: true });
 }
 

@@ -16,14 +16,17 @@ interface Handlers {
   readonly state: () => KeeperState;
   readonly job: (runner: Socket, call: JobCall) => void;
   readonly stop: (runner: Socket) => void;
-  /** A connection is closed; it may have been that of a runner. */
+  /** A connection was closed; it may have been a runner's. */
   readonly closed: (socket: Socket) => void;
   readonly leave: () => void;
   /** A server has connected or disconnected. */
   readonly attached: () => void;
 }
 
-/** The socket by which runners and the server reach the keeper. Only its user may connect: others may not enter its directory. */
+/**
+ * The socket through which runners and the server reach the keeper. Only its user may connect: others may not enter its
+ * directory.
+ */
 export class KeeperSocket {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -48,7 +51,7 @@ export class KeeperSocket {
     for (const socket of this.#servers) sendFrame(socket, frameKinds.state, state);
   }
 
-  /** Takes no more connections, and closes those that there are once what was sent has arrived. */
+  /** Accepts no more connections, and closes the existing ones once everything sent has arrived. */
   async close(patience: number): Promise<void> {
     this.#server.close();
     const closed = [...this.#sockets].map((socket) => {
@@ -70,7 +73,7 @@ export class KeeperSocket {
       try {
         for (const frame of frames.push(chunk)) this.#handle(socket, frame);
       } catch {
-        // It does not speak this protocol.
+        // The other side does not speak this protocol.
         socket.destroy();
       }
     });

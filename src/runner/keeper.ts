@@ -25,25 +25,25 @@ import {
   WrongAnswer,
 } from './worker-process.js';
 
-/** Milliseconds that what is printed while the app loads is kept for the runner of the first job. */
+/** Milliseconds for which output printed while the app loads is kept for the runner of the first job. */
 const firstPatience = 30_000;
-/** Milliseconds that the runner of the first job may take to come after the app has ended: jobs have the lowest priority. */
+/** Milliseconds to wait for the runner of the first job after the app has ended: jobs run at the lowest priority. */
 const runnerPatience = 30_000;
-/** Milliseconds that processes of a job may still run after its answer, and between two checks. */
+/** Milliseconds for which a job's processes may outlive its answer, and between two checks. */
 const leftPatience = 500;
 const leftInterval = 20;
-/** Milliseconds that an app may take to end once it has closed the pipe of its answers. */
+/** Milliseconds that an app may take to exit after it has closed the pipe for its answers. */
 const mutePatience = 5000;
 /** Milliseconds that a runner may take to read the end of its job. */
 const closePatience = 5000;
-/** Added to the log of a job with which the app ends. */
+/** Added to the log of a job during which the app ends. */
 const lastNote = 'The app ends with this job, and is loaded again for the next one';
 
-/** The job that the worker has. */
+/** The worker's current job. */
 interface CurrentJob {
   readonly call: JobCall;
   readonly runner: Socket;
-  /** Whether the worker was told of it. */
+  /** Whether the worker was told about it. */
   isSent: boolean;
   /** Whether the worker has answered. */
   isAnswered: boolean;
@@ -68,10 +68,10 @@ export class Keeper {
   #isLast = false;
   /** The sentence about how the worker broke the protocol; null if it has not. */
   #wrong: string | null = null;
-  /** The worker's processes when it was ready: they may stay. */
+  /** The worker's processes when it became ready: these may stay. */
   #own: readonly ProcessIdentity[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
-  /** Resolves when the end of the last answered job was sent to its runner. */
+  /** Resolves when the end of the last answered job has been sent to its runner. */
   #concluded: Promise<void> = Promise.resolve();
   #resolveGone = () => {};
 
@@ -129,7 +129,7 @@ export class Keeper {
     const answers = new AnswerReader();
     worker.output.on('data', (chunk: Buffer) => this.#forward(worker, chunk));
     worker.output.on('error', () => worker.output.destroy());
-    // Kept in the pipe for the runner of the job that the worker is started for.
+    // Left in the pipe for the runner of the job that the worker was started for.
     worker.output.pause();
     setTimeout(() => worker.output.resume(), firstPatience).unref();
     worker.answers.on('error', () => worker.answers.destroy());
@@ -148,7 +148,7 @@ export class Keeper {
     void worker.exit.then((exit) => this.#handleExit(worker, exit));
   }
 
-  /** Ends a worker that can no longer answer. One that is about to end says why by its exit code. */
+  /** Ends a worker that can no longer answer. If it is about to exit anyway, its exit code gives the reason. */
   async #endMute(worker: WorkerProcess): Promise<void> {
     const hasEnded = worker.exit.then(() => true);
     if (await Promise.race([hasEnded, delay(mutePatience, false, { ref: false })])) return;
@@ -171,7 +171,7 @@ export class Keeper {
       return;
     }
     clearTimeout(this.#idleTimer);
-    // Printed between two jobs. What was printed while the app was loaded is for the first one.
+    // Output between two jobs. What was printed while the app was loading belongs to the first job.
     if (!this.#awaitsFirst) worker.readOutput();
     this.#awaitsFirst = false;
     this.#job = { call, runner, isSent: false, isAnswered: false, isStopped: false };
@@ -184,7 +184,7 @@ export class Keeper {
 
   async #give(worker: WorkerProcess, job: CurrentJob): Promise<void> {
     if (!(await worker.shown.show(job.call.directory))) {
-      // The sandbox ends with its app, whose exit code says why.
+      // The sandbox ends with its app, whose exit code gives the reason.
       const hasEnded = worker.exit.then(() => true);
       if (await Promise.race([hasEnded, delay(leftPatience, false)])) return;
       this.#wrong ??= 'The files of the job could not be shown to the app, which runs in a sandbox';
@@ -195,7 +195,7 @@ export class Keeper {
     worker.tell(`${JSON.stringify(job.call)}\n`);
   }
 
-  /** Ends the job of a runner that asks for it or is gone. */
+  /** Ends the job if its runner asks for that or is gone. */
   #stop(runner: Socket): void {
     if (this.#job?.runner !== runner || this.#job.isAnswered) return;
     this.#job.isStopped = true;
@@ -220,7 +220,9 @@ export class Keeper {
     }
   }
 
-  /** @throws WrongAnswer for the start of an answer without a job: it would run into the answer for the next job */
+  /**
+   * @throws WrongAnswer if an answer begins when there is no job: it would be mixed up with the answer for the next job
+   */
   #checkThatAwaitsAnswer(): void {
     const hasJob = this.#job?.isSent && !this.#job.isAnswered;
     if (this.#hasSaidReady && !hasJob)
@@ -261,7 +263,7 @@ export class Keeper {
     this.#socket.tellState();
   }
 
-  /** The processes that a job has left, other than those that the worker had when it was ready. */
+  /** The processes that a job left behind, not counting those that the worker had when it became ready. */
   async #leftBy(worker: WorkerProcess, job: CurrentJob): Promise<readonly number[]> {
     const deadline = performance.now() + leftPatience;
     for (;;) {
@@ -273,7 +275,7 @@ export class Keeper {
     }
   }
 
-  /** Ends a worker at once that has broken the protocol. */
+  /** Ends a worker that has broken the protocol, without delay. */
   #blame(worker: WorkerProcess, what: string): void {
     this.#wrong ??= `The app ${what}, against the protocol of resident apps, and was ended`;
     worker.answers.pause();
@@ -287,7 +289,7 @@ export class Keeper {
     void this.#worker?.end(grace);
   }
 
-  /** Ends an idle worker after a time, if no server is there to do it. */
+  /** Ends an idle worker after some time, in case there is no server to do it. */
   #waitForJobs(): void {
     clearTimeout(this.#idleTimer);
     if (this.#job || this.#isLeaving || this.#socket.isAttached) return;
@@ -314,7 +316,10 @@ export class Keeper {
     this.#resolveGone();
   }
 
-  /** Waits for the runner of the first job when the app has ended before: the job ends with the app, and is not run again. */
+  /**
+   * Waits for the runner of the first job if the app has already ended: that job ends with the app, and is not run
+   * again.
+   */
   async #waitForFirst(): Promise<void> {
     const came = new Promise<void>((resolve) => {
       this.#firstCame = resolve;
@@ -323,7 +328,7 @@ export class Keeper {
     this.#awaitsFirst = false;
   }
 
-  /** How a job ended whose worker is gone without an answer. */
+  /** How a job ended if its worker is gone without an answer. */
   #explain(exit: WorkerExit, { isStopped }: CurrentJob): WorkerExit {
     if (this.#wrong !== null && !isStopped) {
       return { exitCode: null, signal: null, error: this.#wrong, fault: null };

@@ -13,15 +13,15 @@ interface OutputLine {
 }
 
 /**
- * Splits a program's output into lines. A line ends at `\n`, `\r\n` or `\r` (interface.md, Log stream); bytes that
- * are not UTF-8 become U+FFFD. Never holds more than one line in memory.
+ * Splits a program's output into lines. A line ends at `\n`, `\r\n` or `\r` (interface.md, Log stream); bytes that are
+ * not UTF-8 become U+FFFD. Holds at most one line in memory.
  */
 export class LineSplitter {
   readonly #decoder = new TextDecoder();
   #rest = '';
   /**
-   * Whether the last piece ended with `\r`. Its line is held back, since a `\n` at the start of the next piece belongs to it;
-   * after a pause it is a redraw, and the `\n` ends nothing.
+   * Whether the last piece ended with `\r`. Its line is held back, since a `\n` at the start of the next piece belongs to
+   * it; after a pause it counts as a redraw, and the `\n` is ignored.
    */
   #return: 'none' | 'held' | 'passed' = 'none';
 
@@ -29,7 +29,7 @@ export class LineSplitter {
     return this.#cut(this.#decoder.decode(chunk, { stream: true }));
   }
 
-  /** The line that is held back, after a time without output. */
+  /** The line that is held back, released after a time without output. */
   pause(): OutputLine[] {
     if (this.#return !== 'held') return [];
     const lines: OutputLine[] = [];
@@ -38,7 +38,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** The lines that the end of the output completes. */
+  /** The lines left at the end of the output. */
   end(): OutputLine[] {
     const lines = [...this.#cut(this.#decoder.decode()), ...this.pause()];
     if (this.#rest !== '') lines.push({ text: this.#rest, isRedraw: false });
@@ -70,7 +70,7 @@ export class LineSplitter {
     lines.push({ text, isRedraw });
   }
 
-  /** Emits what is longer than a line may be; returns the remainder. */
+  /** Emits the part of a line that exceeds the limit; returns the rest. */
   #wrap(text: string, lines: OutputLine[]): string {
     let start = 0;
     while (text.length - start > maxLineLength) {
@@ -84,7 +84,7 @@ export class LineSplitter {
   }
 }
 
-/** What is invisible at the start of a line: colours and other control sequences, and characters without width. */
+/** What is invisible at the start of a line: colours, other control sequences, and zero-width characters. */
 const unseen = /^(?:\p{Cc}\[[\d;:?]*[ -/]*[@-~]|[\p{Cc}\p{Cf}])*$/u;
 
 /**
@@ -96,7 +96,7 @@ export function asCommandLine(line: OutputLine): OutputLine {
   return at >= 0 && unseen.test(line.text.slice(0, at)) ? { ...line, text: ` ${line.text}` } : line;
 }
 
-/** Redraws that pass before the rate is limited: a program that redraws little loses none. */
+/** Redraws allowed before the rate is limited, so that a program that redraws little loses none. */
 const burst = 1000;
 /** Redraws a second after that: more than a person can follow. */
 const perSecond = 20;
@@ -119,7 +119,7 @@ export class RedrawLimiter {
     this.#refilledAt = now();
   }
 
-  /** The lines to write to the log now, in order; a redraw keeps its carriage return. */
+  /** The lines to write to the log now, in order; redraws keep their carriage return. */
   pass(lines: readonly OutputLine[]): string[] {
     const passed: string[] = [];
     for (const { text, isRedraw } of lines) {
@@ -154,7 +154,7 @@ export class RedrawLimiter {
   }
 }
 
-/** Characters that are kept from the end of the output past the limit: the error is usually there. */
+/** Characters kept from the end of the output beyond the limit, because that is usually where the error is. */
 const tailLength = 64 * 1024;
 
 /** Characters of a line with its line end. */

@@ -33,10 +33,10 @@ import { runCommand, sendToKeeper } from './run-command.js';
 /** Most bytes of `run.json`: the longest argument list that Linux takes, and more. */
 const maxRequestBytes = 64 << 20;
 
-/** The exit code of a runner that has run no job: it has none, or another one has claimed it. */
+/** The exit code of a runner that ran no job: there was none, or another runner claimed it. */
 const notRun = 3;
 
-/** How often writing the end is tried, and milliseconds between two tries. */
+/** How often writing `exit.json` is tried, and milliseconds between two attempts. */
 const attempts = 20;
 const pause = 500;
 
@@ -46,7 +46,7 @@ process.on('SIGTERM', () => stop.abort());
 process.on('SIGINT', () => stop.abort());
 process.on('SIGHUP', () => {});
 
-/** Only one runner may ever run a job: the one that makes this directory. */
+/** Only one runner may ever run a job: the one that creates this directory. */
 function claim(directory: string): boolean {
   try {
     mkdirSync(directory, { mode: 0o700 });
@@ -68,11 +68,11 @@ async function run(directory: string, onClaimed = () => {}): Promise<boolean> {
   if (text === undefined || !claim(files.claim)) return false;
   onClaimed();
   const request = JSON.parse(text) as RunRequest;
-  // The worker begins while the files below are written. If this process is killed before, the keeper ends the job.
+  // The worker begins while the files below are being written. If this process is killed first, the keeper ends the job.
   const keeper = await sendToKeeper(request);
   const runner = identify(process.pid);
   const note = (command: ProcessIdentity | null) =>
-    // After a power cut neither is there.
+    // After a power cut, neither process exists any more.
     writeJsonFile(files.record, { runner, command } satisfies RunnerRecord, { isKept: false });
   ignoreErrors(() => note(null));
   ignoreErrors(() => reserveJsonFile(files.end, maxEndBytes));
@@ -87,13 +87,15 @@ async function run(directory: string, onClaimed = () => {}): Promise<boolean> {
       endedAt: new Date().toISOString(),
     }),
   );
-  // A command that failed before it was given to the keeper has left it open, and this process would not end.
+  // A command that failed before it reached the keeper has left the connection open, and this process would not exit.
   keeper?.destroy();
   await writeEnd(files.end, end);
   return true;
 }
 
-/** Without its record the runner is found by its working directory, and space is reserved for a full disk only. */
+/**
+ * Without its record, the runner is found by its working directory; and space is reserved only in case the disk fills up.
+ */
 function ignoreErrors(action: () => void): void {
   try {
     action();
@@ -123,7 +125,10 @@ async function writeEnd(file: string, end: RunEnd): Promise<void> {
   }
 }
 
-/** The job directory that a server writes to its spare runner; undefined if the server closes the channel, or the runner is to end. */
+/**
+ * The job directory that a server sends to its spare runner; undefined if the server closes the channel, or the runner
+ * must end.
+ */
 async function readJob(channel: Socket): Promise<string | undefined> {
   let text = '';
   channel.setEncoding('utf8');
@@ -136,7 +141,7 @@ async function readJob(channel: Socket): Promise<string | undefined> {
       if (text.endsWith('\n')) resolve();
     });
   });
-  // A signal that came before the job is handled now.
+  // Handles a signal that arrived before the job.
   await nextTurn();
   return text.endsWith('\n') && !stop.signal.aborted ? text.slice(0, -1) : undefined;
 }
@@ -147,7 +152,7 @@ async function runAsSpare(): Promise<boolean> {
   try {
     const directory = await readJob(channel);
     if (directory === undefined) return false;
-    // Before the job is claimed: if the server dies then, the next one finds the runner by this.
+    // Done before the job is claimed: if the server dies then, the next one finds the runner this way.
     process.chdir(directory);
     return await run(directory, () => channel.destroy());
   } finally {

@@ -19,7 +19,7 @@ export interface InwardPipe {
 
 /**
  * Makes a FIFO that only its owner may open.
- * @throws the system's error if `mkfifo` could not be started; else an Error without a path, since clients see it
+ * @throws the system's error if `mkfifo` could not be started; otherwise an Error without a path, since clients see it
  */
 export function makeFifo(fifo: string): void {
   try {
@@ -35,14 +35,14 @@ export function makeFifo(fifo: string): void {
 }
 
 /**
- * Opens both ends of a new FIFO, which then has no name any more. Node has no call to make a pipe, and of a child's own pipes
- * each is a socket, which an app can't open by `/dev/fd`.
+ * Opens both ends of a new FIFO and removes its name. Node has no call to make a pipe, and the pipes that it gives a
+ * child are sockets, which an app cannot open through `/dev/fd`.
  */
 function openEnds(fifo: string): { readonly readFd: number; readonly writeFd: number } {
   rmSync(fifo, { force: true });
   makeFifo(fifo);
   try {
-    // Otherwise it would wait for a writer.
+    // Otherwise the open would wait for a writer.
     const readFd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
     return { readFd, writeFd: openSync(fifo, constants.O_WRONLY) };
   } finally {
@@ -66,7 +66,7 @@ export const openOutputPipe = (directory: string): InwardPipe => openInward(outp
 /** A pipe to a program. */
 export function openOutward(fifo: string): { readonly writer: Socket; readonly readFd: number } {
   const ends = openEnds(fifo);
-  // Opened again, now that there is a writer: a program expects that a read of its stdin waits.
+  // Opened again now that there is a writer: a program expects reads of its stdin to block.
   const readFd = openSync(`/dev/fd/${ends.readFd}`, constants.O_RDONLY);
   closeSync(ends.readFd);
   return { writer: new Socket({ fd: ends.writeFd, readable: false, writable: true }), readFd };

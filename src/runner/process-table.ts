@@ -10,7 +10,7 @@ interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
   readonly threads: number;
   /** Ended, and waiting only for its parent to notice. */
   readonly isZombie: boolean;
-  /** It does nothing until it is continued. */
+  /** Stopped: it does nothing until it is continued. */
   readonly isStopped: boolean;
 }
 
@@ -63,7 +63,7 @@ export function isSignalable(pid: number): boolean {
   }
 }
 
-/** The identity of a running process, by which a later server finds it again. */
+/** The identity of a running process, by which a later server can find it again. */
 export const identify = (pid: number): ProcessIdentity => ({
   pid,
   startTime: readStatus(pid)?.startTime ?? 0,
@@ -135,28 +135,28 @@ function argumentsOf(pid: number): string[] {
   }
 }
 
-/** What shows which jobs a process belongs to. */
+/** What shows which job a process belongs to. */
 interface Sighting {
   readonly pid: number;
-  /** Ids of the jobs that the environment which it was started with names. */
+  /** Ids of jobs that are named in the environment it was started with. */
   readonly jobs: readonly string[];
   /** The files that it has open. */
   readonly open: readonly string[];
 }
 
 /**
- * What is examined of each process: its environment, which names its job, or also its open files, of which the job's pipe may
- * be one. The latter takes longer.
+ * What is examined for each process: its environment, which names its job, and optionally its open files too, one of
+ * which may be the job's pipe. The latter takes longer.
  */
 export type Evidence = 'environment' | 'openFiles';
 
 /**
- * Which processes are examined. The process that has started the job can skip those that are older than itself, which are
- * nearly all processes of a machine.
+ * Which processes are examined. The process that started the job can skip all older ones, which are nearly all processes
+ * of a machine.
  */
 export type Age = 'any' | 'younger';
 
-/** Most descriptors of a process that are examined, lowest first: shells, which keep the pipe open, have few. */
+/** Most descriptors that are examined per process, lowest first: shells, which keep the pipe open, have few. */
 const mostDescriptors = 64;
 
 const assignment = `${jobMarker}=`;
@@ -168,7 +168,7 @@ function jobsOf(pid: number): string[] {
   return entries.map((entry) => entry.slice(assignment.length));
 }
 
-/** What a link of a process leads to; undefined if it is gone, or the process is. */
+/** The target of a link in `/proc`; undefined if it is gone, or the process is. */
 function targetOf(link: string): string | undefined {
   try {
     return readlinkSync(link);
@@ -207,14 +207,14 @@ async function examineAll(evidence: Evidence, age: Age): Promise<readonly Sighti
   const ownStart = startOf(process.pid);
   for (const pid of processIds()) {
     if (pid === process.pid) continue;
-    // Start times are compared in clock ticks, of which two processes may share one.
+    // Start times are compared in clock ticks, and two processes may start in the same tick.
     if (age === 'any' || startOf(pid) >= ownStart) sightings.push(examine(pid, evidence));
     await slice.pause();
   }
   return sightings;
 }
 
-/** Examines the processes once for all callers that asked before it began: fifty jobs may end at once. */
+/** Examines the processes once for all callers that asked before it began, because fifty jobs may end at once. */
 class SharedExamination {
   #current: Promise<unknown> = Promise.resolve();
   #next: Promise<readonly Sighting[]> | null = null;
@@ -271,7 +271,7 @@ export async function processesOfJob(
   if (marked.size === 0) return [];
   const sessions = new Set([...marked].map((pid) => readStatus(pid)?.session));
   sessions.delete(readStatus(process.pid)?.session);
-  // All sessions from outside of this PID namespace have this number.
+  // Processes in a session from outside this PID namespace all show this number.
   sessions.delete(0);
   return sightings.flatMap(({ pid }) => {
     const status = readStatus(pid);

@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 /** The runner's program. */
 export const runnerProgram = fileURLToPath(new URL('./main.js', import.meta.url));
 
-/** The program that ends what a runner has left. */
+/** The program that ends what a killed runner has left. */
 export const cleanupProgram = fileURLToPath(new URL('./cleanup.js', import.meta.url));
 
 /** The keeper's program. */
 export const keeperProgram = fileURLToPath(new URL('./keeper-main.js', import.meta.url));
 
-/** What tells these programs from others: an upgrade puts new files and a new directory in their place. */
+/** Identifies these program files: an upgrade puts new files and a new directory in their place. */
 function identity(): string {
   return [runnerProgram, keeperProgram, path.dirname(runnerProgram)]
     .map((each) => {
@@ -23,5 +23,7 @@ function identity(): string {
 
 const atStart = identity();
 
-/** Whether other programs are in the place of those that this process began with: they may expect another `run.json`. */
+/**
+ * Whether the program files have been replaced since this process started: the new ones may expect another `run.json`.
+ */
 export const areReplaced = (): boolean => identity() !== atStart;

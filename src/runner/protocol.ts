@@ -11,7 +11,7 @@ export const outputFifo = (workspace: string): string => path.join(workspace, 'o
 /** Identifies a process, also against a later one with the same id. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks from the machine's start to the process's start; 0 if the system does not tell. */
+  /** Clock ticks from boot to the start of the process; 0 if the system does not report it. */
   readonly startTime: number;
   /** Id of the machine's boot; empty if the system does not tell. */
   readonly boot: string;
@@ -26,13 +26,13 @@ export interface RunRequest {
   readonly wrapper: readonly string[];
   /** Whether the wrapper is bubblewrap, which reports on descriptor 3 how the command ended. */
   readonly isSandboxed: boolean;
-  /** bubblewrap's filter of system calls, in base64, if there is one. It reads it from the last descriptor. */
+  /** bubblewrap's filter of system calls, in base64, if there is one. bubblewrap reads it from the last descriptor. */
   readonly filter?: string | undefined;
   /** Working directory of the command. */
   readonly directory: string;
   /** Where the command writes its result. */
   readonly output: string;
-  /** What the job may use in its sandbox; null for as much as there is. */
+  /** What the job may use in its sandbox; null for no limit. */
   readonly limits: {
     /** Bytes. */
     readonly memory: number | null;
@@ -43,23 +43,23 @@ export interface RunRequest {
   readonly inherited: readonly string[];
   /** Added to these. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Bytes of the log that are kept from its start; of the rest only the end is kept. */
+  /** Bytes kept from the start of the log; of the rest, only the end is kept. */
   readonly maxLogBytes: number;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
   /** UUIDs of its GPUs, since a later server may see them under other ids. */
   readonly gpuUuids: readonly string[];
-  /** The loaded app that runs the job instead of the command, if it is still there. */
+  /** The loaded app that runs the job instead of the command, if it is still available. */
   readonly worker?: WorkerCall;
 }
 
-/** A job for a worker: an app that is loaded already, or is being loaded for this job, by a keeper. */
+/** A job for a worker: an app that a keeper has loaded already, or is loading for this job. */
 export interface WorkerCall {
-  /** The worker's id, which marks its processes as a job's id marks those of a job. */
+  /** The worker's id, which marks its processes as a job's id marks a job's processes. */
   readonly id: string;
   /** The keeper's directory. */
   readonly directory: string;
-  /** The words that a cold start would have after the program. */
+  /** The arguments that a cold start would pass after the program. */
   readonly arguments: readonly string[];
   /** The variables that differ from the worker's own. */
   readonly environment: Readonly<Record<string, string>>;
@@ -72,17 +72,17 @@ export interface RunnerRecord {
   readonly command: ProcessIdentity | null;
 }
 
-/** `exit.json`: how the command ended. It exists exactly when no process of the job is left. */
+/** `exit.json`: how the command ended. It exists if and only if no process of the job is left. */
 export interface RunEnd {
   readonly exitCode: number | null;
   readonly signal: string | null;
   /** Why there is no exit code, as a sentence. */
   readonly error: string | null;
-  /** What of the machine was at fault, where that is known. */
+  /** The part of the machine that was at fault, if known. */
   readonly fault: 'diskFull' | 'outOfMemory' | null;
-  /** Lines of output that are not in the log: the disk did not take them. */
+  /** Lines of output missing from the log because the disk was full. */
   readonly lostLines: number;
-  /** Whether its loaded app was gone, so that the command was started for this job alone. */
+  /** Whether its loaded app was gone, so the command was started just for this job. */
   readonly wasAlone: boolean;
   /** ISO 8601. */
   readonly endedAt: string;
@@ -91,7 +91,7 @@ export interface RunEnd {
 /** The files in a job directory by which server and runner communicate. */
 export const runFiles = (directory: string) => ({
   request: path.join(directory, 'run.json'),
-  /** A directory that only one runner can make; that runner runs the job. */
+  /** A directory that only one runner can create; that runner runs the job. */
   claim: path.join(directory, 'claimed'),
   record: path.join(directory, 'runner.json'),
   end: path.join(directory, 'exit.json'),
@@ -103,7 +103,7 @@ export const runFiles = (directory: string) => ({
 /** Most bytes of `exit.json`. Space for it is reserved before the command starts. */
 export const maxEndBytes = 4096;
 
-/** The argument of a spare runner, which is started before there is a job for it, in the place of the job's directory. */
+/** The argument of a spare runner, in place of the job's directory: it is started before there is a job for it. */
 export const spareArgument = '--spare';
 
 /**
@@ -119,19 +119,19 @@ export interface WorkerRequest
     'command' | 'wrapper' | 'isSandboxed' | 'filter' | 'limits' | 'inherited' | 'environment' | 'killGrace'
   > {
   readonly id: string;
-  /** Milliseconds after which it leaves if it has no job and there is no server. */
+  /** Milliseconds after which it exits if it has no job and there is no server. */
   readonly idle: number;
-  /** What it is for: jobs of the same app, devices and owner. */
+  /** Who can use it: jobs of the same app, devices and owner. */
   readonly place: string;
-  /** What it was started with: a job may use it only if it would be started with the same. */
+  /** What it was started with: a job may use it only if it would be started in the same way. */
   readonly content: string;
-  /** The app, for people. */
+  /** The app's name, for people. */
   readonly name: string;
   /** Whose jobs it is for; null for the admin's. */
   readonly owner: string | null;
   readonly gpus: readonly number[];
   readonly gpuUuids: readonly string[];
-  /** Files and directories of the app, and what they were like when it was started. */
+  /** Files and directories of the app, and their state when it was started. */
   readonly watched: readonly string[];
   readonly seen: string;
 }
@@ -146,11 +146,11 @@ export interface KeeperRecord {
 /** What a keeper reports to the server. */
 export interface KeeperState {
   readonly state: 'loading' | 'idle' | 'busy' | 'leaving';
-  /** The job that it has. */
+  /** Its current job. */
   readonly job: string | null;
 }
 
-/** A job as its runner hands it to a keeper, and the keeper to the worker. */
+/** A job as its runner passes it to a keeper, and the keeper to the worker. */
 export interface JobCall {
   readonly job: string;
   readonly arguments: readonly string[];
@@ -160,7 +160,7 @@ export interface JobCall {
 
 /** How a job in a worker ended, as the keeper reports it to the runner. */
 export type WorkerEnd = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'> & {
-  /** A line for the job's log, if there is more to say. */
+  /** A line for the job's log, if there is something to add. */
   readonly note: string | null;
 };
 
@@ -172,11 +172,11 @@ export const workerFiles = (directory: string) => ({
   /** The worker's working directory between two jobs. */
   home: path.join(directory, 'home'),
   temporary: path.join(directory, 'home', 'tmp'),
-  /** Where its sandbox shows the jobs, if it has one. */
+  /** Where its sandbox shows the jobs, if there is one. */
   jobMounts: path.join(directory, 'stage'),
 });
 
-/** The FIFO that a worker writes its answers into. It is unlinked as soon as it is open. */
+/** The FIFO for a worker's answers. It is unlinked as soon as it is open. */
 export const answersFifo = (home: string): string => path.join(home, 'answers.fifo');
 
 /** The same for its stdin. */
@@ -190,8 +190,8 @@ export const answersFile = '/dev/fd/3';
 const maxAddress = 100;
 
 /**
- * Calls a function with an address of a keeper's socket that the system takes: a long path is replaced by one through an
- * open directory.
+ * Calls a function with a socket path that is short enough for the system: a long path is replaced by one through an open
+ * directory.
  */
 export function withSocketAddress<T>(directory: string, use: (address: string) => T): T {
   const { socket } = workerFiles(directory);
@@ -234,7 +234,7 @@ const headBytes = 5;
 /** Most bytes of a frame: the longest argument list that Linux takes, and more. */
 const maxFrame = 64 << 20;
 
-/** Sends a frame. @returns false if the other side is slow, and more should wait for `drain` */
+/** Sends a frame. @returns false if the other side is slow; wait for `drain` before sending more */
 export function sendFrame(socket: Socket, kind: FrameKind, payload: Buffer | string = ''): boolean {
   if (socket.destroyed || socket.writableEnded) return true;
   const bytes = Buffer.from(payload);
@@ -244,7 +244,7 @@ export function sendFrame(socket: Socket, kind: FrameKind, payload: Buffer | str
   return socket.write(Buffer.concat([head, bytes]));
 }
 
-/** Resolves when a socket is closed, in whatever way: `once` of `node:events` would reject where it fails first. */
+/** Resolves when a socket is closed for any reason: `once` from `node:events` would reject if it fails first. */
 export const isClosed = (socket: Socket): Promise<void> =>
   new Promise((resolve) => {
     if (socket.closed) resolve();
@@ -255,7 +255,7 @@ export const isClosed = (socket: Socket): Promise<void> =>
 export class FrameReader {
   #pieces: Buffer[] = [];
   #length = 0;
-  /** Bytes that the next frame needs, as far as that is known. */
+  /** Bytes needed for the next frame, as far as known. */
   #wanted = headBytes;
 
   /** @throws Error for a frame that exceeds the limit */

@@ -31,19 +31,19 @@ import {
 } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 
-/** Milliseconds that a keeper may take to take the job: it only says yes or no. */
+/** Milliseconds that a keeper may take to accept a job: it only says yes or no. */
 const acceptPatience = 60_000;
-/** Milliseconds after which a keeper that has not answered is taken for a stopped one, and continued. */
+/** Milliseconds after which a keeper that does not answer is assumed to be stopped, and is continued. */
 const wakePatience = 1000;
 /** Most bytes of `keeper.json`. */
 const maxRecordBytes = 4096;
 
-/** How a job ended that a keeper had. */
+/** How a keeper's job ended. */
 type EndInWorker = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'>;
 
 /** The answers of a keeper about a job. */
 interface Answers {
-  /** Resolves with the worker's process once it has the job; with null if it does not take it. */
+  /** Resolves with the worker's process once it has the job, or with null if it does not accept it. */
   readonly accepted: Promise<ProcessIdentity | null>;
   /** Resolves with null if the keeper is gone. */
   readonly ended: Promise<WorkerEnd | null>;
@@ -71,7 +71,7 @@ function listen(socket: Socket, output: OutputLog): Answers {
     try {
       read(chunk);
     } catch {
-      // Something else answers on the keeper's socket.
+      // Something else is listening on the keeper's socket.
       socket.destroy();
     }
   });
@@ -84,7 +84,7 @@ function listen(socket: Socket, output: OutputLog): Answers {
   return { accepted, ended };
 }
 
-/** Ends what a killed keeper has left of its worker. There may be no server to do it. */
+/** Ends what a killed keeper has left of its worker, in case there is no server to do it. */
 async function endWorker({ worker, jobId, directory }: RunRequest, leader: ProcessIdentity): Promise<void> {
   // If the process id belongs to another process by now, the group is gone.
   if (!isSignalable(leader.pid) || isAlive(leader)) await terminateGroup(leader.pid, 0);
@@ -93,7 +93,7 @@ async function endWorker({ worker, jobId, directory }: RunRequest, leader: Proce
 }
 
 /**
- * Sends a job to the keeper of its worker. Resolves when it is sent: whether the keeper takes it is known from its answer.
+ * Sends a job to the keeper of its worker. Resolves when it is sent; the keeper's answer says whether it accepts the job.
  * @returns the connection; null where the job has no worker
  */
 export async function sendToKeeper(request: RunRequest): Promise<Socket | null> {
@@ -121,15 +121,15 @@ function wakeKeeper(directory: string): void {
     const { keeper } = JSON.parse(text ?? '') as KeeperRecord;
     if (isAlive(keeper)) signal(keeper.pid, 'SIGCONT');
   } catch {
-    // It is gone, or has only begun.
+    // It is gone, or has just started.
   }
 }
 
 /**
  * Waits until the worker has taken the job that was sent to it, and for its end, with its output in the log.
  * @param socket that of the worker's keeper
- * @param note called with the worker's process, and with null when it has nothing to do with the job any more
- * @returns null if there is no worker that takes it: nothing was run then
+ * @param note called with the worker's process, and with null when that is done with the job
+ * @returns null if no worker accepts it; nothing was run then
  */
 async function runInWorker(
   request: RunRequest,
@@ -156,7 +156,7 @@ async function runInWorker(
   note(process);
   const onStop = () => {
     wakeKeeper(worker.directory);
-    // Reads first what the keeper has sent: if it is gone, writing to it would lose that.
+    // Reads what the keeper has sent first: if it is gone, writing to it would lose that.
     setImmediate(() => {
       if (!socket.destroyed) sendFrame(socket, frameKinds.stop);
     });
@@ -179,7 +179,7 @@ async function runInWorker(
   return { exitCode, signal, error, fault };
 }
 
-/** Milliseconds to read the end of the pipe; after that some process must still have it open. */
+/** Milliseconds to wait for the end of the pipe; if it has not come by then, some process still has the pipe open. */
 const closePatience = 50;
 /** Milliseconds to read what is still in the pipe once every process of the job is gone. */
 const drainPatience = 2000;
@@ -219,7 +219,7 @@ async function runProgram(
   await ended;
   watch.stop();
   await endGroup();
-  // The process id may belong to another process from now on.
+  // From now on the process id may belong to another process.
   stopped.removeEventListener('abort', endGroup);
   if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess };
   if (status === undefined || child.signalCode !== null) {
@@ -254,7 +254,7 @@ async function runStarted(
   const end = await runProgram(request, pipe, stop, note).catch(
     (cause: Error): CommandEnd => ({ exitCode: null, signal: null, error: cause.message }),
   );
-  // Nothing gets out of a sandbox, which is gone with its first process.
+  // Nothing escapes from a sandbox, which ends with its first process.
   if (!request.isSandboxed) {
     const isClosed = await Promise.race([
       copied.then(() => true),
@@ -314,7 +314,7 @@ async function outputFault(output: string): Promise<unknown> {
     await syncTree(output);
     return null;
   } catch (cause) {
-    // A missing or replaced output directory is reported when it is packed.
+    // A missing or replaced output directory is reported when the output is packed.
     if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(cause))) return null;
     return cause;
   }

@@ -6,7 +6,7 @@ import { isAnswer, processIds, readStatus } from './process-table.js';
 import type { RunEnd, RunRequest } from './protocol.js';
 import { signal } from './terminate.js';
 
-/** Characters that bwrap may tell: two short lines. */
+/** Characters kept of bwrap's report: two short lines. */
 const maxStatus = 64 * 1024;
 /** Shells, and bwrap, add a signal's number to this. */
 const signalBase = 128;
@@ -42,7 +42,7 @@ export function endInSandbox(code: number): Pick<RunEnd, 'exitCode' | 'signal'> 
   return name === undefined ? { exitCode: code, signal: null } : { exitCode: null, signal: name };
 }
 
-/** The processes that descend from one, each with how far it is from it. */
+/** The descendants of a process, each with its distance. */
 function* familyOf(leader: number): Generator<{ readonly pid: number; readonly depth: number }, void> {
   const parents = new Map<number, number>();
   for (const pid of processIds()) {
@@ -80,18 +80,18 @@ export function signalInside(leader: number, name: NodeJS.Signals): boolean {
 /** Milliseconds between two checks, each of which examines all processes of the machine. Memory grows faster. */
 const intervals = { memory: 500, processes: 1000 };
 
-/** For an ordinary user the kernel holds the number of processes (`server/sandbox/limits`), so it is not checked. */
+/** For ordinary users the kernel limits the number of processes (`server/sandbox/limits`), so it is not checked. */
 const isRoot = process.getuid?.() === 0;
 
 /** Why a job was ended, and what of the machine was at fault. */
 export type Excess = Pick<RunEnd, 'error' | 'fault'>;
 
-/** Bytes of a line of one of the kernel's files about a process that counts memory. */
+/** Bytes per line in the kernel's files about a process's memory. */
 function bytesOf(text: string, name: string): number {
   return 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0);
 }
 
-/** A file of the kernel about a process; an empty text if the process has ended, or the kernel has no such file. */
+/** A kernel file about a process; empty if the process has ended or there is no such file. */
 function readText(pid: number, name: 'status' | 'smaps_rollup'): string {
   try {
     return readFileSync(`/proc/${pid}/${name}`, 'utf8');
@@ -114,7 +114,7 @@ function haveMore(pids: readonly number[], most: number): boolean {
   return own + sum(pids.map((pid) => bytesOf(readText(pid, 'smaps_rollup'), 'Pss_Shmem'))) > most;
 }
 
-/** Which of the limits is exceeded by a sandbox's processes; null for nothing. */
+/** Which limit a sandbox's processes exceed; null if none. */
 function excessOf(leader: number, { memory, processes }: RunRequest['limits']): Excess | null {
   const inside = processesInside(leader);
   const threads = inside.reduce((sum, pid) => sum + (readStatus(pid)?.threads ?? 0), 0);
@@ -127,9 +127,9 @@ function excessOf(leader: number, { memory, processes }: RunRequest['limits']): 
   return { error, fault: 'outOfMemory' };
 }
 
-/** Holds the limits of a job in its sandbox, from now on. */
+/** Enforces the limits of a job in its sandbox from now on. */
 export class LimitWatch {
-  /** What was exceeded; null for nothing. */
+  /** What was exceeded; null if nothing was. */
   excess: Excess | null = null;
   readonly #timer: NodeJS.Timeout | undefined;
 
@@ -142,7 +142,7 @@ export class LimitWatch {
         try {
           this.excess ??= excessOf(leader, limits);
         } catch {
-          // Tried again the next time, for example after too many open files.
+          // Retried the next time, for example after too many open files.
         }
         if (this.excess !== null) end();
       },

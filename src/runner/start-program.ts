@@ -9,7 +9,10 @@ import { jobMarker, type RunRequest } from './protocol.js';
 
 /** bwrap takes at most 9000 words, including its own. */
 const mostWords = 8000;
-/** A part of a text that ends between two characters. Linux takes less than 128 KiB for a word; a character has up to 4 bytes. */
+/**
+ * A piece of a text that does not split a character. Linux takes less than 128 KiB for a word; a character has up to 4
+ * bytes.
+ */
 const part = /.{1,30000}/gsu;
 
 /** Joins the parts of a command, and replaces the shell by it. */
@@ -19,7 +22,7 @@ const script = 'IFS=; eval "exec $*"';
 const hasManyWords = (wrapper: readonly string[], command: readonly string[]): boolean =>
   wrapper.length + command.length > mostWords;
 
-/** A shell command of few words that runs a command of many. Nothing in them is expanded. */
+/** A short shell command that runs a very long one, expanding nothing in it. */
 const inFewWords = (command: readonly string[]): string[] => [
   '/bin/sh',
   '-c',
@@ -47,8 +50,8 @@ function targetOf(link: string): string | undefined {
 }
 
 /**
- * A path of a directory for temporary files that is short enough for sockets below it: its own, or a link in `/tmp`. The
- * files themselves stay where they count to the job, and are removed with it.
+ * A path of the directory for temporary files that is short enough for sockets in it: its own, or a link in `/tmp`. The
+ * files themselves stay in the job's directory, where they count towards its limit and are removed with it.
  * @param id of the job, or of the loaded app
  * @returns the long path where the link can't be made
  */
@@ -81,7 +84,7 @@ export function removeShortTemporary(id: string): void {
  */
 const niceness = constants.priority.PRIORITY_LOW;
 
-/** Milliseconds at normal priority, so that a start, or a short job, is not slowed down by what else the machine does. */
+/** Milliseconds at normal priority, so that a start, or a short job, is not slowed down by other work on the machine. */
 const headStart = 1000;
 
 /** Most milliseconds until the next attempt, if another process was first. */
@@ -89,7 +92,7 @@ const retryPause = 400;
 /** Number of attempts. The system allows ten such writes a second: this is enough for a hundred processes. */
 const retries = 100;
 
-/** Lowers the priority of a child that was just started, and of what it starts later. */
+/** Lowers the priority of a child that was just started, and of its later children. */
 export function lowerNiceness({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   try {
@@ -111,7 +114,7 @@ export function lowerPriority(child: ChildProcess): void {
 }
 
 function lowerSession(child: ChildProcess, attempts: number): void {
-  // The process id of a child that has ended may belong to another process.
+  // The process id of an ended child may belong to another process.
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   try {
     writeFileSync(`/proc/${child.pid}/autogroup`, String(niceness));
@@ -123,7 +126,7 @@ function lowerSession(child: ChildProcess, attempts: number): void {
   }
 }
 
-/** What is started. */
+/** What to start. */
 type Startable = Pick<
   RunRequest,
   'command' | 'wrapper' | 'isSandboxed' | 'filter' | 'inherited' | 'environment' | 'directory'
@@ -139,8 +142,8 @@ function checkProgram({ isSandboxed, command: [program = ''] }: Startable): void
 }
 
 /**
- * Starts a shell that does nothing, with the words and variables of a command. Only by this is it known beforehand that they are
- * too long for the system.
+ * Starts a shell that does nothing, with the words and variables of a command. This is the only way to find out
+ * beforehand that they are too long for the system.
  * @throws E2BIG if they are too long
  */
 function checkLength(command: readonly string[], env: NodeJS.ProcessEnv): void {
@@ -150,7 +153,7 @@ function checkLength(command: readonly string[], env: NodeJS.ProcessEnv): void {
 
 /** Writes the filter to the pipe from which bwrap reads it, and closes the pipe. */
 function giveFilter(filter: string, { stdio }: ChildProcess): void {
-  // There is none if the program could not be started, and no list if the descriptors did not suffice.
+  // The pipe is missing if the program could not be started, and the whole list if there were not enough descriptors.
   const pipe: unknown = [...(stdio ?? [])].at(-1);
   if (!(pipe instanceof Writable)) return;
   // bwrap may have ended already.
@@ -180,7 +183,7 @@ export function startProgram(
     [jobMarker]: marker,
   };
   const isInParts = request.isSandboxed && hasManyWords(wrapper, command);
-  // bwrap sets PWD.
+  // bwrap sets PWD itself.
   if (isInParts) checkLength(command, { ...env, PWD: directory });
   const [program = '', ...args] = [...wrapper, ...(isInParts ? inFewWords(command) : command)];
   const all = filter === undefined ? stdio : [...stdio, 'pipe' as const];
@@ -189,13 +192,13 @@ export function startProgram(
   return child;
 }
 
-/** The message when bwrap could not start the command. bwrap itself has printed why. */
+/** The message if bwrap could not start the command. bwrap has printed the reason. */
 export function sandboxFault({ command: [program = ''] }: Pick<Startable, 'command'>): string {
   const name = quoteName(path.basename(program));
   return `Cannot start ${name} in its sandbox; the line of bwrap in the log says why. What an app needs beside its own directory is named with serve --bind`;
 }
 
-/** How the log names the machine of this runner: Slurm tells the batch script the name of its node. */
+/** How the log refers to this machine: Slurm tells the batch script the name of its node. */
 const thisMachine = (): string => {
   const node = process.env.SLURMD_NODENAME;
   return node === undefined ? 'the server' : `node ${quoteName(node)}`;
@@ -213,7 +216,7 @@ function whyNotStarted(command: readonly string[], cause: unknown): string {
   }
 }
 
-/** Names the program without its directory: clients must not see paths of the server. */
+/** Only the program's name, because clients must not see paths of the server. */
 export function startFault({ command }: Pick<Startable, 'command'>, cause: unknown): string {
   const name = quoteName(path.basename(command[0] ?? ''));
   return `Cannot start ${name}: ${whyNotStarted(command, cause)}`;

@@ -5,7 +5,7 @@ import { removeShortTemporary } from './start-program.js';
 
 /** Milliseconds between two checks whether processes are gone. */
 const pollInterval = 20;
-/** Most searches for processes that started while the others were being stopped. */
+/** Most rounds of searching for processes that started while others were being stopped. */
 const maxSearches = 50;
 
 /** Sends a signal to a process, or to a group (a negative id). Ignores the error if it has ended. */
@@ -17,7 +17,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Whether something is left; true if that cannot be determined, for example with too many open files. */
+/** Whether anything is left; true if that cannot be determined, for example because of too many open files. */
 function mayBeLeft(isLeft: () => boolean): boolean {
   try {
     return isLeft();
@@ -42,8 +42,8 @@ const isAsked = (group: number): boolean => {
 };
 
 /**
- * Ends a process group: SIGTERM, then SIGKILL `grace` milliseconds later for what is left of it.
- * Resolves when no process of the group runs.
+ * Ends a process group: SIGTERM, then SIGKILL `grace` milliseconds later for what is left of it. Resolves when no process
+ * of the group is running.
  * @param ask sends the SIGTERM; called again until it returns true
  */
 export async function terminateGroup(
@@ -60,7 +60,7 @@ export async function terminateGroup(
   };
   if (await becomesFalse(isLeftAsked, grace)) return;
   signal(-group, 'SIGKILL');
-  // A process in an uninterruptible wait for a disk may stay for long, and holds its devices until it is gone.
+  // A process in an uninterruptible disk wait may stay for a long time, and holds its devices until it is gone.
   await becomesFalse(isLeft, Number.POSITIVE_INFINITY);
 }
 
@@ -83,8 +83,8 @@ async function freeze(find: () => Promise<readonly number[]>, stopped: Set<numbe
 
 /**
  * Kills every process that has the job's mark in its environment or prints into its log: processes that left the group
- * for a session of their own. There is no SIGTERM first: the group has had its grace. Resolves when none of
- * them runs. Also removes the short name of the job's directory for temporary files.
+ * for a session of their own. No SIGTERM is sent first, because the group has had its grace period. Resolves when none of
+ * them is running. Also removes the short name of the job's directory for temporary files.
  * @param evidence see `processesOfJob`, as for `age`
  */
 export async function terminateStrays(
@@ -100,7 +100,7 @@ export async function terminateStrays(
       await freeze(strays, stopped);
       if (stopped.size === 0) break;
     } catch {
-      // What could not be examined (too many open files) may still run.
+      // Processes that could not be examined (too many open files) may still be running.
     }
     for (const pid of stopped) signal(pid, 'SIGKILL');
     await delay(pollInterval);

@@ -66,13 +66,13 @@ function readAnswer(line: string): Answer {
 export class AnswerReader {
   #rest = Buffer.alloc(0);
 
-  /** Whether an answer has begun that is not complete. */
+  /** Whether an incomplete answer has begun. */
   get hasBegun(): boolean {
     return this.#rest.length > 0;
   }
 
   /**
-   * The answers that a piece completes, each when it is asked for.
+   * Yields the answers that a piece completes.
    * @throws WrongAnswer
    */
   *push(chunk: Buffer): Generator<Answer, void> {
@@ -89,10 +89,10 @@ export class AnswerReader {
 
 const tooLong = `answered with a line of more than ${maxAnswer / 1024} KiB`;
 
-/** Milliseconds that it may take to show a job, or to hide it. */
+/** Milliseconds that showing or hiding a job may take. */
 const showPatience = 60_000;
 
-/** Shows the jobs of a worker to its sandbox, one after the other. Does nothing for a worker without one. */
+/** Shows jobs to a worker's sandbox, one after the other. Does nothing for a worker without one. */
 class ShownJobs {
   #answer: (text: string) => void = () => {};
 
@@ -110,17 +110,17 @@ class ShownJobs {
     channel?.once('close', () => this.#answer(''));
   }
 
-  /** Shows the job of a working directory. @returns whether it can be seen */
+  /** Shows the job of a working directory. @returns whether it is visible now */
   show(workspace: string): Promise<boolean> {
     return this.#ask('show', workspace);
   }
 
-  /** Hides it again. @returns whether it cannot be seen any more */
+  /** Hides the job again. @returns whether it is hidden now */
   hide(workspace: string): Promise<boolean> {
     return this.#ask('hide', workspace);
   }
 
-  /** The process that mounts ends. */
+  /** Ends the process that does the mounting. */
   close(): void {
     this.channel?.destroy();
   }
@@ -141,12 +141,12 @@ class ShownJobs {
 /** How a worker ended. */
 export type WorkerExit = Omit<WorkerEnd, 'note'>;
 
-/** Most bytes that a pipe holds: what an app has flushed before it answers is not more. */
+/** Capacity of a pipe in bytes: output that an app flushed before its answer is not more than this. */
 const pipeBytes = 1 << 20;
 
 /** The worker: the loaded app, with all its processes. */
 export class WorkerProcess {
-  /** What it prints, both streams in order. */
+  /** Its output, both streams in order. */
   readonly output: Socket;
   readonly answers: Socket;
   /** The leader of its group. */
@@ -175,7 +175,7 @@ export class WorkerProcess {
     const [, , , , , channel]: readonly unknown[] = child.stdio;
     this.shown = new ShownJobs(channel instanceof Duplex ? channel : null);
     this.#jobs = pipes.jobs;
-    // It may have closed its stdin.
+    // The worker may have closed its stdin.
     this.#jobs.on('error', () => {});
   }
 
@@ -185,7 +185,7 @@ export class WorkerProcess {
     const answers = openInward(answersFifo(home));
     const jobs = openOutward(jobsFifo(home));
     try {
-      // For the status of bwrap, and to show jobs to the sandbox.
+      // For bwrap's status, and for showing jobs to the sandbox.
       const more = request.isSandboxed ? (['pipe', 'pipe'] as const) : [];
       const environment = { ...request.environment, [answersVariable]: answersFile };
       const child = startProgram({ ...request, environment, directory: home }, request.id, [
@@ -219,7 +219,7 @@ export class WorkerProcess {
     this.#jobs.write(line);
   }
 
-  /** Reads what is still in the pipe. What was read before is emitted as `data` first. */
+  /** Reads what is still in the pipe. Data that was read earlier is emitted as `data` first. */
   readOutput(): Buffer[] {
     // Each of these reads emits `data`.
     while (this.output.read() !== null);
@@ -252,12 +252,14 @@ export class WorkerProcess {
     return [...new Set([...marked.flat(), ...descendantsOf(this.#group)])];
   }
 
-  /** Ends processes that are marked with the id of the job only. Nothing gets out of a sandbox, which ends with the worker. */
+  /**
+   * Ends processes that are marked only with the job's id. Nothing escapes from a sandbox, which ends with the worker.
+   */
   async endLeftBy({ job, directory }: JobCall): Promise<void> {
     if (!this.request.isSandboxed) await terminateStrays(job, directory);
   }
 
-  /** Ends it, with all its processes: SIGTERM, then SIGKILL after the grace. */
+  /** Ends the worker with all its processes: SIGTERM, then SIGKILL after the grace period. */
   end(grace = this.request.killGrace): Promise<void> {
     if (grace === 0) signal(-this.#group, 'SIGKILL');
     this.#jobs.end();
@@ -281,7 +283,7 @@ export class WorkerProcess {
     const plain = { exitCode, signal: signalCode, error: null, fault: null };
     if (status === undefined || signalCode !== null) return plain;
     const code = await status;
-    // A bwrap that was killed, for example for lack of memory, reports nothing, but the one around it ends with its signal.
+    // A killed bwrap, for example when memory ran out, reports nothing, but the outer bwrap ends with its signal.
     const end = endInSandbox(code ?? exitCode ?? 0);
     if (code === undefined && end.signal === null)
       return { exitCode: null, signal: null, error: sandboxFault(request), fault: null };
