@@ -13,13 +13,13 @@ import {
 } from './http/index.js';
 import { createRouter, type RouteDeps } from './routes/index.js';
 
-/** What the HTTP side works with; all of it is created elsewhere. */
+/** What the HTTP side needs; all of it is created elsewhere. */
 export interface AppDeps extends RouteDeps {
   /** Who may use the server. */
   readonly access: Access;
   /** The address that the server listens on, which decides what hosts are accepted without a token. */
   readonly host: string;
-  /** Proxies that are trusted to say where a request comes from. */
+  /** Proxies that are trusted to report the client's address. */
   readonly trustedProxies: AddressSet;
   /** Null without an audit log. */
   readonly audit: AuditLog | null;
@@ -30,10 +30,10 @@ export interface AppDeps extends RouteDeps {
 /** The service as a Koa application. It never listens. */
 export function createApp(deps: AppDeps): Koa {
   const app = new Koa();
-  // A client that leaves in the middle of an answer is not an error of the server.
+  // A client that disconnects in the middle of an answer is not a server error.
   app.on('error', (cause: NodeJS.ErrnoException) => {
     const left = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED'];
-    // Nor is one that does not speak HTTP.
+    // Nor is a client that does not speak HTTP.
     if (!left.includes(cause.code ?? '') && !cause.code?.startsWith('HPE_'))
       deps.report('An answer failed', cause);
   });

@@ -73,14 +73,14 @@ async function* checkResidentEngine({ engine, residentEngines }: ServerSettings)
   yield { kind: 'ok', about: 'resident engine', says: loader.join(' ') };
 }
 
-/** Changes nothing: a directory that is not there is not made. */
+/** Changes nothing: a missing directory is not created. */
 async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'data directory';
   try {
     const isThere = lookAtDataDirectory(dataDirectory);
     yield { kind: 'ok', about, says: isThere ? dataDirectory : `${dataDirectory}, which the start makes` };
   } catch (cause) {
-    // The server that is checked may be running.
+    // The server with these settings may be running.
     if (!(cause instanceof DirectoryInUse)) throw cause;
     yield { kind: 'note', about, says: cause.message };
   }
@@ -95,7 +95,7 @@ async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGe
       const url = await listen(server, place.host, place.port);
       yield { kind: 'ok', about, says: place.port === 0 ? `${place.host}, any free port` : url };
     } catch (cause) {
-      // The server that is checked may be running.
+      // The server with these settings may be running.
       const isTaken = cause instanceof SetupError && errorCode(cause.cause) === 'EADDRINUSE';
       yield { kind: isTaken ? 'note' : 'problem', about, says: messageOf(cause) };
     } finally {
@@ -110,7 +110,7 @@ async function* checkProxies({ trustedProxies }: ServerSettings): AsyncGenerator
   yield { kind: 'ok', about: 'trusted proxy', says: trustedProxies.join(', ') };
 }
 
-/** Makes no file. */
+/** Does not create the file. */
 async function* checkAuditLog({ auditLog }: ServerSettings): AsyncGenerator<Finding> {
   if (auditLog === null) return;
   lookAtAuditLog(auditLog);
@@ -161,7 +161,7 @@ async function* checkCluster({ slurm, tokenVariables }: ServerSettings): AsyncGe
     };
 }
 
-/** The directories of the allowed apps; none if the list is wrong, which the check of the apps says. */
+/** The directories of the allowed apps; empty if the list is wrong, which the check of the apps reports. */
 function appDirectories(sources: readonly string[]): string[] {
   try {
     return [...uniqueApps(readSources(sources)).values()].flatMap(({ directory }) => directory ?? []);
@@ -185,7 +185,7 @@ async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> 
   } else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
 }
 
-/** Root may read what the user of a service cannot, so a check by root finds fewer problems. */
+/** Root can read files that a service's user cannot, so a check by root finds fewer problems. */
 async function* checkUser(): AsyncGenerator<Finding> {
   if (process.geteuid?.() !== 0) return;
   const says =
@@ -202,7 +202,7 @@ const jobEnvironment = () =>
     ]),
   );
 
-/** Runs an app of this machine once, if it is one that can be tried. */
+/** Runs an app of this machine once, if it can be tried. */
 async function tryApp(id: string, directory: string, seconds: number): Promise<Omit<Finding, 'about'>> {
   const app = await viewAppDirectory(id, directory);
   const command = ownCommand(directory);
@@ -234,7 +234,7 @@ export async function* checkApp(directory: string, seconds: number | null): Asyn
   }
 }
 
-/** All checks, in the order in which their findings are shown. A new one is a line here. */
+/** All checks, in the order of their findings. To add one, add a line here. */
 const checks = [
   ['user', checkUser],
   ['apps', checkApps],
@@ -249,7 +249,7 @@ const checks = [
   ['sandbox', checkSandbox],
 ] as const;
 
-/** Looks at everything that a server with these settings needs. Starts no server, and changes nothing. */
+/** Checks everything that a server with these settings needs, without starting one or changing anything. */
 export async function* checkServer(settings: ServerSettings): AsyncGenerator<Finding> {
   for (const [about, check] of checks) {
     try {

@@ -3,7 +3,7 @@ import type { TokenDocument } from '../access/index.js';
 import type { ErrorCode } from '../contract/index.js';
 import type { Report } from './report.js';
 
-/** How events name a job. */
+/** How events identify a job. */
 export interface JobFacts {
   readonly id: string;
   readonly app: string;
@@ -17,7 +17,7 @@ export interface AcceptedJob extends JobFacts {
   readonly bytes: number;
 }
 
-/** Why a job was removed: it expired, somebody removed it, or it was fetched and the disk was nearly full. */
+/** Why a job was removed: it expired, somebody removed it, or its result was fetched and the disk was nearly full. */
 export type GoneCause = 'expired' | 'removed' | 'fetched';
 
 export interface GoneJob extends JobFacts {
@@ -71,7 +71,7 @@ export interface RefusedRequest {
   readonly route: string | null;
 }
 
-/** Ids of apps that are served from now on, and of those that are no longer served. */
+/** Ids of apps that are served from now on, and of those that no longer are. */
 export interface ChangedApps {
   readonly added: readonly string[];
   readonly removed: readonly string[];
@@ -90,7 +90,7 @@ export interface ChangedTokens {
   readonly after: TokenDocument;
 }
 
-/** What happens in a server, by name. */
+/** Everything that happens in a server, by event name. */
 export interface ServerHappenings {
   accepted: AcceptedJob;
   waiting: WaitingJob;

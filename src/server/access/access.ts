@@ -23,13 +23,13 @@ import { SetupError } from '../setup-error.js';
 /** Milliseconds between two looks at the file. */
 const lookEvery = 1000;
 
-/** Differs when the file was changed, or its owner or mode, or those of its directory. */
+/** Changes when the file's content, owner or mode changes, or the owner or mode of its directory. */
 function stampOf(file: string): string {
   const stamps = [file, path.dirname(path.resolve(file))].map((each) => {
     try {
       const stats = statSync(each, { bigint: true });
       const { dev, ino, mode, uid } = stats;
-      // The times of a directory change with every file in it.
+      // A directory's times change with every file in it, so they are left out.
       const times = stats.isDirectory() ? [] : [stats.size, stats.mtimeNs, stats.ctimeNs];
       return [dev, ino, mode, uid, ...times].join(' ');
     } catch (cause) {
@@ -40,21 +40,21 @@ function stampOf(file: string): string {
 }
 
 /**
- * The named tokens of a file, which may change while the server runs: it is looked at once a second. One that cannot be used
- * any more is reported, and the tokens stay what they were.
+ * The named tokens of a file, which may change while the server runs: it is checked once a second. If it becomes
+ * unusable, that is reported, and the current tokens stay valid.
  */
 export class NamedTokens {
   #document: TokenDocument;
-  /** What the file was like when it was last read. */
+  /** The state of the file when it was last read. */
   #stamp: string;
-  /** Why it cannot be used now, as it was reported; null if it can. */
+  /** Why it cannot be used now, as last reported; null if it can. */
   #complaint: string | null = null;
 
   /** @throws SetupError if the file cannot be used */
   constructor(
     private readonly file: string,
     private readonly report: Report,
-    /** Called with what the file held before and after each change. */
+    /** Called with the file's content before and after each change. */
     private readonly changed: (before: TokenDocument, after: TokenDocument) => void = () => {},
   ) {
     this.#stamp = stampOf(file);
@@ -73,15 +73,15 @@ export class NamedTokens {
     return this.#document.tokens;
   }
 
-  /** What the owner of that name may have at most; null if there is no such token. */
+  /** The limits of the owner with this name; null if there is no such token. */
   limitsOf(name: string): Limits | null {
     const entry = this.entries.find((each) => each.name === name);
     return entry ? limitsFor(entry, this.#document.roles) : null;
   }
 
   /**
-   * Looks at the file now, and from now on: a job may wait for a limit to change.
-   * @param looked is called after each look
+   * Checks the file now and from now on, because a job may wait for a limit to change.
+   * @param looked is called after each check
    */
   follow(signal: AbortSignal, looked: () => void): void {
     this.reload();
@@ -106,13 +106,14 @@ export class NamedTokens {
       this.#complain(cause);
       return;
     }
-    // Not before: a read that failed for lack of descriptors is repeated, since a token may have been revoked.
+    // Set only after a successful read: a read that failed for lack of descriptors must be repeated, since a token may
+    // have been revoked.
     this.#stamp = stamp;
     this.#complaint = null;
     this.changed(before, this.#document);
   }
 
-  /** Says once why the file cannot be used. */
+  /** Reports once why the file cannot be used. */
   #complain(cause: unknown): void {
     const complaint = cause instanceof Error ? cause.message : String(cause);
     if (complaint === this.#complaint) return;
@@ -126,13 +127,14 @@ export class NamedTokens {
 interface UnderWay {
   readonly token: string;
   readonly sender: Principal;
-  /** Called when its answer must stop, possibly more than once; with the refusal if the token is no longer valid. */
+  /** Called when its answer must stop, possibly more than once; gets the refusal if the token is no longer valid. */
   readonly end: (refusal: ServiceError | null) => void;
 }
 
 /**
  * Who may use the server: holders of the environment's token or of a named one; everybody if there is neither. Tokens are
- * found by their SHA-256: how long a search takes says nothing about a token, and a thousand take no longer than one.
+ * looked up by their SHA-256, so the time of a lookup reveals nothing about a token, and a thousand tokens are as fast as
+ * one.
  */
 export class Access {
   /** By the hashes of the tokens; null for the token of the environment. */
@@ -154,7 +156,7 @@ export class Access {
   }
 
   /**
-   * Opens the tokens of a server. Changes of the file are told as the event `tokens`.
+   * Opens the tokens of a server. Changes of the file are emitted as the event `tokens`.
    * @throws SetupError if the file cannot be used
    */
   static open(
@@ -167,7 +169,10 @@ export class Access {
     return new Access(token, new NamedTokens(tokensFile, report, changed));
   }
 
-  /** Follows the changes of the file, until the signal. A request under way ends when its token loses its right to it. */
+  /**
+   * Watches the file for changes until the signal is aborted. A request in progress ends when its token is no longer
+   * allowed to make it.
+   */
   follow(signal: AbortSignal): void {
     this.named?.follow(signal, () => this.#review());
   }
@@ -177,13 +182,13 @@ export class Access {
     this.named?.reload();
   }
 
-  /** Whether no token is asked for. */
+  /** Whether no token is required. */
   get isOpen(): boolean {
     return this.#own === null && this.named === null;
   }
 
   /**
-   * Whose token it is.
+   * The principal of a token.
    * @throws ServiceError `invalidToken` for one that is wrong, was revoked or has expired
    */
   identify(token: string): Principal {
@@ -201,8 +206,8 @@ export class Access {
   }
 
   /**
-   * Whose token it is now, of a request that has been under way for some time. The file is looked at first.
-   * @throws ServiceError `invalidToken` also where it is now the token of another name
+   * The current principal of a request that has been in progress for some time. Checks the file first.
+   * @throws ServiceError `invalidToken` also if the token now belongs to another name
    */
   identifyAgain(token: string, sender: Principal): Principal {
     this.named?.reload();
@@ -215,20 +220,21 @@ export class Access {
     return now;
   }
 
-  /** Ends a request when its token may not send it any more. @returns a function to call when the request is over */
+  /** Ends a request once its token may no longer make it. @returns a function to call when the request is over */
   watch(token: string, sender: Principal, end: UnderWay['end']): () => void {
-    // The token of the environment stays what it is.
+    // The token of the environment cannot change.
     if (this.named === null) return () => {};
     const request = { token, sender, end };
     this.#underWay.add(request);
     return () => this.#underWay.delete(request);
   }
 
-  /** Looks whether the requests under way may go on: tokens are changed, and they expire. */
+  /** Checks whether the requests in progress may continue, because tokens are changed and expire. */
   #review(): void {
     for (const { token, sender, end } of this.#underWay) {
       try {
-        // What an admin may do depends on the route: a client sends the request again, and is answered by its new role.
+        // What an admin may do depends on the route: the client repeats the request, and the answer depends on its new
+        // role.
         if (this.#again(token, sender).role !== 'admin' && sender.role === 'admin') end(null);
       } catch (cause) {
         if (!(cause instanceof ServiceError)) throw cause;
@@ -243,7 +249,7 @@ export class Access {
   /** Jobs that an owner may have at once; null for any number. */
   readonly mostJobs = (owner: Owner) => this.limitsOf(owner).max_jobs?.most ?? null;
 
-  /** What an owner may have at most, by the file as it is now. */
+  /** The current limits of an owner, according to the file. */
   limitsOf(owner: Owner): Limits {
     return (owner === null ? null : this.named?.limitsOf(owner)) ?? noLimits;
   }

@@ -1,2 +1,2 @@
-/** Who a request is from: the token of the environment, or the named ones of a file. */
+/** Identifies who sends a request: the token of the environment, or named tokens from a file. */
 export { Access, NamedTokens } from './access.js';

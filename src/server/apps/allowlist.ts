@@ -18,11 +18,11 @@ export interface AllowedApp {
   readonly id: string;
   /** A directory of this machine, absolute; null for a repository. */
   readonly directory: string | null;
-  /** Which repository it is in; null for a directory. */
+  /** The repository that it is in; null for a directory. */
   readonly repository: RepositoryName | null;
-  /** The app on the app's command line: the directory, or the repository's id. */
+  /** How the app's command line refers to the app: the directory, or the repository's id. */
   readonly argument: string;
-  /** Whether its jobs may use the network in their sandbox. The admin says so, and not the app. */
+  /** Whether its jobs may use the network in their sandbox. This is up to the admin, not the app. */
   readonly network: boolean;
 }
 
@@ -75,12 +75,12 @@ function readList(file: string): AllowedApp[] {
 
 /** A source of `serve --apps` and its apps. */
 interface AppSource {
-  /** As it was given. */
+  /** The source as it was given. */
   readonly source: string;
-  /** Whether it is a directory of app directories, to which others may be added. */
+  /** Whether it is a directory of app directories, to which apps can be added. */
   readonly isParent: boolean;
   readonly apps: readonly AllowedApp[];
-  /** Which directories directly in it cannot be read, and why, in sentences. */
+  /** Sentences about the directories in it that cannot be read. */
   readonly unreadable: readonly string[];
 }
 
@@ -95,10 +95,10 @@ const named = (directory: string): AllowedApp => ({
   network: false,
 });
 
-/** A directory at the top of a file system that only root can read. */
+/** A directory that many file systems have at their top, and that only root can read. */
 const notOfApps = 'lost+found';
 
-/** The apps that are in a directory of app directories now. @throws SetupError if it cannot be read */
+/** The apps that are currently in a directory of app directories. @throws SetupError if it cannot be read */
 function appsOf({ source }: Pick<AppSource, 'source'>): AppSource {
   const parent = path.resolve(expandHome(source));
   const found: AllowedApp[] = [];
@@ -141,7 +141,7 @@ function readSource(source: string): AppSource {
   }
 }
 
-/** What is wrong with a directory of app directories, in sentences; nothing of any other source. */
+/** Sentences about what is wrong with a directory of app directories; empty for any other source. */
 export function sourceProblems({ source, isParent, apps, unreadable }: AppSource): readonly string[] {
   if (!isParent || apps.length + unreadable.length > 0) return unreadable;
   return [`--apps ${source}: neither this directory nor one directly in it has an app.json`];
@@ -149,7 +149,8 @@ export function sourceProblems({ source, isParent, apps, unreadable }: AppSource
 
 /**
  * Reads what `serve --apps` names: each source is a JSON file, an app directory, a directory of app directories, or a
- * repository id (interface.md, serve). The last app of a directory may have been removed while others are served.
+ * repository id (interface.md, serve). A directory may be empty if other apps are served: its last app may have been
+ * removed.
  * @throws SetupError that says which source is wrong
  */
 export function readSources(sources: readonly string[]): readonly AppSource[] {
@@ -161,7 +162,7 @@ export function readSources(sources: readonly string[]): readonly AppSource[] {
 
 /**
  * The apps of these sources by their ids.
- * @throws SetupError that says which name is there twice
+ * @throws SetupError that names the duplicate
  */
 export function uniqueApps(sources: readonly AppSource[]): ReadonlyMap<string, AllowedApp> {
   const apps = new Map<string, AllowedApp>();
@@ -181,7 +182,7 @@ export function uniqueApps(sources: readonly AppSource[]): ReadonlyMap<string, A
 }
 
 /**
- * Checks that the apps exist whose jobs may use the network: `serve --network`.
+ * Checks that the apps named with `serve --network` exist.
  * @throws SetupError that names one that does not
  */
 export function checkNetworkApps(names: readonly string[], apps: ReadonlyMap<string, AllowedApp>): void {
@@ -202,7 +203,7 @@ interface AppChange {
 
 interface AppChanges {
   readonly changed: (change: AppChange) => void;
-  /** Told why what was found cannot be used; the apps stay as they were. */
+  /** Called with the reason why the apps that were found cannot be used; the current apps are kept. */
   readonly failed: (problem: string, cause: unknown) => void;
 }
 
@@ -216,7 +217,7 @@ export class AllowedApps {
   #lastLook = monotonicTime();
   #lastProblem = '';
 
-  /** @throws SetupError that says which source is wrong, or which name is there twice */
+  /** @throws SetupError that names the wrong source or the duplicate */
   constructor(
     private readonly names: readonly string[],
     private readonly changes: AppChanges,
@@ -236,7 +237,7 @@ export class AllowedApps {
 
   /**
    * Reads all sources again.
-   * @throws SetupError; the apps then stay as they were
+   * @throws SetupError; the current apps are then kept
    */
   reload(): void {
     this.#take(readSources(this.names));

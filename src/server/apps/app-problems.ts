@@ -19,7 +19,7 @@ import { jsonOf, missingPackages, type Thoroughness } from './missing-packages.j
 /** Fields that apps have beside those of the schema. */
 const otherFields = ['$schema', 'task', 'vram_plan', 'icon', 'version', 'author', 'license', 'url'];
 
-/** Keys that are probably meant to be others. Unknown ones are allowed, so only those count that are nearly known. */
+/** Keys that are probably misspelled. Unknown keys are allowed, so only near misses count. */
 function typos(value: unknown, known: readonly string[], at: readonly PropertyKey[]): ManifestFault[] {
   if (!isObject(value)) return [];
   return Object.keys(value).flatMap((key) => {
@@ -40,7 +40,7 @@ function typosOfVolumes(value: unknown, at: readonly PropertyKey[], levels: numb
   );
 }
 
-/** The value of the wrong type that is read all the same, as KonfAI's reader does. Null counts as missing there. */
+/** A value of the wrong type that is accepted anyway, as KonfAI's reader does. Null counts as missing there. */
 function forgiven(json: unknown): ManifestFault[] {
   const issues = appManifestSchema.safeParse(json).error?.issues ?? [];
   const valueAt = (keys: readonly PropertyKey[]): unknown =>
@@ -51,8 +51,8 @@ function forgiven(json: unknown): ManifestFault[] {
 }
 
 /**
- * What is probably wrong with an `app.json` that can be used: fields that are nearly known, parameters that cannot be
- * enforced, and, for an app with a command of its own, values of another type than the schema's.
+ * What is probably wrong with a usable `app.json`: misspelled fields, parameters that cannot be enforced, and, for an app
+ * with a command of its own, values of another type than the schema's.
  * @param isOwn whether the app has a command; what KonfAI's engine runs may be written as KonfAI reads it
  */
 function manifestWarnings(directory: string, isOwn: boolean): ManifestFault[] {
@@ -68,16 +68,16 @@ function manifestWarnings(directory: string, isOwn: boolean): ManifestFault[] {
   ];
 }
 
-/** What is found about the apps of a server, in sentences for its admin. */
+/** What was found about the apps of a server, in sentences for its admin. */
 interface AllFindings {
   readonly apps: readonly AppFindings[];
   /** Apps that the engine runs. */
   readonly forEngine: readonly string[];
-  /** What is wrong with the engine; null if nothing is, or if no app needs it. */
+  /** What is wrong with the engine; null if it works or no app needs it. */
   readonly engineProblem: string | null;
 }
 
-/** Faults in sentences that name the file, the line and the field. */
+/** Faults as sentences that name the file, the line and the field. */
 async function describe(directory: string, faults: readonly ManifestFault[]): Promise<string[]> {
   if (faults.length === 0) return [];
   const file = manifestFile(directory);
@@ -89,18 +89,18 @@ async function describe(directory: string, faults: readonly ManifestFault[]): Pr
   });
 }
 
-/** What is found about one app. */
+/** What was found about one app. */
 export interface AppFindings {
   readonly id: string;
   /** Why it cannot be run. */
   readonly problems: readonly string[];
-  /** Looks for what is probably wrong, although it can be started: fields of `app.json`, packages that are not installed. */
+  /** Looks for probable mistakes in an app that can be started: fields of `app.json`, packages that are not installed. */
   readonly warnings: (thoroughness: Thoroughness) => Promise<readonly string[]>;
-  /** Looks for files that it names and that are not there, without which a part of it can be run. */
+  /** Looks for files that it names but that do not exist, so that a part of it cannot run. */
   readonly missing: () => Promise<readonly string[]>;
 }
 
-/** The files that an app names and does not have. */
+/** The files that an app names but does not have. */
 async function missingFiles(id: string, directory: string): Promise<ManifestFault[]> {
   const { models = [], inputs_evaluations } = readManifest(directory);
   const view = await viewAppDirectory(id, directory);
@@ -118,7 +118,7 @@ async function missingFiles(id: string, directory: string): Promise<ManifestFaul
   return named.map(({ path: keys, name }) => ({ path: keys, problem: `the file ${name} is not there` }));
 }
 
-/** The program of an app's own command if it cannot be run. */
+/** The program of an app's own command, if it cannot be run. */
 function lostProgram(command: readonly string[] | null, searched: string): ManifestFault[] {
   const [program] = command ?? [];
   if (program === undefined || findProgram(program, searched) !== undefined) return [];
@@ -139,7 +139,7 @@ async function warningsOf(
 
 const nothing = async () => [];
 
-/** The command that an app has of its own, null for one that the engine runs; or why that cannot be told. */
+/** The app's own command, null if the engine runs the app; or why that cannot be determined. */
 type Read = { readonly command: readonly string[] | null } | { readonly cause: unknown };
 
 /** Reads the manifest of an app, if it is a directory. */
@@ -182,7 +182,7 @@ async function findingsOf(
 }
 
 /**
- * Looks at all that the apps need.
+ * Checks everything that the apps need.
  * @param engine program and first arguments for the apps without a command of their own
  * @param searched where programs are searched, as in PATH
  */

@@ -14,7 +14,7 @@ import {
   readManifest,
 } from './manifest.js';
 
-/** The part of a prediction configuration that says how large its patches are. */
+/** The part of a prediction configuration that gives the patch size. */
 const prediction = z.object({
   Predictor: z.object({
     Dataset: z.object({
@@ -28,13 +28,16 @@ const model = z.object({ Predictor: z.object({ Model: z.record(z.string(), z.unk
 
 const block = z.record(z.string(), z.unknown());
 
-/** Keys of the model's block that say how it is built and trained, and are no parameters. */
+/** Keys of the model's block that define its structure and training, and are not parameters. */
 const structural = ['outputs_criterions', 'optimizer', 'schedulers', 'engine', 'parameter_maps', 'classpath'];
 
-/** Characters that the values may have, as JSON. */
+/** Largest size of the values, in characters of JSON. */
 const maxValuesLength = 64 * 1024;
 
-/** The parameters that `--set` changes, in the words of KonfAI. It keeps their constraints in its program, which is not run. */
+/**
+ * The parameters that `--set` changes, in KonfAI's form. KonfAI keeps their constraints in its program, which is not run
+ * here.
+ */
 interface ModelParameters {
   readonly values: Readonly<Record<string, unknown>>;
   readonly constraints: Readonly<Record<string, never>>;
@@ -42,7 +45,7 @@ interface ModelParameters {
   readonly path: string;
 }
 
-/** What an app's `Prediction.yml` says, as far as it can be read: hints for a person. */
+/** What an app's `Prediction.yml` says, as far as it is readable: hints for a person. */
 interface PredictionFacts {
   /** Voxels along each axis. */
   readonly patchSize: number[] | null;
@@ -56,9 +59,9 @@ function parametersOf(document: unknown): ModelParameters | null {
     if (!values) continue;
     const own = Object.entries(values).filter(([key]) => !structural.includes(key));
     if (own.length === 0) return null;
-    // Throws for a value that holds itself, which YAML can write.
+    // Throws for a value that contains itself, which YAML can express.
     const text = JSON.stringify(Object.fromEntries(own));
-    // Repeated parts are one in YAML, and many here.
+    // Repeated parts are stored once in YAML, but written out each time here.
     if (text.length > maxValuesLength) return null;
     return { values: JSON.parse(text), constraints: {}, path: `Predictor.Model.${name}` };
   }
@@ -103,9 +106,9 @@ interface AppFile {
 const filesOf = (directory: string): AppFile[] => filesBelow(directory, (name) => name === 'node_modules');
 
 /**
- * Names of files that count as checkpoints although the app does not list them: those of the same kind beside one that it
- * lists, such as what a fine-tuning wrote and an admin put there. At the top of an app only weights count: `app.json` lies
- * there.
+ * Names of files that count as checkpoints although the app does not list them: files of the same kind beside a listed
+ * one, such as a fine-tuned checkpoint that an admin put there. At the top of an app only weights count, because
+ * `app.json` is there too.
  */
 function addedCheckpoints(directory: string, listed: readonly string[], files: readonly AppFile[]): string[] {
   const names = new Set(listed.flatMap((each) => [path.basename(each), `${path.basename(each)}.pt`]));
@@ -118,14 +121,14 @@ function addedCheckpoints(directory: string, listed: readonly string[], files: r
     .sort();
 }
 
-/** What an app is described from, beside its manifest. */
+/** What an app's description is based on, apart from its manifest. */
 interface AppParts {
   readonly directory: string;
   /** The names of its files, without their directories. */
   readonly names: ReadonlySet<string>;
   /** Those of its files that are on this machine. */
   readonly present: ReadonlySet<string>;
-  /** Checkpoints that are there although the app does not list them. */
+  /** Checkpoints that exist although the app does not list them. */
   readonly added: (listed: readonly string[]) => readonly string[];
 }
 
@@ -142,7 +145,7 @@ export async function viewAppDirectory(app: string, directory: string): Promise<
   }
 }
 
-/** The same from what was read of an app, wherever its files are. */
+/** The same, based on what was read of an app, wherever its files are. */
 async function describeApp(
   app: string,
   manifest: ReadManifest,
@@ -160,7 +163,7 @@ async function describeApp(
   } = manifest;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
   const { patchSize, parameters: ofModel } = readPrediction(directory);
-  // What the app itself says counts.
+  // What the app itself says takes precedence.
   const parameters = declared ?? ofModel;
   return {
     ...more,
@@ -187,11 +190,11 @@ async function describeApp(
   };
 }
 
-/** What an app directory is run by. */
+/** How an app directory is run. */
 export interface OwnProgram {
-  /** Its command, in which an element that names a file or a directory in the app's is absolute. */
+  /** Its command, with elements that name a file or directory of the app made absolute. */
   readonly command: readonly string[];
-  /** Whether it can stay loaded from one job to the next. */
+  /** Whether it can stay loaded between jobs. */
   readonly isResident: boolean;
 }
 
@@ -211,7 +214,7 @@ export function ownProgram(directory: string): OwnProgram | null {
 export const ownCommand = (directory: string): readonly string[] | null =>
   ownProgram(directory)?.command ?? null;
 
-/** An app of a repository: what the cache has of it. The hub is never asked here. */
+/** An app from a repository, as it is in the cache. The hub is never asked here. */
 export interface RepositoryApp {
   readonly tracked: TrackedRepository;
   readonly folder: string | null;
@@ -243,7 +246,7 @@ export async function viewRepositoryApp(app: string, { tracked, folder }: Reposi
   }
 }
 
-/** The same in short: whether it is there, and what the last check of the hub found. */
+/** The same in short: whether it is available, and the result of the last check of the hub. */
 export async function repositoryState(
   app: string,
   { tracked, folder }: RepositoryApp,
@@ -259,7 +262,7 @@ export async function repositoryState(
 }
 
 /**
- * What a server would say of an app of a repository before it has asked the hub: what is wrong with it, and what it lacks.
+ * What is wrong with an app from a repository, or missing, as far as a server knows before it has asked the hub.
  * @throws SetupError for settings that cannot be used
  */
 export async function lookInCache(name: RepositoryName): Promise<{

@@ -31,7 +31,7 @@ const engineExits: Readonly<Record<number, string>> = {
     'or for a GPU with more memory',
 };
 
-/** An identifier as it comes through a proxy that merges slashes. */
+/** An identifier that was changed by a proxy that merges slashes. */
 const merged = (id: string): string => id.replace(/^\/+/, '').replaceAll(/\/{2,}/g, '/');
 
 /** The apps of this server, and how each is run. */
@@ -43,11 +43,11 @@ export class AppCatalog {
     private readonly repositories: Repositories,
     /** Ids of apps whose jobs may use the network: `serve --network`. */
     private readonly networkApps: readonly string[] = [],
-    /** What keeps the engine loaded from one job to the next: `serve --engine-resident`; null where nothing does. */
+    /** What keeps the engine loaded between jobs: `serve --engine-resident`; null if nothing does. */
     private readonly residentEngine: readonly string[] | null = null,
   ) {
     checkNetworkApps(networkApps, apps.current);
-    // Tracks them from the start, so that they are fetched.
+    // Tracks them from the start, so that they get fetched.
     this.#ofRepositories();
   }
 
@@ -61,7 +61,7 @@ export class AppCatalog {
     );
   }
 
-  /** Where an app of a repository is; undefined for a directory. */
+  /** Where an app from a repository is; undefined for a directory. */
   #repositoryOf({ repository }: AllowedApp): RepositoryApp | undefined {
     if (repository === null) return undefined;
     return { tracked: this.repositories.track(repository), folder: repository.folder };
@@ -81,7 +81,7 @@ export class AppCatalog {
   }
 
   /**
-   * What apps lack, in sentences for the admin.
+   * What the apps are missing, in sentences for the admin.
    * @param ids of the apps; by default all
    */
   async problems(ids?: readonly string[]): Promise<string[]> {
@@ -89,7 +89,7 @@ export class AppCatalog {
     const { apps, engineProblem } = await lookAtApps(asked, this.engine, process.env.PATH ?? '');
     const ofApps = apps.map(async ({ id, problems, warnings }) => [
       ...problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
-      // No program is started for this while the server starts.
+      // No program is started for this check while the server is starting.
       ...(await warnings('files')).map((each) => `app ${quoteName(id)}: ${each}`),
     ]);
     return [...(await Promise.all(ofApps)).flat(), ...(engineProblem === null ? [] : [engineProblem])];
@@ -117,7 +117,7 @@ export class AppCatalog {
     return viewRepositoryApp(app.id, ofRepository);
   }
 
-  /** The same of an app that can run. @throws ServiceError `invalidField` that says why it cannot */
+  /** The same for an app that can run. @throws ServiceError `invalidField` that says why it cannot */
   async available(id: string): Promise<AvailableApp> {
     const view = await this.view(id);
     if (view.available) return view;
@@ -159,7 +159,7 @@ export class AppCatalog {
     return commandLine({ program, app: app.argument, request, output: directory.output, grant });
   }
 
-  /** The words that start an app. @throws ServiceError `unknownApp` where its files cannot be used */
+  /** The arguments that start an app. @throws ServiceError `unknownApp` if its files cannot be used */
   #programOf(app: AllowedApp): readonly string[] {
     try {
       return this.#ownProgram(app)?.command ?? this.engine;
@@ -169,7 +169,7 @@ export class AppCatalog {
     }
   }
 
-  /** How the app of a job is loaded on these devices; null for one that is started for each job, or cannot be run. */
+  /** How a job's app is loaded on these devices; null if it is started for each job, or cannot be run. */
   residentFor(request: JobRequest, grant: Pick<Grant, 'gpus'>): Resident | null {
     const app = this.apps.current.get(request.app);
     const program = app && this.#residentProgram(app);
@@ -186,7 +186,7 @@ export class AppCatalog {
     };
   }
 
-  /** What the engine may reach that stays loaded for all apps with, or all without, the network. */
+  /** What a loaded engine may access: it serves all apps that may use the network, or all that may not. */
   #engineReach(network: boolean): Reach {
     const apps = [...this.apps.current.values()].filter(
       (app) => this.#hasNetwork(app) === network && this.#isOfEngine(app),
@@ -199,20 +199,20 @@ export class AppCatalog {
     };
   }
 
-  /** What an app is called where it stays loaded: its id, or the engine's program for all apps that the engine runs. */
+  /** The name of an app that stays loaded: its id, or the engine's program for all apps that the engine runs. */
   residentName(id: string): string | null {
     const app = this.apps.current.get(id);
     return (app && this.#residentProgram(app)?.name) ?? null;
   }
 
-  /** What keeps an app loaded, and what it is called there: its own program, or the engine if that is null. */
+  /** The program that stays loaded, and its name: the app's own program, or the engine if that is null. */
   #residentProgram(app: AllowedApp): { readonly name: string; readonly own: OwnProgram | null } | null {
     try {
       const own = this.#ownProgram(app);
       if (own) return own.isResident ? { name: app.id, own } : null;
       return this.residentEngine ? { name: path.basename(this.engine[0] ?? ''), own } : null;
     } catch {
-      // The start of the job says what is wrong with the app.
+      // The start of the job reports what is wrong with the app.
       return null;
     }
   }
@@ -234,8 +234,8 @@ export class AppCatalog {
   }
 
   /**
-   * What jobs of this app may reach beside their own files: its directory, or that of its repository in the cache, and the
-   * network where they may use it.
+   * What jobs of this app may access besides their own files: its directory, or its repository's in the cache, and the
+   * network if allowed.
    */
   reachOf(id: string): Reach {
     const app = this.apps.current.get(id);

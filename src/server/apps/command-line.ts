@@ -32,7 +32,7 @@ function spell({ kind, argument }: Field, value: FieldValue): string[] {
   return kind === 'overrides' ? words.flatMap((word) => [...flag, word]) : [...flag, ...words];
 }
 
-/** The GPUs, or without one the number of workers on the CPU. */
+/** The GPUs or, without one, the number of CPU workers. */
 function deviceWords(field: Field, { request, grant }: Pick<AppInvocation, 'request' | 'grant'>): string[] {
   const hasGpus = grant.gpus.length > 0;
   if (field.role === 'gpus') return hasGpus ? spell(field, grant.gpus) : [];
@@ -40,7 +40,7 @@ function deviceWords(field: Field, { request, grant }: Pick<AppInvocation, 'requ
   return hasGpus || value === undefined ? [] : spell(field, value);
 }
 
-/** What stands on the app's command line for one field; nothing where it has no value. */
+/** The arguments for one field; empty if it has no value. */
 function argumentsOf(field: Field, invocation: AppInvocation): string[] {
   const { values, files } = invocation.request;
   if (isOfService(field)) return [];
@@ -52,12 +52,12 @@ function argumentsOf(field: Field, invocation: AppInvocation): string[] {
   return value === undefined ? [] : spell(field, value);
 }
 
-/** The operation of a command line that loads an app and keeps it. */
+/** The operation on the command line that loads an app and keeps it loaded. */
 const residentVerb = 'resident';
 
 /**
  * The argument list that loads an app, or an engine, for one job after the other on these devices.
- * @param app null for an engine, which is told the app with each job
+ * @param app null for an engine, which gets the app with each job
  */
 export function residentCommandLine(
   program: readonly string[],
@@ -72,7 +72,7 @@ export function residentCommandLine(
 
 /**
  * The argument list that runs an operation (interface.md, The app's command line). It is one pass over the operations
- * table: what the table does not name cannot reach a command line.
+ * table: nothing outside the table can reach a command line.
  */
 export function commandLine(invocation: AppInvocation): string[] {
   const { verb, fields } = operationOf(invocation.request.operation);
@@ -84,13 +84,13 @@ export function commandLine(invocation: AppInvocation): string[] {
   ];
 }
 
-/** The file that keeps KonfAI's engine loaded, in the directory `engines` of this package. */
+/** The file in the directory `engines` of this package that keeps KonfAI's engine loaded. */
 const konfaiWorker = 'konfai_worker.py';
 
-/** How pip starts a script of an interpreter whose path is too long, or has a space: a shell runs it. */
+/** The start of a pip script whose interpreter path is too long or has a space: a shell runs it. */
 const startedByShell = /^'''exec'\s+"?([^"\n]+?)"?\s+"\$0"/m;
 
-/** The Python that a script of KonfAI is for; undefined for what is no such script. */
+/** The Python of a KonfAI script; undefined for anything else. */
 function pythonOf(file: string, searched: string): string | undefined {
   const { shebang, text } = readScriptStart(file);
   if (!text.includes('konfai_apps')) return undefined;
@@ -101,12 +101,13 @@ function pythonOf(file: string, searched: string): string | undefined {
 }
 
 /**
- * The command that starts a resident engine, to which `resident` and its devices are added. KonfAI's engine is kept loaded
- * by a file of this package, which runs with KonfAI's own Python; any other engine has to speak the protocol itself.
+ * The command that starts a resident engine, to which `resident` and its devices are added. KonfAI's engine is kept
+ * loaded by a file of this package, which runs with KonfAI's own Python; any other engine has to speak the protocol
+ * itself.
  * @param engine program and first arguments, as `--engine` names them
  * @param searched where programs are searched, as in PATH
  * @param workers the directory `engines` of this package
- * @throws SetupError where KonfAI's engine does not say which Python it is for
+ * @throws SetupError if the Python of KonfAI's engine cannot be determined
  */
 export function residentEngine(
   engine: readonly string[],

@@ -1,4 +1,4 @@
-/** The allowlist of apps, what each says of itself, and the command line that runs it. */
+/** The allowlist of apps, their descriptions, and the command lines that run them. */
 export {
   AllowedApps,
   checkNetworkApps,

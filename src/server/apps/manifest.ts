@@ -12,10 +12,10 @@ export const manifestFile = (directory: string): string => path.join(directory, 
 /** Most bytes of an `app.json`: hundreds of labels take 50 KB. */
 const maxManifest = 1024 * 1024;
 
-/** Most levels that are read of JSON and of YAML. The schema needs 5, and the configurations of KonfAI have about ten. */
+/** Maximum nesting of JSON and YAML. The schema needs 5 levels, and KonfAI's configurations have about ten. */
 const deepest = 64;
 
-/** Whether a value is nested more deeply than that. Not recursive, since the call stack would overflow. */
+/** Whether a value is nested more deeply than that. Not recursive, because the call stack would overflow. */
 function isTooDeep(json: unknown): boolean {
   let level = [json];
   for (let depth = 0; depth <= deepest && level.length > 0; depth += 1) {
@@ -27,8 +27,8 @@ function isTooDeep(json: unknown): boolean {
 }
 
 /**
- * Whether a YAML text has more levels than that. The package turns a text into values recursively, and Node ends the whole process
- * if the call stack overflows in a regular expression. The parser of the syntax alone keeps a stack of its own.
+ * Whether a YAML text is nested more deeply than that. The package converts a text to values recursively, and Node exits
+ * if the call stack overflows in a regular expression. Its syntax parser alone has a stack of its own.
  */
 export function isDeepYaml(text: string): boolean {
   const parser = new Parser();
@@ -39,7 +39,7 @@ export function isDeepYaml(text: string): boolean {
   return false;
 }
 
-/** The text of a file of an app; null if it is not there, or cannot be read. */
+/** The text of an app's file; null if it does not exist or cannot be read. */
 export function textOf(file: string): string | null {
   try {
     return readSmallFile(file, maxManifest);
@@ -52,7 +52,7 @@ export function textOf(file: string): string | null {
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What is wrong at one place of an `app.json`. */
+/** What is wrong at one place in an `app.json`. */
 export interface ManifestFault {
   /** The keys that lead to it; empty for the whole file. */
   readonly path: readonly PropertyKey[];
@@ -61,7 +61,7 @@ export interface ManifestFault {
   readonly isSyntax?: boolean;
 }
 
-/** An `app.json` that cannot be used. The message is for clients, and quotes nothing that is not the app's. */
+/** An `app.json` that cannot be used. The message is for clients, and quotes nothing but the app's own content. */
 export class ManifestError extends Error {
   constructor(
     message: string,
@@ -76,20 +76,20 @@ export class ManifestError extends Error {
 export const inWords = (message: string): string =>
   message.endsWith('received undefined') ? 'it is missing' : message.replace(/^Invalid input: /, '');
 
-/** A fault of a text that is not JSON, without the parser's quotation of the text. */
+/** The fault of a text that is not JSON, without the quotation that the parser adds. */
 function syntaxFault({ message }: SyntaxError): ManifestFault {
   const why = message.replace(/( in JSON)? at position \d.*$/s, '').replace(/, (\.\.\.)?".*$/s, '');
   return { path: [], problem: `it is not JSON: ${why}`, isSyntax: true };
 }
 
-/** What `app.json` says, and under `more` the keys that we do not know. */
+/** The content of `app.json`; unknown keys are under `more`. */
 export type ReadManifest = AppManifest & { readonly more: Readonly<Record<string, unknown>> };
 
 /** Drops the command of an app from a repository: only the admin decides which programs run on this machine. */
 const withoutCommand = (json: unknown): unknown =>
   isObject(json) ? { ...json, command: undefined, resident: undefined } : json;
 
-/** What an app lacks to be what it says. */
+/** Where an app falls short of what it says it is. */
 const contradiction = ({ command, resident }: AppManifest): ManifestFault | null =>
   resident && !command
     ? { path: ['resident'], problem: 'only a program of the app can be resident, and `command` is missing' }
@@ -109,7 +109,7 @@ export function readManifest(directory: string, from: Origin = 'admin'): ReadMan
   try {
     json = JSON.parse(readSmallFile(file, maxManifest));
   } catch (cause) {
-    // The sentence of a syntax error quotes the file, which may be another one than the app's if it is a link.
+    // The message of a syntax error quotes the file, and if that is a link, it may not be the app's.
     const isQuoted = cause instanceof SyntaxError && from === 'admin' && lstatSync(file).isSymbolicLink();
     const why = isQuoted ? 'it is a link to a file that is not JSON' : faultWithoutPath(cause);
     const unread = { path: [], problem: `it cannot be read: ${why}` };
@@ -135,20 +135,23 @@ export function readManifest(directory: string, from: Origin = 'admin'): ReadMan
   return { ...parsed.data, more: Object.fromEntries(others) };
 }
 
-/** As Python's `int()`, which cuts off fractions and reads digits. Other values stay, and the schema refuses them. */
+/**
+ * Converts like Python's `int()`, which truncates fractions and reads digits. Other values stay, and the schema refuses
+ * them.
+ */
 function whole(value: unknown): unknown {
   if (typeof value === 'boolean') return Number(value);
   if (typeof value === 'number') return Math.trunc(value);
   return typeof value === 'string' && /^\s*[+-]?\d+\s*$/.test(value) ? Number(value) : value;
 }
 
-/** Numbers and truth values as text; nothing as an empty text. */
+/** Numbers and booleans become text; a missing value becomes an empty text. */
 function text(value: unknown): unknown {
   if (value === null) return '';
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
 }
 
-/** As Python's `bool()`. */
+/** Converts like Python's `bool()`. */
 function truth(value: unknown): unknown {
   if (Array.isArray(value) || isObject(value)) return value;
   return value !== 0 && value !== '' && value !== null && value !== false;
@@ -178,7 +181,7 @@ const list = (value: unknown, item: (value: unknown) => unknown): unknown =>
 const patchSize = (value: unknown): unknown => (Array.isArray(value) ? value.map(whole) : null);
 
 /**
- * Brings the values that the KonfAI ecosystem writes to what the schema asks for, as its own reader does.
+ * Converts values as the KonfAI ecosystem writes them to what the schema requires, as its own reader does.
  * @param json the content of an `app.json`
  */
 function coerceManifest(json: unknown): unknown {
@@ -203,12 +206,12 @@ function coerceManifest(json: unknown): unknown {
   );
 }
 
-/** A fault, and the line of the file that it is on; null if it is on none. */
+/** A fault and its line in the file; null if it has none. */
 interface FaultOnLine extends ManifestFault {
   readonly line: number | null;
 }
 
-/** Whether a text is not JSON whatever may follow it. */
+/** Whether a text cannot be JSON, whatever follows it. */
 function isWrongAlready(text: string): boolean {
   try {
     JSON.parse(text);

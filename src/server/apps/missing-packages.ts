@@ -6,7 +6,7 @@ import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js'
 import { findProgram } from '../../files/index.js';
 import { textOf } from './manifest.js';
 
-/** What a JSON file of an app says; undefined if it cannot be read. */
+/** The content of an app's JSON file; undefined if it cannot be read. */
 export function jsonOf(file: string): unknown {
   try {
     return JSON.parse(textOf(file) ?? '');
@@ -24,7 +24,7 @@ function isInstalled(name: string, directory: string): boolean {
   return above !== directory && isInstalled(name, above);
 }
 
-/** The dependencies of an app's package.json that are not installed, in a sentence. */
+/** A sentence about the dependencies in an app's package.json that are not installed. */
 function missingNodePackages(directory: string, command: readonly string[]): string[] {
   const isNode = command.some((word) => /(^|\/)node$|\.[cm]?js$/.test(word));
   const file = path.join(directory, 'package.json');
@@ -46,8 +46,8 @@ const requirementsIn = (text: string): string[] =>
   });
 
 /**
- * Run by the app's Python: which of these distributions are not installed, and which modules that the program, and what it
- * imports of its own, imports at the top are not found. Nothing of the app is imported.
+ * Run by the app's Python: finds distributions that are not installed, and missing modules among the top-level imports of
+ * the program and of its own modules. Nothing of the app is imported.
  */
 const lookForModules = `
 import ast, importlib.metadata, importlib.util, json, os, re, sys
@@ -82,7 +82,7 @@ const modulesSchema = z.object({
   modules: z.array(z.tuple([z.string(), z.string(), z.number()])),
 });
 
-/** Milliseconds that Python may take to say what it finds. */
+/** Milliseconds that Python may take for this. */
 const patience = 30_000;
 
 /** @returns null if the Python cannot say it */
@@ -101,8 +101,8 @@ function askPython(python: string, args: readonly string[]): Promise<z.infer<typ
 }
 
 /**
- * The Python modules that an app needs and does not find, in sentences: what its requirements.txt names, and what its program
- * imports.
+ * Sentences about the Python modules that an app needs but does not find: those in its requirements.txt, and those that
+ * its program imports.
  * @param mayRunOwn whether a Python in the app's own directory may be started, outside of any sandbox
  */
 async function missingPythonModules(
@@ -135,7 +135,7 @@ async function missingPythonModules(
 export type Thoroughness =
   /** No program is started. */
   | 'files'
-  /** Its Python is asked, unless that is a file of the app: it would run outside of the sandbox. */
+  /** Its Python is asked, unless it is a file of the app, because it would run outside the sandbox. */
   | 'python'
   /** Its Python is asked, wherever it is. */
   | 'own-python';

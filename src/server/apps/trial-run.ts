@@ -14,16 +14,16 @@ import { filesBelow } from '../../files/index.js';
 import { readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 
-/** How a trial run went. `note`: the app works, but this volume said nothing more. */
+/** The outcome of a trial run. `note`: the app works, but refused this volume. */
 interface Trial {
   readonly kind: 'ok' | 'note' | 'problem';
   readonly says: string;
 }
 
-/** Voxels along each axis of the volume. */
+/** Size of the volume along each axis, in voxels. */
 const size = 16;
 
-/** A NIfTI volume of a ball: bright inside, for labels 1 inside. */
+/** A NIfTI volume of a ball, brighter than its surroundings; as labels, 1 inside. */
 function tinyVolume(isLabels: boolean): Buffer {
   const header = Buffer.alloc(352);
   header.writeInt32LE(348, 0);
@@ -46,7 +46,7 @@ function tinyVolume(isLabels: boolean): Buffer {
   return Buffer.concat([header, voxels]);
 }
 
-/** Kept of what the app prints, in characters. */
+/** Characters kept of the app's output. */
 const maxOutput = 2000;
 
 interface Ended {
@@ -54,7 +54,7 @@ interface Ended {
   readonly printed: string;
 }
 
-/** Runs a command with all processes that it starts, until its end or its time is over. `how` is null for exit code 0. */
+/** Runs a command, with all processes that it starts, until it ends or its time is up. `how` is null for exit code 0. */
 function run(
   [program = '', ...args]: readonly string[],
   cwd: string,
@@ -81,7 +81,7 @@ function run(
       isLate = true;
       kill();
     }, seconds * 1000);
-    // Its process group is its own, so a Ctrl-C does not reach it.
+    // It is in its own process group, so a Ctrl-C does not reach it.
     const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
     const onSignal = (signal: NodeJS.Signals) => {
       kill();
@@ -97,7 +97,7 @@ function run(
     };
     child.on('error', (cause) => end(`could not be started: ${cause.message}`));
     child.on('exit', (code, signal) => {
-      // What it left running may hold its output open, also outside of its process group.
+      // Processes that it left behind, even outside its process group, may hold its output open.
       kill();
       setTimeout(() => [child.stdout, child.stderr].map((stream) => stream.destroy()), 1000).unref();
       child.once('close', () => {

@@ -17,7 +17,7 @@ import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 
-/** Bytes at the end of the log that are searched for the beginning of its last line, which is shorter. */
+/** Bytes at the end of the log in which the beginning of the last line is looked for; lines are shorter than that. */
 const tailBytes = 64 * 1024;
 /** What each line of an audit log begins with. */
 const lineStart = '{"time":"';
@@ -31,7 +31,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** What follows the last line feed of a file; null if that is longer than a line of the log. */
+/** The text after the last line feed of a file; null if it is too long to be a line of the log. */
 function unendedLine(descriptor: number, size: number): string | null {
   const tail = Buffer.alloc(Math.min(size, tailBytes));
   readSync(descriptor, tail, 0, tail.length, size - tail.length);
@@ -40,8 +40,8 @@ function unendedLine(descriptor: number, size: number): string | null {
 }
 
 /**
- * Removes the last line of an audit log if a crash or a full disk has cut it off, so that readers of JSON lines do not stop
- * there. Only what begins as a line of this log, has no line end and is not whole is removed; anything else stays.
+ * Removes the last line of an audit log if a crash or a full disk has truncated it, so that readers of JSON lines do not
+ * stop there. Only what begins as a line of this log, has no line end and is not whole is removed; anything else stays.
  * @param descriptor open for reading and writing
  * @returns whether the file ends with a line end now, or is empty
  * @throws the system's error
@@ -66,13 +66,16 @@ type Fact =
   | readonly number[]
   | { readonly [part: string]: Fact };
 
-/** One line: what happened, and about whom and what. It never has a token, nor a name or a sentence that may name files. */
+/**
+ * One line: what happened, and about whom and what. It never contains a token, or a name or sentence that could reveal
+ * file names.
+ */
 export interface AuditEntry {
   readonly event: 'submission' | 'end' | 'download' | 'kill' | 'removal' | 'drain' | 'refusal' | 'token';
   readonly [fact: string]: Fact;
 }
 
-/** Takes the place of lines that could not be written. */
+/** Stands in for lines that could not be written. */
 interface LostLines {
   readonly event: 'lost';
   /** How many. */
@@ -90,7 +93,7 @@ function openLog(file: string, isMade = true): number {
   throw new Error('it is not a regular file');
 }
 
-/** Whether the next line begins on a line of its own, once a line that was cut off is removed. */
+/** Whether the next line starts on its own line, once a truncated one has been removed. */
 function endsLine(descriptor: number): boolean {
   try {
     return removeTornLine(descriptor);
@@ -113,7 +116,7 @@ function checkPlace(file: string): void {
   else accessSync(directory, W_OK | X_OK);
 }
 
-/** Looks whether a start could open an audit log. Makes no file. @throws SetupError */
+/** Checks whether a start could open an audit log, without creating a file. @throws SetupError */
 export function lookAtAuditLog(file: string): void {
   try {
     closeSync(openLog(file, false));
@@ -132,7 +135,7 @@ export function lookAtAuditLog(file: string): void {
  * which is reported once, and their number is written as soon as there is space.
  */
 export class AuditLog {
-  /** Null once it is closed: the number may be that of another file by then. */
+  /** Null once it is closed, because the number may belong to another file by then. */
   #descriptor: number | null;
   #lost = 0;
   #isMidLine: boolean;
@@ -153,13 +156,13 @@ export class AuditLog {
   /** Writes a line. Never throws. */
   write(entry: AuditEntry): void {
     if (this.#descriptor === null) return;
-    // Together: there may be space for the shorter one alone.
+    // Both at once, because there may be space only for the shorter one.
     const lines: readonly Entry[] =
       this.#lost === 0 ? [entry] : [{ event: 'lost', lines: this.#lost }, entry];
     this.#lost = this.#append(lines) ? 0 : this.#lost + 1;
   }
 
-  /** Opens the file by its name again, after an admin has given the old one another name. Never throws. */
+  /** Reopens the file by its name, after an admin has renamed the old one. Never throws. */
   reopen(): void {
     try {
       if (this.#descriptor === null) return;
@@ -201,7 +204,7 @@ export class AuditLog {
   }
 }
 
-/** What became of a token between two states of the file. */
+/** What happened to a token between two states of the file. */
 function changeOf(before: TokenEntry | undefined, after: TokenEntry | undefined): string | null {
   if (!before) return 'created';
   if (!after) return 'removed';
@@ -211,7 +214,7 @@ function changeOf(before: TokenEntry | undefined, after: TokenEntry | undefined)
   return after.hash === null ? 'revoked' : 'rotated';
 }
 
-/** What a token allows, as a line has it; all null for one that is not there. */
+/** A token's permissions, as a line shows them; all null if there is no such token. */
 function allowedBy(entry: TokenEntry | undefined) {
   const { role = null, expires_at = null, revoked_at = null, limits = null } = entry ?? {};
   return { role, expires_at, revoked_at, limits };

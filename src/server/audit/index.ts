@@ -1,2 +1,2 @@
-/** The audit log: a line for each thing that somebody did. */
+/** The audit log: a line for everything that somebody did. */
 export { type AuditEntry, type AuditLog, lookAtAuditLog, openAuditLog } from './audit-log.js';

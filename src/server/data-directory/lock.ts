@@ -33,7 +33,7 @@ const localFileSystems = new Set([
 /** Bytes of `serve.lock` that are read. */
 const maxNoteBytes = 4096;
 
-/** The name of the file that says who has the lock. */
+/** The name of the file that says which server has the lock. */
 const lockFileOf = (directory: string): string => path.join(directory, 'serve.lock');
 
 /**
@@ -58,7 +58,7 @@ function writeInPlace(descriptor: number, text: string): void {
   writeSync(descriptor, text, 0);
 }
 
-/** Whether a lock of a directory holds for everybody who can reach it. */
+/** Whether a lock on a directory is seen by everybody who can reach the directory. */
 const isLocal = (directory: string): boolean => localFileSystems.has(statfsSync(directory).type >>> 0);
 
 /** The mount option that makes locks local to this machine, if the directory's file system has one; else undefined. */
@@ -75,11 +75,11 @@ function localLockOption(directory: string): string | undefined {
   }
 }
 
-/** Who has the lock according to `serve.lock`, for a message; empty if that cannot be read. */
+/** Which server has the lock, according to `serve.lock`, for a message; empty if that cannot be read. */
 function holderNoted(file: string): string {
   let descriptor: number | undefined;
   try {
-    // Must not follow a link, nor block on a FIFO, of this name.
+    // Must not follow a link of this name, or block on a FIFO.
     descriptor = openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     const buffer = Buffer.alloc(maxNoteBytes);
     const note = JSON.parse(buffer.toString('utf8', 0, readSync(descriptor, buffer)));
@@ -101,7 +101,7 @@ interface Held {
 
 /**
  * Takes the lock of a directory.
- * @param isLooking whether this only looks if the lock can be had, and makes no file
+ * @param isLooking whether to only check if the lock is available, without creating a file
  * @returns null if there is no `serve.lock` to lock, and none is made
  * @throws DirectoryInUse if another server has the lock, SetupError if nothing can be locked
  */
@@ -150,10 +150,10 @@ function release(directory: string, { descriptor, isFile }: Held): void {
   try {
     // A locked file stays: another server may be about to lock it.
     if (isFile) ftruncateSync(descriptor, 0);
-    // The directory may have been moved, and another server may work at its old path.
+    // The directory may have been moved, and another server may be using its old path.
     else if (isStillNamed(descriptor, directory)) rmSync(lockFileOf(directory), { force: true });
   } catch {
-    // As for the note.
+    // Errors are ignored, as for the note.
   }
   closeSync(descriptor);
 }
@@ -161,7 +161,7 @@ function release(directory: string, { descriptor, isFile }: Held): void {
 /**
  * Checks whether this process could be the only server of a data directory. Writes nothing.
  * @param directory its real path
- * @throws DirectoryInUse if another server works on it, SetupError for what else `lockDataDirectory` refuses
+ * @throws DirectoryInUse if another server works on it, SetupError for anything else that `lockDataDirectory` refuses
  */
 export function lookAtLock(directory: string): void {
   const held = acquire(directory, true);

@@ -35,8 +35,8 @@ type OwnName = (typeof names)[number];
 const mayBeLink = (name: OwnName): boolean => name === 'jobs';
 
 /**
- * Makes one of the server's directories: for uploads, jobs, or what is being removed. A file or link of the same name is
- * set aside. All of them must be on one file system, because jobs are renamed from one to another.
+ * Creates one of the server's directories: for uploads, jobs, or files that are being removed. A file or link of the same
+ * name is set aside. All of them must be on one file system, because jobs are renamed from one to another.
  * @returns its path
  * @throws SetupError if it is on another file system
  */
@@ -73,7 +73,7 @@ function lookAtOwnDirectories(dataDirectory: string): void {
   for (const name of names) {
     const directory = path.join(dataDirectory, name);
     const own = lstatSync(directory, { throwIfNoEntry: false });
-    // What is no directory is set aside by a start.
+    // A start sets aside anything that is not a directory.
     const isUsed = own?.isDirectory() || (own?.isSymbolicLink() && mayBeLink(name));
     if (!isUsed) continue;
     checkAccess(directory);
@@ -87,7 +87,7 @@ function lookAtOwnDirectories(dataDirectory: string): void {
  */
 export function setAside(dataDirectory: string, entry: string, why: string, report: Report): void {
   const directory = path.join(dataDirectory, 'set-aside');
-  // The time keeps entries of one name apart and shows a person when it happened.
+  // The time distinguishes entries of the same name, and shows a person when it happened.
   const stamp = new Date().toISOString().replaceAll(':', '-');
   const target = path.join(directory, `${path.basename(entry)}.${stamp}`);
   const name = quoteName(path.basename(entry));
@@ -100,7 +100,10 @@ export function setAside(dataDirectory: string, entry: string, why: string, repo
   }
 }
 
-/** Reads a file of the data directory, if it is there. One that cannot be read is set aside, so that a start does not fail because of it. */
+/**
+ * Reads a file of the data directory, if it is there. An unreadable one is set aside, so that a start does not fail
+ * because of it.
+ */
 export function readOrSetAside(dataDirectory: string, file: string, report: Report, read: () => void): void {
   try {
     read();
@@ -113,7 +116,7 @@ export function readOrSetAside(dataDirectory: string, file: string, report: Repo
 /** Inodes that a start needs on an empty data directory, at most. */
 const fewInodes = 10;
 
-/** Why a file system takes no file, and what to do; null if the system's own message is enough. */
+/** Why a file system cannot store a file, and what to do; null if the system's own message is enough. */
 function shortage(directory: string, cause: unknown): string | null {
   switch (errorCode(cause)) {
     case 'ENOSPC':
@@ -135,7 +138,7 @@ function shortage(directory: string, cause: unknown): string | null {
   }
 }
 
-/** Whether the file system holds as many files as it can: the last inodes may have been given back meanwhile. */
+/** Whether the file system is nearly out of inodes: the last ones may have been freed in the meantime. */
 function lacksInodes(directory: string): boolean {
   try {
     const { files, ffree, bavail } = statfsSync(directory);
@@ -182,7 +185,7 @@ function checkOwner(directory: string): void {
 /**
  * Checks whether a start could use a data directory. Leaves nothing behind.
  * @returns whether it is there; a start makes it otherwise
- * @throws DirectoryInUse if another server works on it, SetupError for what else a start refuses
+ * @throws DirectoryInUse if another server works on it, SetupError for anything else that a start refuses
  */
 export function lookAtDataDirectory(given: string): boolean {
   let directory = given;
@@ -208,7 +211,7 @@ const advice = 'put it on a file system such as ext4, XFS, Btrfs or NFS';
 
 /**
  * Whether a FIFO can be made; every job prints into one (`runner/pipes`).
- * @throws the system's error where no other file can be made either: that is what is wrong
+ * @throws the system's error if no other file can be created either, which is then the real problem
  */
 function takesFifos(fifo: string): boolean {
   try {
@@ -222,7 +225,7 @@ function takesFifos(fifo: string): boolean {
   }
 }
 
-/** Makes a directory for the checks. Null on a full disk: an earlier server may have running jobs on it. */
+/** Creates a directory for the checks. Null on a full disk, where jobs of an earlier server may still be running. */
 function makeProbe(directory: string): string | null {
   try {
     return mkdtempSync(path.join(directory, 'probe-'));

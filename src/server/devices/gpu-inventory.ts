@@ -4,7 +4,7 @@ import { excerpt, quoteName } from '../../contract/index.js';
 import { SetupError } from '../setup-error.js';
 import { type GpuRow, isInstalled, NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
 
-/** nvidia-smi works, and never tells the memory of a GPU. */
+/** nvidia-smi works, but never reports the memory of a GPU. */
 export class MemoryNotTold extends Error {
   override readonly name = 'MemoryNotTold';
 }
@@ -19,7 +19,7 @@ export interface VramUse {
 }
 
 export interface InventoryTimes {
-  /** Milliseconds that a start waits for the first answer. */
+  /** Milliseconds for which a start waits for the first answer. */
   readonly firstWait: number;
   /** Milliseconds between two calls of nvidia-smi: the first pause, and the longest. */
   readonly firstPause: number;
@@ -38,35 +38,37 @@ const defaultTimes: InventoryTimes = {
 /** A GPU that jobs are not given because it does not work. */
 export interface FailedGpu {
   readonly id: number;
-  /** What nvidia-smi says of it. */
+  /** What nvidia-smi says about it. */
   readonly fault: string;
 }
 
-/** The sentence about a GPU that has failed. */
+/** A sentence about a GPU that has failed. */
 export const failureInWords = ({ id, fault }: FailedGpu): string =>
   `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)})`;
 
-/** What stands for no GPU in `CUDA_VISIBLE_DEVICES`; the second is what batch systems write. */
+/** The values of `CUDA_VISIBLE_DEVICES` that mean no GPU; batch systems write the second one. */
 const noGpu = /^(-1|NoDevFiles|none)$/i;
 
-/** The entries of `CUDA_VISIBLE_DEVICES` that count: CUDA ignores those from a `-1` on. */
+/** The entries of `CUDA_VISIBLE_DEVICES` that count: CUDA ignores everything from a `-1` on. */
 function visibleEntries(list: string): readonly string[] {
   const entries = list.split(',').map((entry) => entry.trim());
   const end = entries.findIndex((entry) => noGpu.test(entry));
   return entries.slice(0, end < 0 ? undefined : end).filter((entry) => entry !== '');
 }
 
-/** Whether one of the entries means this GPU: its index, or the beginning of its UUID, which is not known of one that has failed. */
+/**
+ * Whether one of the entries means this GPU: its index, or the beginning of its UUID, which is unknown for a failed GPU.
+ */
 const isVisible = ({ id, uuid, fault }: GpuRow, visible: readonly string[] | null): boolean =>
   visible === null ||
   visible.some((entry) =>
     /^\d+$/.test(entry) ? Number(entry) === id : uuid === '' ? fault !== null : uuid.startsWith(entry),
   );
 
-/** What an admin does who meant the CPU. */
+/** Advice for an admin who wanted the CPU. */
 const orTheCpu = 'or set CUDA_VISIBLE_DEVICES= (empty) to run all jobs on the CPU';
 
-/** Says that `CUDA_VISIBLE_DEVICES` names none of the GPUs that there are. */
+/** The error for a `CUDA_VISIBLE_DEVICES` that names none of the existing GPUs. */
 function misnaming(entries: readonly string[], rows: readonly GpuRow[]): string {
   const given = excerpt(entries.join(','), 200);
   const ids = rows.map(({ id }) => id).join(', ');
@@ -90,7 +92,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   #misnaming: string | null = null;
   #unseenTimer: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
-  /** Null where nothing hides a GPU. */
+  /** Null if nothing hides a GPU. */
   readonly #visible: readonly string[] | null;
 
   /** @param visible `CUDA_VISIBLE_DEVICES` */
@@ -107,17 +109,17 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return this.#visible?.length === 0;
   }
 
-  /** Null while the list is not known. */
+  /** Null while the list is unknown. */
   get current(): readonly Gpu[] | null {
     return this.#gpus;
   }
 
-  /** GPUs that had failed when the list was made, and are not in it. */
+  /** GPUs that had already failed when the list was made, and are not in it. */
   get failed(): readonly FailedGpu[] {
     return this.#failed;
   }
 
-  /** Why the list is not known. */
+  /** Why the list is unknown. */
   get problem(): string {
     return this.#problem;
   }
@@ -135,7 +137,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
 
   /**
    * Asks for the list. Resolves when it is known, when nvidia-smi has failed, or when a start has waited long enough.
-   * @throws SetupError if `CUDA_VISIBLE_DEVICES` names something, and nothing that jobs can be given
+   * @throws SetupError if `CUDA_VISIBLE_DEVICES` is set, but names no usable GPU
    */
   async start(): Promise<void> {
     if (this.#hidesAll) {
@@ -176,7 +178,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     });
   }
 
-  /** From now on, calls nvidia-smi now and then while a job waits for a GPU that is not listed. */
+  /** From now on, calls nvidia-smi periodically while a job waits for a GPU that is not listed. */
   askWhile(isWaited: () => boolean): void {
     if (this.#hidesAll) return;
     this.#unseenTimer = setInterval(() => {
@@ -184,7 +186,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     }, this.times.unseenPause).unref();
   }
 
-  /** Stops calling nvidia-smi, and ends a call that is under way. */
+  /** Stops calling nvidia-smi, and ends a call in progress. */
   close(): void {
     this.#closing.abort();
     clearInterval(this.#unseenTimer);
@@ -222,7 +224,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
           `nvidia-smi lists no GPU that works (GPU ${ids}: ${quoteName(failed[0]?.fault ?? '')})`,
         );
       }
-      // A GPU that is missing for a moment stays listed, so that new jobs for it are neither refused nor run on the CPU.
+      // A GPU that is briefly missing stays listed, so that new jobs for it are neither refused nor run on the CPU.
       if (this.#gpus !== null && !hasNew(gpus, this.#gpus)) return;
       this.#gpus = gpus;
       this.#failed = failed;

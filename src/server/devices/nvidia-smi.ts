@@ -12,7 +12,7 @@ import { errorCode, faultWithoutPath, type ProgramEnd, programEnd } from '../../
 export interface GpuRow {
   /** nvidia-smi's index. */
   readonly id: number;
-  /** Empty if nvidia-smi does not tell. */
+  /** Empty if nvidia-smi does not report it. */
   readonly uuid: string;
   readonly name: string;
   /** What nvidia-smi says in place of a value of a GPU that has failed, such as `[GPU is lost]`; otherwise null. */
@@ -20,7 +20,7 @@ export interface GpuRow {
   /** Bytes; null if nvidia-smi prints no number. */
   readonly used: number | null;
   readonly total: number | null;
-  /** False for a GPU without memory of its own, or whose driver never tells it. */
+  /** False for a GPU without memory of its own, or whose driver never reports it. */
   readonly isMemoryTold: boolean;
 }
 
@@ -32,13 +32,13 @@ const mebibyte = 1024 ** 2;
 const mostRows = 1024;
 const maxNameLength = 200;
 
-/** Printed by nvidia-smi for a figure that a GPU does not have, or that its driver does not tell, or not to this user. */
+/** Printed by nvidia-smi for a figure that the GPU does not have, or that its driver does not report to this user. */
 const notTold = /^\[?(N\/A|Not Supported|Not Found|Function Not Found|Insufficient Permissions)\]?$/i;
 
-/** Printed for a GPU that the driver cannot ask. */
+/** Printed for a GPU that does not respond to the driver. */
 const isFault = (cell: string): boolean => /^(\[.*\]|ERR!)$/.test(cell) && !notTold.test(cell);
 
-/** Some versions print the unit although they are asked not to. */
+/** Some versions print the unit despite being told not to. */
 function bytes(cell: string): number | null {
   const [, figure] = /^(\d{1,9})( MiB)?$/.exec(cell) ?? [];
   return figure === undefined ? null : Number(figure) * mebibyte;
@@ -73,14 +73,14 @@ export function parseRows(text: string): readonly GpuRow[] {
   return [...rows.values()];
 }
 
-/** The first line of an answer that is no row, such as a warning; empty if all are. */
+/** The first line of an answer that is not a row, such as a warning; empty if there is none. */
 const firstOddLine = (text: string): string =>
   text
     .split('\n')
     .map((line) => line.trim())
     .find((line) => line !== '' && !parseRow(line)) ?? '';
 
-/** nvidia-smi gave no usable answer. The message says why, and may be shown to clients. */
+/** nvidia-smi gave no usable answer. The message gives the reason, and may be shown to clients. */
 export class NoGpuAnswer extends Error {
   override readonly name = 'NoGpuAnswer';
 }
@@ -95,7 +95,9 @@ const defaultDeadline = 20_000;
 const killGrace = 500;
 /** Bytes of an answer that are read. */
 const maxAnswerBytes = 1 << 20;
-/** Different oddities that are told: a driver that puts a time into its warnings must not fill the log. */
+/**
+ * Number of different oddities that are reported: a driver that puts the time into its warnings must not fill the log.
+ */
 const mostOddities = 20;
 
 /** Whether there is a program of this name on PATH: a script without its interpreter is "not found" as well. */
@@ -139,7 +141,7 @@ function rowsOf({ exitCode, signal, stdout, stderr }: ProgramEnd): readonly GpuR
   throw new NoGpuAnswer(`nvidia-smi printed no line that lists a GPU${saying}`);
 }
 
-/** A phrase for what is odd in an answer that lists GPUs; empty if nothing is. */
+/** A phrase for what is odd about an answer that lists GPUs; empty if nothing is. */
 function oddityOf({ exitCode, signal, stdout, stderr }: ProgramEnd): string {
   const words = firstOddLine(stdout) || firstLine(stderr);
   return [
@@ -167,7 +169,7 @@ export class NvidiaSmi {
 
   /**
    * @param killGroup ends all processes of a group
-   * @param onOdd called once with each phrase for what is odd in answers that list GPUs
+   * @param onOdd called once for each different oddity in answers that list GPUs
    */
   constructor(
     private readonly deadline = defaultDeadline,
@@ -186,7 +188,7 @@ export class NvidiaSmi {
     return this.#underWay;
   }
 
-  /** Ends a call that is under way. Later calls fail. */
+  /** Ends a call in progress. Later calls fail. */
   close(): void {
     this.#isClosed = true;
     this.#giveUp?.(new NoGpuAnswer(closedMessage));
@@ -243,7 +245,7 @@ export class NvidiaSmi {
     }
   }
 
-  /** Kills a process that nobody waits for any more, and remembers it until it has ended and its pipes are closed. */
+  /** Kills a process that is no longer needed, and remembers it until it has ended and its pipes are closed. */
   #abandon(child: ChildProcess, pid: number): void {
     const end = once(child, 'close').finally(() => {
       this.#abandoned = null;

@@ -27,7 +27,7 @@ export interface Device {
   readonly name: string;
   /** Whether no job holds it. */
   readonly isFree: boolean;
-  /** By which a job's GPU is known if its id has changed; empty if nvidia-smi does not tell. */
+  /** Identifies a job's GPU even if its id has changed; empty if nvidia-smi does not report it. */
   readonly uuid?: string;
   /** The machine that has it, where there are several. */
   readonly node?: string;
@@ -49,7 +49,7 @@ export interface Grant {
   readonly cpuSlots: number;
 }
 
-/** A GPU, as far as a request can name it. */
+/** A GPU, as requests can name it. */
 type Named = Pick<Device, 'id'>;
 
 /** @throws ServiceError `unknownGpu` for ids of GPUs that this server does not have */
@@ -92,33 +92,33 @@ export function gpusOfEnvironment(environment: Readonly<Record<string, string>>)
   return environment.CUDA_VISIBLE_DEVICES?.split(',').filter(Boolean).map(Number);
 }
 
-/** A job by its directory. */
+/** A job, identified by its directory. */
 export interface JobPlace {
   readonly id: string;
   readonly path: string;
 }
 
-/** What a job may reach beside its own files, where jobs are kept apart from each other. */
+/** What a job may access besides its own files, if jobs are kept apart from each other. */
 export interface Reach {
   /** Whether it may use the network. */
   readonly network: boolean;
-  /** Directories that it may read, with all that is in them: its app's. */
+  /** Directories that it may read, including everything below: its app's. */
   readonly directories: readonly string[];
-  /** Variables by which it finds them. */
+  /** Variables that tell it where these directories are. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
 /** An app that is loaded once, for one job after the other: `"resident": true` in its app.json. */
 export interface Resident {
-  /** What it is called where people ask what is loaded: the app's identifier, or the engine's. */
+  /** Its name for people who ask what is loaded: the app's identifier, or the engine's. */
   readonly name: string;
   /** What loads it: program and arguments. */
   readonly command: readonly string[];
-  /** How many words of the command of a job name the program; what follows is told to the loaded app. */
+  /** How many words of a job's command name the program; the loaded app gets the rest. */
   readonly programWords: number;
-  /** Files and directories that it is made of: once one has changed, it is loaded again. */
+  /** Files and directories that it consists of. When one changes, it is loaded again. */
   readonly watched: readonly string[];
-  /** What it may reach: of an engine, the directories of all apps that it runs. */
+  /** What it may access; for an engine, the directories of all apps that it runs. */
   readonly reach: () => Reach;
 }
 
@@ -138,19 +138,19 @@ export interface RunOrder {
     readonly input: string;
     /** Working directory of the command. */
     readonly workspace: string;
-    /** For what is temporary, in the working directory. */
+    /** For temporary files, inside the working directory. */
     readonly temporary: string;
     /** Where the command writes its result. */
     readonly output: string;
   };
   readonly devices: DeviceRequest;
-  /** Whose it is; null for the admin's. Jobs of several owners that wait are given devices in turn. */
+  /** Its owner; null for the admin. Owners whose jobs wait get devices in turn. */
   readonly owner: string | null;
-  /** Milliseconds that it may run; null for as long as it takes. */
+  /** Milliseconds that it may run; null for no limit. */
   readonly timeLimit: number | null;
-  /** Whether an earlier server accepted it: then it waits for devices that are missing at the moment. */
+  /** Whether an earlier server accepted it: then it waits for devices that are currently missing. */
   readonly isAccepted: boolean;
-  /** The devices that an earlier server gave it, by the record; null if it was not placed yet. */
+  /** The devices that an earlier server gave it, according to the record; null if it was not placed yet. */
   readonly grant: Grant | null;
   /** Added to the environment of the command. The executor adds the variables that name its devices. */
   readonly environment: Readonly<Record<string, string>>;
@@ -158,7 +158,7 @@ export interface RunOrder {
   readonly command: () => readonly string[];
   /** Called with the command. */
   readonly reach: () => Reach;
-  /** The app as it is loaded on these devices, if it is one that stays loaded; otherwise null. */
+  /** The app as it is loaded on these devices, if it stays loaded; otherwise null. */
   readonly resident?: (grant: Grant) => Resident | null;
 }
 
@@ -181,7 +181,7 @@ export interface Placed {
   readonly start?: JobStart;
 }
 
-/** A cause of a run's end other than its command. */
+/** A reason other than the command itself why a run ended. */
 type Fault = 'diskFull' | 'lost' | 'timeLimit' | 'outOfMemory';
 
 /** The job has ended: none of its processes is left, and its devices are free. */
@@ -193,19 +193,19 @@ export interface Ended {
   readonly signal: string | null;
   /** Null if there is none or it is not known. `outOfMemory` is assumed after a SIGKILL that this service did not send. */
   readonly fault: Fault | null;
-  /** A sentence for people, if the exit code does not say enough. */
+  /** A sentence for people, if the exit code is not enough. */
   readonly error: string | null;
   /** Lines of output that are missing in the log because the disk was full. */
   readonly lostLines: number;
-  /** ISO 8601; absent if its runner has not told. */
+  /** ISO 8601; absent if the runner did not report it. */
   readonly endedAt?: string;
-  /** Whether its loaded app was gone by then, so that it was started anew for this job alone. */
+  /** Whether its loaded app was gone, so the app was started just for this job. */
   readonly wasAlone?: boolean;
 }
 
 export type RunEvent = Waiting | Placed | Ended;
 
-/** Where jobs run. Nothing else in the server knows how jobs are placed, started, ended or found to be alive. */
+/** Where jobs run. Nothing else in the server knows how jobs are placed, started, ended or checked for being alive. */
 export interface Executor {
   /**
    * The devices that jobs can ask for by id, as they are now.
@@ -214,7 +214,7 @@ export interface Executor {
   devices(): Promise<readonly Device[]>;
   /**
    * The memory of these devices together.
-   * @throws ServiceError `unknownGpu`, `gpusUnknown` if it cannot be told now, or `memoryUnknown` if it never can
+   * @throws ServiceError `unknownGpu`, `gpusUnknown` if it is not known now, or `memoryUnknown` if it never is
    */
   memory(ids: readonly number[]): Promise<DeviceMemory>;
   /**
@@ -223,14 +223,14 @@ export interface Executor {
    */
   check(asked: AskedDevices): DeviceRequest;
   /**
-   * Runs a job to its end, which is the last event. A job that runs already, or has run, is found again and not run twice.
+   * Runs a job to its end, which is the last event. A job that is running or has run is found again, and not run twice.
    * The devices that an earlier server gave it are reserved before this returns.
    * @throws Error with a sentence for the user, also from the iteration, if the job cannot be run at all
    */
   run(order: RunOrder): AsyncIterable<RunEvent>;
   /**
-   * Ends a job in any state, also one that only an earlier server ran. Resolves when none of its processes is left. Never
-   * throws or rejects.
+   * Ends a job in any state, including one that only an earlier server ran. Resolves when none of its processes is left.
+   * Never throws or rejects.
    */
   stop(job: JobPlace): Promise<void>;
   /** Whether the job may be running; true if that cannot be determined. */
@@ -238,8 +238,8 @@ export interface Executor {
   /** Jobs that run in directories directly below this one. */
   runningUnder(directory: string): readonly JobPlace[];
   /**
-   * Reserves the devices that a run of an earlier server may hold, if only its directory is known. Returns a function that
-   * releases them.
+   * Reserves the devices that a run of an earlier server may hold, if only its directory is known. Returns a function
+   * that releases them.
    */
   hold(job: JobPlace): () => void;
   /** The apps that are loaded at the moment, whether a job uses them or not. */

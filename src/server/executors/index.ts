@@ -1,4 +1,4 @@
-/** Where jobs run: the seam, and what every executor does with devices and with the files of a runner. */
+/** Where jobs run: the interface of executors, and what they share for devices and a runner's files. */
 export {
   type AskedDevices,
   checkDevices,

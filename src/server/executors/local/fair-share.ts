@@ -1,14 +1,14 @@
 import type { Owner } from '../../../access/index.js';
 
 /**
- * Milliseconds after which what somebody has used counts half: six hours. What was used in the morning weighs little in the
- * evening, and a night with all GPUs is nearly forgotten the next afternoon.
+ * Milliseconds after which past use counts half: six hours. Use in the morning weighs little in the evening, and a night
+ * with all GPUs is nearly forgotten the next afternoon.
  */
 export const halfLife = 6 * 3600_000;
 
 /**
- * Milliseconds that a device counts for from the moment that it is given: a minute. Without it somebody who has used a
- * second less than another would be given all devices that become free at the same time.
+ * Use, in milliseconds, that counts as soon as a device is given: a minute. Without it, somebody who has used a second
+ * less than another would get all devices that become free at the same time.
  */
 const advance = 60_000;
 
@@ -21,14 +21,14 @@ interface Use {
   held: number;
 }
 
-/** What each owner has used of one kind of device lately: the time of each device, which counts half after `halfLife`. */
+/** How much each owner has recently used one kind of device. The time on each device counts half after `halfLife`. */
 export class Shares {
   readonly #uses = new Map<Owner, Use>();
 
   /** @param now milliseconds of a monotonic clock */
   constructor(private readonly now: () => number) {}
 
-  /** How much an owner has had: the one with less goes first. */
+  /** How much an owner has used; the owner with less goes first. */
   of(owner: Owner): number {
     const use = this.#current(owner);
     return use === undefined ? 0 : use.used + use.held * advance;
@@ -39,7 +39,7 @@ export class Shares {
     return this.#uses.get(owner)?.held ?? 0;
   }
 
-  /** An owner is given devices, or gives them back (a negative number). */
+  /** An owner gets devices or, with a negative number, returns them. */
   hold(owner: Owner, devices: number): void {
     if (devices === 0) return;
     const use = this.#current(owner) ?? { used: 0, at: this.now(), held: 0 };
@@ -57,7 +57,7 @@ export class Shares {
     this.#uses.set(owner, use);
   }
 
-  /** The use of an owner, brought up to now: what was used before decays, and what is held is added. */
+  /** The use of an owner, updated to now: earlier use decays, and held devices are added. */
   #current(owner: Owner): Use | undefined {
     const use = this.#uses.get(owner);
     if (!use) return undefined;
@@ -69,7 +69,7 @@ export class Shares {
   }
 }
 
-/** Milliseconds after which an owner who waits, and was given nothing, goes before all who were: one hour. */
+/** Milliseconds after which a waiting owner who got nothing goes before everybody who did: one hour. */
 export const longestPassedOver = 3600_000;
 
 /** A job that waits. */
@@ -93,13 +93,12 @@ type Rank = readonly [number, number, number];
 const compare = (a: Rank, b: Rank): number => a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
 
 /**
- * Whose turn it is. Between owners who wait, the one who has had less lately goes first; the jobs of one owner go in the
- * order in which they came. Nobody starves: who was given nothing for an hour goes before all others, the one who has waited
- * longest first, with their first job; others can only come after them. Where all jobs have one owner this is the order in
- * which they came.
+ * Decides whose turn it is. Among waiting owners, the one with the least recent use goes first; the jobs of one owner go
+ * in order of arrival. Nobody starves: the first job of an owner who got nothing for an hour goes before all others,
+ * longest wait first. If all jobs have one owner, this is the order of arrival.
  */
 export class TurnsOfOwners {
-  /** When each owner's first job was last given what it waited for: the next one is the first since then. */
+  /** When each owner's first job last got what it was waiting for: the next job has been first since then. */
   readonly #served = new Map<Owner, number>();
 
   constructor(
@@ -107,14 +106,13 @@ export class TurnsOfOwners {
     private readonly now: () => number,
   ) {}
 
-  /** Notes that an owner was given what their first job waited for. */
+  /** Records that an owner got what their first job was waiting for. */
   serve(owner: Owner): void {
     this.#served.set(owner, this.now());
   }
 
   /**
-   * The jobs, each when it is its turn, and whether it is the first of its owner: what the owner of an earlier one was given
-   * meanwhile counts.
+   * Yields the jobs in turn, and whether each is its owner's first. Devices given during the pass are taken into account.
    */
   *order<T extends Queued>(jobs: readonly T[]): Generator<{ job: T; isFirst: boolean }, void> {
     const lines = new Map<Owner, Line<T>>();
@@ -140,7 +138,7 @@ export class TurnsOfOwners {
     }
   }
 
-  /** Numbers to compare one after the other; the smaller ones go first. */
+  /** Numbers to compare one after the other; smaller ones go first. */
   #rank({ owner, jobs: [job], isFresh }: Line<Queued>): Rank {
     const { since = 0, arrival = 0 } = job ?? {};
     const waiting = Math.max(since, this.#served.get(owner) ?? since);

@@ -57,9 +57,9 @@ export interface LocalSettings extends RunnerSettings, ResidencySettings {
   readonly cpuSlots: number;
   /** Bytes of a job's log that are kept from its start. */
   readonly maxLogBytes: number;
-  /** Names of variables that jobs get beside those of the table: `serve --pass-env`. */
+  /** Names of further variables that jobs get, besides those in the table: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
-  /** Whether a runner that is started now would be another program than this server expects: jobs wait then. */
+  /** Whether a runner started now would be another program than this server expects; jobs wait then. */
   readonly isUpgraded?: () => boolean;
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: string | null) => number | null;
@@ -72,7 +72,7 @@ interface Run {
   readonly path: string;
   readonly ticket: Ticket;
   isStopped: boolean;
-  /** Whether there is a runner, which a stop must be sent to. */
+  /** Whether there is a runner to which a stop must be sent. */
   isLaunched: boolean;
   readonly over: Promise<void>;
 }
@@ -85,7 +85,7 @@ export class LocalExecutor implements Executor {
   readonly #residency: Residency;
   #isDraining = false;
 
-  /** The GPUs may be known only later. */
+  /** The GPUs may become known only later. */
   constructor(private readonly settings: LocalSettings) {
     const {
       gpus,
@@ -116,7 +116,7 @@ export class LocalExecutor implements Executor {
     this.#scheduler.remember(owner, gpuTime, ago);
   }
 
-  /** Grants devices again, after the limits of owners have changed. */
+  /** Tries to grant devices again after the limits of owners have changed. */
   reconsider(): void {
     this.#scheduler.reconsider();
   }
@@ -190,12 +190,12 @@ export class LocalExecutor implements Executor {
     return this.#residency.loaded();
   }
 
-  /** Why apps cannot stay loaded in the sandbox of this machine; null if they can. */
+  /** Why apps cannot stay loaded in this machine's sandbox; null if they can. */
   residentProblem(): Promise<string | null> {
     return this.#residency.problem();
   }
 
-  /** The server is drained, or is not any more: then loaded apps leave as soon as no job waits that could use them. */
+  /** Draining has started or stopped. While draining, loaded apps leave as soon as no waiting job could use them. */
   drain(isDraining: boolean): void {
     this.#isDraining = isDraining;
     this.#endUnneeded();
@@ -205,7 +205,7 @@ export class LocalExecutor implements Executor {
     if (this.#isDraining && this.#scheduler.waiting === 0) void this.#residency.endIdle();
   }
 
-  /** Ends spare runners and the loaded apps that have nothing to do, and leaves the others, with their jobs, to the next server. */
+  /** Ends spare runners and idle loaded apps, and leaves the others, with their jobs, to the next server. */
   async close(): Promise<void> {
     await Promise.all([this.#runners.close(), this.#residency.close()]);
   }
@@ -271,7 +271,7 @@ export class LocalExecutor implements Executor {
     ].join(', ');
   }
 
-  /** What its runner is asked to do. */
+  /** The request to its runner. */
   #request(order: RunOrder, grant: Grant): RunRequest {
     const { sandbox, environment: own, limits } = this.settings;
     const { directory } = order;
@@ -287,7 +287,7 @@ export class LocalExecutor implements Executor {
     return { ...this.#frame(order, grant), command, wrapper };
   }
 
-  /** The same without the command, which is known once the job is placed. */
+  /** The same without the command, which is known only once the job is placed. */
   #frame(order: RunOrder, grant: Grant): Omit<RunRequest, 'command' | 'wrapper'> {
     const {
       sandbox,

@@ -34,15 +34,15 @@ const childInterval = 1000;
 /** Milliseconds that a runner may take beyond the command's grace before it is killed itself. */
 const runnerGrace = 2500;
 /**
- * Milliseconds that a runner may take to end once it has written `exit.json`. No process of its job is left by then. Node itself
- * can hang while it exits: https://github.com/nodejs/node/issues/54918.
+ * Milliseconds that a runner may take to exit after it has written `exit.json`. No process of its job is left by then.
+ * Node itself can hang while it exits: https://github.com/nodejs/node/issues/54918.
  */
 const leaving = 5000;
 
 export interface RunnerSettings extends RunnerProgram {
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
-  /** How many runners are started before there is a job. */
+  /** Number of spare runners, which are started before there is a job for them. */
   readonly spares?: number;
 }
 
@@ -59,7 +59,7 @@ export class Runners {
   readonly #children = new Map<string, RunnerProcess>();
   /** Directories whose jobs a child has taken to their end, and of which it has left no process. */
   readonly #completed = new Set<string>();
-  /** By directory, when a job was asked to end (`performance.now()`). */
+  /** When each job was asked to end, by directory (`performance.now()`). */
   readonly #stopping = new Map<string, number>();
 
   readonly #spares: SpareRunners;
@@ -85,7 +85,7 @@ export class Runners {
    */
   async launch(directory: string, request: RunRequest): Promise<void> {
     checkRunnerRoom(directory);
-    // Not synced: after a power cut there is no runner to read it.
+    // Not synced, because after a power cut there is no runner to read it.
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
     if (await this.#handOver(directory)) return;
     this.#watch(directory, await startRunner(this.settings, directory));
@@ -93,7 +93,7 @@ export class Runners {
 
   /**
    * Hands a job to a spare runner.
-   * @returns false if it has to be started otherwise: nobody has claimed it
+   * @returns false if nobody has claimed it, and it must be started in another way
    */
   async #handOver(directory: string): Promise<boolean> {
     const spare = this.#spares.take();
@@ -102,7 +102,7 @@ export class Runners {
     return await spare.give(directory);
   }
 
-  /** Knows a child as the runner of a job, until it has ended. */
+  /** Registers a child as the runner of a job until the child has ended. */
   #watch(directory: string, runner: RunnerProcess): void {
     this.#children.set(directory, runner);
     void runner.exited.then(() => {
@@ -133,7 +133,8 @@ export class Runners {
     }
     await this.#endCommand(directory);
     const isWritten = existsSync(endFile);
-    // A runner that came to its end has ended its job's processes itself. The file alone proves nothing: an app may have written it.
+    // A runner that finished has ended its job's processes itself. The file alone proves nothing: an app may have written
+    // it.
     const isClean = this.#completed.delete(directory) && isWritten;
     if (!isClean) await terminateStrays(id, workspace);
     const end = await settleRunEnd(directory, this.#stopping.delete(directory));
@@ -154,7 +155,8 @@ export class Runners {
     const { claim, record, end } = runFiles(directory);
     if (![claim, record, end].every(isGone)) return true;
     try {
-      // The app may have removed these files while the runner still runs. This examines every process of the machine.
+      // The app may have removed these files while the runner is still running. This examines every process of the
+      // machine.
       return !isNew && runnerIn(directory) !== undefined;
     } catch {
       return true;
@@ -210,7 +212,9 @@ export class Runners {
     return runnerIn(directory);
   }
 
-  /** Sends the next signal to a runner that was asked to end; also SIGCONT, since a stopped process handles no signals. */
+  /**
+   * Sends the next signal to a runner that was asked to end; also SIGCONT, because a stopped process handles no signals.
+   */
   #escalate(directory: string): void {
     const since = this.#stopping.get(directory);
     if (since === undefined) return;
@@ -224,11 +228,11 @@ export class Runners {
       const runner = this.#runner(directory);
       if (runner) for (const name of names) signal(runner.pid, name);
     } catch {
-      // The process cannot be determined at the moment: tried again at the next check.
+      // The process cannot be determined at the moment; the next check tries again.
     }
   }
 
-  /** Ends the command of a runner that was killed. */
+  /** Ends the command of a killed runner. */
   async #endCommand(directory: string): Promise<void> {
     try {
       const command = readRunnerRecord(directory)?.command;

@@ -9,17 +9,17 @@ interface Waiting extends Queued {
   readonly request: DeviceRequest;
   /** Whether an earlier server accepted it: then it waits for a GPU that is missing. */
   readonly isAccepted: boolean;
-  /** Of the GPUs that it may have, those with a smaller number are better. */
+  /** Of the GPUs that it may use, those with a lower number are preferred. */
   readonly rank: (gpu: number) => number;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
-  /** A phrase for its owner's limit and use, if that is what it waits for; otherwise null. */
+  /** A phrase with the limit and use of its owner, if it is waiting for that; otherwise null. */
   limit: string | null;
 }
 
-/** The surroundings of a scheduler. */
+/** What a scheduler needs from outside. */
 export interface SchedulerSettings {
-  /** Whether nothing is granted at the moment, whatever is free. */
+  /** Whether nothing may be granted now, even if devices are free. */
   readonly isPaused?: () => boolean;
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: Owner) => number | null;
@@ -30,11 +30,11 @@ export interface SchedulerSettings {
 }
 
 /**
- * Grants GPUs and CPU slots, to each owner in turn (`TurnsOfOwners`). A job gets all of its GPUs or none, in order for each
- * GPU: a job that waits for GPU 0 and 1 holds neither until it gets both, and no later job gets them first. A job that can
- * use an idle GPU which no earlier job wants runs at once. CPU slots are granted strictly in order. A job whose owner has as
- * many GPUs or jobs as they may waits, and so do the later ones of that owner; it keeps nothing from others meanwhile.
- * Emits `change` after each pass over the queue: positions, and what jobs wait for, may have changed.
+ * Grants GPUs and CPU slots, to each owner in turn (`TurnsOfOwners`). A job gets all of its GPUs or none, in order for
+ * each GPU: a job that waits for GPU 0 and 1 holds neither until it gets both, and no later job gets them first. A job
+ * that can use an idle GPU which no earlier job wants runs at once. CPU slots are granted strictly in order. A job whose
+ * owner is at their limit of GPUs or jobs waits, and so do that owner's later jobs; meanwhile it keeps nothing from
+ * others. Emits `change` after each pass over the queue: positions, and what jobs wait for, may have changed.
  */
 export class Scheduler extends EventEmitter<{ change: [] }> {
   /** Lowest id first; null while the GPUs are not known: jobs that want one wait. */
@@ -116,12 +116,12 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return this.#queue.length;
   }
 
-  /** Whether a job waits for a GPU that is missing at the moment. */
+  /** Whether a job is waiting for a GPU that is currently missing. */
   get waitsForUnseen(): boolean {
     return this.#queue.some(({ request }) => this.#isUnseen(request));
   }
 
-  /** The GPU ids of a request that are missing at the moment; none while the GPUs are not known. */
+  /** The requested GPU ids that are currently missing; empty while the GPUs are not known. */
   #unseen(request: DeviceRequest): readonly number[] {
     const gpus = this.#gpus;
     if (gpus === null || request.kind !== 'gpus') return [];
@@ -157,9 +157,9 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Takes a place in the queue. The grant may be made before this returns.
+   * Joins the queue. The devices may be granted before this returns.
    * @param isAccepted an earlier server accepted it
-   * @param rank of a GPU, for a job that may have any: those with a smaller number are better
+   * @param rank rates a GPU for a job that may use any; lower numbers are preferred
    */
   request(
     request: DeviceRequest,
@@ -215,12 +215,12 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return this.#running.get(owner) ?? 0;
   }
 
-  /** Goes through the queue again: the limits of owners may have changed. */
+  /** Goes through the queue again, because the limits of owners may have changed. */
   reconsider(): void {
     this.#dispatch();
   }
 
-  /** Releases the devices of a job, of the owner that it was given to. */
+  /** Releases the devices of a job on behalf of the owner it was given to. */
   release(grant: Grant, owner: Owner = null): void {
     this.#count(grant, -1);
     this.#running.set(owner, this.#runningOf(owner) - 1);
@@ -238,7 +238,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     }
   }
 
-  /** Goes through the queue, each owner in turn, and grants what can be granted. */
+  /** Goes through the queue, one owner after the other, and grants what it can. */
   #dispatch(): void {
     if (this.settings.isPaused?.()) {
       this.emit('change');
@@ -248,7 +248,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const gpu = this.#grantGpus(this.#queue.filter((each) => !isOfCpu(each)));
     const cpu = this.#grantSlots(this.#queue.filter(isOfCpu));
     const left: Waiting[] = [];
-    // One queue for both, for the positions that users see: of the two that are next, the one that came first.
+    // A single queue for both, for the positions that users see: of the next two, the one that came first.
     for (let [a, b] = [gpu[0], cpu[0]]; a ?? b; [a, b] = [gpu[0], cpu[0]]) {
       const next = b === undefined || (a !== undefined && a.arrival < b.arrival) ? gpu.shift() : cpu.shift();
       if (next) left.push(next);
@@ -257,7 +257,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.emit('change');
   }
 
-  /** Gives a waiting job what it was granted. */
+  /** Gives a waiting job its devices. */
   #give(waiting: Waiting, grant: Grant, turns: TurnsOfOwners, isFirst: boolean): void {
     this.#hold(grant, waiting.owner);
     if (isFirst) turns.serve(waiting.owner);
@@ -271,15 +271,15 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const left: Waiting[] = [];
     for (const { job, isFirst } of this.#gpuTurns.order(queue)) {
       job.limit = this.#limitOf(job);
-      // Otherwise small jobs of the owner would go past a large one for ever.
+      // Otherwise an owner's small jobs would overtake a large one for ever.
       if (job.limit !== null) atLimit.add(job.owner);
       const grant = atLimit.has(job.owner) ? null : this.#tryGpus(job, wantedAhead);
       if (grant) {
         this.#give(job, grant, this.#gpuTurns, isFirst);
         continue;
       }
-      // A job that waits for a missing GPU may wait for long, so it reserves no other GPU; nor does one that waits for others
-      // of its owner.
+      // A job that waits for a missing GPU may wait for a long time, so it reserves no other GPU; nor does one that waits
+      // for its owner's other jobs.
       if (job.request.kind === 'gpus' && !this.#isUnseen(job.request) && !atLimit.has(job.owner)) {
         for (const id of job.request.ids) wantedAhead.add(id);
       }
@@ -322,8 +322,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * The GPU for a job that may have any of these. One that another job in the queue names is the last choice, whatever its
-   * rank: no job waits longer because another prefers a GPU.
+   * Chooses a GPU for a job that may use any of these. One that a queued job names is the last choice, whatever its rank,
+   * so that no job waits longer because of another one's preference.
    */
   #best({ rank }: Waiting, open: readonly KnownGpu[]): number[] {
     if (open.length < 2) return open.map(({ id }) => id);
@@ -335,7 +335,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   #trySlots(request: DeviceRequest): Grant | null {
     if (request.kind !== 'cpu') return null;
-    // A job that asks for more slots than there are gets all of them: otherwise it would never run.
+    // A job that asks for more slots than exist gets all of them; otherwise it would never run.
     const cpuSlots = Math.min(request.workers, this.cpuSlots);
     return this.#freeSlots >= cpuSlots ? { gpus: [], gpuUuids: [], cpuSlots } : null;
   }
