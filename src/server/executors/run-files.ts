@@ -42,7 +42,7 @@ const runRequest = z.object({
   gpuUuids: z.array(z.string()).default([]),
 });
 
-/** Reads a file of a run; undefined if there is none. @throws if neither server nor runner can have written it */
+/** Reads a file of a run; undefined if there is none. @throws if its content was not written by a server or runner */
 function read<T>(schema: z.ZodType<T>, file: string, limit: number): T | undefined {
   const text = readOwnFile(file, limit);
   return text === undefined ? undefined : schema.parse(JSON.parse(text));
@@ -78,7 +78,7 @@ export const isRemoved = async (directory: string): Promise<boolean> =>
 
 /** Free bytes that a runner needs for its files. */
 const runnerNeeds = 64 * 1024;
-/** How often reading a file is retried after a system error, and milliseconds between two tries. */
+/** How often a failed read is retried, and milliseconds between two attempts. */
 const attempts = 20;
 const pause = 500;
 
@@ -102,10 +102,10 @@ export function checkRunnerRoom(directory: string): void {
 const signalNumber = (name: string): number =>
   (constants.signals as Readonly<Record<string, number>>)[name] ?? 0;
 
-/** @param wasStopped whether it was asked to end, which explains a signal */
+/** @param wasStopped whether it was asked to end, which would explain a signal */
 function recordedEnd(end: RunEnd, wasStopped: boolean): Ended {
   const { exitCode, signal, error, fault, lostLines, endedAt, wasAlone } = end;
-  // The kernel sends SIGKILL when memory runs out, and reports that only in its own log.
+  // The kernel sends SIGKILL when memory runs out, but records the reason only in its own log.
   const isOutOfMemory = signal === 'SIGKILL' && !wasStopped && error === null;
   return {
     kind: 'ended',
@@ -144,8 +144,8 @@ function silentEnd(directory: string): Ended {
 }
 
 /**
- * How a run ended whose runner is gone. Retries a failed read for some seconds, because the process may have too many files
- * open at the moment. Never rejects.
+ * How a run ended if its runner is gone. Retries a failed read for some seconds, because the process may have too many
+ * files open at the moment. Never rejects.
  */
 export async function settleRunEnd(directory: string, wasStopped: boolean): Promise<Ended> {
   for (let number = 0; number < attempts; number += 1) {
@@ -153,7 +153,7 @@ export async function settleRunEnd(directory: string, wasStopped: boolean): Prom
       const end = readRunEnd(directory);
       return end ? recordedEnd(end, wasStopped) : silentEnd(directory);
     } catch (cause) {
-      // Not a system error: no runner wrote this file.
+      // If it is not a system error, no runner wrote this file.
       if (errorCode(cause) === '') break;
       await delay(pause, undefined, { ref: false });
     }

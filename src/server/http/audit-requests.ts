@@ -5,15 +5,15 @@ import { jobIdPattern, type Route, type RouteName, routes } from '../../contract
 import type { AuditEntry, AuditLog } from '../audit/index.js';
 import { captured } from './parameters.js';
 
-/** What has been sent of an answer's body. */
+/** How much of an answer's body was sent. */
 interface SentBody {
-  /** Bytes that were given to the connection. Where it broke, the last of them did not arrive. */
+  /** Bytes that were given to the connection. If it broke, the last of them did not arrive. */
   readonly bytes: number;
-  /** Whether the answer was sent to its end over a connection that was still there. */
+  /** Whether the answer was completely sent over a connection that was still open. */
   readonly isComplete: boolean;
 }
 
-/** Follows what is written to an answer from now on. Headers, and what HTTP puts around the pieces of a body, do not count. */
+/** Counts what is written to an answer from now on. Headers, and the framing of a body's pieces, do not count. */
 function followBody(res: ServerResponse): SentBody {
   const sent = { bytes: 0, isComplete: false };
   const { write } = res;
@@ -24,14 +24,15 @@ function followBody(res: ServerResponse): SentBody {
   };
   res.write = counted as typeof write;
   const { socket } = res.req;
-  // Node emits this also if the connection broke before. First of the listeners, as another one ends the connection.
+  // Node emits this even if the connection broke before. Must be the first listener, because another one ends the
+  // connection.
   res.prependOnceListener('finish', () => {
     sent.isComplete = !socket.destroyed;
   });
   return sent;
 }
 
-/** The event that requests of a route are noted as; null if they are not noted. */
+/** The event that is recorded for requests of a route; null if they are not recorded. */
 function eventOf(name: RouteName): AuditEntry['event'] | null {
   const route: Route = routes[name];
   if (route.form !== undefined) return 'submission';
@@ -41,24 +42,24 @@ function eventOf(name: RouteName): AuditEntry['event'] | null {
   return name === 'drain' || name === 'undrain' ? 'drain' : null;
 }
 
-/** The id of the job that a request is about; null for a text that is none. */
+/** The id of the job that a request is about; null if the text is not an id. */
 function jobIdIn(ctx: Context): string | null {
   const { job_id: made } = Object(ctx.body) as { job_id?: unknown };
   const id = typeof made === 'string' ? made : captured(ctx);
   return jobIdPattern.test(id) ? id : null;
 }
 
-/** Whether an answer has delivered the whole result: all of it was asked for, and sent. */
+/** Whether an answer delivered the whole result: all of it was requested, and all of it was sent. */
 function hasDelivered({ res }: Context, { bytes, isComplete }: SentBody): boolean {
   if (!isComplete || res.statusCode === 200) return isComplete;
-  // A range, of so many bytes: `bytes 0-111/112`.
+  // A range of this many bytes: `bytes 0-111/112`.
   const [, whole] = /\/(\d+)$/.exec(String(res.getHeader('Content-Range'))) ?? [];
   return bytes === Number(whole);
 }
 
 /**
- * Writes a line for each submission, download, kill and removal that was answered, when its answer is over. The error
- * handler tells of what is refused.
+ * Writes a line for each submission, download, kill and removal that was answered, when the answer ends. Refusals are
+ * recorded by the error handler.
  */
 export function auditRequests(log: AuditLog): Middleware {
   return async (ctx, next) => {
@@ -78,7 +79,7 @@ export function auditRequests(log: AuditLog): Middleware {
     const write = () => {
       if (event === 'download') {
         const { statusCode } = ctx.res;
-        // Before the job is done, and where it failed, there is nothing to download.
+        // Before the job is done, or if it failed, there is nothing to download.
         if (statusCode !== 200 && statusCode !== 206) return;
         log.write({ ...about, bytes: sent.bytes, complete: hasDelivered(ctx, sent) });
       } else if (event === 'submission') {

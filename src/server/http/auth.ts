@@ -6,17 +6,17 @@ import { whenGone } from './client-gone.js';
 
 const credentials = new RegExp(`^${authScheme} +(\\S.*)$`, 'i');
 
-/** What a request that takes long knows of its sender. */
+/** What a long request knows about its sender. */
 export interface Sender {
-  /** Who sends it, asked again. @throws ServiceError `invalidToken` if the token does not let them in any more */
+  /** The sender, determined again. @throws ServiceError `invalidToken` if the token is no longer accepted */
   readonly now: () => Principal;
-  /** Aborted, with the error for the client, when the token does not let them in any more. */
+  /** Aborted, with the error for the client, when the token is no longer accepted. */
   readonly refused: AbortSignal;
 }
 
 /**
- * Asks for `Authorization: Bearer <token>` on every route (spec.md, Authentication), unless all of it is open. An answer under
- * way, such as a log stream or a download, is cut when the token may not have it any more.
+ * Requires `Authorization: Bearer <token>` on every route (spec.md, Authentication), unless the server is open. An answer
+ * in progress, such as a log stream or a download, is cut off when the token is no longer allowed to get it.
  */
 export function requireToken(access: Access): Middleware {
   return (ctx, next) => {
@@ -41,10 +41,10 @@ export function requireToken(access: Access): Middleware {
   };
 }
 
-/** The sender of a request that `requireToken` has let in, while the request goes on. */
+/** The sender of a request that `requireToken` has admitted, while the request is in progress. */
 export const senderOf = (ctx: Pick<Context, 'state'>): Sender => ctx.state.sender as Sender;
 
-/** Who sends a request that `requireToken` has let in. @throws Error for any other request */
+/** The sender of a request that `requireToken` has admitted. @throws Error for any other request */
 export function principalOf(ctx: Pick<Context, 'state'>): Principal {
   const known = ctx.state.principal as Principal | undefined;
   if (!known) throw new Error('Nobody has checked who sends this request');
@@ -52,7 +52,7 @@ export function principalOf(ctx: Pick<Context, 'state'>): Principal {
 }
 
 /**
- * @param deed what the request is for, such as `drain the server`
+ * @param deed what the request wants to do, such as `drain the server`
  * @throws ServiceError `adminOnly` for everybody but an admin
  */
 export function requireAdmin(ctx: Pick<Context, 'state'>, deed: string): void {

@@ -3,7 +3,7 @@ import { BlockList, isIP, type Socket } from 'node:net';
 import type { Context, Middleware } from 'koa';
 import { SetupError } from '../setup-error.js';
 
-/** An address as it is compared and written: one of IPv4 that came as one of IPv6 is one of IPv4. */
+/** A canonical address for comparing and writing: an IPv4 address in IPv6 form becomes plain IPv4. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
 
 /** A set of addresses. */
@@ -43,7 +43,7 @@ const isIn = (list: AddressSet, address: string): boolean => {
   return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4');
 };
 
-/** The address without a port, of an entry of the header. */
+/** The address in an entry of the header, without a port. */
 function entryAddress(entry: string): string {
   const text = entry.trim();
   const [, bracketed, v4] = /^(?:\[([^\]]+)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/.exec(text) ?? [];
@@ -52,7 +52,7 @@ function entryAddress(entry: string): string {
 
 /**
  * Where a request comes from: the other end of its connection or, behind proxies that the admin trusts, the last address
- * that the first of them saw. The header is ignored if it comes from anybody else.
+ * that the first of them saw. The header is ignored if anybody else sends it.
  */
 export function clientAddress(remote: string, forwarded: string, trusted: AddressSet): string {
   let address = plain(remote);
@@ -65,17 +65,17 @@ export function clientAddress(remote: string, forwarded: string, trusted: Addres
 }
 
 /**
- * Reads the address of each connection when it begins, since the system does not know it any more after a reset. A connection
- * without an address is gone already, and is closed before anything that it sent is read.
+ * Reads the address of each connection at its beginning, because the system forgets it after a reset. A connection
+ * without an address is gone already, and is closed before anything it sent is read.
  */
 export function noteAddresses(server: Server): void {
   server.on('connection', (socket: Socket) => {
-    // Node keeps the answer.
+    // Node remembers the address.
     if (socket.remoteAddress === undefined) socket.destroy();
   });
 }
 
-/** Sets the address that a request comes from. */
+/** Sets the client address of a request. */
 export function fromClient(trusted: AddressSet): Middleware {
   return (ctx: Context, next) => {
     ctx.request.ip = clientAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('X-Forwarded-For'), trusted);

@@ -1,8 +1,8 @@
 import type { Context } from 'koa';
 
 /**
- * Calls back once when the answer is sent or the client is gone. A pipelined answer that waits for the one before it gets no
- * event when the connection ends, so this listens to the connection as well.
+ * Calls back once when the answer is sent or the client is gone. A pipelined answer that waits for the previous one gets
+ * no event when the connection ends, so this listens to the connection too.
  */
 export function whenGone({ req, res }: Pick<Context, 'req' | 'res'>, callback: () => void): void {
   const { socket } = req;
@@ -10,7 +10,7 @@ export function whenGone({ req, res }: Pick<Context, 'req' | 'res'>, callback: (
   const gone = () => {
     res.off('close', gone);
     socket.off('close', gone);
-    // The connection's event may come during the answer's, and then again.
+    // The connection's event may arrive while the answer's is handled, and then again.
     if (!isGone) callback();
     isGone = true;
   };

@@ -46,12 +46,12 @@ export function endWith(socket: Duplex, answer: string): void {
   socket.end(answer, () => socket.destroy());
 }
 
-/** Drops the headers that were prepared for another answer. */
+/** Drops the headers that were set for another answer. */
 function clearHeaders(response: ServerResponse): void {
   for (const name of response.getHeaderNames()) response.removeHeader(name);
 }
 
-/** Sends an error answer without Koa, with these headers in place of those that were prepared. */
+/** Sends an error answer without Koa. These headers replace all that were set before. */
 export function sendError(response: ServerResponse, error: ServiceError, more: OutgoingHttpHeaders): void {
   const { status, headers, body } = errorAnswer(error);
   clearHeaders(response);
@@ -72,13 +72,16 @@ export function endResponse(response: ServerResponse, error: ServiceError): void
   response.end(body);
 }
 
-/** Characters of a request's path that an answer repeats. */
+/** Most characters of a request's path that an answer repeats. */
 const maxShown = 300;
 
-/** A request's path, which comes from outside, in a form for a sentence. */
+/** A request's path, which comes from outside, in a form that fits into a sentence. */
 const shown = (address: string): string => oneLine(address.slice(0, maxShown));
 
-/** Any error as a ServiceError for the client. An unknown error is masked, and reported on the server's log. */
+/**
+ * Converts any error to a ServiceError for the client. An unknown error is hidden from the client, and reported in the
+ * server's log.
+ */
 function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceError {
   if (cause instanceof ServiceError) return cause;
   // An invalid URL: Koa cannot even read its path.
@@ -103,7 +106,7 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
   return internalError();
 }
 
-/** Turns whatever is thrown below it into the error's answer (interface.md, Errors). */
+/** Turns anything thrown by later middleware into an error answer (interface.md, Errors). */
 export function handleErrors(report: Report, events: ServerEvents): Middleware {
   return async (ctx, next) => {
     try {
@@ -129,7 +132,7 @@ export function handleErrors(report: Report, events: ServerEvents): Middleware {
       const { name: owner = null, role = null } = (ctx.state.principal ?? {}) as Partial<Principal>;
       const { _matchedRouteName: route = null } = ctx as { _matchedRouteName?: string };
       const { code, detail } = error;
-      // Not ctx.path, which throws for an address that is not valid.
+      // Not ctx.path, because it throws for an invalid address.
       const path = shown(ctx.url.split('?', 1)[0] ?? '');
       events.tell('refused', { method, path, status, error: code, detail, from, owner, role, route });
     }

@@ -17,8 +17,8 @@ const reserve = 128;
 const perConnection = 2;
 
 /**
- * Requests that may be under way on one connection. Browsers and our own client send one at a time. A pipelined request
- * holds open what it answers with until the answers before it are sent.
+ * Most requests in progress on one connection. Browsers and our own client send one at a time. A pipelined request holds
+ * open what it answers with until the answers before it are sent.
  */
 const perSocket = 4;
 
@@ -36,23 +36,23 @@ function descriptorLimit(): number {
 export const connectionsFor = (descriptors: number): number =>
   Math.max(1, Math.floor((descriptors - Math.min(reserve, descriptors / 2)) / perConnection));
 
-/** The answer to a connection past the limit. */
+/** The answer to a connection beyond the limit. */
 function refusal(): string {
   const detail = 'Server busy: all its connections have a request under way; try again soon';
   return bareAnswer(new ServiceError('tooManyConnections', detail));
 }
 
 /**
- * Limits the connections of a server by the number of descriptors that the process may have: without a free descriptor no
- * job can be started, read or ended. At the limit, the connection that has been idle for the longest time is closed for a
- * new one, so that silent clients cannot keep others out. A new connection is refused only if no other is idle. A connection with
+ * Limits a server's connections according to the process's limit of descriptors: without a free descriptor no job can be
+ * started, read or ended. At the limit, the connection that has been idle the longest is closed in favour of a new one,
+ * so that silent clients cannot keep others out. A new connection is refused only if no other is idle. A connection with
  * more than `perSocket` requests under way is closed.
  */
 function limitConnections(server: Server, limit = connectionsFor(descriptorLimit())): void {
   const all = new Set<Socket>();
   /** Idle connections, the longest idle first. */
   const idle = new Set<Socket>();
-  /** Requests under way on each connection: a client may send several before the first is answered. */
+  /** Requests in progress on each connection: a client may send several before the first is answered. */
   const requests = new WeakMap<Socket, number>();
 
   server.on('connection', (socket: Socket) => {
@@ -89,10 +89,10 @@ function limitConnections(server: Server, limit = connectionsFor(descriptorLimit
     server.prependListener(event, onRequest);
 }
 
-/** Milliseconds for which the rest of a request is read and dropped. */
+/** Milliseconds for which the rest of a request is read and discarded. */
 const maxWait = 30_000;
 
-/** Reads and drops the rest of a request. One that takes longer is cut. */
+/** Reads and discards the rest of a request. If that takes longer, the connection is cut. */
 function dropRest(request: IncomingMessage, limit: number): void {
   const timer = setTimeout(() => request.destroy(), limit).unref();
   for (const event of ['end', 'close']) request.once(event, () => clearTimeout(timer));
@@ -100,15 +100,15 @@ function dropRest(request: IncomingMessage, limit: number): void {
 }
 
 /**
- * Reads and drops what still comes of a request that is refused, so that the client can read the answer: closing a connection
- * with unread bytes resets it. A client that sends at full speed, as nginx does, then fails to write before it has read.
- * After the last answer of a connection, as every one is for nginx, Node would close both directions. Here only the server's
- * own direction is ended, and the client may still send. Such a connection counts as idle.
+ * Reads and discards the rest of a refused request, so that the client can read the answer: closing a connection with
+ * unread bytes resets it, and a client that sends at full speed, such as nginx, would then fail to write before it reads.
+ * After the last answer of a connection, which for nginx is every answer, Node would close both directions. Here only the
+ * server's own direction is closed, and the client may still send. Such a connection counts as idle.
  */
 export function dropBehindAnswers(server: Server, limit = maxWait): void {
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    // Before Node's own listener, which closes the connection.
+    // Must run before Node's own listener, which closes the connection.
     response.prependOnceListener('finish', () => {
       if (request.complete || request.destroyed) return;
       const isLast = !response.shouldKeepAlive;
@@ -123,7 +123,7 @@ export function dropBehindAnswers(server: Server, limit = maxWait): void {
     server.prependListener(event, onRequest);
 }
 
-/** The error of Node's parser for a request that it cannot read. */
+/** The error for a request that Node's parser cannot read. */
 interface ParserError extends NodeJS.ErrnoException {
   readonly reason?: string;
 }
@@ -150,9 +150,9 @@ function refuseWithoutHost({ httpVersion, headers }: IncomingMessage, response: 
   return isRefused;
 }
 
-/** Ends a connection whose request cannot be read. The answers to whole requests before that one come first. */
+/** Ends a connection after an unreadable request, once all earlier requests are answered. */
 function refuse(socket: Socket, cause: ParserError): void {
-  // Must not write into the middle of an answer under way. Node checks the same field.
+  // Must not write into the middle of an answer in progress. Node checks the same field.
   const { _httpMessage: current } = socket as Socket & { _httpMessage?: ServerResponse };
   if (current?.req.complete && !socket.destroyed) {
     current.once('close', () => refuse(socket, cause));
@@ -162,11 +162,11 @@ function refuse(socket: Socket, cause: ParserError): void {
   socket.destroy(cause);
 }
 
-/** Gives requests that Node itself would refuse with a status and no body an answer with the usual error body. */
+/** Adds the usual error body to answers that Node itself would send with only a status. */
 function answerUnread(server: Server): void {
   const refused = new WeakSet<Socket>();
   server.on('clientError', (cause: ParserError, socket: Socket) => {
-    // Each further packet of an unreadable request is another error.
+    // Each further packet of an unreadable request causes another error.
     if (refused.has(socket)) return;
     refused.add(socket);
     refuse(socket, cause);
@@ -181,14 +181,14 @@ function answerUnread(server: Server): void {
   });
 }
 
-/** Makes the HTTP server of the service. It does not listen yet. */
+/** Creates the HTTP server of the service. It does not listen yet. */
 export function httpServer(handler: RequestListener): Server {
   // A connection that was closed may still deliver requests that it had sent before.
   const answer: RequestListener = (request, response) => {
     if (!request.socket.writable || refuseWithoutHost(request, response)) return;
     handler(request, response);
   };
-  // No time limit for a whole request: an upload may be slow. An idle upload is ended in uploads/receive.
+  // No time limit for a whole request, because uploads may be slow. An idle upload is ended in uploads/receive.
   const server = createServer(
     {
       requestTimeout: 0,

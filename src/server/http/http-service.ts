@@ -33,7 +33,7 @@ export interface Address {
   readonly port: number;
 }
 
-/** The address of a host as the system has it; the host itself if it has none. */
+/** The address that the system has for a host; the host itself if there is none. */
 const addressOf = (host: string): Promise<string> =>
   new Promise((resolve) => {
     lookup(host, (cause, address) => resolve(cause ? host : address));
@@ -41,8 +41,8 @@ const addressOf = (host: string): Promise<string> =>
 
 /**
  * Checks that the metrics have a port of their own.
- * @param metrics null where they have no server
- * @throws SetupError where both servers could not listen at once
+ * @param metrics null if they have no server
+ * @throws SetupError if the two servers could not listen at the same time
  */
 export async function checkPorts(server: Address, metrics: Address | null): Promise<void> {
   if (metrics === null || metrics.port === 0 || metrics.port !== server.port) return;
@@ -55,7 +55,7 @@ export async function checkPorts(server: Address, metrics: Address | null): Prom
   );
 }
 
-/** The bytes of all connections, closed and open ones. */
+/** The bytes of all connections, both open and closed. */
 export class Traffic {
   readonly #open = new Set<Socket>();
   #received = 0;
@@ -84,7 +84,7 @@ export class Traffic {
 }
 
 /**
- * A server of its own for the metrics and nothing else, without a token. It does not listen yet.
+ * A separate server for the metrics only, without a token. It does not listen yet.
  * @param host the address that it will listen on
  */
 function metricsServer(host: string, read: () => Promise<string>, report: Report): Server {
@@ -120,13 +120,13 @@ function metricsServer(host: string, read: () => Promise<string>, report: Report
   });
 }
 
-/** Milliseconds that answers under way may take when the server stops. */
+/** Milliseconds that answers in progress may take when the server stops. */
 const lastAnswers = 1000;
 
 interface HttpServiceDeps {
   readonly handler: RequestListener;
   readonly address: Address;
-  /** Where the metrics have a server of their own; null where they have none. */
+  /** Where the separate metrics server listens; null if there is none. */
   readonly metricsAt: Address | null;
   readonly readMetrics: () => Promise<string>;
   readonly traffic: Traffic;
@@ -157,7 +157,7 @@ export class HttpService {
     return listen(this.#server, this.deps.address.host, this.deps.address.port);
   }
 
-  /** Refuses new connections. Those that are open go on. */
+  /** Refuses new connections. Open ones continue. */
   stopListening(): void {
     // The connections may be closed before the last job has ended.
     this.#closed = once(this.#server, 'close');

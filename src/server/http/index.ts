@@ -1,4 +1,4 @@
-/** What requests have in common: who sends them, the answer to an error, and the connections that they come on. */
+/** Shared by all requests: their senders, error answers, and connections. */
 export { auditRequests } from './audit-requests.js';
 export { principalOf, requireAdmin, requireToken, senderOf } from './auth.js';
 export { type AddressSet, fromClient, proxyList } from './client-address.js';

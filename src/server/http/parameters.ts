@@ -11,7 +11,7 @@ export function captured(ctx: Context): string {
   }
 }
 
-/** The parameters of queries that are on or off. */
+/** The on/off parameters of queries. */
 type BooleanParameter = Extract<(typeof parameters)[keyof typeof parameters], { kind: 'boolean' }>;
 
 /**

@@ -8,7 +8,7 @@ function hostName(header: string): string {
   return bracketed ?? plain ?? '';
 }
 
-/** Whether an `Origin` is the server's own address, as the request names it. */
+/** Whether an `Origin` is the server's own address, as given in the request. */
 function isSameOrigin(origin: string, host: string): boolean {
   try {
     const { protocol, host: own } = new URL(origin);
@@ -19,13 +19,13 @@ function isSameOrigin(origin: string, host: string): boolean {
   }
 }
 
-/** A server that answers without a token, as a refusal describes it. */
+/** A server that answers without a token, as a refusal refers to it. */
 export interface OpenPlace {
   /** The address that it listens on. */
   readonly host: string;
   /** As the subject of a sentence. */
   readonly name: string;
-  /** What an admin can do to have such a request answered. */
+  /** What an admin can do to allow such a request. */
   readonly remedy: string;
 }
 
@@ -33,10 +33,10 @@ export interface OpenPlace {
 const headerOf = (request: IncomingMessage, name: string): string => String(request.headers[name] ?? '');
 
 /**
- * Keeps web pages of other sites out of what answers without a token. A page that a user visits can make the browser send
- * requests to servers that only this user's machine reaches. So requests which a browser marks as coming from another site
- * are refused. On a loopback address requests with a foreign `Host` are refused as well, because a site can point its own
- * name at that address (DNS rebinding).
+ * Protects a server without a token from web pages of other sites. A page that a user visits can make the browser send
+ * requests to servers that only the user's machine can reach. So requests which a browser marks as coming from another
+ * site are refused. On a loopback address requests with a foreign `Host` are refused as well, because a site can point
+ * its own name at that address (DNS rebinding).
  * @returns a check that throws for a request of another site
  */
 export function siteCheck({ host: listensOn, name, remedy }: OpenPlace): (request: IncomingMessage) => void {
@@ -53,7 +53,7 @@ export function siteCheck({ host: listensOn, name, remedy }: OpenPlace): (reques
         `${name}, on a loopback address, answers no request for ${quoteName(foreign)}, only for localhost`,
       );
     }
-    // Headers in which a browser says which page sends the request. Other clients do not send them.
+    // Headers with which browsers tell which page sends the request. Other clients do not send them.
     const origin = headerOf(request, 'origin');
     if (origin !== '' && !isSameOrigin(origin, headerOf(request, 'host'))) {
       throw refusal(`${name} answers no web page of another site (${quoteName(origin)})`);
@@ -67,7 +67,7 @@ export function siteCheck({ host: listensOn, name, remedy }: OpenPlace): (reques
 
 /**
  * Applies `siteCheck` to a server without a token.
- * @param isOpen whether no token is asked for
+ * @param isOpen whether no token is required
  * @param host the address in `--host`
  */
 export function refuseOtherSites(isOpen: boolean, host: string): Middleware {
@@ -80,7 +80,9 @@ export function refuseOtherSites(isOpen: boolean, host: string): Middleware {
   };
 }
 
-/** Every host that a request names: each `Host` header (an empty one if there is none), and the host of an absolute target. */
+/**
+ * Every host named in a request: each `Host` header (an empty one if there is none), and the host of an absolute target.
+ */
 function hostsOf(request: IncomingMessage): string[] {
   const hosts = request.headersDistinct.host ?? [''];
   const [, target] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(request.url ?? '') ?? [];

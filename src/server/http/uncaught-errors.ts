@@ -11,7 +11,7 @@ const current = new AsyncLocalStorage<Context>();
 /** Requests that were ended because of an uncaught error. Their further errors are ignored. */
 const ended = new WeakSet<Context>();
 
-/** Ends the request that an error belongs to: with an answer if none has begun, otherwise by closing its connection. */
+/** Ends the request that an error belongs to: with an answer if none has begun, or by closing its connection. */
 function end(ctx: Context): void {
   if (ended.has(ctx)) return;
   ended.add(ctx);
@@ -37,8 +37,8 @@ function handle(cause: unknown, report: Report): void {
 }
 
 /**
- * Handles uncaught errors: each ends the one request that it belongs to, and never the server, which other people's jobs
- * depend on. It is written to the server's log, since it is always a mistake in this program.
+ * Handles uncaught errors: each ends only the request that it belongs to, never the server, because other people's jobs
+ * depend on it. The error is logged, since it is always a bug in this program.
  */
 export class UncaughtErrors {
   readonly #onError: (cause: unknown) => void;
@@ -60,7 +60,7 @@ export class UncaughtErrors {
 
 /**
  * Emits a stream's events in the context of its request. They come from the connection, which outlives the request; some
- * versions of Node would treat what a listener throws as an error of the connection.
+ * versions of Node would treat an error in a listener as one of the connection.
  */
 function emitFor(ctx: Context, emitter: EventEmitter): void {
   const emit = emitter.emit.bind(emitter);
@@ -77,7 +77,7 @@ function emitFor(ctx: Context, emitter: EventEmitter): void {
     });
 }
 
-/** Middleware that sets the current request for everything that runs below it, also for callbacks of the request's streams. */
+/** Middleware that sets the current request for everything below it, including callbacks of the request's streams. */
 export const withCurrentRequest: Middleware = (ctx, next) =>
   current.run(ctx, () => {
     emitFor(ctx, ctx.req);

@@ -1,7 +1,7 @@
 import { excerpt, quoteName } from '../../contract/index.js';
 import { errorCode } from '../../files/index.js';
 
-/** What is asked of the hub, for the sentences of its errors. */
+/** What was requested from the hub, for error messages. */
 export interface Asked {
   readonly endpoint: string;
   readonly repository: string;
@@ -9,13 +9,13 @@ export interface Asked {
   readonly hasToken: boolean;
 }
 
-/** Something of a repository cannot be had. The message is a sentence without a full stop, and names no path. */
+/** Something in a repository is not available. The message is a sentence without a full stop, and names no path. */
 export class HubError extends Error {
   override readonly name = 'HubError';
 
   constructor(
     message: string,
-    /** Whether trying again at once may help. */
+    /** Whether an immediate retry may help. */
     readonly isPassing = false,
     /** Seconds to wait before the hub is asked again, if it says so. */
     readonly retryAfter = 0,
@@ -30,7 +30,7 @@ function wayIn({ hasToken, endpoint }: Asked): string {
     : 'if it is private or gated, set HF_TOKEN to a token that may read it';
 }
 
-/** The error for an answer that is no success. */
+/** The error for an unsuccessful answer. */
 export function answerError(response: Response, asked: Asked): HubError {
   const { status, headers } = response;
   const { endpoint, revision } = asked;
@@ -44,7 +44,7 @@ export function answerError(response: Response, asked: Asked): HubError {
     return new HubError(`Repository ${name} is gated at ${endpoint}: ${wayIn(asked)}`);
   if (code === 'EntryNotFound')
     return new HubError(`A file of ${name} is listed at ${endpoint}, but is not there`);
-  // The hub answers 401 for a repository that it does not have, so that nobody learns which private ones there are.
+  // The hub answers 401 for a repository that does not exist, so that nobody learns which private ones do.
   if (status === 401 || status === 403 || status === 404) {
     return new HubError(`${endpoint} shows this server no repository ${name} (${status}): ${wayIn(asked)}`);
   }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expandHome, readSmallFile } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
 
-/** Where repositories come from and are kept: what Python's `huggingface_hub` reads from the environment. */
+/** Where repositories come from and where they are kept, read from the environment as Python's `huggingface_hub` does. */
 export interface HubSettings {
   /** Address of the hub, without a slash at the end. */
   readonly endpoint: string;
@@ -11,9 +11,9 @@ export interface HubSettings {
   readonly cache: string;
   /** Whether the hub is never asked. */
   readonly isOffline: boolean;
-  /** Whether the snapshots of the cache are made of links; otherwise of copies. */
+  /** Whether the snapshots in the cache consist of links, or of copies. */
   readonly hasLinks: boolean;
-  /** The token to ask with, read each time: somebody may have logged in since. */
+  /** The token for requests. It is read each time, since somebody may have logged in since. */
   readonly token: () => string | null;
 }
 

@@ -5,13 +5,13 @@ import { type Asked, answerError, connectionError, HubError } from './hub-error.
 import type { HubSettings } from './hub-settings.js';
 import { checkNames, listedSchema, mostTreeFiles, type TreeFile } from './tree.js';
 
-/** Milliseconds for the head of an answer, and for the whole of one that is read into memory. */
+/** Milliseconds for the head of an answer, and for a whole answer that is read into memory. */
 const answerTime = 30_000;
 
-/** Most bytes of an answer that is read into memory: a page of a list of files has a thousand of them. */
+/** Most bytes of an answer that is read into memory: a page of a file list has a thousand entries. */
 const maxAnswer = 16 * 1024 * 1024;
 
-/** Ends the body with an error where it becomes too long. */
+/** Ends the body with an error when it becomes too long. */
 function bounded(body: ReadableStream<Uint8Array>, endpoint: string): ReadableStream<Uint8Array> {
   let length = 0;
   return body.pipeThrough(
@@ -25,7 +25,7 @@ function bounded(body: ReadableStream<Uint8Array>, endpoint: string): ReadableSt
   );
 }
 
-/** Refuses a next page on another host than the hub's: the hub's answer names it, and the token would be sent there. */
+/** Refuses a next page on another host: the address comes from the hub's answer, and the token would be sent there. */
 function checkOrigin(url: string, endpoint: string): void {
   if (new URL(url).origin === new URL(endpoint).origin) return;
   throw new HubError(`${endpoint} sends its callers on to ${new URL(url).origin}, which is not followed`);
@@ -34,7 +34,7 @@ function checkOrigin(url: string, endpoint: string): void {
 interface Bounds {
   readonly asked: Asked;
   readonly signal: AbortSignal;
-  /** Gets the error that is thrown: the package turns it into text while it streams. */
+  /** Receives the thrown error, because the package converts it to text while it streams. */
   readonly onError?: (error: HubError) => void;
 }
 
@@ -60,8 +60,8 @@ const boundedFetch =
   };
 
 /**
- * A `fetch` for the content of a file, which its reader bounds. Where the request is for the rest of a file, an answer with
- * the whole of it is an error.
+ * A `fetch` for the content of a file, whose size the reader limits. If the rest of a file is requested, an answer with
+ * the whole file is an error.
  */
 const fileFetch =
   ({ asked, signal, onError }: Bounds): typeof fetch =>
@@ -109,7 +109,7 @@ export class Hub {
     };
   }
 
-  /** The commit that a revision is at now: one small question. @throws HubError */
+  /** The commit that a revision is at now, which is a single small request. @throws HubError */
   async commit(name: RevisionName, signal: AbortSignal): Promise<string> {
     const { asked, common } = this.#asked(name);
     return this.#answered(async () => {
@@ -155,7 +155,7 @@ export class Hub {
   }
 
   /**
-   * The content of a file from a byte on, as it comes.
+   * The content of a file from this byte on, as it arrives.
    * @throws HubError, also while it is read
    */
   async *content(
@@ -178,7 +178,7 @@ export class Hub {
         repo: repository,
         path: file.path,
         revision: commit,
-        // Known from the list of files, so the package need not ask for it.
+        // Known from the file list, so the package need not ask for it.
         downloadInfo: { size: file.size, etag: file.sha256 ?? file.blobId, url },
         // As one request, which can be resumed.
         xet: false,

@@ -1,4 +1,4 @@
-/** Apps of Hugging Face repositories are fetched and kept, in the cache of Python's `huggingface_hub`. */
+/** Fetches apps from Hugging Face repositories and keeps them in the cache of Python's `huggingface_hub`. */
 export { HubError } from './hub-error.js';
 export { hubSettings } from './hub-settings.js';
 export { Repositories } from './repositories.js';

@@ -9,7 +9,7 @@ interface CheckIntervals {
   /** After the first check that failed; doubles with each failure. */
   readonly retry: number;
   readonly longestRetry: number;
-  /** At least, if clients ask for a check. */
+  /** The shortest time between two checks that clients ask for. */
   readonly asked: number;
 }
 
@@ -20,13 +20,13 @@ const usualIntervals: CheckIntervals = {
   asked: 2000,
 };
 
-/** Milliseconds between two lines about one download, and the bytes from which on a download is reported. */
+/** Milliseconds between two progress lines of a download, and the size from which a download is reported. */
 const progressInterval = 5000;
 const worthTelling = 1e6;
 
 interface RepositoriesOptions {
   readonly settings: HubSettings;
-  /** Whether everything of an app is fetched, and not only what describes it: `serve --download`. */
+  /** Whether to fetch apps completely, and not only their descriptions: `serve --download`. */
   readonly download: boolean;
   /** Tells the admin. */
   readonly say: (line: string) => void;
@@ -71,7 +71,7 @@ export class Repositories {
     }
   }
 
-  /** Fetches everything that is missing, and tells how far it is. A repository that cannot be had is tried again later. */
+  /** Fetches everything that is missing, and reports the progress. An unavailable repository is tried again later. */
   async fetchAll(signal: AbortSignal): Promise<void> {
     for (const each of this.#tracked.values()) {
       if (each.due > performance.now() || signal.aborted) continue;
@@ -80,12 +80,14 @@ export class Repositories {
     }
   }
 
-  /** Begins to check them, each when it is due. */
+  /** Starts checking them, each when it is due. */
   start(): void {
     this.#schedule();
   }
 
-  /** Checks all of them again soon. However often this is asked for, `CheckIntervals.asked` lies between two checks. */
+  /**
+   * Checks all of them again soon. At least `CheckIntervals.asked` lies between two checks, however often clients ask.
+   */
   ask(): void {
     for (const each of this.#tracked.values()) {
       if (this.options.settings.isOffline) continue;
@@ -96,7 +98,7 @@ export class Repositories {
     this.#schedule();
   }
 
-  /** Whether any is being checked, is due, or will be checked because somebody has asked. */
+  /** Whether a repository is being checked, is due, or will be checked because somebody has asked. */
   get isUnderWay(): boolean {
     const now = performance.now();
     return [...this.#tracked.values()].some((each) => each.isUnderWay || each.due <= now);
@@ -149,7 +151,7 @@ export class Repositories {
     await this.#tell(each);
   }
 
-  /** Says how far a download is, not too often. */
+  /** Reports the progress of a download, but not too often. */
   #teller(each: TrackedRepository) {
     let last = Number.NEGATIVE_INFINITY;
     return ({ bytes, total }: { readonly bytes: number; readonly total: number }) => {

@@ -10,7 +10,7 @@ import { blobName, checkNames, parseTree, type TreeFile } from './tree.js';
 export interface CachedFile {
   /** Its path in the app, with slashes. */
   readonly name: string;
-  /** Where its content is, without links. */
+  /** Where its content is, with links resolved. */
   readonly path: string;
 }
 
@@ -19,7 +19,7 @@ const commitHash = /^[0-9a-f]{40}$/;
 /** Whether a revision is a commit, which never changes. */
 export const isCommit = (revision: string): boolean => commitHash.test(revision);
 
-/** Most bytes of a list of files: 20,000 files have about 6 MB. */
+/** Most bytes of a file list: 20,000 files take about 6 MB. */
 const maxTreeBytes = 32 * 1024 * 1024;
 
 /** Most files of an app that are checked. */
@@ -28,7 +28,7 @@ const mostFiles = 20_000;
 /** A repository in the cache directory of `huggingface_hub`, in its layout: `refs`, `blobs`, `snapshots` and `trees`. */
 export class RepositoryCache {
   readonly directory: string;
-  /** The last list of files that was read: that of a commit never changes, and every description of an app needs it. */
+  /** The last file list that was read: a commit's list never changes, and every description of an app needs it. */
   #tree: { readonly commit: string; readonly files: readonly TreeFile[] } | null = null;
 
   constructor(
@@ -54,7 +54,7 @@ export class RepositoryCache {
     return path.join(this.directory, 'snapshots', commit);
   }
 
-  /** The commit that a revision was at when it was last downloaded; null where that is not known. */
+  /** The commit that a revision was at when it was last downloaded; null if that is not known. */
   commitOf(revision: string): string | null {
     if (isCommit(revision)) return revision;
     try {
@@ -65,7 +65,7 @@ export class RepositoryCache {
     }
   }
 
-  /** The list of files of a commit; null where it is not there, or cannot be used. */
+  /** The file list of a commit; null if it is missing or cannot be used. */
   tree(commit: string): readonly TreeFile[] | null {
     if (this.#tree?.commit === commit) return this.#tree.files;
     try {
@@ -78,20 +78,20 @@ export class RepositoryCache {
     }
   }
 
-  /** Whether the snapshot has this file, whole. */
+  /** Whether the snapshot has this file completely. */
   async has(commit: string, file: TreeFile): Promise<boolean> {
     const found = await stat(path.join(this.snapshot(commit), file.path)).catch(() => null);
     return found?.isFile() === true && found.size === file.size;
   }
 
-  /** Whether the content of this file is there, perhaps for another commit. */
+  /** Whether the content of this file is in the cache, perhaps for another commit. */
   async hasBlob(file: TreeFile): Promise<boolean> {
     const found = await stat(this.blobFile(file)).catch(() => null);
     return found?.isFile() === true && found.size === file.size;
   }
 
   /**
-   * The files of an app in a snapshot. What leads out of the cache of this repository is left out: jobs can write there.
+   * The files of an app in a snapshot. Links out of this repository's cache are ignored, because jobs can write there.
    * @param folder of the app; null for the whole repository
    */
   async files(commit: string, folder: string | null): Promise<CachedFile[]> {
@@ -113,12 +113,12 @@ export class RepositoryCache {
     return found.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Where content is that several repositories have: `blobs` of such a repository holds a link to it. */
+  /** Where content is kept that several repositories share: `blobs` of such a repository holds a link to it. */
   get #shared(): string {
     return path.join(this.cache, 'blobs');
   }
 
-  /** The files that this repository shares with others: they lie beside its directory, and the engine needs them as well. */
+  /** The files that this repository shares with others: they are outside its directory, and the engine needs them too. */
   sharedBlobs(): string[] {
     try {
       const home = realpathSync(this.#shared) + path.sep;
@@ -128,7 +128,7 @@ export class RepositoryCache {
         .map((entry) => realpathSync(path.join(blobs, entry.name)))
         .filter((file) => file.startsWith(home));
     } catch {
-      // There are none, or one whose content is gone.
+      // There are none, or one has lost its content.
       return [];
     }
   }
@@ -147,13 +147,13 @@ export class RepositoryCache {
       const isInside = homes.some((home) => content.startsWith(home + path.sep));
       return isInside && lstatSync(content).isFile() ? content : null;
     } catch {
-      // A link whose content is gone.
+      // A link to content that is gone.
       return null;
     }
   }
 }
 
-/** Whether a link leads to this file already. */
+/** Whether a link already leads to this file. */
 async function leadsTo(link: string, file: string): Promise<boolean> {
   try {
     await readlink(link);
@@ -163,16 +163,18 @@ async function leadsTo(link: string, file: string): Promise<boolean> {
   }
 }
 
-/** A part of a temporary name that no other process has: as `huggingface_hub` has it. */
+/** A part of a temporary name that no other process uses, in `huggingface_hub`'s form. */
 export const uniquePart = (): string => randomBytes(4).toString('hex');
 
 /** Temporary files in `blobs`, of any process that downloads. */
 const temporaryName = /\.[0-9a-f]{8}\.incomplete$/;
 
-/** Milliseconds without a write after which nobody works on a temporary file any more. */
+/** Milliseconds without a write after which a temporary file counts as abandoned. */
 const abandonedAfter = 24 * 3600 * 1000;
 
-/** Replaces a small text file of the cache: a reader finds the old text or the new one. Two writers do not meet. */
+/**
+ * Replaces a small text file of the cache. A reader finds the old text or the new one, and two writers do not interfere.
+ */
 export async function placeText(file: string, text: string): Promise<void> {
   makeDirectory(path.dirname(file));
   const partial = `${file}.${uniquePart()}.tmp`;
@@ -187,10 +189,10 @@ export async function placeText(file: string, text: string): Promise<void> {
   }
 }
 
-/** Errors of a file system that has no links. */
+/** Errors of a file system without links. */
 const noLinks = ['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL'];
 
-/** The directory of a snapshot that a file goes to; made where it is missing. @throws HubError if it is somewhere else */
+/** The directory in a snapshot for a file; created if missing. @throws HubError if it is somewhere else */
 async function prepareParent(cache: RepositoryCache, target: string): Promise<void> {
   const parent = path.dirname(target);
   makeDirectory(parent);
@@ -200,10 +202,10 @@ async function prepareParent(cache: RepositoryCache, target: string): Promise<vo
   }
 }
 
-/** A link to the content; false where the file system has none. */
+/** Makes a link to the content; false if the file system has no links. */
 async function tryLink(blob: string, target: string): Promise<boolean> {
   const content = path.relative(path.dirname(target), blob);
-  // Not beside its place: whoever reads the snapshot meanwhile would find a file more.
+  // Not next to its final place, because readers of the snapshot would find an additional file.
   const partial = `${blob}.${uniquePart()}.incomplete`;
   try {
     await symlink(content, target);
@@ -217,7 +219,7 @@ async function tryLink(blob: string, target: string): Promise<boolean> {
   return true;
 }
 
-/** Puts a file whose content is there into a snapshot: as a link, or as a copy where there are no links. */
+/** Puts a file whose content is already in the cache into a snapshot, as a link or, if there are no links, as a copy. */
 export async function placeInSnapshot(
   cache: RepositoryCache,
   commit: string,
@@ -237,10 +239,7 @@ export async function placeInSnapshot(
   }
 }
 
-/**
- * Removes what downloads that were killed have left in `blobs`: files with the name of a temporary file that nobody has
- * written to for a day.
- */
+/** Removes the remains of killed downloads from `blobs`: temporary files that nobody has written to for a day. */
 export async function removeAbandoned(cache: RepositoryCache): Promise<void> {
   const blobs = path.join(cache.directory, 'blobs');
   for (const name of await readdir(blobs).catch(() => [])) {

@@ -18,12 +18,12 @@ export interface RepositoryName {
   readonly folder: string | null;
 }
 
-/** The branch that is meant where no revision is named. */
+/** The branch if no revision is given. */
 const defaultRevision = 'main';
 
 const form = /^([^/@:]+\/[^/@:]+)(?:@([^:]+))?(?::([^:]+))?$/;
 
-/** As the hub has them. They become directory names, and the engine gets them as an argument: none begins with `-`. */
+/** As the hub allows them. They become directory names and arguments of the engine, so none begins with `-`. */
 const repositoryPart = /^\w(?:[\w.-]{0,94}\w)?$/;
 const revisionPart = /^\w[\w.+-]*$/;
 const folderName = /^(?!\.{1,2}$)[\w.][\w.+-]{0,254}$/;
@@ -35,7 +35,7 @@ const isRepository = (text: string): boolean =>
 const isRevision = (text: string): boolean =>
   text.length <= 255 && text.split('/').every((part) => revisionPart.test(part)) && !text.includes('..');
 
-/** The app that a text names; null where it names no app of a repository. */
+/** The app that a text refers to; null if it does not refer to an app in a repository. */
 export function readRepositoryName(text: string): RepositoryName | null {
   const [, repository = '', revision = defaultRevision, folder = null] = form.exec(text) ?? [];
   if (!isRepository(repository) || !isRevision(revision)) return null;
@@ -47,9 +47,9 @@ export interface RepositoryFiles {
   readonly commit: string;
   /** The app's directory in the snapshot; what it holds may be links. */
   readonly directory: string;
-  /** The files that are here. */
+  /** The files that are in the cache. */
   readonly present: readonly CachedFile[];
-  /** The names of all its files, here or not. */
+  /** The names of all its files, in the cache or not. */
   readonly listed: readonly string[];
 }
 
@@ -57,11 +57,11 @@ export interface RepositoryFiles {
 export interface HubStatus {
   /** When the hub last answered; null for never. */
   readonly checkedAt: Date | null;
-  /** Why it did not answer since, or what is wrong with the repository; null if nothing is. */
+  /** Why it has not answered since, or what is wrong with the repository; null if all is well. */
   readonly problem: string | null;
 }
 
-/** In words that name no path of this machine: everybody who may use the server reads them. */
+/** A message that names no path of this machine, because everybody who may use the server can read it. */
 function inWords(cause: unknown): string {
   if (cause instanceof HubError) return cause.message;
   if (isSystemError(cause)) return `The cache of repositories cannot be used: ${faultWithoutPath(cause)}`;
@@ -73,11 +73,11 @@ export class TrackedRepository {
   readonly repository: string;
   readonly revision: string;
   readonly cache: RepositoryCache;
-  /** When it is checked next, by the monotonic clock; a time that has passed means now. */
+  /** When it is checked next, on the monotonic clock; a past time means now. */
   due = 0;
   /** When the last check began. */
   begun = Number.NEGATIVE_INFINITY;
-  /** Before which the hub wants not to be asked, whoever asks for it. */
+  /** The hub does not want to be asked before this time, whoever requests it. */
   notBefore = Number.NEGATIVE_INFINITY;
   isUnderWay = false;
   #folders = new Set<string | null>();
@@ -95,7 +95,7 @@ export class TrackedRepository {
     if (settings.isOffline) this.due = Number.POSITIVE_INFINITY;
   }
 
-  /** For a person: without the revision where that is the usual one. */
+  /** Its name for a person: without the revision if that is the default. */
   get label(): string {
     return this.revision === defaultRevision ? this.repository : `${this.repository}@${this.revision}`;
   }
@@ -118,7 +118,7 @@ export class TrackedRepository {
 
   /**
    * Asks the hub for the commit, and downloads what is missing.
-   * @returns seconds that the hub wants not to be asked for; 0 if it says nothing
+   * @returns seconds for which the hub does not want to be asked; 0 if it does not say
    */
   async update(
     extent: Extent,
@@ -149,7 +149,7 @@ export class TrackedRepository {
   }
 
   /**
-   * The files of an app, from the cache alone.
+   * The files of an app, using only the cache.
    * @throws HubError that says why they are not there
    */
   async files(folder: string | null): Promise<RepositoryFiles> {
@@ -164,7 +164,7 @@ export class TrackedRepository {
     return { commit, directory, present, listed: [...names].sort() };
   }
 
-  /** What of the allowlist this repository does not have, in sentences. */
+  /** The apps on the allowlist that this repository does not have, as sentences. */
   async lacks(): Promise<string[]> {
     const wanted = [...this.#folders].map((folder) => this.files(folder).then(() => null, inWords));
     return (await Promise.all(wanted)).filter((each) => each !== null);
@@ -184,7 +184,7 @@ export class TrackedRepository {
     return `The description of '${this.label}' is being fetched from ${endpoint}; ask again in a moment`;
   }
 
-  /** The folders of a commit that hold an app. */
+  /** The folders of a commit that contain an app. */
   #appsAt(commit: string): (string | null)[] {
     const tree = this.cache.tree(commit) ?? [];
     return tree.flatMap(({ path: file }) => {

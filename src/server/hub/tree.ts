@@ -11,18 +11,18 @@ export interface TreeFile {
   readonly size: number;
   /** Git's name of its content: of the content itself, or of the pointer to it. */
   readonly blobId: string;
-  /** SHA-256 of a file that is stored beside Git; null for one that is stored in Git. */
+  /** SHA-256 of a file that is stored outside Git; null for one that is stored in Git. */
   readonly sha256: string | null;
   readonly xetHash: string | null;
 }
 
-/** The name of a file's content in the cache: what the hub sends as its ETag. */
+/** The name of a file's content in the cache: the ETag that the hub sends. */
 export const blobName = ({ sha256, blobId }: TreeFile): string => sha256 ?? blobId;
 
 /** Most files of a repository that are read. */
 export const mostTreeFiles = 20_000;
 
-/** Most folders that a file may lie in. */
+/** Deepest nesting of a file. */
 const deepest = 32;
 
 const hash40 = z.string().regex(/^[0-9a-f]{40}$/);
@@ -54,7 +54,7 @@ const storedSchema = z.object({
   ),
 });
 
-/** Whether a path of a repository leads to a file below the directory that it is joined to, on every system. */
+/** Whether a path in a repository stays below the directory that it is joined to, on every system. */
 function isContained(name: string): boolean {
   const parts = name.split('/');
   return (
@@ -73,7 +73,7 @@ export function checkNames(files: readonly TreeFile[], repository: string): read
   );
 }
 
-/** The list of files that such a text holds. @throws for another text */
+/** The file list in this text. @throws for any other text */
 export function parseTree(text: string): TreeFile[] {
   const { files } = storedSchema.parse(JSON.parse(text));
   return Object.entries(files).map(([path, file]) => ({
@@ -98,7 +98,7 @@ export function formatTree(files: readonly TreeFile[]): string {
   return JSON.stringify({ format_version: 1, files: Object.fromEntries(rows) }, null, 1);
 }
 
-/** The files of an app: those of its folder, by their path in it; all of the repository for an app at its top. */
+/** The files of an app, with their paths in its folder; the whole repository for an app at its top. */
 export function filesOfApp(files: readonly TreeFile[], folder: string | null): Map<string, TreeFile> {
   if (folder === null) return new Map(files.map((file) => [file.path, file]));
   const prefix = `${folder}/`;

@@ -19,7 +19,7 @@ import { filesOfApp, formatTree, type TreeFile } from './tree.js';
 /** Milliseconds without a byte after which a connection counts as broken. */
 const silence = 60_000;
 
-/** How often a file is taken up again after its connection broke without a byte since the last time. */
+/** How often a broken download is resumed if no byte has arrived since the last time. */
 const triesAgain = 4;
 
 /** The hash of a file's content, as the hub names it: Git's hash covers a header as well. */
@@ -62,7 +62,7 @@ class Download {
       throw new HubError(`${quoteName(this.file.path)} ended too early`, true);
   }
 
-  /** @throws HubError if the content is another one than the list of files says */
+  /** @throws HubError if the content differs from what the file list says */
   check(): void {
     const { path: name, sha256, blobId } = this.file;
     if (this.#hash.digest('hex') === (sha256 ?? blobId)) return;
@@ -76,7 +76,7 @@ interface DownloadOptions {
   readonly commit: string;
   readonly signal: AbortSignal;
   readonly onBytes?: (count: number) => void;
-  /** Milliseconds before the first time that a broken connection is taken up again. */
+  /** Milliseconds before a broken connection is resumed for the first time. */
   readonly pause?: number;
 }
 
@@ -113,8 +113,8 @@ async function receive(download: Download, file: TreeFile, options: DownloadOpti
 }
 
 /**
- * Downloads the content of a file into `blobs`, under a name of its own until it is whole, checked and on the disk. Two
- * processes that do so at once do not meet: the last one replaces what is the same.
+ * Downloads the content of a file into `blobs`, under a temporary name until it is complete, checked and on the disk. Two
+ * processes can do this at the same time: the last one replaces the file with identical content.
  * @throws HubError, or the system's error
  */
 export async function downloadBlob(file: TreeFile, options: DownloadOptions): Promise<void> {
@@ -134,7 +134,7 @@ export async function downloadBlob(file: TreeFile, options: DownloadOptions): Pr
   }
 }
 
-/** What is fetched of an app. */
+/** Which parts of an app are fetched. */
 export type Extent = 'description' | 'everything';
 
 /** Largest file that belongs to the description of an app, and most bytes and files of a description. */
@@ -142,7 +142,7 @@ const largest = 32 * 1024 * 1024;
 const mostBytes = 256 * 1024 * 1024;
 const mostFiles = 2000;
 
-/** Bytes that a download leaves free on the disk; a small one as many as it has. */
+/** Bytes that a download leaves free on the disk; a small download leaves as many as its own size. */
 const headroom = 1024 ** 3;
 
 export interface UpdateOptions {
@@ -156,17 +156,17 @@ export interface UpdateOptions {
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** How far a download is. */
+/** The progress of a download. */
 export interface Progress {
   readonly bytes: number;
   readonly total: number;
 }
 
-/** Whether a file describes its app: neither weights, nor hidden, nor large. */
+/** Whether a file describes its app, being neither weights, nor hidden, nor large. */
 const describes = (name: string, { size }: TreeFile): boolean =>
   !isWeights(name) && size <= largest && !name.split('/').some((part) => part.startsWith('.'));
 
-/** The files that the apps need, each once: first those that describe them, then the others. */
+/** The files that the apps need, each once, with those that describe apps first. */
 interface Needed {
   readonly description: ReadonlySet<TreeFile>;
   readonly others: ReadonlySet<TreeFile>;
@@ -174,7 +174,7 @@ interface Needed {
 
 const bytesOf = (files: Iterable<TreeFile>): number => [...files].reduce((sum, { size }) => sum + size, 0);
 
-/** @throws HubError where a description is too much to be fetched unasked */
+/** @throws HubError if a description is too large to be fetched without being asked for */
 function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: UpdateOptions): Needed {
   const all = folders.flatMap((folder) => [...filesOfApp(tree, folder)]);
   const description = new Set(all.filter(([name, file]) => describes(name, file)).map(([, file]) => file));
@@ -201,18 +201,18 @@ async function checkDisk(cache: RepositoryCache, needed: number): Promise<void> 
   );
 }
 
-/** Puts all files of the apps into the snapshot whose content is in the cache already. */
+/** Puts all files of the apps whose content is already in the cache into the snapshot. */
 async function placeKnown(commit: string, tree: readonly TreeFile[], options: UpdateOptions): Promise<void> {
   const { cache, folders, hasLinks } = options;
   for (const file of new Set(folders.flatMap((folder) => [...filesOfApp(tree, folder).values()]))) {
-    // Also weights that an older commit has: the engine finds them without the hub.
+    // This includes weights of an older commit, so that the engine finds them without the hub.
     if (!(await cache.has(commit, file)) && (await cache.hasBlob(file))) {
       await placeInSnapshot(cache, commit, file, hasLinks);
     }
   }
 }
 
-/** Those of these files that the snapshot lacks. */
+/** Those of these files that are missing in the snapshot. */
 async function missingOf(
   files: Iterable<TreeFile>,
   commit: string,
@@ -223,12 +223,12 @@ async function missingOf(
   return missing;
 }
 
-/** The list of files of a commit, from the cache or the hub. */
+/** The file list of a commit, from the cache or the hub. */
 async function treeOf(commit: string, { cache, hub, signal }: UpdateOptions): Promise<readonly TreeFile[]> {
   const known = cache.tree(commit);
   if (known !== null) return known;
   const listed = await hub.files(cache.repository, commit, signal);
-  // Only a list that is not kept: it is asked for again.
+  // Only the list is not kept; it will be requested again.
   await placeText(cache.treeFile(commit), formatTree(listed)).catch(() => {});
   return listed;
 }
@@ -244,21 +244,22 @@ async function fetchFiles(
   await checkDisk(cache, bytesOf(files));
   await removeAbandoned(cache);
   for (const file of files) {
-    // A file may be there twice under two names.
+    // A file may occur twice under different names.
     if (!(await cache.hasBlob(file))) await downloadBlob(file, { hub, cache, commit, signal, onBytes });
     await placeInSnapshot(cache, commit, file, hasLinks);
   }
 }
 
-/** Has the revision lead to the commit. */
+/** Points the revision to the commit. */
 async function moveRevision(revision: string, commit: string, cache: RepositoryCache): Promise<void> {
   if (isCommit(revision) || cache.commitOf(revision) === commit) return;
   await placeText(cache.refFile(revision), commit);
 }
 
 /**
- * Brings the cache to the commit that a revision is at now. The revision leads to that commit when all its files are there:
- * before that, whoever reads the cache finds the older one, whole. Where there is no older one, the description is enough.
+ * Updates the cache to the commit that a revision is at now. The revision points to that commit only when all its files
+ * are there: until then, readers of the cache find the complete older one. If there is no older one, the description is
+ * enough.
  * @throws HubError, or the system's error
  */
 export async function update({ repository, revision }: RevisionName, options: UpdateOptions): Promise<void> {

@@ -14,11 +14,11 @@ import {
 
 /** Milliseconds that a spare runner may take to claim a job. */
 const sparePatience = 2000;
-/** Milliseconds after the last start of a job until a spare runner is started: the job goes first. */
+/** Milliseconds from the last start of a job until a spare runner is started, so that the job goes first. */
 const quiet = 60;
 /** The same after the start of the server, which may be stopped again soon. */
 const firstQuiet = 500;
-/** Milliseconds until the next one is started where one could not be started, or has ended without a job. */
+/** Milliseconds to wait if a spare runner could not be started, or ended without a job. */
 const failurePause = 2000;
 
 /** How runners are started. */
@@ -60,7 +60,7 @@ export async function startRunner(program: RunnerProgram, directory: string): Pr
   return runner;
 }
 
-/** A runner that was started before there is a job for it, and is used for one. Without a job it ends with its server. */
+/** A runner that is started in advance, before there is a job for it. Without a job it ends with its server. */
 export class SpareRunner implements RunnerProcess {
   readonly process: ChildProcess;
   readonly exited: Promise<unknown>;
@@ -87,33 +87,33 @@ export class SpareRunner implements RunnerProcess {
 
   /**
    * Hands it a job.
-   * @returns whether the job is claimed. If it is not, the runner is gone, and cannot claim it any more
+   * @returns whether the job is claimed; if not, the runner is gone and can no longer claim it
    */
   async give(directory: string): Promise<boolean> {
     const isClaimed = () => !isGone(runFiles(directory).claim);
-    // Only now, so that the job starts quickly on a busy machine.
+    // Only now, so that the job starts quickly even on a busy machine.
     lowerPriority(this.process);
     this.#channel.write(`${directory}\n`);
     await Promise.race([this.#closed, delay(sparePatience, undefined, { ref: false })]);
     if (isClaimed()) return true;
     await this.kill();
-    // One that has claimed it just before is lost with it, like any runner that is killed.
+    // If it claimed the job just before, the job is lost with it, as with any killed runner.
     return isClaimed();
   }
 
   /** Kills it: without a job it has nothing to lose. Resolves when it is gone. */
   async kill(): Promise<void> {
-    // Otherwise a server that stops would have nothing left to wait for.
+    // Otherwise a stopping server would have nothing left to wait for.
     this.process.ref();
     this.process.kill('SIGKILL');
     await this.exited;
   }
 }
 
-/** A fixed number of spare runners: starting one takes longer than everything else in the start of a job. */
+/** A fixed number of spare runners: starting a runner takes longer than the rest of a job's start. */
 export class SpareRunners {
   readonly #ready = new Set<SpareRunner>();
-  /** The last start that was begun. */
+  /** The most recent start. */
   #starting: Promise<void> = Promise.resolve();
   #isClosed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -128,7 +128,7 @@ export class SpareRunners {
     this.#refill(firstQuiet);
   }
 
-  /** Takes one, which another one replaces soon; undefined if none is ready. */
+  /** Takes one, which is soon replaced by another; undefined if none is ready. */
   take(): SpareRunner | undefined {
     this.#refill(quiet);
     const [spare] = this.#ready;
@@ -144,12 +144,12 @@ export class SpareRunners {
     await Promise.all([...this.#ready].map((spare) => spare.kill()));
   }
 
-  /** Starts what is missing, in a while. */
+  /** Starts the missing ones after a while. */
   #refill(pause: number): void {
     clearTimeout(this.#timer);
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
-      // One after the other, since each takes processor time from the jobs.
+      // One after the other, because each takes processor time from the jobs.
       this.#starting = this.#starting.then(() => this.#start());
     }, pause).unref();
   }
@@ -160,12 +160,12 @@ export class SpareRunners {
       const spare = await SpareRunner.start(this.program);
       this.#ready.add(spare);
       void spare.exited.then(() => {
-        // Otherwise it has had a job.
+        // Otherwise it has run a job.
         if (this.#ready.delete(spare)) this.#refill(failurePause);
       });
       this.#refill(quiet);
     } catch {
-      // Jobs start without one.
+      // Jobs start without a spare.
       this.#refill(failurePause);
     }
   }

@@ -3,13 +3,13 @@ import type { DeviceRequest, Grant } from '../index.js';
 /** A GPU of this machine. */
 export interface KnownGpu {
   readonly id: number;
-  /** Stays the same when ids change; empty if it is not known. */
+  /** Stays the same if ids change; empty if it is not known. */
   readonly uuid: string;
 }
 
 /** A place in the queue. */
 export interface Ticket {
-  /** Resolves with the grant. Rejects when it is cancelled, or when it turns out that there is no such GPU. */
+  /** Resolves with the grant. Rejects if the ticket is cancelled, or if there turns out to be no such GPU. */
   readonly granted: Promise<Grant>;
   /** 1 is next; null once granted or cancelled. */
   position(): number | null;
@@ -31,5 +31,5 @@ export const gpuGrant = (gpus: readonly KnownGpu[]): Grant => ({
   cpuSlots: 0,
 });
 
-/** The job was cancelled while it waited. */
+/** The job was cancelled while it was waiting. */
 export class TicketCancelled extends Error {}

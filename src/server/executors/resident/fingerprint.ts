@@ -3,16 +3,16 @@ import { lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { madeDirectories, namesIn, TimeSlice } from '../../../files/index.js';
 
-/** Most files and directories that are examined: an app with more contains data. */
+/** Most files and directories that are examined: an app with more of them contains data. */
 const mostFiles = 5000;
 
 /** Names that are skipped in an app: generated directories, and those of version control, which change by themselves. */
 const ignored: ReadonlySet<string> = new Set([...madeDirectories, '.git', '.hg', '.svn']);
 
-/** A file or a directory, as a link leads to it, and where the link points. */
+/** A file or a directory, with links followed, and the link's target. */
 interface Place {
   readonly file: string;
-  /** Null if it cannot be read, for example for a dangling link. */
+  /** Null if it cannot be read, for example because of a dangling link. */
   readonly stats: Stats | null;
   readonly link: string | null;
 }
@@ -33,8 +33,8 @@ function placeOf(file: string): Place {
 }
 
 /**
- * A place and all below it, through links, each directory once: links may lead in a circle. Goes down level by level, so that
- * what is deep below, perhaps below a link to data, does not take the share of the app's own files.
+ * A path and everything below it, following links, each directory once, because links may form a cycle. Goes down level
+ * by level, so that deep trees, perhaps behind a link to data, do not crowd out the app's own files.
  */
 function* placesFrom(start: string): Generator<Place, void> {
   const seen = new Set<string>();
@@ -45,13 +45,13 @@ function* placesFrom(start: string): Generator<Place, void> {
     const { stats } = place;
     if (!stats?.isDirectory() || seen.has(`${stats.dev} ${stats.ino}`)) continue;
     seen.add(`${stats.dev} ${stats.ino}`);
-    // One by one: a directory of data may have more names than a call takes arguments.
+    // One by one, because a data directory may have more names than a call takes arguments.
     for (const name of namesIn(file).sort()) if (!ignored.has(name)) waiting.push(path.join(file, name));
   }
 }
 
 /**
- * A text that changes with a file. The times of directories are left out: they change with files that are skipped. `ctimeMs` is
+ * A text that changes with a file. The times of directories are left out, because skipped files change them. `ctimeMs` is
  * included because `cp -p` and `tar` can replace weights by others with the same size and `mtimeMs`.
  */
 function describe({ file, stats, link }: Place): string {
@@ -62,7 +62,7 @@ function describe({ file, stats, link }: Place): string {
 
 /**
  * A hash that changes with these files and directories: names, sizes and times of their files, and the targets of links.
- * Synchronous calls with pauses: a job waits for this, and they are faster than the thread pool.
+ * Uses synchronous calls with pauses, because a job waits for this, and the thread pool is slower.
  */
 export async function fingerprint(places: readonly string[]): Promise<string> {
   const hash = createHash('sha256');

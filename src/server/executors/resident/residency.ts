@@ -9,28 +9,28 @@ import { fingerprint } from './fingerprint.js';
 import type { Worker, WorkerOrder } from './worker.js';
 import { type WorkerChoice, Workers, type WorkersSettings } from './workers.js';
 
-/** What a worker is made of. */
+/** What a worker consists of. */
 interface WorkerParts {
   readonly order: RunOrder;
   readonly resident: Resident;
-  /** What it may reach in its sandbox; null without one. */
+  /** What it may access in its sandbox; null without one. */
   readonly reach: Reach | null;
   readonly grant: Grant;
   /** How the job would be started without a worker. */
   readonly request: Omit<RunRequest, 'command' | 'wrapper'>;
-  /** The server's variables, of which the worker inherits some. */
+  /** The server's variables, some of which the worker inherits. */
   readonly environment: NodeJS.ProcessEnv;
   readonly idle: number;
-  /** The words before its command, for a keeper's directory: its sandbox, if it has one. */
+  /** The words before its command, given the keeper's directory: its sandbox, if there is one. */
   readonly wrapper: (directory: string) => readonly string[];
 }
 
-/** The variables of a job that name no file of it: they are those of its worker as well. */
+/** The variables of a job that name none of its files: its worker has them too. */
 function sharedEnvironment(environment: RunRequest['environment'], { path }: RunOrder['directory']) {
   return Object.fromEntries(Object.entries(environment).filter(([, value]) => !isWithin(path, value)));
 }
 
-/** What a worker for a job is started with: by it, a worker is found that was started with the same. */
+/** The settings that a job's worker is started with, which identify an existing worker with the same settings. */
 async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
   const { order, resident, reach, grant, request, environment: own, idle, wrapper } = parts;
   const { isSandboxed, filter, limits, inherited, killGrace } = request;
@@ -60,7 +60,7 @@ async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
   };
 }
 
-/** What a runner sends to the worker of its job. */
+/** What a runner sends to its job's worker. */
 function workerCall(
   { directory, request }: Pick<Worker, 'directory' | 'request'>,
   { programWords }: Resident,
@@ -70,7 +70,7 @@ function workerCall(
   const differing = Object.entries(environment).filter(
     ([name, value]) => request.environment[name] !== value,
   );
-  // In its sandbox `/tmp` is that of the loaded app.
+  // In its sandbox, `/tmp` is the loaded app's.
   const temporary = path.join(jobsInSandbox, jobId, 'Workspace', 'tmp');
   const inside = request.isSandboxed ? { HOME: temporary, TMPDIR: temporary } : {};
   return {
@@ -86,7 +86,7 @@ export interface ResidencySettings extends Pick<WorkersSettings, 'environment' |
   readonly sandbox: Sandbox | null;
   /** What a job may use in its sandbox. */
   readonly limits: JobLimits;
-  /** Where and for how long apps stay loaded; without it they are started for each job. */
+  /** Where and how long apps stay loaded; if absent, they are started for each job. */
   readonly workers?: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse' | 'program'>;
 }
 
@@ -98,9 +98,9 @@ export interface Place {
   readonly choice: WorkerChoice | null;
   /** Whether it finds its app loaded; null for an app that does not stay loaded. */
   readonly start: JobStart | null;
-  /** Phrases about that for the log; empty where there is nothing to say. */
+  /** Phrases about that for the log; empty if there is nothing to say. */
   readonly words: readonly string[];
-  /** Resolves when no other app has its GPUs. */
+  /** Resolves when no other app uses its GPUs. */
   readonly cleared: Promise<void>;
 }
 
@@ -124,12 +124,12 @@ export class Residency {
     return this.#workers?.loaded() ?? [];
   }
 
-  /** Ends the loaded apps that have nothing to do. */
+  /** Ends the idle loaded apps. */
   async endIdle(): Promise<void> {
     await this.#workers?.endIdle();
   }
 
-  /** Ends the loaded apps that have nothing to do, and leaves the others, with their jobs, to the next server. */
+  /** Ends the idle loaded apps, and leaves the others, with their jobs, to the next server. */
   async close(): Promise<void> {
     await this.#workers?.close();
   }
@@ -140,10 +140,12 @@ export class Residency {
     return sandbox && workers && workers.idle > 0 ? await sandbox.jobMountsProblem() : null;
   }
 
-  /** How good a GPU is for a job that may have any: best where its app is loaded, worst where another one has to leave. */
+  /**
+   * How suitable a GPU is for a job that may use any: best if its app is loaded there, worst if another app has to leave.
+   */
   rank(order: RunOrder, gpu: number): number {
     const workers = this.#workers;
-    // Most machines have none, so the app's files need not be read.
+    // Most machines have none: then the app's files need not be read.
     if (!workers || workers.loaded().length === 0) return 0;
     const name = order.resident?.({ gpus: [gpu], gpuUuids: [], cpuSlots: 0 })?.name ?? null;
     const { own, others } = workers.idleGpus(name, order.owner);
@@ -179,14 +181,17 @@ export class Residency {
     return { resident, choice, start, words: [startWords[start]], cleared: cleared(choice) };
   }
 
-  /** What its runner sends to the worker; null without a worker, or if it cannot be started: then the command is started. */
+  /**
+   * The message from its runner to the worker; null without a worker, or if it cannot be started: then the command is
+   * started.
+   */
   async callOf(request: RunRequest, { resident, choice }: Place): Promise<WorkerCall | null> {
     if (!this.#workers || !resident || !choice) return null;
     try {
       const worker = await this.#workers.workerFor(choice, request.jobId);
       return workerCall(worker, resident, request, jobMarker);
     } catch (cause) {
-      // A shortage passes: the caller tries again.
+      // A shortage is temporary; the caller tries again.
       if (isDiskFull(cause) || isShortage(cause)) throw cause;
       const what = `The app of job ${request.jobId} could not be loaded to stay; it is started for this job alone`;
       this.settings.report(what, cause);
@@ -194,7 +199,7 @@ export class Residency {
     }
   }
 
-  /** A job has ended. Resolves when its worker, if it had one, can have another one or is gone. */
+  /** A job has ended. Resolves when its worker, if any, can take another one or is gone. */
   async release(jobId: string): Promise<void> {
     await this.#workers?.release(jobId);
   }

@@ -66,7 +66,7 @@ const keeperState = z.object({
   job: z.string().nullable(),
 }) satisfies z.ZodType<KeeperState>;
 
-/** Reads a file of a keeper; undefined if there is none, or if it is not what server and keeper write. */
+/** Reads a file of a keeper; undefined if there is none, or if its content was not written by a server or keeper. */
 function read<T>(schema: z.ZodType<T>, file: string): T | undefined {
   try {
     const text = readOwnFile(file, maxBytes);
@@ -85,7 +85,7 @@ export const readKeeperRecord = (directory: string): KeeperRecord | undefined =>
 /** Parses the report of a keeper. @throws ZodError, or SyntaxError */
 export const parseKeeperState = (text: string): KeeperState => keeperState.parse(JSON.parse(text));
 
-/** Milliseconds that a keeper may take to end after it has closed its socket, and between two checks. */
+/** Milliseconds that a keeper may take to exit after it has closed its socket, and between two checks. */
 const endPatience = 2000;
 const pollInterval = 20;
 
@@ -98,7 +98,7 @@ function mayRun(found: ProcessIdentity): boolean {
   }
 }
 
-/** The keeper of a directory, by its record or by its working directory. */
+/** The keeper of a directory, found by its record or by its working directory. */
 function keeperOf(directory: string): ProcessIdentity | undefined {
   try {
     return readKeeperRecord(directory)?.keeper ?? keeperIn(directory);
@@ -107,16 +107,15 @@ function keeperOf(directory: string): ProcessIdentity | undefined {
   }
 }
 
-/** Ends the keeper of a directory at once, if it runs. Its worker is ended by whoever notices that it is gone. */
+/** Ends the keeper of a directory at once, if it is running. Whoever notices that it is gone ends its worker. */
 export function killKeeper(directory: string): void {
   const keeper = keeperOf(directory);
   if (keeper && mayRun(keeper)) signal(keeper.pid, 'SIGKILL');
 }
 
 /**
- * Removes what is left of a keeper that cannot be reached any more: the keeper itself if it does not end, every process of
- * its worker, and its directory. Only for a directory directly below that of the workers, whose socket is closed. Never
- * rejects.
+ * Removes what is left of an unreachable keeper: the keeper itself if it does not end, every process of its worker, and
+ * its directory. Only for a directory directly below that of the workers, whose socket is closed. Never rejects.
  */
 export async function removeWorker(directory: string): Promise<void> {
   const record = readKeeperRecord(directory);
@@ -126,7 +125,7 @@ export async function removeWorker(directory: string): Promise<void> {
     if (performance.now() > deadline) signal(keeper.pid, 'SIGKILL');
     await delay(pollInterval);
   }
-  // A keeper that ends by itself has ended its worker, and removes its directory last.
+  // A keeper that ends by itself has already ended its worker, and removes its directory last.
   if (!existsSync(directory)) return;
   try {
     const worker = record?.worker;

@@ -27,7 +27,7 @@ const answerPatience = 30_000;
 /** Milliseconds that a keeper may take beyond the worker's grace before it is killed. */
 const keeperGrace = 2500;
 
-/** What a worker is started with, but for its id and what depends on it. */
+/** What a worker is started with, except its id and what depends on it. */
 export type WorkerOrder = Omit<WorkerRequest, 'id' | 'wrapper'> & {
   /** The words before its command, for a keeper's directory. */
   readonly wrapper: (directory: string) => readonly string[];
@@ -44,17 +44,17 @@ export interface KeeperSettings {
 
 /** A loaded app, as its keeper reports it to the server. */
 export class Worker extends EventEmitter<{ change: [] }> {
-  /** The job that it is kept for, from the moment that it is chosen until the job has ended; null for none. */
+  /** The job that it is reserved for, from being chosen until the job has ended; null for none. */
   promised: string | null = null;
   /** Resolves when the keeper and every process of the worker are gone. */
   readonly gone: Promise<void>;
   #state: KeeperState['state'] | 'gone' = 'loading';
-  /** Since when it has had nothing to do (`performance.now()`). */
+  /** Since when it has been idle (`performance.now()`). */
   #idleSince = performance.now();
   #killTimer: NodeJS.Timeout | undefined;
   #isAskedToLeave = false;
   #isDetached = false;
-  /** The job that its keeper has. */
+  /** The job that its keeper currently has. */
   #job: string | null = null;
 
   private constructor(
@@ -104,7 +104,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
       await spawned;
       lowerPriority(keeper);
       keeper.unref();
-      // It closes its stdout when it listens, and when it ends.
+      // It closes its stdout when it starts to listen, and when it ends.
       await Promise.race([isUp, delay(answerPatience, undefined, { ref: false })]);
       stdout?.destroy();
       return await Worker.attach(directory, request);
@@ -139,7 +139,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
     return this.isUnused && !this.#isAskedToLeave && ['loading', 'idle'].includes(this.#state);
   }
 
-  /** Whether no job has it or is about to. */
+  /** Whether no job uses it or is about to. */
   get isUnused(): boolean {
     return this.promised === null && this.#job === null;
   }
@@ -153,23 +153,23 @@ export class Worker extends EventEmitter<{ change: [] }> {
     return this.#state === 'gone';
   }
 
-  /** Milliseconds for which it has had nothing to do; 0 if it has. */
+  /** Milliseconds for which it has been idle; 0 if it is not. */
   get idleFor(): number {
     return this.isFree ? performance.now() - this.#idleSince : 0;
   }
 
-  /** Whether it has this job, or is kept for it. */
+  /** Whether it has this job, or is reserved for it. */
   has(jobId: string): boolean {
     return this.promised === jobId || this.#job === jobId;
   }
 
-  /** Its job has ended. Resolves when it is known whether it can have another one. */
+  /** Its job has ended. Resolves when it is known whether it can take another one. */
   async release(jobId: string): Promise<void> {
     const deadline = performance.now() + answerPatience;
     while (this.#job === jobId && !this.isGone && performance.now() < deadline) {
       await Promise.race([once(this, 'change'), delay(answerPatience, undefined, { ref: false })]);
     }
-    // A keeper that still has the job has lost its runner, and hangs.
+    // A keeper that still has the job has lost its runner, and is stuck.
     if (this.#job === jobId) this.kill();
     if (this.promised === jobId) this.promised = null;
     this.#idleSince = performance.now();
@@ -177,7 +177,9 @@ export class Worker extends EventEmitter<{ change: [] }> {
     this.emit('change');
   }
 
-  /** Asks it to leave, after its job if it has one. A keeper that does not is killed. Resolves when it is gone. */
+  /**
+   * Asks it to leave, after its current job if any. A keeper that does not comply is killed. Resolves when it is gone.
+   */
   leave(): Promise<void> {
     this.#isAskedToLeave = true;
     sendFrame(this.socket, frameKinds.leave);

@@ -12,9 +12,9 @@ const checkInterval = 5000;
 export const mostMemory = 0.9;
 
 export interface WorkersSettings extends KeeperSettings {
-  /** Milliseconds after which a worker leaves that has nothing to do; 0: apps are started anew for each job. */
+  /** Milliseconds after which an idle worker leaves; 0 means that apps are started anew for each job. */
   readonly idle: number;
-  /** The share of the machine's memory that is in use. */
+  /** The share of the machine's memory in use. */
   readonly memoryUse: () => number;
   readonly report: Report;
 }
@@ -22,14 +22,14 @@ export interface WorkersSettings extends KeeperSettings {
 /** The worker of a job. */
 export interface WorkerChoice {
   readonly order: WorkerOrder;
-  /** A worker that runs already, and is kept for this job; null if one is started for it. */
+  /** A running worker that is reserved for this job; null if one is started for it. */
   readonly worker: Worker | null;
 }
 
 /** The apps that are loaded: chooses one for a job, and ends those that are idle for too long or whose GPUs are needed. */
 export class Workers {
   readonly #workers = new Set<Worker>();
-  /** Resolves when it is known what an earlier server has left. */
+  /** Resolves once the workers of an earlier server are known. */
   readonly #recovered: Promise<unknown>;
   #timer: NodeJS.Timeout | undefined;
 
@@ -38,8 +38,8 @@ export class Workers {
   }
 
   /**
-   * Chooses a worker for a job: a free one of the same app, devices and owner that was started with the same settings, if there is
-   * one. Those that were started with others leave: the app or a setting has changed.
+   * Chooses a worker for a job: a free one of the same app, devices and owner that was started with the same settings, if
+   * there is one. Those that were started with other settings leave, because the app or a setting has changed.
    */
   async choose(order: WorkerOrder, jobId: string): Promise<WorkerChoice> {
     await this.#recovered;
@@ -54,7 +54,7 @@ export class Workers {
 
   /** The chosen worker, started if there is none. @throws the system's error, or an Error if it does not come up */
   async workerFor({ order, worker }: WorkerChoice, jobId: string): Promise<Worker> {
-    // A first attempt may have failed after it had started one.
+    // A failed first attempt may still have started one.
     const own = worker ?? [...this.#workers].find((each) => each.promised === jobId);
     if (own) return own;
     const started = await Worker.start(order, this.settings);
@@ -74,11 +74,11 @@ export class Workers {
       request.gpus.some((id) => gpus.includes(id)) ||
       request.gpuUuids.some((uuid) => gpuUuids.includes(uuid));
     const leaving = [...this.#workers].filter((each) => each !== kept && isInTheWay(each));
-    // One that still has a job leaves after it: its GPU is given to two jobs only if GPUs have got other ids.
+    // One that still has a job leaves after it. A GPU is given to two jobs only if the ids of GPUs have changed.
     await Promise.all(leaving.map((each) => (each.isUnused ? each.leave() : void each.leave())));
   }
 
-  /** A job has ended. Resolves when the worker that it had, if any, can have another one or is gone. */
+  /** A job has ended. Resolves when its worker, if any, can take another one or is gone. */
   async release(jobId: string): Promise<void> {
     await this.#recovered;
     await Promise.all(
@@ -86,7 +86,7 @@ export class Workers {
     );
   }
 
-  /** Ids of the GPUs on which this app is loaded for this owner, and on which others are, with nothing to do. */
+  /** Ids of the GPUs on which this app is loaded for this owner, and of those on which other apps are loaded and idle. */
   idleGpus(name: string | null, owner: string | null): { readonly own: number[]; readonly others: number[] } {
     const isOwn = ({ request }: Worker) => request.name === name && request.owner === owner;
     const gpusOf = (workers: readonly Worker[]) => workers.flatMap(({ request }) => request.gpus);
@@ -100,13 +100,13 @@ export class Workers {
       .map(({ request: { name, owner, gpus } }) => ({ name, owner, gpus }));
   }
 
-  /** Ends all that have nothing to do. Resolves when they are gone. */
+  /** Ends all idle workers. Resolves when they are gone. */
   async endIdle(): Promise<void> {
     await this.#recovered;
     await Promise.all(this.#free().map((each) => each.leave()));
   }
 
-  /** Ends all that have nothing to do, and leaves the others to the next server. */
+  /** Ends all idle workers, and leaves the others to the next server. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.endIdle();
@@ -126,7 +126,7 @@ export class Workers {
 
   readonly #idleTimers = new Map<Worker, NodeJS.Timeout>();
 
-  /** Ends a worker once it has had nothing to do for as long as it may. */
+  /** Ends a worker once it has been idle for as long as it may. */
   #watchIdle(worker: Worker): void {
     clearTimeout(this.#idleTimers.get(worker));
     this.#idleTimers.delete(worker);
@@ -146,14 +146,14 @@ export class Workers {
     }
   }
 
-  /** While too much memory is in use, the worker leaves that has had nothing to do for the longest time. */
+  /** While too much memory is in use, the worker that has been idle the longest leaves. */
   #endForMemory(): void {
     if (this.settings.memoryUse() <= mostMemory) return;
     const [mostIdle] = this.#free().sort((a, b) => b.idleFor - a.idleFor);
     if (mostIdle) void mostIdle.leave();
   }
 
-  /** The directories of keepers that an earlier server has started. */
+  /** The directories of keepers started by an earlier server. */
   #left(): string[] {
     try {
       const names = readdirSync(this.settings.directory).filter((name) => isWorkerId(name));
@@ -163,7 +163,7 @@ export class Workers {
     }
   }
 
-  /** Finds a keeper of an earlier server again. What cannot be reached is ended. */
+  /** Finds a keeper of an earlier server again. One that cannot be reached is ended. */
   async #recover(directory: string): Promise<void> {
     const request = readWorkerRequest(directory);
     try {

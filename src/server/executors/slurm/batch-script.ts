@@ -6,10 +6,13 @@ import { isGone, openOwnFile, readOwnFile } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
 import type { JobPlace } from '../index.js';
 
-/** Exit code of the batch script if its node does not see the job directory (EX_NOINPUT). */
+/** Exit code of the batch script if the job directory is not visible on its node (EX_NOINPUT). */
 const noDirectory = 66;
 
-/** How often the script reads `go`, every 50 ms, before it gives the node back: for two minutes, enough to restart the server. */
+/**
+ * How often the script checks `go`, every 50 ms, before it gives the node back: for two minutes, enough to restart the
+ * server.
+ */
 const mostReads = 2400;
 
 /**
@@ -51,7 +54,7 @@ notify
 exit "$status"
 `;
 
-/** The programs that a node starts, by paths that are the same there. */
+/** The programs that a node starts. Their paths are the same on every node. */
 export interface NodePrograms {
   /** Node.js. */
   readonly node: string;
@@ -90,7 +93,7 @@ const files = (directory: string) => {
   return { own, id: file('id'), placed: file('placed'), go: file('go'), out: file('out') };
 };
 
-/** The batch script's output, which is not the job's log, relative to the job directory. */
+/** Output of the batch script, relative to the job directory. It is not the job's log. */
 export const batchOutput = 'Slurm/out';
 
 function overwrite(file: string, text: string): void {
@@ -102,7 +105,7 @@ function overwrite(file: string, text: string): void {
   }
 }
 
-/** Whether this or an earlier server has prepared a submission of this job; true if that cannot be determined. */
+/** Whether this server or an earlier one has prepared a submission of this job; true if that cannot be determined. */
 export const isPrepared = (directory: string): boolean => {
   try {
     return readOwnFile(files(directory).go, maxBytes) !== undefined;
@@ -118,7 +121,7 @@ export function prepare(directory: string): void {
   for (const file of [placed, go]) overwrite(file, '');
 }
 
-/** Records Slurm's number of the job, by which accounting is asked after a restart. */
+/** Records Slurm's number of the job, which is needed to ask accounting after a restart. */
 export const noteId = (directory: string, id: number): void => overwrite(files(directory).id, `${id}\n`);
 
 /** That number; null if there is none. */
@@ -135,7 +138,7 @@ export interface Placement {
   readonly node: string;
   /** Its GPUs as CUDA_VISIBLE_DEVICES names them on the node: numbers or UUIDs. */
   readonly devices: readonly string[];
-  /** How often its batch script was started: more than once if Slurm queued the job again. */
+  /** How often its batch script has started: more than once if Slurm requeued the job. */
   readonly starts: number;
 }
 
@@ -155,7 +158,7 @@ export function placementOf(directory: string, id: number): Placement | null {
   return { node, devices: devices === '-' ? [] : devices.split(','), starts: lines.length };
 }
 
-/** Lets the batch script with this number start the runner. @throws the system's error */
+/** Tells the batch script with this number to start the runner. @throws the system's error */
 export const allowStart = (directory: string, id: number): void => overwrite(files(directory).go, `${id}\n`);
 
 /** The last line that the batch script printed; empty if there is none. */
@@ -228,7 +231,7 @@ export class Notices extends EventEmitter<{ notice: [id: number] }> {
     }
   }
 
-  /** What was appended since the last call. */
+  /** What was appended since the previous call. */
   #readNew(): string {
     try {
       const descriptor = openOwnFile(this.file, constants.O_RDONLY);

@@ -3,7 +3,7 @@ import { ServiceError } from '../../../contract/index.js';
 import { type AskedDevices, checkDevices, type Device, type DeviceRequest, refuseUnknown } from '../index.js';
 import { minutesOf } from './slurm.js';
 
-/** Columns of sinfo, which pads them to these widths and cuts longer values. */
+/** Columns of sinfo, which pads them to these widths and truncates longer values. */
 const columns = [
   ['NodeList', 128],
   ['Partition', 128],
@@ -19,7 +19,7 @@ export const nodeFormat = columns.map(([name, width]) => `${name}:${width}`).joi
 
 /** A GPU of a node. */
 export interface NodeGpu {
-  /** Such as `a100`; empty if Slurm names none. */
+  /** For example `a100`; empty if Slurm names none. */
   readonly type: string;
   readonly isFree: boolean;
 }
@@ -29,7 +29,7 @@ export interface ClusterNode {
   readonly name: string;
   readonly cpus: number;
   readonly gpus: readonly NodeGpu[];
-  /** Minutes that its partition lets a job run; null if that is not known. */
+  /** Minutes that its partition allows a job to run; null if not known. */
   readonly maxMinutes: number | null;
 }
 
@@ -57,7 +57,7 @@ function parseLine(line: string): Line[] {
   return [{ name, partition, state, cpus: Number(cpus), gres, used, time }];
 }
 
-/** The entries of a list such as `gpu:a100:2(S:0-1),shard:8(IDX:0,2)`, in which commas in parentheses do not separate. */
+/** The entries of a list such as `gpu:a100:2(S:0-1),shard:8(IDX:0,2)`. Commas in parentheses do not separate entries. */
 const entriesOf = (list: string): string[] => list.match(/[^,(]+(?:\([^)]*\))?/g) ?? [];
 
 /** The number of GPUs of each type in a list, in its order. */
@@ -80,7 +80,7 @@ function gpusOf({ gres, used, state }: Line): NodeGpu[] {
   const takenInAll = [...taken.values()].reduce((sum, each) => sum + each, 0);
   const all = countGpus(gres);
   return [...all].flatMap(([type, count]) => {
-    // With a single type, one of the two lists may not name it.
+    // If there is a single type, one of the two lists may omit it.
     const busy = all.size === 1 ? takenInAll : (taken.get(type) ?? 0);
     return Array.from({ length: count }, (_, index) => ({ type, isFree: isUsable(state) && index >= busy }));
   });
@@ -130,7 +130,7 @@ export class Cluster {
     return this.#nodes;
   }
 
-  /** Why the last call had no answer. */
+  /** Why the last call failed. */
   get problem(): string {
     return this.#problem;
   }
@@ -145,7 +145,7 @@ export class Cluster {
     return this.#underWay;
   }
 
-  /** The same for a request, which goes on with the last answer if Slurm is slow. */
+  /** The same for a request, which continues with the last answer if Slurm is slow. */
   async refreshSoon(): Promise<void> {
     await Promise.race([this.refresh(), delay(maxWait, undefined, { ref: false })]);
   }
@@ -186,7 +186,7 @@ export class Cluster {
     }));
   }
 
-  /** The highest number of GPUs, and of cores, of any node. */
+  /** The largest number of GPUs, and of cores, of any node. */
   get largest(): { readonly gpus: number; readonly cpus: number } {
     const nodes = this.#nodes ?? [];
     return {
@@ -195,7 +195,7 @@ export class Cluster {
     };
   }
 
-  /** Minutes that a job may run at most in its partition; null if that is not known. */
+  /** Most minutes that a job may run in its partition; null if not known. */
   get maxMinutes(): number | null {
     const known = (this.#nodes ?? []).flatMap(({ maxMinutes }) => maxMinutes ?? []);
     return known.length === 0 ? null : Math.max(...known);
@@ -219,7 +219,7 @@ export class Cluster {
     return request;
   }
 
-  /** Why a new job can never have its devices; null if it can, or if that is not known. */
+  /** Why a new job can never get its devices; null if it can, or if that is not known. */
   impossible(request: DeviceRequest): string | null {
     if (this.#nodes === null || request.kind !== 'gpus') return null;
     const known = this.#list(this.#nodes);

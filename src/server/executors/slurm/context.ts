@@ -11,11 +11,11 @@ export interface SlurmContext extends Pick<SlurmSettings, 'environment' | 'passE
   readonly queue: JobQueue;
   readonly cluster: Cluster;
   readonly quota: OwnerQuota;
-  /** One submission at a time, so that jobs enter Slurm's queue in the order in which they came. */
+  /** One submission at a time, so that jobs enter Slurm's queue in order of arrival. */
   readonly turns: Turns;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
-  /** Bytes that are kept of a job's log, from its start. */
+  /** Bytes kept from the start of a job's log. */
   readonly maxLogBytes: number;
   readonly report: Report;
 }
@@ -32,7 +32,7 @@ export class Wake {
 
   /**
    * Resolves at the next call, or at once if there was one since the last wait.
-   * @param timeout milliseconds after which it resolves in any case
+   * @param timeout milliseconds after which it resolves anyway
    */
   async next(timeout?: number): Promise<void> {
     if (!this.#isAwake) {

@@ -18,7 +18,7 @@ interface Held {
 
 /**
  * Limits how many jobs and GPUs each owner has at once, since all jobs belong to the same user in Slurm. A job that waits
- * here is not in Slurm's queue yet. The GPU jobs of one owner are served in the order in which they came.
+ * here is not in Slurm's queue yet. The GPU jobs of one owner are served in order of arrival.
  */
 export class OwnerQuota {
   readonly #held = new Map<string | null, Held>();

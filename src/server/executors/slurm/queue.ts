@@ -85,7 +85,7 @@ const meanings: Readonly<Record<string, string>> = {
   Licenses: 'a licence',
 };
 
-/** Whether Slurm has no reason yet, as for a job that was just submitted. */
+/** Whether Slurm has not determined a reason yet, as for a job that was just submitted. */
 export const isUndecided = (reason: string): boolean => reason === 'None' || reason === '';
 
 /** A phrase for what a job waits for in Slurm, with Slurm's own reason. */
@@ -99,7 +99,7 @@ export function waitingWords(reason: string): string {
 
 /** Milliseconds from the end of one call of squeue to the next. */
 const interval = 1000;
-/** The same while the controller does not answer. */
+/** The same while the controller is not responding. */
 const outageInterval = 5000;
 
 /** All jobs of this service in Slurm at one time. */

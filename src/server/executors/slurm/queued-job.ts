@@ -20,12 +20,14 @@ import { type Resources, SlurmFailure } from './slurm.js';
 /** Milliseconds between two attempts to submit a job. */
 const retryAfter = 1000;
 
-/** Minutes by which Slurm's limit exceeds the job's: the batch script may wait for two, and a job has a grace to end. */
+/**
+ * Minutes by which Slurm's limit exceeds the job's own: the batch script may wait for two, and a job has a grace period.
+ */
 const extraMinutes = 3;
 
 /**
- * Minutes that Slurm is asked for. The service ends a job at its time limit; Slurm does so if the service cannot, and starts
- * short jobs earlier.
+ * The time limit to request from Slurm, in minutes. The service ends a job at its time limit; Slurm does so if the
+ * service cannot, and starts short jobs earlier.
  * @param timeLimit milliseconds; null for none
  * @param maxMinutes the limit of the partition, beyond which Slurm would never start the job; null if it is not known
  */
@@ -150,11 +152,13 @@ class Submission {
   }
 }
 
-/** Milliseconds that a start may take before the job is said to wait: most start at once. */
+/** Milliseconds that a start may take before the job counts as waiting, because most start at once. */
 const briefWait = 3000;
-/** How often a job is submitted if its submissions end before it starts: nodes may fail one after the other. */
+/** Most submissions of a job, if they end before it starts: nodes may fail one after the other. */
 const maxSubmissions = 10;
-/** Ends in Slurm after which a job is not submitted again: it would end the same way, or somebody wanted it to end. */
+/**
+ * States in Slurm after which a job is not submitted again: it would end the same way, or somebody ended it on purpose.
+ */
 const finalStates = ['FAILED', 'CANCELLED', 'TIMEOUT', 'OUT_OF_MEMORY'];
 
 /** The sort key of a waiting job: smaller numbers go first, the first number before the second. */
@@ -167,7 +171,7 @@ export class QueuedJob {
   readonly #returnGpus: () => void;
   #submission: Submission | null = null;
   #submissions = 0;
-  /** When it was last submitted or found. Older answers of squeue do not count. */
+  /** When it was last submitted or found. Earlier answers of squeue are ignored. */
   #since = this.#createdAt;
   #isWaiting = false;
   #isStopped = false;
@@ -210,7 +214,7 @@ export class QueuedJob {
     return this.context.queue.view?.rows.find(({ id }) => id === this.id);
   }
 
-  /** Tells it that something may have changed. */
+  /** Tells the job that something may have changed. */
   wake(): void {
     this.#wake.call();
   }
@@ -241,7 +245,7 @@ export class QueuedJob {
     this.#isWaiting = false;
     while (!this.#isStopped && !hasRun(this.#path)) {
       const placement = this.id === null ? null : placementOf(this.#path, this.id);
-      // Not if its batch script has given up waiting for `go`.
+      // Not if its batch script gave up waiting for `go`.
       if (placement && !this.isGone()) return placement;
       const refusal = this.#submission?.refusal ?? this.#failedStart();
       if (refusal !== null) return refusal;
@@ -307,7 +311,7 @@ export class QueuedJob {
     if (id === null || queue.view === null || queue.view.at < this.#since) return null;
     const row = this.#row;
     if (row && phaseOf(row) !== 'ended') return null;
-    // An NFS client may only see now that it has run.
+    // An NFS client may learn only now that it has run.
     refreshDirectory(this.#path);
     if (hasRun(this.#path)) return null;
     const isStillQueued = queue.rowsOf(this.#path).some((each) => phaseOf(each) !== 'ended');

@@ -11,7 +11,7 @@ import { phaseOf, type QueueRow } from './queue.js';
 export interface SlurmEnd {
   /** Its id in Slurm. */
   readonly id: number;
-  /** Slurm's word; null if Slurm does not know the job any more. */
+  /** Slurm's word; null if Slurm no longer knows the job. */
   readonly state: string | null;
   /** Where it ran; empty if that is not known. */
   readonly node: string;
@@ -21,10 +21,10 @@ export interface SlurmEnd {
   readonly isRequeued: boolean;
 }
 
-/** What the end event says about an end that Slurm caused. */
+/** How the end event describes an end that Slurm caused. */
 type Cause = Pick<Ended, 'fault'> & { readonly error: string };
 
-/** For each state that means that Slurm, or somebody using it, ended the job. */
+/** For each state in which Slurm, or somebody using it, ended the job. */
 const causes: Readonly<Record<string, (end: SlurmEnd, place: string) => Cause>> = {
   CANCELLED: ({ id }) => ({
     fault: 'lost',
@@ -82,11 +82,11 @@ function unexplainedEnd({ id, state, node }: SlurmEnd, lastOutput: string): Caus
   return { fault: 'lost', error: `Its batch script failed in Slurm (job ${id}, ${state})${place}${saying}` };
 }
 
-/** Said if the batch script has not written anything into the job directory. */
+/** The explanation if the batch script has not written anything into the job directory. */
 const noOutput =
   'its batch script has said nothing; the data directory of this server must be shared with the nodes, under the same path';
 
-/** Why a job cannot run whose batch script ended before the start. */
+/** Why a job could not run if its batch script ended before the start. */
 export function failedStart(
   { id, state, node }: Pick<SlurmEnd, 'id' | 'state' | 'node'>,
   lastOutput: string,
@@ -105,7 +105,7 @@ const retryAfter = 500;
 
 /** The end that the runner has recorded; null if there is none. */
 async function readEnd(directory: string, wasStopped: boolean): Promise<Ended | null> {
-  // An NFS client may only see the file now.
+  // An NFS client may see the file only now.
   refreshDirectory(directory);
   return existsSync(runFiles(directory).end) ? await settleRunEnd(directory, wasStopped) : null;
 }
@@ -141,7 +141,8 @@ async function lateEnd(directory: string): Promise<Ended | null> {
 }
 
 /**
- * The end of a job that failed and that this service did not end. What Slurm says takes precedence over the runner's record.
+ * The end of a job that failed without being ended by this service. What Slurm says takes precedence over the runner's
+ * record.
  * @param id its id in Slurm; null if that is not known
  * @param recorded the runner's record; null if there is none
  */
@@ -170,17 +171,20 @@ async function explainEnd(
 const interval = 1000;
 /** Milliseconds to wait for Slurm's view of an end that the runner has recorded. */
 const maxWaitForSlurm = 15_000;
-/** Milliseconds after which a job that Slurm no longer knows counts as ended: its controller may have lost its state. */
+/**
+ * Milliseconds after which a job that Slurm no longer knows counts as ended, because its controller may have lost its
+ * state.
+ */
 const maxMissing = 30_000;
 
 /** Follows a started job to its end, by `exit.json` and by what Slurm says. */
 export class RunFollower {
   readonly #wake = new Wake();
-  /** Older answers of squeue do not count. */
+  /** Earlier answers of squeue are ignored. */
   readonly #since = performance.now();
   #stopping: Stopping | null = null;
   #isLate = false;
-  /** Since when Slurm does not know it, not even its end. */
+  /** Since when Slurm no longer knows it, not even its end. */
   #missingSince: number | null = null;
 
   /** @param id its id in Slurm; null if that is not known */
@@ -205,7 +209,7 @@ export class RunFollower {
     this.wake();
   }
 
-  /** Resolves when it has ended and Slurm has nothing left of it. Never rejects. */
+  /** Resolves when it has ended and nothing of it is left in Slurm. Never rejects. */
   async ended(): Promise<Ended> {
     const { timeLimit } = this.order;
     this.id ??= notedId(this.#path);
@@ -253,7 +257,7 @@ export class RunFollower {
   /** Cancels submissions that still wait. Errors are ignored: a batch script exits by itself if the job has run. */
   #cancelQueued(): void {
     const { queue } = this.context;
-    // An older answer may list this job as waiting.
+    // An earlier answer may list this job as waiting.
     if (queue.view === null || queue.view.at < this.#since) return;
     const waiting = queue.rowsOf(this.#path).filter((row) => phaseOf(row) === 'waiting');
     void this.context.slurm.cancel(waiting.map(({ id }) => id)).catch(() => {});
@@ -272,7 +276,7 @@ export class RunFollower {
   }
 
   /**
-   * Waits until Slurm says that nothing of it is left.
+   * Waits until Slurm reports that nothing of it is left.
    * @param isRecorded whether the runner has recorded the end: then the wait is limited
    */
   async #untilGone(isRecorded: boolean): Promise<void> {

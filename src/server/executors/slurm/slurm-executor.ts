@@ -113,7 +113,7 @@ export class SlurmExecutor implements Executor {
     return run.events();
   }
 
-  /** The position of a job among those that wait: 1 is next. */
+  /** The position of a job among the waiting ones: 1 is next. */
   #positionOf(run: SlurmRun): number {
     const own = run.rank;
     if (own === null) return this.#runs.size;
@@ -127,7 +127,7 @@ export class SlurmExecutor implements Executor {
     await Promise.all(runs.map(({ over }) => over));
   }
 
-  /** Ends a job of which only the directory is known. */
+  /** Ends a job that is known only by its directory. */
   async #stopUnknown(job: JobPlace): Promise<void> {
     if (existsSync(runFiles(job.path).end)) return;
     const { queue } = this.#context;
@@ -165,7 +165,9 @@ export class SlurmExecutor implements Executor {
     return running.map(({ jobId, directory }) => ({ id: jobId, path: directory }));
   }
 
-  /** Slurm itself reserves the devices of a job; meanwhile the queue is kept up to date for questions about the job. */
+  /**
+   * Slurm reserves the devices of a job itself; in the meantime the queue is kept up to date for questions about the job.
+   */
   hold(): () => void {
     return this.#context.queue.follow();
   }
@@ -180,10 +182,12 @@ export interface ClusterReport {
   readonly problem: string | null;
 }
 
-/** The commands of Slurm that must be there; sacct is optional. */
+/** The Slurm commands that must exist; sacct is optional. */
 const requiredCommands = ['sbatch', 'squeue', 'scancel', 'sinfo'];
 
-/** Refusals of settings that can never run a job; others may be temporary, such as when all nodes are down. */
+/**
+ * Slurm's refusals of settings that can never run a job. Others may be temporary, for example when all nodes are down.
+ */
 const permanent =
   /invalid|not found|permission|denied|unrecognized|unknown|must|not allowed|illegal|requires/i;
 
@@ -243,13 +247,14 @@ export function lookAtSlurm(options: SlurmOptions, environment: NodeJS.ProcessEn
 
 const programs = { node: process.execPath, runner: runnerProgram, cleanup: cleanupProgram };
 
-/** The settings of the executor, without those that are decided here. */
+/** The settings of the executor, without those that are determined here. */
 export type OpenSlurmSettings = Omit<SlurmExecutorSettings, 'programs' | 'notices'> & {
   readonly dataDirectory: string;
 };
 
 /**
- * The executor of a cluster. It knows the jobs that Slurm still has of an earlier server, unless Slurm does not answer.
+ * The executor of a cluster. It knows the jobs of an earlier server that are still in Slurm, unless Slurm does not
+ * answer.
  * @throws SetupError
  */
 export async function openSlurm({

@@ -19,7 +19,10 @@ import { QueuedJob, type Rank } from './queued-job.js';
 import { RunFollower } from './run-follower.js';
 import { deviceVariables } from './slurm.js';
 
-/** The variables of its Slurm job that a command gets. With all of them, some frameworks would take it for one of many tasks. */
+/**
+ * The variables of its Slurm job that a command gets. With all of them, some frameworks would assume that it is one of
+ * many tasks.
+ */
 const jobVariables = [
   'SLURM_JOB_ID',
   'SLURM_JOB_NODELIST',
@@ -31,8 +34,8 @@ const jobVariables = [
 ];
 
 /**
- * The devices of a placement. GPUs have their numbers in CUDA_VISIBLE_DEVICES on the node. If Slurm names them by UUID, they
- * are counted from 0, as CUDA does then.
+ * The devices of a placement. GPUs have their numbers in CUDA_VISIBLE_DEVICES on the node. If Slurm names them by UUID,
+ * they are numbered from 0, as CUDA does in that case.
  */
 function grantOf({ devices }: Placement, cpuSlots: number): Grant {
   const isNumbered = devices.every((each) => /^\d+$/.test(each));
@@ -44,7 +47,7 @@ function grantOf({ devices }: Placement, cpuSlots: number): Grant {
   };
 }
 
-/** What the runner on the node is to do. It inherits the variables by which Slurm names the GPUs there. */
+/** The request to the runner on the node. The runner inherits the variables with which Slurm names the GPUs there. */
 function runRequest(order: RunOrder, grant: Grant, context: SlurmContext): RunRequest {
   const { directory, environment } = order;
   const { passEnvironment: added, maxLogBytes, killGrace } = context;
@@ -73,7 +76,7 @@ function runRequest(order: RunOrder, grant: Grant, context: SlurmContext): RunRe
 
 /** One job of this executor, from Slurm's queue to its end. */
 export class SlurmRun {
-  /** Resolves when it is over for this executor. */
+  /** Resolves when this executor is done with it. */
   readonly over: Promise<void>;
   readonly #queued: QueuedJob;
   readonly #unfollow: () => void;
@@ -169,7 +172,7 @@ export class SlurmRun {
     if (id === null) return false;
     const launch = async () => {
       checkRunnerRoom(directory);
-      // After a power cut there is no runner to read it.
+      // After a power cut, there is no runner to read it.
       writeJsonFile(runFiles(directory).request, runRequest(order, grant, this.context), { isKept: false });
       allowStart(directory, id);
     };

@@ -7,7 +7,7 @@ import type { JobPlace } from '../index.js';
 import { batchEnvironment, batchOutput, batchScript, type NodePrograms } from './batch-script.js';
 import { phaseOf, slurmName } from './queue.js';
 
-/** `serve --slurm-*`: what every job asks of Slurm. */
+/** `serve --slurm-*`: what every job requests from Slurm. */
 export interface SlurmOptions {
   readonly partition: string | null;
   readonly account: string | null;
@@ -15,7 +15,7 @@ export interface SlurmOptions {
   /** A time limit as sbatch spells it. */
   readonly time: string | null;
   readonly constraint: string | null;
-  /** Further options of sbatch, each in one word: `--mem=16G`. */
+  /** Further options of sbatch, one word each: `--mem=16G`. */
   readonly args: readonly string[];
 }
 
@@ -39,7 +39,7 @@ export function minutesOf(text: string): number | null {
   return rest.split(':').length === 3 ? a * 60 + b + c / 60 : a + b / 60;
 }
 
-/** Minutes that the admin's options allow each job; null if they leave that to Slurm. */
+/** Minutes that the admin's options allow each job; null if they leave the limit to Slurm. */
 function minutesAllowed({ time, args }: SlurmOptions): number | null {
   const words = args.flatMap((word) => /^--time=(.*)$/.exec(word)?.[1] ?? []);
   return minutesOf(time ?? words.at(-1) ?? '');
@@ -54,15 +54,15 @@ const maxAnswer = 32 << 20;
 const temporary =
   /unable to contact|connect failure|connection (?:refused|reset|timed out)|timed out|zero bytes|communication|temporarily|try again|standby mode|not responding|munge|authentication|protocol/i;
 
-/** A line in which sbatch names the limit, such as `QOSMaxSubmitJobPerUserLimit`, before its complaint. */
+/** A line before sbatch's complaint that names the limit, such as `QOSMaxSubmitJobPerUserLimit`. */
 const limitLine = /^sbatch: error: ((?:Assoc|QOS)\w*Limit\w*)$/m;
 
 /** Limits on the number of jobs in Slurm's queue, which allow another one as soon as one has ended. */
 const queueLimit = /SubmitJob/;
 
 /**
- * A command of Slurm that failed. `isTemporary`: the controller was not reached or did not answer in time, so that the same
- * command may succeed later. It may have been carried out all the same.
+ * A command of Slurm that failed. `isTemporary`: the controller was not reached or did not answer in time, so the same
+ * command may succeed later. It may have been carried out nevertheless.
  */
 export class SlurmFailure extends Error {
   override readonly name = 'SlurmFailure';
@@ -70,7 +70,7 @@ export class SlurmFailure extends Error {
   constructor(
     message: string,
     readonly isTemporary: boolean,
-    /** Slurm's name of the limit that a job would exceed; null if it is not known. */
+    /** Slurm's name for the limit that a job would exceed; null if not known. */
     readonly limit: string | null = null,
   ) {
     super(limit === null ? message : `${message} (${limit})`);
@@ -90,11 +90,13 @@ function complaintOf(stderr: string): string {
   return excerpt(words.trim(), 500);
 }
 
-/** Whether a variable changes what Slurm's commands do or print. `SLURM_CONF`, which names the cluster, does not count. */
+/**
+ * Whether a variable changes what Slurm's commands do or print. `SLURM_CONF`, which selects the cluster, does not count.
+ */
 const isSlurmVariable = (name: string): boolean =>
   /^(?:SLURM|SLURMD|SBATCH|SQUEUE|SINFO|SCANCEL|SACCT|SALLOC|SRUN)_/.test(name) && name !== 'SLURM_CONF';
 
-/** The environment without the variables of a Slurm job in which the server itself may run. */
+/** The environment without the variables of the Slurm job that the server itself may run in. */
 export const withoutSlurmJob = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !isSlurmVariable(name)));
 
@@ -115,7 +117,7 @@ function killGroup({ pid, stdout, stderr }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
   } catch {
-    // The group has ended.
+    // The group has already ended.
   }
   for (const pipe of [stdout, stderr]) pipe?.destroy();
 }
@@ -182,11 +184,11 @@ export const deviceVariables = [
   'ZE_AFFINITY_MASK',
 ] as const;
 
-/** The resources that a job asks Slurm for. */
+/** The resources that a job requests from Slurm. */
 export interface Resources {
   readonly gpus: number;
   readonly cpus: number;
-  /** Minutes that it may run; null if Slurm's limit alone counts. */
+  /** Minutes that it may run; null if only Slurm's own limit applies. */
   readonly minutes: number | null;
 }
 
@@ -235,7 +237,7 @@ export class Slurm {
     ];
     const environment = { ...this.#jobEnvironment(), ...batchEnvironment(job, programs, notices) };
     const answer = await runSlurm('sbatch', words, environment, batchScript);
-    // A number, in a federation followed by the name of the cluster.
+    // A number; in a federation, the name of the cluster follows it.
     const [, id] = /^([1-9]\d{0,9})(?:;\S*)?$/m.exec(answer) ?? [];
     if (id === undefined)
       throw new SlurmFailure(`sbatch printed no number of a job: ${quoteName(answer.trim())}`, false);
@@ -250,7 +252,7 @@ export class Slurm {
     return Object.fromEntries(passed.map((name) => [name, this.#environment[name]]));
   }
 
-  /** Asks whether Slurm would take such a job. @throws SlurmFailure */
+  /** Asks whether Slurm would accept such a job. @throws SlurmFailure */
   async test(): Promise<void> {
     const words = [...this.#optionsFor({ gpus: 0, cpus: 1, minutes: null }), '--test-only'];
     await runSlurm('sbatch', words, this.#environment, batchScript);
@@ -266,12 +268,12 @@ export class Slurm {
     await runSlurm('scancel', ['--batch', '--signal=TERM', String(id)], this.#environment);
   }
 
-  /** How a job ended according to Slurm's accounting; null without accounting, or if it does not know the end. */
+  /** How a job ended according to Slurm's accounting; null if there is no accounting or it does not know. */
   async accounted(id: number): Promise<{ readonly state: string; readonly node: string } | null> {
     const words = ['--noheader', '--allocations', '--parsable2', `--jobs=${id}`, '--format=State,NodeList'];
     try {
       const answer = await runSlurm('sacct', words, this.#environment);
-      // A cancelled job names the user: CANCELLED by 1000.
+      // The state of a cancelled job includes the user: CANCELLED by 1000.
       const [, state, node = ''] = /^([A-Z_]+)[^|\n]*\|(.*)$/m.exec(answer) ?? [];
       // A job that Slurm has lost stays RUNNING in its accounting.
       if (state === undefined || phaseOf({ state }) !== 'ended') return null;
