@@ -5,13 +5,13 @@ import { type SshAddress, type Transport, wasClosed } from '../connection/index.
 import { TransportError } from '../errors.js';
 import { explainRefusal, SshProcess } from './ssh-process.js';
 
-/** How long, in milliseconds, ssh may take to say why it closed a connection. */
+/** Milliseconds to wait for ssh to say why it closed a connection. */
 const explaining = 300;
 
 /**
- * A tunnel by the system's own ssh, with the user's keys and configuration, from a socket that only this user can reach to
- * the service as the other host sees it. It begins with `start` and ends with `close`. A tunnel that breaks meanwhile is
- * opened again by the next connection, if ssh can do that without asking a person.
+ * A tunnel through the system's own ssh, with the user's keys and configuration. It leads from a socket that only this
+ * user can reach to the address of the service as seen from the other host. It begins with `start` and ends with `close`.
+ * A tunnel that breaks meanwhile is opened again by the next connection, if ssh can do that without asking a person.
  */
 export class SshTunnel implements Transport {
   readonly name: string;
@@ -59,7 +59,7 @@ export class SshTunnel implements Transport {
     });
   };
 
-  /** What ssh says of a connection that it has closed. */
+  /** What ssh says about a connection that it has closed. */
   async explain(error: unknown): Promise<Error | null> {
     const ssh = this.#process;
     if (ssh === null || !wasClosed(error)) return null;

@@ -23,11 +23,11 @@ export interface Told {
   readonly notes: readonly string[];
   /** Bytes of the request's body. */
   readonly bytes: number;
-  /** Bytes that its archives extract to. */
+  /** Bytes of the content extracted from its archives. */
   readonly extracted: number;
 }
 
-/** A place among the active jobs, reserved before the upload begins, and the directory of the upload. */
+/** A place among the active jobs, reserved before the upload begins, with the directory of the upload. */
 export interface Slot {
   /** Where the upload goes. */
   readonly directory: JobDirectory;
@@ -41,20 +41,20 @@ export interface Slot {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Makes the job of a submission. `awaited` is aborted when a repeat of the same submission waits for it. */
+/** Creates the job of a submission. `awaited` is aborted when a repetition of the submission is waiting for it. */
 export type Submit = (awaited: AbortSignal) => Promise<Job>;
 
-/** A submission that has a key, and its job once it is made; null if it makes none. */
+/** A submission with a key, and its job once that exists; null if none was created. */
 interface Keyed {
   readonly job: Promise<Job | null>;
-  /** Aborted by a repeat; a job of an earlier server needs none. */
+  /** Aborted by a repetition; jobs of an earlier server do not need it. */
   readonly awaited?: AbortController;
 }
 
 /** Where a submission comes from. */
 export interface Submitter {
   readonly owner: Owner;
-  /** Null if it may be repeated. */
+  /** Null if the request may be repeated. */
   readonly idempotencyKey: string | null;
 }
 
@@ -68,15 +68,15 @@ export interface AdmissionDeps {
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
   readonly owners: OwnerLimits;
-  /** Whether the program was replaced under this server, which can start no job then. */
+  /** Whether the program was replaced under the running server, which then cannot start jobs. */
   readonly isUpgraded?: (() => boolean) | undefined;
   readonly start: (upload: JobDirectory, request: JobRequest, told: Told) => Promise<Job>;
 }
 
 /**
  * Admits submissions. At most `maxJobs` jobs are active, including those that are being uploaded, so that simultaneous
- * uploads cannot exceed the limit; those that wait for the limit of their owner come on top. A repeated submission gets the first
- * one's job (`Idempotency-Key`).
+ * uploads cannot exceed the limit; jobs that wait because of their owner's limit are not counted. A repeated submission
+ * gets the first one's job (`Idempotency-Key`).
  */
 export class Admission {
   /** Whether new jobs are refused until an admin says otherwise. */
@@ -86,14 +86,14 @@ export class Admission {
 
   constructor(private readonly deps: AdmissionDeps) {}
 
-  /** Uploads under way that may become jobs. */
+  /** Uploads in progress that may become jobs. */
   get uploading(): number {
     return this.#uploading;
   }
 
   /**
    * @param stated bytes of the request; undefined if it does not say
-   * @throws ServiceError `draining`, `upgraded`, `busy`, or what the limits of its owner say
+   * @throws ServiceError `draining`, `upgraded`, `busy`, or an error from the limits of its owner
    */
   reserve(asker: Principal, stated: number | undefined): Slot {
     const { store, trash, maxJobs, owners, isUpgraded, start } = this.deps;
@@ -141,8 +141,8 @@ export class Admission {
   }
 
   /**
-   * Runs `submit`, unless a submission with this key has made a job already: then returns that job. While the first one is
-   * under way a repeat waits for it, and is run if the first one fails.
+   * Runs `submit`, unless a submission with this key has already created a job, which is then returned. While the first
+   * submission is in progress, a repetition waits for it, and runs if it fails.
    */
   async once(from: Submitter, submit: Submit): Promise<Job> {
     const key = keyOf(from);
@@ -181,13 +181,13 @@ export interface JobTermsDeps {
   readonly executor: Executor;
   readonly owners: OwnerLimits;
   readonly retention: Retention;
-  /** Milliseconds that a job may run; null for as long as it takes. */
+  /** Milliseconds that a job may run; null for no limit. */
   readonly maxRunTime: number | null;
   /** The same for fine-tuning. */
   readonly maxFineTuneTime: number | null;
 }
 
-/** Checks what a new job asks for against what this server allows. A refusal names the field that it is about. */
+/** Checks a new job's requests against what this server allows. A refusal names the field in question. */
 export class JobTerms {
   constructor(private readonly deps: JobTermsDeps) {}
 
@@ -207,9 +207,9 @@ export class JobTerms {
   }
 
   /**
-   * Seconds that a new job may run; null for as long as it takes.
-   * @param asked undefined asks for the most
-   * @throws FieldError if that is more than this server allows, or nothing
+   * Seconds that a new job may run; null for no limit.
+   * @param asked undefined means the maximum
+   * @throws FieldError if that is more than this server allows, or zero
    */
   timeLimit(operation: OperationName, field: string, asked: FieldValue | undefined): number | null {
     const { maxRunTime, maxFineTuneTime } = this.deps;

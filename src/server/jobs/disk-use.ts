@@ -6,7 +6,7 @@ import { countFiles } from '../../archive/index.js';
 import { formatBytes, mostCounted } from '../../contract/index.js';
 import type { JobDirectory } from './job-directory.js';
 
-/** Bytes of the regular files below a directory. What cannot be read counts as nothing; no link is followed. */
+/** Bytes of the regular files below a directory. Unreadable ones do not count; no link is followed. */
 export async function treeSize(root: string): Promise<number> {
   let bytes = 0;
   const left = [root];
@@ -22,25 +22,25 @@ export async function treeSize(root: string): Promise<number> {
           );
       }
     } catch {
-      // It was removed meanwhile, or an app has made it unreadable.
+      // It was removed in the meantime, or an app made it unreadable.
     }
   }
   return bytes;
 }
 
-/** Milliseconds between two measurements; a tree that takes long to walk is walked less often. */
+/** Milliseconds between two measurements; a tree that takes long to walk is measured less often. */
 const interval = 1000;
 const pausePerWalk = 20;
 
-/** Bytes by the part of a job's directory. */
+/** Bytes for each part of a job's directory. */
 type Use = readonly (readonly [part: string, bytes: number])[];
 
 const sum = (use: Use): number => use.reduce((total, [, bytes]) => total + bytes, 0);
 
 /**
- * Bytes of the disk that a tree takes: a sparse file counts as what it takes, one that has several names once. No link is
- * followed, and what cannot be read counts as nothing.
- * @param seen files of several names that are counted already
+ * Disk space taken by a tree, in bytes. A sparse file counts with what it occupies, and a file with several names counts
+ * once. No link is followed, and unreadable files do not count.
+ * @param seen files with several names that have been counted already
  */
 async function diskUse(root: string, seen: Set<string>): Promise<number> {
   const stats = await lstat(root).catch(() => null);
@@ -55,12 +55,12 @@ async function diskUse(root: string, seen: Set<string>): Promise<number> {
   try {
     for await (const { name } of await opendir(root)) bytes += await diskUse(path.join(root, name), seen);
   } catch {
-    // It was removed meanwhile, or the app has made it unreadable.
+    // It was removed in the meantime, or the app made it unreadable.
   }
   return bytes;
 }
 
-/** Measures repeatedly what a job has written while it runs, until that is more than it may write. */
+/** Measures repeatedly how much a running job has written, until that exceeds its limit. */
 export class DiskLimit {
   #isOver = false;
   /** Bytes of the input when the job started, which do not count. */
@@ -74,7 +74,7 @@ export class DiskLimit {
     this.#given = diskUse(directory.input, new Set());
   }
 
-  /** Resolves with a phrase that says where the bytes are, once there are too many; with null once it is closed. */
+  /** Resolves with a phrase that says where the bytes are, once the limit is exceeded; with null once it is closed. */
   async exceeded(): Promise<string | null> {
     while (!this.#isOver) {
       const start = performance.now();
@@ -86,11 +86,11 @@ export class DiskLimit {
     return null;
   }
 
-  /** Measures once. @returns a phrase that says where the bytes are, if there are too many; otherwise null */
+  /** Measures once. @returns a phrase that says where the bytes are if the limit is exceeded; otherwise null */
   async look(): Promise<string | null> {
     const { input, output, workspace } = this.directory;
     const seen = new Set<string>();
-    // The input first: the app may give its files further names.
+    // The input is counted first, because the app may give its files further names.
     const written = (await diskUse(input, seen)) - (await this.#given);
     const use: [string, number][] = [['Input', Math.max(0, written)]];
     for (const part of [output, workspace]) use.push([path.basename(part), await diskUse(part, seen)]);
@@ -120,7 +120,7 @@ export async function countLeftFiles(output: string): Promise<number | null> {
   }
 }
 
-/** The error sentence if the app removed or replaced its output directory; otherwise null. */
+/** An error message if the app removed or replaced its output directory; otherwise null. */
 export function outputFault(output: string): string | null {
   const stats = lstatSync(output, { throwIfNoEntry: false });
   if (!stats) return 'The app removed its output directory: there is no result';
@@ -132,7 +132,7 @@ export function outputFault(output: string): string | null {
 /** Milliseconds that measuring may take: a disk that does not answer must not delay the end of a job. */
 const sizeTimeout = 10_000;
 
-/** Bytes of the archive; null if there is none, or something else has its name. */
+/** Bytes of the archive; null if there is none, or something else is in its place. */
 function archiveSize({ result }: JobDirectory): number | null {
   try {
     const stats = lstatSync(result);
@@ -151,7 +151,7 @@ export async function resultSize(directory: JobDirectory): Promise<number | null
   return size ?? Promise.race([treeSize(directory.output), delay(sizeTimeout, null, { ref: false })]);
 }
 
-/** Bytes that a job may write where the admin does not say: a tenth of what is free, at least 10 GiB. */
+/** The default limit for what a job may write, in bytes: a tenth of the free space, at least 10 GiB. */
 export function usualDiskPerJob(dataDirectory: string): number {
   const { bavail, bsize } = statfsSync(dataDirectory);
   return Math.max(10 * 2 ** 30, (bavail * bsize) / 10);

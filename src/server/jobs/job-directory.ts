@@ -20,18 +20,18 @@ import { type JobRecord, parseRecord } from './job-record.js';
 
 /** Bytes at the end of a log that are searched for the service's last lines. */
 const tailBytes = 16 * 1024;
-/** Most bytes of `job.json`: it names each of up to 100,000 files. */
+/** Most bytes of `job.json`, which may name up to 100,000 files. */
 const maxRecordBytes = 256 << 20;
-/** Bytes by which a record may grow from its first to its last state: times, devices, an error message. */
+/** Bytes by which a record may grow between its first and its last state: times, devices, an error message. */
 const recordGrowth = 8192;
 
-/** A line of the service's own as the log has it. */
+/** A line of the service's own, as it appears in the log. */
 const loggedLine = (line: string, isRedraw: boolean): string =>
   `${servicePrefix}${oneLine(line)}${isRedraw ? redrawEnd : ''}\n`;
 
 /**
- * The directory of one job, which holds all there is to know of it: it can be read with `ls` and `cat`, and removed with
- * one `rm -r`. The job can write to it as well, so nothing in it is opened through a link.
+ * The directory of one job, which holds everything about it: it can be read with `ls` and `cat`, and removed with one
+ * `rm -r`. The job can write to it as well, so nothing in it is opened through a link.
  */
 export class JobDirectory {
   constructor(
@@ -58,7 +58,7 @@ export class JobDirectory {
     return path.join(this.workspace, 'tmp');
   }
 
-  /** Where the app says why it does not accept its input. */
+  /** The file in which the app says why it does not accept its input. */
   get refusal(): string {
     return path.join(this.workspace, 'refusal.txt');
   }
@@ -89,8 +89,8 @@ export class JobDirectory {
   }
 
   /**
-   * Writes the first record, and reserves the room that the last one may need on a full disk, which holds the first one as
-   * well until then. Neither survives a power cut before the directory is synced.
+   * Writes the first record, and reserves the space that the last one may need on a full disk. Until then, that space
+   * holds a copy of the first record. Neither survives a power cut before the directory is synced.
    */
   saveFirst(record: JobRecord): void {
     const text = jsonText(record);
@@ -106,14 +106,15 @@ export class JobDirectory {
     await saveJsonFile(this.recordFile, record, isKept);
   }
 
-  /** Writes the record of a job that has ended, also on a full disk. */
+  /** Writes the record of a job that has ended, even if the disk is full. */
   async saveLast(record: JobRecord): Promise<void> {
     try {
       await this.save(record);
       dropReserve(this.recordFile);
     } catch (cause) {
       if (!isDiskFull(cause)) throw cause;
-      // The reserve, which holds the first record, is written over: the latest one must be on the disk by then, if it can be.
+      // The reserved space, which holds the first record, is overwritten: if possible, the latest record must be on the
+      // disk before that.
       await syncFile(this.recordFile).catch(() => {});
       writeReservedJson(this.recordFile, record);
     }
@@ -128,7 +129,7 @@ export class JobDirectory {
     return text === undefined ? undefined : parseRecord(text, this.id);
   }
 
-  /** The record of the job as it was accepted; undefined once its last one is written, and if it cannot be read. */
+  /** The record of the job as it was accepted; undefined once its last record is written, or if it cannot be read. */
   loadFirst(): JobRecord | undefined {
     try {
       const text = readReserve(this.recordFile, maxRecordBytes);
@@ -149,7 +150,7 @@ export class JobDirectory {
     }
   }
 
-  /** Whether the end of the log has this line of the service: an earlier server may have written it. */
+  /** Whether the end of the log already has this line of the service: an earlier server may have written it. */
   hasLogged(line: string, isRedraw: boolean): boolean {
     const file = openOwnFile(this.logFile, constants.O_RDONLY);
     try {
@@ -163,14 +164,14 @@ export class JobDirectory {
   }
 }
 
-/** Environment variables of the command that name its refusal file: ours, and the one that KonfAI's engine knows. */
+/** Environment variables that tell the command its refusal file: ours, and the one that KonfAI's engine knows. */
 export const refusalVariables = ['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE'] as const;
 
-/** Bytes of a refusal: a sentence, or a list of what is wrong. */
+/** Most bytes of a refusal: a sentence, or a list of what is wrong. */
 const maxRefusalBytes = 64 * 1024;
 
 /**
- * What an app that failed has written into its refusal file: why it does not accept its input, for a person to mend.
+ * What a failed app wrote into its refusal file: why it does not accept its input, so that a person can correct it.
  * @returns null if it refused nothing, or if the file cannot be read, such as a symbolic or hard link that the job made
  */
 export function readRefusal(file: string): string | null {

@@ -9,7 +9,7 @@ import {
   operationNames,
 } from '../../contract/index.js';
 
-/** Version of `job.json` that this server writes. Records from before there were versions have none. */
+/** The version of `job.json` that this server writes. The oldest records have no version. */
 const currentVersion = 1;
 
 const time = z.iso.datetime();
@@ -27,20 +27,20 @@ const jobRequest = z.object({
   app: z.string(),
   operation: z.enum(operationNames as [OperationName, ...OperationName[]]),
   values: z.record(z.string(), value),
-  /** Files by field, one list of absolute paths a group. An archive is one group of one directory. */
+  /** Files by field, one list of absolute paths per group. An archive is one group with one directory. */
   files: z.record(z.string(), z.array(z.array(z.string()))),
   device: deviceRequest,
   acceptedOptions: z.array(z.string()),
-  /** An earlier version did not note it. */
+  /** Missing in records of an earlier version. */
   tag: z.string().nullable().default(null),
-  /** Names of the first input files, as the client sent them. An earlier version did not note them. */
+  /** Names of the first input files, as the client sent them. Missing in records of an earlier version. */
   inputs: z.array(z.string()).default([]),
   idempotencyKey: z.string().nullable(),
-  /** Name of the token that it came with; null for the admin's. There were no names in an earlier version. */
+  /** Name of the token used for the submission; null for the admin. Missing in records of an earlier version. */
   owner: z.string().nullable().default(null),
-  /** Seconds that it is kept after its end. An earlier version did not note it. */
+  /** Seconds that it is kept after its end. Missing in records of an earlier version. */
   keep: z.number().min(0).max(longestDuration).nullable().default(null),
-  /** Seconds that it may run; null for as long as it takes. There was no limit in an earlier version. */
+  /** Seconds that it may run; null for no limit, which earlier versions did not have. */
   timeLimit: z.number().min(0).max(longestDuration).nullable().default(null),
 });
 
@@ -50,36 +50,40 @@ const jobRecord = z.object({
   request: jobRequest,
   state: z.enum(jobStates),
   error: z.string().nullable(),
-  /** The app has refused its input, and the error says why. An earlier version did not note it. */
+  /** Whether the app refused its input; the error then gives the reason. Missing in records of an earlier version. */
   isRefused: z.boolean().default(false),
   createdAt: time,
-  /** Bytes of its upload. An earlier version did not note them. */
+  /** Bytes of its upload. Missing in records of an earlier version. */
   uploadBytes: z.number().min(0).nullable().default(null),
   startedAt: time.nullable(),
   finishedAt: time.nullable(),
-  /** Seconds that its command ran; null before its end, and if it never ran. An earlier version did not note it. */
+  /** Seconds that its command ran; null before its end, and if it never ran. Missing in records of an earlier version. */
   ranFor: z.number().min(0).nullable().default(null),
-  /** Files that it left in its output if it failed, as far as they were counted. An earlier version did not. */
+  /**
+   * Number of files left in its output if it failed, up to the counting limit. Missing in records of an earlier version.
+   */
   leftFiles: id.nullable().default(null),
-  /** Bytes of its result, as `resultSize` counts them; null without one. An earlier version did not note them. */
+  /** Bytes of its result, as counted by `resultSize`; null without one. Missing in records of an earlier version. */
   resultBytes: z.number().min(0).nullable().default(null),
-  /** Until when it is kept, as it was told at its end: a later server keeps that promise. */
+  /** Until when it is kept, as announced at its end: a later server keeps that promise. */
   expiresAt: time.nullable(),
-  /** The same by a clock that nobody sets. An earlier version did not note it. */
+  /** The same on the monotonic clock. Missing in records of an earlier version. */
   expiresAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable().default(null),
   /** When its result was fetched to the last byte; null until then, and in records of an earlier version. */
   fetchedAt: time.nullable().default(null),
-  /** When it has run for as long as it may, by a clock that nobody sets; null before it runs, and without a limit. */
+  /** When its run time is used up, on the monotonic clock; null before it runs, and without a limit. */
   limitAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable().default(null),
   gpus: z.array(id),
-  /** An earlier version did not note them. */
+  /** Missing in records of an earlier version. */
   gpuUuids: z.array(z.string()).default([]),
   cpuSlots: id,
-  /** Whether it found its app loaded; null for an app that does not stay loaded. An earlier version did not note it. */
+  /**
+   * Whether its app was already loaded; null if its app does not stay loaded. Missing in records of an earlier version.
+   */
   start: z.enum(jobStarts).nullable().default(null),
-  /** Somebody asked for its end: then it counts as killed, however its command ends. */
+  /** Somebody asked for its end: it then counts as killed, however its command ends. */
   killRequested: z.boolean(),
-  /** Who asked first. An earlier version did not note it. */
+  /** Who asked first. Missing in records of an earlier version. */
   killCause: z.enum(Object.keys(killErrors) as [KillCause, ...KillCause[]]).default('user'),
 });
 
@@ -88,7 +92,7 @@ type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReado
 /** `job.json`: the request and every transition. Times are ISO 8601. */
 export type JobRecord = DeepReadonly<z.infer<typeof jobRecord>>;
 
-/** The complete request: enough to run the job. */
+/** The complete request, with everything needed to run the job. */
 export type JobRequest = JobRecord['request'];
 export type JobFiles = JobRequest['files'];
 

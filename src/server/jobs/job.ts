@@ -16,16 +16,18 @@ import type { JobRecord, JobRequest } from './job-record.js';
 
 const now = () => new Date().toISOString();
 
-/** Milliseconds that saving a job's end may take before the end is shown without it: a kill must be answered. */
+/** Milliseconds after which a job's end is shown even if it is not saved yet, because a kill must be answered. */
 const saveTimeout = 10_000;
-/** Milliseconds between two tries to save how a job ended. */
+/** Milliseconds between two attempts to save how a job ended. */
 const retryInterval = 1000;
 
-/** Seconds from one time to another (ISO 8601); 0 where somebody has set the clock back meanwhile. */
+/** Seconds from one time to another (ISO 8601); 0 if somebody has set the clock back in between. */
 export const secondsBetween = (start: string, end: string): number =>
   Math.max(0, (Date.parse(end) - Date.parse(start)) / 1000);
 
-/** When a command ended. The job could have written `told` itself, so the time is held between its start and now. */
+/**
+ * When a command ended. The job could have written `told` itself, so the time is limited to between its start and now.
+ */
 function endBetween(startedAt: string, told: string): string {
   const time = Math.min(Math.max(Date.parse(told), Date.parse(startedAt)), Date.now());
   return new Date(time).toISOString();
@@ -49,7 +51,7 @@ export interface Expiry {
   readonly date: Date;
 }
 
-/** What is recorded of an end besides its error. */
+/** What is recorded about an end besides its error. */
 export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'leftFiles' | 'resultBytes'>>;
 
 /**
@@ -61,19 +63,19 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #record: JobRecord;
   #waiting: Waiting | null = null;
   #killCause: KillCause | null;
-  /** The latest transition: they run one after the other. */
+  /** The latest transition. Transitions run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** The final record, from the moment that it is decided: no other transition is shown or begun after that. */
+  /** The final record, from the moment it is decided. After that, no other transition is shown or started. */
   #last: JobRecord | null = null;
-  /** By a clock that nobody sets; null if it did not begin here. */
+  /** On the monotonic clock; null if the command did not start under this server. */
   #begunAt: number | null = null;
   #ranFor: number | null;
-  /** When its command ended (ISO 8601); null before, and for a job that an earlier server has ended. */
+  /** When its command ended (ISO 8601); null before that, and for a job that had ended under an earlier server. */
   #commandEndedAt: string | null = null;
   #hasLogFailed = false;
   /** When it is removed, once that is known. */
   expiry: Expiry | null = null;
-  /** Bytes from the start of its archive that clients were sent, in one download or in several that follow each other. */
+  /** Bytes, from the start of its archive, that clients have been sent, in one download or several consecutive ones. */
   #sent = 0;
 
   /** @param isRestored whether it is from an earlier server, whose lines in the log must not be repeated */
@@ -122,7 +124,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#killCause;
   }
 
-  /** What it was given; null until it runs. */
+  /** Its devices; null until it runs. */
   get grant(): Grant | null {
     const { state, gpus, gpuUuids, cpuSlots } = this.#record;
     return state === 'running' ? { gpus, gpuUuids, cpuSlots } : null;
@@ -134,17 +136,19 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (this.state === 'queued') await this.#become('waiting', {});
   }
 
-  /** Seconds that its command ran, by a clock that nobody sets unless it began under another server; null until it has ended. */
+  /**
+   * Seconds that its command ran, on the monotonic clock, unless it began under another server; null until it has ended.
+   */
   get ranFor(): number | null {
     return this.#ranFor;
   }
 
-  /** When its command ended (ISO 8601); if it never ran, when the job did; now while neither has. */
+  /** When its command ended (ISO 8601); if it never ran, when the job ended; now if neither has. */
   get commandEndedAt(): string {
     return this.#commandEndedAt ?? this.#record.finishedAt ?? now();
   }
 
-  /** Whether devices are its own: it runs, and its command has not ended. */
+  /** Whether it holds devices: it is running, and its command has not ended. */
   get hasDevices(): boolean {
     return this.state === 'running' && this.#ranFor === null;
   }
@@ -157,7 +161,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   /**
-   * Its command has ended and its devices are free. What comes after that, such as packing, is no run time.
+   * Its command has ended and its devices are free. What comes after that, such as packing, does not count as run time.
    * @param at when it ended (ISO 8601), which may be long ago if there was no server; null for now
    */
   release(at: string | null): void {
@@ -170,7 +174,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   /**
-   * It was given devices and is about to start.
+   * It has got devices and is about to start.
    * @param start whether it finds its app loaded; null for an app that does not stay loaded
    */
   async run(grant: Grant, start: JobStart | null): Promise<void> {
@@ -181,15 +185,15 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     await this.#become('running', { ...grant, start, startedAt: now(), limitAtBootTime });
   }
 
-  /** The app that it was to find loaded was gone. Saved with its end. */
+  /** The app that it was supposed to find loaded was gone. Saved with its end. */
   notWarm(): void {
     if (this.#record.start === 'warm') this.#record = { ...this.#record, start: 'cold' };
   }
 
-  /** Saves that somebody asked for its end, so that a later server knows it as well. The first cause stays. */
+  /** Saves that somebody asked for its end, so that a later server knows it too. The first cause is kept. */
   async requestKill(cause: KillCause): Promise<void> {
     this.#waiting = null;
-    // In memory first, so that the job also ends on a full disk.
+    // In memory first, so that the job ends even if the disk is full.
     this.#killCause ??= cause;
     await this.#become(null, {});
   }
@@ -216,7 +220,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
         return false;
       },
     );
-    // A disk that does not answer must not delay the end.
+    // An unresponsive disk must not delay the end.
     const isSaved = await Promise.race([saved, delay(saveTimeout, false, { ref: false })]);
     this.#show(record);
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater(record)));
@@ -238,7 +242,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   /**
-   * Notes that a client was sent bytes of the archive. Once all of them were sent it counts as fetched.
+   * Records that a client was sent bytes of the archive. Once all of them were sent, the result counts as fetched.
    * @param start of these bytes in the archive
    * @param isWhole whether the answer ended as it was meant to
    */
@@ -247,11 +251,11 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (isWhole && this.#sent >= size) this.noteFetched();
   }
 
-  /** Its result has been fetched: it may be removed before its time when the disk is short. */
+  /** Its result has been fetched, so it may be removed early if the disk is short of space. */
   noteFetched(): void {
     if (this.#record.fetchedAt !== null) return;
     this.#record = { ...this.#record, fetchedAt: now() };
-    // If this cannot be saved, the next server keeps the job as long as it was promised.
+    // If this cannot be saved, the next server keeps the job for as long as promised.
     this.#inTurn(() => this.directory.save(this.#record, false)).catch(() => {});
   }
 
@@ -296,7 +300,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#inTurn(async () => {
       if (this.#last) return;
       const record = this.#next(state, change);
-      // After a power cut, which ends all programs, a job starts again as it was accepted. Only a kill has to survive.
+      // After a power cut, which ends all programs, a job starts again as it was accepted. Only a kill must survive.
       await this.directory.save(record, record.killRequested);
       if (!this.#last) this.#show(record);
     });
@@ -313,12 +317,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return done;
   }
 
-  /** Saves the final record after any save under way, so that it is the one that stays. */
+  /** Saves the final record after any save in progress, so that it is the one that remains. */
   #saveLast(record: JobRecord): Promise<void> {
     return this.#inTurn(() => this.directory.saveLast(record));
   }
 
-  /** Retries until the disk takes the record, or the directory is gone. */
+  /** Retries until the disk accepts the record, or the directory is gone. */
   async #saveLater(record: JobRecord): Promise<void> {
     for (;;) {
       await delay(retryInterval, undefined, { ref: false });
@@ -327,7 +331,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
         await this.#saveLast(record);
         return;
       } catch {
-        // Reported already.
+        // It has been reported already.
       }
     }
   }

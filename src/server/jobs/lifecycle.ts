@@ -37,7 +37,7 @@ import { countLeftFiles, DiskLimit, outputFault, resultSize } from './disk-use.j
 import { type Job, secondsBetween } from './job.js';
 import { readRefusal, refusalVariables } from './job-directory.js';
 
-/** How events name a job. */
+/** How events identify a job. */
 export const factsOf = (job: Job): JobFacts => ({
   id: job.id,
   app: job.request.app,
@@ -77,7 +77,7 @@ export interface LifecycleDeps {
   readonly packer: Packer;
   /** The command of a job with these devices. */
   readonly commandFor: (job: Job, grant: Grant) => readonly string[];
-  /** What a job may reach beside its own files. */
+  /** What a job may access besides its own files. */
   readonly reachOf: (job: Job) => Reach;
   /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
   readonly residentOf: (job: Job, grant: Grant) => Resident | null;
@@ -90,10 +90,10 @@ export interface LifecycleDeps {
   readonly report: Report;
 }
 
-/** Milliseconds that saving a kill may take before the command is stopped without. */
+/** Milliseconds to wait for a kill to be saved before the command is stopped anyway. */
 const killSaveTimeout = 2000;
 
-/** The error sentence of a job whose command ended like this; null for success. */
+/** The error message of a job whose command ended like this; null for success. */
 function endError(
   { exitCode, signal, error }: Ended,
   explain: (code: number) => string | null,
@@ -101,23 +101,23 @@ function endError(
   if (error !== null) return error;
   if (exitCode === 0) return null;
   const meaning = exitCode === null ? null : explain(exitCode);
-  // The system sends it to a process that exceeds the file-size limit of the server: the disk is not full.
+  // The system sends this signal to a process that exceeds the server's file-size limit; the disk is not full.
   const hint = signal === 'SIGXFSZ' ? '; it wrote a larger file than it may (ulimit -f of the server)' : '';
   return meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})${hint}`;
 }
 
-/** Milliseconds that a job may still run: one of an earlier server has used some of its time. Null for as long as it takes. */
+/** The remaining run time of a job in milliseconds, since a job of an earlier server has used some. Null for no limit. */
 function timeLeft({ request: { timeLimit }, record, state }: Job): number | null {
   if (timeLimit === null) return null;
   if (state !== 'running') return timeLimit * 1000;
   const { limitAtBootTime, startedAt } = record;
-  // After another boot only the wall clock is left.
+  // After a reboot, only the wall clock is left.
   const byBoot = limitAtBootTime && secondsUntil(limitAtBootTime);
   const left = byBoot ?? timeLimit - (Date.now() - Date.parse(startedAt ?? '')) / 1000;
   return Math.min(Math.max(left, 0), timeLimit) * 1000;
 }
 
-/** The message of an error for a client. A fault of this program is only logged, because its message may name files. */
+/** An error message for a client. The message of a bug in this program is only logged, because it may name files. */
 function inWords(cause: unknown): string {
   if (cause instanceof ServiceError) return cause.message;
   const isOfProgram =
@@ -126,13 +126,13 @@ function inWords(cause: unknown): string {
   return isOfProgram ? internalError().detail : faultWithoutPath(cause);
 }
 
-/** Takes one job from the queue to its end, whatever happens; also a job that an earlier server left unfinished. */
+/** Takes one job from the queue to its end, whatever happens, including jobs that an earlier server left unfinished. */
 export class Lifecycle {
   readonly #packing = new AbortController();
   #isExecuting = false;
   #command: readonly string[] = [];
   #disk: DiskLimit | null = null;
-  /** How much it has written and where, as a phrase, once that exceeds its limit. */
+  /** Where and how much it has written, as a phrase, once its limit is exceeded. */
   #written: string | null = null;
 
   constructor(
@@ -165,20 +165,21 @@ export class Lifecycle {
       this.deps.report(`The kill of job ${job.id} could not be saved`, cause);
     });
     this.#packing.abort();
-    // Saved before the command is stopped: after a crash in between, the next server would see a command that failed.
+    // Saved before the command is stopped. After a crash in between, the next server would otherwise see a failed
+    // command.
     void Promise.race([saved, delay(killSaveTimeout, undefined, { ref: false })]).then(() => this.#stop());
   }
 
-  /** Ends a job that was asked to end. */
+  /** Ends a job whose end was requested. */
   async #finishKilled(): Promise<void> {
     const { job } = this;
     const error = killErrors[job.killCause ?? 'user'];
-    // The reader of the log did not ask for the stop, and the log is where an admin looks later.
+    // The reader of the log did not request the stop, and the log is where an admin looks later.
     if (job.killCause === 'stop') job.log(error);
     await this.#fail('killed', error);
   }
 
-  /** Ends the job without a result, and notes how many files it left. */
+  /** Ends the job without a result, and records how many files it left. */
   async #fail(state: 'error' | 'killed', error: string, isRefused = false): Promise<void> {
     const leftFiles = await countLeftFiles(this.job.directory.output);
     await this.job.finish(state, error, { isRefused, leftFiles });
@@ -265,7 +266,7 @@ export class Lifecycle {
     });
   }
 
-  /** Ends a job that has written too much. Its files are removed at once, because they fill the disk that all jobs share. */
+  /** Ends a job that has written too much. Its files are removed at once, because all jobs share the disk. */
   async #concludeFull(written: string): Promise<void> {
     const { job, deps } = this;
     const most = formatBytes(deps.diskPerJob);
@@ -319,15 +320,15 @@ export class Lifecycle {
     else await this.#finishKilled();
   }
 
-  /** What the app said if it refused its input. After a signal or a full disk the cause is another one. */
+  /** The app's own message if it refused its input. After a signal or on a full disk, the cause is different. */
   #refusal({ exitCode, signal, fault, error }: Ended): string | null {
     const hasFailedItself = exitCode !== 0 && signal === null && fault === null && error === null;
     return hasFailedItself ? readRefusal(this.job.directory.refusal) : null;
   }
 
   /**
-   * Packs the result. If there is no room for an archive, or the disk fails, the result is packed while it is downloaded:
-   * the output stays, and nothing is removed to make room.
+   * Packs the result. If there is no space for an archive, or the disk fails, the result is packed while it is
+   * downloaded: the output stays, and nothing is removed to make room.
    */
   async #pack(): Promise<void> {
     const { job } = this;

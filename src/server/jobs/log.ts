@@ -13,21 +13,21 @@ import { ServiceError, servicePrefix } from '../../contract/index.js';
 import { errorCode, isForbidden, NotOurFile, openOwnFile } from '../../files/index.js';
 import type { Job } from './job.js';
 
-/** Bytes that are counted through at once. */
+/** Bytes that are searched for line ends at once. */
 const countedAtOnce = 256 * 1024;
 
 const lineFeed = 0x0a;
 
 const read = promisify(readCallback);
 
-/** The line that is sent instead of a log. */
+/** The line that is sent in place of a log. */
 const lineFor = (problem: string): Buffer =>
   Buffer.from(`${servicePrefix}The log of this job ${problem}: it cannot be shown\n`);
 
-/** For a log that a job has removed, or replaced by a link. */
+/** For a log that a job has removed or replaced by a link. */
 const missingLog = lineFor('was removed or replaced');
 
-/** For a log whose permissions, or those of its directory, the job has taken away. */
+/** For a log that can no longer be read because the job changed its permissions, or those of its directory. */
 const closedLog = lineFor('may not be opened by the server');
 
 /**
@@ -42,7 +42,7 @@ function explain(cause: unknown): Buffer {
 
 /** An open log. */
 export interface OpenLog extends Disposable {
-  /** Bytes that it had when it was opened. */
+  /** Its size when it was opened, in bytes. */
   readonly size: number;
   /** Reads into a buffer from a position on. Returns the number of bytes. */
   read(buffer: Buffer, length: number, position: number): Promise<number>;
@@ -50,7 +50,7 @@ export interface OpenLog extends Disposable {
   readNow(buffer: Buffer, length: number, position: number): number;
 }
 
-/** Text in place of a log. */
+/** A text in place of a log. */
 function textAsLog(text: Buffer): OpenLog {
   const readNow: OpenLog['readNow'] = (buffer, length, position) =>
     text.copy(buffer, 0, Math.min(position, text.length), position + length);
@@ -78,7 +78,7 @@ export function openLog(job: Job): OpenLog {
   };
 }
 
-/** The number of complete lines that a job's log has now; fewer if the signal is aborted meanwhile. */
+/** The number of complete lines in a job's log; fewer if the signal is aborted. */
 export async function countLines(job: Job, signal: AbortSignal): Promise<number> {
   using file = openLog(job);
   const buffer = Buffer.allocUnsafeSlow(countedAtOnce);
@@ -96,7 +96,9 @@ export async function countLines(job: Job, signal: AbortSignal): Promise<number>
 const chunkSize = 32 * 1024;
 /** Factor by which the buffer grows for a longer line. */
 const growth = 4;
-/** Milliseconds after which the file is read again without a change event, which network file systems may not send. */
+/**
+ * Milliseconds after which the file is read again without a change event, because network file systems may not send any.
+ */
 const pollInterval = 1000;
 
 /** Most bytes of a line that are read at once; a runner's lines have at most 64 Ki characters. */
@@ -118,7 +120,7 @@ class ChangeSignal {
     signal.addEventListener('abort', this.#notify);
   }
 
-  /** Resolves at the next change, or at once if there was one since the last call. */
+  /** Resolves at the next change, or at once if there was one since the previous call. */
   async next(timeout: number): Promise<void> {
     if (!this.#changed) {
       await new Promise<void>((resolve) => {
@@ -151,7 +153,7 @@ class ChangeSignal {
       watcher.on('error', () => watcher.close());
       return watcher;
     } catch {
-      // The system has no more watches: the file is polled.
+      // The system allows no more watches, so the file is polled.
       return null;
     }
   }
@@ -180,11 +182,11 @@ export async function* readLog(
   try {
     // The log of a job that has ended is complete, so the rest is read in any case.
     while (!signal.aborted || job.isFinal) {
-      // Asked before the read: a read after the job's end gets everything.
+      // Checked before the read, because a read after the job's end gets everything.
       const isLast = job.isFinal;
       // Leaves one byte for a line feed.
       const space = buffer.length - 1;
-      // New lines are still in memory, so a synchronous read is faster. One read at a time leaves time for other requests.
+      // New lines are still in memory, so a synchronous read is faster. Reading once per turn leaves time for others.
       const bytesRead = isWoken
         ? file.readNow(buffer, space, position)
         : await file.read(buffer, space, position);
@@ -195,7 +197,7 @@ export async function* readLog(
         buffer = Buffer.allocUnsafeSlow(buffer.length * growth);
         continue;
       }
-      // A line that no runner writes, too long or without an end, is passed on in parts.
+      // A line that no runner writes, because it is too long or has no end, is passed on in parts.
       const isPart = bytesRead === space || (isLast && bytesRead > 0);
       if (end === 0 && isPart) end = buffer.writeUInt8(lineFeed, bytesRead);
       if (end > 0) {
@@ -205,7 +207,7 @@ export async function* readLog(
         for (; skip > 0 && start < end; skip -= 1) start = buffer.indexOf(lineFeed, start) + 1;
         if (start < end) yield buffer.subarray(start, end);
         buffer = chunk;
-        // A read that did not fill the buffer got all that there was.
+        // A read that did not fill the buffer has got everything.
         if (isLast || bytesRead === space) continue;
       } else if (isLast) {
         return;
@@ -223,20 +225,20 @@ export async function* readLog(
   }
 }
 
-/** Milliseconds to wait for the end of an earlier connection: a client may reconnect before its end is noticed. */
+/** Milliseconds to wait for the end of an earlier connection, because a client may reconnect before that is noticed. */
 const noticeTime = 300;
 
 interface Held {
   readonly released: Promise<void>;
 }
 
-/** Counts open log streams: at most one a job and `limit` in all (spec.md, Events: admission rules). */
+/** Counts open log streams: at most one per job and `limit` in total (spec.md, Events: admission rules). */
 export class StreamSlots {
   readonly #held = new Map<string, Held>();
 
   constructor(private readonly limit: number) {}
 
-  /** How many are open. */
+  /** Number of open streams. */
   get open(): number {
     return this.#held.size;
   }

@@ -4,7 +4,7 @@ import { type DeviceRequest, gpusOf } from '../executors/index.js';
 import { treeSize } from './disk-use.js';
 import type { Job } from './job.js';
 
-/** What owners have at the moment, without uploads under way. */
+/** What owners currently have, not counting uploads in progress. */
 export interface OwnedNow {
   /** The owner of each job that has not ended. */
   readonly activeOwners: () => readonly Owner[];
@@ -20,15 +20,15 @@ export interface Allowed {
   /** What a sentence about that limit ends with: whose limit it is. */
   readonly advice: string;
   /**
-   * Says how many bytes the upload takes of what its owner may keep, with what its archives extract to. Called again as more
-   * becomes known.
+   * Reports how much of its owner's space the upload takes, in bytes, including the content of its archives. Called again
+   * as more becomes known.
    * @throws ServiceError `keptFull`
    */
   hold(bytes: number): void;
   release(): void;
 }
 
-/** Jobs of one owner that may wait for its limit of active jobs. */
+/** Most jobs of one owner that may wait for its limit of active jobs. */
 const mostWaiting = 1000;
 
 interface Uploads {
@@ -38,7 +38,7 @@ interface Uploads {
 
 const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** The error of an upload for which the jobs of its owner keep too much. */
+/** The error if the jobs of an owner keep too much for an upload. */
 const keptFull = (owner: Owner, kept: number, { most, whose }: Limit): ServiceError =>
   new ServiceError(
     'keptFull',
@@ -46,15 +46,18 @@ const keptFull = (owner: Owner, kept: number, { most, whose }: Limit): ServiceEr
       `which leaves too little for this upload; 'remote-app rm JOB...' removes jobs that have ended`,
   );
 
-/** Holds each owner to what their token, or its role, may have. Uploads under way count, so that many at once do not pass. */
+/**
+ * Holds each owner to the limits of their token, or of its role. Uploads in progress count, so that many at once do not
+ * slip through.
+ */
 export class OwnerLimits {
   readonly #uploads = new Map<Owner, Uploads>();
 
   constructor(private readonly now: OwnedNow) {}
 
   /**
-   * Places taken by jobs and uploads, of those that all owners share. A job that waits for its owner's limit takes none:
-   * otherwise one owner could fill them all.
+   * Places, of those that all owners share, that jobs and uploads take. A job that waits for its owner's limit takes
+   * none: otherwise one owner could fill them all.
    */
   get places(): number {
     const active = new Map<Owner, number>();
@@ -67,7 +70,7 @@ export class OwnerLimits {
     return places;
   }
 
-  /** Whether the next job of somebody waits for their own limit, so that it takes none of those places. */
+  /** Whether an owner's next job would wait for their own limit, and so take none of those places. */
   isHeld({ name, limits: { max_jobs: limit } }: Principal): boolean {
     return limit !== null && this.#activeOf(name) >= limit.most;
   }
@@ -75,7 +78,7 @@ export class OwnerLimits {
   /**
    * Takes a place for an upload.
    * @param stated bytes of the request; undefined if it does not say
-   * @throws ServiceError `busy`, `uploadTooLarge` or `keptFull`; the sentence says which limit, whose, and how much it is
+   * @throws ServiceError `busy`, `uploadTooLarge` or `keptFull`; the message says which limit, whose it is, and how large
    */
   take(asker: Principal, stated: number | undefined): Allowed {
     const { name } = asker;
@@ -105,7 +108,7 @@ export class OwnerLimits {
     };
   }
 
-  /** @throws FieldError for a job that asks for more GPUs than its owner may have at once: it would wait for ever */
+  /** @throws FieldError for a job that would wait for ever, because it asks for more GPUs than its owner may have */
   checkGpus({ name, limits: { max_gpus: limit } }: Principal, field: string, request: DeviceRequest): void {
     const asked = gpusOf(request);
     if (limit === null || asked <= limit.most) return;
@@ -120,7 +123,7 @@ export class OwnerLimits {
     return active + (this.#uploads.get(owner)?.jobs ?? 0);
   }
 
-  /** Jobs beyond the limit wait for their turn, up to so many; without any turn they would wait for ever. */
+  /** Up to this many jobs beyond the limit wait for their turn. If the limit is 0, they would wait for ever. */
   #checkJobs({ name, limits: { max_jobs: limit } }: Principal): void {
     if (limit === null) return;
     const { most, whose } = limit;
@@ -136,7 +139,7 @@ export class OwnerLimits {
     );
   }
 
-  /** The smaller one of what an upload may have, and what its owner may still keep. */
+  /** The smaller of what an upload may have and what its owner may still keep. */
   #allowance({ name, limits: { max_kept, max_upload } }: Principal, uploads: Uploads, stated: number) {
     const ofUpload = { bytes: max_upload?.most ?? null, advice: max_upload ? ` ${max_upload.whose}` : '' };
     if (max_kept === null) return ofUpload;
@@ -153,14 +156,14 @@ export class OwnerLimits {
 }
 
 /**
- * How many bytes the jobs of each owner keep on the disk: of a job that is active its upload and what the archives in it
- * extract to, of one that has ended all files that are left of it. What a job writes while it runs counts once it has ended.
+ * How many bytes the jobs of each owner keep on the disk: for an active job, its upload with the content of its archives;
+ * for one that has ended, all its remaining files. What a job writes while it runs counts once it has ended.
  */
 export class KeptBytes {
   readonly #bytes = new Map<string, { readonly owner: Owner; readonly bytes: number }>();
-  /** Measurements, one after the other, so that they take little of the disk from the jobs. */
+  /** Measurements run one after the other, so that they leave most of the disk's time to the jobs. */
   #measuring: Promise<void> = Promise.resolve();
-  /** The last measurement of each owner's jobs. */
+  /** The last measurement for each owner. */
   readonly #last = new Map<Owner, Promise<void>>();
 
   /** Bytes that the jobs of an owner keep. */
@@ -180,7 +183,7 @@ export class KeptBytes {
     return this.#bytes.get(id)?.bytes ?? 0;
   }
 
-  /** Measures what is left of a job that has ended, or what there is of one of an earlier server. */
+  /** Measures what is left of a job that has ended, or what an earlier server's job keeps. */
   measure(job: Job): Promise<void> {
     const { owner } = job.request;
     if (!this.#bytes.has(job.id)) this.add(job, 0);
@@ -202,7 +205,7 @@ export class KeptBytes {
     await this.#measuring;
   }
 
-  /** The job is removed. */
+  /** The job has been removed. */
   forget(job: Job): void {
     this.#bytes.delete(job.id);
   }

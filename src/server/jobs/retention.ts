@@ -17,10 +17,10 @@ import type { Report } from '../report.js';
 import type { Expiry, Job } from './job.js';
 import type { Trash } from './trash.js';
 
-/** Milliseconds by which the two clocks may differ although nobody has set one. */
+/** Milliseconds by which the two clocks may differ although nobody has set either. */
 const clockTolerance = 2000;
 
-/** A point in time by the machine's monotonic clock: setting the wall clock does not move it. */
+/** A point in time on the machine's monotonic clock, which does not change when the wall clock is set. */
 class Deadline implements Expiry {
   readonly #monotonic = performance.now();
   readonly #wall = Date.now();
@@ -47,7 +47,7 @@ const maxOwnerBytes = 64;
 
 /** Number of expired jobs whose ids and times are remembered. */
 const remembered = 10_000;
-/** Most bytes of an entry: an id, a time, a space and a line feed, and the marks. */
+/** Most bytes of an entry: an id, a time, a space, a line feed, and the markers. */
 const lineBytes = 2 * jobIdBytes + 24 + 2 + ' removed'.length + ownerMark.length + maxOwnerBytes;
 
 const linePattern = new RegExp(
@@ -65,7 +65,10 @@ interface Gone {
 const lineOf = ([id, { time, cause, owner }]: readonly [string, Gone]): string =>
   `${id} ${time}${cause === 'expired' ? '' : ` ${cause}`}${owner === null ? '' : ownerMark + owner}\n`;
 
-/** The jobs that have expired or were removed, and when. For these the answer is 410 instead of 404, also after a restart. */
+/**
+ * The jobs that have expired or were removed, and when. Requests for them are answered with 410 instead of 404, even
+ * after a restart.
+ */
 export class ExpiredJobs {
   readonly #file: string;
   readonly #gone = new Map<string, Gone>();
@@ -98,7 +101,7 @@ export class ExpiredJobs {
     return this.#gone.has(id);
   }
 
-  /** @throws ServiceError `expired` for a job that is gone, if it was one that this person could see */
+  /** @throws ServiceError `expired` for a job that is gone, if this person could see it */
   check(id: string, asker: Principal): void {
     const gone = this.#gone.get(id);
     if (!gone || !mayReach(asker, gone.owner)) return;
@@ -135,22 +138,22 @@ export class ExpiredJobs {
       const [, id = '', time = '', mark = 'expired', owner = null] = linePattern.exec(line) ?? [];
       if (id !== '') this.#gone.set(id, { time, cause: mark as GoneCause, owner });
     }
-    // Ends a line that a crash has cut off, so that the next one is not appended to it.
+    // Ends a line that was cut off by a crash, so that the next one is not appended to it.
     const isTorn = text !== '' && !text.endsWith('\n');
     if (isTorn || size > 2 * remembered * lineBytes) this.#rewrite();
   }
 }
 
-/** Milliseconds that a timer can wait at most. */
+/** Longest delay of a timer, in milliseconds. */
 const maxTimerDelay = 2 ** 31 - 1;
 
-/** Milliseconds by which the time of a job is prolonged at least while it is downloaded. */
+/** Shortest extension, in milliseconds, when a job's time is prolonged during a download. */
 const shortestProlonging = 1000;
 
 export interface RetentionDeps {
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
-  /** Milliseconds that a job is kept at least: after its end, after its last download, and after a start. */
+  /** Milliseconds that a job is kept at least: after its end, after its last download, and after a server start. */
   readonly grace: number;
   /** Milliseconds that a job is kept at most after its end, if that is more. */
   readonly maxKeep: number;
@@ -159,13 +162,13 @@ export interface RetentionDeps {
 }
 
 /**
- * Removes each job when its time is over, but not during a download, nor while one could still be resumed; and
- * earlier if somebody asks for it.
+ * Removes each job when its time is up, but not during a download or while one could still be resumed; or earlier on
+ * request.
  */
 export class Retention {
   readonly #timers = new Map<string, NodeJS.Timeout>();
   readonly #downloads = new Map<string, number>();
-  /** Directories of jobs that were removed during a download, by id: they are deleted when it is over. */
+  /** Directories of jobs that were removed during a download, by id. They are deleted when the download is over. */
   readonly #doomed = new Map<string, string>();
 
   constructor(private readonly deps: RetentionDeps) {}
@@ -193,10 +196,9 @@ export class Retention {
   }
 
   /**
-   * Starts the time of a job that ended under an earlier server: as long as it was told at its end, and at least a grace
-   * period, since nobody could fetch a result while there was no server. After a boot of the machine only the wall clock is
-   * left to count by. One that was set forward meanwhile shortens nothing within a boot, and one that was set back does not
-   * keep a job for longer than it asked for.
+   * Starts the time of a job that ended under an earlier server: as announced at its end, but at least a grace period,
+   * since nobody could fetch a result while there was no server. After a reboot, only the wall clock can be used. Within
+   * a boot, a clock that was set forward shortens nothing; one that was set back keeps no job longer than requested.
    */
   restore(job: Job): void {
     const { expiresAt, expiresAtBootTime } = job.record;
@@ -207,8 +209,8 @@ export class Retention {
   }
 
   /**
-   * Keeps a job from being removed. Returns a function that ends this, which may be called more than once. The job is then
-   * kept for another grace period at least, so that a download that broke off can be resumed.
+   * Keeps a job from being removed. Returns a function that ends this and may be called repeatedly. The job is then kept
+   * for another grace period at least, so that a download that broke off can be resumed.
    */
   hold(job: Job): () => void {
     this.#downloads.set(job.id, (this.#downloads.get(job.id) ?? 0) + 1);
@@ -240,8 +242,8 @@ export class Retention {
   }
 
   /**
-   * Removes a job that has ended, at once. A download under way is not cut: the files are deleted when it is over. Resolves
-   * when they are gone, or will be.
+   * Removes a job that has ended, at once. A download in progress is not interrupted: the files are deleted when it is
+   * over. Resolves when they are gone, or are going to be deleted.
    */
   async remove(job: Job, cause: GoneCause = 'removed'): Promise<void> {
     clearTimeout(this.#timers.get(job.id));
@@ -278,7 +280,7 @@ export class Retention {
   }
 
   #expire(job: Job): void {
-    // It is kept until a grace period after the last byte of the download, so its time is prolonged.
+    // It is kept for a grace period after the last byte of the download, so its time is extended.
     if (this.#downloads.has(job.id)) {
       this.#keep(job, Math.max(this.deps.grace, shortestProlonging));
     } else if (this.#timers.delete(job.id)) {
@@ -287,7 +289,10 @@ export class Retention {
     }
   }
 
-  /** The job is gone for everybody from here on. Noted before its files are removed, so that the next start can finish the removal. */
+  /**
+   * From here on the job is gone for everybody. This is recorded before its files are removed, so that the next start can
+   * finish the removal.
+   */
   #forget(job: Job, cause: GoneCause): void {
     this.deps.forget(job, cause);
     try {

@@ -41,9 +41,9 @@ export interface JobServiceDeps
     Pick<RetentionDeps, 'grace' | 'maxKeep'> {
   /** It is locked by this server. */
   readonly dataDirectory: string;
-  /** Bytes that a job may write; null for what is usual on its disk. */
+  /** Bytes that a job may write; null for the default of its disk. */
   readonly diskPerJob: number | null;
-  /** Jobs that an owner may have at once, while the others wait; null for any number. */
+  /** Active jobs that an owner may have, while further ones wait; null for any number. */
   readonly mostJobs: (owner: Owner) => number | null;
   /** Told of what happens to jobs. */
   readonly events: ServerEvents;
@@ -51,10 +51,10 @@ export interface JobServiceDeps
 
 /** Milliseconds after which a kill is answered even if the job has not ended. */
 const killTimeout = 20_000;
-/** Milliseconds after which a removal is answered even if files are left, which nobody can see any more. */
+/** Milliseconds after which a removal is answered even if files are left, which are no longer visible to anybody. */
 const removalTimeout = 20_000;
 
-/** Whether active jobs are killed or left to the next server when the server stops. */
+/** Whether active jobs are killed, or left to the next server, when the server stops. */
 export type OnExit = 'kill' | 'keep';
 
 /** Owns the state of all jobs. It knows no transport. */
@@ -115,8 +115,8 @@ export class JobService {
   }
 
   /**
-   * Loads the jobs of the data directory. Removes only uploads that were never accepted, and jobs that are noted as
-   * expired. Entries that are damaged, or not ours, are set aside. Starts nothing.
+   * Loads the jobs of the data directory. Removes only uploads that were never accepted, and jobs that are recorded as
+   * expired. Sets aside entries that are damaged or not ours. Starts nothing.
    */
   async load(): Promise<{ readonly ended: number; readonly active: number }> {
     this.#trash.empty();
@@ -145,7 +145,7 @@ export class JobService {
     return job;
   }
 
-  /** Continues the jobs that were loaded: finished ones are kept until their time is over, the others run or wait. */
+  /** Continues the loaded jobs: finished ones are kept until their time is up, the others run or wait. */
   resume(): void {
     const jobs = [...this.#jobs.values()];
     // Running jobs take their devices before waiting jobs are considered.
@@ -167,7 +167,7 @@ export class JobService {
   }
 
   /**
-   * Reserves a place among the active jobs for an upload. Waits until it is known what the owner's jobs keep.
+   * Reserves a place among the active jobs for an upload. Waits until the owner's disk use is known.
    * @param stated bytes of the request; undefined if it does not say
    * @throws ServiceError `busy`, `keptFull`, `draining`, `upgraded` or `shuttingDown`
    */
@@ -177,7 +177,7 @@ export class JobService {
     return this.#admission.reserve(asker, stated);
   }
 
-  /** Refuses new jobs from now on, or accepts them again. Uploads that have begun become jobs. */
+  /** Refuses new jobs from now on, or accepts them again. Uploads in progress still become jobs. */
   drain(isDraining: boolean): void {
     if (isDraining === this.#admission.isDraining) return;
     this.#admission.isDraining = isDraining;
@@ -194,14 +194,14 @@ export class JobService {
     }
   }
 
-  /** Runs a submission once for each idempotency key of an owner. A repeat gets the first one's job. */
+  /** Runs a submission once per idempotency key and owner. A repetition gets the first one's job. */
   submitOnce(from: Submitter, submit: Submit): Promise<Job> {
     return this.#admission.once(from, submit);
   }
 
   /**
-   * A job, for somebody who asks for it. A job of somebody else is unknown to them. Nobody knows whose job it is if its record
-   * cannot be read: only an admin hears of it.
+   * The job with this id, as far as the sender may see it: somebody else's job is unknown to them. If its record cannot
+   * be read, the owner is not known, and only an admin is told about it.
    * @throws ServiceError `unknownJob` or `expired`
    */
   get(id: string, asker: Principal): Job {
@@ -212,7 +212,7 @@ export class JobService {
     throw new ServiceError('unknownJob', wireDetails.unknownJob);
   }
 
-  /** All jobs, with what each keeps on the disk. */
+  /** All jobs, with the disk space that each keeps. */
   async kept() {
     await this.#kept.allKnown();
     return this.list().map((job) => ({
@@ -228,7 +228,7 @@ export class JobService {
     return this.#lives.size;
   }
 
-  /** Newest first. Of two that were accepted at the same time, the one that was found last is first. */
+  /** Newest first. If two were accepted at the same time, the one found last comes first. */
   list(): Job[] {
     const time = ({ record }: Job) => Date.parse(record.createdAt);
     return [...this.#jobs.values()].reverse().sort((a, b) => time(b) - time(a));
@@ -255,7 +255,7 @@ export class JobService {
 
   /**
    * Removes a job that has ended, with its files.
-   * @throws ServiceError `jobActive`, or `expired` if it is gone already
+   * @throws ServiceError `jobActive`, or `expired` if it is already gone
    */
   async remove(job: Job): Promise<void> {
     if (!job.isFinal) {
@@ -264,27 +264,27 @@ export class JobService {
         `Job ${job.id} is ${job.state}; kill it first, or wait for its end`,
       );
     }
-    // What follows its end must not count on its directory any more.
+    // From here on, later steps must not rely on its directory.
     await this.#lives.get(job.id)?.end;
     const removed = this.#retention.remove(this.get(job.id, theAdmin));
     await Promise.race([removed, delay(removalTimeout, undefined, { ref: false })]);
   }
 
   /**
-   * Removes the oldest job whose result was fetched before its time, because the disk is short. What was not fetched stays as
-   * long as it was promised.
+   * Removes, early, the oldest job whose result was fetched, because the disk is short of space. Jobs with unfetched
+   * results stay as long as promised.
    * @returns false if there is none
    */
   makeRoom(): Promise<boolean> {
     return this.#retention.removeFetched([...this.#jobs.values()].filter(({ id }) => !this.#lives.has(id)));
   }
 
-  /** Keeps a result from expiring while it is being sent. Returns a function that ends this. */
+  /** Keeps a result from expiring while it is sent. Returns a function that ends this. */
   holdResult(job: Job): () => void {
     return this.#retention.hold(job);
   }
 
-  /** Accepts no new jobs from here on. Kills the active ones, or leaves them to the next server. */
+  /** From here on, accepts no new jobs. Kills the active ones, or leaves them to the next server. */
   async close(onExit: OnExit): Promise<void> {
     this.#isClosing = true;
     this.#retention.close();
@@ -304,7 +304,7 @@ export class JobService {
     this.#jobs.set(job.id, job);
     this.#kept.add(job, bytes + extracted);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });
-    // A stopping server starts nothing: the job waits on the disk for the next one.
+    // A stopping server starts nothing; the job stays on the disk for the next one.
     if (!this.#isClosing) this.#live(job);
     return job;
   }
@@ -329,7 +329,7 @@ export class JobService {
     this.#lives.set(job.id, { lifecycle, end });
   }
 
-  /** Removes the input of a job that has ended: nothing needs it, it is large, and it may be a patient's scan. */
+  /** Removes the input of a job that has ended: it is large, no longer needed, and may be a patient's scan. */
   #removeInput({ id, directory }: Job): void {
     void this.#trash.throwAway(directory.input, false, id);
   }

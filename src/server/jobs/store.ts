@@ -22,7 +22,7 @@ export interface StoredJob {
   readonly record: JobRecord;
 }
 
-/** An entry of the jobs' directory. */
+/** An entry in the jobs directory. */
 export type Found =
   | ({ readonly kind: 'job' } & StoredJob)
   /** An upload that was never accepted. */
@@ -32,10 +32,10 @@ export type Found =
       readonly kind: 'damaged';
       readonly directory: JobDirectory;
       readonly why: string;
-      /** The record of the job as it was accepted, if that is left. */
+      /** The record of the job as it was accepted, if it still exists. */
       readonly accepted: JobRecord | undefined;
     }
-  /** A directory with the name of a job whose record cannot be read at the moment. */
+  /** A directory with the name of a job whose record is temporarily unreadable. */
   | { readonly kind: 'unreadable'; readonly directory: JobDirectory; readonly why: string }
   /** Not ours. */
   | { readonly kind: 'foreign'; readonly path: string; readonly why: string };
@@ -62,7 +62,7 @@ export class JobStore {
     return this.#jobs;
   }
 
-  /** False if there is certainly no directory of that job. */
+  /** False if there is certainly no directory for that job. */
   has(id: string): boolean {
     return this.placeOf(new JobDirectory(id, '')).exists();
   }
@@ -76,13 +76,13 @@ export class JobStore {
     return directory;
   }
 
-  /** The directory that an upload gets when it becomes a job. */
+  /** The directory for an upload that becomes a job. */
   placeOf(upload: JobDirectory): JobDirectory {
     return new JobDirectory(upload.id, path.join(this.#jobs, upload.id));
   }
 
   /**
-   * Makes an upload a job, in one step: its record, its log and all its files are synced to the disk first.
+   * Turns an upload into a job in one step, after its record, its log and all its files were synced to the disk.
    * @throws the system's error; then it is not a job
    */
   async accept(upload: JobDirectory, record: JobRecord): Promise<JobDirectory> {
@@ -99,7 +99,7 @@ export class JobStore {
     return directory;
   }
 
-  /** All entries among the jobs, the oldest job first, and uploads that were left behind. Changes nothing. */
+  /** All entries among the jobs, oldest job first, and abandoned uploads. Changes nothing. */
   scan(): Found[] {
     const found: Found[] = [];
     for (const name of readdirSync(this.#jobs)) found.push(this.look(name));
@@ -112,7 +112,7 @@ export class JobStore {
     return found.sort((a, b) => (time(a) < time(b) ? -1 : 1));
   }
 
-  /** The entry of this name among the jobs. */
+  /** The entry with this name among the jobs. */
   look(name: string): Found {
     const entry = path.join(this.#jobs, name);
     const directory = new JobDirectory(name, entry);
@@ -128,21 +128,22 @@ export class JobStore {
     } catch (cause) {
       const why = faultWithoutPath(cause);
       if (errorCode(cause) !== '') return { kind: 'unreadable', directory, why };
-      // The text was read and is not a record, so a retry would not help. A power cut cannot have made a file of another kind.
+      // The text was read and is not a record, so a retry would not help. A power cut cannot have caused a file of
+      // another kind.
       const accepted = cause instanceof NotOurFile ? undefined : directory.loadFirst();
       return { kind: 'damaged', directory, why, accepted };
     }
   }
 }
 
-/** Milliseconds between two tries to read a record. */
+/** Milliseconds between two attempts to read a record. */
 const retryInterval = 2000;
 
 export interface UnreadableDeps {
   readonly store: JobStore;
   readonly executor: Executor;
   readonly report: Report;
-  /** Called with a job whose record could be read after all. */
+  /** Called with a job whose record became readable. */
   readonly found: (job: StoredJob) => void;
 }
 
@@ -150,9 +151,10 @@ type Damaged = Extract<Found, { kind: 'damaged' }>;
 type Unreadable = Damaged | Extract<Found, { kind: 'unreadable' }>;
 
 /**
- * Jobs whose records cannot be read. A job with a damaged record goes on as it was accepted if that record is left, and is
- * set aside otherwise, once its command does not run any more. A job whose record gives a read error stays where it is and
- * is tried again, since a disk may fail only for a moment. Running commands go on meanwhile, and their devices stay reserved.
+ * Jobs whose records cannot be read. A job with a damaged record continues as it was accepted if that record still
+ * exists; otherwise it is set aside once its command has ended. A job whose record gives a read error stays where it is
+ * and is tried again, since a disk may fail only for a moment. Running commands go on meanwhile, and their devices stay
+ * reserved.
  */
 export class UnreadableJobs {
   readonly #waiting = new Map<string, JobDirectory>();
@@ -174,7 +176,7 @@ export class UnreadableJobs {
     return undefined;
   }
 
-  /** @returns the job as it was accepted; undefined if that is not known, and the job is set aside */
+  /** @returns the job as it was accepted; undefined if that is unknown and the job is set aside */
   #mend({ directory, why, accepted }: Omit<Damaged, 'kind'>): StoredJob | undefined {
     const { store, report } = this.deps;
     if (accepted) {
@@ -194,7 +196,7 @@ export class UnreadableJobs {
     );
   }
 
-  /** Ends running jobs whose directories were removed while there was no server: nobody else could end them. */
+  /** Ends running jobs whose directories were removed while there was no server, because nobody else could end them. */
   async endOrphans(): Promise<void> {
     const { store, executor, report } = this.deps;
     const orphans = executor.runningUnder(store.jobsDirectory).filter(({ id }) => !store.has(id));
@@ -207,7 +209,7 @@ export class UnreadableJobs {
     for (const directory of this.#waiting.values()) void this.#watch(directory);
   }
 
-  /** Ends their commands, when the server stops and its jobs with it. */
+  /** Ends their commands if the server stops and kills its jobs. */
   async stop(): Promise<void> {
     this.#isClosing = true;
     const { executor } = this.deps;

@@ -8,20 +8,20 @@ import { errorCode, isForbidden } from '../../files/index.js';
 import { ownDirectory } from '../data-directory/index.js';
 import type { Report } from '../report.js';
 
-/** Names in the trash: a job's id, and a suffix that keeps two of one id apart. */
+/** Names in the trash: a job's id, and a suffix that distinguishes entries with the same id. */
 const trashName = new RegExp(`^${jobIdSource}\\.[0-9a-f]{8}$`);
 
 /** Milliseconds until a failed removal is tried again. */
 const retryPause = 10 * 60_000;
 
 /**
- * The only place where jobs and unaccepted uploads are deleted. A directory is first renamed into `DATA/trash`, so that it
- * disappears in one step, and removed from there. What cannot be removed is reported, and tried again later and at the next
+ * The only place where jobs and unaccepted uploads are deleted. A directory is first renamed into `DATA/trash`, so that
+ * it disappears in one step, and removed from there. Failed removals are reported, and tried again later and at the next
  * start.
  */
 export class Trash {
   readonly #directory: string;
-  /** How to try again, by the directories that could not be removed. */
+  /** How to retry, by directory that could not be removed. */
   readonly #stuck = new Map<string, () => Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -82,7 +82,7 @@ export class Trash {
     }
   }
 
-  /** Reports a removal that failed, at its first failure, and tries it again with all others that have failed. */
+  /** Reports a failed removal the first time, and retries it together with all other failed ones. */
   #tryLater(directory: string, what: string, cause: unknown, again: () => Promise<void>): void {
     if (!this.#stuck.has(directory)) this.report(`${directory} ${what}; it is tried again later`, cause);
     this.#stuck.set(directory, again);
@@ -95,7 +95,7 @@ export class Trash {
   }
 }
 
-/** Moves a directory. A job may have made its own unwritable, and the system then moves it for root alone. */
+/** Moves a directory. If the job made its own directory unwritable, the system would move it only for root. */
 function moveOwn(directory: string, target: string): void {
   try {
     renameSync(directory, target);
