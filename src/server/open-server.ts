@@ -26,7 +26,7 @@ import {
 import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
 import { UsageLedger } from './usage/index.js';
 
-/** The apps that are allowed, and the repositories that some of them come from. @throws SetupError */
+/** The allowed apps, and the repositories that some of them come from. @throws SetupError */
 function openApps(settings: ServerSettings, { say, report }: ServeContext, events: ServerEvents) {
   const apps = new AllowedApps(settings.apps, {
     changed: (change) => events.tell('apps', change),
@@ -35,7 +35,7 @@ function openApps(settings: ServerSettings, { say, report }: ServeContext, event
   const { download } = settings;
   let hub: ReturnType<typeof hubSettings> | undefined;
   const repositories = new Repositories({
-    // Read when an app comes from a repository: wrong settings must not stop a server without one.
+    // Read only if an app comes from a repository, because wrong settings must not stop a server without one.
     get settings() {
       hub ??= hubSettings(process.env);
       return hub;
@@ -54,7 +54,7 @@ function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
 }
 
-/** Whether an upgrade has replaced the programs that run jobs; says so once. */
+/** Whether an upgrade has replaced the programs that run jobs; reports it once. */
 function upgradeWatch(report: Report): () => boolean {
   let isTold = false;
   return () => {
@@ -82,7 +82,7 @@ interface OpenContext {
   readonly report: Report;
 }
 
-/** The executor, and what it has found of the machine or the cluster. @throws SetupError */
+/** The executor, and what it has found out about the machine or the cluster. @throws SetupError */
 async function openExecutor(
   settings: ServerSettings,
   { access, report }: OpenContext,
@@ -131,15 +131,15 @@ async function openExecutor(
   }
 }
 
-/** Tells the executor what owners used before this start, so that a restart does not change whose turn it is. */
+/** Reports to the executor what owners used before this start, so that a restart does not change whose turn it is. */
 async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Promise<void> {
-  // Older use weighs next to nothing.
+  // Earlier use hardly counts.
   await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
     local?.remember(owner, gpu_seconds * 1000, Math.max(0, Date.now() - Date.parse(time)));
   });
 }
 
-/** The jobs of a server, and what runs them. Starts none of them. @throws SetupError */
+/** The jobs of a server, and the executor that runs them. Starts none of them. @throws SetupError */
 async function openJobs(settings: ServerSettings, context: OpenContext) {
   const { access, catalog, events, report } = context;
   const isUpgraded = upgradeWatch(report);
@@ -175,7 +175,7 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
 const enginePlaces = ([program = '']: readonly string[]): Visible[] =>
   programPlaces(program, process.env.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
 
-/** What the admin is told about the sandbox; null if none was asked for. */
+/** What the admin is told about the sandbox; null if none was requested. */
 function reportSandbox(
   found: FoundSandbox,
   settings: ServerSettings,
@@ -221,30 +221,30 @@ async function sayResident(local: LocalExecutor | null, catalog: AppCatalog, rep
   );
 }
 
-/** What a server has open before it answers its first request. */
+/** Everything that a server has opened before it answers its first request. */
 export type OpenedServer = Awaited<ReturnType<typeof openServer>>;
 
 /**
- * Opens what a server works with: apps, data directory, tokens, audit log, executor and jobs. Starts no job.
+ * Opens everything that a server needs: apps, data directory, tokens, audit log, executor and jobs. Starts no job.
  * @throws SetupError, or the system's error of the data directory
  */
 export async function openServer(given: ServerSettings, context: ServeContext, events: ServerEvents) {
   const { report, hurry } = context;
   const { catalog, repositories } = openApps(given, context, events);
   closeInherited();
-  // The umask must not take permissions from the owner; those of others stay as the admin has set them.
+  // The umask must not remove the owner's permissions; those of others stay as the admin has set them.
   process.umask(process.umask() & 0o077);
   const settings = { ...given, dataDirectory: prepareDataDirectory(given.dataDirectory) };
   const audit = openAuditLog(settings.auditLog, events, report);
   const access = Access.open(settings, events, report);
   const unlock = lockDataDirectory(settings.dataDirectory);
-  /** Releases the files that only one server may have. */
+  /** Releases the files that only one server may use. */
   const release = () => {
     audit?.close();
     unlock();
   };
   let opened: Awaited<ReturnType<typeof openJobs>> | null = null;
-  /** Closes everything and leaves the jobs alone. */
+  /** Closes everything without touching the jobs. */
   const abandon = async () => {
     opened?.gpus?.close();
     await repositories.close();
@@ -263,14 +263,14 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
     ...{ access, audit, catalog, jobs, executor, usage, gpus, cluster },
     dataDirectory: settings.dataDirectory,
     sandboxReport: () => reportSandbox(found, settings, catalog),
-    /** Starts the jobs, and what works beside them. */
+    /** Starts the jobs, and the background tasks beside them. */
     start: () => {
       jobs.resume();
       repositories.start();
       local?.open();
       void sayResident(local, catalog, report);
     },
-    /** Kills the jobs or leaves them, and ends what works beside them. */
+    /** Kills the jobs or leaves them, and ends the background tasks. */
     stop: async () => {
       gpus?.close();
       const repositoriesClosed = repositories.close();

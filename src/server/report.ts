@@ -1,2 +1,2 @@
-/** Writes a problem to the server's log: one that no answer to a client can tell. */
+/** Logs a problem on the server that no answer to a client can report. */
 export type Report = (problem: string, cause: unknown) => void;

@@ -4,20 +4,20 @@ import type { ClusterReport } from './executors/slurm/index.js';
 import type { Report } from './report.js';
 import type { ServerSettings } from './settings.js';
 
-/** Where a server reports, and what cuts its start short. */
+/** Where a server reports to, and what can cut its start short. */
 export interface ServeContext {
   readonly report: Report;
-  /** Where the server tells what happens. */
+  /** Receives what happens in the server. */
   readonly events?: ServerEvents;
   /** Writes a line for the admin. */
   readonly say: (line: string) => void;
-  /** Aborts what is fetched before the server listens. */
+  /** When aborted, stops downloads that run before the server listens. */
   readonly hurry: AbortSignal;
 }
 
-/** What a start has found of sandboxes, for the admin. */
+/** What a start has found out about sandboxes, for the admin. */
 export interface SandboxReport {
-  /** Of bubblewrap; null where jobs run without. */
+  /** The version of bubblewrap; null if jobs run without it. */
   readonly version: string | null;
   /** Why there is no sandbox; empty if there is one. */
   readonly problem: string;
@@ -27,28 +27,28 @@ export interface SandboxReport {
   readonly binds: ServerSettings['binds'];
   /** What one job may use. */
   readonly limits: ServerSettings['jobLimits'];
-  /** Sentences about settings that lead jobs to paths which they cannot see. */
+  /** Sentences about settings that point jobs to paths which they cannot see. */
   readonly blindSpots: readonly string[];
-  /** Repositories that their engine may have to fetch, and cannot. */
+  /** Repositories that their engine may need to fetch, but cannot. */
   readonly offline: readonly string[];
 }
 
 export interface RunningServer {
   /** `http://host:port`. */
   readonly url: string;
-  /** The same of the server for metrics; null if there is none. */
+  /** The same for the metrics server; null if there is none. */
   readonly metricsUrl: string | null;
   /** Identifiers of the apps. */
   readonly apps: readonly string[];
-  /** Where the jobs are kept: its real path. */
+  /** The real path of the data directory, where the jobs are kept. */
   readonly dataDirectory: string;
-  /** Null where jobs run on a cluster. */
+  /** Null if jobs run on a cluster. */
   readonly gpus: GpuInventory | null;
-  /** Null where jobs run on this machine. */
+  /** Null if jobs run on this machine. */
   readonly cluster: ClusterReport | null;
-  /** What the apps and the engine lack, in sentences. */
+  /** What the apps and the engine are missing, in sentences. */
   readonly appProblems: readonly string[];
-  /** The same for these apps. */
+  /** The same for these apps only. */
   problemsOf(ids: readonly string[]): Promise<readonly string[]>;
   /**
    * Reads the tokens and the apps again, without touching a job.
@@ -56,7 +56,7 @@ export interface RunningServer {
    * @throws SetupError; the apps then stay as they were
    */
   reload(): number;
-  /** The sandbox; null if none was asked for. */
+  /** The sandbox; null if none was requested. */
   readonly sandbox: SandboxReport | null;
   readonly recovered: { readonly ended: number; readonly active: number };
   /** Number of jobs that have not ended. */

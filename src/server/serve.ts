@@ -17,7 +17,7 @@ export type { RunningServer, SandboxReport, ServeContext } from './running-serve
  */
 export async function serve(settings: ServerSettings, context: ServeContext): Promise<RunningServer> {
   const { report, events = new ServerEvents(report) } = context;
-  // Keeps the process alive: most of what the start waits for is unreferenced, and Node would exit in the middle.
+  // Keeps the process alive: most of what the start waits for is unreferenced, and Node would exit halfway.
   const starting = setInterval(() => {}, 60_000);
   try {
     const trustedProxies = proxyList(settings.trustedProxies);
@@ -32,7 +32,7 @@ export async function serve(settings: ServerSettings, context: ServeContext): Pr
   }
 }
 
-/** Puts HTTP in front of what is open, and listens. Closes everything if the start fails. */
+/** Adds HTTP to what is already open, and listens. Closes everything if the start fails. */
 async function serveFrom(
   opened: OpenedServer,
   settings: ServerSettings,
@@ -71,7 +71,8 @@ async function serveFrom(
     const metricsUrl = await http.listenForMetrics();
     const appProblems = await catalog.problems();
     const url = await http.listen();
-    // Only after listening: a server that cannot listen must leave the jobs alone. No request is handled in between.
+    // Only after listening, because a server that cannot listen must leave the jobs alone. No request is handled in
+    // between.
     opened.start();
     return {
       url,

@@ -7,17 +7,17 @@ export interface ServerSettings extends UploadSettings {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
-  /** Where the metrics are served without a token; null: only beside the other routes, with one. */
+  /** Where the metrics are served without a token; null if only with one, among the other routes. */
   readonly metricsAt: { readonly host: string; readonly port: number } | null;
-  /** The token of the environment, whose holder may do everything; null if there is none. */
+  /** The environment's token, whose holder may do everything; null if there is none. */
   readonly token: string | null;
-  /** The file of the named tokens; null if there are none. Without either every endpoint is open. */
+  /** The file of named tokens; null if there is none. Without either, every endpoint is open. */
   readonly tokensFile: string | null;
   /** The file of the audit log; null for none. */
   readonly auditLog: string | null;
   /** Addresses and networks of proxies whose `X-Forwarded-For` counts. */
   readonly trustedProxies: readonly string[];
-  /** Files with tokens, and the audit log: no sandbox shows them to a job, wherever they are. */
+  /** Files with tokens, and the audit log. No sandbox shows them to a job, wherever they are. */
   readonly secretFiles: readonly string[];
   /** Environment variables that may hold a token: no job may see them. */
   readonly tokenVariables: readonly string[];
@@ -25,14 +25,11 @@ export interface ServerSettings extends UploadSettings {
   /** Ids of apps whose jobs may use the network in their sandbox. */
   readonly networkApps: readonly string[];
   readonly engine: readonly string[];
-  /**
-   * The directory of the programs that keep engines loaded from one job to the next; null where an engine is started for
-   * each job.
-   */
+  /** The directory of the programs that keep engines loaded between jobs; null if an engine is started for each job. */
   readonly residentEngines: string | null;
   /** Milliseconds that a loaded app may be idle; 0: apps are started anew for each job. */
   readonly residentIdle: number;
-  /** Whether everything of the apps of repositories is fetched before the server listens. */
+  /** Whether the apps of repositories are fetched completely before the server listens. */
   readonly download: boolean;
   readonly dataDirectory: string;
   readonly maxJobs: number;
@@ -42,16 +39,16 @@ export interface ServerSettings extends UploadSettings {
   readonly grace: number;
   /** Milliseconds. */
   readonly maxKeep: number;
-  /** Milliseconds that a job may run; null for as long as it takes. */
+  /** Milliseconds that a job may run; null for no limit. */
   readonly maxRunTime: number | null;
   /** The same for fine-tuning. */
   readonly maxFineTuneTime: number | null;
   /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;
-  /** Number of runners that are started before there is a job for them. */
+  /** Number of spare runners, which are started before there is a job for them. */
   readonly spareRunners: number;
-  /** How jobs run on a Slurm cluster; null where they run on this machine. */
+  /** How jobs run on a Slurm cluster; null if they run on this machine. */
   readonly slurm: SlurmOptions | null;
   readonly onExit: 'kill' | 'keep';
   readonly sandbox: SandboxMode;

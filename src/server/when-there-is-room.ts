@@ -5,8 +5,8 @@ import { isDiskFull, isShortage } from '../files/index.js';
 const retryInterval = 1000;
 
 /**
- * Retries a step until there is enough room on the disk, and enough descriptors and processes for it: a job must not fail
- * because others have used them up.
+ * Retries a step until there is enough disk space, and enough descriptors and processes: a job must not fail because
+ * others have used them up.
  * @param isGivenUp asked before each try
  * @param tell called once, if there is no room
  * @returns false if it was given up

@@ -1,7 +1,8 @@
 import { type Command, CommandHelp, Help } from '@oclif/core';
 
 /**
- * The commands as the help and the pages group them, those that people need first at the top. A topic stands for its commands.
+ * The commands as grouped in the help and the documentation, with those that people need first at the top. A topic stands
+ * for its commands.
  */
 export const commandGroups: Readonly<Record<string, readonly string[]>> = {
   'Run an app': ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine-tune', 'inputs'],

@@ -5,8 +5,8 @@ import { leaveClosedTerminals, tolerateClosedPipes } from '../cli/terminal/index
 import { misplacedWord, refuseCommand } from './misplaced-word.js';
 
 /**
- * If SHELL is not set, oclif asks the system for the user's shell, and fails if the user has no entry in passwd, as in many
- * containers. Nothing here depends on the value.
+ * If SHELL is not set, oclif looks up the user's shell, and fails if the user has no entry in passwd, as in many
+ * containers. The value itself does not matter.
  */
 function nameShell(): void {
   if (process.env.SHELL !== undefined) return;
@@ -32,7 +32,8 @@ export async function main(directory: string): Promise<void> {
     await refuseCommand(config.bin, misplaced, argv.includes('--json'));
     return;
   }
-  // The plugin's help command knows no options of the help, and would list aliases. What `--help` shows is the same.
+  // The plugin's own help command does not know the options of this help, and would list aliases. What `--help` shows is
+  // the same.
   const args = argv[0] === 'help' ? ['--help', ...argv.slice(1)] : argv;
   await execute({ args, loadOptions: config });
 }

@@ -6,7 +6,7 @@ import { exitCodes, nearest, quoteName } from '../contract/index.js';
 type MisplacedWord =
   | {
       readonly word: string;
-      /** The commands that may have been meant. */
+      /** The commands that may have been intended. */
       readonly near: readonly string[];
     }
   | {
@@ -26,7 +26,7 @@ const typedNames = ({ commands }: Config): Map<string, boolean> =>
     ),
   );
 
-/** What is wrong with the words in the place of a command; undefined if there is a command, or none is needed. */
+/** What is wrong with the words in place of a command; undefined if there is a command, or none is needed. */
 export function misplacedWord(
   [first = '--help', ...more]: readonly string[],
   config: Config,
@@ -43,14 +43,14 @@ export function misplacedWord(
     ? [`${named} ${second}`, third]
     : [named, second];
   if (takesArguments.has(command)) {
-    // oclif would read a word after such a command as a part of the command's name.
+    // oclif would treat a word after such a command as part of the command's name.
     if (next === undefined || next.startsWith('-') || takesArguments.get(command)) return undefined;
     return { word: next, after: command };
   }
   const ofTopic = names.filter((name) => name.startsWith(`${named} `));
   if (ofTopic.length === 0)
     return { word: named, near: [...new Set(names.map((name) => name.replace(/ .*/, '')))] };
-  // A topic alone shows its commands.
+  // A topic on its own shows its commands.
   if (second === undefined || second.startsWith('-')) return undefined;
   return { word: `${named} ${second}`, near: ofTopic };
 }
@@ -68,8 +68,8 @@ function sentenceFor(misplaced: MisplacedWord): string {
 }
 
 /**
- * Says what is wrong with a word, and which command may have been meant. Nothing is run; the exit code is that of a wrong
- * command line.
+ * Reports what is wrong with a word, and which command may have been meant. Nothing is run; the exit code is the one for
+ * a wrong command line.
  * @param json whether stdout gets the error as a document
  */
 export async function refuseCommand(bin: string, misplaced: MisplacedWord, json: boolean): Promise<void> {

@@ -3,7 +3,7 @@ import module from 'node:module';
 import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
 
-/** A directory that does not exist: nothing is read from it, and writing to it fails. */
+/** A directory that does not exist: reading it finds nothing, and writing to it fails. */
 const noHome = '/nonexistent';
 
 function homeOfUser(): string {

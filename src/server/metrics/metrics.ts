@@ -3,21 +3,21 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { type JobState, jobStates } from '../../contract/index.js';
 import type { ServerEvents } from '../events.js';
 
-/** Bytes through all connections since the start. */
+/** Bytes transferred over all connections since the start. */
 interface Transferred {
   readonly received: number;
   readonly sent: number;
 }
 
-/** What the metrics need to know of a job. */
+/** What the metrics need to know about a job. */
 interface CountedJob {
   readonly state: JobState;
-  /** Whether GPUs are its own. */
+  /** Whether it holds GPUs. */
   readonly hasDevices: boolean;
   readonly record: { readonly gpus: readonly number[] };
 }
 
-/** Where the metrics of a server come from. */
+/** Where the values of the metrics come from. */
 export interface MetricSources {
   readonly events: ServerEvents;
   readonly jobs: {
@@ -25,7 +25,7 @@ export interface MetricSources {
     list(): readonly CountedJob[];
     readonly drainState: { readonly draining: boolean };
   };
-  /** Null where jobs run on a cluster: the ids of its GPUs say nothing without their nodes. */
+  /** Null if jobs run on a cluster, where GPU ids mean nothing without their nodes. */
   readonly gpus: {
     /** Null while they are not known. */
     readonly current: readonly { readonly id: number }[] | null;
@@ -42,8 +42,8 @@ interface DiskUse {
 }
 
 /**
- * Asks for the free space of one file system, with one question at a time: each one that is not answered keeps one of the few
- * threads that read and write files.
+ * Asks for the free space of a file system, one request at a time: each unanswered one occupies one of the few threads
+ * that read and write files.
  */
 class DiskLook {
   #pending: Promise<DiskUse | null> | null = null;
@@ -68,10 +68,12 @@ class DiskLook {
   }
 }
 
-/** Upper bounds of the buckets of times, in seconds: from a second to two days. */
+/** Upper bounds of the histogram buckets for times, in seconds: from a second to two days. */
 const buckets = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 172_800];
 
-/** Metrics that count what happens: jobs, their times, refusals. Apps are those of the allowlist, so labels are few. */
+/**
+ * Metrics that count events: jobs, their times, refusals. The apps are those of the allowlist, so there are few labels.
+ */
 function countJobs(events: ServerEvents, registry: Registry): void {
   const registers = [registry];
   const accepted = new Counter({
@@ -125,7 +127,7 @@ function countJobs(events: ServerEvents, registry: Registry): void {
   events.on('refused', ({ status, error }) => refused.inc({ status: String(status), error }));
 }
 
-/** Metrics of one value, which is read whenever somebody asks. A gauge without a value is left out. */
+/** Metrics with a single value, which is read on each request. A gauge without a value is left out. */
 const oneValue = (registers: Registry[]) => ({
   gauge: (name: string, help: string, read: () => number | undefined | Promise<number | undefined>) =>
     new Gauge({
@@ -150,7 +152,7 @@ const oneValue = (registers: Registry[]) => ({
     }),
 });
 
-/** Metrics that are looked up when they are asked for: what there is now. */
+/** Metrics of the current state, which is looked up on each request. */
 function showServer(sources: MetricSources, registry: Registry): void {
   const registers = [registry];
   const disk = new DiskLook(sources.dataDirectory);
@@ -212,8 +214,8 @@ function showServer(sources: MetricSources, registry: Registry): void {
 }
 
 /**
- * What Prometheus' own libraries show of a process, under the same names. The library's collection of these is not used: it
- * measures the delay of the event loop a hundred times a second.
+ * The process metrics of Prometheus' own libraries, under the same names. The library's collection of these is not used:
+ * it measures the delay of the event loop a hundred times a second.
  */
 function showProcess(registry: Registry): void {
   const { gauge, counter } = oneValue([registry]);

@@ -15,7 +15,7 @@ export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: Route
   const apps = catalog.ids();
   const names = new Set(loadedFor(ctx, executor).map(({ name }) => name));
   const isLoaded = (id: string) => names.has(catalog.residentName(id) ?? '');
-  // Their names are read from the apps' files, so only if one is loaded.
+  // Finding out their names means reading the apps' files, so this is done only if an app is loaded.
   const loaded = names.size > 0 ? apps.filter(isLoaded) : [];
   ctx.body = { apps, ...(loaded.length > 0 && { loaded }) } satisfies AppList;
 };
@@ -25,14 +25,14 @@ export const showApp = (catalog: AppCatalog) => async (ctx: RouterContext) => {
 };
 
 /**
- * Whether a file of an app belongs to its configuration. Model weights, packages, what Python compiled, and hidden files and
+ * Whether a file of an app belongs to its configuration. Weights, packages, compiled Python, and hidden files and
  * directories do not: these may hold secrets (`.env`) or histories (`.git`).
  */
 const isConfig = (name: string): boolean =>
   !isWeights(name) && !name.split('/').some((part) => part.startsWith('.') || madeDirectories.has(part));
 
 /**
- * Gives a file of a subdirectory a second name at the top of the archive, unless another one has it: KonfAI's clients look
+ * Gives a file in a subdirectory a second name at the top of the archive, unless that is taken: KonfAI's clients look
  * only there.
  */
 function atTheTop(): (name: string) => string | null {
@@ -79,7 +79,7 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
           { alsoAs, signal },
         );
   packed.catch((cause) => {
-    // A client that has left is not an error.
+    // It is not an error if the client has disconnected.
     if (!signal.aborted) report(`The configuration of ${app.id} could not be sent`, cause);
     body.destroy();
   });

@@ -3,13 +3,13 @@ import { dataField, doneMarker, errorMarker, idField, redrawField } from '../../
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const space = 0x20;
-/** Single bytes that some readers treat as the end of a line: VT, FF, FS, GS and RS. */
+/** Single bytes that some readers treat as a line end: VT, FF, FS, GS and RS. */
 const controls = [0x0b, 0x0c, 0x1c, 0x1d, 0x1e] as const;
 const nextLine = Buffer.from('\u0085');
 const lineSeparator = Buffer.from('\u2028');
 const paragraphSeparator = Buffer.from('\u2029');
 
-/** The replacement of a character, by its length in bytes. */
+/** Replacements of a character, by its length in bytes. */
 const twoSpaces = Buffer.from('  ');
 const replacement = Buffer.from('\ufffd');
 
@@ -30,10 +30,10 @@ function replaceReturns(bytes: Buffer): void {
 }
 
 /**
- * Replaces, in place, all characters other than the end of each line that some readers treat as the end of a line (those of
- * Python's `splitlines`). To such a reader the text after one could look like the end of the stream, or another field.
- * Nearly all text has none of them. Searching for one byte is fast; searching for a character of several bytes is slow if
- * its first byte is frequent, as in a progress bar. So the rarest byte of each character is searched first.
+ * Replaces, in place, all characters other than the end of each line that some readers treat as the end of a line (those
+ * of Python's `splitlines`). To such a reader the text after one could look like the end of the stream, or another field.
+ * Nearly all text is free of them. Searching for one byte is fast, but searching for a character of several bytes is slow
+ * if its first byte is frequent, as in a progress bar. So the rarest byte of each character is searched for first.
  */
 function replaceLineEnds(lines: Buffer): void {
   replaceReturns(lines);
@@ -49,23 +49,23 @@ function replaceLineEnds(lines: Buffer): void {
 
 /** Bytes of events that are sent at once. */
 const pieceSize = 48 * 1024;
-/** Most bytes in front of a line: `id: `, sixteen digits, `event: redraw`, `data: `, the shield. */
+/** Most bytes before a line: `id: `, sixteen digits, `event: redraw`, `data: `, and the protecting space. */
 const fieldsSize = 64;
 
 const underscore = 0x5f;
 const dataBytes = Buffer.from(dataField);
 const redrawBytes = Buffer.from(`${redrawField}\n`);
-/** The beginnings of lines that could be read as the end of a stream. */
+/** The beginnings of lines that a reader could take for the end of the stream. */
 const markers = [Buffer.from(`${doneMarker}\n`), Buffer.from(errorMarker)];
 
 function isMarker(lines: Buffer, start: number): boolean {
-  // A fast check first: few lines begin like that.
+  // A fast check first, because few lines begin like that.
   if (lines[start] !== underscore) return false;
   return markers.some((marker) => marker.equals(lines.subarray(start, start + marker.length)));
 }
 
 /**
- * Makes server-sent events of the lines of a log (spec.md, Events). Works on bytes, in one buffer for the whole stream:
+ * Turns the lines of a log into server-sent events (spec.md, Events). Works on bytes, in one buffer for the whole stream:
  * with a string for each line, many streams would take far more memory (bench row `memory-server-streams`).
  */
 export class EventBytes {
@@ -100,7 +100,7 @@ export class EventBytes {
       size = this.#beginEvent(size, isRedraw);
       // A line of the app must not end the stream: a space in front of it prevents that.
       if (isMarker(lines, at)) size = piece.writeUInt8(space, size);
-      // In parts, if the line is longer than a piece.
+      // In parts if the line is longer than a piece.
       while (at < end) {
         const copied = lines.copy(piece, size, at, end);
         at += copied;

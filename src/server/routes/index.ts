@@ -22,7 +22,7 @@ import {
   vram,
 } from './system.js';
 
-/** What the routes work with; all of it is created elsewhere. */
+/** What the routes need; all of it is created elsewhere. */
 export interface RouteDeps extends SubmitDeps, LogDeps {
   readonly executor: Executor;
   readonly limits: ShownLimits;
@@ -32,8 +32,9 @@ export interface RouteDeps extends SubmitDeps, LogDeps {
 }
 
 /**
- * Matches exactly this path. For a plain text the router would also accept capitals and a slash at the end, which a proxy's
- * rule for the path may not. An app's identifier takes the rest of the path, with its slashes, raw or percent-encoded.
+ * Matches exactly this path. If given as a string, the router would also accept capitals and a trailing slash, which a
+ * proxy's rule for the path may not cover. An app's identifier takes the rest of the path, with its slashes, raw or
+ * percent-encoded.
  */
 function matcher(path: string): RegExp {
   return new RegExp(`^${path.replace('{app}', '(.+)').replace('{id}', '([^/]+)')}$`);

@@ -16,7 +16,7 @@ import { captured, goneSignal, isAskedFor, principalOf, whenGone } from '../http
 import { countLines, type Job, type JobService, openLog, readLog, type StreamSlots } from '../jobs/index.js';
 import { EventBytes } from './event-bytes.js';
 
-/** Bytes of a log that are read at once for an answer as text. */
+/** Bytes of a log that are read at once for a text answer. */
 const chunkSize = 256 * 1024;
 
 export interface LogDeps {
@@ -24,15 +24,15 @@ export interface LogDeps {
   readonly slots: StreamSlots;
   /** Milliseconds of silence after which a comment is sent. */
   readonly keepAlive: number;
-  /** Aborted when the server stops: streams of jobs that have not ended close without a marker. */
+  /** Aborted when the server stops: the streams of unfinished jobs then close without a marker. */
   readonly closing: AbortSignal;
 }
 
-/** What a client asks of a stream beyond spec.md. */
+/** What a client requests for a stream beyond spec.md. */
 interface Wishes {
-  /** The number of lines to skip if the events are to be numbered; null for plain events from the first line. */
+  /** The number of lines to skip if events are to be numbered; null for plain events from the first line on. */
   readonly since: number | null;
-  /** If that is null: the number of last lines to begin with, numbered as well; null for all of them. */
+  /** If that is null: the number of last lines to begin with, also numbered; null for all of them. */
   readonly tail: number | null;
   /** Whether events say which lines were redrawn. */
   readonly redraws: boolean;
@@ -50,7 +50,7 @@ function numberOfLines(ctx: RouterContext, { name }: { readonly name: string }):
 
 function requestedPosition(ctx: RouterContext): number | null {
   const since = numberOfLines(ctx, parameters.since);
-  // A browser opens a stream that broke with the address of the first time, and with the last line that it has.
+  // When a browser reopens a broken stream, it repeats the original address and adds the last line that it has.
   const last = ctx.get(parameters.lastEventId.name).trim();
   return lineNumberPattern.test(last) ? Math.max(Number(last), since ?? 0) : since;
 }
@@ -74,19 +74,19 @@ async function send(ctx: RouterContext, job: Job, wishes: Wishes, deps: LogDeps)
   const release = await deps.slots.take(job.id);
   const gone = new AbortController();
   let proceed = () => {};
-  // Frees the slot as soon as the client is gone, so that its reconnect is not refused.
+  // Frees the slot as soon as the client is gone, so that its reconnection is not refused.
   whenGone(ctx, () => {
     release();
     gone.abort();
     proceed();
   });
   setHeaders(ctx);
-  // The answer is sent, ended or reset here, without Koa.
+  // From here on, the answer is sent, ended or reset without Koa.
   ctx.respond = false;
   try {
     for await (const piece of events(job, wishes, deps, AbortSignal.any([gone.signal, deps.closing]))) {
       if (gone.signal.aborted) return;
-      // Waits for each write: there is one buffer, which must not change before the system has taken it.
+      // Waits for each write, because the single buffer must not change before the system has taken its content.
       await new Promise<void>((resolve) => {
         proceed = resolve;
         res.write(piece, () => resolve());
@@ -94,8 +94,8 @@ async function send(ctx: RouterContext, job: Job, wishes: Wishes, deps: LogDeps)
     }
     res.end();
   } catch (cause) {
-    // A normal end would look like the log's end, so reset the connection. A pipelined answer has none until its turn
-    // comes.
+    // A normal end would look like the end of the log, so the connection is reset. A pipelined answer has no connection
+    // until its turn comes.
     if (res.socket) res.socket.destroy();
     else res.once('socket', (socket) => socket.destroy());
     throw cause;
@@ -123,12 +123,12 @@ export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
 };
 
 /**
- * The range that is asked for of a log of that size, without the byte at `to`; null for the whole log, also if several ranges
- * are asked for.
+ * The requested range of a log of that size, without the byte at `to`; null for the whole log, also if several ranges are
+ * requested.
  */
 function askedBytes(ctx: RouterContext, size: number): { from: number; to: number } | null {
   const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(ctx.get('Range').trim()) ?? [];
-  // A log has no tag that a range could depend on.
+  // A log has no tag for a conditional range.
   if (first + last === '' || ctx.get('If-Range') !== '') return null;
   if (first === '') return { from: Math.max(0, size - Number(last)), to: size };
   if (last === '') return { from: Number(first), to: size };
@@ -164,7 +164,7 @@ export const sendLog = (jobs: JobService) => async (ctx: RouterContext) => {
   ctx.set('Accept-Ranges', 'bytes');
   ctx.set('Cache-Control', 'no-store');
   if (ctx.method === 'HEAD') return;
-  // Sent here, without Koa, which leaves a connection open whose answer fails.
+  // Sent here without Koa, which would leave the connection open if the answer fails.
   ctx.respond = false;
   const signal = goneSignal(ctx);
   await pipeline(bytesOf(job, from, to), ctx.res, { signal }).catch((cause) => {

@@ -21,7 +21,7 @@ import { captured, goneSignal, isAskedFor, principalOf, sendError, whenGone } fr
 import type { Job, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
 
-/** Begins an answer with a zip archive, which is sent without Koa. */
+/** Starts an answer with a zip archive, which is sent without Koa. */
 function setArchiveHeaders(ctx: RouterContext): void {
   ctx.respond = false;
   ctx.res.statusCode = 200;
@@ -32,7 +32,7 @@ function setArchiveHeaders(ctx: RouterContext): void {
 
 /**
  * The `If-Match` of a request for a file. `send` would accept a weak tag, which never matches here (RFC 9110, 13.1.1).
- * @returns undefined where there is none
+ * @returns undefined if there is none
  */
 const askedMatch = (ifMatch: string | undefined): string | undefined =>
   ifMatch
@@ -41,9 +41,9 @@ const askedMatch = (ifMatch: string | undefined): string | undefined =>
     .join(', ');
 
 /**
- * The `Range` of a request for a file, for `send`, which differs from RFC 9110 in two places: it answers 416 to a suffix (`-N`, the
- * last N bytes) that is longer than the file, which means all of it (14.1.2), and takes a weak `If-Range` for the same file,
- * which never is (13.1.5).
+ * The `Range` of a request for a file, for `send`, which differs from RFC 9110 in two places: it answers 416 to a suffix
+ * (`-N`, the last N bytes) that is longer than the file, which means all of it (14.1.2), and treats a weak `If-Range` as
+ * a match, which it never is (13.1.5).
  * @param size bytes of the file
  * @returns an empty text to send all of it
  */
@@ -70,12 +70,12 @@ async function sendOutput(ctx: RouterContext, job: Job, report: Report): Promise
   });
 }
 
-/** Whether the output directory is there, and not replaced by a link or a file. */
+/** Whether the output directory exists and was not replaced by a link or a file. */
 const hasOutput = ({ directory }: Job): boolean =>
   lstatSync(directory.output, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /**
- * Sends a result that has no archive: the disk had no space for it, or it was removed or replaced.
+ * Sends a result without an archive: the disk had no space for one, or it was removed or replaced.
  * @throws ServiceError `expired` if its files are not there any more
  */
 async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
@@ -85,7 +85,7 @@ async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promi
   await sendOutput(ctx, job, report);
 }
 
-/** Sends what a job that has failed left in its output. @throws ServiceError `nothingLeft` */
+/** Sends what a failed job left in its output. @throws ServiceError `nothingLeft` */
 async function sendLeft(ctx: RouterContext, job: Job, report: Report): Promise<void> {
   if (!hasOutput(job) || (await countFiles(job.directory.output, 1)) === 0) {
     throw new ServiceError('nothingLeft', `Job ${job.id} left no file in its output`);
@@ -120,7 +120,7 @@ function refuse({ res }: RouterContext, cause: SendError, report: Report): void 
   sendError(res, error, cause.headers ?? {});
 }
 
-/** Where the bytes of an answer begin in the archive. */
+/** Where in the archive the bytes of an answer begin. */
 const startOf = ({ res }: RouterContext): number =>
   Number(/^bytes (\d+)-/.exec(String(res.getHeader('Content-Range') ?? ''))?.[1] ?? 0);
 
@@ -137,13 +137,13 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   ctx.req.headers['if-match'] = askedMatch(ctx.req.headers['if-match']);
   ctx.req.headers.range = askedRange(ctx.get('Range'), ctx.get('If-Range'), size);
   const options = { dotfiles: 'allow', cacheControl: false, highWaterMark: chunkSize } as send.SendOptions;
-  // By its descriptor if the system has paths for these: the name may be replaced after the file was checked.
+  // By its descriptor, if the system has paths for descriptors: the name may be replaced after the file was checked.
   const isNamed = existsSync(descriptors);
   const name = isNamed ? String(file) : path.basename(job.directory.result);
   // `send` decodes the name but not the root, which may contain any character.
   send(ctx.req, name, { ...options, root: isNamed ? descriptors : job.directory.path })
     .on('error', (cause: SendError) => refuse(ctx, cause, report))
-    // `send` does not notice that a client has left while its answer waits for the one before it.
+    // `send` does not notice that a client has disconnected while its answer waits for the previous one.
     .on('stream', (stream: ReadStream) =>
       whenGone(ctx, () => {
         job.noteSent(startOf(ctx), stream.bytesRead, size, ctx.res.writableFinished);
@@ -155,8 +155,8 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
 }
 
 /**
- * Opens the packed result; null if there is none, if its permissions were taken away, or if something other than a regular
- * file has replaced it, which is left as it is.
+ * Opens the packed result; null if there is none, if it is no longer readable, or if something other than a regular file
+ * has replaced it, which is left alone.
  */
 function openResult(job: Job): number | null {
   try {
@@ -168,8 +168,8 @@ function openResult(job: Job): number | null {
 }
 
 /**
- * `GET /jobs/{id}/result`: the archive, whole or by ranges; HEAD, Range and ETag as HTTP means them. With `?partial=1` also
- * what a job that failed or was killed left.
+ * `GET /jobs/{id}/result`: the archive, whole or by ranges, with HEAD, Range and ETag as in HTTP. With `?partial=1`, also
+ * what a failed or killed job left.
  */
 export const sendResult = (jobs: JobService, report: Report) => async (ctx: RouterContext) => {
   const job = jobs.get(captured(ctx), principalOf(ctx));

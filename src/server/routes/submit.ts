@@ -48,7 +48,7 @@ function contentLength(ctx: RouterContext): number | undefined {
   return text === '' ? undefined : Number(text);
 }
 
-/** The paths of files after their directory has been moved. */
+/** The paths of files after their directory was moved. */
 const moved = (files: JobFiles, from: string, to: string): JobFiles =>
   Object.fromEntries(
     Object.entries(files).map(([name, groups]) => [
@@ -58,7 +58,7 @@ const moved = (files: JobFiles, from: string, to: string): JobFiles =>
   );
 
 /**
- * What a form asks of this server besides its files.
+ * What a form requests from this server in addition to its files.
  * @throws ServiceError, or FieldError, if this server is known not to have the devices, or allows less
  */
 function askedOf(
@@ -80,15 +80,16 @@ function askedOf(
     }),
     /** Seconds. */
     keep: jobs.terms.keepFor(keep, values[keep]),
-    /** Seconds; null for as long as it takes. */
+    /** Seconds; null for no limit. */
     timeLimit: jobs.terms.timeLimit(name, timeLimit, values[timeLimit]),
   };
 }
 
 /**
- * Checks what is asked against what the app declares.
- * @param groups how many groups of each field of files there are; null before they have come
- * @throws ServiceError `invalidField` that names each field that the app does not take, or the operation that it does not have
+ * Checks a request against what the app declares.
+ * @param groups number of groups for each file field; null before they have arrived
+ * @throws ServiceError `invalidField` that names each field that the app does not take, or the operation that it does not
+ *   have
  */
 function checkApp(
   app: AvailableApp,
@@ -111,22 +112,22 @@ function checkApp(
 }
 
 /**
- * Uses the directory of the incoming files for the output, once it is empty: renaming a directory takes less time than removing
- * one, which blocks the event loop for 8 ms while the disk is busy.
+ * Reuses the directory of the incoming files for the output once it is empty: renaming a directory takes less time than
+ * removing one, which blocks the event loop for 8 ms while the disk is busy.
  */
 async function becomeOutput(emptied: string, output: string): Promise<void> {
   if (readdirSync(emptied).length === 0) renameSync(emptied, output);
   else await rm(emptied, { recursive: true });
 }
 
-/** Reports that the data directory cannot be written, which only its admin can change. Returns the error for the client. */
+/** Reports that the data directory is not writable, which only the admin can change. Returns the error for the client. */
 function unwritable(cause: unknown, report: Report): ServiceError {
   report('A submission could not be written to the data directory', cause);
   const detail = 'The server cannot write its data directory, so it takes no jobs: its admin must mend that';
   return new ServiceError('unwritable', detail, { cause });
 }
 
-/** Receives one submission. Everything of it is removed unless it becomes a job. */
+/** Receives one submission. Everything from it is removed unless it becomes a job. */
 async function receive(
   ctx: RouterContext,
   app: string,
@@ -142,7 +143,7 @@ async function receive(
   const limits = within(limitsOf(deps.limits, spec), slot.allowed);
   const makeRoom = () => deps.jobs.makeRoom();
   await checkSpace(contentLength(ctx), directory.path, limits, makeRoom);
-  // Null without a body, whatever its type would be.
+  // Null without a body, whatever its type.
   const isForm = ctx.is(mediaTypes.form);
   if (isForm === null && ctx.get('Content-Type').startsWith(mediaTypes.form)) {
     throw new ServiceError('badRequest', 'The request says that it is a form, and has no body');
@@ -179,7 +180,7 @@ async function receive(
   });
   await becomeOutput(incoming, directory.output);
   directory.create();
-  // Checked again after everything that takes long: a token that was revoked meanwhile gets no job.
+  // Checked again after all slow steps, so that a token revoked in the meantime gets no job.
   const asked = ask(sender.now());
   return await slot.accept(
     {

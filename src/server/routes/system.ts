@@ -20,7 +20,10 @@ import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 
-/** The loaded apps that concern the sender: those of their own jobs, or all for an admin, since each holds memory. */
+/**
+ * The loaded apps that concern the sender: those of their own jobs, or all of them for an admin, because each one takes
+ * memory.
+ */
 export function loadedFor(ctx: RouterContext, executor: Executor): readonly LoadedApp[] {
   const { name, role } = principalOf(ctx);
   return (executor.loaded?.() ?? []).filter(({ owner }) => role === 'admin' || owner === name);
@@ -71,12 +74,12 @@ export const vram = (executor: Executor) => async (ctx: RouterContext) => {
   ctx.body = { used_gb: used / gigabyte, total_gb: total / gigabyte } satisfies MemoryUse;
 };
 
-/** What is measured of the server, as text. */
+/** The server's metrics, as text. */
 export interface ShownMetrics {
   text(): Promise<string>;
 }
 
-/** `GET /metrics`: for admins alone, since they count everybody's jobs. */
+/** `GET /metrics`: only for admins, because it covers everybody's jobs. */
 export const metrics = (shown: ShownMetrics) => async (ctx: RouterContext) => {
   requireAdmin(ctx, 'read the metrics');
   ctx.set('Content-Type', metricsType);
@@ -85,11 +88,11 @@ export const metrics = (shown: ShownMetrics) => async (ctx: RouterContext) => {
 
 /** The limits that clients can ask for. */
 export interface ShownLimits extends UploadSettings {
-  /** Milliseconds that a job is kept once it has ended. */
+  /** Milliseconds that a job is kept after it has ended. */
   readonly grace: number;
-  /** Milliseconds that a job may ask for instead. */
+  /** Milliseconds that a job may request instead. */
   readonly maxKeep: number;
-  /** Milliseconds that a job may run; null for as long as it takes. */
+  /** Milliseconds that a job may run; null for no limit. */
   readonly maxRunTime: number | null;
   /** The same for fine-tuning. */
   readonly maxFineTuneTime: number | null;
@@ -113,11 +116,11 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
   } satisfies Limits;
 };
 
-/** A date, or a time with its zone: without one it would be read in the zone of the server. */
+/** A date, or a time with its zone: without a zone, the time would be read in the server's. */
 const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
 /**
- * The time in the query, in milliseconds; a date means its midnight in UTC. 0 if none is given.
+ * The time in the query, in milliseconds; a date means midnight UTC. 0 if none is given.
  * @throws FieldError
  */
 function sinceOf(ctx: RouterContext): number {

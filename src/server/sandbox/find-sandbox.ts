@@ -24,7 +24,7 @@ import {
 /** `serve --sandbox`. */
 export type SandboxMode = 'auto' | 'bwrap' | 'off';
 
-/** What a start has found: a sandbox, or why there is none. */
+/** The result of a start: a sandbox, or why there is none. */
 export type FoundSandbox =
   | {
       readonly sandbox: Sandbox;
@@ -36,12 +36,12 @@ export type FoundSandbox =
 
 const run = promisify(execFile);
 
-/** Starts one sandbox with nothing in it. @returns what bwrap said if that failed; null if it works */
+/** Starts an empty sandbox. @returns what bwrap said if that failed; null if it works */
 async function problemOf(program: string, filter: Buffer | undefined): Promise<string | null> {
   const words = filter ? ['--seccomp', '0'] : [];
   try {
     const started = run(program, [...emptySandbox(false), ...words, '--', 'true'], { timeout: tryTimeout });
-    // bwrap may have ended already.
+    // bwrap may already have ended.
     started.child.stdin?.on('error', () => {});
     started.child.stdin?.end(filter);
     await started;
@@ -89,7 +89,7 @@ async function find(rules: SandboxRules): Promise<FoundSandbox> {
     const unfiltered = filter ? '' : `there is no filter of system calls for ${process.arch}`;
     return { sandbox: new Sandbox(program, rules, filter), version, unfiltered };
   }
-  // The kernel may have no seccomp filters.
+  // The kernel may not support seccomp filters.
   if (filter === undefined || (await problemOf(program, undefined)) !== null) {
     return { sandbox: null, problem: `bwrap does not work here (${problem})` };
   }
@@ -118,12 +118,12 @@ export const sandboxRules = ({ binds, dataDirectory, secretFiles }: SandboxRules
   secretFiles,
 });
 
-/** How many links of an app are named, and how deep they are looked for. */
+/** How many links of an app are listed, and how deep they are searched for. */
 const maxLinks = 5;
 const maxDepth = 3;
 
 interface BlindSpotsOptions {
-  /** The server's. */
+  /** The server's environment. */
   readonly environment: NodeJS.ProcessEnv;
   readonly binds: readonly Visible[];
   /** Names of `serve --pass-env`. */
@@ -153,12 +153,12 @@ function linksIn(directory: string, levels = maxDepth): string[] {
 }
 
 /**
- * Places that a job looks for and does not see in its sandbox, in words: those that variables name, such as a cache of models
- * in a home directory, and those that links in an app lead to, such as its weights. An app that needs them fails.
+ * Sentences about places that a job may need but does not see in its sandbox: those named by variables, such as a model
+ * cache in a home directory, and the targets of links in an app, such as its weights. An app that needs them fails.
  */
 export function blindSpots({ environment, binds, added, apps, secrets }: BlindSpotsOptions): string[] {
   const bound = binds.map((each) => realPath(each.path));
-  /** Makes a test whether a file is invisible to a job that also sees these places. */
+  /** Creates a test for whether a file is invisible to a job that also sees these places. */
   const unseenBeside = (also: readonly string[]) => {
     const named = [...bound, ...also];
     const shown = [...systemFiles().directories, ...named];

@@ -1,4 +1,4 @@
-/** Puts jobs into sandboxes of bubblewrap, and says what they may see and use there. */
+/** Runs jobs in bubblewrap sandboxes, and decides what they may see and use there. */
 export {
   blindSpots,
   type FoundSandbox,

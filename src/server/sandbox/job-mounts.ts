@@ -7,28 +7,29 @@ import { oneLine } from '../../contract/index.js';
 import { findProgram } from '../../files/index.js';
 
 /**
- * The directory in which a loaded app sees its jobs. The sandbox is older than the jobs, so it is started inside an outer
- * one whose user may mount. What is mounted below the directory there appears in the sandbox too, until it is unmounted.
+ * The directory in which a loaded app sees its jobs. The sandbox exists before the jobs, so it is started inside an outer
+ * one whose user may mount. Mounts below the directory in the outer one appear in the sandbox too, until they are
+ * unmounted.
  */
 export interface JobMounts {
   /** An empty directory of the keeper. */
   readonly directory: string;
-  /** The directory of all jobs, in whose place the sandbox has the one above. */
+  /** The directory of all jobs, which the sandbox replaces with the one above. */
   readonly jobs: string;
 }
 
-/** The descriptor on which the keeper says which job to show, and is told when that is done. */
+/** The descriptor on which the keeper says which job to show, and is told when it is visible. */
 const mountsDescriptor = 5;
 
-/** What a job sees of its directory. */
+/** The parts of its directory that a job sees. */
 const parts = ['Input', 'Output', 'Workspace'];
-/** The places of these parts, as words of the script. */
+/** The locations of these parts, as words of the script. */
 const places = parts.map((part) => `"$mounts/$job/${part}"`).join(' ');
 
 /**
- * Shares the mounts of the directory, and then becomes the command that follows. A process of its own reads lines `show ID`
- * and `hide ID` until the keeper is gone, and answers each when it is done. It has no other descriptor of the keeper. The job
- * waits for it, so the parts are mounted side by side.
+ * Shares the mounts of the directory, and then becomes the command that follows. A process of its own reads lines
+ * `show ID` and `hide ID` until the keeper is gone, and answers each when it is done. It has no other descriptor of the
+ * keeper. The job waits for it, so the parts are mounted in parallel.
  */
 const script = `mounts=$1 jobs=$2
 shift 2
@@ -56,7 +57,7 @@ const withoutRights = ['--inh-caps=-all', '--ambient-caps=-all'];
 const systemPath = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin';
 
 /**
- * The words that stand before the sandbox of a loaded app.
+ * The words before the sandbox command of a loaded app.
  * @param bwrap the program
  * @throws Error that names a missing program
  */
@@ -87,23 +88,23 @@ export function jobMountWords(bwrap: string, { directory, jobs }: JobMounts): st
   ];
 }
 
-/** Milliseconds that a try may take. */
+/** Milliseconds that a trial may take. */
 export const tryTimeout = 10_000;
 
-/** What a program that failed said, in one line. */
+/** The message of a failed program, in one line. */
 export function complaint(cause: unknown): string {
   const { stderr = '', message = '' } = Object(cause) as { stderr?: string; message?: string };
   return oneLine((stderr.trim() || message.trim()).split('\n').at(-1) ?? '');
 }
 
-/** Tries the outer sandbox with an empty one in it. @returns why that failed; null if it works */
+/** Tries the outer sandbox with an empty one inside. @returns why that failed; null if it works */
 export async function tryJobMounts(bwrap: string): Promise<string | null> {
   let directory: string | null = null;
   try {
     directory = await mkdtemp(path.join(tmpdir(), 'remote-app-mounts-'));
     const inner = [bwrap, '--unshare-user', '--ro-bind', '/', '/', '--', 'true'];
     const [program = '', ...words] = [...jobMountWords(bwrap, { directory, jobs: directory }), ...inner];
-    // Nobody asks for a job here: the descriptor has nothing to read.
+    // No job is requested here, so there is nothing to read from the descriptor.
     await promisify(execFile)('sh', ['-c', 'exec "$@" 5</dev/null', 'sh', program, ...words], {
       timeout: tryTimeout,
     });

@@ -3,15 +3,15 @@ import path from 'node:path';
 import { errorCode } from '../../files/index.js';
 import type { Grant } from '../executors/index.js';
 
-/** Directories of a system that hold its programs and libraries, and what is needed to run them. */
+/** System directories with programs, libraries, and what is needed to run them. */
 const directories = ['/usr', '/opt', '/etc', '/sys', '/nix/store', '/gnu/store'];
 /** These are links into `/usr` on most systems. */
 const linked = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
 
-/** Milliseconds for which a listing of `/etc` is used. */
+/** Milliseconds for which a listing of `/etc` is reused. */
 const freshness = 60_000;
 
-/** What of a system a job may read: its directories, its links, and what is hidden in them. */
+/** The parts of a system that a job may read: its directories, its links, and what is hidden in them. */
 interface SystemFiles {
   readonly directories: readonly string[];
   /** `[name, target]` */
@@ -23,7 +23,7 @@ interface SystemFiles {
 const otherMayRead = 0o004;
 const otherMayEnter = 0o005;
 
-/** The names in a directory, none if it was removed during a look below `top`. @throws the system's error */
+/** The names in a directory; empty if it is below `top` and was removed in the meantime. @throws the system's error */
 function namesIn(directory: string, top: string): string[] {
   try {
     return readdirSync(directory);
@@ -34,8 +34,8 @@ function namesIn(directory: string, top: string): string[] {
 }
 
 /**
- * What lies under a directory and is not for everybody on the machine: keys, password files, settings of services. The
- * server's user may be allowed to read it, above all if that is root.
+ * Entries below a directory that not everybody on the machine may read: keys, password files, settings of services. The
+ * server's user may be able to read them, especially if it is root.
  */
 function hiddenUnder(directory: string): Pick<SystemFiles, 'hiddenDirectories' | 'hiddenFiles'> {
   const hiddenDirectories: string[] = [];
@@ -58,7 +58,8 @@ function hiddenUnder(directory: string): Pick<SystemFiles, 'hiddenDirectories' |
 let known: { readonly at: number; readonly files: SystemFiles } | undefined;
 
 /**
- * What of this machine every job may read. Looked up again after a minute, since an admin may install a service meanwhile.
+ * What of this machine every job may read. Refreshed after a minute, since an admin may install a service in the
+ * meantime.
  * @throws the system's error if `/etc` cannot be read
  */
 export function systemFiles(): SystemFiles {
@@ -75,7 +76,7 @@ export function systemFiles(): SystemFiles {
   return files;
 }
 
-/** The file with the addresses of name servers, where `/etc` has only a link to it; none otherwise. */
+/** The file with the addresses of name servers, if `/etc` has only a link to it; otherwise empty. */
 export function nameServers(): string[] {
   try {
     const file = realpathSync('/etc/resolv.conf');
@@ -85,15 +86,15 @@ export function nameServers(): string[] {
   }
 }
 
-/** Any of the bits that let somebody write to a file. */
+/** The permission bits that let somebody write to a file. */
 const writable = 0o222;
 
-/** Whether an entry of `/proc` is of the kernel: not of a process, nor a link to one. */
+/** Whether an entry of `/proc` belongs to the kernel: neither a process nor a link to one. */
 const isOfKernel = (name: string): boolean => !/^\d+$/.test(name);
 
 /**
- * What of `/proc` changes the whole machine: `sys`, `sysrq-trigger`, `irq` and the like. The kernel lets root write there for
- * being root, also without capabilities, and bwrap leaves most of it as it is. Nothing where the server is not root.
+ * The parts of `/proc` that change the whole machine: `sys`, `sysrq-trigger`, `irq` and the like. The kernel lets root
+ * write there even without capabilities, and bwrap leaves most of it as it is. Empty if the server is not root.
  */
 export function kernelSettings(): string[] {
   if (process.getuid?.() !== 0) return [];
@@ -109,10 +110,10 @@ export function kernelSettings(): string[] {
 /** Devices that every program on an NVIDIA GPU opens; they lead to no other GPU by themselves. */
 const sharedDevices = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset', 'nvidia-caps'];
 
-/** Where the driver tells of its GPUs, a directory each. */
+/** Where the driver lists its GPUs, with a directory for each. */
 const driverDirectory = '/proc/driver/nvidia/gpus';
 
-/** The numbers of the GPUs' device files, by their UUIDs; empty where the driver does not tell. */
+/** The numbers of the GPUs' device files, by UUID; empty if the driver does not list them. */
 function deviceMinors(root: string): ReadonlyMap<string, number> {
   try {
     const pairs = readdirSync(root).flatMap((each): [string, number][] => {
@@ -128,9 +129,9 @@ function deviceMinors(root: string): ReadonlyMap<string, number> {
 }
 
 /**
- * The device files of a grant: those of its own GPUs, and what all GPUs share. None for a job on the CPU. A GPU's file is
- * numbered by the driver, which counts in another order than nvidia-smi on some machines; where the driver does not tell
- * its numbers, nvidia-smi's are taken.
+ * The device files of a grant: those of its own GPUs, and what all GPUs share. None for a job on the CPU. The driver
+ * numbers the GPUs' files, on some machines in another order than nvidia-smi; if the driver does not list its numbers,
+ * nvidia-smi's are used.
  */
 export function gpuDevices(
   { gpus, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>,

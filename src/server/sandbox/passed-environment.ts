@@ -4,14 +4,14 @@ interface PassedVariables {
   readonly names: readonly string[];
   /** What they are for. */
   readonly purpose: string;
-  /** Only for a job that uses the files or the network that they speak of. */
+  /** Only for a job that uses the files or the network that the variables refer to. */
   readonly only?: 'unsandboxed' | 'network';
 }
 
 /**
- * What of the server's environment a job may see: this table, and what `serve --pass-env` adds. A job's environment is
- * built up from it instead of being stripped of what is known to be secret, since nobody knows all that an admin's
- * environment holds.
+ * The part of the server's environment that a job may see: this table, and what `serve --pass-env` adds. A job's
+ * environment is built from this list instead of removing known secrets, since nobody knows everything that an admin's
+ * environment contains.
  */
 export const passedVariables: readonly PassedVariables[] = [
   { names: ['PATH', 'LD_LIBRARY_PATH'], purpose: 'where programs and libraries are' },
@@ -75,13 +75,14 @@ interface PassRules {
   readonly isSandboxed: boolean;
   /** Whether the job may use the network. */
   readonly network: boolean;
-  /** Names that the admin has added: `serve --pass-env`. */
+  /** Names added by the admin: `serve --pass-env`. */
   readonly added: readonly string[];
 }
 
 /**
- * The names of the server's variables that a job gets, sorted. One whose name or value says that a secret is inside passes
- * only where the admin names it. The address of a proxy passes with its password: without it a job has no network.
+ * The names of the server's variables that a job gets, sorted. A variable whose name or value indicates a secret is
+ * passed only if the admin names it. The address of a proxy is passed with its password, because a job has no network
+ * without it.
  * @param environment the server's, without the variables that hold its token
  */
 export function passedNames(environment: NodeJS.ProcessEnv, rules: PassRules): string[] {

@@ -3,22 +3,22 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { findProgram, readScriptStart } from '../../files/index.js';
 
-/** Links and interpreters that are followed from a program. */
+/** Most links and interpreters that are followed from a program. */
 const mostSteps = 16;
 
-/** Whether a directory holds an environment of Python as a whole. */
+/** Whether a directory holds a complete Python environment. */
 const isEnvironment = (prefix: string): boolean =>
   existsSync(path.join(prefix, 'pyvenv.cfg')) || existsSync(path.join(prefix, 'conda-meta'));
 
-/** Whether other things than one program lie there: the root, and the home directories. */
+/** Whether a directory is more than one program's own: the root and the home directories. */
 const isShared = (directory: string): boolean =>
   [path.parse(directory).root, '/tmp', '/root', homedir()].includes(directory) ||
   path.dirname(directory) === '/home';
 
-/** What belongs to a program by where it lies: its directory, and the libraries beside a `bin`. */
+/** What belongs to a program because of its location: its directory, and the libraries beside a `bin`. */
 function around(file: string): string[] {
   const directory = path.dirname(file);
-  // What pyenv and its like have installed lies beside the scripts that choose a version of it.
+  // The versions that pyenv and similar tools install are beside the scripts that choose among them.
   const root = path.dirname(directory);
   if (path.basename(directory) === 'shims' && !isShared(root)) return [root];
   if (!['bin', 'sbin'].includes(path.basename(directory))) return [isShared(directory) ? file : directory];
@@ -26,7 +26,7 @@ function around(file: string): string[] {
   return [directory, ...['lib', 'lib64', 'libexec'].map((name) => path.join(root, name))];
 }
 
-/** Where the Python lies that an environment was made with. */
+/** The location of the Python that an environment was created with. */
 function basePython(file: string): string[] {
   try {
     const settings = readFileSync(path.join(path.dirname(file), '..', 'pyvenv.cfg'), 'utf8');
@@ -62,8 +62,8 @@ function linkTarget(file: string): string | undefined {
 
 /**
  * The files and directories that a program needs to start, by the way in which programs are installed: what it is a link
- * to, what runs it if it is a script, the environment of Python that it is part of, and the libraries beside its `bin`.
- * Those that exist, without what is in one of the others.
+ * to, what runs it if it is a script, the Python environment that it is part of, and the libraries beside its `bin`. Only
+ * existing paths, without those that lie inside another one.
  * @param name as it stands on a command line
  * @param searchPath the `PATH` that it is looked for on
  */
@@ -84,7 +84,7 @@ export function programPlaces(name: string, searchPath: string): string[] {
 }
 
 /**
- * Where Node looks for the packages of a program in this directory beside the directory itself: `node_modules` of each
+ * Where, besides the directory itself, Node looks for the packages of a program in this directory: `node_modules` of each
  * directory above it, as in a workspace of npm, which keeps the packages of all its members there.
  */
 export function packagesAbove(directory: string): string[] {

@@ -15,7 +15,7 @@ import {
 
 /** What `TMPDIR` names in a sandbox: the directory of the job, or of the loaded app, under a name that is short enough for sockets. */
 export const temporaryInSandbox = '/tmp';
-/** Where a loaded app sees its jobs a second time, for the same reason. */
+/** Where a loaded app sees its jobs a second time, to get a short name. */
 export const jobsInSandbox = '/run/jobs';
 
 /** One job, for its sandbox. */
@@ -29,7 +29,7 @@ interface Confined {
   readonly command: readonly string[];
   readonly grant: Grant;
   readonly reach: Reach;
-  /** Bytes that the job may use; null for as many as there are. */
+  /** Bytes that the job may use; null for no limit. */
   readonly memory: number | null;
 }
 
@@ -39,7 +39,7 @@ interface ConfinedWorker extends Omit<Confined, 'directory'> {
   readonly home: string;
   readonly temporary: string;
   readonly jobMounts: JobMounts;
-  /** Files that it is made of, beside those of its reach. */
+  /** Files that it consists of, besides those that it may access. */
   readonly watched: readonly string[];
 }
 
@@ -51,7 +51,8 @@ const descriptors = { job: { status: 3, filter: 4 }, worker: { status: 4, filter
 
 /**
  * Private namespaces, so that a job cannot reach other processes. Nobody inside gets more rights than the server's user,
- * not even by another user namespace. The sandbox ends with its parent, and every process in it ends with the sandbox.
+ * not even through another user namespace. The sandbox ends with its parent, and every process in it ends with the
+ * sandbox.
  */
 const isolation = [
   '--unshare-user',
@@ -94,7 +95,7 @@ const kernelMounts = (devices: readonly string[], memory: number | null): string
   '/dev',
 ];
 
-/** The arguments of bwrap that every sandbox of this machine begins with; with nothing more they are a test of it. */
+/** The arguments of bwrap that every sandbox of this machine begins with. On their own they serve as a test. */
 export const emptySandbox = (
   network: boolean,
   devices: readonly string[] = [],
@@ -106,15 +107,15 @@ export const emptySandbox = (
   ...kernelMounts(devices, memory),
 ];
 
-/** What differs between the sandbox of a job and that of a loaded app. */
+/** The differences between a job's sandbox and a loaded app's. */
 interface Mounts extends Omit<Confined, 'directory'> {
   readonly temporary: string;
   readonly workspace: string;
-  /** The mounts of what it may write. */
+  /** The mounts of directories that it may write to. */
   readonly own: readonly string[];
 }
 
-/** Puts jobs into sandboxes of bubblewrap. */
+/** Runs jobs in bubblewrap sandboxes. */
 export class Sandbox {
   /** The filter of system calls, which bwrap reads, in base64; undefined if there is none. */
   readonly filter: string | undefined;
@@ -151,7 +152,7 @@ export class Sandbox {
       place,
     ]);
     const own = ['--bind', home, home, ...shown];
-    // The program itself comes with what belongs to it: alone, a link in an environment of Python could not be mounted.
+    // A program is mounted together with its surroundings: alone, a link in a Python environment could not be mounted.
     const places = programPlaces(more.command[0] ?? '', searchPath);
     const others = watched.filter((file) => !places.some((place) => isWithin(place, file)));
     const all = { ...reach, directories: [...reach.directories, ...others] };
@@ -171,7 +172,7 @@ export class Sandbox {
     searchPath: string,
   ): string[] {
     const system = systemFiles().directories;
-    // Seen already, under this name and without links.
+    // It is visible already, under this name and without links.
     const isOfSystem = (file: string) =>
       [file, realPath(file)].every((name) => system.some((each) => isWithin(each, name)));
     const readable = [
@@ -198,13 +199,13 @@ export class Sandbox {
       '--symlink',
       '../tmp',
       '/var/tmp',
-      // On the disk, not in memory: it is removed with the job and counts as disk of the job.
+      // On the disk, not in memory, so that it is removed with the job and counts towards its disk use.
       ...['--bind', temporary, temporaryInSandbox],
       ...visible.flatMap((each) => [each.isWritable ? '--bind' : '--ro-bind', each.path, each.path]),
       ...hidden.flatMap((each) => cover(each, true)),
       ...own,
       ...['--chdir', workspace],
-      // Last, because nothing can be mounted in them afterwards.
+      // Must be last, because nothing can be mounted inside them afterwards.
       ...hidden.flatMap((each) => ['--remount-ro', each]),
       ...['--remount-ro', '/'],
       '--',
@@ -212,7 +213,7 @@ export class Sandbox {
   }
 }
 
-/** What one job may use; null for as much as there is. */
+/** What one job may use; null for no limit. */
 export interface JobLimits {
   /** Bytes. */
   readonly memory: number | null;
@@ -221,14 +222,14 @@ export interface JobLimits {
 }
 
 /**
- * How many times the memory of a job one process may reserve. A job is ended when it uses more than its limit, which is
- * looked at twice a second; this stops a process that grows faster. A program may reserve more than it uses.
+ * How many times its memory limit one process of a job may reserve. A job is ended when it uses more than its limit,
+ * which is checked twice a second; this stops a process that grows faster. A program may reserve more than it uses.
  */
 const reserve = 2;
 
 /**
- * The words that a command line begins with, inside the sandbox, so that the kernel holds what it can of the limits: the
- * number of processes, which it counts by sandbox except for root, and what a process may reserve.
+ * The words that a command line begins with inside the sandbox, so that the kernel enforces the limits as far as it can:
+ * the number of processes, which it counts by sandbox except for root, and what a process may reserve.
  */
 export function limitWords({ memory, processes }: JobLimits, searchPath: string): string[] {
   const program = findProgram('prlimit', searchPath) ?? findProgram('prlimit', '/usr/bin:/bin');

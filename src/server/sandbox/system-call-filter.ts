@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 
-/** The numbers of the system calls of one architecture that a job may not make, or not with all arguments. */
+/** The numbers of one architecture's system calls that a job may not make, or only with certain arguments. */
 interface Calls {
   /** `AUDIT_ARCH_*` of linux/audit.h. */
   readonly architecture: number;
@@ -10,7 +10,7 @@ interface Calls {
   readonly sockets: readonly number[];
 }
 
-/** By the name that Node gives the architecture. */
+/** By Node's name of the architecture. */
 const known: Readonly<Record<string, Calls>> = {
   x64: { architecture: 0xc000003e, keys: [248, 249, 250], sockets: [41, 53] },
   arm64: { architecture: 0xc00000b7, keys: [217, 218, 219], sockets: [198, 199] },
@@ -40,7 +40,10 @@ const firstArgumentAt = 16;
 const allow = 0x7fff0000;
 const fail = (error: number): number => 0x00050000 | error;
 
-/** What a kernel without the call says. Programs then go on without it; EPERM is a failure to some of them. */
+/**
+ * The error of a kernel that lacks the call. Programs then continue without it; to some of them, EPERM would be a
+ * failure.
+ */
 const noSuchCall = fail(constants.errno.ENOSYS);
 const noSuchFamily = fail(constants.errno.EAFNOSUPPORT);
 

@@ -6,7 +6,7 @@ import { linkText, programPlaces } from './program-places.js';
 
 /** A file or directory of the machine that a job sees. */
 export interface Visible {
-  /** Its name, inside as outside. */
+  /** Its name, which is the same inside and outside. */
   readonly path: string;
   readonly isWritable: boolean;
 }
@@ -39,7 +39,7 @@ export function withRealPaths(visible: readonly Visible[]): Visible[] {
 export const cover = (place: string, isDirectory: boolean): string[] =>
   isDirectory ? ['--tmpfs', place] : ['--ro-bind', '/dev/null', place];
 
-/** Where a file or directory is seen: under its real path, and under that of each link that is visible. */
+/** Where a file or directory is visible: under its real path, and under that of each visible link. */
 export function placesOf(real: string, visible: readonly string[]): string[] {
   const places = visible.flatMap((each) => {
     const shown = realPath(each);
@@ -48,12 +48,12 @@ export function placesOf(real: string, visible: readonly string[]): string[] {
   return [...new Set(places)];
 }
 
-/** Links that are followed to one file, as many as Linux follows. */
+/** Most links that are followed to one file, as in Linux. */
 const mostLinks = 40;
 
 /**
- * The names that lead to a file: of each link that is followed on the way, and at last its own. Their directories have no links
- * in them. Whoever replaces what has one of these names replaces the file.
+ * The names that lead to a file: those of all links followed on the way, and finally its own. Their directories contain
+ * no links. Replacing what has one of these names replaces the file.
  * @param file absolute
  */
 export function namesOf(file: string): string[] {
@@ -73,20 +73,20 @@ export function namesOf(file: string): string[] {
   return [...links, reached];
 }
 
-/** The path without links, also of a file that is still to be made. */
+/** The path without links, even of a file that does not exist yet. */
 export const resolved = (file: string): string => namesOf(file).at(-1) ?? file;
 
 /** The files that no job may see. */
 export interface SecretRules {
   /** Absolute paths of the tokens and the audit log. */
   readonly secretFiles: readonly string[];
-  /** A real path. What is in it is hidden anyway. */
+  /** A real path. Its content is hidden anyway. */
   readonly dataDirectory: string;
 }
 
-/** What the admin says of every job's sandbox. */
+/** The admin's settings for every job's sandbox. */
 export interface SandboxRules extends SecretRules {
-  /** Files and directories that jobs see beside their own and their app's: `serve --bind` and `--bind-rw`. */
+  /** Files and directories that jobs see in addition to their own and their app's: `serve --bind` and `--bind-rw`. */
   readonly binds: readonly Visible[];
 }
 
@@ -98,8 +98,8 @@ const belongsToProgram = (directory: string): boolean =>
   ['/etc', '/opt'].some((each) => each !== directory && isWithin(each, directory));
 
 /**
- * Refuses a secret that jobs would see. A secret in a directory of its own below `/etc` or `/opt` is fine: jobs see that
- * directory empty.
+ * Refuses to start if jobs would see a secret. A secret in a directory of its own below `/etc` or `/opt` is fine: jobs
+ * see that directory empty.
  * @param apps directories of apps
  * @param engine its command
  * @throws SetupError
@@ -138,7 +138,7 @@ export function checkSecrets(
 
 /**
  * The directories that a sandbox has to hide, at the places where it would show them: the data directory, and those of
- * secret files. A whole directory is hidden, since a mount on a file goes when the file is replaced.
+ * secret files. Whole directories are hidden, because a mount on a file is lost when the file is replaced.
  * @param shown the names of what a sandbox shows
  */
 export function hiddenPlaces(

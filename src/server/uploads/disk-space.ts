@@ -4,11 +4,11 @@ import { formatBytes, ServiceError } from '../../contract/index.js';
 
 const mebibyte = 1 << 20;
 
-/** Bytes that an upload writes between two checks of the disk; small, so that all uploads together keep the headroom. */
+/** Bytes that an upload writes between two disk checks; small, so that all uploads together preserve the headroom. */
 const lookEvery = mebibyte;
 /** Bytes that an empty file counts as: it takes an inode and perhaps a block of the disk. */
 const leastFile = 4096;
-/** Files that an upload may begin until the second check from now is answered, however small they are. */
+/** Most files that an upload may start before the second check from now is answered, however small they are. */
 const filesAhead = (2 * lookEvery) / leastFile;
 
 /**
@@ -21,13 +21,13 @@ const headroomOf = (size: number): number =>
 /** The same as a number of files, on a disk with a limited number of inodes. */
 const headroomOfFiles = (files: number): number => Math.min(files / 8, 1000);
 
-/** What uploads may still take of the disk that holds `directory`. */
+/** How much of the disk that holds `directory` uploads may still use. */
 export interface DiskSpace {
   /** Bytes that are free. */
   readonly free: number;
   /** Free bytes without the headroom; negative if jobs have used some of the headroom. */
   readonly bytes: number;
-  /** The same as a number of files; infinite on a disk that does not count inodes. */
+  /** The same as a number of files; infinite on a disk without an inode limit. */
   readonly files: number;
 }
 
@@ -43,7 +43,10 @@ function spaceOf({ bavail, bsize, blocks, files, ffree }: StatsFs): DiskSpace {
 /** Asks the file system for its free space, as often as once a MiB: a network file system may take a while to answer. */
 const askSpace = async (directory: string): Promise<DiskSpace> => spaceOf(await statfs(directory));
 
-/** The same for one question of a request: a thread takes longer to begin than most file systems take to answer. */
+/**
+ * The same for a single question of a request, because starting a thread takes longer than most file systems take to
+ * answer.
+ */
 export const diskSpace = (directory: string): DiskSpace => spaceOf(statfsSync(directory));
 
 /** The error of an upload that does not fit on the disk. */
@@ -58,7 +61,7 @@ export function noSpace({ free, bytes }: DiskSpace, what: string): ServiceError 
 /** Makes room on the disk. False if there is nothing to remove. */
 export type MakeRoom = () => Promise<boolean>;
 
-/** Tries something, and again while the disk has too little space for it and room can be made. */
+/** Tries a step, and repeats it as long as the disk lacks space for it and room can be made. */
 export async function withSpace<T>(makeRoom: MakeRoom, attempt: () => T | Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -70,30 +73,33 @@ export async function withSpace<T>(makeRoom: MakeRoom, attempt: () => T | Promis
   }
 }
 
-/** What all uploads together may write and make before their next checks. It must fit without using the headroom. */
+/** What all uploads together may write and create before their next checks. It must fit without using the headroom. */
 const promised = { bytes: 0, files: 0 };
 /** Files that uploads have made since the server started. */
 let made = 0;
 
-/** @throws ServiceError `diskFull` if what is promised does not fit, besides files that the answer may not count yet */
+/**
+ * @throws ServiceError `diskFull` if the promised bytes and files do not fit, in addition to files that the answer may
+ *   not include yet
+ */
 function checkPromised(space: DiskSpace, madeMeanwhile: number, what: string): void {
   if (space.bytes < promised.bytes || space.files - madeMeanwhile < promised.files)
     throw noSpace(space, what);
 }
 
 /**
- * Checks the disk again and again while an upload is written, because other uploads and jobs write to it as well. The upload
- * goes on during a check, and waits if it has written as much again before the answer comes. The bytes that are written and the
- * files that are made until then are subtracted from what the checks of other uploads find.
+ * Checks the disk again and again while an upload is written, because other uploads and jobs write to it as well. The
+ * upload continues during a check, but waits if it has written as much again before the answer arrives. The bytes written
+ * and files created until then are subtracted from the results of other uploads' checks.
  */
 export class DiskWatch implements Disposable {
   #sinceLook = 0;
   /** Bytes that have arrived, or files that are begun or planned, of which the file system does not know yet. */
   #unwritten = 0;
   #unmade = 0;
-  /** What of `promised` is this upload's. */
+  /** The part of `promised` that belongs to this upload. */
   readonly #promise = { bytes: 0, files: 0 };
-  /** The check that is under way, or has failed. */
+  /** The check that is in progress or has failed. */
   #looking: Promise<void> | null = null;
   #isAnswered = false;
   #isOver = false;
@@ -101,7 +107,7 @@ export class DiskWatch implements Disposable {
   /**
    * @param onFailure called with the ServiceError `diskFull` if only the headroom is left
    * @param maxFiles that may be begun without a plan, if that is known
-   * @param makeRoom called before that, as long as it makes some
+   * @param makeRoom called before that, as long as it frees some
    */
   constructor(
     private readonly directory: string,
@@ -111,21 +117,21 @@ export class DiskWatch implements Disposable {
   ) {}
 
   /**
-   * Whether nothing more may be written before `settled`. Before the first answer that is anything: many uploads that begin at
-   * once could use up the headroom together.
+   * Whether nothing more may be written before `settled` resolves. Before the first answer nothing may be written at all,
+   * because many uploads that start at once could use up the headroom together.
    */
   get isBehind(): boolean {
     return this.#looking !== null && (!this.#isAnswered || this.#sinceLook >= lookEvery);
   }
 
-  /** Notes that a file is begun, which is made later. */
+  /** Records that a file is started, which is created later. */
   expectFile(): void {
     this.#unmade += 1;
     this.count(leastFile);
   }
 
   /**
-   * Promises files, all of which are made next, and checks at once whether they fit.
+   * Reserves files that are all created next, and checks at once whether they fit.
    * @param what they are, for a sentence
    * @throws ServiceError `diskFull`
    */
@@ -141,20 +147,20 @@ export class DiskWatch implements Disposable {
     }
   }
 
-  /** Notes that a planned file or directory is made. */
+  /** Records that a planned file or directory was created. */
   madePlanned(): void {
     this.madeFile();
     this.count(leastFile);
   }
 
-  /** Notes that an expected file is made. */
+  /** Records that an expected file was created. */
   madeFile(): void {
     this.#unmade -= 1;
     made += 1;
     this.#allow(this.#promise.bytes, Math.max(0, this.#promise.files - 1));
   }
 
-  /** Counts bytes, and begins a check when there are enough. */
+  /** Counts bytes, and starts a check when there are enough. */
   count(bytes: number): void {
     this.#sinceLook += bytes;
     if (this.#sinceLook >= lookEvery) this.look();
@@ -166,12 +172,12 @@ export class DiskWatch implements Disposable {
     this.count(bytes);
   }
 
-  /** Notes that expected bytes are written. */
+  /** Records that expected bytes were written. */
   wrote(bytes: number): void {
     this.#unwritten -= bytes;
   }
 
-  /** Begins a check, if none is under way. */
+  /** Starts a check, unless one is in progress. */
   look(): void {
     if (this.#looking || this.#isOver) return;
     this.#sinceLook = 0;
@@ -180,7 +186,7 @@ export class DiskWatch implements Disposable {
   }
 
   /**
-   * Resolves when no check is under way.
+   * Resolves when no check is in progress.
    * @throws ServiceError `diskFull` if a check has failed
    */
   async settled(): Promise<void> {
@@ -201,7 +207,7 @@ export class DiskWatch implements Disposable {
         checkPromised(space, made - madeBefore, 'this upload');
       });
     } catch (cause) {
-      // Keeps only what has arrived already, so that some of many uploads that are checked at once still fit.
+      // Keeps only what has already arrived, so that some of many uploads that are checked at once still fit.
       if (!this.#isOver) this.#allow(this.#unwritten, this.#unmade);
       throw cause;
     }

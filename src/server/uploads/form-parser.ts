@@ -3,7 +3,7 @@ import { partSizeHeader, ServiceError } from '../../contract/index.js';
 import { maxBoundary, maxPartHeaderBytes, maxPartHeaders } from './limits.js';
 import { sizeIn } from './part-headers.js';
 
-/** Takes the content of one part. What it throws ends the form. */
+/** Receives the content of one part. An error that it throws ends the form. */
 export interface PartSink {
   /** Called with each piece of the content, in order. The piece must not be changed. */
   take(piece: Buffer): void;
@@ -11,7 +11,7 @@ export interface PartSink {
   end(): void;
 }
 
-/** Takes the parts of a form. What it throws ends the form. */
+/** Receives the parts of a form. An error that it throws ends the form. */
 export interface PartReceiver {
   /** @param headers by name in lower case; their values have one character a byte (Latin-1) */
   begin(headers: Readonly<Record<string, string>>): Promise<PartSink>;
@@ -60,11 +60,11 @@ function readHeaders(block: Buffer): Record<string, string> {
   return headers;
 }
 
-/** Decodes a content that was sent in base64 (RFC 4648, 4). Bytes that are not base64 are refused: the file would be another one. */
+/** Decodes base64 content (RFC 4648, 4). Other bytes are refused, because the file would be a different one. */
 class Base64Sink implements PartSink {
-  /** The start of a group of four letters, whose rest has not arrived. */
+  /** The beginning of a group of four letters whose rest has not arrived. */
   #rest = '';
-  /** Padding has come, which ends the text. */
+  /** Padding was found, which ends the text. */
   #isOver = false;
 
   constructor(private readonly sink: PartSink) {}
@@ -75,7 +75,7 @@ class Base64Sink implements PartSink {
     this.#rest = text.slice(groups.length);
     if (groups === '') return;
     const bytes = Buffer.from(groups, 'base64');
-    // Encoded again, it is the same text only if the decoder has skipped nothing.
+    // If the decoder has skipped nothing, encoding the result again gives the same text.
     if (this.#isOver || bytes.toString('base64') !== groups) throw this.#fault();
     this.#isOver = groups.endsWith('=');
     this.sink.take(bytes);
@@ -101,18 +101,20 @@ function decoded(sink: PartSink, encoding: string): PartSink {
 type State = 'headers' | 'content' | 'ended';
 
 /**
- * Parses a body of the type multipart/form-data (RFC 7578). A content is passed on in pieces of what was written, without a copy.
- * A part may state in a header of its own how long its content is (`partSizeHeader`): such a content is not searched for its end.
- * Emits ServiceError 400 for a body that is no such form, and what the receiver throws.
+ * Parses a body of the type multipart/form-data (RFC 7578). Content is passed on in slices of what was written, without
+ * copying. A part may state the length of its content in a header of its own (`partSizeHeader`); such content is not
+ * searched for its end. Emits ServiceError 400 for a malformed body, and what the receiver throws.
  */
 export class FormParser extends Writable {
-  /** A line break, two hyphens and the boundary: between the parts, and after the last one. */
+  /** A line break, two hyphens and the boundary. It stands between the parts and after the last one. */
   readonly #delimiter: Buffer;
   #state: State = 'content';
-  /** Bytes that cannot be told apart before more has arrived. The line break stands before the first boundary. */
+  /**
+   * Bytes that cannot be interpreted before more have arrived; at first, the line break that belongs to the first boundary.
+   */
   #rest: Buffer = lineBreak;
   #sink: PartSink | null = null;
-  /** What the header of the part states, and how much of it is still to come; null where it states nothing. */
+  /** The size stated in the part's header, and how much of it is still to come; null if none is stated. */
   #size: number | null = null;
   #left: number | null = null;
   #bytes = 0;
@@ -144,7 +146,10 @@ export class FormParser extends Writable {
     this.#rest = this.#state === 'ended' ? empty : buffer;
   }
 
-  /** Takes the headers of a part from the line break before them. Returns what follows; the same buffer where they are not complete. */
+  /**
+   * Takes the headers of a part, from the line break before them. Returns what follows, or the same buffer if they are
+   * incomplete.
+   */
   async #takeHeaders(buffer: Buffer): Promise<Buffer> {
     const end = buffer.indexOf(blankLine);
     if ((end < 0 ? buffer.length : end) > maxPartHeaderBytes) {
@@ -161,7 +166,7 @@ export class FormParser extends Writable {
     return buffer.subarray(end + blankLine.length);
   }
 
-  /** Takes content, and the boundary after it. Returns what follows; the same buffer where more has to arrive. */
+  /** Takes content, and the boundary after it. Returns what follows; the same buffer if more has to arrive. */
   #takeContent(buffer: Buffer): Buffer {
     const end = this.#left === null ? this.#searchEnd(buffer) : this.#statedEnd(buffer, this.#left);
     if (end > 0) {
@@ -174,11 +179,14 @@ export class FormParser extends Writable {
     this.#sink = null;
     if (buffer.subarray(mark, mark + markSize).equals(hyphens)) this.#state = 'ended';
     else this.#state = 'headers';
-    // The headers begin with the line break, so that no header at all is found by the same search.
+    // The headers begin with the line break, so that the same search also finds an empty header.
     return buffer.subarray(mark);
   }
 
-  /** Where a content of a stated size ends, or the buffer. A wrong size is refused: the content may have been cut on its way. */
+  /**
+   * The end of content with a stated size, or of the buffer. A wrong size is refused, because the content may have been
+   * truncated on its way.
+   */
   #statedEnd(buffer: Buffer, left: number): number {
     const end = Math.min(left, buffer.length);
     this.#left = left - end;
@@ -191,7 +199,7 @@ export class FormParser extends Writable {
     return end;
   }
 
-  /** Where the content ends, or the bytes that are certainly content. */
+  /** The end of the content, or of the bytes that certainly belong to it. */
   #searchEnd(buffer: Buffer): number {
     const { length } = this.#delimiter;
     let at = buffer.indexOf(this.#delimiter);
@@ -202,7 +210,7 @@ export class FormParser extends Writable {
     return at < 0 ? buffer.length : at;
   }
 
-  /** Whether the bytes from a position on are a boundary with its mark, or the start of one as far as the buffer goes. */
+  /** Whether a boundary with its ending starts here, or its beginning, as far as the buffer goes. */
   #mayEndAt(buffer: Buffer, at: number): boolean {
     const { length } = this.#delimiter;
     const seen = buffer.subarray(at, at + length);

@@ -20,20 +20,20 @@ function decodeText(bytes: Buffer, field: string): string {
   }
 }
 
-/** Files that may still be written while the next one arrives. Each has a descriptor, and up to 1 MiB in memory. */
+/** Files that may still be written while the next one arrives. Each takes a descriptor and up to 1 MiB of memory. */
 const maxFinishing = 2;
 
 const tooMany = (what: string, most: number, advice: string) =>
   new ServiceError('uploadTooLarge', `The form has more than ${most} ${what}; ${advice}`);
 
-/** Receives the parts of one form: texts into memory, files into `directory` under numbers as names. */
+/** Receives the parts of one form: texts into memory, files into `directory` with numbers as names. */
 export class FormReceiver implements PartReceiver, ReceivedForm {
   readonly fields: ReceivedField[] = [];
   readonly files: ReceivedFile[] = [];
   bytes = 0;
   readonly #stop = new AbortController();
   #fieldBytes = 0;
-  /** The file that is arriving, and those before it that are still being written. */
+  /** The arriving file, and earlier ones that are still being written. */
   readonly #open = new Set<UploadedFile>();
   readonly #finishing = new Set<Promise<void>>();
   readonly #behind = new SyncBehind((cause) => this.fail(cause));
@@ -56,7 +56,8 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     const { field, file, size } = readPartHeaders(headers);
     if (field.length > maxFieldName)
       throw new FieldError(field, `has a name of more than ${maxFieldName} characters`);
-    // A browser sends a field of files without any as a file without a name and content: as a text it counts as absent.
+    // If no file is chosen, a browser sends a file field as an empty file without a name. Treated as a text, it counts as
+    // absent.
     return file ? this.#beginFile(field, file, size ?? 0) : this.#beginField(field, file === '');
   }
 
@@ -66,12 +67,12 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     this.quota.checkRequest(bytes, parts);
   }
 
-  /** Ends the form with an error of the disk, or of the request. */
+  /** Ends the form with a disk or request error. */
   fail(cause: unknown): void {
     this.#stop.abort(cause);
   }
 
-  /** Aborted with the first error outside of the parser. */
+  /** Aborted with the first error from outside the parser. */
   get failure(): AbortSignal {
     return this.#stop.signal;
   }
@@ -96,7 +97,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     this.#stop.signal.throwIfAborted();
   }
 
-  /** Pauses the request until what has arrived is dealt with. */
+  /** Pauses the request until everything that has arrived is processed. */
   async #catchUp(): Promise<void> {
     this.flow.hold();
     try {
@@ -119,15 +120,15 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   }
 
   /**
-   * Removes the files of a failed form, by the names that it gave them itself. One by one and with pauses: removing a
-   * directory of thousands of files in one call blocks the event loop for a second.
+   * Removes the files of a failed form by the names it gave them, one by one and with pauses: removing a directory of
+   * thousands of files in one call blocks the event loop for a second.
    */
   async #removeFiles(): Promise<void> {
     for (const file of this.files) {
       try {
         unlinkSync(file.path);
       } catch {
-        // It was never written; or it goes with its directory, whose removal reports what it cannot remove.
+        // It was never written, or it is removed with its directory, which reports what it cannot remove.
       }
       await this.#slice.pause();
     }
@@ -148,7 +149,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
             `The texts of the form are longer than ${maxFieldBytes} bytes; send what is long as a file`,
           );
         }
-        // A copy: the piece may be a small part of a large buffer, which would stay in memory.
+        // A copy, because the piece may be a small part of a large buffer, which would stay in memory.
         pieces.push(Buffer.from(piece));
       },
       end: () => {

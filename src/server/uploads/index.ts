@@ -1,4 +1,4 @@
-/** A multipart body becomes files of a job. */
+/** Turns a multipart body into the files of a job. */
 export {
   checkSpace,
   limitsOf,

@@ -3,40 +3,42 @@ import { diskSpace, type MakeRoom, noSpace, withSpace } from './disk-space.js';
 
 /* Bounds of a form besides those of its files, which `serve` has flags for. */
 
-/** Files of a form. The app's command line names each of them, and Linux limits it to two mebibytes. */
+/** Most files in a form. The app's command line names each of them, and Linux limits it to two mebibytes. */
 export const maxFiles = 20_000;
 export const maxFields = 1000;
 /** Bytes of the texts of all fields together. */
 export const maxFieldBytes = 1 << 20;
 
-/** Bytes of the headers of one part. A file name has at most 255; the rest is for what odd clients add. */
+/** Most bytes of one part's headers. A file name has at most 255; the rest is for additions of unusual clients. */
 export const maxPartHeaderBytes = 16 << 10;
 /** Headers of one part. */
 export const maxPartHeaders = 32;
-/** Bytes of a field's name. The longest name of an operation's field has 17. */
+/** Most bytes of a field's name. The longest name in the operations table has 17. */
 export const maxFieldName = 200;
-/** Bytes of a file's name with the directories that a client may put before it. */
+/** Most bytes of a file's name, including the directories that a client may put in front. */
 export const maxFileName = 4096;
 /** Characters of a boundary (RFC 2046, 5.1.1). */
 export const maxBoundary = 70;
 
-/** Bytes that a form may have besides the contents of its files: its texts and half a mebibyte; more for each part. */
+/**
+ * Bytes that a form may have besides the content of its files: its texts and half a mebibyte, plus more for each part.
+ */
 const framing = maxFieldBytes + (512 << 10);
 const framingOfPart = 1 << 10;
-/** Bytes of a file, on average, from which on a form of the largest size is refused only once it is read. */
+/** If files have on average more bytes than this, a form of the largest size is refused only after it was read. */
 const averageFile = 4096;
 
-/** Bytes that a form of so many parts may have besides the contents of its files. */
+/** Bytes that a form with this many parts may have besides the content of its files. */
 export const framingAllowance = (parts: number): number => framing + parts * framingOfPart;
 
-/** The same for a form whose number of parts is not known yet, by the largest size of all its files. */
+/** The same for a form with an unknown number of parts, based on the largest total size of its files. */
 export const framingOfUpload = (maxUploadSize: number): number =>
   framingAllowance(Math.min(maxFiles + maxFields, Math.ceil(maxUploadSize / averageFile)));
 
-/** Least bytes of a part that is a file: its boundary, and a header with the names of its field and its file. */
+/** Fewest bytes of a file part: its boundary, and a header with the names of its field and its file. */
 const leastFilePart = 40;
 
-/** Files that a form of so many bytes has at most. */
+/** Most files that a form of this size can contain. */
 export const maxFilesIn = (bytes: number): number => Math.ceil(bytes / leastFilePart);
 
 export interface UploadLimits {
@@ -47,21 +49,21 @@ export interface UploadLimits {
 
 /** The limits that an admin sets. */
 export interface UploadSettings extends UploadLimits {
-  /** Bytes of the archive of a data set, and of what it extracts to; null: those of any other archive. */
+  /** Bytes of the archive of a data set, and of its extracted content; null for the limits of any other archive. */
   readonly maxDatasetSize: number | null;
 }
 
 /** The limits of one submission. */
 export interface SubmissionLimits extends UploadLimits {
-  /** Bytes that all its archives together may extract to. */
+  /** Most bytes of the content extracted from all its archives together. */
   readonly maxExtractedSize: number;
-  /** What a sentence about a limit ends with: what an admin can do. */
+  /** The end of a sentence about a limit: what an admin can do. */
   readonly advice: string;
 }
 
 const dataSetAdvice = "; an admin sets it with 'serve --max-dataset-size'";
 
-/** Archives that are uploaded may extract to this many times the largest upload. */
+/** Uploaded archives may extract to this many times the size of the largest upload. */
 const extractionFactor = 10;
 
 /** The limits of an operation: a data set may have one of its own. */
@@ -83,7 +85,7 @@ export function limitsOf(
 }
 
 /**
- * The limits of a submission by somebody who may upload only so many bytes.
+ * The limits of a submission by somebody with a smaller upload limit.
  * @param bytes null if there is no such limit
  * @param advice what a sentence about it ends with: whose limit it is
  */
@@ -100,7 +102,7 @@ export function within(
   };
 }
 
-/** Bounds of what uploaded archives extract to. */
+/** Limits on the extracted content of uploaded archives. */
 export const extractionLimits = ({ maxExtractedSize, advice }: SubmissionLimits) => ({
   maxBytes: maxExtractedSize,
   maxEntries,
@@ -113,7 +115,7 @@ const tooLarge = ({ maxUploadSize, advice }: SubmissionLimits) =>
     `The upload is larger than the limit of ${formatBytes(maxUploadSize)}${advice}`,
   );
 
-/** Counts the bytes of one upload while they arrive: of each file, of all files, and of the whole request. */
+/** Counts the bytes of one upload as they arrive: of each file, of all files, and of the whole request. */
 export class UploadQuota {
   #total = 0;
 
@@ -135,7 +137,7 @@ export class UploadQuota {
   }
 
   /**
-   * Limits the whole request, including the headers of parts and any bytes before the first and after the last part.
+   * Limits the whole request, including part headers and any bytes before the first and after the last part.
    * @param received bytes of the body so far
    * @throws ServiceError 413
    */

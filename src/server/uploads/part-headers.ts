@@ -1,19 +1,19 @@
 import { partSizeHeader, ServiceError } from '../../contract/index.js';
 
-/** What the headers of a part say. */
+/** The information in a part's headers. */
 export interface PartHeaders {
   readonly field: string;
-  /** The name of its file as the client means it. Null for a text; empty for a field of files without one. */
+  /** The file name as the client means it. Null for a text; empty for a file field without a file. */
   readonly file: string | null;
-  /** Bytes of its content; null if they are not stated. */
+  /** Bytes of its content; null if not stated. */
   readonly size: number | null;
 }
 
-/** The bytes that a header states; null if it states no number. */
+/** The number of bytes in a header; null if it is not a number. */
 export const sizeIn = (header: string | undefined): number | null =>
   header !== undefined && /^\d{1,15}$/.test(header) ? Number(header) : null;
 
-/** A byte order mark is a part of a name. */
+/** A byte order mark counts as part of a name. */
 const strict = { fatal: true, ignoreBOM: true };
 const utf8 = new TextDecoder('utf-8', strict);
 
@@ -34,9 +34,9 @@ const unescaped = (text: string, mark = '%'): string =>
   );
 
 /**
- * The end of a quoted text that begins at `start`. Some clients do not escape quotation marks inside, so only one followed
- * by a semicolon or nothing ends the text. A backslash escapes a quotation mark, unless no other mark ends the text: then it
- * is part of a path.
+ * The end of a quoted text that begins at `start`. Some clients do not escape quotation marks inside, so only a mark
+ * followed by a semicolon or nothing ends the text. A backslash escapes a quotation mark, unless no other mark ends the
+ * text; it is then part of a path.
  */
 function closingQuote(header: string, start: number): number {
   let escaped = -1;
@@ -53,12 +53,12 @@ function closingQuote(header: string, start: number): number {
 /** Some clients write a quotation mark inside quotes as `\"`, others as `%22`. Other backslashes belong to the name. */
 const unquote = (text: string): string => text.replace(/\\"|%22/g, '"');
 
-/** The parameters of a header's value. If one is repeated, the first counts. */
+/** The parameters of a header value. If one is repeated, the first one counts. */
 function parameters(header: string): Map<string, string> {
   const found = new Map<string, string>();
   const name = /;\s*([\w*-]+)=/y;
   name.lastIndex = Math.max(0, header.indexOf(';'));
-  /** No quotation mark from here on ends a text: they are not searched again. */
+  /** From here on no quotation mark ends a text, so they are not searched again. */
   let unclosed = header.length;
   for (let match = name.exec(header); match?.[1]; match = name.exec(header)) {
     const key = match[1].toLowerCase();
@@ -75,7 +75,7 @@ function parameters(header: string): Map<string, string> {
   return found;
 }
 
-/** Joins a parameter that is sent in parts, `filename*0` and so on (RFC 2231, 3), into the one that it is a part of. */
+/** Joins a parameter that was split, `filename*0` and so on (RFC 2231, 3), into a single one. */
 function joinParts(given: Map<string, string>, name: string): void {
   const parts: string[] = [];
   let isEncoded = false;
@@ -111,7 +111,7 @@ function withoutEncodedWords(text: string): string {
         : unescaped(content.replaceAll('_', ' '), '='),
     );
     const charsets = encoded.map(([, charset = '']) => charset.toLowerCase());
-    // A character may be split between two words.
+    // A character may be split across two words.
     const isOne = charsets.every((charset) => charset === charsets[0]);
     const texts = isOne
       ? [decode(bytes.join(''), charsets[0] ?? '')]
@@ -121,8 +121,8 @@ function withoutEncodedWords(text: string): string {
 }
 
 /**
- * The text of a parameter in the best spelling that was sent: `name*` first, which only clients send that mean it; what stands
- * beside it is for readers that do not know it.
+ * The text of a parameter in the best spelling that was sent: `name*` comes first, because clients send it deliberately;
+ * the plain form beside it is for readers that do not know it.
  * @throws ServiceError 400 for a text that is not UTF-8
  */
 function textOf(given: Map<string, string>, name: string, what: string): string | null {

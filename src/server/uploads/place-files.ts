@@ -16,7 +16,7 @@ import { DiskWatch, diskSpace, type MakeRoom, noSpace, withSpace } from './disk-
 import { extractionLimits, type SubmissionLimits } from './limits.js';
 import type { ReceivedFile } from './read-form.js';
 
-/** The last part of a file's name, with the separators of any system. */
+/** The last part of a file's name, after the separators of any system. */
 function plainName(file: ReceivedFile): string {
   const name = file.name.split(/[/\\]/).at(-1) ?? '';
   const isVolume = name.endsWith(volumeSuffix);
@@ -24,26 +24,28 @@ function plainName(file: ReceivedFile): string {
   if (!isSafeName(plain)) {
     throw new FieldError(file.field, `has a file whose name cannot be used: ${quoteName(file.name)}`);
   }
-  // A name may begin with a dash: the app's command line has absolute paths, so it cannot be read as a flag.
+  // A name may begin with a dash, because the app's command line has absolute paths, which cannot be read as flags.
   return plain;
 }
 
-/** What an upload asks for while its files are placed. */
+/** What the caller provides while files are placed. */
 export interface PlacingAsks {
-  /** Told how many bytes all archives extract to, as soon as that is known. Throws if they may not be kept. */
+  /**
+   * Called with the size of the extracted content of all archives as soon as it is known. Throws if that may not be kept.
+   */
   readonly onExtract: (bytes: number) => void;
-  /** Makes room on the disk, before what does not fit is refused. */
+  /** Frees disk space before something that does not fit is refused. */
   readonly makeRoom: MakeRoom;
 }
 
-/** The state of placing the files of one upload. */
+/** The state of placing one upload's files. */
 interface Placing extends PlacingAsks {
-  /** The limits that are left for its archives together. */
+  /** What is left of the limits for its archives together. */
   readonly left: ReturnType<typeof extractionLimits>;
   readonly disk: DiskWatch;
   /** Aborted with the error that ends the upload. */
   readonly stop: AbortController;
-  /** Bytes of the files that were extracted. */
+  /** Bytes of the extracted files. */
   extracted: number;
   /** Called for the directory of each group. */
   readonly onGroup: () => void;
@@ -52,11 +54,13 @@ interface Placing extends PlacingAsks {
 /** The files of an upload in their places. */
 export interface Placed {
   readonly files: JobFiles;
-  /** Bytes that its archives extracted to. */
+  /** Bytes of the content extracted from its archives. */
   readonly extracted: number;
 }
 
-/** Directories of groups for which the disk is not asked: nearly every form has fewer, and the headroom holds them. */
+/**
+ * Group directories for which the disk is not checked: nearly every form has fewer, and the headroom has space for them.
+ */
 const fewGroups = 8;
 
 /** Turns an ArchiveError into a ServiceError. */
@@ -66,20 +70,20 @@ function archiveFault(cause: ArchiveError, file: ReceivedFile, advice: string): 
   return new ServiceError(code, cause.fault === 'tooLarge' ? detail + advice : detail, { cause });
 }
 
-/** An archive with more entries than this counts as large: each entry takes 3 KB of memory. */
+/** An archive with more entries than this counts as large, because each entry takes 3 KB of memory. */
 const manyEntries = 20_000;
 
 /** Large archives are extracted one after the other. */
 const largeTurns = new Turns(1);
 
-/** Waits for a turn if the archive is a large one. */
+/** Waits for a turn if the archive is large. */
 async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release> {
   await using archive = await open(file.path);
   const { entries } = await archiveEnd(archive);
   return entries > manyEntries ? largeTurns.take(signal) : () => {};
 }
 
-/** Extracts an archive, again if it did not fit on the disk and room could be made. */
+/** Extracts an archive, and tries again if it did not fit on the disk and room could be made. */
 async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
   await withSpace(
     async () => {
@@ -92,7 +96,7 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
   await rm(file.path);
 }
 
-/** Extracts an archive within the limits that are left, and while the disk keeps its headroom. */
+/** Extracts an archive within the remaining limits, as long as the disk keeps its headroom. */
 async function tryExtract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
   const { left, disk, stop, extracted, onExtract } = placing;
   const { signal } = stop;
@@ -104,7 +108,7 @@ async function tryExtract(file: ReceivedFile, destination: string, placing: Plac
     disk.count(bytes - seen);
     seen = bytes;
     if (bytes <= taken.content) return;
-    // There is more in the archive than it states.
+    // The archive contains more than it states.
     try {
       onExtract(extracted + bytes);
     } catch (cause) {
@@ -139,8 +143,8 @@ async function tryExtract(file: ReceivedFile, destination: string, placing: Plac
 }
 
 /**
- * Places the files of one group in a directory of its own, in upload order. Renames without the thread pool, which takes five
- * times as long, and with pauses.
+ * Places the files of one group in a directory of its own, in upload order. Renames synchronously with pauses, because
+ * the thread pool takes five times as long.
  */
 async function placeGroup(
   group: readonly ReceivedFile[],
@@ -155,7 +159,7 @@ async function placeGroup(
   const paths: string[] = [];
   const slice = new TimeSlice();
   for (const file of group) {
-    // Files of one group that share a name are kept apart: `ct.nii.gz`, `ct_1.nii.gz`.
+    // Files of one group that share a name get different ones: `ct.nii.gz`, `ct_1.nii.gz`.
     const name = freeName(plainName(file), counts, (each) => taken.has(each));
     taken.add(name);
     const target = path.join(directory, name);
@@ -168,8 +172,8 @@ async function placeGroup(
 }
 
 /**
- * Gives the files of a form their places under the job's input directory: a folder for each group, an archive
- * extracted (spec.md, Job submission).
+ * Moves the files of a form into the job's input directory: a folder for each group, with archives extracted (spec.md,
+ * Job submission).
  * @throws ServiceError 400, 413 or 507 for an archive, FieldError for a name
  */
 export async function placeFiles(

@@ -20,7 +20,7 @@ import {
 import { maxNameBytes } from '../../files/index.js';
 import { maxFiles } from './limits.js';
 
-/** A part that is a text. */
+/** A text part. */
 export interface ReceivedField {
   readonly name: string;
   readonly text: string;
@@ -29,7 +29,7 @@ export interface ReceivedField {
 /** A file part, whose content is on the disk. */
 export interface ReceivedFile {
   readonly field: string;
-  /** The client's name for it, as sent. */
+  /** The file name as the client sent it. */
   readonly name: string;
   readonly path: string;
 }
@@ -42,18 +42,18 @@ export interface ReceivedForm {
   readonly bytes: number;
 }
 
-/** What the texts of a form say. */
+/** The values in the texts of a form. */
 export interface FormFields {
-  /** With the defaults filled in. */
+  /** Including the defaults. */
   readonly values: FieldValues;
   /** Fields that the client gave a value. */
   readonly given: ReadonlySet<string>;
   readonly options: FieldValues;
-  /** Names of fields that no operation has. */
+  /** Names of fields that are in no operation. */
   readonly ignored: readonly string[];
 }
 
-/** Kinds of fields whose value is a list: they may be sent as one text or repeated. Other fields are sent once. */
+/** Kinds of fields with a list as value: they may be sent as one text or repeated. Other fields are sent once. */
 const listKinds = new Set(['paths', 'gpus', 'integers']);
 
 /** All field names that a form of this operation may have. */
@@ -63,10 +63,10 @@ function formNames(operation: Operation): Set<string> {
   return new Set([...names, ...groups, optionsField]);
 }
 
-/** An operation that has a field of this name. */
+/** An operation that has a field with this name. */
 const ownerOf = (name: string) => operationNames.find((each) => formNames(operationOf(each)).has(name));
 
-/** The names that no operation has. @throws FieldError for a name of another operation, or of an option */
+/** Names of unknown fields. @throws FieldError for the name of another operation's field, or of an option */
 export function unknownNames(operation: Operation, names: readonly string[]): string[] {
   const known = formNames(operation);
   const foreign = [...new Set(names)].filter((name) => !known.has(name));
@@ -89,7 +89,7 @@ export function textOf(fields: readonly ReceivedField[], name: string, isList: b
   return texts.length === 0 ? undefined : texts.join(',');
 }
 
-/** Checks what the texts of a form say about a field of files. */
+/** Checks what the texts of a form say about a file field. */
 function checkFilesField(field: Field, fields: readonly ReceivedField[]): void {
   if (fields.some(({ name, text }) => name === field.name && text.trim() !== '')) {
     throw new FieldError(field.name, 'must be sent as a file');
@@ -108,7 +108,7 @@ function checkFilesField(field: Field, fields: readonly ReceivedField[]): void {
  * @throws FieldError (422) for the first field of the wrong type or out of range
  */
 export function readFields(operation: Operation, fields: readonly ReceivedField[]): FormFields {
-  // An empty value counts as absent, also for a field of another operation.
+  // An empty value counts as absent, even for a field of another operation.
   const names = fields.filter(({ text }) => text.trim() !== '').map(({ name }) => name);
   const ignored = unknownNames(operation, names);
   const values: Record<string, FieldValue> = {};
@@ -136,13 +136,13 @@ export function checkFileField(operation: Operation, name: string): void {
 }
 
 /**
- * Checks a form as far as it is known when a file of it begins: the fields before the first file, and the name of each
- * field of files. A submission that is wrong is refused before its files are sent. What comes later is checked at the end.
+ * Checks what is known of a form when a file begins: the fields before the first file, and the name of each file field.
+ * Faulty submissions are thus refused before their files are sent. Later fields are checked at the end.
  */
 export class EarlyChecks {
   readonly #seen = new Set<string>();
 
-  /** @param checkValues throws for values that are right in themselves and that this server cannot serve */
+  /** @param checkValues throws for valid values that this server cannot satisfy */
   constructor(
     private readonly operation: Operation,
     private readonly checkValues: (fields: FormFields) => void,
@@ -163,18 +163,18 @@ export class EarlyChecks {
 
 /** A submission's form, checked against the operations table. */
 export interface SubmissionForm {
-  /** With the defaults filled in. */
+  /** Including the defaults. */
   readonly values: FieldValues;
-  /** Fields that the client gave a value. */
+  /** Fields for which the client sent a value. */
   readonly given: ReadonlySet<string>;
   readonly acceptedOptions: readonly string[];
   /** Files by field, one list a group. */
   readonly groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>;
-  /** The person's own word for the job; null without one. */
+  /** The person's own label for the job; null without one. */
   readonly tag: string | null;
-  /** Names of the first files that the operation is about. */
+  /** Names of the first input files of the operation. */
   readonly inputs: readonly string[];
-  /** Names of fields that no operation has. */
+  /** Names of fields that are in no operation. */
   readonly ignored: readonly string[];
 }
 
@@ -188,7 +188,7 @@ function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {
   const files = form.files.filter((file) => file.field === field.name);
   if (files.length === 0) {
     if (field.required) throw new FieldError(field.name, 'is required: send at least one file');
-    // Files that were meant to come are missing: without them the job would run, and do something else.
+    // Files that were meant to be sent are missing: the job would run without them, but do something else.
     if (field.kind === 'files') groupSizes(field, form, 0);
     return [];
   }

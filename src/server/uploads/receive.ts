@@ -10,12 +10,12 @@ import { maxFilesIn, type SubmissionLimits, UploadQuota } from './limits.js';
 import type { EarlyChecks, ReceivedForm } from './read-form.js';
 import { RequestFlow } from './uploaded-file.js';
 
-/** Milliseconds without a byte after which an upload is ended. */
+/** Milliseconds without a byte after which an upload is aborted. */
 const idleLimit = 60_000;
 
 /**
- * The same for an upload whose repeat waits for it: a client that lost its connection without the server's notice sends the
- * upload again.
+ * The same for an upload whose repetition is waiting: a client that lost its connection, unnoticed by the server, sends
+ * the upload again.
  */
 const awaitedLimit = 3000;
 
@@ -30,8 +30,8 @@ function formFault(cause: unknown): unknown {
 }
 
 /**
- * Resolves when the request is read to its end. Rejects if it breaks off, or if no byte comes for too long.
- * @param awaited aborted when a repeat of the request waits for it
+ * Resolves when the request has been read completely. Rejects if it breaks off, or if no byte arrives for too long.
+ * @param awaited aborted when a repetition of the request is waiting for it
  */
 function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -58,14 +58,14 @@ function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Pr
   });
 }
 
-/** The members of formidable's form that a plugin of it uses to install a parser. */
+/** The members of formidable's form that its plugins use to install a parser. */
 interface PluggedForm {
   _parser: FormParser;
   ended: boolean;
   _maybeEnd(): void;
 }
 
-/** Has formidable parse with this parser, as its own plugins do with theirs. */
+/** Makes formidable use this parser, as its own plugins do with theirs. */
 const pluginWith =
   (parser: FormParser): PluginFunction =>
   (formidable) => {
@@ -105,18 +105,18 @@ function checkCodings(ctx: Context): void {
   }
 }
 
-/** What happens around an upload. */
+/** What an upload needs from its caller. */
 export interface UploadContext {
-  /** Aborted when a repeat of the request waits for it. */
+  /** Aborted when a repetition of the request is waiting for it. */
   readonly awaited: AbortSignal;
-  /** Aborted, with the error for the client, when its sender may not send it any more. */
+  /** Aborted, with the error for the client, when its sender is no longer allowed to send it. */
   readonly refused: AbortSignal;
-  /** Makes room on the disk, before an upload that does not fit is refused. */
+  /** Frees disk space before an upload that does not fit is refused. */
   readonly makeRoom: MakeRoom;
 }
 
 /**
- * Reads a multipart form. Its files are written into `directory` while they arrive, under numbers as names.
+ * Reads a multipart form. Its files are written into `directory` as they arrive, with numbers as names.
  * @param checks of what is known before a file is read
  * @throws ServiceError 400, 401, 408, 413, 415, 422, 503 or 507; the caller removes the directory
  */
@@ -141,8 +141,8 @@ export async function receiveForm(
   const done = new AbortController();
   refused.addEventListener('abort', () => receiver.fail(refused.reason), { signal: done.signal });
   try {
-    // The form may be complete before the request is. A request that breaks off there is refused as well.
-    // The disk is asked while the headers of the first part arrive.
+    // The form may be complete before the request is; a request that breaks off then is refused too. The disk is checked
+    // while the headers of the first part arrive.
     disk.look();
     const whole = Promise.all([parse(ctx, parser), wholeRequest(ctx, done.signal, awaited)]);
     await Promise.race([whole, failed]);

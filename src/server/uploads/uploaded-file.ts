@@ -4,9 +4,11 @@ import { promisify } from 'node:util';
 import { errorCode, syncFile } from '../../files/index.js';
 import type { DiskWatch } from './disk-space.js';
 
-/** Bytes that are gathered for one write: they arrive 64 KiB at a time, and each write costs the event loop the same. */
+/**
+ * Bytes that are collected for one write: they arrive in pieces of 64 KiB, and every write costs the event loop the same.
+ */
 const gathered = 256 << 10;
-/** Most pieces that are gathered: a client may send a byte at a time, and each piece takes a hundred bytes of memory. */
+/** Most pieces that are collected: a client may send single bytes, and each piece takes a hundred bytes of memory. */
 const maxPieces = 512;
 /**
  * Most bytes of a file that is opened, written and closed synchronously: the thread pool takes three times as long. Such a
@@ -17,7 +19,7 @@ const small = 64 << 10;
 const writev = promisify(writevCallback);
 const close = promisify(closeCallback);
 
-/** Pauses a request while at least one of several independent holders asks for it. */
+/** Pauses a request as long as at least one of several independent holders wants it. */
 export class RequestFlow {
   #holders = 0;
 
@@ -34,15 +36,15 @@ export class RequestFlow {
   }
 }
 
-/** Bytes of a file that are written before they are synced: the end of an upload waits for the last ones. */
+/** Bytes of a file that are written before a sync starts: the end of an upload waits for the last ones. */
 const stretch = 8 << 20;
 
-/** Whether any upload syncs: one at a time, because the thread pool has few threads. */
+/** Whether an upload is syncing: only one at a time, because the thread pool has few threads. */
 let isBusy = false;
 
 /**
- * Syncs the large files of an upload while more arrives, so that the disk works meanwhile, and the sync that makes the whole
- * upload survive a power cut has little left to do. It opens the files itself, so that closing one never waits for a sync.
+ * Syncs the large files of an upload while more data arrives, so that little is left for the final sync that makes the
+ * upload survive a power cut. It opens the files itself, so that closing one never waits for a sync.
  */
 export class SyncBehind {
   #file = '';
@@ -52,7 +54,7 @@ export class SyncBehind {
   /** @param onFailure called with the error of a write that the disk could not complete: the system tells it only once */
   constructor(private readonly onFailure: (cause: unknown) => void) {}
 
-  /** Notes that bytes of a file are written. */
+  /** Records that bytes of a file were written. */
   wrote(file: string, bytes: number): void {
     this.#unsynced = file === this.#file ? this.#unsynced + bytes : bytes;
     this.#file = file;
@@ -64,7 +66,7 @@ export class SyncBehind {
     });
   }
 
-  /** Resolves when no sync is under way. */
+  /** Resolves when no sync is in progress. */
   settled(): Promise<void> {
     return this.#syncing;
   }
@@ -73,13 +75,13 @@ export class SyncBehind {
     try {
       await syncFile(file);
     } catch (cause) {
-      // The files of an upload that has failed are removed meanwhile.
+      // The files of a failed upload may be removed in the meantime.
       if (errorCode(cause) !== 'ENOENT') this.onFailure(cause);
     }
   }
 }
 
-/** Writes one uploaded file while it arrives. Pieces that arrive during a write are written together by the next one. */
+/** Writes one uploaded file as it arrives. Pieces that arrive during a write are written together in the next one. */
 export class UploadedFile {
   #descriptor: number | null = null;
   #writing: Promise<void> | null = null;
@@ -94,13 +96,13 @@ export class UploadedFile {
     private readonly disk: DiskWatch,
     private readonly flow: RequestFlow,
     private readonly behind: SyncBehind,
-    /** Called with the error of a write under way. */
+    /** Called with the error of a write in progress. */
     private readonly onFailure: (cause: unknown) => void,
   ) {
     disk.expectFile();
   }
 
-  /** Takes a piece, which is written later and must not be changed until then. */
+  /** Takes a piece, which is written later and must not be changed before. */
   take(piece: Buffer): void {
     this.#pieces.push(piece);
     this.#length += piece.length;
@@ -111,7 +113,7 @@ export class UploadedFile {
     else this.#write();
   }
 
-  /** Writes what is left. Resolves when the file is complete and closed. Null for a small file, which is so at once. */
+  /** Writes the rest. Resolves when the file is complete and closed. Null for a small file, which is complete at once. */
   finish(): Promise<void> | null {
     if (this.#descriptor !== null || this.#writing || this.#length > small) return this.#finishLarge();
     this.#descriptor = this.#make();
@@ -130,7 +132,7 @@ export class UploadedFile {
     return null;
   }
 
-  /** Closes the file of an upload that has failed. */
+  /** Closes the file of a failed upload. */
   async abandon(): Promise<void> {
     this.#isAbandoned = true;
     await this.#writing;
@@ -159,7 +161,7 @@ export class UploadedFile {
     this.flow.release();
   }
 
-  /** Writes while there is enough to write. */
+  /** Writes as long as there is enough data. */
   #write(): void {
     const work = async () => {
       try {
@@ -206,13 +208,13 @@ export class UploadedFile {
     const descriptor = this.#descriptor;
     this.#descriptor = null;
     if (descriptor === null) return;
-    // On a network file system `close` writes what is left, so a large file is not closed on this thread.
+    // On a network file system, `close` writes the remaining data, so a large file is not closed on this thread.
     if (this.#size > gathered) await close(descriptor);
     else closeSync(descriptor);
   }
 }
 
-/** Removes the bytes that a short write has written from the front. */
+/** Removes the bytes of a partial write from the front. */
 function dropWritten(pieces: Buffer[], written: number): void {
   let left = written;
   let count = 0;

@@ -10,7 +10,7 @@ import type { Report } from '../report.js';
 
 const figure = z.number().min(0);
 
-/** A job that has ended, as a line of the file. */
+/** A job that has ended, as one line of the file. */
 const usedByJob = z.object({
   /** When its command ended. */
   time: z.iso.datetime(),
@@ -34,7 +34,7 @@ const useOf = ({ id, owner, app, gpus, endedAt, seconds, received, bytes }: Ende
   bytes_out: bytes ?? 0,
 });
 
-/** A job that is there now, and what it keeps on the disk. */
+/** A current job, and what it keeps on the disk. */
 export interface KeptJob {
   readonly owner: string | null;
   readonly app: string;
@@ -61,25 +61,28 @@ function parseLine(line: string): UsedByJob | null {
   try {
     return usedByJob.safeParse(JSON.parse(line)).data ?? null;
   } catch {
-    // A crash has cut it off.
+    // The line was cut off by a crash.
     return null;
   }
 }
 
-/** The lines of a file, of which no more than one is in memory, and of a longer one than this server writes only a part. */
+/** The lines of a file. At most one is in memory; of a line longer than this server writes, only a part. */
 async function* linesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const splitter = new LineSplitter();
   for await (const piece of pieces) for (const { text } of splitter.push(piece)) yield text;
   for (const { text } of splitter.end()) yield text;
 }
 
-/** What jobs have used, in the file `usage` of the data directory: a line for each that has ended. It stays when they go. */
+/**
+ * What jobs have used, in the file `usage` of the data directory: a line for each job that has ended. It stays after the
+ * jobs are removed.
+ */
 export class UsageLedger {
   readonly #file: string;
-  /** One reading at a time: a long file must not be read by many requests at once. */
+  /** One reader at a time, because a long file must not be read by many requests at once. */
   #reading: Promise<unknown> = Promise.resolve();
 
-  /** What is not a file that can be read is set aside, so that a start does not fail because of it. */
+  /** Anything that is not a readable file is set aside, so that a start does not fail because of it. */
   constructor(
     dataDirectory: string,
     private readonly report: Report,
@@ -96,8 +99,8 @@ export class UsageLedger {
   }
 
   /**
-   * What jobs used that ended since then, by owner and app, the largest use of GPUs first.
-   * @param kept the jobs that are there now; of those that ended before then nothing counts
+   * What jobs that ended since then have used, by owner and app, with the largest GPU use first.
+   * @param kept the current jobs; those that ended before then do not count
    */
   async summary(
     since: number,
@@ -118,7 +121,7 @@ export class UsageLedger {
     const now = new Date().toISOString();
     for (const { owner, app, endedAt, bytes } of kept) {
       if (Date.parse(endedAt ?? now) < since) continue;
-      // The file says when a job has ended.
+      // The file says when a job ended.
       const isNoted = endedAt !== null && rows.has(keyOf({ owner, app }));
       const last_used = isNoted ? '' : (endedAt ?? now);
       add({ ...nothing, owner, app, bytes_kept: bytes, last_used });
@@ -126,7 +129,7 @@ export class UsageLedger {
     return [...rows.values()].sort((a, b) => b.gpu_hours - a.gpu_hours || b.jobs - a.jobs);
   }
 
-  /** Each job that ended since then (milliseconds of the wall clock). Lines that are none are passed over. */
+  /** Each job that ended since then (milliseconds of the wall clock). Invalid lines are skipped. */
   each(since: number, take: (used: UsedByJob) => void): Promise<void> {
     const read = this.#reading.then(() => this.#each(since, take));
     this.#reading = read.catch(() => {});
@@ -153,7 +156,7 @@ export class UsageLedger {
       const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
       const descriptor = openOwnFile(this.#file, flags);
       try {
-        // The line feed in front ends a line that a crash has cut off.
+        // The leading line feed ends a line that was cut off by a crash.
         appendWhole(descriptor, Buffer.from(`\n${JSON.stringify(used)}`));
       } finally {
         closeSync(descriptor);
