@@ -108,7 +108,7 @@ export const withNewSecret = (
     const next = { ...entry, hash: hashOf(token), expires_at: expiresAt, revoked_at: null };
     if (stateOf(next) === 'expired') {
       throw new TokenChangeError(
-        `The token ${quoteName(entry.name)} expired at ${expiresAt}; say until when the new one counts: --expires 90d, or --expires never`,
+        `The token ${quoteName(entry.name)} expired at ${expiresAt}; say how long the new one is valid: --expires 90d, or --expires never`,
       );
     }
     return next;

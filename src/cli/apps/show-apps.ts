@@ -223,7 +223,7 @@ export async function refreshApps(
     reporter.waiting(null);
   }
   if (found.apps.length === 0) reporter.note(`No app of ${connection.server} comes from a repository`);
-  if (found.refreshing) reporter.note('The server still looks; this is what it knows so far');
+  if (found.refreshing) reporter.note('The server is still looking; this is what it knows so far');
   return { lines: found.apps.map(describe), summary: found };
 }
 

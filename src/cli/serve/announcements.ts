@@ -21,7 +21,7 @@ function saySandbox(found: SandboxReport, log: ServerLog): void {
     log.warn(`jobs run without a sandbox: ${found.problem}.`);
     log.warn('An app can read the files of every job, and all that this user can read.');
     if (found.limits.memory !== null) log.warn('--memory-per-job is not held without a sandbox.');
-    log.warn('To run them so without this warning: --sandbox off.');
+    log.warn('To run them this way without a warning: --sandbox off.');
     return;
   }
   const seen = found.binds.map(({ path, isWritable }) => `${path}${isWritable ? ' (writable)' : ''}`);

@@ -38,7 +38,7 @@ function pageSentence(
     return `${server} answered with HTTP ${status}, and not as the service does: is that its address?`;
   }
   return isGatewayError(status)
-    ? `A proxy answers at ${server}, but the server behind it does not (HTTP ${status}); its admin can look whether it runs`
+    ? `A proxy answers at ${server}, but the server behind it does not (HTTP ${status}); its admin can check whether it is running`
     : `${server} answered with HTTP ${status}`;
 }
 

@@ -116,7 +116,7 @@ class LogText {
     }
     if (!header(reply, 'content-type')?.startsWith(mediaTypes.text)) {
       await reply.body.dump().catch(() => null);
-      throw new NoLogText(`${path} is no text`);
+      throw new NoLogText(`${path} is not a text`);
     }
     let skip = this.#offset - startOf(reply, from);
     let rest: Buffer = Buffer.alloc(0);
@@ -147,7 +147,7 @@ function lineEnd(bytes: Buffer): number {
 function startOf(reply: Reply, from: number): number {
   if (reply.statusCode === 200) return 0;
   if (header(reply, 'content-range')?.startsWith(`bytes ${from}-`)) return from;
-  throw new TransportError('broken', 'The server sent another part of the log than was asked for');
+  throw new TransportError('broken', 'The server sent a different part of the log than requested');
 }
 
 /** Whether a stream was refused because another reader has the one that there is, or because too many are open. */

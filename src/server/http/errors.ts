@@ -100,7 +100,7 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
   }
   if (isShortage(cause)) {
     report(`${ctx.method} ${ctx.path} failed`, cause);
-    return new ServiceError('shortage', 'The server has too much open at the moment; try again soon');
+    return new ServiceError('shortage', 'The server has too many files open at the moment; try again soon');
   }
   if (!ctx.req.destroyed || ctx.req.complete) report(`${ctx.method} ${ctx.path} failed`, cause);
   return internalError();

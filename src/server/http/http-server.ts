@@ -172,7 +172,7 @@ function answerUnread(server: Server): void {
     refuse(socket, cause);
   });
   server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    const detail = "The request expects what is not done here; send no 'Expect'";
+    const detail = "This server does not do what the request expects; send no 'Expect'";
     endResponse(response, new ServiceError('badExpectation', detail));
   });
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {

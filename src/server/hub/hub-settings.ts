@@ -43,7 +43,7 @@ function readToken(file: string): string | null {
 function endpointOf(given: string): string {
   const url = URL.canParse(given) ? new URL(given) : null;
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new SetupError(`HF_ENDPOINT is '${given}', which is no address such as https://huggingface.co`);
+    throw new SetupError(`HF_ENDPOINT is '${given}', which is not an address such as https://huggingface.co`);
   }
   return given.replace(/\/+$/, '');
 }

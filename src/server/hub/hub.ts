@@ -199,7 +199,7 @@ export class Hub {
     } catch (cause) {
       signal.throwIfAborted();
       if (cause instanceof z.ZodError || cause instanceof SyntaxError) {
-        throw new HubError(`${this.settings.endpoint} answered with something else than a hub does`);
+        throw new HubError(`${this.settings.endpoint} did not answer like a hub`);
       }
       throw connectionError(cause, this.settings.endpoint);
     }
