@@ -94,8 +94,8 @@ export const withRoleLimits = (document: TokenDocument, role: Role, limits: Limi
 /**
  * Replaces a token by a new one of the same name, with the same jobs. Works for a revoked token too, and for an expired
  * one that gets a new expiry time.
- * @param expires undefined leaves that as it is
- * @throws TokenChangeError for an unknown name, or a time that is over
+ * @param expires undefined leaves the expiry time unchanged
+ * @throws TokenChangeError for an unknown name, or a time in the past
  */
 export const withNewSecret = (
   document: TokenDocument,

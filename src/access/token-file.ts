@@ -114,7 +114,7 @@ function firstRepeated(texts: readonly string[]): string | undefined {
   return new Set(texts).size === texts.length ? undefined : repeated(texts);
 }
 
-/** @throws Error in words that quote nothing of the file but names */
+/** @throws Error with a message that quotes nothing from the file except names */
 export function parseTokens(text: string): TokenDocument {
   let json: unknown;
   try {

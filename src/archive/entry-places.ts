@@ -83,7 +83,7 @@ interface Wish {
 }
 
 /**
- * Gives entries their places so that an impossible name affects that file alone: it is renamed or left out, with a note.
+ * Chooses places for entries so that an impossible name affects only that file: it is renamed or left out, with a note.
  */
 export class LenientPlaces {
   readonly #files = new Set<string>();

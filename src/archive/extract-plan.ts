@@ -24,7 +24,7 @@ const fileTypeMask = 0o170000;
 const regularFile = 0o100000;
 const directoryType = 0o040000;
 
-/** An entry and where it goes. */
+/** An entry and its destination. */
 export interface Target {
   readonly entry: ZipEntry;
   readonly path: string;

@@ -164,7 +164,7 @@ export class OpenedDirectory implements AsyncDisposable {
     return Buffer.concat([this.place, Buffer.from(path.sep), bytesOf(key)]);
   }
 
-  /** Checks that the entries can be opened; a directory may allow listing alone. Closes it if they cannot. */
+  /** Checks that the entries can be opened; a directory may allow only listing. Closes it if they cannot. */
   async #searchable(): Promise<this> {
     try {
       await lstat(this.#pathOf('.')).catch((cause) => this.#makeSearchable(cause));

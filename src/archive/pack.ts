@@ -28,8 +28,8 @@ export interface PackOptions {
   /** Called with the bytes of the files read so far. */
   readonly onProgress?: (bytes: number) => void;
   /**
-   * Called with the entries (files, directories that are empty, what was left out) and bytes read so far; packing goes on
-   * when it resolves.
+   * Called with the numbers of entries (files, empty directories, and everything left out) and bytes read so far; packing
+   * continues when it resolves.
    */
   readonly pace?: (entries: number, bytes: number) => Promise<void> | void;
   /** Whether to make files of this process's user readable if they are not. */

@@ -31,10 +31,11 @@ const reaches = (done: Work, { entries, bytes }: Work): boolean =>
 
 /**
  * Packs directories, a few at a time; the others wait. A directory that turns out to be large gives up its turn and waits
- * for one among the large ones, so that a small result never waits for a large one. Where others wait, a large one gives up
- * its turn after a share of the work and waits until they have had theirs. One that waits keeps at most five descriptors open (the source, a
- * directory below it and its listing, a file, the archive), and there are no more of them than active jobs. Reading, deflating
- * and writing run on Node's thread pool, piece by piece, so packing does not block the event loop.
+ * for one among the large ones, so that a small result never waits for a large one. If others are waiting, a large one
+ * gives up its turn after a share of the work and waits until they have had theirs. A waiting one keeps at most five
+ * descriptors open (the source, a directory below it and its listing, a file, the archive), and there are no more of them
+ * than active jobs. Reading, deflating and writing run on Node's thread pool, piece by piece, so packing does not block
+ * the event loop.
  */
 export class Packer {
   readonly #quick = new Turns(quickTurns);

@@ -115,8 +115,9 @@ function findEndRecord(tail: Buffer): number {
 }
 
 /**
- * Checks that nothing but records of the archive's end lies between its directory and the end record. Of two archives in one
- * file, the second one's end would otherwise be taken for that of the first, whose entries lie where it says.
+ * Checks that nothing but records of the archive's end lies between its directory and the end record. Otherwise, if a
+ * file holds two archives, the end record of the second could be taken for the end of the first, whose entries it points
+ * to.
  * @throws ArchiveError
  */
 async function checkPlace(
@@ -135,7 +136,7 @@ interface ArchiveEnd {
   readonly size: number;
   /** As it states them. */
   readonly entries: number;
-  /** Where the directory of the entries lies. */
+  /** Position and length of the directory of entries. */
   readonly directory: { readonly start: number; readonly length: number };
   /** Bytes from the start of the end record to the end of the archive: where unzipper must look for it. */
   readonly tailSize: number;
@@ -260,7 +261,7 @@ const localHeaderSize = 30;
 
 /**
  * Where the bytes of an entry begin in its archive.
- * @throws ArchiveError if there is no local header where the directory says
+ * @throws ArchiveError if there is no local header at the position given in the directory
  */
 export async function placeOfContent(source: ArchiveSource, entry: ZipEntry): Promise<number> {
   const { offsetToLocalFileHeader: offset, compressedSize } = entry;

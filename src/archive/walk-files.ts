@@ -9,7 +9,7 @@ import { type Item, OpenedDirectory } from './opened-directory.js';
 export interface OpenedFile {
   readonly name: string;
   readonly stats: Stats;
-  /** Open until the next file is asked for; null for an empty directory. */
+  /** Open until the next file is requested; null for an empty directory. */
   readonly file: FileHandle | null;
 }
 

@@ -119,7 +119,7 @@ function directoryHeader(entry: Entry, offset: number): Buffer {
   ]);
 }
 
-/** The end of an archive whose directory of so many entries and bytes begins at `start`. */
+/** The records that end an archive, given the number of entries, and the start and length of the directory. */
 function archiveEnd(entries: number, start: number, length: number): Buffer {
   // Readers treat the largest values as the sign of zip64.
   const isZip64 = entries >= elsewhere16 || Math.max(start, length) >= elsewhere;

@@ -281,7 +281,7 @@ class GaveUp extends ClientError {
   }
 }
 
-/** Whether a server said that it knows no such job. remote-app answers 410 for a job that it has removed. */
+/** Whether a server said that it does not know the job. remote-app answers 410 for a job that it has removed. */
 export const isUnknownJob = (error: unknown): error is HttpError =>
   error instanceof HttpError && error.status === errorKinds.unknownJob.status;
 

@@ -15,7 +15,7 @@ export const servicePrefix = '[remote-app] ';
 /** The beginning, after the prefix, of the line that says that the job's command starts. */
 export const startPrefix = 'Starting ';
 
-/** The beginning, after the prefix, of the first of these lines. */
+/** The beginning, after the prefix, of the first of the service's own lines. */
 export const acceptance = (jobId: string): string => `Remote job ${jobId} accepted`;
 
 /** The prefix of an event's line. */

@@ -117,7 +117,7 @@ export const tagFlag = Flags.custom<string>({
   },
 })();
 
-/** How long a result is waited for. */
+/** How long to wait for a result. */
 export const waitFlag = seconds({
   default: 600,
   description:

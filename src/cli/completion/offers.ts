@@ -27,7 +27,7 @@ export function wordsOfFlags(words: readonly string[], flags: Interfaces.FlagInp
   return kept;
 }
 
-/** A value that can stand at the cursor, and what a shell may show beside it. */
+/** A value that fits at the cursor, and what a shell may show beside it. */
 export interface Offer {
   readonly value: string;
   readonly about: string;
@@ -89,7 +89,7 @@ const sources: Readonly<
 };
 
 /**
- * The values of a source that can stand at the cursor.
+ * The values of a source that fit at the cursor.
  * @param words of the command line up to the cursor; the last one is being typed
  * @param connect is called if the server has to be asked
  */

@@ -42,7 +42,7 @@ const byArgument: Readonly<Record<string, Values>> = {
 
 type Flag = Command.Flag.Cached;
 
-/** The field that a flag of an operation's command stands for. */
+/** The field that belongs to a flag of an operation's command. */
 const fieldOf = (command: string, { name }: Flag): Field | undefined =>
   Object.values(operations)
     .find((each) => each.command === command)
@@ -121,7 +121,7 @@ function completedCommands(config: Interfaces.Config): CompletedCommand[] {
 const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } satisfies Record<Shell, unknown>;
 
 /**
- * The completion script of a shell: the commands and flags of this version; values are asked for when Tab is pressed.
+ * The completion script of a shell: the commands and flags of this version; values are looked up when Tab is pressed.
  * @throws UsageError if no shell is named
  */
 export function completionScript(shell: Shell | undefined, config: Interfaces.Config): string {

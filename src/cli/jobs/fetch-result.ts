@@ -38,7 +38,9 @@ export async function readDestination(flags: OutputFlags, json: boolean): Promis
   if (isToStdout(flags)) {
     if (json) throw new UsageError('-o - and --json both want stdout; choose one');
     if (process.stdout.isTTY) {
-      throw new UsageError('A zip cannot be shown on a terminal; name a directory with -o, or redirect stdout');
+      throw new UsageError(
+        'A zip cannot be shown on a terminal; name a directory with -o, or redirect stdout',
+      );
     }
     return { stream: process.stdout };
   }

@@ -39,7 +39,7 @@ interface ConfiguredFlag {
   readonly where: string;
 }
 
-/** Text of a value as it stands in the file: `0800` and `1e3` are not read as numbers. */
+/** A value's text exactly as in the file: `0800` and `1e3` are not read as numbers. */
 function textOf(node: unknown, where: string): string {
   if (!isScalar(node) || node.value === null) throw new UsageError(`${where} has no value`);
   return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value));

@@ -34,7 +34,7 @@ export async function showCheck(settings: ServerSettings): Promise<void> {
 /** What a check of an app directory found, as `--json` prints it. */
 export interface AppCheck {
   readonly directory: string;
-  /** Whether there is no problem; there may be notes. */
+  /** True if there is no problem, even if there are notes. */
   readonly ok: boolean;
   readonly findings: readonly Finding[];
 }

@@ -36,8 +36,8 @@ const shape = new RegExp(String.raw`^\s*${words}${percents}(?:${drawing}|\s+)${c
 const bare = new RegExp(String.raw`^\s*${words}${percents}${strip}\|?\s*$`, 'u');
 
 /**
- * Reads the progress that a line tells of, as KonfAI's and other tqdm programs write it: `45%|###   | 45/100 [00:10<00:12]`,
- * `Prediction : 45% 3/25`.
+ * Reads the progress that a line reports, as KonfAI's and other tqdm programs write it:
+ * `45%|###   | 45/100 [00:10<00:12]`, `Prediction : 45% 3/25`.
  * @returns null for any other line
  */
 export function readProgress(line: string): Progress | null {
@@ -114,7 +114,10 @@ export class AppBars {
     return [];
   }
 
-  /** Another line came. Returns the row of a finished outer bar, which stays; an unfinished bar goes on below the line. */
+  /**
+   * Another line arrived. Returns the row of a finished outer bar, which stays; an unfinished bar continues below the
+   * line.
+   */
   interrupt(): string[] {
     const [outer] = this.#bars;
     if (outer && isOver(outer)) return this.end();

@@ -35,7 +35,7 @@ export function inOneRow(texts: readonly string[], columns: number): string {
   return cutToWidth(texts.map((text, index) => cutRow(text, widths.get(index) ?? 0)).join(between), columns);
 }
 
-/** Draws a text on one line, of at most so many columns, without control sequences other than colours. */
+/** Draws a text on one line of at most this many columns, without control sequences other than colours. */
 type Drawing = (columns: number) => string;
 
 /** Columns that are left free: two for the blanks that ora puts in front, and the last one, where a terminal may wrap. */

@@ -5,7 +5,7 @@ import { excerpt } from '../../contract/index.js';
 export const formatMemory = (use: { used_gb: number; total_gb: number }): string =>
   `${use.used_gb.toFixed(1)} of ${use.total_gb.toFixed(1)} GB`;
 
-/** Longest value beside a name, in characters. */
+/** Longest value next to a name, in characters. */
 const maxValueLength = 4000;
 
 /** Widest cell of a table, in characters: one long name would widen every row. */
@@ -69,8 +69,8 @@ export function wrapped(line: string, columns = Number.POSITIVE_INFINITY, indent
 }
 
 /**
- * Names and values, one pair a line, values aligned. Pairs without a value are left out. Values may come from outside: each
- * is put on one line, or wrapped beside its name.
+ * Names and values, one pair per line, with values aligned. Pairs without a value are left out. Values may come from
+ * outside, so each is put on one line, or wrapped next to its name.
  * @param columns of the terminal, where values without colours are to be wrapped
  */
 export function formatPairs(pairs: readonly (readonly [string, Cell | null])[], columns?: number): string[] {

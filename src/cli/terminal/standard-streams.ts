@@ -73,7 +73,7 @@ export function leaveClosedTerminals(): void {
   }
 }
 
-/** A closed pipe is no error. For any other, the exit code and a sentence say that the output is incomplete. */
+/** A closed pipe is not an error. For any other error, the exit code and a sentence say that the output is incomplete. */
 function onOutError(error: Error): void {
   if (isClosed(error)) return;
   process.exitCode ||= exitCodes.failed;

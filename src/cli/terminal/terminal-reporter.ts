@@ -59,7 +59,7 @@ export class TerminalReporter extends TextReporter {
     return super.endLog();
   }
 
-  /** Shows the progress that a line of the log reports. If the log goes elsewhere, so does the line. */
+  /** Shows the progress that a line of the log reports. If the log is redirected, the line is too. */
   async #showBars(text: string, isRedraw: boolean, over: readonly string[]): Promise<boolean> {
     const printed = this.#logIsHere
       ? (await this.print(this.rows.end())) && this.print(over)

@@ -11,7 +11,7 @@ import { formatDuration } from './time-text.js';
 const rateWindow = 10_000;
 /** Shortest time between two measurements, in milliseconds. */
 const step = 250;
-/** Milliseconds from which on a transfer is long enough to say how it went. */
+/** Milliseconds after which a transfer is long enough for a summary at its end. */
 const long = 3000;
 
 const pastOf = {

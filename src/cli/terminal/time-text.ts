@@ -32,7 +32,7 @@ export function formatDuration(seconds: number, fine = false): string {
   return parts.slice(0, 2).join(' ') || amount(0, 's');
 }
 
-/** A number of seconds in its largest unit alone. */
+/** A number of seconds in its largest unit only. */
 function roughly(seconds: number): string {
   // Otherwise a time that was 7 days a moment ago would become 6 days.
   const rounded = (size: number) => Math.floor(seconds / size + 0.02);

@@ -110,7 +110,7 @@ export const job = async (
   signal?: AbortSignal,
 ): Promise<JobAnswer> => ask(connection, jobPath(id), (answers) => answers.jobAnswer(id), { limit, signal });
 
-/** Which jobs are asked for. */
+/** Which jobs are requested. */
 interface JobsAsked {
   /** Whether to list the jobs of all owners, as an admin may. */
   readonly all?: boolean | undefined;

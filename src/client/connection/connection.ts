@@ -83,7 +83,7 @@ export interface Call {
   readonly query?: string | undefined;
   /** The next piece is requested when the kernel has taken the last one. */
   readonly body?: AsyncIterable<Buffer> | undefined;
-  /** Longest wait for the head of the answer, in seconds; 0 is no limit. */
+  /** Longest wait for the head of the answer, in seconds; 0 means no limit. */
   readonly headTimeout?: number | undefined;
   /** Longest silence inside the body of the answer, in seconds. */
   readonly bodyTimeout?: number | undefined;

@@ -27,7 +27,7 @@ function variableFor(name: string, env: Environment): { name: string; value: str
   return null;
 }
 
-/** Whether an address lies in a network, `10.0.0.0/8`. */
+/** Whether an address is in a network such as `10.0.0.0/8`. */
 function isWithin(host: string, network: string): boolean {
   const [, address = '', prefix = ''] = /^(.+)\/(\d{1,3})$/.exec(network) ?? [];
   const family = isIP(address);

@@ -47,7 +47,7 @@ export type Unit = {
 export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
 
 export interface CollectOptions {
-  /** Where results go: not entered, nor a numbered directory of results beside it, unless a path names it. */
+  /** Where results go. Neither this directory nor a numbered one beside it is searched, unless a path names it. */
   readonly output?: string | null;
   /** Whether to send files as well that are not volumes. */
   readonly allFiles?: boolean;
@@ -97,7 +97,7 @@ function partition<T>(elements: readonly T[], condition: (element: T) => boolean
 
 const isProbabilities = ({ path }: FoundFile): boolean => /\.npz$/i.test(path);
 
-/** Separates the probabilities that nnU-Net writes beside a segmentation, under its name, from the volumes. */
+/** Separates nnU-Net's probability files, which have the name of the segmentation beside them, from the volumes. */
 function splitCompanions(volumes: readonly Recognised[]): [companions: Recognised[], volumes: Recognised[]] {
   const stemOf = ({ path }: FoundFile) => withoutVolumeEnding(path);
   const stems = new Set(volumes.filter((file) => !isProbabilities(file)).map(stemOf));

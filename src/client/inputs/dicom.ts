@@ -129,7 +129,7 @@ function textOf(set: DataSet, tag: string): string {
   return new TextDecoder(encoding).decode(bytes).replaceAll('\0', '').trim();
 }
 
-/** The numbers of a text such as `-1\\0\\2.5`; null unless there are so many. */
+/** The numbers in a text such as `-1\\0\\2.5`; null if there are not exactly this many. */
 function numbersOf(words: string | undefined, count: number): number[] | null {
   const numbers = (words ?? '').split('\\').map((each) => (each.trim() === '' ? Number.NaN : Number(each)));
   return numbers.length === count && numbers.every(Number.isFinite) ? numbers : null;

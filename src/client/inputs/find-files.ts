@@ -64,7 +64,7 @@ export type NamedDataSet = Named<DataSet>;
 
 /** Where results go. */
 export interface ResultPlace {
-  /** What is in it is not sent along with a directory that it lies in. */
+  /** Its content is not sent along with a directory that contains it. */
   readonly directory: string;
   /** Whether a result replaces files of the same names: none of them may be an input. */
   readonly mayReplace: boolean;
@@ -113,7 +113,7 @@ export interface FoundFiles {
   readonly unknown: readonly string[];
   /** Files that are sent although their header is not there. */
   readonly headless: readonly string[];
-  /** Groups whose pairing of files is told to the person. */
+  /** Groups whose file pairing is reported to the person. */
   readonly pairings: readonly Pairing[];
 }
 

@@ -112,13 +112,13 @@ export function withoutVolumeEnding(name: string): string {
 export const formatOf = (file: string, start: Buffer): Format | null =>
   formats.find(({ begins }) => begins?.(start)) ?? formatByName(file);
 
-/** The name of the format of a file that a path names, by its name alone. */
+/** The name of a file's format, judging only by the file's name. */
 export const formatNameOf = (file: string): string | null =>
   hasDicomName(file) ? dicom : (formatByName(file)?.name ?? null);
 
 /**
- * Endings of files that describe volumes, say something about a data set, or belong to the viewer on a patient's disc. A set,
- * since V8 takes 2 ms to compile so many words as a pattern that ignores case, in each start of a command.
+ * Endings of files that describe volumes, say something about a data set, or belong to the viewer on a patient's disc. A
+ * set, because V8 would take 2 ms at each start to compile this many words as a case-insensitive pattern.
  */
 const sidecarEndings = new Set(
   'json bval bvec txt tsv csv md rst cff pdf doc docx xlsx htm html xml log md5 sha256 lut py inf ini exe dll bat lnk ico chm url'.split(

@@ -10,8 +10,8 @@ const globCharacters = /[*?[\]{}!]/;
 export const replacement = '\ufffd';
 
 /**
- * A pattern as the directory that it begins with, which is there and is taken as it is whatever its name, and what is to be
- * matched in it.
+ * A pattern, split into an existing directory that it begins with, which is taken literally, and the rest to be matched
+ * in it.
  */
 export function splitPattern(pattern: string): { readonly directory: string; readonly rest: string } {
   const parts = pattern.split('/');
@@ -22,7 +22,7 @@ export function splitPattern(pattern: string): { readonly directory: string; rea
   return { directory: '', rest: pattern };
 }
 
-/** A pattern in which parentheses, and an exclamation mark at the start, stand for themselves, as in a shell. */
+/** A pattern in which parentheses, and a leading exclamation mark, are literal, as in a shell. */
 const withLiterals = (pattern: string): string => pattern.replace(/[()|]|^!/g, '\\$&');
 
 type Listed = (error: NodeJS.ErrnoException | null, entries?: Dirent[]) => void;
@@ -37,8 +37,8 @@ function placesAbove(directory: string): Set<string> {
 }
 
 /**
- * An entry as tinyglobby finds it, which forgets FIFOs and links to a directory or to nothing. What cannot be sent counts as
- * a file, so that it is found and named. Null for a link to a directory that it lies in.
+ * Corrects an entry for tinyglobby, which omits FIFOs, links to directories, and dangling links. An entry that cannot be
+ * sent counts as a file, so that it is found and reported. Null for a link to a directory above it.
  */
 function resolved(directory: string, entry: Dirent): Dirent | null {
   if (entry.isFile() || entry.isDirectory()) return entry;

@@ -47,7 +47,7 @@ function patternNames(words: string): string[] | null {
 /**
  * The files that a header names for its voxels; null if the voxels are in the header's own file, or the value is not
  * understood.
- * @param words what stands after the key, such as `a.raw`, `LIST` or a pattern
+ * @param words the text after the key, such as `a.raw`, `LIST` or a pattern
  * @param lines the lines after it, each of which names a file if there is a list
  */
 function namesIn(words: string, lines: string): string[] | null {
@@ -102,7 +102,7 @@ const pairs: readonly Pair[] = [
 /** Names that differ in their endings, in the case of letters that the name has. */
 function withEndings(stem: string, endings: readonly string[], like: string): string[] {
   const isUpper = like === like.toUpperCase();
-  // `+orig.HEAD` goes with `+orig.BRIK.gz`: what says how a file is packed is in lower case.
+  // `+orig.HEAD` goes with `+orig.BRIK.gz`: the compression suffix is in lower case.
   return endings.map(
     (ending) => stem + (isUpper ? ending.replace(/^\.\w+/, (first) => first.toUpperCase()) : ending),
   );

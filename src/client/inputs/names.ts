@@ -152,7 +152,7 @@ export interface Pairing {
   readonly pairs: readonly (readonly [string, string])[];
 }
 
-/** A group, as it is sent, and what is to be said of it. */
+/** A group as it is sent, with remarks about it. */
 interface Paired<T> {
   readonly group: readonly T[];
   readonly pairing: Pairing | null;

@@ -20,9 +20,9 @@ export interface Series {
   readonly isFile: boolean;
   /** The files as the app gets them, in one directory. */
   readonly files: readonly ListedFile[];
-  /** SeriesNumber; null where there is none. */
+  /** SeriesNumber; null if there is none. */
   readonly number: number | null;
-  /** SeriesDescription; empty where there is none. */
+  /** SeriesDescription; empty if there is none. */
   readonly description: string;
   /** `CT`, `MR`; empty where it is not said. */
   readonly modality: string;

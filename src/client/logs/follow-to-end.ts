@@ -106,7 +106,7 @@ export async function followToEnd(
   };
   const patience = connection.patience({
     note: (text) => reporter.note(text),
-    // After an outage, the job is what is being waited for again.
+    // After an outage, the wait is for the job again.
     waiting: (outage) => reporter.waiting(outage ?? pending),
   });
   waitFor(forJob);

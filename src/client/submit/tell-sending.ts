@@ -27,7 +27,7 @@ function pairingNote({ by, groups: [first, second], pairs }: Pairing): string {
   return `${why}: ${someOf(pairs.map((pair) => pair.join(' with ')))}`;
 }
 
-/** Most series that are described to a person. */
+/** Most series that are listed for a person. */
 const mostSeries = 20;
 
 /** Describes the series, if there are several, and anything a person should know about them. */

@@ -119,7 +119,7 @@ export class NamedTokens {
     if (complaint === this.#complaint) return;
     this.#complaint = complaint;
     const why = cause instanceof TokenFileError ? complaint : cause;
-    this.report('The tokens that were read before stay valid until their file is fixed', why);
+    this.report('The tokens stay as they were read before, until their file is fixed', why);
   }
 }
 

@@ -16,7 +16,7 @@ import {
 import { appManifestSchema, volumeSchema } from './manifest-schema.js';
 import { jsonOf, missingPackages, type Thoroughness } from './missing-packages.js';
 
-/** Fields that apps have beside those of the schema. */
+/** Fields that apps may have besides those in the schema. */
 const otherFields = ['$schema', 'task', 'vram_plan', 'icon', 'version', 'author', 'license', 'url'];
 
 /** Keys that are probably misspelled. Unknown keys are allowed, so only near misses count. */

@@ -272,7 +272,7 @@ export function auditEvents(events: ServerEvents, log: AuditLog): void {
 }
 
 /**
- * Opens the audit log of a server, and writes what is told of from then on.
+ * Opens the audit log of a server, and records events from then on.
  * @param file null for none
  * @throws SetupError if the file cannot be opened
  */

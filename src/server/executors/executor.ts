@@ -29,7 +29,7 @@ export interface Device {
   readonly isFree: boolean;
   /** Identifies a job's GPU even if its id has changed; empty if nvidia-smi does not report it. */
   readonly uuid?: string;
-  /** The machine that has it, where there are several. */
+  /** The machine that has it, if there are several. */
   readonly node?: string;
 }
 

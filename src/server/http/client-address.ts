@@ -52,7 +52,7 @@ function entryAddress(entry: string): string {
 
 /**
  * Where a request comes from: the other end of its connection or, behind proxies that the admin trusts, the last address
- * that the first of them saw. The header is ignored if anybody else sends it.
+ * that the first of them saw. The header is ignored if it comes from any other address.
  */
 export function clientAddress(remote: string, forwarded: string, trusted: AddressSet): string {
   let address = plain(remote);

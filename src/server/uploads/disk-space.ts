@@ -94,7 +94,7 @@ function checkPromised(space: DiskSpace, madeMeanwhile: number, what: string): v
  */
 export class DiskWatch implements Disposable {
   #sinceLook = 0;
-  /** Bytes that have arrived, or files that are begun or planned, of which the file system does not know yet. */
+  /** Bytes that have arrived, and files that were started or planned, of which the file system does not know yet. */
   #unwritten = 0;
   #unmade = 0;
   /** The part of `promised` that belongs to this upload. */

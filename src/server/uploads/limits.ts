@@ -87,7 +87,7 @@ export function limitsOf(
 /**
  * The limits of a submission by somebody with a smaller upload limit.
  * @param bytes null if there is no such limit
- * @param advice what a sentence about it ends with: whose limit it is
+ * @param advice the end of a sentence about it: whose limit it is
  */
 export function within(
   limits: SubmissionLimits,

@@ -40,9 +40,9 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   /** Lowest id first; null while the GPUs are not known: jobs that want one wait. */
   #gpus: readonly KnownGpu[] | null = null;
   /**
-   * Number of jobs that hold each GPU, by its id and by its UUID. A GPU is free when nobody holds either. More than one is
-   * possible only after a restart: for a job that had released its GPU and was being packed, beside the next one that got
-   * the GPU; or if the ids of GPUs have changed.
+   * Number of jobs that hold each GPU, by its id and by its UUID. A GPU is free when nobody holds either. More than one
+   * is possible only after a restart: if a job had released its GPU and was being packed when the next one got it, or if
+   * the ids of GPUs have changed.
    */
   readonly #holders = new Map<number | string, number>();
   #freeSlots: number;

@@ -177,8 +177,8 @@ export class QueuedJob {
   #isStopped = false;
 
   /**
-   * @param arrival its number in the order in which jobs came
-   * @param position its position among the jobs that wait
+   * @param arrival its number in order of arrival
+   * @param position its position among the waiting jobs
    */
   constructor(
     private readonly order: RunOrder,

@@ -221,7 +221,7 @@ export class Slurm {
   /**
    * Submits a job that Slurm never queues a second time.
    * @returns its id in Slurm
-   * @throws SlurmFailure; if it is temporary, the job may have been submitted all the same
+   * @throws SlurmFailure; if it is temporary, the job may have been submitted nevertheless
    */
   async submit(job: JobPlace, resources: Resources): Promise<number> {
     const { programs, notices } = this.settings;
@@ -263,7 +263,7 @@ export class Slurm {
     if (ids.length > 0) await runSlurm('scancel', ids.map(String), this.#environment);
   }
 
-  /** Sends SIGTERM to the batch script of a running job alone. @throws SlurmFailure */
+  /** Sends SIGTERM only to the batch script of a running job. @throws SlurmFailure */
   async terminate(id: number): Promise<void> {
     await runSlurm('scancel', ['--batch', '--signal=TERM', String(id)], this.#environment);
   }
