@@ -43,7 +43,7 @@ function changed(document: TokenDocument, name: string, change: (entry: TokenEnt
 /**
  * Adds a token.
  * @param expires ISO 8601; null for never
- * @throws TokenChangeError for a name that is taken, also by a token that was revoked: the jobs of its owner have it
+ * @throws TokenChangeError for a name that is taken, even by a revoked token, because its owner's jobs still carry it
  */
 export function withToken(
   document: TokenDocument,

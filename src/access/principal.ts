@@ -1,6 +1,6 @@
 import { quoteName } from '../contract/index.js';
 
-/** What a token allows: a user's own jobs, or those of all. */
+/** What a token gives access to: a user's own jobs, or everybody's. */
 export const roles = ['user', 'admin'] as const;
 export type Role = (typeof roles)[number];
 

@@ -18,7 +18,7 @@ export const newToken = (): string => `${mark}${randomBytes(32).toString('base64
  */
 export const hashOf = (token: string): string => `sha256:${createHash('sha256').update(token).digest('hex')}`;
 
-/** What a hash looks like. */
+/** The form of a hash. */
 const hashPattern = /^sha256:[0-9a-f]{64}$/;
 
 /** Others can change the file or its directory. The message says how to fix that. */

@@ -137,7 +137,7 @@ export class LenientPlaces {
     return { name, own, place: this.#belowTop(isWindows ? parts.map(windowsName).join('/') : own) };
   }
 
-  /** A path whose first part is changed if it is reserved. */
+  /** A path with its first part changed if that is reserved. */
   #belowTop(place: string): string {
     const end = place.indexOf('/');
     const first = end < 0 ? place : place.slice(0, end);
@@ -170,7 +170,7 @@ export class LenientPlaces {
     return path.join(this.options.root, settled);
   }
 
-  /** A path that no other file has. Directories may share one. */
+  /** A path that no other file has; directories may share one. */
   #apart(place: string): string {
     const key = this.#key(place);
     if (!this.#files.has(key)) {

@@ -49,7 +49,7 @@ export interface ExtractOptions {
 export interface Extracted {
   readonly files: number;
   readonly bytes: number;
-  /** Entries that were left out because something else has their place. Always 0 where names are strict. */
+  /** Number of entries that were left out because something else is in their place. Always 0 in strict mode. */
   readonly unplaced: number;
   /** One sentence for each entry that was renamed or left out; past 20 the last one says how many more there are. */
   readonly notes: readonly string[];

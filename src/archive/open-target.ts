@@ -112,7 +112,7 @@ export class OpenedTarget {
     return new OpenedTarget(openSync(beside, newFlags, extractMode), beside, place);
   }
 
-  /** Closes the file, which is complete, and gives it its name. */
+  /** Closes the complete file and gives it its name. */
   async keep(): Promise<void> {
     closeSync(this.descriptor);
     if (this.written !== this.place) await replaceFile(this.written, this.place);

@@ -12,7 +12,7 @@ const O_PATH = 0o10000000;
 /** Follows no link, and does not block on a FIFO that has no writer. */
 const readFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
 
-/** On Linux an open directory can be reached by its descriptor, even if its path is replaced meanwhile. */
+/** On Linux, an open directory can be reached through its descriptor, even if its path is replaced in the meantime. */
 const hasDescriptorPaths = process.platform === 'linux' && existsSync('/proc/self/fd');
 
 export interface OpenOptions {

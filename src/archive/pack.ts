@@ -85,7 +85,7 @@ async function packAll(
   return { files: entries.files, bytes: entries.bytes, notes: notes.list() };
 }
 
-/** Each file, and again under its second name where it has one. */
+/** Each file, a second time if it has a second name. */
 async function* withSecondNames(
   files: AsyncIterable<OpenedFile>,
   alsoAs: (name: string) => string | null,
@@ -150,7 +150,7 @@ export const packDirectory = (source: string, archive: string, options: PackOpti
 
 /**
  * Packs these files, links followed, into the zip archive `archive`.
- * @throws where a file cannot be read whole
+ * @throws if a file cannot be read completely
  */
 export const packListed = (
   files: Iterable<ListedFile>,

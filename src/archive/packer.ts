@@ -4,7 +4,7 @@ import { type Packed, packDirectory } from './pack.js';
 /** How many archives are made at once: Node's thread pool, which reads and deflates, has four threads. */
 const quickTurns = 4;
 
-/** How many large archives are made at once, beside the small ones. */
+/** How many large archives are made at the same time as the small ones. */
 const longTurns = 2;
 
 /** How much of a directory was packed: entries and bytes. */

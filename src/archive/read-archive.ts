@@ -66,7 +66,7 @@ export class ArchiveSource implements AsyncDisposable {
     for (let done = 0; done < length; ) {
       const chunk = Buffer.allocUnsafe(Math.min(chunkSize, length - done));
       let count: number;
-      // Only around the read: an error of what takes the bytes is thrown where they are handed out.
+      // Wraps only the read: an error of the consumer is thrown where it takes the bytes.
       try {
         count = (await this.file.read(chunk, 0, chunk.length, position + done)).bytesRead;
       } catch (cause) {
@@ -143,8 +143,9 @@ interface ArchiveEnd {
 }
 
 /**
- * What the archive states: its number of entries, and where its directory and its end record lie. unzipper allocates memory for that many
- * entries before it reads the first, so the number is checked beforehand; and it is told to use the same record.
+ * What the archive states: its number of entries, and where its directory and its end record are. unzipper allocates
+ * memory for that many entries before it reads the first, so the number is checked beforehand; and it is told to use the
+ * same record.
  * @throws ArchiveError if there is no end record, or if it is not that of the directory
  */
 export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
@@ -179,7 +180,7 @@ export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   return { size, entries, directory, tailSize };
 }
 
-/** What the directory of an archive says of one entry, in unzipper's names. */
+/** What the directory of an archive says about one entry, with unzipper's names. */
 export type ZipEntry = Pick<
   File,
   | 'path'

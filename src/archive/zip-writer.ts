@@ -26,13 +26,13 @@ const versionZip64 = 45;
 /** Made by Unix, so the permissions in an entry are Unix permissions. */
 const madeOnUnix = 3 << 8;
 
-/** What a header says of an entry. */
+/** The contents of an entry's header. */
 interface Entry {
   /** A directory's ends with a slash. */
   readonly name: string;
   readonly stats: Stats;
   readonly method: number;
-  /** Whether its content is a stream, whose sizes and checksum follow it. */
+  /** Whether its content is streamed, so that sizes and checksum follow it. */
   readonly isStreamed: boolean;
   /** Size of the content in the archive, and its original size, in bytes. */
   packed: number;

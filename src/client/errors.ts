@@ -33,7 +33,7 @@ export class ClientError extends Error {
     return this.#details;
   }
 
-  /** Adds the job that the error is about, so that a reader of the `--json` document can go on with it. */
+  /** Adds the job that the error is about, so that a reader of the `--json` document can continue with it. */
   about(jobId: string): this {
     this.#details = { job_id: jobId, ...this.#details };
     return this;
@@ -60,7 +60,7 @@ const proxyStatuses: Readonly<Record<number, ExitCode>> = {
   504: exitCodes.notReached,
 };
 
-/** Whether a page with this status, which is not the service's, says that another program has the address. */
+/** Whether a page with this status, which does not come from the service, means that another program uses the address. */
 export const isOfAnother = (status: number): boolean => [404, 405, 410, 501].includes(status);
 
 /** The service never redirects, so something else has answered. */
@@ -268,7 +268,7 @@ interface Left {
   readonly again?: string;
 }
 
-/** A job could not be followed any further. The message says how to go on with it. */
+/** A job could not be followed any further. The message says how to continue with it. */
 class GaveUp extends ClientError {
   override readonly name = 'GaveUp';
 
@@ -285,11 +285,11 @@ class GaveUp extends ClientError {
 export const isUnknownJob = (error: unknown): error is HttpError =>
   error instanceof HttpError && error.status === errorKinds.unknownJob.status;
 
-/** Whether a server said that it had such a job, which is gone. */
+/** Whether a server said that it had this job, but no longer has it. */
 export const isExpiredJob = (error: unknown): error is HttpError =>
   error instanceof HttpError && error.status === errorKinds.expired.status;
 
-/** A server does not know a job any more that it knew a moment ago: KonfAI's forgets its jobs when it is started again. */
+/** A server no longer knows a job that it knew a moment ago: KonfAI's forgets its jobs when it is restarted. */
 export class JobForgotten extends ClientError {
   override readonly name = 'JobForgotten';
 

@@ -1,6 +1,6 @@
 import { oneLine } from '../contract/index.js';
 
-/** What is known of a job that has not ended. */
+/** What is known about a job that has not ended. */
 export interface UnfinishedView {
   readonly job_id: string;
   readonly status: string;
@@ -8,7 +8,7 @@ export interface UnfinishedView {
   readonly waiting_for?: string | null;
 }
 
-/** What a job that has not ended does, in a sentence: it runs, or waits for something. */
+/** A sentence about a job that has not ended: it is running, or waiting for something. */
 export function progressOf({ job_id, status, queue_position, waiting_for }: UnfinishedView): string {
   const place = queue_position ? `, ${queue_position} in the queue` : '';
   const cause = waiting_for ? ` for ${oneLine(waiting_for)}` : '';

@@ -17,8 +17,8 @@ function homeOfUser(): string {
 }
 
 /**
- * Sets HOME where it is missing, empty or relative. oclif would otherwise read the profiles from `/tmp`, where every user of the
- * machine could plant some, or fail.
+ * Sets HOME where it is missing, empty or relative. oclif would otherwise read the profiles from `/tmp`, where every user
+ * of the machine could plant them, or fail.
  */
 function setHome(): void {
   const { HOME = '' } = process.env;

@@ -15,14 +15,14 @@ export async function chooseApp(connection: Connection, named: string | undefine
   throw new UsageError(`Name an app with --app; ${connection.server} has: ${excerpt(list.join(', '))}`);
 }
 
-/** What to do about an app that is not in the list, as the end of a sentence. */
+/** Advice about an app that is not in the list, as the end of a sentence. */
 function remedy(app: string, list: readonly string[]): string {
   const near = nearest(app, list);
   if (near !== null) return `did you mean ${quoteName(near)}?`;
   return list.length === 0 ? 'the server has no app' : `the server has: ${excerpt(list.join(', '))}`;
 }
 
-/** The error for an app that the server lists, but whose name a proxy does not pass on. */
+/** The error for an app that the server lists, but whose name a proxy does not forward. */
 const notPassedOn = (server: string, app: string, status: number): string =>
   `${server} lists the app ${quoteName(app)}, but a proxy in front of it does not pass that name on (HTTP ${status}), neither ` +
   "with '/' nor with '%2F'; its admin can have it passed on as it is: with Apache by 'AllowEncodedSlashes NoDecode' and " +

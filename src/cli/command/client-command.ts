@@ -113,7 +113,7 @@ export abstract class ClientCommand extends BaseCommand {
 
   /**
    * Bars and spinners on a terminal, plain lines elsewhere.
-   * @param stdoutIsTaken by something other than the log, which then goes to stderr
+   * @param stdoutIsTaken whether stdout is used for something else, so that the log goes to stderr
    * @param all whether every redraw of a job's log is shown
    */
   protected async reporter({ stdoutIsTaken = this.jsonEnabled(), all = false } = {}): Promise<Reporter> {
@@ -149,7 +149,7 @@ export abstract class ClientCommand extends BaseCommand {
     return new TransportError(error.fault, `${error.message}; ${noServerNamed}`, { cause: error });
   }
 
-  /** After an interruption every error is reported as the interruption, which caused it. */
+  /** After an interruption, every error is reported as the interruption that caused it. */
   protected override async catch(error: Error): Promise<void> {
     // Closed first, so that the message does not overlap a bar or a spinner.
     this.#reporter?.close();

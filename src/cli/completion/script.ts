@@ -86,7 +86,7 @@ const help: CompletedFlag = {
   repeats: false,
 };
 
-/** The commands of a topic as one, whose first argument is the rest of their names. */
+/** All commands of a topic as a single command, whose first argument is the rest of their names. */
 function joined(topic: string, description: string, commands: readonly CompletedCommand[]): CompletedCommand {
   const flags = new Map(commands.flatMap((each) => each.flags.map((flag) => [flag.names.join(), flag])));
   const values = commands.map(({ names: [name] }) => name.slice(topic.length + 1));

@@ -4,7 +4,7 @@ import type { CompletedCommand, CompletedFlag, Values } from './kinds.js';
 /** A text inside a specification of `_arguments`. */
 const plain = (text: string): string => text.replace(/[\\:[\]]/g, '\\$&');
 
-/** What completes a place. */
+/** The completion for a position on the command line. */
 function action(values: Values): string {
   if (typeof values !== 'string') return `(${values.join(' ')})`;
   if (values === 'anything') return ' ';

@@ -180,7 +180,7 @@ export function listJobs(jobs: readonly JobAnswer[], now: number, owners = false
   );
 }
 
-/** What became of a job that was to be killed. */
+/** The outcome of killing a job. */
 export function killedLine({ job_id, status: state, message }: KillReply): string {
   const hadEnded = state !== 'killed' || message === notRunning;
   return `${job_id}  ${colours.state(state)(state)}${hadEnded ? ' (had ended)' : ''}`;
@@ -191,7 +191,7 @@ export function endLine({ job_id, status: state, error }: JobAnswer): string {
   return `${job_id}  ${colours.state(state)(state)}${error === null ? '' : `  ${excerpt(error)}`}`;
 }
 
-/** What selects jobs, in a sentence: ` tagged 'study-7'`. */
+/** The selection of jobs, as part of a sentence: ` tagged 'study-7'`. */
 export const tagged = (tag: string | undefined): string =>
   tag === undefined ? '' : ` tagged ${quoteName(tag)}`;
 

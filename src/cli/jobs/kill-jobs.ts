@@ -18,7 +18,7 @@ export interface KillSummary {
   readonly jobs: readonly (KillReply | JobFailure)[];
 }
 
-/** Kills one job. The request may be made twice: one for a job that has ended changes nothing. */
+/** Kills one job. The request may be repeated, because killing a job that has ended changes nothing. */
 async function killOne(
   connection: Connection,
   id: string,

@@ -11,8 +11,8 @@ export interface RemovalSummary {
 }
 
 /**
- * Whether the server says that a job is gone. A server that forgets removed jobs answers as for an unknown job, which counts
- * only after a request that may have removed it.
+ * Whether the server says that a job is gone. A server that forgets removed jobs says that the job is unknown; this
+ * counts only after a request that may have removed it.
  */
 const isGone = (error: unknown, mayBeDone: boolean): error is HttpError =>
   isExpiredJob(error) || (mayBeDone && isUnknownJob(error) && !error.isOfProxy);

@@ -33,11 +33,11 @@ export interface WaitSummary {
   readonly jobs: readonly WaitedJob[];
 }
 
-/** The jobs that are waited for, and those whose wait is over. */
+/** The jobs to wait for, and those that are done with. */
 class WaitedJobs {
   readonly #views = new Map<string, JobAnswer>();
   readonly #over = new Map<string, WaitedJob>();
-  /** Ids of the jobs that are waited for. */
+  /** Ids of the jobs that have not ended. */
   readonly pending: Set<string>;
 
   constructor(
@@ -145,7 +145,7 @@ export async function waitForJobs(
   /** Handles a failed request. */
   const onError = async (id: string, error: Error) => {
     connection.signal?.throwIfAborted();
-    // A server that has never answered is not waited for.
+    // A server that has never answered is not retried.
     if (!connection.isMet) return jobs.lostAll(() => error);
     if (!isTransient(error)) return jobs.lost(id, error);
     if (left() > 0) {

@@ -50,7 +50,7 @@ function saySandbox(found: SandboxReport, log: ServerLog): void {
   }
 }
 
-/** Warns the admin of a server without a token: everybody who can reach it may use it. */
+/** Warns the admin about a server without a token, which everybody who can reach it may use. */
 export function warnOfOpenness(settings: ServerSettings, isAsked: boolean, log: ServerLog): void {
   if (settings.token !== null || settings.tokensFile !== null) return;
   const why = isAsked ? '--auth off' : `no token in ${settings.tokenVariables.at(-1)}`;

@@ -86,7 +86,7 @@ function requireSomeToken({ auth, 'token-env': variable }: TokenChoices, hasToke
   );
 }
 
-/** Milliseconds; null where the flag is not given. */
+/** Milliseconds; null if the flag is not given. */
 const runTimeOf = (flag: string, text: string | undefined): number | null =>
   text === undefined ? null : runTime(flag, text);
 

@@ -47,7 +47,7 @@ function checkWord(word: string): void {
   }
 }
 
-/** @throws UsageError for a flag that has no meaning where jobs run on a cluster */
+/** @throws UsageError for a flag that has no meaning if jobs run on a cluster */
 function refuseLocal(flags: ServeFlags): void {
   if (flags.sandbox === 'bwrap') {
     throw new UsageError(

@@ -82,8 +82,8 @@ async function ask(series: readonly Series[]): Promise<readonly Series[] | null>
 }
 
 /**
- * How the series of a directory are chosen: by the flag; otherwise by asking, where a person can answer and the app gets one
- * group of inputs; otherwise all are sent.
+ * How the series of a directory are chosen: by the flag; otherwise by asking, if a person can answer and the app gets one
+ * group of inputs. Failing that, all are sent.
  */
 export function seriesChoice(
   words: readonly string[] | undefined,

@@ -17,7 +17,7 @@ export interface InputVolume {
   readonly format: string | null;
   readonly files: number;
   readonly bytes: number;
-  /** What is known of DICOM images; null for other formats. */
+  /** Details of DICOM images; null for other formats. */
   readonly series: {
     readonly number: number | null;
     readonly description: string;
@@ -30,7 +30,7 @@ export interface InputVolume {
   } | null;
 }
 
-/** What `remote-app inputs --json` prints. */
+/** The document that `remote-app inputs --json` prints. */
 export interface InputsDocument {
   readonly volumes: readonly InputVolume[];
   /** Files beside volumes, which are not sent. */

@@ -74,8 +74,8 @@ const isSame = (a: Progress, b: Progress): boolean => a.what === b.what && a.tot
 const isOver = ({ percent }: Progress): boolean => percent === 100;
 
 /**
- * The progress bars of an app, read from its lines. Of nested bars the outer one counts: the first that appeared and has not
- * finished.
+ * The progress bars of an app, read from its lines. If bars are nested, the outer one counts: the first that appeared and
+ * has not finished.
  */
 export class AppBars {
   /** The outer one first. */

@@ -90,7 +90,7 @@ export class DrawnLine {
   readonly #onExit = () => this.close();
 
   constructor() {
-    // The whole line is a suffix, which is made anew for each frame.
+    // The whole line is a suffix, which is created anew for each frame.
     this.#ora.spinner = { interval: this.#interval, frames: [''] };
     this.#stream.on('resize', this.#onResize);
     process.on('exit', this.#onExit);

@@ -93,7 +93,7 @@ class BarBlock {
     return [this.#rows.shift() ?? ''].filter((row) => !isBlank(row));
   }
 
-  /** Takes the rows above the cursor, and the one at it, out of the block: they will not change any more. */
+  /** Takes the row at the cursor, and those above it, out of the block, because they can no longer change. */
   leaveAbove(): string[] {
     const left = this.#rows.slice(0, this.#at).filter((row) => !isBlank(row));
     this.#rows = this.#rows.slice(this.#at + 1);
@@ -157,7 +157,7 @@ export class LogRows {
       return held;
     }
     if (kept === null) return [...held, text];
-    // A line feed alone ends the row.
+    // Only a line feed ends the row.
     return text === '' ? [...held, kept] : [...held, kept, text];
   }
 
@@ -196,7 +196,7 @@ export class LogRows {
       isRedraw || after > 0 || isBlank(body) || this.#isReturned || isSameBar(block.current, body);
     this.#isReturned = isRedraw;
     if (!isState) {
-      // Text of the program: it stays, and the bars go on below it.
+      // Text of the program stays, and the bars continue below it.
       const left = [...block.leaveAbove(), body];
       if (block.rows.length === 0) this.#block = null;
       return left;

@@ -43,7 +43,7 @@ let isOutReported = false;
 
 /**
  * Keeps a write error of stdout or stderr from ending the process with a stack trace.
- * @param isReported whether who writes to stdout from now on reports its errors
+ * @param isReported whether the writer of stdout reports its errors from now on
  */
 export function tolerateClosedPipes(isReported = false): void {
   isOutReported = isReported;
@@ -59,8 +59,8 @@ export function tolerateClosedPipes(isReported = false): void {
 }
 
 /**
- * Closes the standard streams whose terminal was closed. Called at the end of the process: Node sets a terminal back there, and
- * aborts where it cannot.
+ * Closes the standard streams whose terminal was closed. Called at the end of the process: Node resets terminals there,
+ * and aborts if it cannot.
  */
 export function leaveClosedTerminals(): void {
   for (const fd of [0, 1, 2]) {

@@ -68,7 +68,7 @@ export class Transfer {
     return ((this.#done - first.done) / Math.max(now - first.at, 1)) * 1000;
   }
 
-  /** How much has been moved, as a person reads it: bytes, or files whose headers are read. */
+  /** How much has been transferred, as a person reads it: bytes, or files whose headers were read. */
   #amount(count: number): string {
     return this.phase === 'Reading' ? counted(Math.round(count), 'file') : formatBytes(count);
   }

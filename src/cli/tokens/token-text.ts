@@ -41,7 +41,7 @@ export interface ListedToken extends Omit<TokenEntry, 'hash'> {
 }
 
 /**
- * What is shown of an entry.
+ * The part of an entry that is shown.
  * @param usage the usage of all owners; null if no server reported it
  */
 export function listedToken(

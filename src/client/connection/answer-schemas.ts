@@ -105,7 +105,7 @@ export const appsAnswer = answer(
   16 * mebibyte,
 );
 
-/** The answer about one job, which was asked for by its id: the id may be left out. */
+/** The answer about one job that was requested by its id, so the id may be missing. */
 export const jobAnswer = (id: string): Answer<JobAnswer> =>
   answer('a job', () => z.object({ job_id: z._default(z.literal(id), id), ...jobFields() }));
 

@@ -94,7 +94,7 @@ export const app = async (connection: Connection, id: string, limit?: number): P
 export const refresh = async (connection: Connection): Promise<RefreshAnswer> =>
   ask(connection, routes.refresh.path, (answers) => answers.refreshAnswer, { method: routes.refresh.method });
 
-/** What the server knows of its repositories. */
+/** The state of the server's repositories. */
 export const refreshed = async (connection: Connection): Promise<RefreshAnswer> =>
   ask(connection, routes.refreshed.path, (answers) => answers.refreshAnswer);
 
@@ -145,7 +145,7 @@ export async function jobs(
 
 /**
  * `GET /usage`, a route that KonfAI's server lacks.
- * @param since ISO 8601; undefined for all that is noted
+ * @param since ISO 8601; undefined for everything on record
  */
 export const usage = async (connection: Connection, since?: string): Promise<Usage> => {
   const query =
@@ -154,7 +154,7 @@ export const usage = async (connection: Connection, since?: string): Promise<Usa
 };
 
 /**
- * The same of all owners, which only an admin may ask for.
+ * The same for all owners, which only an admin may request.
  * @param limit seconds for the whole call
  */
 export const usageOfAll = async (connection: Connection, limit: number): Promise<Usage> =>

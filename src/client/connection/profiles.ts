@@ -45,7 +45,7 @@ function readAll(directory: string): Record<string, unknown> {
 
 /**
  * Reads a profile.
- * @param name null for the one that `login` writes where no name is given
+ * @param name null for the one that `login` writes without a name
  * @returns null if no name was given and nobody has logged in
  * @throws UsageError for an unknown name, or a damaged file
  */

@@ -14,7 +14,7 @@ export interface Transport {
   readonly forward?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> };
   /** The base address of requests, if it differs from the address that a person gave. */
   readonly base?: URL;
-  /** The error for a 407 of the proxy, which asked for a login in these words. */
+  /** The error for a 407 of the proxy, given its challenge. */
   loginRefused?(asked: string): HttpError;
   /** A connection failure whose cause lies in the proxy or tunnel; null if it lies elsewhere. */
   explain?(error: unknown): Promise<Error | null>;

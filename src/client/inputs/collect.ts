@@ -30,7 +30,7 @@ export type Unit = {
   | {
       readonly kind: 'file';
       readonly size: number;
-      /** What is known of a DICOM file of a directory. */
+      /** What is known about a DICOM file in a directory. */
       readonly series?: Series;
     }
   | { readonly kind: 'store'; readonly files: readonly ListedFile[] }
@@ -49,7 +49,7 @@ export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Serie
 export interface CollectOptions {
   /** Where results go. Neither this directory nor a numbered one beside it is searched, unless a path names it. */
   readonly output?: string | null;
-  /** Whether to send files as well that are not volumes. */
+  /** Whether to send files that are not volumes too. */
   readonly allFiles?: boolean;
   /** Whether DICOM segmentations are volumes, as where ground truth or masks are asked for. */
   readonly takesSegmentations?: boolean;
@@ -68,11 +68,11 @@ const noVolume = (count: number): string =>
 /** A DICOM object without an image, such as a plan. */
 export interface LeftObject {
   readonly path: string;
-  /** `RTSTRUCT`, `SR`; `of an unknown kind` where it is not said. */
+  /** `RTSTRUCT`, `SR`; `of an unknown kind` if it is not given. */
   readonly modality: string;
 }
 
-/** What the paths of one group come to. */
+/** The result of collecting the paths of one group. */
 export interface Collected {
   readonly units: readonly Unit[];
   /** Files beside volumes, which are not volumes themselves and are not sent. */
@@ -207,7 +207,7 @@ class Collector {
     for (const each of found) {
       const at = firsts.get(each.path);
       if (at !== undefined) {
-        // Those of one directory are in the order of their numbers, whatever the names of their files.
+        // Slices of one directory are in the order of their numbers, whatever the files are called.
         const index = left.findIndex((one) => one.path === at);
         for (const next of left.splice(index, 1)) await this.#addSeries(next, sent);
       } else if (chosen !== null) continue;
@@ -278,7 +278,7 @@ class Collector {
     }
   }
 
-  /** Slices without those that cannot be sent, which the obstacles say. */
+  /** Slices without those that cannot be sent, which are added to the obstacles. */
   #checked(slices: readonly Recognised[]): Recognised[] {
     const readable = new Set(slices.filter(({ header }) => header).map((file) => path.dirname(file.path)));
     return slices.filter(({ path: file, size, header }) => {
@@ -311,7 +311,7 @@ class Collector {
     }
   }
 
-  /** Whether a directory has the result of an earlier run, which is not an input unless a path names it. */
+  /** Whether a directory contains the result of an earlier run. That is not an input unless a path names it. */
   #isResult(directory: string): boolean {
     return this.#output !== null && isPlaceOfResults(directory, this.#output);
   }

@@ -87,13 +87,13 @@ export const countSlices = (files: readonly string[]): number =>
 
 type Vector = readonly [x: number, y: number, z: number];
 
-/** What the header of a DICOM file says, as far as it matters for what is sent. Null for what it does not say. */
+/** The parts of a DICOM header that matter for sending. Null for what it does not contain. */
 export interface DicomHeader {
   /** SeriesInstanceUID, with the study and the patient: careless tools give the series of several patients one UID. */
   readonly seriesUid: string | null;
   readonly instanceUid: string | null;
   readonly sopClass: string;
-  /** `CT`, `MR`; empty where it is not said. */
+  /** `CT`, `MR`; empty if it is not given. */
   readonly modality: string;
   readonly seriesNumber: number | null;
   readonly description: string;
@@ -101,7 +101,7 @@ export interface DicomHeader {
   readonly rows: number | null;
   readonly columns: number | null;
   readonly frames: number;
-  /** Of the first voxel, in mm (ImagePositionPatient). */
+  /** Position of the first voxel, in mm (ImagePositionPatient). */
   readonly position: Vector | null;
   /** Directions of its rows and columns (ImageOrientationPatient). */
   readonly orientation: readonly [rows: Vector, columns: Vector] | null;
@@ -172,7 +172,7 @@ function headerOf(set: DataSet): DicomHeader {
 
 /** The last element that is read: what comes after it are voxels. */
 const pixelData = 'x7fe00010';
-/** Columns of the image: where these were read, the rest of a header that is cut off says nothing that is wanted. */
+/** Columns of the image. If these were read, the rest of a truncated header is not needed. */
 const columns = 'x00280011';
 
 /** How many bytes of a file are read at first; most headers are shorter. */
@@ -180,7 +180,7 @@ const firstPiece = 16 * 1024;
 /** How many bytes are read of a file whose header is longer: private elements may take megabytes. */
 const longPiece = 4 * 1024 * 1024;
 
-/** Bytes of a data set of which only the beginning was read. */
+/** Bytes of a data set whose beginning alone was read. */
 const partly = { finishFlush: constants.Z_SYNC_FLUSH } as const;
 
 const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;
@@ -216,7 +216,7 @@ function elementsOf(parser: Parser, bytes: Buffer): DataSet | null {
       ...(syntax === null ? {} : { TransferSyntaxUID: syntax }),
     });
   } catch (cause) {
-    // What was read of a header that is cut off comes with the error.
+    // What was read of a truncated header comes with the error.
     return (cause as { dataSet?: DataSet } | null)?.dataSet ?? null;
   }
 }

@@ -147,7 +147,7 @@ export function isSidecar(file: string): boolean {
   return (dot >= 0 && sidecarEndings.has(name.slice(dot + 1))) || sidecarNames.has(name);
 }
 
-/** What systems and storage devices leave in directories: recycle bins, previews, marks of downloads. */
+/** Leftovers of systems and storage devices in directories: recycle bins, previews, marks of downloads. */
 const leftover =
   /^(#recycle|\$recycle\.bin|@eadir|lost\+found|system volume information|desktop\.ini|icon\r)$|:zone\.identifier$/i;
 

@@ -63,7 +63,7 @@ const outermost = (found: readonly string[]): string[] => {
 
 /**
  * The paths that a pattern matches, sorted by name. Hidden files are matched only by a pattern that begins with a dot.
- * @throws UsageError where a name is not UTF-8
+ * @throws UsageError if a name is not UTF-8
  */
 export async function matchesOf(pattern: string): Promise<string[]> {
   const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;

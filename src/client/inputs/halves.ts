@@ -224,9 +224,9 @@ function withHeaders(units: readonly Unit[], obstacles: Obstacles): { units: Uni
 }
 
 /**
- * Adds to the volumes of a group the files that belong to them: the voxels of a header, and the header of voxels, from the
- * directory in which the other one is. What cannot arrive whole is an obstacle: files are sent without their directories, so
- * an app would take half of another volume for the half that is missing.
+ * Adds to the volumes of a group the files that belong to them: the voxels of a header, and the header of voxels, from
+ * the directory in which the other one is. A volume that cannot arrive complete is an obstacle: files are sent without
+ * their directories, so an app might take half of another volume for the missing half.
  */
 export function completed(found: readonly Unit[], obstacles: Obstacles): Completed {
   const { units: given, headless } = withHeaders(found, obstacles);

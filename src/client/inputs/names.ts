@@ -22,8 +22,8 @@ function sharedStart(texts: readonly string[]): number {
 const reversed = (text: string): string => text.split('').reverse().join('');
 
 /**
- * What tells the names of one group apart: each without the ending of a volume, and without what all have in common at their
- * start and end. `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
+ * The parts that distinguish the names of one group: each name without the extension of a volume, and without the start
+ * and end that all have in common. `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
  */
 function keysOf(names: readonly string[]): string[] {
   const stems = names.map((name) => foldedName(withoutVolumeEnding(name)));
@@ -60,7 +60,7 @@ function commonLength(lists: readonly (readonly string[])[]): number {
   return differs < 0 ? first.length : differs;
 }
 
-/** What tells directories apart: `sub-01` and `sub-02` of `/data/sub-01/anat` and `/data/sub-02/anat`. */
+/** The parts that distinguish directories: `sub-01` and `sub-02` of `/data/sub-01/anat` and `/data/sub-02/anat`. */
 function differences(directories: ReadonlySet<string>): Map<string, string> {
   const lists = [...directories].map((each) => each.split(path.sep));
   const shortest = Math.min(...lists.map((list) => list.length));
@@ -165,7 +165,7 @@ function pairingOf(by: Pairing['by'], first: readonly NamedFile[], other: readon
   return { by, groups, pairs };
 }
 
-/** A group in the order of the keys of another one; null where it does not have the same keys, or one of them twice. */
+/** A group in the order of another one's keys; null if it does not have the same keys, or has one of them twice. */
 function inOrderOf<T>(wanted: readonly string[], group: readonly T[], keys: readonly string[]): T[] | null {
   const byKey = new Map(group.map((file, at) => [keys[at], file]));
   if (new Set(wanted).size < wanted.length || byKey.size < group.length) return null;
@@ -198,8 +198,8 @@ function pair<T extends NamedFile>(firstFiles: readonly T[], files: readonly T[]
 }
 
 /**
- * Brings all groups of a submission into the order of the first. Apps take the files at the same place of all groups for one
- * case: of the channels, of predictions, of ground truth and masks (docs/apps.md). The order is changed only where the
+ * Brings all groups of a submission into the order of the first. Apps treat the files at the same position in all groups
+ * as one case, whether channels, predictions, ground truth or masks (docs/apps.md). The order is changed only if the
  * names leave no doubt.
  */
 export function pairGroups<T extends NamedFile>(

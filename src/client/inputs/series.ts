@@ -5,7 +5,7 @@ import type { DicomHeader } from './dicom.js';
 import { byName } from './entries.js';
 import { namesOf } from './names.js';
 
-/** A DICOM file of a directory. The header is null where it cannot be read. */
+/** A DICOM file in a directory. The header is null if it cannot be read. */
 export interface DicomFile {
   readonly path: string;
   readonly size: number;
@@ -24,7 +24,7 @@ export interface Series {
   readonly number: number | null;
   /** SeriesDescription; empty if there is none. */
   readonly description: string;
-  /** `CT`, `MR`; empty where it is not said. */
+  /** `CT`, `MR`; empty if it is not given. */
   readonly modality: string;
   readonly images: number;
   /** Columns, rows, and number of images or frames. */
@@ -45,7 +45,7 @@ export const isImage = ({ sopClass }: DicomHeader): boolean => !objectClass.test
 export const isSegmentation = ({ sopClass }: DicomHeader): boolean =>
   /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[45]$/.test(sopClass);
 
-/** Modalities whose images show the whole of what was taken, and are no slices of a volume. */
+/** Modalities whose images are complete in themselves, and not slices of a volume. */
 const projections = new Set([
   'CR',
   'DX',
@@ -93,7 +93,7 @@ interface Placed {
   readonly image: number | null;
 }
 
-/** The images in the order of their places; null where not all have one, or not all have one orientation. */
+/** The images in the order of their positions; null unless all have one, and all have the same orientation. */
 function placesOf(headers: readonly DicomHeader[]): Placed[] | null {
   const [first] = headers;
   if (!first?.orientation) return null;
@@ -111,7 +111,7 @@ function placesOf(headers: readonly DicomHeader[]): Placed[] | null {
 /** Most gaps that are listed. */
 const mostGaps = 5;
 
-/** What is remarkable about where the images of a series lie: gaps in even spacing, and several images at one place. */
+/** Remarks about the positions of a series' images: gaps in even spacing, and several images at one position. */
 function remarksOn(headers: readonly DicomHeader[]): string[] {
   const placed = placesOf(headers);
   if (!placed) return [];
@@ -194,7 +194,10 @@ function groupBy<T>(elements: readonly T[], keyOf: (element: T) => string): T[][
 
 const directoryOf = (file: DicomFile): string => path.dirname(file.path);
 
-/** Divides files of one UID into directories where different images have one SOPInstanceUID: the UID is no identity there. */
+/**
+ * Splits files with one UID by directory if different images share a SOPInstanceUID, because the UID then identifies
+ * nothing.
+ */
 function byDirectoryIfMixed(files: readonly DicomFile[]): readonly (readonly DicomFile[])[] {
   const directories = new Map<string, string>();
   const isMixed = files.some((file) => {

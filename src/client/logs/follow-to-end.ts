@@ -47,7 +47,7 @@ async function* lastLines(events: AsyncIterator<LogEvent>, count: number): Async
   }
 }
 
-/** Milliseconds without a new line after which a person is told that the job is still waited for. */
+/** Milliseconds without a new line after which a person is told that the command is still waiting for the job. */
 const silence = 2000;
 
 /** The errors of jobs that somebody killed. */
@@ -64,7 +64,7 @@ async function failureOf(connection: Connection, jobId: string, message: string)
   );
 }
 
-/** The note about lines that a server has left out, which the numbers of the lines before and after them show. */
+/** The note about lines that a server has left out, as revealed by the numbers of the lines around them. */
 function missing(before: number, behind: number): string {
   const [first, last] = [before + 1, behind - 1];
   const which = first === last ? `Line ${first} of the log is` : `Lines ${first} to ${last} of the log are`;
@@ -81,7 +81,7 @@ interface FollowToEndOptions {
   readonly persistent?: boolean;
   /** Whether to read on when the reader of the output has left. */
   readonly readOn?: boolean;
-  /** Whether a person has been told already that the job is accepted, which is also the first line of the log. */
+  /** Whether a person has already been told that the job is accepted, which is also the first line of the log. */
   readonly isAnnounced?: boolean;
 }
 
@@ -111,7 +111,10 @@ export async function followToEnd(
   });
   waitFor(forJob);
   let isRunning = false;
-  /** A log that is read from elsewhere, or again, began some time ago: only the one that made the job knows when it starts. */
+  /**
+   * A log that is read from elsewhere, or again, started some time ago: only the command that created the job knows when
+   * it starts.
+   */
   const starts = (line: string) => {
     if (isRunning || !options.isAnnounced) return;
     isRunning = !line.startsWith(servicePrefix) || line.startsWith(servicePrefix + startPrefix);
@@ -125,7 +128,7 @@ export async function followToEnd(
     const { since, tail, persistent } = options;
     const events = followLog(connection, jobId, { since, tail, persistent, patience });
     let number = since ?? 0;
-    /** Whether the next number is known: the last lines begin with any. */
+    /** Whether the next number is known; the last lines may begin with any number. */
     let isFromStart = tail === undefined;
     for await (const event of tail === undefined ? events : lastLines(events, tail)) {
       if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);

@@ -150,7 +150,7 @@ export async function* followLog(
       progress.lives();
     },
   };
-  /** Where the next stream begins, as its query says it. */
+  /** The query for the beginning of the next stream. */
   const from = (): string =>
     options.tail === undefined || progress.isNumbered
       ? `${parameters.since.name}=${progress.position}`
@@ -190,7 +190,7 @@ export async function* followLog(
       } else if (!opened || !(isTransient(error) || isServerFailure(error))) {
         throw error;
       }
-      // A failure of the server is not a failure of the job, which goes on.
+      // A failure of the server is not a failure of the job, which keeps running.
       drop = error as Error;
       const told = mute < muteStreams || progress.isNumbered ? null : await explainMute(connection, jobId);
       if (told instanceof Error) {

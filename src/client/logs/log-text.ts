@@ -51,7 +51,7 @@ export async function checkedEnd(connection: Connection, jobId: string): Promise
   }
 }
 
-/** A log that another program reads. KonfAI's server cuts the second stream of a job where ours refuses it. */
+/** A log that another program is reading. KonfAI's server cuts a job's second stream; ours refuses it. */
 export const readAlready = ({ server }: Connection, jobId: string): ClientError =>
   new ClientError(
     `The log of job ${jobId} is being read already, and ${server} gives it to one reader at a time; ` +
@@ -155,10 +155,10 @@ export const isTaken = (error: unknown): error is HttpError =>
   error instanceof HttpError && error.status === errorKinds.streamOpen.status && !error.isOfProxy;
 
 /**
- * A job's log to its end without a stream: the text is asked for again and again.
+ * A job's log to its end without a stream: the text is requested again and again.
  * @param since lines to skip
- * @param tail instead of that: the number of last lines to begin with
- * @throws NoLogText at once where the server has no such route; else as `followLog`
+ * @param tail alternatively, the number of last lines to begin with
+ * @throws NoLogText at once if the server has no such route; otherwise as `followLog`
  */
 export async function* followText(
   connection: Connection,

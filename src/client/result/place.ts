@@ -63,8 +63,8 @@ function firstFree(directory: string, number = 1): { readonly place: string; rea
 }
 
 /**
- * The directory that a result would go to if it came now. Asked before anything is sent, so that no job ends in a refusal.
- * @throws UsageError for a directory with other files, where these may not be replaced
+ * The directory that a result would go to now. Determined before anything is sent, so that no job ends in a refusal.
+ * @throws UsageError for a directory with other files, if these may not be replaced
  */
 export function foreseePlace({ directory, taken }: OutputDirectory): string {
   const target = path.resolve(directory);
@@ -178,8 +178,8 @@ async function moveInto(from: string, to: string, mayReplace: boolean): Promise<
 const existsAlready = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EPERM', 'EINVAL', 'EBUSY']);
 
 /**
- * A directory that nobody else knows, in which a result is made complete before it gets its place. It is on the same file
- * system as that place: beside it, or in it where it exists.
+ * A private directory in which a result is completed before it is moved to its place. It is on the same file system as
+ * that place: beside it, or inside it if it exists.
  */
 export class PrivateDirectory {
   /** Holds the files that will be moved to the final place. */
@@ -207,8 +207,8 @@ export class PrivateDirectory {
   }
 
   /**
-   * Moves the files to their place. Where another command has used that meanwhile, a numbered directory beside it is taken,
-   * so that two results are never mixed.
+   * Moves the files to their place. If another command has used that in the meantime, a numbered directory beside it is
+   * taken, so that two results are never mixed.
    * @param first the file that is moved first
    * @returns the directory, and the number of files that stay, because something else has their places
    */
@@ -239,7 +239,7 @@ export class PrivateDirectory {
       if (!existsAlready.has(errorCode(cause)) || !existsSync(place)) throw cause;
     }
     try {
-      // Of two commands only one can make this file.
+      // Only one of two commands can create this file.
       await (await open(path.join(place, first), 'wx')).close();
     } catch (cause) {
       if (errorCode(cause) === 'EEXIST' || errorCode(cause) === 'ENOTDIR') return null;

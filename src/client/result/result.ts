@@ -47,18 +47,21 @@ import { type Destination, hasFiles, type OutputDirectory } from './place.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
 
 export interface AwaitOptions {
-  /** Longest wait for the result once the job has ended, in seconds. A job that has not is waited for as long as it takes. */
+  /**
+   * Longest wait for the result after the job has ended, in seconds. A job that has not ended is waited for without a
+   * limit.
+   */
   readonly wait: number;
   /** Whether to ask only once. */
   readonly isImpatient?: boolean | undefined;
   readonly reporter: Reporter;
   /** Whether the job is known to be done: the first request may fail, too, without ending the wait. */
   readonly isDone?: boolean | undefined;
-  /** Whether what a failed job left is wanted as well. */
+  /** Whether to fetch what a failed job left, too. */
   readonly isPartial?: boolean | undefined;
   /** The patience of an interrupted download that is resumed; a new one by default. */
   readonly patience?: Patience | undefined;
-  /** The command that fetches the result, where that has more words than usual. */
+  /** The command that fetches the result, if it is not the usual one. */
   readonly again?: string;
 }
 
@@ -69,7 +72,7 @@ async function unfinishedState(text: string): Promise<string | undefined> {
   return isEnded ? undefined : excerpt(data.status, 40);
 }
 
-/** What is waited for: a job that waits itself is asked for what it waits for. */
+/** What is being waited for. If the job itself is waiting, the server is asked what for. */
 async function waitText(connection: Connection, jobId: string, state: string | undefined): Promise<string> {
   if (state === undefined) return `Waiting for the result of job ${jobId}`;
   const view = state === 'running' ? null : await job(connection, jobId).catch(() => null);
@@ -91,12 +94,12 @@ function notReady(jobId: string, state: string | undefined, waited: number): Cli
 }
 
 /**
- * Asks for a job's result until it is ready (spec.md, Job control: 202 until then). The time of the wait begins when the job
- * has ended: what runs is never given up.
- * @param headers of a download that goes on
+ * Asks for a job's result until it is ready (spec.md, Job control: 202 until then). The time limit starts when the job
+ * has ended: a running job is never given up.
+ * @param headers of a resumed download
  * @returns the answer with the result, or with a part of it, or 416
- * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; GaveUp with the last error
- * if the server did not answer properly until then
+ * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; GaveUp with the last
+ *   error if the server did not answer properly until then
  */
 async function awaitResult(
   connection: Connection,
@@ -184,9 +187,10 @@ function fetchAgain(
 type Request = (headers: Readonly<Record<string, string>>, patience: Patience) => Promise<Reply>;
 
 /**
- * Fetches a result. If that is interrupted, or given up, the job is named and how to go on: the result stays on the server.
+ * Fetches a result. If that is interrupted or given up, the error names the job and how to continue, because the result
+ * stays on the server.
  * @param again the command that fetches it again
- * @param fetch is handed the request to make
+ * @param fetch gets a function that makes the request
  */
 async function fetching<T>(
   connection: Connection,

@@ -110,7 +110,7 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
 export function handleErrors(report: Report, events: ServerEvents): Middleware {
   return async (ctx, next) => {
     try {
-      // A request has no fragment, which Koa would cut off and a proxy's rule for a path would not.
+      // A request must not have a fragment: Koa would cut it off, and a proxy's rule for a path would not.
       if (ctx.url.includes('#'))
         throw new ServiceError('notFound', `There is no ${ctx.method} ${shown(ctx.url)}`);
       await next();

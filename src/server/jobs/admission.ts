@@ -31,7 +31,7 @@ export interface Told {
 export interface Slot {
   /** Where the upload goes. */
   readonly directory: JobDirectory;
-  /** What its owner's limits allow. */
+  /** What remains of its owner's limits. */
   readonly allowed: Omit<Allowed, 'release'>;
   /** The directory of the job after it is accepted. */
   readonly place: JobDirectory;

@@ -63,7 +63,7 @@ async function diskUse(root: string, seen: Set<string>): Promise<number> {
 /** Measures repeatedly how much a running job has written, until that exceeds its limit. */
 export class DiskLimit {
   #isOver = false;
-  /** Bytes of the input when the job started, which do not count. */
+  /** Size of the input when the job started, in bytes. It does not count towards the limit. */
   readonly #given: Promise<number>;
 
   /** @param most bytes that the job may write */

@@ -228,7 +228,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /**
    * Writes a line of the service into the log, unless an earlier server has written it. Never throws.
-   * @param isRedraw the next line replaces it where lines can be redrawn
+   * @param isRedraw the next line replaces it if lines can be redrawn
    */
   log(line: string, isRedraw = false): void {
     try {

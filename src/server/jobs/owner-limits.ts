@@ -17,7 +17,7 @@ export interface OwnedNow {
 export interface Allowed {
   /** Bytes that the upload may have; null if its owner has no such limit. */
   readonly bytes: number | null;
-  /** What a sentence about that limit ends with: whose limit it is. */
+  /** The end of a sentence about that limit: whose limit it is. */
   readonly advice: string;
   /**
    * Reports how much of its owner's space the upload takes, in bytes, including the content of its archives. Called again

@@ -59,7 +59,7 @@ export type OnExit = 'kill' | 'keep';
 
 /** Owns the state of all jobs. It knows no transport. */
 export class JobService {
-  /** What new jobs may ask for. */
+  /** The options that new jobs may request. */
   readonly terms: JobTerms;
   readonly #jobs = new Map<string, Job>();
   readonly #lives = new Map<string, { readonly lifecycle: Lifecycle; readonly end: Promise<void> }>();
@@ -234,7 +234,7 @@ export class JobService {
     return [...this.#jobs.values()].reverse().sort((a, b) => time(b) - time(a));
   }
 
-  /** Those of one owner, newest first. */
+  /** One owner's jobs, newest first. */
   listOf(owner: Owner): Job[] {
     return this.list().filter((job) => job.request.owner === owner);
   }

@@ -1,2 +1,2 @@
-/** What Prometheus can ask for. */
+/** The metrics for Prometheus. */
 export { Metrics } from './metrics.js';

@@ -13,7 +13,10 @@ import {
   withRealPaths,
 } from './visible-files.js';
 
-/** What `TMPDIR` names in a sandbox: the directory of the job, or of the loaded app, under a name that is short enough for sockets. */
+/**
+ * The value of `TMPDIR` in a sandbox: the directory of the job, or of the loaded app, under a name that is short enough
+ * for sockets.
+ */
 export const temporaryInSandbox = '/tmp';
 /** Where a loaded app sees its jobs a second time, to get a short name. */
 export const jobsInSandbox = '/run/jobs';

@@ -23,7 +23,10 @@ export function realPath(file: string): string {
 export const isWithin = (directory: string, file: string): boolean =>
   file === directory || file.startsWith(directory === '/' ? '/' : directory + path.sep);
 
-/** Each under its own name and, where links lead to it, under its real one: programs use either. Parents come first. */
+/**
+ * Each under its own name and, if that contains links, also under its real name, because programs use either. Parents
+ * come first.
+ */
 export function withRealPaths(visible: readonly Visible[]): Visible[] {
   const all = new Map<string, Visible>();
   for (const each of visible) {

@@ -75,7 +75,7 @@ export async function withSpace<T>(makeRoom: MakeRoom, attempt: () => T | Promis
 
 /** What all uploads together may write and create before their next checks. It must fit without using the headroom. */
 const promised = { bytes: 0, files: 0 };
-/** Files that uploads have made since the server started. */
+/** Number of files created by uploads since the server started. */
 let made = 0;
 
 /**

@@ -14,7 +14,7 @@ const columns = [
   ['Time', 32],
 ] as const;
 
-/** What sinfo prints of each node of each partition. */
+/** The columns that sinfo prints for each node of each partition. */
 export const nodeFormat = columns.map(([name, width]) => `${name}:${width}`).join(',');
 
 /** A GPU of a node. */
@@ -206,7 +206,7 @@ export class Cluster {
     refuseUnknown(ids, this.#list(this.#known()));
   }
 
-  /** The devices that a submission asks for. @throws ServiceError if no node has them */
+  /** The devices that a submission requests. @throws ServiceError if no node has them */
   check(asked: AskedDevices): DeviceRequest {
     const known = this.#nodes && this.#list(this.#nodes);
     const request = checkDevices(asked, known);

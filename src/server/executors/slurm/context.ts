@@ -5,7 +5,7 @@ import type { OwnerQuota } from './owner-quota.js';
 import { type JobQueue, phaseOf } from './queue.js';
 import type { Slurm, SlurmSettings } from './slurm.js';
 
-/** What all jobs of the executor share. */
+/** Shared by all jobs of the executor. */
 export interface SlurmContext extends Pick<SlurmSettings, 'environment' | 'passEnvironment'> {
   readonly slurm: Slurm;
   readonly queue: JobQueue;
