@@ -66,7 +66,7 @@ function readAnswer(line: string): Answer {
 export class AnswerReader {
   #rest = Buffer.alloc(0);
 
-  /** Whether an incomplete answer has begun. */
+  /** Whether an answer has begun but is not complete. */
   get hasBegun(): boolean {
     return this.#rest.length > 0;
   }

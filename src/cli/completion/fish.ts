@@ -1,6 +1,6 @@
 import type { CompletedCommand, CompletedFlag, Values } from './kinds.js';
 
-/** A text as one word of fish, which reads a backslash in single quotes, unlike other shells. */
+/** A text as one word of a fish script. Unlike other shells, fish interprets backslashes in single quotes. */
 const quoted = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
 /** The options of `complete` for a kind of value. */

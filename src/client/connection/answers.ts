@@ -4,7 +4,7 @@ import { ClientError, type TransportFault } from '../errors.js';
 
 type Issue = z.core.$ZodIssue;
 
-/** What `safeParse` of a schema gives. */
+/** The result of a schema's `safeParse`. */
 export type Checked<T> =
   | { readonly success: true; readonly data: T }
   | { readonly success: false; readonly error: { readonly issues: readonly Issue[] } };

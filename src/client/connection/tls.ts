@@ -92,7 +92,7 @@ function parse(raw: Buffer | undefined): X509Certificate | undefined {
 const shortName = (distinguished: string): string =>
   quoteName(/^CN=(.*)$/m.exec(distinguished)?.[1] ?? distinguished.replaceAll('\n', ', '));
 
-/** The names that a certificate is for, without the words of OpenSSL. */
+/** The names that a certificate is for, without OpenSSL's prefixes such as `DNS:`. */
 const namesOf = ({ subjectAltName, subject }: X509Certificate): string =>
   subjectAltName ? excerpt(subjectAltName.replaceAll(/(DNS|IP Address):/g, ''), 300) : shortName(subject);
 

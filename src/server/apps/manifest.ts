@@ -48,7 +48,6 @@ export function textOf(file: string): string | null {
   }
 }
 
-/** Whether a value of JSON is an object. */
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 

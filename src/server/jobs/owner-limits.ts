@@ -56,8 +56,8 @@ export class OwnerLimits {
   constructor(private readonly now: OwnedNow) {}
 
   /**
-   * Places, of those that all owners share, that jobs and uploads take. A job that waits for its owner's limit takes
-   * none: otherwise one owner could fill them all.
+   * Shared places that jobs and uploads take. A job that waits for its owner's limit takes none: otherwise one owner
+   * could fill them all.
    */
   get places(): number {
     const active = new Map<Owner, number>();
