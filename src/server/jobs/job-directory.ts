@@ -100,7 +100,8 @@ export class JobDirectory {
 
   /**
    * Writes the record, which survives a power cut once this resolves. Calls must not overlap.
-   * @param isKept false if a power cut may lose it: the job is then found as it was accepted
+   * @param isKept false if a power cut may lose it: the job is then found as it was accepted. Not after `saveLast`, which
+   * removes that record.
    */
   async save(record: JobRecord, isKept = true): Promise<void> {
     await saveJsonFile(this.recordFile, record, isKept);

@@ -255,8 +255,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   noteFetched(): void {
     if (this.#record.fetchedAt !== null) return;
     this.#record = { ...this.#record, fetchedAt: now() };
-    // If this cannot be saved, the next server keeps the job for as long as promised.
-    this.#inTurn(() => this.directory.save(this.#record, false)).catch(() => {});
+    // If this cannot be saved, the next server keeps the job for as long as promised. It replaces the record of the end, so
+    // it must survive a power cut as well.
+    this.#inTurn(() => this.directory.save(this.#record)).catch(() => {});
   }
 
   /** The job as clients see it (interface.md, Jobs). */

@@ -9,6 +9,8 @@ import { temporary } from '../../support/temporary.js';
 /** A directory whose records can be delayed. */
 export class HeldDirectory extends JobDirectory {
   #held: Promise<void> = Promise.resolve();
+  /** The latest record on the disk, and whether a power cut leaves it there. */
+  latest: { readonly record: JobRecord; readonly isKept: boolean } | null = null;
 
   /** No record is written until the function that this returns is called. */
   hold(): () => void {
@@ -19,9 +21,10 @@ export class HeldDirectory extends JobDirectory {
     return letGo;
   }
 
-  override async save(record: JobRecord): Promise<void> {
+  override async save(record: JobRecord, isKept = true): Promise<void> {
     await this.#held;
-    await super.save(record);
+    await super.save(record, isKept);
+    this.latest = { record, isKept };
   }
 
   stateOnDisk(): JobState {

@@ -36,6 +36,15 @@ test('an end is shown although the disk does not answer, and is saved when the d
   expect(job.state).toBe('killed');
 }, 120_000);
 
+test('a power cut leaves the record that notes a fetched result: it replaced the one of the end', async () => {
+  const { job, directory } = await makeJob();
+  await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
+  await job.finish('done', null);
+  job.noteFetched();
+  const noted = { state: 'done', fetchedAt: expect.any(String) };
+  await expect.poll(() => directory.latest).toMatchObject({ record: noted, isKept: true });
+});
+
 test('the time that it ran is not that of a clock which somebody sets meanwhile', async () => {
   const { job } = await makeJob();
   await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
