@@ -163,7 +163,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     // What was fetched is known to the next server as well.
     await until('it is noted', () => {
       const records = [last, first].map((id) => readFileSync(path.join(server.jobDirectory(id), 'job.json')));
-      return records.every((record) => !String(record).includes('"fetchedAt":null'));
+      return records.every((record) => !String(record).includes('"fetchedAt": null'));
     });
     await server.crash();
     await server.start();
