@@ -1,4 +1,4 @@
-import { createWriteStream, writeFileSync } from 'node:fs';
+import { createWriteStream, write, writeFileSync, writev } from 'node:fs';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -174,7 +174,10 @@ async function writeEntry(
   const packed = source.stream(start, compressedSize);
   const inflate = isDeflated(entry) ? createInflateRaw() : null;
   const steps = inflate ? [packed, inflate, check] : [packed, check];
-  const file = createWriteStream('', { fd: descriptor, autoClose: false });
+  // A stream that is destroyed closes its file, whatever `autoClose` says. This file is closed by who opened it: closed twice,
+  // its number may already be another file's or a socket's.
+  const close = (_: number, done: (error: null) => void) => done(null);
+  const file = createWriteStream('', { fd: descriptor, autoClose: false, fs: { write, writev, close } });
   await pipeline([...steps, file], signal ? { signal } : {});
   // Bytes after the end of the deflated content do not belong to the entry.
   if (inflate && inflate.bytesWritten !== compressedSize) throw damagedEntry(entry.path);

@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { crc32, gzipSync } from 'node:zlib';
@@ -34,6 +43,25 @@ describe('an archive', () => {
     expect(await extract(root.path, archive)).toEqual({ files: 2, bytes: 2, unplaced: 0, notes: [] });
     const read = (name: string) => readFileSync(path.join(root.path, 'out', name), 'utf8');
     expect([read('a'), read('d/é'), read('d/kept')]).toEqual(['A', 'E', 'kept']);
+  });
+
+  test('that is damaged leaves the descriptors of others open', async () => {
+    await using root = await temporary();
+    const archive = path.join(root.path, 'a.zip');
+    writeFileSync(archive, zip([{ ...a, crc: 7 }]));
+    const others: number[] = [];
+    // As soon as a number is free, somebody else's file or socket gets it.
+    const taking = setInterval(() => others.push(openSync(archive, 'r')), 0);
+    const extracting = Array.from({ length: 8 }, async (_, at) => {
+      for (let count = 0; count < 25; count += 1) {
+        const into = path.join(root.path, `out-${at}`);
+        await expect(extractArchive(archive, into, limits)).rejects.toThrow('damaged');
+        others.push(openSync(archive, 'r'));
+      }
+    });
+    await Promise.all(extracting);
+    clearInterval(taking);
+    for (const other of others) closeSync(other);
   });
 
   test('is refused if its entries are to have more bytes than it has', async () => {
