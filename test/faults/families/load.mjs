@@ -1,6 +1,6 @@
 /** As many jobs and streams as the limits allow, and one more; silent clients; readers that do not read. */
 import { Server } from '../support/server.mjs';
-import { fullServer } from './load/full-server.mjs';
+import { fullServer, limit } from './load/full-server.mjs';
 import { manyStreams } from './load/many-streams.mjs';
 import { pipelined } from './load/pipelined.mjs';
 import { silentConnections } from './load/silent-connections.mjs';
@@ -18,7 +18,7 @@ async function served(context, what, flags, run) {
 }
 
 export async function run(context) {
-  await served(context, 'Jobs up to the limit', [], fullServer);
+  await served(context, 'Jobs up to the limit', ['--max-jobs', String(limit)], fullServer);
   await served(context, 'Log streams up to the limit', ['--max-jobs', '250'], manyStreams);
   await served(context, 'Silent connections', [], silentConnections);
   await served(context, 'Slow readers', ['--max-jobs', '100'], slowReaders);

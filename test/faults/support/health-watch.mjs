@@ -18,7 +18,7 @@ export class HealthWatch {
   }
 
   async #watch(context, server) {
-    while (!this.#ending.signal.aborted) {
+    while (!this.#ending.signal.aborted && server.death === null) {
       const before = performance.now();
       try {
         const headers = server.token === null ? {} : { authorization: `Bearer ${server.token}` };

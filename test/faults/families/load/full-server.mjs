@@ -3,7 +3,8 @@ import { file } from '../../../support/form.mjs';
 import { kill, listJobs, steps, trySubmit } from '../../support/api.mjs';
 import { HealthWatch } from '../../support/health-watch.mjs';
 
-const limit = 32;
+/** `--max-jobs` of the server. */
+export const limit = 32;
 
 /** At most 32 jobs are active, however many come at once; each place that is released can be used again. */
 export async function fullServer(context, server) {
