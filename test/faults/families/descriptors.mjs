@@ -15,8 +15,8 @@ async function inTurn(context, cases) {
 
 export async function run(context) {
   const { random, rounds } = context;
-  const limits = random.shuffle([64, 200, 128, 256]).slice(0, times(rounds, 2) - 1);
-  for (const limit of [100, ...limits]) {
+  const limits = random.shuffle([256, 384, 512]).slice(0, times(rounds, 2) - 1);
+  for (const limit of [200, ...limits]) {
     await context.attempt(`Silent sockets at ${limit} descriptors`, () => silentSockets(context, limit));
   }
   // Cases that measure CPU or memory run one after the other, cases that mostly wait run beside them.
