@@ -1,5 +1,5 @@
 import { counted, exitCodes, type JobEnvelope, mostCounted, type Operation } from '../contract/index.js';
-import { type Connection, job, kill } from './connection/index.js';
+import { app, type Connection, job, kill } from './connection/index.js';
 import { ClientError, type ErrorDetails, Interrupted } from './errors.js';
 import type { ChooseSeries } from './inputs/index.js';
 import { followToEnd } from './logs/index.js';
@@ -130,11 +130,17 @@ export async function startJob(
       reporter.waiting(null);
     }
   };
+  const asksForSegmentations = async (group: number): Promise<boolean> => {
+    // Other operations work on what an app has segmented.
+    if (!['infer', 'pipeline'].includes(submission.operation.segment)) return true;
+    const view = await app(connection, submission.app);
+    return view.available && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
+  };
   const staged = await stage(
     submission,
     reporter,
     connection.signal,
-    { place: { directory: output, mayReplace }, chooseSeries },
+    { place: { directory: output, mayReplace }, chooseSeries, asksForSegmentations },
     ready,
   );
   let envelope: JobEnvelope;

@@ -18,7 +18,10 @@ const echo = {
     short_description: 'Echo',
     tta: 0,
     mc_dropout: 0,
-    inputs: { Volume: { display_name: 'Volume', volume_type: 'VOLUME' } },
+    inputs: {
+      Volume: { display_name: 'Volume', volume_type: 'VOLUME' },
+      Organ: { display_name: 'Organ', volume_type: 'SEGMENTATION', required: false },
+    },
     command: ['node', 'echo.mjs'],
   }),
   'echo/echo.mjs': `
@@ -139,4 +142,26 @@ test('inputs shows what would be sent, and infer sends what --series chooses', a
     "Error: No series has the number or description '7'; there are 3 'T1 MPRAGE' (MR, 16 x 16 x 4, axial), " +
       "5 'FLAIR' (MR, 16 x 16 x 3, sagittal)\n",
   ]);
+});
+
+test('an app that asks for a segmentation gets that of a directory with images', async () => {
+  await using apps = await temporary();
+  await plant(apps.path, echo);
+  await using server = await TestServer.start({ apps: [path.join(apps.path, 'echo')], app: 'echo' });
+  await using cli = await Cli.create();
+  const series = dicomSeries(3, { series: '3', number: 3, description: 'T1' });
+  const organ = dicomFile({ kind: 'SEG', image: 1, series: '9', number: 9 });
+  await plant(cli.directory, {
+    ...Object.fromEntries(Object.entries(series).map(([name, bytes]) => [`in/${name}`, bytes])),
+    'in/organ': organ,
+    'organ/seg': organ,
+    'organ/report': dicomFile({ kind: 'SR', image: 1, series: '10' }),
+  });
+  const words = ['infer', '-i', 'in', '-i', 'organ', '--json', '-o', 'out'];
+  const { code, stdout, stderr } = await cli.run(words, { REMOTE_APP_SERVER: server.url });
+  expect(code, stderr).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({
+    sent: { inputs: [[{ path: 'in', name: 'in' }], [{ path: 'organ/seg', name: 'seg' }]] },
+  });
+  expect(stderr).toContain('not sent: 1 SEG, 1 SR (in/organ, organ/report)');
 });

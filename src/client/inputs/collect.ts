@@ -51,8 +51,8 @@ export interface CollectOptions {
   readonly output?: string | null;
   /** Whether to send files that are not volumes too. */
   readonly allFiles?: boolean;
-  /** Whether DICOM segmentations are volumes, as where ground truth or masks are asked for. */
-  readonly takesSegmentations?: boolean;
+  /** Whether DICOM segmentations are volumes; asked if a directory has any beside images. By default they are not. */
+  readonly takesSegmentations?: () => Promise<boolean>;
   readonly obstacles: Obstacles;
   readonly choose?: ChooseSeries | undefined;
   /** Called while the beginnings of many files are read. */
@@ -199,7 +199,14 @@ class Collector {
       this.options.obstacles,
       this.options.onRead,
     );
-    const { series, others } = this.#sortOut(directory, files, found.length > files.length);
+    const hasSegmentations = files.some(({ header }) => header !== null && isSegmentation(header));
+    const takesSegmentations = hasSegmentations && ((await this.options.takesSegmentations?.()) ?? false);
+    const { series, others } = this.#sortOut(
+      directory,
+      files,
+      found.length > files.length,
+      takesSegmentations,
+    );
     const chosen = series.length > 0 ? ((await this.options.choose?.(series)) ?? null) : null;
     const sent = chosen ?? series;
     const firsts = new Map(sent.map((each) => [each.files[0]?.path, each.path]));
@@ -234,14 +241,16 @@ class Collector {
   /**
    * Separates what a directory has into series and files that are sent by themselves, and notes what is not sent.
    * @param hasStores whether it has volumes besides these files
+   * @param takesSegmentations whether segmentations are volumes
    * @returns the files by their paths, with their formats
    */
   #sortOut(
     directory: string,
     files: readonly Recognised[],
     hasStores: boolean,
+    takesSegmentations: boolean,
   ): { readonly series: readonly Series[]; readonly others: ReadonlyMap<string, string | null> } {
-    const { allFiles = false, takesSegmentations = false } = this.options;
+    const { allFiles = false } = this.options;
     const [ofDicom, rest] = partition(files, ({ format }) => format === dicom);
     const isShown = ({ header }: Recognised) =>
       header === null || isImage(header) || (takesSegmentations && isSegmentation(header));

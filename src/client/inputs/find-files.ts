@@ -159,6 +159,8 @@ export interface FindOptions {
   readonly place?: ResultPlace | null;
   /** Chooses among the series of a directory; without it all of them are sent. */
   readonly chooseSeries?: ChooseSeries | undefined;
+  /** Whether the app asks for segmentations in this group of inputs, counted from 0. Without it, it does not. */
+  readonly asksForSegmentations?: (group: number) => Promise<boolean>;
   /** Called while the beginnings of many files are read. */
   readonly onRead?: (done: number, total: number) => void;
 }
@@ -169,7 +171,7 @@ export interface FindOptions {
  */
 export async function findFiles(
   submission: Pick<Submission, 'files' | 'archive' | 'allFiles'>,
-  { place = null, chooseSeries, onRead }: FindOptions = {},
+  { place = null, chooseSeries, asksForSegmentations, onRead }: FindOptions = {},
 ): Promise<FoundFiles> {
   const output = place?.directory ?? null;
   const { archive, allFiles = false } = submission;
@@ -181,14 +183,14 @@ export async function findFiles(
     // Images to work on; the other groups are ground truth and masks.
     const isOfImages = field.role === 'paths';
     const choose = isOfImages ? chooseSeries : undefined;
-    for (const group of groups) {
+    for (const [index, group] of groups.entries()) {
       const collected = await collectUnits(group, {
         output,
         obstacles,
         allFiles,
         choose,
         onRead,
-        takesSegmentations: !isOfImages,
+        takesSegmentations: async () => !isOfImages || ((await asksForSegmentations?.(index)) ?? false),
       });
       found.push(collected);
       const whole = completed(collected.units, obstacles);

@@ -90,7 +90,9 @@ describe('a directory of DICOM files', () => {
     const seg = dicomFile({ kind: 'SEG', image: 1, series: '9', number: 9, frames: 4 });
     await plant(root.path, within('in', { ...dicomSeries(3, t1), seg }));
     const kinds = async (takesSegmentations: boolean) =>
-      (await collect([path.join(root.path, 'in')], { takesSegmentations })).units.map(({ kind }) => kind);
+      (
+        await collect([path.join(root.path, 'in')], { takesSegmentations: async () => takesSegmentations })
+      ).units.map(({ kind }) => kind);
     expect(await kinds(false)).toEqual(['series']);
     expect(await kinds(true)).toEqual(['series', 'file']);
   });

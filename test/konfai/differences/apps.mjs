@@ -143,10 +143,10 @@ export const servers = [
   {
     what: 'Active jobs, bytes of a file and of an upload, log streams, seconds to a keep-alive',
     theirs: '32; 2 GiB, 6 GiB; 200; 15',
-    ours: 'the same; flags of `serve` change all but the streams',
-    verdict: 'same',
+    ours: '256, and otherwise the same; flags of `serve` change all but the streams',
+    verdict: 'on purpose: a cohort may be submitted at once',
     probe: async ({ limits }) => limits(),
-    seen: Array(2).fill('32, 2GiB, 6GiB, 200, 15'),
+    seen: ['32, 2GiB, 6GiB, 200, 15', '256, 2GiB, 6GiB, 200, 15'],
   },
   {
     what: 'What the data set of a fine-tuning may extract to',
