@@ -18,11 +18,6 @@ export const seriesFlags = {
   }),
 };
 
-/** Series as lines of a list. */
-function listOf(series: readonly Series[], describe: (series: Series) => string): string {
-  return series.map((each) => `  ${oneLine(describe(each))}\n`).join('');
-}
-
 /** Most series that an error names. */
 const mostShown = 10;
 
@@ -47,14 +42,15 @@ async function readAnswer(question: string): Promise<string> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return await new Promise<string>((resolve, reject) => {
-      prompt.question(question, (answer) => {
-        prompt.removeAllListeners('close');
-        resolve(answer);
-      });
       // Ctrl-C or Ctrl-D: without an answer, nothing is sent.
-      prompt.once('close', () => {
+      const interrupted = () => {
         writeErr('\n');
         reject(new Interrupted('SIGINT'));
+      };
+      prompt.once('close', interrupted);
+      prompt.question(question, (answer) => {
+        prompt.off('close', interrupted);
+        resolve(answer);
       });
     });
   } finally {
@@ -66,7 +62,8 @@ async function readAnswer(question: string): Promise<string> {
 async function ask(series: readonly Series[]): Promise<readonly Series[] | null> {
   if (series.length < 2) return null;
   const { describeSeries, selectSeries } = await import('../../client/inputs/index.js');
-  writeErr(`${series.length} DICOM series are there:\n${listOf(series, describeSeries)}`);
+  const lines = series.map((each) => `  ${oneLine(describeSeries(each))}\n`);
+  writeErr(`${series.length} DICOM series are there:\n${lines.join('')}`);
   for (;;) {
     const answer = await readAnswer(
       'Which are to be sent? Numbers, parts of descriptions (T1*), or Enter for all: ',

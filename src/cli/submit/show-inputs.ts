@@ -97,14 +97,18 @@ export async function showInputs(
     archive: null,
     allFiles: flags['all-files'],
   };
-  const found = await findFiles(submission, {
-    chooseSeries: seriesChoice(flags.series, { mayAsk: false }),
-    place: { directory: path.resolve(defaultOutput), mayReplace: false },
-    onRead: (done, total) => reporter.progress('Reading', done, total),
-  });
-  const volumes = found.volumes.flatMap(({ groups }) => groups.flat().map(viewOf));
-  const [head = [], ...rows] = withoutEmptyColumns(volumes.map(row));
-  if (!isQuiet) await writeOut(`${formatTable(head, rows).join('\n')}\n`);
-  tellSending(found, reporter, { isListed: true });
-  return { volumes, skipped: found.skipped, objects: found.objects };
+  try {
+    const found = await findFiles(submission, {
+      chooseSeries: seriesChoice(flags.series, { mayAsk: false }),
+      place: { directory: path.resolve(defaultOutput), mayReplace: false },
+      onRead: (done, total) => reporter.progress('Reading', done, total),
+    });
+    const volumes = found.volumes.flatMap(({ groups }) => groups.flat().map(viewOf));
+    const [head = [], ...rows] = withoutEmptyColumns(volumes.map(row));
+    if (!isQuiet) await writeOut(`${formatTable(head, rows).join('\n')}\n`);
+    tellSending(found, reporter, { isListed: true });
+    return { volumes, skipped: found.skipped, objects: found.objects };
+  } finally {
+    reporter.close();
+  }
 }

@@ -10,6 +10,7 @@ import {
   bidsDescription,
   dicom,
   formatNameOf,
+  hasZarrName,
   isBesideBidsData,
   isHidden,
   isSidecar,
@@ -303,7 +304,7 @@ class Collector {
     const real = await realpath(directory);
     // A link to a directory above it: everything there has been found already.
     if (ancestors.includes(real)) return;
-    if ((await isZarrStore(directory)) || (await isZarrStore(real))) {
+    if (hasZarrName(directory) || (await isZarrStore(real))) {
       found.push({ path: directory, size: 0, isStore: true });
       return;
     }

@@ -1,6 +1,6 @@
 import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type Field, quotePath } from '../../contract/index.js';
+import { type Field, oneLine, quotePath } from '../../contract/index.js';
 import { UsageError } from '../errors.js';
 import type { Submission } from '../submission.js';
 import { type ChooseSeries, type Collected, collectUnits, type LeftObject, type Unit } from './collect.js';
@@ -70,17 +70,13 @@ export interface ResultPlace {
   readonly mayReplace: boolean;
 }
 
-/** Most files of a group that a refusal names. */
-const mostShown = 5;
+/** Most files that are named to a person. */
+export const mostShown = 5;
 
-function listed(paths: readonly string[]): string {
-  const more = paths.length > mostShown ? ` and ${paths.length - mostShown} more` : '';
-  return (
-    paths
-      .slice(0, mostShown)
-      .map((each) => quotePath(each))
-      .join(', ') + more
-  );
+/** The first few of these texts on one line, and how many more there are. */
+export function someOf(shown: readonly string[]): string {
+  const rest = shown.length > mostShown ? ` and ${shown.length - mostShown} more` : '';
+  return oneLine(shown.slice(0, mostShown).join(', ')) + rest;
 }
 
 /**
@@ -96,7 +92,8 @@ function checkPairing({ by, groups: [first, second] }: Pairing, typed: ReadonlyS
       ? `they have ${first.length} and ${second.length} files`
       : 'their names do not say which files belong together';
   throw new UsageError(
-    `Two groups of files cannot be paired, since ${why}: ${listed(first)} with ${listed(second)}; ` +
+    `Two groups of files cannot be paired, since ${why}: ${someOf(first.map((each) => quotePath(each)))} with ` +
+      `${someOf(second.map((each) => quotePath(each)))}; ` +
       'give the files of a case the same names in both, or name all files in the order in which they belong together',
   );
 }

@@ -98,14 +98,18 @@ export const isVolumeName = (name: string): boolean => {
   return (format !== null && !format.isPicture) || hasDicomName(name);
 };
 
+/** All endings of volumes, the longest first. */
+const volumeEndings = [
+  ...byEnding.keys(),
+  ...dicomEndings,
+  ...['.ome.zarr', '.zarr', '.ome.tif', '.ome.tiff'],
+].sort((a, b) => b.length - a.length);
+
 /** The name of a volume without its ending, which does not tell cases apart. */
 export function withoutVolumeEnding(name: string): string {
   const lower = name.toLowerCase();
-  const all = [...byEnding.keys(), ...dicomEndings, '.ome.zarr', '.zarr', '.ome.tif', '.ome.tiff'];
-  const longest = all
-    .filter((ending) => lower.endsWith(ending))
-    .reduce((a, b) => (b.length > a.length ? b : a), '');
-  return name.slice(0, name.length - longest.length);
+  const ending = volumeEndings.find((each) => lower.endsWith(each)) ?? '';
+  return name.slice(0, name.length - ending.length);
 }
 
 /** The format of a file that is not DICOM; null for one that is not known. */
@@ -165,9 +169,12 @@ export const bidsDescription = 'dataset_description.json';
 export const isBesideBidsData = (name: string): boolean =>
   ['derivatives', 'sourcedata', 'code', 'stimuli', 'phenotype'].includes(name);
 
+/** Whether a directory is an OME-Zarr store by its name. */
+export const hasZarrName = (directory: string): boolean => /\.zarr$/i.test(directory);
+
 /** Whether a directory is an OME-Zarr store: by its name, or by the metadata file at the root of every store. */
 export async function isZarrStore(directory: string): Promise<boolean> {
-  if (/\.zarr$/i.test(directory)) return true;
+  if (hasZarrName(directory)) return true;
   const names = await readdir(directory).catch((): string[] => []);
   return names.includes('.zgroup') || names.includes('.zarray') || names.includes('zarr.json');
 }
@@ -179,7 +186,7 @@ export async function isZarrStore(directory: string): Promise<boolean> {
 export function travels(relativePath: string): boolean {
   const parts = relativePath.split('/');
   for (const part of parts) {
-    if (/\.zarr$/i.test(part)) return true;
+    if (hasZarrName(part)) return true;
     if (isHidden(part)) return false;
   }
   return true;

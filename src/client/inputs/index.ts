@@ -5,9 +5,11 @@ export {
   type FindOptions,
   type FoundFiles,
   findFiles,
+  mostShown,
   type NamedDataSet,
   type NamedUnit,
   type ResultPlace,
+  someOf,
 } from './find-files.js';
 export { splitPattern } from './glob.js';
 export { type Pairing, plainName } from './names.js';

@@ -53,8 +53,20 @@ const asPrefix = (part: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
   part.replace(/[.<>:"|?*\\\u0000-\u001f\u007f]+/g, '-').replace(/^-+/, '');
 
+/** Groups elements by their keys, in the order of the first element of each group. */
+export function groupBy<T>(elements: readonly T[], keyOf: (element: T) => string): T[][] {
+  const groups = new Map<string, T[]>();
+  for (const element of elements) {
+    const key = keyOf(element);
+    const group = groups.get(key);
+    if (group) group.push(element);
+    else groups.set(key, [element]);
+  }
+  return [...groups.values()];
+}
+
 /** How many leading elements all lists have in common. */
-function commonLength(lists: readonly (readonly string[])[]): number {
+export function commonLength(lists: readonly (readonly string[])[]): number {
   const [first = [], ...others] = lists;
   const differs = first.findIndex((part, at) => others.some((list) => list[at] !== part));
   return differs < 0 ? first.length : differs;
@@ -98,15 +110,9 @@ function apart(paths: readonly string[]): string[] {
  * `sub-02_T1w.nii.gz`, not `T1w.nii.gz` and `T1w_1.nii.gz`. Files that belong together (`.hdr` and `.img`) are named alike.
  */
 export function namesOf(paths: readonly string[]): string[] {
-  const byStem = new Map<string, number[]>();
-  for (const [index, each] of paths.entries()) {
-    const stem = foldedName(stemOf(wantedName(each)));
-    const indexes = byStem.get(stem);
-    if (indexes) indexes.push(index);
-    else byStem.set(stem, [index]);
-  }
+  const stemAt = (index: number) => foldedName(stemOf(wantedName(paths[index] ?? '')));
   const wanted: string[] = [];
-  for (const indexes of byStem.values()) {
+  for (const indexes of groupBy([...paths.keys()], stemAt)) {
     const names = apart(indexes.map((index) => paths[index] ?? ''));
     for (const [at, index] of indexes.entries()) wanted[index] = names[at] ?? '';
   }

@@ -3,7 +3,7 @@ import type { ListedFile } from '../../archive/index.js';
 import { counted } from '../../contract/index.js';
 import type { DicomHeader } from './dicom.js';
 import { byName } from './entries.js';
-import { namesOf } from './names.js';
+import { commonLength, groupBy, namesOf } from './names.js';
 
 /** A DICOM file in a directory. The header is null if it cannot be read. */
 export interface DicomFile {
@@ -144,12 +144,8 @@ function remarksOn(headers: readonly DicomHeader[]): string[] {
 
 /** The deepest directory that contains all paths. */
 function commonDirectory(paths: readonly string[]): string {
-  const [first = '', ...others] = paths.map((each) => path.dirname(each).split(path.sep));
-  let shared = [...first];
-  for (const parts of others) {
-    const differs = shared.findIndex((part, at) => parts[at] !== part);
-    if (differs >= 0) shared = shared.slice(0, differs);
-  }
+  const lists = paths.map((each) => path.dirname(each).split(path.sep));
+  const shared = lists[0]?.slice(0, commonLength(lists)) ?? [];
   return shared.join(path.sep) || (paths[0]?.startsWith(path.sep) ? path.sep : '.');
 }
 
@@ -179,17 +175,6 @@ function seriesOf(files: readonly DicomFile[]): Series {
     plane: planeOf(first),
     remarks: remarksOn(headers),
   };
-}
-
-function groupBy<T>(elements: readonly T[], keyOf: (element: T) => string): T[][] {
-  const groups = new Map<string, T[]>();
-  for (const element of elements) {
-    const key = keyOf(element);
-    const group = groups.get(key);
-    if (group) group.push(element);
-    else groups.set(key, [element]);
-  }
-  return [...groups.values()];
 }
 
 const directoryOf = (file: DicomFile): string => path.dirname(file.path);

@@ -3,20 +3,13 @@ import {
   countSlices,
   describeSeries,
   type FoundFiles,
+  mostShown,
   type NamedUnit,
   type Pairing,
   plainName,
+  someOf,
 } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
-
-/** Most files that are named to a person. */
-const mostShown = 5;
-
-/** The first of them, and how many more there are. */
-function someOf(shown: readonly string[]): string {
-  const rest = shown.length > mostShown ? ` and ${shown.length - mostShown} more` : '';
-  return oneLine(shown.slice(0, mostShown).join(', ')) + rest;
-}
 
 function pairingNote({ by, groups: [first, second], pairs }: Pairing): string {
   const why = {
