@@ -121,6 +121,10 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: ['client/inputs', 'client/connection', 'client', 'archive', 'files', 'contract'],
     reason: 'What is sent knows the connection, not what the server does with it.',
   },
+  'client/pictures': {
+    imports: ['volumes'],
+    reason: 'Pictures are drawn from files, without a server and without a command line.',
+  },
   'client/inputs': {
     imports: ['client', 'archive', 'files', 'contract'],
     reason: 'Files are found without a server.',
@@ -335,6 +339,10 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The file of the tokens is read by the server and written by a command: it imports neither.',
   },
   archive: { imports: ['files', 'contract'], reason: bothSides },
+  volumes: {
+    imports: [],
+    reason: 'Apps import it as `remote-app/volumes`: it knows neither side of the service.',
+  },
   files: {
     imports: [],
     reason: 'Files are whole or not there for whoever uses them: this module knows nobody.',

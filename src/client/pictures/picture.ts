@@ -1,0 +1,70 @@
+import type { Geometry } from '../../volumes/index.js';
+
+/** The three planes, by the axis that goes through their slices. */
+export type PlaneName = 'axial' | 'coronal' | 'sagittal';
+
+/** A colour, red, green and blue from 0 to 255. */
+export type Colour = readonly [red: number, green: number, blue: number];
+
+/** A label of a segmentation, as it is drawn and counted. */
+export interface ShownLabel {
+  /** Its place in `SliceView.labels`: 1 for the first. */
+  readonly index: number;
+  /** Its value in the file. */
+  readonly value: number;
+  /** From the app's terminology or the file, otherwise `label 3`. */
+  readonly name: string;
+  readonly colour: Colour;
+  /** How many voxels have it, in the whole volume. */
+  readonly voxels: number;
+  readonly millilitres: number;
+}
+
+/**
+ * One slice, ready to be drawn: pixels are square, their side is `CaseView.pixel` mm, and the orientation is radiological
+ * (the patient's right is on the left).
+ */
+export interface SliceView {
+  /** Position along the plane's normal, in mm: to the right, to the front or upwards. */
+  readonly position: number;
+  readonly width: number;
+  readonly height: number;
+  /** Brightness, width x height; or red, green and blue of each pixel for a volume in colour. */
+  readonly pixels: Uint8Array;
+  readonly isColour: boolean;
+  /** Indices of labels, width x height; null if there is no segmentation. */
+  readonly labels: Uint8Array | null;
+}
+
+/** What is written at the edges of all slices of a plane: `R`, `L`, `A`, `P`, `S`, `I`. */
+export interface Marks {
+  readonly left: string;
+  readonly right: string;
+  readonly top: string;
+  readonly bottom: string;
+}
+
+/** The slices of one plane that are shown, in the order of their places. */
+export interface PlaneView {
+  readonly name: PlaneName;
+  readonly marks: Marks;
+  readonly slices: readonly SliceView[];
+  /** Which slice has most of the labels, or lies in the middle where there is none. */
+  readonly best: number;
+}
+
+/** A case, read and ready to be drawn by any of the outputs. */
+export interface CaseView {
+  /** The name of the case: of its scan, or of what came back. */
+  readonly name: string;
+  readonly geometry: Geometry;
+  /** Side of a pixel of all slices, in mm. */
+  readonly pixel: number;
+  /** Axial, coronal, sagittal. */
+  readonly planes: readonly [PlaneView, PlaneView, PlaneView];
+  readonly labels: readonly ShownLabel[];
+  /** What black and white stand for; null for a volume in colour. */
+  readonly window: { readonly low: number; readonly high: number; readonly unit: 'HU' | null } | null;
+  /** What a person should know: an oblique volume, a mask of another grid, which of several volumes is shown. */
+  readonly notes: readonly string[];
+}

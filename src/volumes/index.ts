@@ -1,0 +1,19 @@
+/** Volumes in the formats of medical imaging: their geometry and their voxels. Apps import it as `remote-app/volumes`. */
+export {
+  type Affine,
+  type AffineRow,
+  type Geometry,
+  inverseOf,
+  isSameGeometry,
+  type Label,
+  placeOf,
+  type Size,
+  type Slice,
+  type SliceChoice,
+  spacingOf,
+  type Volume,
+  VolumeError,
+  type VolumeFile,
+  type VolumeHeader,
+  type Voxels,
+} from './volume.js';
