@@ -68,3 +68,10 @@ export interface CaseView {
   /** What a person should know: an oblique volume, a mask of another grid, which of several volumes is shown. */
   readonly notes: readonly string[];
 }
+
+/** A picture in memory: red, green and blue of each pixel, rows from the top. */
+export interface Picture {
+  readonly width: number;
+  readonly height: number;
+  readonly pixels: Uint8Array;
+}
