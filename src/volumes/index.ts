@@ -1,4 +1,5 @@
 /** Volumes in the formats of medical imaging: their geometry and their voxels. Apps import it as `remote-app/volumes`. */
+export { openVolume, readVolume } from './open.js';
 export {
   type Affine,
   type AffineRow,

@@ -43,6 +43,8 @@ export interface VolumeHeader extends Geometry {
   readonly components: 1 | 3 | 4;
   /** Volumes in the file: time points, or the components of vectors. 1 for nearly all. */
   readonly frames: number;
+  /** Whether the file says which way its axes run. If not, left and right may be swapped. */
+  readonly hasOrientation: boolean;
   /** Modality by DICOM, `CT` or `MR`; null where the format has none. */
   readonly modality: string | null;
   /** What the file itself says of its labels; null for everything but DICOM SEG. */

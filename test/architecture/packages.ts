@@ -33,6 +33,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     modules: ['client/connection'],
     reason: 'One module of the client makes requests.',
   },
+  'fast-png': { modules: ['client/pictures'], reason: 'Pictures are drawn in one place.' },
   'dicom-parser': { modules: ['client/inputs'], reason: 'Only the client reads scans.' },
   tinyglobby: { modules: ['client/inputs'], reason: 'Only what is sent is searched for.' },
   koa: { modules: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },

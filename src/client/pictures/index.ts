@@ -1,4 +1,6 @@
 /** Pictures of scans and of what came back: for the terminal, as PNG and as an HTML page. */
+export { contoursOf } from './contours.js';
+export { drawSlice } from './draw.js';
 export type {
   CaseView,
   Colour,
@@ -9,3 +11,5 @@ export type {
   ShownLabel,
   SliceView,
 } from './picture.js';
+export { millilitresText, placeText, SheetTooLarge, sheetOf, windowText } from './sheet.js';
+export { type CaseVolumes, type Terminology, type ViewOptions, viewCase } from './view-case.js';

@@ -1,0 +1,142 @@
+import { encode } from 'fast-png';
+import { blank, drawSlice, fill, place, textWidth, write } from './draw.js';
+import { glyphSize } from './font.js';
+import type { CaseView, Colour, Picture, PlaneView } from './picture.js';
+
+/** Space around and between slices, in pixels. */
+const gap = 6;
+const line = glyphSize.height + 2;
+
+/** Slices of small volumes are enlarged until the longest side of a slice has this many pixels. */
+const leastSide = 192;
+
+/** Narrower sheets would cut names and notes. */
+const leastWidth = 640;
+
+/** Most pixels of a sheet: 4 bytes are held for each. */
+const maxPixels = 100_000_000;
+
+const bright: Colour = [235, 235, 235];
+const dim: Colour = [160, 160, 160];
+
+/** Letters of a direction, by plane, for places on its negative and its positive side. */
+const sides = { sagittal: 'LR', coronal: 'PA', axial: 'IS' } as const;
+
+/** Where a slice lies, as radiologists write it: `S 12 mm`. */
+export function placeText({ name }: Pick<PlaneView, 'name'>, position: number): string {
+  const rounded = Math.round(position);
+  return `${rounded === 0 ? '' : `${sides[name][rounded > 0 ? 1 : 0]} `}${Math.abs(rounded)} mm`;
+}
+
+/** Volumes of labels: three digits that count. */
+export const millilitresText = (millilitres: number): string =>
+  `${millilitres >= 100 ? Math.round(millilitres) : Number(millilitres.toPrecision(3))} ml`;
+
+/** What black and white stand for. */
+export function windowText({ window }: Pick<CaseView, 'window'>): string {
+  if (!window) return '';
+  const number = (value: number) => String(Number(value.toPrecision(4)));
+  return `black ${number(window.low)}, white ${number(window.high)}${window.unit ? ` ${window.unit}` : ''}`;
+}
+
+/** Parts of a text that each fit into a width. */
+function linesOf(text: string, width: number): string[] {
+  const most = Math.max(1, Math.floor(width / glyphSize.width));
+  const lines: string[] = [];
+  for (let rest = [...text]; rest.length > 0; ) {
+    const space = rest.length > most ? rest.lastIndexOf(' ', most) : -1;
+    const end = rest.length <= most ? rest.length : space > 0 ? space : most;
+    lines.push(rest.slice(0, end).join(''));
+    rest = rest.slice(rest[end] === ' ' ? end + 1 : end);
+  }
+  return lines;
+}
+
+/** One case: its name, a row of slices for each plane, notes, and a legend. */
+function drawCase(view: CaseView): Picture {
+  const slices = view.planes.flatMap((plane) => plane.slices);
+  const longest = Math.max(1, ...slices.flatMap(({ width, height }) => [width, height]));
+  const scale = Math.max(1, leastSide / longest);
+  const side = (pixels: number) => Math.max(1, Math.round(pixels * scale));
+  const rows = view.planes
+    .filter((plane) => plane.slices.length > 0)
+    .map((plane) => ({
+      plane,
+      width: Math.max(...plane.slices.map((slice) => side(slice.width))),
+      height: Math.max(...plane.slices.map((slice) => side(slice.height))),
+    }));
+  const width = Math.max(leastWidth, ...rows.map((row) => gap + row.plane.slices.length * (row.width + gap)));
+  const inner = width - 2 * gap;
+  const name = linesOf(view.name, inner).slice(0, 2);
+  const about = [windowText(view), ...view.notes].filter(Boolean).flatMap((note) => linesOf(note, inner));
+  const entries = view.labels.map(({ name, colour, millilitres }) => ({
+    text: `${name} ${millilitresText(millilitres)}`,
+    colour,
+  }));
+  const entryWidth = Math.max(0, ...entries.map(({ text }) => textWidth(text))) + 3 * gap + glyphSize.width;
+  const columns = Math.max(1, Math.floor(inner / entryWidth));
+  const height =
+    gap +
+    (name.length + about.length) * line +
+    rows.reduce((sum, row) => sum + row.height + line + gap, 0) +
+    Math.ceil(entries.length / columns) * line +
+    gap;
+  const picture = blank(width, height);
+  let y = gap;
+  const writeLines = (lines: readonly string[], colour: Colour) => {
+    for (const each of lines) {
+      write(picture, each, gap, y, colour);
+      y += line;
+    }
+  };
+  writeLines(name, bright);
+  writeLines(about, dim);
+  for (const row of rows) {
+    row.plane.slices.forEach((slice, at) => {
+      const x = gap + at * (row.width + gap);
+      const size = { width: side(slice.width), height: side(slice.height) };
+      place(picture, drawSlice(view, row.plane, slice, size), x, y);
+      write(picture, placeText(row.plane, slice.position), x, y + row.height, dim);
+    });
+    y += row.height + line + gap;
+  }
+  entries.forEach(({ text, colour }, at) => {
+    const x = gap + (at % columns) * entryWidth;
+    const top = y + Math.floor(at / columns) * line;
+    fill(picture, [x, top + 3, 10, 10], colour);
+    write(picture, text, x + 10 + gap, top, bright);
+  });
+  return picture;
+}
+
+/** The cases do not fit on one sheet. */
+export class SheetTooLarge extends Error {
+  override readonly name = 'SheetTooLarge';
+}
+
+/**
+ * A contact sheet of cases, one below the other.
+ * @returns a PNG; the same bytes for the same cases
+ * @throws SheetTooLarge for more than a picture can hold
+ */
+export function sheetOf(views: readonly CaseView[]): Uint8Array {
+  const pictures: Picture[] = [];
+  let [width, height] = [1, 0];
+  for (const view of views) {
+    const picture = drawCase(view);
+    width = Math.max(width, picture.width);
+    height += picture.height;
+    if (width * height > maxPixels)
+      throw new SheetTooLarge(
+        `${views.length} cases do not fit on one sheet: show fewer of them, fewer slices, or a page.`,
+      );
+    pictures.push(picture);
+  }
+  const sheet = blank(width, height);
+  let y = 0;
+  for (const picture of pictures) {
+    place(sheet, picture, 0, y);
+    y += picture.height;
+  }
+  return encode({ width, height, data: sheet.pixels, channels: 3, depth: 8 });
+}

@@ -1,0 +1,159 @@
+import path from 'node:path';
+import { requireVoxels, type StoredVoxels, storedSlices, type ValueType } from './stored-voxels.js';
+import { type Affine, type Size, VolumeError, type VolumeFile } from './volume.js';
+
+/** Lengths of headers, by which NIfTI-1 (and ANALYZE) and NIfTI-2 begin. */
+const [first, second] = [348, 540] as const;
+
+/** Data types by their code: of one value, or red, green and blue. */
+const types: Readonly<Record<number, { readonly type: ValueType; readonly components: 1 | 3 | 4 }>> = {
+  2: { type: 'uint8', components: 1 },
+  4: { type: 'int16', components: 1 },
+  8: { type: 'int32', components: 1 },
+  16: { type: 'float32', components: 1 },
+  64: { type: 'float64', components: 1 },
+  128: { type: 'uint8', components: 3 },
+  256: { type: 'int8', components: 1 },
+  512: { type: 'uint16', components: 1 },
+  768: { type: 'uint32', components: 1 },
+  1024: { type: 'int64', components: 1 },
+  1280: { type: 'uint64', components: 1 },
+  2304: { type: 'uint8', components: 4 },
+};
+
+/** Types that volumes of one real number have no use for. */
+const refused: Readonly<Record<number, string>> = {
+  1: 'single bits',
+  32: 'complex numbers',
+  1536: 'numbers of 128 bits',
+  1792: 'complex numbers',
+  2048: 'complex numbers',
+};
+
+/** Offsets in headers of NIfTI-1 and NIfTI-2. */
+const offsets = {
+  qformCode: [252, 344],
+  sformCode: [254, 348],
+  /** b, c, d, then the place of voxel (0, 0, 0). */
+  quaternion: [256, 352],
+  /** Three rows of four. */
+  sform: [280, 400],
+} as const;
+
+/** Millimetres in a unit of length: metres, millimetres, micrometres. */
+const unitOf = (code: number): number => (code === 1 ? 1000 : code === 3 ? 0.001 : 1);
+
+/** The affine of a quaternion, by the standard's method 2. */
+function quaternionAffine(at: (index: number) => number, pixelSizes: readonly number[]): number[][] {
+  const [b, c, d] = [at(0), at(1), at(2)];
+  const a = Math.sqrt(Math.max(0, 1 - (b * b + c * c + d * d)));
+  const [, x = 1, y = 1, z = 1] = pixelSizes;
+  // The third axis may be mirrored.
+  const towards = (pixelSizes[0] ?? 1) < 0 ? -z : z;
+  return [
+    [(a * a + b * b - c * c - d * d) * x, 2 * (b * c - a * d) * y, 2 * (b * d + a * c) * towards, at(3)],
+    [2 * (b * c + a * d) * x, (a * a + c * c - b * b - d * d) * y, 2 * (c * d - a * b) * towards, at(4)],
+    [2 * (b * d - a * c) * x, 2 * (c * d + a * b) * y, (a * a + d * d - b * b - c * c) * towards, at(5)],
+  ];
+}
+
+/** The affine of a volume that says nothing of where it lies: its first axis runs to the left, as ANALYZE has it. */
+function centredAffine(size: Size, pixelSizes: readonly number[]): number[][] {
+  const steps = [1, 2, 3].map((axis) => Math.abs(pixelSizes[axis] ?? 1) || 1);
+  steps[0] = -(steps[0] ?? 1);
+  return steps.map((step, axis) => [
+    ...steps.map((_, column) => (column === axis ? step : 0)),
+    (-step * ((size[axis] ?? 1) - 1)) / 2,
+  ]);
+}
+
+/** Whether a file begins as NIfTI or ANALYZE does. */
+export const beginsAsNifti = (start: Buffer): boolean =>
+  start.length >= first &&
+  [start.readInt32LE(0), start.readInt32BE(0)].some((length) => length === first || length === second);
+
+/**
+ * Reads a header of NIfTI-1, NIfTI-2 or ANALYZE (https://nifti.nimh.nih.gov).
+ * @param start the first 1,024 bytes, unpacked
+ * @param isPacked whether the file is packed with gzip
+ * @throws VolumeError
+ */
+export async function openNifti(file: string, start: Buffer, isPacked: boolean): Promise<VolumeFile> {
+  const name = path.basename(file);
+  const isBigEndian = ![first, second].includes(start.readInt32LE(0) as typeof first);
+  const short = (at: number) => (isBigEndian ? start.readInt16BE(at) : start.readInt16LE(at));
+  const int = (at: number) => (isBigEndian ? start.readInt32BE(at) : start.readInt32LE(at));
+  const long = (at: number) => Number(isBigEndian ? start.readBigInt64BE(at) : start.readBigInt64LE(at));
+  const float = (at: number) => (isBigEndian ? start.readFloatBE(at) : start.readFloatLE(at));
+  const double = (at: number) => (isBigEndian ? start.readDoubleBE(at) : start.readDoubleLE(at));
+  const isSecond = int(0) === second;
+  if (isSecond && start.length < second) throw new VolumeError(`${name} is cut short in its header.`);
+  const magic = start.toString('latin1', isSecond ? 4 : 344, isSecond ? 7 : 347);
+  const isNifti = /^n[+i][12]$/.test(magic);
+  // ANALYZE is as NIfTI-1 in its sizes and types, and says nothing of directions.
+  const real = (at: number) => (isSecond ? double(at) : float(at));
+  const dimensions = Array.from({ length: 8 }, (_, axis) =>
+    isSecond ? long(16 + 8 * axis) : short(40 + 2 * axis),
+  );
+  const pixelSizes = Array.from({ length: 8 }, (_, axis) =>
+    isSecond ? double(104 + 8 * axis) : float(76 + 4 * axis),
+  );
+  const code = short(isSecond ? 12 : 70);
+  const known = types[code];
+  if (!known)
+    throw new VolumeError(
+      `${name} holds ${refused[code] ?? `values of an unknown type (${code})`}: convert it to float32 or int16.`,
+    );
+  const count = (dimensions[0] ?? 0) >= 1 && (dimensions[0] ?? 0) <= 7 ? (dimensions[0] ?? 0) : 0;
+  if (count === 0)
+    throw new VolumeError(`${name} is damaged: its header says ${dimensions[0]} dimensions. Send it again.`);
+  const along = (axis: number) => (axis <= count ? Math.max(1, dimensions[axis] ?? 1) : 1);
+  const size: Size = [along(1), along(2), along(3)];
+  const frames = [4, 5, 6, 7].reduce((product, axis) => product * along(axis), 1);
+  const isPair = isNifti ? magic[1] === 'i' : true;
+  const offset = isSecond ? long(168) : float(108);
+  const slope = isNifti ? real(isSecond ? 176 : 112) : 1;
+  const intercept = isNifti ? real(isSecond ? 184 : 116) : 0;
+  // A slope of 0 means that values are not scaled; so does one that is no number.
+  const isScaled = Number.isFinite(slope) && slope !== 0 && Number.isFinite(intercept);
+  const dataFile = isPair ? file.replace(/\.hdr(\.gz)?$/i, (_all, gz = '') => `.img${gz}`) : file;
+  const stored: StoredVoxels = {
+    path: file,
+    dataFile,
+    packing: isPacked ? 'gzip' : null,
+    packedFrom: 0,
+    start: Math.max(isPair ? 0 : isSecond ? 544 : 352, Number.isFinite(offset) ? Math.trunc(offset) : 0),
+    ...known,
+    isBigEndian,
+    size,
+    frames,
+    isInterleaved: false,
+    slope: isScaled && known.components === 1 ? slope : 1,
+    intercept: isScaled && known.components === 1 ? intercept : 0,
+  };
+  await requireVoxels(stored);
+  const codeAt = (at: readonly [number, number]) => (isSecond ? int(at[1]) : short(at[0]));
+  const isPlaced = isNifti && (codeAt(offsets.sformCode) > 0 || codeAt(offsets.qformCode) > 0);
+  const millimetres = unitOf((isSecond ? int(500) : start.readUInt8(123)) & 7);
+  const at = (offset: readonly [number, number], index = 0) =>
+    real(isSecond ? offset[1] + 8 * index : offset[0] + 4 * index);
+  const affine = !isPlaced
+    ? centredAffine(size, pixelSizes)
+    : codeAt(offsets.sformCode) > 0
+      ? [0, 4, 8].map((row) => [0, 1, 2, 3].map((column) => at(offsets.sform, row + column)))
+      : quaternionAffine((index) => at(offsets.quaternion, index), pixelSizes);
+  if (!affine.flat().every(Number.isFinite))
+    throw new VolumeError(`${name} is damaged: its affine holds values that are no numbers. Send it again.`);
+  return {
+    path: file,
+    format: isNifti ? 'NIfTI' : 'ANALYZE',
+    size,
+    affine: affine.map((row) => row.map((value) => value * millimetres)) as unknown as Affine,
+    hasOrientation: isPlaced,
+    components: known.components,
+    frames,
+    modality: null,
+    labels: null,
+    slices: (choice) => storedSlices(stored, choice),
+  };
+}
