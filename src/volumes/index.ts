@@ -18,3 +18,4 @@ export {
   type VolumeHeader,
   type Voxels,
 } from './volume.js';
+export { type WritableVolume, writeNifti } from './write-nifti.js';

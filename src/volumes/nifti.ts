@@ -119,7 +119,7 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   const dataFile = isPair ? file.replace(/\.hdr(\.gz)?$/i, (_all, gz = '') => `.img${gz}`) : file;
   const stored: StoredVoxels = {
     path: file,
-    dataFile,
+    dataFiles: [dataFile],
     packing: isPacked ? 'gzip' : null,
     packedFrom: 0,
     start: Math.max(isPair ? 0 : isSecond ? 544 : 352, Number.isFinite(offset) ? Math.trunc(offset) : 0),

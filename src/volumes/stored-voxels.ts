@@ -25,8 +25,8 @@ export type ValueType = keyof typeof valueTypes;
 export interface StoredVoxels {
   /** The file that the person named: for messages. */
   readonly path: string;
-  /** The file with the voxels. */
-  readonly dataFile: string;
+  /** The file with the voxels; or several files that are not packed, each with the same number of slices. */
+  readonly dataFiles: readonly [string, ...string[]];
   /** How the file, or what follows `packedFrom`, is packed; null if it is not. */
   readonly packing: 'gzip' | 'zlib' | null;
   /** Bytes of the file before the packed data: 0 if the header is packed as well. */
@@ -44,6 +44,39 @@ export interface StoredVoxels {
   readonly intercept: number;
 }
 
+/**
+ * The files that a header names, in its own directory.
+ * @throws VolumeError for a name that leads elsewhere
+ */
+export function besideHeader(file: string, names: readonly string[]): [string, ...string[]] {
+  const [first, ...others] = names.map((name) => {
+    if (name === '' || path.isAbsolute(name) || /[\\/]/.test(name) || name === '..')
+      throw new VolumeError(
+        `${path.basename(file)} names a data file outside its own folder (${name}): write its name without folders.`,
+      );
+    return path.join(path.dirname(file), name);
+  });
+  if (first === undefined)
+    throw new VolumeError(
+      `${path.basename(file)} names no file with its voxels: write it again as one file.`,
+    );
+  return [first, ...others];
+}
+
+/** Most files that a header may name. */
+const maxFiles = 100_000;
+
+/** The files of a pattern such as `slice%03d.raw`, for numbers from `first` to `last`. */
+export function numberedFiles(pattern: string, [first = 0, last = 0, step = 1]: readonly number[]): string[] {
+  const count = Math.floor((last - first) / step) + 1;
+  if (!(count >= 1 && count <= maxFiles)) return [];
+  return Array.from({ length: count }, (_, at) =>
+    pattern.replace(/%(0?)(\d*)d/, (_all, zero: string, width: string) =>
+      String(first + at * step).padStart(Number(width), zero || ' '),
+    ),
+  );
+}
+
 /** Bytes that are unpacked at once. */
 const chunkSize = 1 << 20;
 
@@ -55,7 +88,7 @@ const maxSlice = 2 ** 31;
  * @throws VolumeError
  */
 export async function requireVoxels(stored: StoredVoxels): Promise<void> {
-  const { size, components, frames, type, start, packing, dataFile } = stored;
+  const { size, components, frames, type, start, packing, dataFiles } = stored;
   const name = path.basename(stored.path);
   const isPossible = [...size, frames].every((count) => Number.isSafeInteger(count) && count > 0);
   const bytes = sliceBytes(stored) * size[2] * (stored.isInterleaved ? 1 : frames);
@@ -63,13 +96,20 @@ export async function requireVoxels(stored: StoredVoxels): Promise<void> {
     throw new VolumeError(
       `${name} is damaged: its header says ${size.join(' x ')} voxels of ${components * valueTypes[type].bytes} bytes, ${frames} times. Send it again from the original.`,
     );
-  const found = await stat(dataFile).catch(() => null);
-  if (!found?.isFile())
+  const count = dataFiles.length;
+  if (count > 1 && (packing !== null || (size[2] * (stored.isInterleaved ? 1 : frames)) % count !== 0))
     throw new VolumeError(
-      `${name} has its voxels in ${path.basename(dataFile)}, which is not there: keep both together.`,
+      `${name} has its voxels in ${count} files, which are packed or do not have one slice each: write it again as one file.`,
     );
-  if (packing === null && found.size - start < bytes)
-    throw truncated(name, bytes, Math.max(0, found.size - start));
+  for (const file of dataFiles) {
+    const found = await stat(file).catch(() => null);
+    if (!found?.isFile())
+      throw new VolumeError(
+        `${name} has its voxels in ${path.basename(file)}, which is not there: keep both together.`,
+      );
+    if (packing === null && found.size - start < bytes / count)
+      throw truncated(name, bytes / count, Math.max(0, found.size - start));
+  }
 }
 
 const truncated = (name: string, bytes: number, found: number): VolumeError =>
@@ -93,7 +133,7 @@ export async function* storedSlices(
   const wanted = only ?? Array.from({ length: size[2] }, (_, k) => k);
   if (wanted.length === 0) return;
   const bytes = sliceBytes(stored);
-  const first = stored.start + (isInterleaved ? 0 : frame * size[2] * bytes);
+  const first = isInterleaved ? 0 : frame * size[2] * bytes;
   const ranges = wanted.map((k) => first + k * bytes);
   const buffer = Buffer.from(new ArrayBuffer(bytes));
   const decode = decoderOf(stored, buffer, frame);
@@ -105,21 +145,30 @@ export async function* storedSlices(
   }
 }
 
-/** Fills the buffer with each range of a file that is not packed. */
+/** Fills the buffer with each range of the voxels of files that are not packed. */
 async function* storedPieces(
-  { path: named, dataFile }: StoredVoxels,
+  stored: StoredVoxels,
   ranges: readonly number[],
   buffer: Buffer,
 ): AsyncGenerator<void, void, undefined> {
+  const { path: named, dataFiles, start, size, frames, isInterleaved } = stored;
+  const inFile = (sliceBytes(stored) * size[2] * (isInterleaved ? 1 : frames)) / dataFiles.length;
   let handle: FileHandle | undefined;
+  let opened = -1;
   try {
-    handle = await open(dataFile);
-    for (const from of ranges) {
+    for (const range of ranges) {
+      const file = Math.floor(range / inFile);
+      if (file !== opened) {
+        await handle?.close();
+        handle = await open(dataFiles[file] as string);
+        opened = file;
+      }
+      const from = start + range - file * inFile;
       let filled = 0;
       while (filled < buffer.length) {
-        const { bytesRead } = await handle.read(buffer, filled, buffer.length - filled, from + filled);
-        if (bytesRead === 0) throw truncated(path.basename(named), from + buffer.length, from + filled);
-        filled += bytesRead;
+        const read = await handle?.read(buffer, filled, buffer.length - filled, from + filled);
+        if (!read?.bytesRead) throw truncated(path.basename(named), from + buffer.length, from + filled);
+        filled += read.bytesRead;
       }
       yield;
     }
@@ -130,12 +179,12 @@ async function* storedPieces(
 
 /** Fills the buffer with each range of a packed file: all before the last one is unpacked, and dropped. */
 async function* packedPieces(
-  { path: named, dataFile, packing, packedFrom }: StoredVoxels,
+  { path: named, dataFiles, packing, packedFrom, start }: StoredVoxels,
   ranges: readonly number[],
   buffer: Buffer,
 ): AsyncGenerator<void, void, undefined> {
   const name = path.basename(named);
-  const source = createReadStream(dataFile, { start: packedFrom, highWaterMark: chunkSize });
+  const source = createReadStream(dataFiles[0], { start: packedFrom, highWaterMark: chunkSize });
   const unpacker = packing === 'gzip' ? createGunzip({ chunkSize }) : createInflate({ chunkSize });
   // Errors reach the reader below.
   pipeline(source, unpacker, () => {});
@@ -144,7 +193,7 @@ async function* packedPieces(
     for await (const chunk of unpacker as AsyncIterable<Buffer>) {
       let from = 0;
       while (at < ranges.length) {
-        const next = (ranges[at] as number) + filled - position;
+        const next = start + (ranges[at] as number) + filled - position;
         if (next >= chunk.length) break;
         from = Math.max(from, next);
         const count = chunk.copy(buffer, filled, from);
@@ -157,7 +206,7 @@ async function* packedPieces(
       position += chunk.length;
       if (at === ranges.length) return;
     }
-    throw truncated(name, (ranges.at(-1) as number) + buffer.length, position);
+    throw truncated(name, (ranges.at(-1) as number) + buffer.length, Math.max(0, position - start));
   } catch (error) {
     if (error instanceof VolumeError) throw error;
     throw new VolumeError(

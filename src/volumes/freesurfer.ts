@@ -1,0 +1,74 @@
+import path from 'node:path';
+import { requireVoxels, type StoredVoxels, storedSlices, type ValueType } from './stored-voxels.js';
+import { type Affine, VolumeError, type VolumeFile } from './volume.js';
+
+/** Data types by their code. */
+const types: Readonly<Record<number, ValueType>> = {
+  0: 'uint8',
+  1: 'int32',
+  3: 'float32',
+  4: 'int16',
+  10: 'uint16',
+};
+
+const headerBytes = 284;
+
+/** Whether a file is one of FreeSurfer's volumes, by its name and its first bytes, unpacked. */
+export const isFreeSurfer = (file: string, start: Buffer): boolean =>
+  /\.(mgh|mgz|mgh\.gz)$/i.test(file) && start.length >= headerBytes && start.readInt32BE(0) === 1;
+
+/**
+ * Reads a header of MGH or MGZ (https://surfer.nmr.mgh.harvard.edu/fswiki/FsTutorial/MghFormat).
+ * @param start the first bytes of the file, unpacked
+ * @throws VolumeError
+ */
+export async function openFreeSurfer(file: string, start: Buffer, isPacked: boolean): Promise<VolumeFile> {
+  const int = (at: number) => start.readInt32BE(at);
+  const floats = (at: number, count: number) =>
+    Array.from({ length: count }, (_, index) => start.readFloatBE(at + 4 * index));
+  const type = types[int(20)];
+  if (!type) throw new VolumeError(`${path.basename(file)} holds values of an unknown type (${int(20)}).`);
+  const stored: StoredVoxels = {
+    path: file,
+    dataFiles: [file],
+    packing: isPacked ? 'gzip' : null,
+    packedFrom: 0,
+    start: headerBytes,
+    type,
+    isBigEndian: true,
+    size: [int(4), int(8), int(12)],
+    components: 1,
+    frames: int(16),
+    isInterleaved: false,
+    slope: 1,
+    intercept: 0,
+  };
+  await requireVoxels(stored);
+  const { size, frames } = stored;
+  const isPlaced = start.readInt16BE(28) > 0;
+  // What is not placed is coronal, as FreeSurfer takes it.
+  const spacing = isPlaced ? floats(30, 3) : [1, 1, 1];
+  const axes = isPlaced ? floats(42, 9) : [-1, 0, 0, 0, 0, -1, 0, 1, 0];
+  const centre = isPlaced ? floats(78, 3) : [0, 0, 0];
+  const affine = [0, 1, 2].map((row) => {
+    const steps = [0, 1, 2].map((axis) => (axes[axis * 3 + row] ?? 0) * (spacing[axis] ?? 1));
+    const half = steps.reduce((sum, step, axis) => sum + (step * (size[axis] ?? 1)) / 2, 0);
+    return [...steps, (centre[row] ?? 0) - half];
+  });
+  if (!affine.flat().every(Number.isFinite))
+    throw new VolumeError(
+      `${path.basename(file)} is damaged: its header has a direction that is no number. Send it again.`,
+    );
+  return {
+    path: file,
+    format: 'FreeSurfer',
+    size,
+    affine: affine as unknown as Affine,
+    hasOrientation: isPlaced,
+    components: 1,
+    frames,
+    modality: null,
+    labels: null,
+    slices: (choice) => storedSlices(stored, choice),
+  };
+}

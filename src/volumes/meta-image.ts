@@ -1,0 +1,156 @@
+import path from 'node:path';
+import {
+  besideHeader,
+  numberedFiles,
+  requireVoxels,
+  type StoredVoxels,
+  storedSlices,
+  type ValueType,
+} from './stored-voxels.js';
+import { type Affine, VolumeError, type VolumeFile } from './volume.js';
+
+const types: Readonly<Record<string, ValueType>> = {
+  MET_CHAR: 'int8',
+  MET_UCHAR: 'uint8',
+  MET_SHORT: 'int16',
+  MET_USHORT: 'uint16',
+  MET_INT: 'int32',
+  MET_UINT: 'uint32',
+  // Four bytes, whatever the machine's own long has.
+  MET_LONG: 'int32',
+  MET_ULONG: 'uint32',
+  MET_LONG_LONG: 'int64',
+  MET_ULONG_LONG: 'uint64',
+  MET_FLOAT: 'float32',
+  MET_DOUBLE: 'float64',
+};
+
+/** Whether a file begins as MetaImage does. */
+export const beginsAsMetaImage = (start: Buffer): boolean =>
+  /^\s*(ObjectType|NDims|Comment)\s*=/.test(start.toString('latin1', 0, 64));
+
+const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
+
+/**
+ * Reads a header of MetaImage, in a file of its own or before the voxels (https://itk.org/Wiki/ITK/MetaIO/Documentation).
+ * @param start the first bytes of the file, with the whole header
+ * @throws VolumeError
+ */
+export async function openMetaImage(file: string, start: Buffer): Promise<VolumeFile> {
+  const name = path.basename(file);
+  const text = start.toString('latin1');
+  const last = /^[ \t]*ElementDataFile[ \t]*=[ \t]*(.*?)[ \t]*\r?(\n|$)/m.exec(text);
+  if (!last)
+    throw new VolumeError(`${name} is damaged: its header has no end (ElementDataFile). Send it again.`);
+  const end = last.index + last[0].length;
+  const fields = new Map(
+    text
+      .slice(0, end)
+      .split(/\r?\n/)
+      .flatMap((line) => {
+        const at = line.indexOf('=');
+        return at < 0 ? [] : [[line.slice(0, at).trim(), line.slice(at + 1).trim()] as const];
+      }),
+  );
+  const field = (...names: readonly string[]) => names.map((each) => fields.get(each)).find(Boolean);
+  const numbers = (...names: readonly string[]) =>
+    field(...names)
+      ?.split(/\s+/)
+      .map(Number);
+  const dimensions = numbers('DimSize') ?? [];
+  const [ni = 1, nj = 1, nk = 1, ...more] = dimensions;
+  const type = types[field('ElementType') ?? ''];
+  if (!type)
+    throw new VolumeError(
+      `${name} holds values of the type ${field('ElementType') ?? 'unknown'}, which is not read: write them as MET_SHORT or MET_FLOAT.`,
+    );
+  if (/^f/i.test(field('BinaryData') ?? ''))
+    throw new VolumeError(
+      `${name} holds its voxels as text, which is not read: write it again as binary data.`,
+    );
+  const channels = Number(field('ElementNumberOfChannels') ?? 1);
+  const isColour = type === 'uint8' && (channels === 3 || channels === 4);
+  const data = last[1] ?? '';
+  const isLocal = /^local$/i.test(data);
+  const headerSize = Number(field('HeaderSize') ?? 0);
+  const isPacked = isTrue(field('CompressedData'));
+  const dataFiles = isLocal ? ([file] as const) : besideHeader(file, namesOf(data, text.slice(end)));
+  const volumes = more.reduce((product, count) => product * count, 1);
+  const stored: StoredVoxels = {
+    path: file,
+    dataFiles: [...dataFiles] as [string, ...string[]],
+    packing: isPacked ? 'zlib' : null,
+    packedFrom: isLocal ? end : 0,
+    start: (isLocal && !isPacked ? end : 0) + Math.max(0, headerSize),
+    type,
+    isBigEndian: isTrue(field('BinaryDataByteOrderMSB', 'ElementByteOrderMSB')),
+    size: [ni, nj, nk],
+    components: isColour ? (channels as 3 | 4) : 1,
+    frames: volumes * (isColour ? 1 : channels),
+    isInterleaved: !isColour && channels > 1,
+    slope: 1,
+    intercept: 0,
+  };
+  if (volumes > 1 && stored.isInterleaved)
+    throw new VolumeError(`${name} holds ${volumes} volumes of ${channels} channels: split it into volumes.`);
+  await requireVoxels(stored);
+  const { size, components, frames } = stored;
+  const directions = numbers('TransformMatrix', 'Rotation', 'Orientation');
+  return {
+    path: file,
+    format: 'MetaImage',
+    size,
+    affine: affineOf(
+      name,
+      dimensions.length,
+      directions,
+      numbers('ElementSpacing', 'ElementSize') ?? [],
+      numbers('Offset', 'Position', 'Origin') ?? [],
+    ),
+    hasOrientation: directions !== undefined && dimensions.length >= 3,
+    components,
+    frames,
+    modality: modalityOf(field('Modality')),
+    labels: null,
+    slices: (choice) => storedSlices(stored, choice),
+  };
+}
+
+/** `MET_MOD_CT` as DICOM has it. */
+const modalityOf = (text: string | undefined): string | null => {
+  const modality = text?.replace(/^MET_MOD_/, '');
+  return modality === 'CT' || modality === 'MR' ? modality : null;
+};
+
+/** The names of data files: one, a list after the last line of the header, or a pattern such as `slice%03d.raw 1 20 1`. */
+function namesOf(data: string, rest: string): string[] {
+  if (/^list\b/i.test(data))
+    return rest
+      .split(/\r?\n/)
+      .map((line) => line.trim())
+      .filter(Boolean);
+  const [, pattern, range] = /^(\S*%0?\d*d\S*)((?: +\d+){2,3})$/.exec(data) ?? [];
+  return pattern && range ? numberedFiles(pattern, range.trim().split(/ +/).map(Number)) : [data];
+}
+
+/** The affine of a matrix that has the direction of one axis after another, in millimetres to the left and to the back. */
+function affineOf(
+  name: string,
+  dimensions: number,
+  directions: readonly number[] | undefined,
+  spacing: readonly number[],
+  offset: readonly number[],
+): Affine {
+  const affine = [0, 1, 2].map((row) => {
+    const sign = row < 2 ? -1 : 1;
+    const steps = [0, 1, 2].map((axis) => {
+      const isGiven = directions && axis < dimensions && row < dimensions;
+      const direction = isGiven ? (directions[axis * dimensions + row] ?? Number.NaN) : axis === row ? 1 : 0;
+      return sign * direction * (spacing[axis] ?? 1);
+    });
+    return [...steps, sign * (offset[row] ?? 0)];
+  });
+  if (!affine.flat().every(Number.isFinite))
+    throw new VolumeError(`${name} is damaged: its header has a direction that is no number. Send it again.`);
+  return affine as unknown as Affine;
+}

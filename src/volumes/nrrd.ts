@@ -1,0 +1,188 @@
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import {
+  besideHeader,
+  numberedFiles,
+  requireVoxels,
+  type StoredVoxels,
+  storedSlices,
+  type ValueType,
+  valueTypes,
+} from './stored-voxels.js';
+import { type Affine, VolumeError, type VolumeFile } from './volume.js';
+
+const types: readonly (readonly [ValueType, RegExp])[] = [
+  ['int8', /^(signed char|int8|int8_t)$/],
+  ['uint8', /^(uchar|unsigned char|uint8|uint8_t)$/],
+  ['int16', /^(short|short int|signed short|signed short int|int16|int16_t)$/],
+  ['uint16', /^(ushort|unsigned short|unsigned short int|uint16|uint16_t)$/],
+  ['int32', /^(int|signed int|int32|int32_t)$/],
+  ['uint32', /^(uint|unsigned int|uint32|uint32_t)$/],
+  ['int64', /^(longlong|long long|long long int|signed long long|signed long long int|int64|int64_t)$/],
+  ['uint64', /^(ulonglong|unsigned long long|unsigned long long int|uint64|uint64_t)$/],
+  ['float32', /^float$/],
+  ['float64', /^double$/],
+];
+
+/** Signs that bring a space to the right, to the front and upwards. */
+const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] = [
+  [/^(right-anterior-superior|ras)(-time|t)?$/, [1, 1, 1]],
+  [/^(left-anterior-superior|las)(-time|t)?$/, [-1, 1, 1]],
+  [/^(left-posterior-superior|lps)(-time|t)?$/, [-1, -1, 1]],
+];
+
+/** Whether a file begins as NRRD does. */
+export const beginsAsNrrd = (start: Buffer): boolean => start.toString('latin1', 0, 7) === 'NRRD000';
+
+/**
+ * Reads a header of NRRD, in a file of its own or before the voxels (https://teem.sourceforge.net/nrrd/format.html).
+ * @param start the first bytes of the file, with the whole header
+ * @throws VolumeError
+ */
+export async function openNrrd(file: string, start: Buffer): Promise<VolumeFile> {
+  const name = path.basename(file);
+  const text = start.toString('latin1');
+  const blank = /\r?\n\r?\n/.exec(text);
+  const end = blank ? blank.index + blank[0].length : text.length;
+  const fields = new Map<string, string>();
+  const lines = text.slice(0, end).split(/\r?\n/);
+  let list: string[] = [];
+  for (const [at, line] of lines.entries()) {
+    const [, key, value] = /^([^:#=]+): *(.*?) *$/.exec(line) ?? [];
+    if (key === undefined || value === undefined) continue;
+    fields.set(key.toLowerCase().replace(' ', ''), value);
+    if (/^data ?file$/i.test(key) && /^list\b/i.test(value)) {
+      list = lines.slice(at + 1).filter(Boolean);
+      break;
+    }
+  }
+  const field = (key: string) => fields.get(key);
+  const type = types.find(([, names]) => names.test((field('type') ?? '').toLowerCase()))?.[0];
+  if (!type)
+    throw new VolumeError(
+      `${name} holds values of the type ${field('type') ?? 'unknown'}, which is not read.`,
+    );
+  const encoding = (field('encoding') ?? '').toLowerCase();
+  const isPacked = ['gz', 'gzip'].includes(encoding);
+  if (!isPacked && encoding !== 'raw')
+    throw new VolumeError(`${name} is encoded as ${encoding || 'nothing'}: write it again as raw or gzip.`);
+  if (Number(field('lineskip') ?? 0) > 0)
+    throw new VolumeError(`${name} has lines of text before its voxels: write it again without them.`);
+
+  const axes = axesOf(name, fields);
+  const { size, kind, others, isFirst } = axes;
+  const isColour = type === 'uint8' && isFirst && [3, 4].includes(others) && /color/.test(kind);
+  const data = field('datafile');
+  const dataFiles = data === undefined ? ([file] as const) : besideHeader(file, namesOf(data, list));
+  const skip = Number(field('byteskip') ?? 0);
+  const bytes = size.reduce((product, count) => product * count, others * valueTypes[type].bytes);
+  const isAtEnd = skip === -1 && !isPacked;
+  const atEnd = isAtEnd ? ((await stat(dataFiles[0]).catch(() => null))?.size ?? 0) - bytes : 0;
+  const from = data === undefined ? end : 0;
+  const stored: StoredVoxels = {
+    path: file,
+    dataFiles: [...dataFiles] as [string, ...string[]],
+    packing: isPacked ? 'gzip' : null,
+    packedFrom: from,
+    start: isAtEnd ? atEnd : (isPacked ? 0 : from) + Math.max(0, skip),
+    type,
+    isBigEndian: field('endian')?.toLowerCase() === 'big',
+    size,
+    components: isColour ? (others as 3 | 4) : 1,
+    frames: isColour ? 1 : others,
+    isInterleaved: !isColour && isFirst && others > 1,
+    slope: 1,
+    intercept: 0,
+  };
+  await requireVoxels(stored);
+  const { components, frames } = stored;
+  return {
+    path: file,
+    format: 'NRRD',
+    size,
+    affine: axes.affine,
+    hasOrientation: axes.hasOrientation,
+    components,
+    frames,
+    modality: null,
+    labels: null,
+    slices: (choice) => storedSlices(stored, choice),
+  };
+}
+
+/** The names of data files: one, a list after the field, or a pattern such as `slice%03d.raw 1 20 1`. */
+function namesOf(data: string, list: readonly string[]): readonly string[] {
+  if (/^list\b/i.test(data)) return list;
+  const [, pattern, range] = /^(\S*%0?\d*d\S*)((?: +\d+){2,3})$/.exec(data) ?? [];
+  return pattern && range ? numberedFiles(pattern, range.trim().split(/ +/).map(Number)) : [data];
+}
+
+interface Axes {
+  readonly size: readonly [number, number, number];
+  readonly affine: Affine;
+  readonly hasOrientation: boolean;
+  /** Length of the axis that is not one of space: 1 if there is none. */
+  readonly others: number;
+  readonly kind: string;
+  /** Whether that axis varies fastest. */
+  readonly isFirst: boolean;
+}
+
+/** Kinds of axes that are none of space. */
+const notOfSpace =
+  /^(list|time|vector|covariant-vector|normal|point|scalar|complex|(\d|rgb|rgba|hsv|xyz)-.*)$/i;
+
+/** Finds the three axes of space, and at most one other. */
+function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
+  const sizes = (fields.get('sizes') ?? '').split(/\s+/).map(Number);
+  const kinds = (fields.get('kinds') ?? '').split(/\s+/);
+  const directions = [...(fields.get('spacedirections') ?? '').matchAll(/none|\(([^)]*)\)/gi)].map(
+    ([, vector]) => (vector === undefined ? null : vector.split(',').map(Number)),
+  );
+  const isOfSpace = sizes.map((_, axis) =>
+    directions.length > 0 ? Boolean(directions[axis]) : !notOfSpace.test(kinds[axis] ?? ''),
+  );
+  // Without kinds, the fourth axis is that of time.
+  while (isOfSpace.filter(Boolean).length > 3) isOfSpace[isOfSpace.lastIndexOf(true)] = false;
+  const spatial = sizes.flatMap((_, axis) => (isOfSpace[axis] ? [axis] : []));
+  const rest = sizes.flatMap((_, axis) => (isOfSpace[axis] ? [] : [axis]));
+  const [other] = rest;
+  if (
+    spatial.length === 0 ||
+    rest.length > 1 ||
+    (other !== undefined && other > 0 && other < sizes.length - 1)
+  )
+    throw new VolumeError(
+      `${name} has axes that are not those of a volume (sizes ${sizes.join(' ')}, kinds ${kinds.join(' ') || 'not given'}): write it again with three axes of space, and at most one more.`,
+    );
+  const signs = spaces.find(([names]) => names.test((fields.get('space') ?? '').toLowerCase()))?.[1];
+  // What names no space is taken as DICOM has it.
+  const [toRight, toFront, upwards] = signs ?? [-1, -1, 1];
+  const origin =
+    /\(([^)]*)\)/
+      .exec(fields.get('spaceorigin') ?? '')?.[1]
+      ?.split(',')
+      .map(Number) ?? [];
+  const spacings = (fields.get('spacings') ?? '').split(/\s+/).map(Number);
+  const step = (row: number, at: number): number => {
+    const axis = spatial[at];
+    const direction = axis === undefined ? undefined : directions[axis];
+    if (direction) return direction[row] ?? 0;
+    const spacing = axis === undefined ? 1 : (spacings[axis] ?? 1);
+    return row === at ? (Number.isFinite(spacing) && spacing > 0 ? spacing : 1) : 0;
+  };
+  const affine = [toRight, toFront, upwards].map((sign, row) =>
+    [step(row, 0), step(row, 1), step(row, 2), origin[row] ?? 0].map((value) => sign * value),
+  );
+  if (!affine.flat().every(Number.isFinite))
+    throw new VolumeError(`${name} is damaged: its header has a direction that is no number. Send it again.`);
+  const size = [0, 1, 2].map((at) => (spatial[at] === undefined ? 1 : (sizes[spatial[at]] ?? 1)));
+  return {
+    size: size as unknown as Axes['size'],
+    affine: affine as unknown as Affine,
+    hasOrientation: signs !== undefined && spatial.length === 3 && directions.length > 0,
+    others: other === undefined ? 1 : (sizes[other] ?? 1),
+    kind: other === undefined ? '' : (kinds[other] ?? '').toLowerCase(),
+    isFirst: other === 0,
+  };
+}
