@@ -1,0 +1,261 @@
+import { VolumeError } from './volume.js';
+
+/** What compressed pixels of a frame must turn out to be. */
+export interface Frame {
+  readonly name: string;
+  readonly syntax: string;
+  readonly rows: number;
+  readonly columns: number;
+  readonly samples: number;
+  readonly bitsAllocated: number;
+  /** PhotometricInterpretation. */
+  readonly photometric: string;
+}
+
+/** The values of one frame; those of a pixel follow each other. */
+export interface Samples {
+  readonly data: Uint8Array | Uint16Array | Uint32Array;
+  /** How many bits of each count, from the lowest. */
+  readonly bits: number;
+  /** Whether colours have been converted to RGB. */
+  readonly isRgb?: boolean;
+}
+
+type Decode = (bytes: Buffer, frame: Frame) => Samples | Promise<Samples>;
+
+const damaged = ({ name }: Frame): VolumeError =>
+  new VolumeError(`The compressed pixels of ${name} are damaged: send it again from the original.`);
+
+/** Memory of their own, as the library takes an ArrayBuffer. */
+const buffers: Readonly<Record<number, (buffer: ArrayBufferLike) => Samples['data']>> = {
+  1: (buffer) => new Uint8Array(buffer),
+  2: (buffer) => new Uint16Array(buffer),
+  4: (buffer) => new Uint32Array(buffer),
+};
+
+function typed(frame: Frame, bytes: Uint8Array, width: number): Samples['data'] {
+  const view = buffers[width];
+  if (!view || bytes.length !== frame.rows * frame.columns * frame.samples * width) throw damaged(frame);
+  return view(bytes.slice().buffer);
+}
+
+/** RLE: one segment for each byte of each sample, highest byte first, packed as PackBits does (PS3.5, annex G). */
+function decodeRle(bytes: Buffer, frame: Frame): Samples {
+  const width = frame.bitsAllocated / 8;
+  const pixels = frame.rows * frame.columns;
+  const segments = bytes.length < 64 ? 0 : bytes.readUInt32LE(0);
+  // Two bytes become at most 128.
+  if (segments !== width * frame.samples || pixels * segments > bytes.length * 64) throw damaged(frame);
+  const starts = Array.from({ length: segments }, (_, index) => bytes.readUInt32LE(4 + index * 4));
+  const all = new Uint8Array(pixels * segments);
+  for (const [index, start] of starts.entries()) {
+    const [sample, byte] = [Math.floor(index / width), index % width];
+    const first = sample * width + (width - 1 - byte);
+    const end = starts[index + 1] ?? bytes.length;
+    if (unpackBits(bytes.subarray(start, end), all, first, segments) < pixels) throw damaged(frame);
+  }
+  return { data: typed(frame, all, width), bits: frame.bitsAllocated };
+}
+
+/** Unpacks one segment into every `step`th byte. @returns how many bytes it had, at most as many as there is room for */
+function unpackBits(packed: Uint8Array, into: Uint8Array, first: number, step: number): number {
+  const room = Math.ceil((into.length - first) / step);
+  let [at, done] = [0, 0];
+  while (at < packed.length && done < room) {
+    const head = packed[at] ?? 0;
+    at += 1;
+    if (head === 128) continue;
+    const isRun = head > 128;
+    const count = Math.min(isRun ? 257 - head : Math.min(head + 1, packed.length - at), room - done);
+    for (let index = 0; index < count; index += 1)
+      into[first + (done + index) * step] = packed[isRun ? at : at + index] ?? 0;
+    done += count;
+    at += isRun ? 1 : count;
+  }
+  return done;
+}
+
+/** Markers without a length behind them. */
+const isAlone = (marker: number): boolean => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
+/** Begins of frames: C0 to CF but tables and arithmetic coding; F7 is that of JPEG-LS. */
+const isFrameStart = (marker: number): boolean =>
+  (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) || marker === 0xf7;
+
+/** What a JPEG file says of its image, before memory is taken for it. */
+function jpegHeaderOf(bytes: Buffer, frame: Frame): { marker: number; precision: number } {
+  let at = bytes[0] === 0xff && bytes[1] === 0xd8 ? 2 : bytes.length;
+  while (at + 10 <= bytes.length && bytes[at] === 0xff) {
+    const marker = bytes[at + 1] ?? 0;
+    if (marker === 0xff) at += 1;
+    else if (isAlone(marker)) at += 2;
+    else if (isFrameStart(marker)) {
+      const size = [bytes.readUInt16BE(at + 5), bytes.readUInt16BE(at + 7), bytes[at + 9]];
+      const isExpected =
+        size[0] === frame.rows && size[1] === frame.columns && size[2] === frame.samples;
+      if (!isExpected) break;
+      return { marker, precision: bytes[at + 4] ?? 0 };
+    } else at += 2 + bytes.readUInt16BE(at + 2);
+  }
+  throw damaged(frame);
+}
+
+async function decodeJpeg(bytes: Buffer, frame: Frame): Promise<Samples> {
+  const { marker, precision } = jpegHeaderOf(bytes, frame);
+  if (marker > 0xc2 || precision !== 8) throw unreadable(frame, `JPEG of ${precision} bits`);
+  const { decode } = await import('jpeg-js').then((module) => module.default);
+  // The library converts colours by itself where an Adobe marker says that they are not RGB.
+  const colorTransform = frame.photometric !== 'RGB';
+  const options = { useTArray: true, formatAsRGBA: false, tolerantDecoding: false, colorTransform } as const;
+  const { data } = decode(bytes, options);
+  // Greys come three times.
+  const values = frame.samples === 1 ? data.filter((_, index) => index % 3 === 0) : data;
+  return { data: typed(frame, values, 1), bits: 8, isRgb: true };
+}
+
+async function decodeLossless(bytes: Buffer, frame: Frame): Promise<Samples> {
+  const { marker, precision } = jpegHeaderOf(bytes, frame);
+  if (marker !== 0xc3) throw damaged(frame);
+  const width = precision > 8 ? 2 : 1;
+  if (width === 2 && frame.samples > 1) throw unreadable(frame, 'JPEG lossless with colours of 16 bits');
+  const { Decoder } = await import('jpeg-lossless-decoder-js');
+  const output = new Decoder().decompress(bytes.buffer, bytes.byteOffset, bytes.length);
+  return { data: typed(frame, new Uint8Array(output), width), bits: precision };
+}
+
+/** A decoder in WebAssembly. One that has failed is not used again, since nobody knows its memory. */
+function reusable<Module>(load: () => Promise<Module>): {
+  get: () => Promise<Module>;
+  drop: () => void;
+} {
+  let loading: Promise<Module> | null = null;
+  return {
+    get: () => {
+      loading ??= load();
+      return loading;
+    },
+    drop: () => {
+      loading = null;
+    },
+  };
+}
+
+/** Their messages name no file: what goes wrong is said by what they throw, or by what is missing in the result. */
+const silent = { print: () => {}, printErr: () => {} };
+
+const charls = reusable(async () => {
+  const { default: load } = await import('@cornerstonejs/codec-charls/decodewasmjs');
+  return load(silent);
+});
+
+async function decodeJpegLs(bytes: Buffer, frame: Frame): Promise<Samples> {
+  const { precision } = jpegHeaderOf(bytes, frame);
+  const { JpegLSDecoder } = await charls.get();
+  try {
+    const decoder = new JpegLSDecoder();
+    decoder.getEncodedBuffer(bytes.length).set(bytes);
+    decoder.decode();
+    const data = typed(frame, decoder.getDecodedBuffer(), precision > 8 ? 2 : 1);
+    const isPlanar = frame.samples > 1 && decoder.getInterleaveMode() === 0;
+    decoder.delete();
+    return { data: isPlanar ? interleaved(data, frame.samples) : data, bits: precision };
+  } catch (cause) {
+    charls.drop();
+    throw cause;
+  }
+}
+
+const openjpeg = reusable(async () => {
+  const { default: load } = await import('@cornerstonejs/codec-openjpeg/decodewasmjs');
+  return load(silent);
+});
+
+/** The size in the first segment (SIZ) of a codestream, which may be in a file of boxes. */
+function checkJpeg2000(bytes: Buffer, frame: Frame): void {
+  const at = bytes.indexOf(Buffer.from([0xff, 0x4f, 0xff, 0x51]));
+  if (at < 0 || at + 42 > bytes.length) throw damaged(frame);
+  const [right, bottom] = [bytes.readUInt32BE(at + 8), bytes.readUInt32BE(at + 12)];
+  const [left, top] = [bytes.readUInt32BE(at + 16), bytes.readUInt32BE(at + 20)];
+  const isExpected =
+    right - left === frame.columns &&
+    bottom - top === frame.rows &&
+    bytes.readUInt16BE(at + 40) === frame.samples;
+  if (!isExpected) throw damaged(frame);
+}
+
+async function decodeJpeg2000(bytes: Buffer, frame: Frame): Promise<Samples> {
+  checkJpeg2000(bytes, frame);
+  const { J2KDecoder } = await openjpeg.get();
+  try {
+    const decoder = new J2KDecoder();
+    decoder.getEncodedBuffer(bytes.length).set(bytes);
+    decoder.decode();
+    const { bitsPerSample, isSigned } = decoder.getFrameInfo();
+    const width = bitsPerSample > 8 ? 2 : 1;
+    if (bitsPerSample > 16) throw unreadable(frame, `JPEG 2000 of ${bitsPerSample} bits`);
+    const data = typed(frame, decoder.getDecodedBuffer(), width);
+    decoder.delete();
+    // The library has converted YBR_RCT and YBR_ICT; signed values fill the bytes that they are in.
+    const isRgb = frame.photometric !== 'YBR_FULL';
+    return { data, bits: isSigned ? width * 8 : bitsPerSample, isRgb };
+  } catch (cause) {
+    openjpeg.drop();
+    throw cause;
+  }
+}
+
+/** Planes of samples, one after another, in the order of pixels. */
+export function interleaved<Data extends Samples['data']>(planes: Data, samples: number): Data {
+  const data = planes.slice() as Data;
+  const plane = planes.length / samples;
+  for (let sample = 0; sample < samples; sample += 1)
+    for (let at = 0; at < plane; at += 1) data[at * samples + sample] = planes[sample * plane + at] ?? 0;
+  return data;
+}
+
+const decoders: Readonly<Record<string, Decode>> = {
+  '1.2.840.10008.1.2.5': decodeRle,
+  '1.2.840.10008.1.2.4.50': decodeJpeg,
+  '1.2.840.10008.1.2.4.51': decodeJpeg,
+  '1.2.840.10008.1.2.4.57': decodeLossless,
+  '1.2.840.10008.1.2.4.70': decodeLossless,
+  '1.2.840.10008.1.2.4.80': decodeJpegLs,
+  '1.2.840.10008.1.2.4.81': decodeJpegLs,
+  '1.2.840.10008.1.2.4.90': decodeJpeg2000,
+  '1.2.840.10008.1.2.4.91': decodeJpeg2000,
+};
+
+/** Compressions that nothing here decodes, by the beginning of their transfer syntax. */
+const unknown: readonly (readonly [start: string, name: string])[] = [
+  ['1.2.840.10008.1.2.4.10', 'MPEG'],
+  ['1.2.840.10008.1.2.4.11', 'JPEG XL'],
+  ['1.2.840.10008.1.2.4.20', 'HTJ2K'],
+  ['1.2.840.10008.1.2.4.9', 'JPEG 2000 part 2, JPIP'],
+];
+
+const unreadable = ({ name }: Pick<Frame, 'name'>, compression: string): VolumeError =>
+  new VolumeError(
+    `The pixels of ${name} are compressed in a way that cannot be read here (${compression}): decompress it, for example with gdcmconv --raw.`,
+  );
+
+/** @throws VolumeError for a compression that cannot be read */
+export function requireDecoder(name: string, syntax: string): void {
+  if (syntax in decoders) return;
+  const compression = unknown.find(([start]) => syntax.startsWith(start))?.[1];
+  throw unreadable({ name }, compression ?? `transfer syntax ${syntax}`);
+}
+
+/**
+ * Decodes the compressed pixels of one frame.
+ * @throws VolumeError for a compression that cannot be read, and for damaged pixels
+ */
+export async function decodeFrame(bytes: Buffer, frame: Frame): Promise<Samples> {
+  requireDecoder(frame.name, frame.syntax);
+  try {
+    const samples = await decoders[frame.syntax]?.(bytes, frame);
+    if (!samples) throw damaged(frame);
+    return samples;
+  } catch (cause) {
+    // Decoders throw words, and numbers out of WebAssembly, which say nothing that could be passed on.
+    throw cause instanceof VolumeError ? cause : damaged(frame);
+  }
+}

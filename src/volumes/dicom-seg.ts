@@ -1,0 +1,183 @@
+import type { DataSet } from 'dicom-parser';
+import { type DicomElements, openBytes, wordsOf } from './dicom-elements.js';
+import { type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
+import { gridOf, groupOf, isStraight, normalStep, type Place, placesOf } from './dicom-places.js';
+import { type Label, type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
+
+/** SOP classes: segments of their own, and one map of labels. */
+const segmentationClass = /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[47]$/;
+
+/** Whether a file is a DICOM SEG. */
+export const isSegmentation = ({ set }: DicomElements): boolean =>
+  segmentationClass.test(wordsOf(set, 'x00080016') ?? '');
+
+/** A frame of the file: a segment in one slice, or all labels of a slice. */
+interface SegmentFrame extends Place {
+  readonly index: number;
+  /** Segment number; null in a map of labels. */
+  readonly segment: number | null;
+}
+
+/**
+ * A segmentation as one volume of labels: segment numbers, of which a later one wins where segments overlap. Its slices go
+ * from the first to the last that any frame is of; those that no frame is of are empty.
+ * @throws VolumeError for frames without a place or with uneven distances, and for what cannot be read
+ */
+export function segmentationOf(file: string, name: string, target: string, dicom: DicomElements): VolumeFile {
+  const { set, deflatedFrom } = dicom;
+  const type = wordsOf(set, 'x00620001') ?? 'BINARY';
+  const format = pixelFormatOf(name, dicom, true);
+  if (format.samples !== 1) throw new VolumeError(`${name} has colours instead of segments: convert it to NIfTI.`);
+  const labels = labelsOf(set);
+  const frames = placesOf(set, format).map((place, index) => ({
+    ...place,
+    index,
+    segment: type === 'LABELMAP' ? null : segmentOf(set, index, name),
+  }));
+  const { depthOf, affineOf } = gridOf(frames);
+  const depths = frames.map(depthOf).sort((a, b) => a - b);
+  const first = frames.find((frame) => depthOf(frame) === depths[0]) ?? frames[0];
+  if (!first) throw new VolumeError(`${name} has no frames.`);
+  const step = stepOf(set, name, depths, first.thickness);
+  const count = Math.round(((depths.at(-1) ?? 0) - (depths[0] ?? 0)) / step) + 1;
+  const slices: SegmentFrame[][] = Array.from({ length: Math.min(count, maxSlices) }, () => []);
+  for (const frame of frames) {
+    const k = Math.round((depthOf(frame) - (depths[0] ?? 0)) / step);
+    if (!isStraight(first, frame, step))
+      throw new VolumeError(`${frame.name} is shifted against ${first.name}: resample the segmentation.`);
+    slices[k]?.push(frame);
+  }
+  // Where segments overlap, the one of the highest number is kept.
+  for (const slice of slices) slice.sort((a, b) => (a.segment ?? 0) - (b.segment ?? 0) || a.index - b.index);
+  const largest = Math.max(0, ...labels.map(({ value }) => value), ...frames.map(({ segment }) => segment ?? 0));
+  const isWide = type === 'LABELMAP' ? format.bitsAllocated > 8 : largest > 255;
+  const least = leastValue(type, set);
+  return {
+    format: 'DICOM SEG',
+    path: target,
+    size: [format.columns, format.rows, slices.length],
+    affine: affineOf([first], normalStep(first, step)),
+    hasOrientation: true,
+    components: 1,
+    frames: 1,
+    modality: 'SEG',
+    labels,
+    slices: (choice) => read(choice, { file, deflatedFrom, format, slices, isWide, least, target }),
+  };
+}
+
+/** More slices than any scan has: a grid with more comes of positions that are none. */
+const maxSlices = 65_536;
+
+interface Source {
+  readonly file: string;
+  readonly deflatedFrom: number | null;
+  readonly format: PixelFormat;
+  readonly slices: readonly (readonly SegmentFrame[])[];
+  readonly isWide: boolean;
+  readonly least: number;
+  readonly target: string;
+}
+
+async function* read(choice: SliceChoice = {}, source: Source): AsyncGenerator<Slice, void, undefined> {
+  const { format, slices, isWide, least } = source;
+  const { only = slices.keys(), frame: time = 0 } = choice;
+  const length = format.rows * format.columns;
+  const values = isWide ? new Uint16Array(length) : new Uint8Array(length);
+  const bytes = await openBytes(source.file, source.deflatedFrom);
+  try {
+    for (const k of only) {
+      const frames = time === 0 ? slices[k] : undefined;
+      if (!frames) throw new RangeError(`There is no slice ${k} of frame ${time} in ${source.target}.`);
+      values.fill(0);
+      for (const { index, segment } of frames) {
+        const pixels = await readPixels(bytes, format, index);
+        for (let at = 0; at < length; at += 1) {
+          const value = pixels[at] ?? 0;
+          if (value >= least) values[at] = segment ?? value;
+        }
+      }
+      yield { k, values };
+    }
+  } finally {
+    await bytes.close();
+  }
+}
+
+/** The least value that belongs to a segment: of fractions, more than half. */
+function leastValue(type: string, set: DataSet): number {
+  if (type !== 'FRACTIONAL') return 1;
+  return Math.floor((set.uint16('x0062000e') ?? 255) / 2) + 1;
+}
+
+/** Which segment a frame is of. */
+function segmentOf(set: DataSet, index: number, name: string): number {
+  const group = groupOf(set, index, 'x0062000a');
+  const number = group.uint16('x0062000b') ?? (set.elements.x00620002?.items?.length === 1 ? 1 : undefined);
+  if (number !== undefined) return number;
+  throw new VolumeError(`Frame ${index + 1} of ${name} does not say which segment it is of: convert it to NIfTI.`);
+}
+
+function labelsOf(set: DataSet): Label[] {
+  const items = set.elements.x00620002?.items ?? [];
+  return items.flatMap(({ dataSet }, index) => {
+    if (!dataSet) return [];
+    const value = dataSet.uint16('x00620004') ?? index + 1;
+    return [{ value, name: wordsOf(dataSet, 'x00620005') ?? `segment ${value}`, colour: colourOf(dataSet) }];
+  });
+}
+
+/** RecommendedDisplayCIELabValue as #rrggbb: L, a and b from 0 to 65535, of the white of D50 (PS3.3, C.10.7.1.1). */
+function colourOf(set: DataSet): string | null {
+  const stored = [0, 1, 2].map((index) => set.uint16('x0062000d', index));
+  if ((set.elements.x0062000d?.length ?? 0) < 6) return null;
+  const [l = 0, a = 0, b = 0] = stored.map((value = 0, index) =>
+    index === 0 ? (value * 100) / 65535 : (value * 255) / 65535 - 128,
+  );
+  const y = (l + 16) / 116;
+  const linear = (value: number) => (value > 6 / 29 ? value ** 3 : 3 * (6 / 29) ** 2 * (value - 4 / 29));
+  const [x50, y50, z50] = [0.96422 * linear(y + a / 500), linear(y), 0.82521 * linear(y - b / 200)];
+  // From XYZ of D50 to linear sRGB, which has the white of D65 (Bradford).
+  const rgb = [
+    3.1338561 * x50 - 1.6168667 * y50 - 0.4906146 * z50,
+    -0.9787684 * x50 + 1.9161415 * y50 + 0.033454 * z50,
+    0.0719453 * x50 - 0.2289914 * y50 + 1.4052427 * z50,
+  ];
+  const hex = rgb.map((value) => {
+    const part = Math.min(1, Math.max(0, value));
+    const byte = Math.round(255 * (part <= 0.0031308 ? 12.92 * part : 1.055 * part ** (1 / 2.4) - 0.055));
+    return byte.toString(16).padStart(2, '0');
+  });
+  return `#${hex.join('')}`;
+}
+
+/**
+ * The distance between slices: what the file says, if all frames fit in; otherwise the smallest distance between any two,
+ * or a part of it, since empty slices may be left out.
+ * @param depths ascending
+ */
+function stepOf(set: DataSet, name: string, depths: readonly number[], thickness: number | null): number {
+  const measures = groupOf(set, 0, 'x00289110');
+  const said = Number.parseFloat(wordsOf(measures, 'x00180088') ?? '');
+  const [start = 0] = depths;
+  const isEven = (step: number) =>
+    depths.every((depth) => {
+      const at = (depth - start) / step;
+      return Math.abs(at - Math.round(at)) < 0.1;
+    });
+  const gaps = depths.slice(1).map((depth, index) => depth - (depths[index] ?? 0));
+  const smallest = Math.min(...gaps.filter((gap) => gap > 0.01));
+  if (!Number.isFinite(smallest)) {
+    const only = said > 0 ? said : thickness;
+    if (only !== null && only > 0) return only;
+    throw new VolumeError(`${name} has a single slice and no thickness: convert it to NIfTI.`);
+  }
+  // Slices that lie closer than what the file says are believed.
+  const steps = [...(said > 0 && said < smallest * 1.1 ? [said] : []), ...[1, 2, 3, 4].map((part) => smallest / part)];
+  const step = steps.find(isEven);
+  if (step === undefined)
+    throw new VolumeError(`The frames of ${name} lie at uneven distances: resample the segmentation.`);
+  // Positions are rounded: the whole way says it best.
+  const way = (depths.at(-1) ?? 0) - start;
+  return way / Math.round(way / step);
+}

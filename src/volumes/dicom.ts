@@ -1,0 +1,275 @@
+import { readdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { DataSet } from 'dicom-parser';
+import {
+  type ByteSource,
+  type DicomElements,
+  numberOf,
+  numbersOf,
+  openBytes,
+  readElements,
+  wordsOf,
+} from './dicom-elements.js';
+import { arrayFor, type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
+import { evenStep, gridOf, groupOf, hasGroups, isStraight, type Place, placesOf } from './dicom-places.js';
+import { isSegmentation, segmentationOf } from './dicom-seg.js';
+import { type Affine, type Slice, type SliceChoice, VolumeError, type VolumeFile, type Voxels } from './volume.js';
+
+/** A file whose header has been read. */
+interface Instance {
+  readonly file: string;
+  readonly name: string;
+  readonly deflatedFrom: number | null;
+  readonly format: PixelFormat;
+  readonly series: string | null;
+  readonly uid: string | null;
+  readonly number: number | null;
+  readonly modality: string | null;
+}
+
+/** One image of a series: a file, or a frame of one. */
+interface Image extends Place {
+  readonly instance: Instance;
+  /** Which frame of its file. */
+  readonly index: number;
+  readonly slope: number;
+  readonly intercept: number;
+}
+
+export interface DicomOptions {
+  /** Told in a sentence what is left out: files that are no slices by their names, and bytes after pixels. */
+  readonly onLeftOut?: (sentence: string) => void;
+}
+
+/** What exporters and file managers leave beside slices. */
+const noSlice = /\.(txt|md|json|xml|html?|csv|tsv|pdf|log|ini|inf)$|^Thumbs\.db$/i;
+
+/**
+ * Opens DICOM: a directory with the slices of one series, a file of one or several frames, or a segmentation.
+ * @throws VolumeError for what is no volume, and the system's error for what cannot be read
+ */
+export async function openDicom(target: string, options: DicomOptions = {}): Promise<VolumeFile> {
+  if (!(await stat(target)).isDirectory()) return openSeries([target], target, options);
+  const files: string[] = [];
+  // Every file is a slice, unless its name says otherwise: one that is left out by mistake would shift the others.
+  for (const entry of await readdir(target, { withFileTypes: true })) {
+    if (entry.name.startsWith('.') || entry.name.toUpperCase() === 'DICOMDIR') continue;
+    if (entry.isDirectory() || noSlice.test(entry.name))
+      options.onLeftOut?.(`${entry.name} is no slice and is ignored`);
+    else files.push(path.join(target, entry.name));
+  }
+  return openSeries(files.sort(), target, options);
+}
+
+/**
+ * Opens the files of one series as a volume: a file for each slice, or files of several frames, in any order. Several
+ * images of each place (time points, echoes) are frames of the volume, by their instance numbers. Headers alone are read.
+ * Guesses nothing: slices that are missing, uneven, there twice or without a place are refused. A file that has none
+ * because it is no cross section, such as a secondary capture, is read alone, with `hasOrientation` false.
+ * @param target what messages name: the file, or the directory of the files
+ * @throws VolumeError for what is no volume, and the system's error for what cannot be read
+ */
+export async function openSeries(
+  files: readonly string[],
+  target: string,
+  options: DicomOptions = {},
+): Promise<VolumeFile> {
+  const title = path.basename(path.resolve(target));
+  const nameOf = (file: string) => (file === target ? title : path.join(title, path.relative(target, file)));
+  const images: Image[] = [];
+  for (const file of files) {
+    const name = nameOf(file);
+    // The elements are not kept: they would keep the bytes of all headers in memory.
+    const dicom = await readElements(file, name);
+    if (files.length === 1 && isSegmentation(dicom)) return segmentationOf(file, name, target, dicom);
+    images.push(...imagesOf(file, name, dicom, files.length === 1));
+    if (dicom.excess > 0)
+      options.onLeftOut?.(
+        `${path.basename(file)}: ${dicom.excess} bytes after the pixel data are ignored`,
+      );
+  }
+  const [first] = images;
+  if (!first) throw new VolumeError(`${title} holds no DICOM slices.`);
+  const other = images.find(({ instance }) => instance.series !== first.instance.series);
+  if (other)
+    throw new VolumeError(
+      `${title} holds more than one DICOM series (${first.name}, ${other.name}): give each series its own directory.`,
+    );
+  return seriesOf(target, images);
+}
+
+/** SOP classes whose images are cross sections: without a place, they have no order and no size. */
+const crossSections = new Set(
+  ['2', '2.1', '2.2', '4', '4.1', '4.4', '20', '128', '128.1', '130', '481.2'].map(
+    (last) => `1.2.840.10008.5.1.4.1.1.${last}`,
+  ),
+);
+
+function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: boolean): Image[] {
+  const { set, deflatedFrom } = dicom;
+  const format = pixelFormatOf(name, dicom);
+  const instance: Instance = {
+    file,
+    name,
+    deflatedFrom,
+    format,
+    series: wordsOf(set, 'x0020000e'),
+    uid: wordsOf(set, 'x00080018'),
+    number: numberOf(set, 'x00200013'),
+    modality: wordsOf(set, 'x00080060'),
+  };
+  const places = placesOf(set, format);
+  const isPlaceless =
+    isOnly &&
+    !hasGroups(set) &&
+    !crossSections.has(wordsOf(set, 'x00080016') ?? '') &&
+    places.every(({ position, orientation }) => !position && !orientation);
+  return places.map((place, index) => ({
+    ...place,
+    ...(isPlaceless && {
+      position: [0, 0, 0],
+      orientation: noOrientation,
+      pixelSpacing: place.pixelSpacing ?? numbersOf(set, 'x00181164') ?? [1, 1],
+      thickness: place.thickness ?? 1,
+    }),
+    ...scalingOf(set, format, index),
+    instance,
+    index,
+  }));
+}
+
+/** The orientation of images that have none; known by its identity. */
+const noOrientation: readonly number[] = [1, 0, 0, 0, 1, 0];
+
+function scalingOf(set: DataSet, { components }: PixelFormat, index: number) {
+  if (components > 1) return { slope: 1, intercept: 0 };
+  const transformation = groupOf(set, index, 'x00289145');
+  return {
+    slope: numberOf(transformation, 'x00281053') ?? numberOf(set, 'x3004000e') ?? 1,
+    intercept: numberOf(transformation, 'x00281052') ?? 0,
+  };
+}
+
+function seriesOf(target: string, images: readonly Image[]): VolumeFile {
+  const [first] = images;
+  if (!first) throw new VolumeError(`${path.basename(target)} holds no DICOM slices.`);
+  const { affine, places } = arrange(images);
+  const { format, modality } = first.instance;
+  const odd = images.find(({ instance }) => instance.format.components !== format.components);
+  if (odd)
+    throw new VolumeError(
+      `${first.name} and ${odd.name} differ in their colours: give each series its own directory, without localizers.`,
+    );
+  const frames = places[0]?.length ?? 1;
+  const hasOrientation = first.orientation !== noOrientation;
+  const plane = format.rows * format.columns * format.components;
+  const isNative = images.every(
+    (image) => image.slope === 1 && image.intercept === 0 && isSameType(format, image.instance.format),
+  );
+  const slices = async function* (choice: SliceChoice = {}): AsyncGenerator<Slice, void, undefined> {
+    const { only = places.keys(), frame = 0 } = choice;
+    const reader = new Reader();
+    const scaled = isNative ? null : new Float32Array(plane);
+    try {
+      for (const k of only) {
+        const image = places[k]?.[frame];
+        if (!image) throw new RangeError(`There is no slice ${k} of frame ${frame} in ${target}.`);
+        const values = await reader.read(image);
+        if (!scaled) yield { k, values };
+        else {
+          const { slope, intercept } = image;
+          for (let at = 0; at < plane; at += 1) scaled[at] = (values[at] ?? 0) * slope + intercept;
+          yield { k, values: scaled };
+        }
+      }
+    } finally {
+      await reader.close();
+    }
+  };
+  return {
+    format: 'DICOM',
+    path: target,
+    size: [format.columns, format.rows, places.length],
+    affine,
+    hasOrientation,
+    components: format.components,
+    frames,
+    modality,
+    labels: null,
+    slices,
+  };
+}
+
+const isSameType = (one: PixelFormat, other: PixelFormat): boolean =>
+  arrayFor(one, 0).constructor === arrayFor(other, 0).constructor;
+
+/** Reads images one after another. The file of the last one stays open, since the next one may be in it. */
+class Reader {
+  #open: { readonly file: string; readonly source: ByteSource } | null = null;
+
+  async read({ instance, index }: Image): Promise<Voxels> {
+    if (this.#open?.file !== instance.file) {
+      await this.close();
+      this.#open = { file: instance.file, source: await openBytes(instance.file, instance.deflatedFrom) };
+    }
+    return readPixels(this.#open.source, instance.format, index);
+  }
+
+  async close(): Promise<void> {
+    const opened = this.#open;
+    this.#open = null;
+    await opened?.source.close();
+  }
+}
+
+/** Millimetres below which two images are of the same place. */
+const samePlace = 0.01;
+
+/**
+ * The images by their places, from the first to the last along the normal, with all that are of one place together, and
+ * where the voxels of the volume lie.
+ */
+function arrange(images: readonly Image[]): { affine: Affine; places: Image[][] } {
+  const { depthOf, affineOf } = gridOf(images);
+  const ordered = images
+    .map((image) => ({ image, depth: depthOf(image) }))
+    .sort((a, b) => a.depth - b.depth);
+  const groups: { images: Image[]; depth: number }[] = [];
+  for (const { image, depth } of ordered) {
+    const last = groups.at(-1);
+    if (last && depth - last.depth < samePlace) last.images.push(image);
+    else groups.push({ images: [image], depth });
+  }
+  const places = groups.map((group) => inTime(group.images));
+  const count = places[0]?.length ?? 0;
+  const uneven = places.find((place) => place.length !== count);
+  if (uneven) throw sameplace(count > uneven.length ? (places[0] ?? []) : uneven);
+  const firsts = places.flatMap((place) => place[0] ?? []);
+  return { places, affine: affineOf(firsts, evenStep(firsts, depthOf)) };
+}
+
+const sameplace = ([one, other]: readonly Image[]): VolumeError =>
+  new VolumeError(
+    `${one?.name} and ${other?.name} lie at the same place: take out the copy, or give each echo or time point its own directory.`,
+  );
+
+/** The images of one place by their instance numbers, and by their frames in a file. */
+function inTime(images: Image[]): Image[] {
+  const ordered = images.sort(
+    (a, b) => (a.instance.number ?? 0) - (b.instance.number ?? 0) || a.index - b.index,
+  );
+  for (const [index, image] of ordered.entries()) {
+    const before = ordered[index - 1];
+    if (!before || before.instance === image.instance) continue;
+    if (!isStraight(before, image, 1))
+      throw new VolumeError(
+        `${before.name} and ${image.name} lie beside each other in one plane: give each series its own directory.`,
+      );
+    const isCopy = image.instance.uid !== null && before.instance.uid === image.instance.uid;
+    // Without a number there is no order.
+    if (isCopy || image.instance.number === null || before.instance.number === image.instance.number)
+      throw sameplace([before, image].sort((a, b) => (a.name < b.name ? -1 : 1)));
+  }
+  return ordered;
+}
+
