@@ -90,8 +90,7 @@ function jpegHeaderOf(bytes: Buffer, frame: Frame): { marker: number; precision:
     else if (isAlone(marker)) at += 2;
     else if (isFrameStart(marker)) {
       const size = [bytes.readUInt16BE(at + 5), bytes.readUInt16BE(at + 7), bytes[at + 9]];
-      const isExpected =
-        size[0] === frame.rows && size[1] === frame.columns && size[2] === frame.samples;
+      const isExpected = size[0] === frame.rows && size[1] === frame.columns && size[2] === frame.samples;
       if (!isExpected) break;
       return { marker, precision: bytes[at + 4] ?? 0 };
     } else at += 2 + bytes.readUInt16BE(at + 2);

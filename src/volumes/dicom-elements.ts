@@ -122,7 +122,11 @@ export function parseDicomStart(parser: Parser, bytes: Buffer): ParsedDicom | nu
     return Buffer.concat([whole.subarray(0, position), inflateRawSync(whole.subarray(position), options)]);
   };
   try {
-    const options = { untilTag: pixelData, inflater, ...(syntax === null ? {} : { TransferSyntaxUID: syntax }) };
+    const options = {
+      untilTag: pixelData,
+      inflater,
+      ...(syntax === null ? {} : { TransferSyntaxUID: syntax }),
+    };
     const set = parser.parseDicom(from, options);
     return { set, isSound: true, shift, deflatedFrom };
   } catch (cause) {

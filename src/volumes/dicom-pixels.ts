@@ -145,7 +145,8 @@ function bitsOf({ rows, columns, samples, bitsAllocated, photometric }: PixelFor
 export function arrayFor(format: PixelFormat, length: number): Voxels {
   const { isFloat, bitsAllocated, isSigned, palette } = format;
   if (isFloat) return bitsAllocated === 64 ? new Float64Array(length) : new Float32Array(length);
-  if (palette || bitsAllocated <= 8) return isSigned && !palette ? new Int8Array(length) : new Uint8Array(length);
+  if (palette || bitsAllocated <= 8)
+    return isSigned && !palette ? new Int8Array(length) : new Uint8Array(length);
   if (bitsAllocated === 16) return isSigned ? new Int16Array(length) : new Uint16Array(length);
   return isSigned ? new Int32Array(length) : new Uint32Array(length);
 }
@@ -252,7 +253,13 @@ function converted(format: PixelFormat, { data, bits, isRgb = false }: Samples):
   const isPacked = format.data.fragments !== null && format.syntax !== '1.2.840.10008.1.2.5';
   const kept = Math.min(bits, format.bitsStored);
   const shift = isPacked ? 0 : format.highBit + 1 - format.bitsStored;
-  const values = meantValues(arrayFor({ ...format, palette: null }, data.length), data, shift, kept, format.isSigned);
+  const values = meantValues(
+    arrayFor({ ...format, palette: null }, data.length),
+    data,
+    shift,
+    kept,
+    format.isSigned,
+  );
   return palette ? coloured(palette, values) : values;
 }
 

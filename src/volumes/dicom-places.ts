@@ -177,11 +177,10 @@ function requireThickness({ name, thickness }: Place): number {
 const dot = (a: readonly number[], b: readonly number[]): number =>
   a.reduce((sum, value, axis) => sum + value * (b[axis] ?? 0), 0);
 
-const cross = ([a = 0, b = 0, c = 0]: readonly number[], [x = 0, y = 0, z = 0]: readonly number[]): number[] => [
-  b * z - c * y,
-  c * x - a * z,
-  a * y - b * x,
-];
+const cross = (
+  [a = 0, b = 0, c = 0]: readonly number[],
+  [x = 0, y = 0, z = 0]: readonly number[],
+): number[] => [b * z - c * y, c * x - a * z, a * y - b * x];
 
 /** Whether an image lies straight above or below another, as the slices of a volume do. */
 export function isStraight(one: Place, other: Place, step: number): boolean {

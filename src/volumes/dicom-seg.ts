@@ -27,7 +27,8 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   const { set, deflatedFrom } = dicom;
   const type = wordsOf(set, 'x00620001') ?? 'BINARY';
   const format = pixelFormatOf(name, dicom, true);
-  if (format.samples !== 1) throw new VolumeError(`${name} has colours instead of segments: convert it to NIfTI.`);
+  if (format.samples !== 1)
+    throw new VolumeError(`${name} has colours instead of segments: convert it to NIfTI.`);
   const labels = labelsOf(set);
   const frames = placesOf(set, format).map((place, index) => ({
     ...place,
@@ -49,7 +50,11 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   }
   // Where segments overlap, the one of the highest number is kept.
   for (const slice of slices) slice.sort((a, b) => (a.segment ?? 0) - (b.segment ?? 0) || a.index - b.index);
-  const largest = Math.max(0, ...labels.map(({ value }) => value), ...frames.map(({ segment }) => segment ?? 0));
+  const largest = Math.max(
+    0,
+    ...labels.map(({ value }) => value),
+    ...frames.map(({ segment }) => segment ?? 0),
+  );
   const isWide = type === 'LABELMAP' ? format.bitsAllocated > 8 : largest > 255;
   const least = leastValue(type, set);
   return {
@@ -115,7 +120,9 @@ function segmentOf(set: DataSet, index: number, name: string): number {
   const group = groupOf(set, index, 'x0062000a');
   const number = group.uint16('x0062000b') ?? (set.elements.x00620002?.items?.length === 1 ? 1 : undefined);
   if (number !== undefined) return number;
-  throw new VolumeError(`Frame ${index + 1} of ${name} does not say which segment it is of: convert it to NIfTI.`);
+  throw new VolumeError(
+    `Frame ${index + 1} of ${name} does not say which segment it is of: convert it to NIfTI.`,
+  );
 }
 
 function labelsOf(set: DataSet): Label[] {
@@ -173,7 +180,10 @@ function stepOf(set: DataSet, name: string, depths: readonly number[], thickness
     throw new VolumeError(`${name} has a single slice and no thickness: convert it to NIfTI.`);
   }
   // Slices that lie closer than what the file says are believed.
-  const steps = [...(said > 0 && said < smallest * 1.1 ? [said] : []), ...[1, 2, 3, 4].map((part) => smallest / part)];
+  const steps = [
+    ...(said > 0 && said < smallest * 1.1 ? [said] : []),
+    ...[1, 2, 3, 4].map((part) => smallest / part),
+  ];
   const step = steps.find(isEven);
   if (step === undefined)
     throw new VolumeError(`The frames of ${name} lie at uneven distances: resample the segmentation.`);

@@ -13,7 +13,14 @@ import {
 import { arrayFor, type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
 import { evenStep, gridOf, groupOf, hasGroups, isStraight, type Place, placesOf } from './dicom-places.js';
 import { isSegmentation, segmentationOf } from './dicom-seg.js';
-import { type Affine, type Slice, type SliceChoice, VolumeError, type VolumeFile, type Voxels } from './volume.js';
+import {
+  type Affine,
+  type Slice,
+  type SliceChoice,
+  VolumeError,
+  type VolumeFile,
+  type Voxels,
+} from './volume.js';
 
 /** A file whose header has been read. */
 interface Instance {
@@ -84,9 +91,7 @@ export async function openSeries(
     if (files.length === 1 && isSegmentation(dicom)) return segmentationOf(file, name, target, dicom);
     images.push(...imagesOf(file, name, dicom, files.length === 1));
     if (dicom.excess > 0)
-      options.onLeftOut?.(
-        `${path.basename(file)}: ${dicom.excess} bytes after the pixel data are ignored`,
-      );
+      options.onLeftOut?.(`${path.basename(file)}: ${dicom.excess} bytes after the pixel data are ignored`);
   }
   const [first] = images;
   if (!first) throw new VolumeError(`${title} holds no DICOM slices.`);
@@ -231,9 +236,7 @@ const samePlace = 0.01;
  */
 function arrange(images: readonly Image[]): { affine: Affine; places: Image[][] } {
   const { depthOf, affineOf } = gridOf(images);
-  const ordered = images
-    .map((image) => ({ image, depth: depthOf(image) }))
-    .sort((a, b) => a.depth - b.depth);
+  const ordered = images.map((image) => ({ image, depth: depthOf(image) })).sort((a, b) => a.depth - b.depth);
   const groups: { images: Image[]; depth: number }[] = [];
   for (const { image, depth } of ordered) {
     const last = groups.at(-1);
@@ -272,4 +275,3 @@ function inTime(images: Image[]): Image[] {
   }
   return ordered;
 }
-
