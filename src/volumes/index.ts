@@ -1,4 +1,7 @@
 /** Volumes in the formats of medical imaging: their geometry and their voxels. Apps import it as `remote-app/volumes`. */
+
+export { openDicom, openSeries } from './dicom.js';
+export { isDicomStart, parseDicomStart } from './dicom-elements.js';
 export { openVolume, readVolume } from './open.js';
 export {
   type Affine,

@@ -126,7 +126,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Pictures are drawn from files, without a server and without a command line.',
   },
   'client/inputs': {
-    imports: ['client', 'archive', 'files', 'contract'],
+    imports: ['client', 'archive', 'volumes', 'files', 'contract'],
     reason: 'Files are found without a server.',
   },
   'client/logs': {

@@ -21,6 +21,7 @@ const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do 
 const commandLine = 'Only the command line knows oclif.';
 const terminal = 'Only one module of the command line writes to a terminal.';
 const parser = 'Only an upload reads forms.';
+const codecs = 'Only one module reads voxels.';
 const archives = 'One module writes and reads archives; nobody else knows their packages.';
 
 /** By package; `node:*` is every module of Node that has no rule of its own. No module may import a package that is not listed. */
@@ -34,7 +35,11 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'One module of the client makes requests.',
   },
   'fast-png': { modules: ['client/pictures'], reason: 'Pictures are drawn in one place.' },
-  'dicom-parser': { modules: ['client/inputs'], reason: 'Only the client reads scans.' },
+  'dicom-parser': { modules: ['client/inputs', 'volumes'], reason: 'Only the client and apps read scans.' },
+  'jpeg-js': { modules: ['volumes'], reason: codecs },
+  'jpeg-lossless-decoder-js': { modules: ['volumes'], reason: codecs },
+  '@cornerstonejs/codec-charls': { modules: ['volumes'], reason: codecs },
+  '@cornerstonejs/codec-openjpeg': { modules: ['volumes'], reason: codecs },
   tinyglobby: { modules: ['client/inputs'], reason: 'Only what is sent is searched for.' },
   koa: { modules: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
   '@koa/router': { modules: ['server/routes'], reason: koa },

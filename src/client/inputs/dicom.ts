@@ -1,85 +1,14 @@
 import { open } from 'node:fs/promises';
-import { constants, gunzipSync, inflateRawSync } from 'node:zlib';
+import { constants, gunzipSync } from 'node:zlib';
 import type { DataSet } from 'dicom-parser';
 import { firstBytes } from '../../files/index.js';
-
-/** The position of the magic bytes, after the preamble. */
-const magicOffset = 128;
-const magic = 'DICM';
-
-/** Transfer syntaxes of data sets that do not name theirs. */
-const syntaxes = {
-  implicit: '1.2.840.10008.1.2',
-  explicit: '1.2.840.10008.1.2.1',
-  bigEndian: '1.2.840.10008.1.2.2',
-} as const;
-
-/** Lengths that the value of a first element may have. */
-interface Known {
-  readonly vr: string;
-  readonly least: number;
-  readonly most: number;
-}
-
-const uid: Known = { vr: 'UI', least: 10, most: 64 };
-const date: Known = { vr: 'DA', least: 8, most: 8 };
-const groupLength: Known = { vr: 'UL', least: 4, most: 4 };
-const text: Known = { vr: 'CS', least: 2, most: 128 };
-
-/** The elements that a data set without a preamble begins with, by group and element. */
-const firstElements: ReadonlyMap<number, Known> = new Map([
-  [0x0002_0000, groupLength],
-  [0x0008_0000, groupLength],
-  [0x0008_0001, groupLength],
-  [0x0008_0005, text],
-  [0x0008_0008, text],
-  [0x0008_0012, date],
-  [0x0008_0016, uid],
-  [0x0008_0018, uid],
-]);
-
-/** Characters of the text values of these elements. */
-const plainText = /^[A-Z0-9._ \\-]*\0?$/i;
+import { isDicomStart, parseDicomStart } from '../../volumes/index.js';
 
 /** Bytes that are read to find out whether a file is DICOM. */
 const sniffed = 256;
 
-/**
- * The transfer syntax of a data set without a preamble, as old systems write them; null for anything else. Strict, since a
- * wrong guess would make one series of several volumes: the first element must be one of a few, have a value that it can
- * have, and be followed by a later element of the same group.
- */
-function syntaxOf(bytes: Buffer, isBig: boolean): string | null {
-  if (bytes.length < 16) return null;
-  const short = (at: number) => (isBig ? bytes.readUInt16BE(at) : bytes.readUInt16LE(at));
-  const long = (at: number) => (isBig ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at));
-  const tagAt = (at: number) => short(at) * 0x1_0000 + short(at + 2);
-  const first = tagAt(0);
-  const known = firstElements.get(first);
-  if (!known) return null;
-  const isExplicit = bytes.toString('latin1', 4, 6) === known.vr;
-  if (isBig && !isExplicit) return null;
-  const length = isExplicit ? short(6) : long(4);
-  const next = 8 + length;
-  if (length % 2 === 1 || length < known.least || length > known.most || next + 8 > bytes.length) return null;
-  if (known !== groupLength && !plainText.test(bytes.toString('latin1', 8, next))) return null;
-  const second = tagAt(next);
-  if (second <= first || second >> 16 !== first >> 16) return null;
-  if (isExplicit && !/^[A-Z]{2}$/.test(bytes.toString('latin1', next + 4, next + 6))) return null;
-  if (!isExplicit && long(next + 4) > known.most + 1024) return null;
-  if (isBig) return syntaxes.bigEndian;
-  return isExplicit ? syntaxes.explicit : syntaxes.implicit;
-}
-
-const hasMagic = (start: Buffer): boolean =>
-  start.toString('latin1', magicOffset, magicOffset + magic.length) === magic;
-
-/** Whether a file begins as DICOM does, with a preamble or without one. */
-export const beginsAsDicom = (start: Buffer): boolean =>
-  hasMagic(start) || syntaxOf(start, false) !== null || syntaxOf(start, true) !== null;
-
-/** The same for a file on disk. False if it cannot be read: sending it then fails with the reason. */
-const isDicomFile = (file: string): boolean => beginsAsDicom(firstBytes(file, sniffed));
+/** Whether a file on disk begins as DICOM does. False if it cannot be read: sending it then fails with the reason. */
+const isDicomFile = (file: string): boolean => isDicomStart(firstBytes(file, sniffed));
 
 /** How many of the files that paths name are DICOM. Nearly always all or none: the first one decides whether others are read. */
 export const countSlices = (files: readonly string[]): number =>
@@ -193,34 +122,6 @@ function unzipped(bytes: Buffer): Buffer | null {
   }
 }
 
-type Parser = typeof import('dicom-parser');
-
-/** The elements of the beginning of a file; null for a file that is not DICOM. */
-function elementsOf(parser: Parser, bytes: Buffer): DataSet | null {
-  let [from, syntax]: [Buffer, string | null] = [bytes, null];
-  if (!hasMagic(bytes)) {
-    syntax = syntaxOf(bytes, false) ?? syntaxOf(bytes, true);
-    if (syntax === null) return null;
-    // The group that describes the file, without a preamble before it.
-    if (bytes.readUInt16LE(0) === 2) {
-      from = Buffer.concat([Buffer.alloc(magicOffset), Buffer.from(magic), bytes]);
-      syntax = null;
-    }
-  }
-  const inflater = (whole: Uint8Array, position: number): Uint8Array =>
-    Buffer.concat([whole.subarray(0, position), inflateRawSync(whole.subarray(position), partly)]);
-  try {
-    return parser.parseDicom(from, {
-      untilTag: pixelData,
-      inflater,
-      ...(syntax === null ? {} : { TransferSyntaxUID: syntax }),
-    });
-  } catch (cause) {
-    // What was read of a truncated header comes with the error.
-    return (cause as { dataSet?: DataSet } | null)?.dataSet ?? null;
-  }
-}
-
 /** What the beginning of a file shows. */
 export interface FileStart {
   /** Its first bytes, unzipped if it is a gzip file. */
@@ -249,11 +150,11 @@ export async function readStart(file: string): Promise<FileStart> {
     const plain = (piece: Buffer) => (isGzip(piece) ? (unzipped(piece) ?? piece) : piece);
     const first = await read(buffer);
     let bytes = plain(first);
-    let elements = elementsOf(parser, bytes);
+    let elements = parseDicomStart(parser, bytes)?.set ?? null;
     const isCut = elements !== null && !elements.elements[columns] && !elements.elements[pixelData];
     if (isCut && first.length === firstPiece) {
       bytes = plain(await read(Buffer.allocUnsafe(longPiece)));
-      elements = elementsOf(parser, bytes);
+      elements = parseDicomStart(parser, bytes)?.set ?? null;
     }
     const isEmpty = elements === null || Object.keys(elements.elements).length === 0;
     return {

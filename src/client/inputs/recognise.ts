@@ -1,6 +1,7 @@
 import pLimit from 'p-limit';
 import { faultWithoutPath, isSystemError } from '../../files/index.js';
-import { beginsAsDicom, type DicomHeader, readStart } from './dicom.js';
+import { isDicomStart } from '../../volumes/index.js';
+import { type DicomHeader, readStart } from './dicom.js';
 import type { Obstacles } from './entries.js';
 import { dicom, formatOf, hasDicomName } from './formats.js';
 
@@ -28,7 +29,7 @@ async function recogniseOne(file: FoundFile, obstacles: Obstacles): Promise<Reco
     if (start?.dicom) return { ...file, header: start.dicom, format: dicom, isPicture: false };
     const bytes = start?.bytes ?? Buffer.alloc(0);
     const format = formatOf(file.path, bytes);
-    const name = beginsAsDicom(bytes) ? dicom : (format?.name ?? named);
+    const name = isDicomStart(bytes) ? dicom : (format?.name ?? named);
     return { ...file, header: null, format: name, isPicture: format?.isPicture ?? false };
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;

@@ -1,7 +1,7 @@
 import { appendFile, copyFile, mkdir, rm, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { dicomFile, type Encoding, type Slice } from './dicom-files.js';
+import { dicomFile, type Encoding, type Slice } from '../../support/dicom-files.js';
 import { geometryOf, readImage, writeImage } from './images.js';
 import { operate, phantom, refusalOf, sharedWorkspace, workspace } from './program.js';
 
