@@ -223,7 +223,9 @@ const floatPixels = ['x7fe00008', 'x7fe00009'];
  */
 export async function readElements(file: string, name: string): Promise<DicomElements> {
   const parser = await import('dicom-parser').then((module) => module.default);
-  const source = await openBytes(file, null);
+  const source = await openBytes(file, null).catch((error: Error) => {
+    throw new VolumeError(`${name} cannot be read (${error.message}).`);
+  });
   let parsed: ParsedDicom | null = null;
   let isBare = true;
   try {

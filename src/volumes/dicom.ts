@@ -4,6 +4,7 @@ import type { DataSet } from 'dicom-parser';
 import {
   type ByteSource,
   type DicomElements,
+  isDicomStart,
   numberOf,
   numbersOf,
   openBytes,
@@ -48,12 +49,16 @@ export interface DicomOptions {
   readonly onLeftOut?: (sentence: string) => void;
 }
 
+/** Whether a file is DICOM, by how it begins or by its name. */
+export const isDicom = (file: string, start: Buffer): boolean =>
+  isDicomStart(start) || /\.(dcm|dicom|ima)$/i.test(file);
+
 /** What exporters and file managers leave beside slices. */
 const noSlice = /\.(txt|md|json|xml|html?|csv|tsv|pdf|log|ini|inf)$|^Thumbs\.db$/i;
 
 /**
  * Opens DICOM: a directory with the slices of one series, a file of one or several frames, or a segmentation.
- * @throws VolumeError for what is no volume, and the system's error for what cannot be read
+ * @throws VolumeError for what is no volume or cannot be read
  */
 export async function openDicom(target: string, options: DicomOptions = {}): Promise<VolumeFile> {
   if (!(await stat(target)).isDirectory()) return openSeries([target], target, options);
@@ -74,7 +79,7 @@ export async function openDicom(target: string, options: DicomOptions = {}): Pro
  * Guesses nothing: slices that are missing, uneven, there twice or without a place are refused. A file that has none
  * because it is no cross section, such as a secondary capture, is read alone, with `hasOrientation` false.
  * @param target what messages name: the file, or the directory of the files
- * @throws VolumeError for what is no volume, and the system's error for what cannot be read
+ * @throws VolumeError for what is no volume or cannot be read
  */
 export async function openSeries(
   files: readonly string[],

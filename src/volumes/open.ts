@@ -1,6 +1,7 @@
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { constants, gunzipSync } from 'node:zlib';
+import { isDicom, openDicom } from './dicom.js';
 import { isFreeSurfer, openFreeSurfer } from './freesurfer.js';
 import { beginsAsMetaImage, openMetaImage } from './meta-image.js';
 import { beginsAsNifti, openNifti } from './nifti.js';
@@ -41,17 +42,19 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
 }
 
 /**
- * Reads the header of a volume.
+ * Reads the header of a volume: of a file, or of a directory with one DICOM series.
  * @throws VolumeError for what is no volume of a known format, or is truncated or damaged
  */
 export async function openVolume(file: string): Promise<VolumeFile> {
+  if ((await stat(file).catch(() => null))?.isDirectory()) return openDicom(file);
   const { start, isPacked } = await startOf(file);
   if (beginsAsNifti(start)) return openNifti(file, start, isPacked);
   if (isFreeSurfer(file, start)) return openFreeSurfer(file, start, isPacked);
   if (beginsAsNrrd(start)) return openNrrd(file, start);
   if (beginsAsMetaImage(start)) return openMetaImage(file, start);
+  if (isDicom(file, start)) return openDicom(file);
   throw new VolumeError(
-    `${path.basename(file)} is no volume that is read here: give a NIfTI, NRRD, MetaImage or FreeSurfer file.`,
+    `${path.basename(file)} is no volume that is read here: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file.`,
   );
 }
 

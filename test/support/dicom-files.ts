@@ -135,7 +135,8 @@ export function dicomFile(slice: Slice, encoding: Encoding = {}): Buffer {
   const isSigned =
     pixels instanceof Int8Array || pixels instanceof Int16Array || pixels instanceof Int32Array;
   const data = Buffer.from(pixels.slice().buffer);
-  if (isBig && bits === 16) data.swap16();
+  // Bytes are written as halves of words as well.
+  if (isBig && bits <= 16) data.swap16();
   if (isBig && bits === 32) data.swap32();
   const packed = encoding.packed ?? (isCompressed ? { syntax: JPEG_LOSSLESS, fragments: [data] } : null);
   const plain = isImplicit ? IMPLICIT : isBig ? BIG_ENDIAN : isDeflated ? DEFLATED : EXPLICIT;
