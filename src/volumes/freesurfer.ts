@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { requireVoxels, type StoredVoxels, storedSlices, type ValueType } from './stored-voxels.js';
-import { type Affine, VolumeError, type VolumeFile } from './volume.js';
+import { type StoredVolume, type StoredVoxels, storedVolume, type ValueType } from './stored-voxels.js';
+import { VolumeError } from './volume.js';
 
 /** Data types by their code. */
 const types: Readonly<Record<number, ValueType>> = {
@@ -22,7 +22,7 @@ export const isFreeSurfer = (file: string, start: Buffer): boolean =>
  * @param start the first bytes of the file, unpacked
  * @throws VolumeError
  */
-export async function openFreeSurfer(file: string, start: Buffer, isPacked: boolean): Promise<VolumeFile> {
+export async function openFreeSurfer(file: string, start: Buffer, isPacked: boolean): Promise<StoredVolume> {
   const int = (at: number) => start.readInt32BE(at);
   const floats = (at: number, count: number) =>
     Array.from({ length: count }, (_, index) => start.readFloatBE(at + 4 * index));
@@ -31,7 +31,7 @@ export async function openFreeSurfer(file: string, start: Buffer, isPacked: bool
   const stored: StoredVoxels = {
     path: file,
     dataFiles: [file],
-    packing: isPacked ? 'gzip' : null,
+    isPacked,
     packedFrom: 0,
     start: headerBytes,
     type,
@@ -43,8 +43,7 @@ export async function openFreeSurfer(file: string, start: Buffer, isPacked: bool
     slope: 1,
     intercept: 0,
   };
-  await requireVoxels(stored);
-  const { size, frames } = stored;
+  const { size } = stored;
   const isPlaced = start.readInt16BE(28) > 0;
   // What is not placed is coronal, as FreeSurfer takes it.
   const spacing = isPlaced ? floats(30, 3) : [1, 1, 1];
@@ -55,20 +54,5 @@ export async function openFreeSurfer(file: string, start: Buffer, isPacked: bool
     const half = steps.reduce((sum, step, axis) => sum + (step * (size[axis] ?? 1)) / 2, 0);
     return [...steps, (centre[row] ?? 0) - half];
   });
-  if (!affine.flat().every(Number.isFinite))
-    throw new VolumeError(
-      `${path.basename(file)} is damaged: its header has a direction that is no number. Send it again.`,
-    );
-  return {
-    path: file,
-    format: 'FreeSurfer',
-    size,
-    affine: affine as unknown as Affine,
-    hasOrientation: isPlaced,
-    components: 1,
-    frames,
-    modality: null,
-    labels: null,
-    slices: (choice) => storedSlices(stored, choice),
-  };
+  return storedVolume(stored, affine, { format: 'FreeSurfer', hasOrientation: isPlaced });
 }

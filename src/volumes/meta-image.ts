@@ -1,13 +1,13 @@
 import path from 'node:path';
 import {
   besideHeader,
-  numberedFiles,
-  requireVoxels,
+  dataFileNames,
+  type StoredVolume,
   type StoredVoxels,
-  storedSlices,
+  storedVolume,
   type ValueType,
 } from './stored-voxels.js';
-import { type Affine, VolumeError, type VolumeFile } from './volume.js';
+import { VolumeError } from './volume.js';
 
 const types: Readonly<Record<string, ValueType>> = {
   MET_CHAR: 'int8',
@@ -27,7 +27,7 @@ const types: Readonly<Record<string, ValueType>> = {
 
 /** Whether a file begins as MetaImage does. */
 export const beginsAsMetaImage = (start: Buffer): boolean =>
-  /^\s*(ObjectType|NDims|Comment)\s*=/.test(start.toString('latin1', 0, 64));
+  /^\s*(ObjectType|NDims|Comment)\s*[=:]/.test(start.toString('latin1', 0, 64));
 
 const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
 
@@ -36,10 +36,10 @@ const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
  * @param start the first bytes of the file, with the whole header
  * @throws VolumeError
  */
-export async function openMetaImage(file: string, start: Buffer): Promise<VolumeFile> {
+export async function openMetaImage(file: string, start: Buffer): Promise<StoredVolume> {
   const name = path.basename(file);
   const text = start.toString('latin1');
-  const last = /^[ \t]*ElementDataFile[ \t]*=[ \t]*(.*?)[ \t]*\r?(\n|$)/m.exec(text);
+  const last = /^[ \t]*ElementDataFile[ \t]*[=:][ \t]*(.*?)[ \t]*\r?(\n|$)/m.exec(text);
   if (!last)
     throw new VolumeError(`${name} is damaged: its header has no end (ElementDataFile). Send it again.`);
   const end = last.index + last[0].length;
@@ -48,7 +48,7 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Volume
       .slice(0, end)
       .split(/\r?\n/)
       .flatMap((line) => {
-        const at = line.indexOf('=');
+        const at = line.search(/[=:]/);
         return at < 0 ? [] : [[line.slice(0, at).trim(), line.slice(at + 1).trim()] as const];
       }),
   );
@@ -74,14 +74,15 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Volume
   const isLocal = /^local$/i.test(data);
   const headerSize = Number(field('HeaderSize') ?? 0);
   const isPacked = isTrue(field('CompressedData'));
-  const dataFiles = isLocal ? ([file] as const) : besideHeader(file, namesOf(data, text.slice(end)));
+  const dataFiles = isLocal ? ([file] as const) : besideHeader(file, listed(data, text.slice(end)));
   const volumes = more.reduce((product, count) => product * count, 1);
   const stored: StoredVoxels = {
     path: file,
     dataFiles: [...dataFiles] as [string, ...string[]],
-    packing: isPacked ? 'zlib' : null,
+    isPacked,
     packedFrom: isLocal ? end : 0,
-    start: (isLocal && !isPacked ? end : 0) + Math.max(0, headerSize),
+    // A header of -1 bytes: whatever is before the voxels.
+    start: headerSize === -1 && !isPacked ? null : (isLocal && !isPacked ? end : 0) + Math.max(0, headerSize),
     type,
     isBigEndian: isTrue(field('BinaryDataByteOrderMSB', 'ElementByteOrderMSB')),
     size: [ni, nj, nk],
@@ -93,27 +94,14 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Volume
   };
   if (volumes > 1 && stored.isInterleaved)
     throw new VolumeError(`${name} holds ${volumes} volumes of ${channels} channels: split it into volumes.`);
-  await requireVoxels(stored);
-  const { size, components, frames } = stored;
   const directions = numbers('TransformMatrix', 'Rotation', 'Orientation');
-  return {
-    path: file,
+  const spacing = numbers('ElementSpacing', 'ElementSize') ?? [];
+  const offset = numbers('Offset', 'Position', 'Origin') ?? [];
+  return storedVolume(stored, affineOf(dimensions.length, directions, spacing, offset), {
     format: 'MetaImage',
-    size,
-    affine: affineOf(
-      name,
-      dimensions.length,
-      directions,
-      numbers('ElementSpacing', 'ElementSize') ?? [],
-      numbers('Offset', 'Position', 'Origin') ?? [],
-    ),
     hasOrientation: directions !== undefined && dimensions.length >= 3,
-    components,
-    frames,
     modality: modalityOf(field('Modality')),
-    labels: null,
-    slices: (choice) => storedSlices(stored, choice),
-  };
+  });
 }
 
 /** `MET_MOD_CT` as DICOM has it. */
@@ -122,26 +110,23 @@ const modalityOf = (text: string | undefined): string | null => {
   return modality === 'CT' || modality === 'MR' ? modality : null;
 };
 
-/** The names of data files: one, a list after the last line of the header, or a pattern such as `slice%03d.raw 1 20 1`. */
-function namesOf(data: string, rest: string): string[] {
-  if (/^list\b/i.test(data))
-    return rest
-      .split(/\r?\n/)
-      .map((line) => line.trim())
-      .filter(Boolean);
-  const [, pattern, range] = /^(\S*%0?\d*d\S*)((?: +\d+){2,3})$/.exec(data) ?? [];
-  return pattern && range ? numberedFiles(pattern, range.trim().split(/ +/).map(Number)) : [data];
-}
+/** The data files: those of a list after the last line of the header, or those that the line itself names. */
+const listed = (data: string, rest: string): string[] =>
+  /^list\b/i.test(data)
+    ? rest
+        .split(/\r?\n/)
+        .map((line) => line.trim())
+        .filter(Boolean)
+    : dataFileNames(data);
 
 /** The affine of a matrix that has the direction of one axis after another, in millimetres to the left and to the back. */
 function affineOf(
-  name: string,
   dimensions: number,
   directions: readonly number[] | undefined,
   spacing: readonly number[],
   offset: readonly number[],
-): Affine {
-  const affine = [0, 1, 2].map((row) => {
+): number[][] {
+  return [0, 1, 2].map((row) => {
     const sign = row < 2 ? -1 : 1;
     const steps = [0, 1, 2].map((axis) => {
       const isGiven = directions && axis < dimensions && row < dimensions;
@@ -150,7 +135,4 @@ function affineOf(
     });
     return [...steps, sign * (offset[row] ?? 0)];
   });
-  if (!affine.flat().every(Number.isFinite))
-    throw new VolumeError(`${name} is damaged: its header has a direction that is no number. Send it again.`);
-  return affine as unknown as Affine;
 }

@@ -1,6 +1,13 @@
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { requireVoxels, type StoredVoxels, storedSlices, type ValueType } from './stored-voxels.js';
-import { type Affine, type Size, VolumeError, type VolumeFile } from './volume.js';
+import {
+  isAffine,
+  type StoredVolume,
+  type StoredVoxels,
+  storedVolume,
+  type ValueType,
+} from './stored-voxels.js';
+import { type Size, VolumeError } from './volume.js';
 
 /** Lengths of headers, by which NIfTI-1 (and ANALYZE) and NIfTI-2 begin. */
 const [first, second] = [348, 540] as const;
@@ -45,8 +52,10 @@ const unitOf = (code: number): number => (code === 1 ? 1000 : code === 3 ? 0.001
 
 /** The affine of a quaternion, by the standard's method 2. */
 function quaternionAffine(at: (index: number) => number, pixelSizes: readonly number[]): number[][] {
-  const [b, c, d] = [at(0), at(1), at(2)];
-  const a = Math.sqrt(Math.max(0, 1 - (b * b + c * c + d * d)));
+  const length = at(0) ** 2 + at(1) ** 2 + at(2) ** 2;
+  // A rotation by 180 degrees, whose numbers were rounded to a little more than a unit quaternion.
+  const [b = 0, c = 0, d = 0] = [0, 1, 2].map((index) => at(index) / Math.sqrt(Math.max(1, length)));
+  const a = Math.sqrt(Math.max(0, 1 - length));
   const [, x = 1, y = 1, z = 1] = pixelSizes;
   // The third axis may be mirrored.
   const towards = (pixelSizes[0] ?? 1) < 0 ? -z : z;
@@ -58,7 +67,7 @@ function quaternionAffine(at: (index: number) => number, pixelSizes: readonly nu
 }
 
 /** The affine of a volume that says nothing of where it lies: its first axis runs to the left, as ANALYZE has it. */
-function centredAffine(size: Size, pixelSizes: readonly number[]): number[][] {
+export function centredAffine(size: Size, pixelSizes: readonly number[]): number[][] {
   const steps = [1, 2, 3].map((axis) => Math.abs(pixelSizes[axis] ?? 1) || 1);
   steps[0] = -(steps[0] ?? 1);
   return steps.map((step, axis) => [
@@ -78,7 +87,7 @@ export const beginsAsNifti = (start: Buffer): boolean =>
  * @param isPacked whether the file is packed with gzip
  * @throws VolumeError
  */
-export async function openNifti(file: string, start: Buffer, isPacked: boolean): Promise<VolumeFile> {
+export async function openNifti(file: string, start: Buffer, isPacked: boolean): Promise<StoredVolume> {
   const name = path.basename(file);
   const isBigEndian = ![first, second].includes(start.readInt32LE(0) as typeof first);
   const short = (at: number) => (isBigEndian ? start.readInt16BE(at) : start.readInt16LE(at));
@@ -107,6 +116,12 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   const count = (dimensions[0] ?? 0) >= 1 && (dimensions[0] ?? 0) <= 7 ? (dimensions[0] ?? 0) : 0;
   if (count === 0)
     throw new VolumeError(`${name} is damaged: its header says ${dimensions[0]} dimensions. Send it again.`);
+  const isNegative = dimensions.slice(1, count + 1).some((each) => each < 0);
+  if (isNegative || dimensions.slice(1, Math.min(count, 3) + 1).includes(0))
+    throw new VolumeError(
+      `${name} is damaged: its header says ${dimensions.slice(1, count + 1).join(' x ')} voxels. Send it again.`,
+    );
+  // Some programs leave later axes at 0.
   const along = (axis: number) => (axis <= count ? Math.max(1, dimensions[axis] ?? 1) : 1);
   const size: Size = [along(1), along(2), along(3)];
   const frames = [4, 5, 6, 7].reduce((product, axis) => product * along(axis), 1);
@@ -116,11 +131,11 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   const intercept = isNifti ? real(isSecond ? 184 : 116) : 0;
   // A slope of 0 means that values are not scaled; so does one that is no number.
   const isScaled = Number.isFinite(slope) && slope !== 0 && Number.isFinite(intercept);
-  const dataFile = isPair ? file.replace(/\.hdr(\.gz)?$/i, (_all, gz = '') => `.img${gz}`) : file;
+  const dataFile = isPair ? await imageOf(file) : file;
   const stored: StoredVoxels = {
     path: file,
     dataFiles: [dataFile],
-    packing: isPacked ? 'gzip' : null,
+    isPacked: isPair ? /\.gz$/i.test(dataFile) : isPacked,
     packedFrom: 0,
     start: Math.max(isPair ? 0 : isSecond ? 544 : 352, Number.isFinite(offset) ? Math.trunc(offset) : 0),
     ...known,
@@ -131,29 +146,32 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
     slope: isScaled && known.components === 1 ? slope : 1,
     intercept: isScaled && known.components === 1 ? intercept : 0,
   };
-  await requireVoxels(stored);
   const codeAt = (at: readonly [number, number]) => (isSecond ? int(at[1]) : short(at[0]));
-  const isPlaced = isNifti && (codeAt(offsets.sformCode) > 0 || codeAt(offsets.qformCode) > 0);
   const millimetres = unitOf((isSecond ? int(500) : start.readUInt8(123)) & 7);
   const at = (offset: readonly [number, number], index = 0) =>
     real(isSecond ? offset[1] + 8 * index : offset[0] + 4 * index);
-  const affine = !isPlaced
-    ? centredAffine(size, pixelSizes)
-    : codeAt(offsets.sformCode) > 0
-      ? [0, 4, 8].map((row) => [0, 1, 2, 3].map((column) => at(offsets.sform, row + column)))
-      : quaternionAffine((index) => at(offsets.quaternion, index), pixelSizes);
-  if (!affine.flat().every(Number.isFinite))
-    throw new VolumeError(`${name} is damaged: its affine holds values that are no numbers. Send it again.`);
-  return {
-    path: file,
-    format: isNifti ? 'NIfTI' : 'ANALYZE',
-    size,
-    affine: affine.map((row) => row.map((value) => value * millimetres)) as unknown as Affine,
-    hasOrientation: isPlaced,
-    components: known.components,
-    frames,
-    modality: null,
-    labels: null,
-    slices: (choice) => storedSlices(stored, choice),
-  };
+  const given: number[][][] = [];
+  if (isNifti && codeAt(offsets.sformCode) > 0)
+    given.push([0, 4, 8].map((row) => [0, 1, 2, 3].map((column) => at(offsets.sform, row + column))));
+  if (isNifti && codeAt(offsets.qformCode) > 0)
+    given.push(quaternionAffine((index) => at(offsets.quaternion, index), pixelSizes));
+  // Some programs set a code and write zeros.
+  const placed = given.find(isAffine);
+  if (given.length > 0 && !placed)
+    throw new VolumeError(`${name} is damaged: its axes have no direction or no length. Send it again.`);
+  const affine = placed ?? centredAffine(size, pixelSizes);
+  return storedVolume(
+    stored,
+    affine.map((row) => row.map((value) => value * millimetres)),
+    { format: isNifti ? 'NIfTI' : 'ANALYZE', hasOrientation: placed !== undefined },
+  );
+}
+
+/** The file with the voxels of a header in a file of its own. */
+async function imageOf(header: string): Promise<string> {
+  const base = header.replace(/\.hdr(\.gz)?$/i, '');
+  const isUpper = /\.HDR(\.GZ)?$/.test(header);
+  const names = ['.img', '.img.gz'].map((ending) => base + (isUpper ? ending.toUpperCase() : ending));
+  for (const name of names) if ((await stat(name).catch(() => null))?.isFile()) return name;
+  return names[0] as string;
 }

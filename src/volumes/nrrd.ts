@@ -1,15 +1,13 @@
-import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import {
   besideHeader,
-  numberedFiles,
-  requireVoxels,
+  dataFileNames,
+  type StoredVolume,
   type StoredVoxels,
-  storedSlices,
+  storedVolume,
   type ValueType,
-  valueTypes,
 } from './stored-voxels.js';
-import { type Affine, VolumeError, type VolumeFile } from './volume.js';
+import { VolumeError } from './volume.js';
 
 const types: readonly (readonly [ValueType, RegExp])[] = [
   ['int8', /^(signed char|int8|int8_t)$/],
@@ -39,7 +37,7 @@ export const beginsAsNrrd = (start: Buffer): boolean => start.toString('latin1',
  * @param start the first bytes of the file, with the whole header
  * @throws VolumeError
  */
-export async function openNrrd(file: string, start: Buffer): Promise<VolumeFile> {
+export async function openNrrd(file: string, start: Buffer): Promise<StoredVolume> {
   const name = path.basename(file);
   const text = start.toString('latin1');
   const blank = /\r?\n\r?\n/.exec(text);
@@ -48,11 +46,11 @@ export async function openNrrd(file: string, start: Buffer): Promise<VolumeFile>
   const lines = text.slice(0, end).split(/\r?\n/);
   let list: string[] = [];
   for (const [at, line] of lines.entries()) {
-    const [, key, value] = /^([^:#=]+): *(.*?) *$/.exec(line) ?? [];
+    const [, key, value] = /^([^:#=]+):(?!=) *(.*?) *$/.exec(line) ?? [];
     if (key === undefined || value === undefined) continue;
     fields.set(key.toLowerCase().replace(' ', ''), value);
     if (/^data ?file$/i.test(key) && /^list\b/i.test(value)) {
-      list = lines.slice(at + 1).filter(Boolean);
+      list = lines.slice(at + 1).filter((each) => each !== '');
       break;
     }
   }
@@ -73,18 +71,16 @@ export async function openNrrd(file: string, start: Buffer): Promise<VolumeFile>
   const { size, kind, others, isFirst } = axes;
   const isColour = type === 'uint8' && isFirst && [3, 4].includes(others) && /color/.test(kind);
   const data = field('datafile');
-  const dataFiles = data === undefined ? ([file] as const) : besideHeader(file, namesOf(data, list));
+  const names = data === undefined ? null : /^list\b/i.test(data) ? list : dataFileNames(data);
   const skip = Number(field('byteskip') ?? 0);
-  const bytes = size.reduce((product, count) => product * count, others * valueTypes[type].bytes);
-  const isAtEnd = skip === -1 && !isPacked;
-  const atEnd = isAtEnd ? ((await stat(dataFiles[0]).catch(() => null))?.size ?? 0) - bytes : 0;
   const from = data === undefined ? end : 0;
   const stored: StoredVoxels = {
     path: file,
-    dataFiles: [...dataFiles] as [string, ...string[]],
-    packing: isPacked ? 'gzip' : null,
+    dataFiles: names ? besideHeader(file, names) : [file],
+    isPacked,
     packedFrom: from,
-    start: isAtEnd ? atEnd : (isPacked ? 0 : from) + Math.max(0, skip),
+    // A skip of -1 bytes: whatever is before the voxels.
+    start: skip === -1 && !isPacked ? null : (isPacked ? 0 : from) + Math.max(0, skip),
     type,
     isBigEndian: field('endian')?.toLowerCase() === 'big',
     size,
@@ -94,32 +90,12 @@ export async function openNrrd(file: string, start: Buffer): Promise<VolumeFile>
     slope: 1,
     intercept: 0,
   };
-  await requireVoxels(stored);
-  const { components, frames } = stored;
-  return {
-    path: file,
-    format: 'NRRD',
-    size,
-    affine: axes.affine,
-    hasOrientation: axes.hasOrientation,
-    components,
-    frames,
-    modality: null,
-    labels: null,
-    slices: (choice) => storedSlices(stored, choice),
-  };
-}
-
-/** The names of data files: one, a list after the field, or a pattern such as `slice%03d.raw 1 20 1`. */
-function namesOf(data: string, list: readonly string[]): readonly string[] {
-  if (/^list\b/i.test(data)) return list;
-  const [, pattern, range] = /^(\S*%0?\d*d\S*)((?: +\d+){2,3})$/.exec(data) ?? [];
-  return pattern && range ? numberedFiles(pattern, range.trim().split(/ +/).map(Number)) : [data];
+  return storedVolume(stored, axes.affine, { format: 'NRRD', hasOrientation: axes.hasOrientation });
 }
 
 interface Axes {
   readonly size: readonly [number, number, number];
-  readonly affine: Affine;
+  readonly affine: number[][];
   readonly hasOrientation: boolean;
   /** Length of the axis that is not one of space: 1 if there is none. */
   readonly others: number;
@@ -164,25 +140,32 @@ function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
       ?.split(',')
       .map(Number) ?? [];
   const spacings = (fields.get('spacings') ?? '').split(/\s+/).map(Number);
-  const step = (row: number, at: number): number => {
-    const axis = spatial[at];
-    const direction = axis === undefined ? undefined : directions[axis];
-    if (direction) return direction[row] ?? 0;
-    const spacing = axis === undefined ? 1 : (spacings[axis] ?? 1);
-    return row === at ? (Number.isFinite(spacing) && spacing > 0 ? spacing : 1) : 0;
-  };
+  const steps = spatial.map((axis, at) => {
+    const spacing = spacings[axis] ?? 1;
+    const length = Number.isFinite(spacing) && spacing > 0 ? spacing : 1;
+    return directions[axis] ?? [0, 1, 2].map((row) => (row === at ? length : 0));
+  });
+  while (steps.length < 3) steps.push(steps.length === 2 ? across(steps) : [0, 1, 0]);
+  const unit = /^\W*(um|µm|μm|micron)/i.test(fields.get('spaceunits') ?? '') ? 0.001 : 1;
   const affine = [toRight, toFront, upwards].map((sign, row) =>
-    [step(row, 0), step(row, 1), step(row, 2), origin[row] ?? 0].map((value) => sign * value),
+    [...steps.map((step) => step[row] ?? 0), origin[row] ?? 0].map((value) => sign * unit * value),
   );
-  if (!affine.flat().every(Number.isFinite))
-    throw new VolumeError(`${name} is damaged: its header has a direction that is no number. Send it again.`);
   const size = [0, 1, 2].map((at) => (spatial[at] === undefined ? 1 : (sizes[spatial[at]] ?? 1)));
   return {
     size: size as unknown as Axes['size'],
-    affine: affine as unknown as Affine,
+    affine,
     hasOrientation: signs !== undefined && spatial.length === 3 && directions.length > 0,
     others: other === undefined ? 1 : (sizes[other] ?? 1),
     kind: other === undefined ? '' : (kinds[other] ?? '').toLowerCase(),
     isFirst: other === 0,
   };
+}
+
+/** A step of 1 mm that is perpendicular to those of a plane. */
+function across([a = [], b = []]: readonly (readonly number[])[]): number[] {
+  const [ax = 0, ay = 0, az = 0] = a;
+  const [bx = 0, by = 0, bz = 0] = b;
+  const normal = [ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx];
+  const length = Math.hypot(...normal);
+  return normal.map((each) => each / length);
 }

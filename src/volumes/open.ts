@@ -6,6 +6,7 @@ import { isFreeSurfer, openFreeSurfer } from './freesurfer.js';
 import { beginsAsMetaImage, openMetaImage } from './meta-image.js';
 import { beginsAsNifti, openNifti } from './nifti.js';
 import { beginsAsNrrd, openNrrd } from './nrrd.js';
+import { type StoredVolume, storedData } from './stored-voxels.js';
 import { type Volume, VolumeError, type VolumeFile, type Voxels } from './volume.js';
 
 // Why not @itk-wasm/image-io: it has no way to read less than the whole volume, and holds four times its bytes (1,270 MiB for
@@ -13,7 +14,7 @@ import { type Volume, VolumeError, type VolumeFile, type Voxels } from './volume
 // headers of DICOM without the pixels, in 0.1 MB.
 
 /** Bytes that are read of a file: more than a header has. */
-const startBytes = 256 * 1024;
+const startBytes = 1024 * 1024;
 
 /** Packed bytes of the beginning of a file: the headers of packed formats are short. */
 const packedBytes = 4096;
@@ -46,6 +47,10 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
  * @throws VolumeError for what is no volume of a known format, or is truncated or damaged
  */
 export async function openVolume(file: string): Promise<VolumeFile> {
+  return openFile(file);
+}
+
+async function openFile(file: string): Promise<VolumeFile | StoredVolume> {
   if ((await stat(file).catch(() => null))?.isDirectory()) return openDicom(file);
   const { start, isPacked } = await startOf(file);
   if (beginsAsNifti(start)) return openNifti(file, start, isPacked);
@@ -53,8 +58,11 @@ export async function openVolume(file: string): Promise<VolumeFile> {
   if (beginsAsNrrd(start)) return openNrrd(file, start);
   if (beginsAsMetaImage(start)) return openMetaImage(file, start);
   if (isDicom(file, start)) return openDicom(file);
+  // Of a pair, either file may be given.
+  const header = /\.img(\.gz)?$/i.test(file) && (await headerOf(file));
+  if (header) return openFile(header);
   throw new VolumeError(
-    `${path.basename(file)} is no volume that is read here: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file.`,
+    `${path.basename(file)} cannot be read as a volume: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file, or a directory with a DICOM series.`,
   );
 }
 
@@ -64,18 +72,31 @@ export async function openVolume(file: string): Promise<VolumeFile> {
  * @throws VolumeError
  */
 export async function readVolume(file: string, options: { readonly frame?: number } = {}): Promise<Volume> {
-  const { slices, path: _, ...header } = await openVolume(file);
-  const frames =
-    options.frame === undefined ? Array.from({ length: header.frames }, (_each, at) => at) : [options.frame];
-  const [ni, nj, nk] = header.size;
-  const inSlice = ni * nj * header.components;
-  let data: Voxels = new Uint8Array(0);
-  for (const [at, frame] of frames.entries()) {
-    for await (const { k, values } of slices({ frame })) {
-      if (at === 0 && k === 0)
-        data = new (values.constructor as new (length: number) => Voxels)(inSlice * nk * frames.length);
-      data.set(values, (at * nk + k) * inSlice);
+  const opened = await openFile(file);
+  const { size, affine, format, components, hasOrientation, modality, labels } = opened;
+  const frames = options.frame === undefined ? opened.frames : 1;
+  const data =
+    'stored' in opened ? await storedData(opened.stored, options.frame) : await dataOf(opened, options.frame);
+  return { size, affine, format, components, frames, hasOrientation, modality, labels, data };
+}
+
+/** The voxels of one frame, or of all one after another. */
+async function dataOf({ size, components, frames, slices }: VolumeFile, frame?: number): Promise<Voxels> {
+  const wanted = frame === undefined ? Array.from({ length: frames }, (_, at) => at) : [frame];
+  const inSlice = size[0] * size[1] * components;
+  let data: Voxels | null = null;
+  for (const [at, each] of wanted.entries())
+    for await (const { k, values } of slices({ frame: each })) {
+      data ??= new (values.constructor as new (length: number) => Voxels)(inSlice * size[2] * wanted.length);
+      data.set(values, (at * size[2] + k) * inSlice);
     }
-  }
-  return { ...header, frames: frames.length, data };
+  return data ?? new Uint8Array(0);
+}
+
+/** The header beside a file of voxels, of the same name; null if there is none. */
+async function headerOf(image: string): Promise<string | null> {
+  const base = image.replace(/\.img(\.gz)?$/i, '');
+  for (const name of ['.hdr', '.hdr.gz', '.HDR'].map((ending) => base + ending))
+    if ((await stat(name).catch(() => null))?.isFile()) return name;
+  return null;
 }

@@ -2,8 +2,18 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream';
-import { createGunzip, createInflate } from 'node:zlib';
-import { type Size, type Slice, type SliceChoice, VolumeError, type Voxels } from './volume.js';
+import { createUnzip } from 'node:zlib';
+import {
+  type Affine,
+  inverseOf,
+  type Size,
+  type Slice,
+  type SliceChoice,
+  VolumeError,
+  type VolumeFile,
+  type VolumeHeader,
+  type Voxels,
+} from './volume.js';
 
 /** Types of stored values: their bytes, and what holds them in memory. */
 export const valueTypes = {
@@ -27,12 +37,12 @@ export interface StoredVoxels {
   readonly path: string;
   /** The file with the voxels; or several files that are not packed, each with the same number of slices. */
   readonly dataFiles: readonly [string, ...string[]];
-  /** How the file, or what follows `packedFrom`, is packed; null if it is not. */
-  readonly packing: 'gzip' | 'zlib' | null;
+  /** Whether the file, or what follows `packedFrom`, is packed with gzip or zlib. */
+  readonly isPacked: boolean;
   /** Bytes of the file before the packed data: 0 if the header is packed as well. */
   readonly packedFrom: number;
-  /** Bytes before the first voxel; in unpacked data, if the file is packed. */
-  readonly start: number;
+  /** Bytes of each file before its first voxel, in unpacked data if it is packed; null if its voxels are its last bytes. */
+  readonly start: number | null;
   readonly type: ValueType;
   readonly isBigEndian: boolean;
   readonly size: Size;
@@ -50,7 +60,7 @@ export interface StoredVoxels {
  */
 export function besideHeader(file: string, names: readonly string[]): [string, ...string[]] {
   const [first, ...others] = names.map((name) => {
-    if (name === '' || path.isAbsolute(name) || /[\\/]/.test(name) || name === '..')
+    if (path.isAbsolute(name) || name.split(/[\\/]/).includes('..'))
       throw new VolumeError(
         `${path.basename(file)} names a data file outside its own folder (${name}): write its name without folders.`,
       );
@@ -66,12 +76,15 @@ export function besideHeader(file: string, names: readonly string[]): [string, .
 /** Most files that a header may name. */
 const maxFiles = 100_000;
 
-/** The files of a pattern such as `slice%03d.raw`, for numbers from `first` to `last`. */
-export function numberedFiles(pattern: string, [first = 0, last = 0, step = 1]: readonly number[]): string[] {
+/** The names of data files in a header: one, or a pattern such as `slice%03d.raw 1 20 1` (from, to, step). */
+export function dataFileNames(words: string): string[] {
+  const [, pattern, range] = /^(.*%\d{0,2}d.*?)((?:[ \t]+-?\d+){2,4})$/.exec(words) ?? [];
+  if (pattern === undefined || range === undefined) return words === '' ? [] : [words];
+  const [first = 0, last = 0, step = 1] = range.trim().split(/\s+/).map(Number);
   const count = Math.floor((last - first) / step) + 1;
   if (!(count >= 1 && count <= maxFiles)) return [];
   return Array.from({ length: count }, (_, at) =>
-    pattern.replace(/%(0?)(\d*)d/, (_all, zero: string, width: string) =>
+    pattern.replace(/%(0?)(\d{0,2})d/, (_all, zero: string, width: string) =>
       String(first + at * step).padStart(Number(width), zero || ' '),
     ),
   );
@@ -83,23 +96,44 @@ const chunkSize = 1 << 20;
 /** Most bytes of a slice: 32,768 x 32,768 pixels of 2 bytes. More is a damaged header. */
 const maxSlice = 2 ** 31;
 
+/** More volumes than any file has. */
+const maxFrames = 1_000_000;
+
+/** Most bytes that one packed byte can become. */
+const maxRatio = 1032;
+
+const again = 'Send it again from the original.';
+
+const truncated = (name: string, bytes: number, found: number): VolumeError =>
+  new VolumeError(
+    `${name} is cut short: its header says ${bytes} bytes of voxels, and ${found} are there. ${again}`,
+  );
+
+/** Bytes of one slice, with all its frames if these are interleaved; and of all voxels in each of the files. */
+function bytesOf(stored: StoredVoxels): { readonly slice: number; readonly inFile: number } {
+  const { size, components, frames, isInterleaved, type, dataFiles } = stored;
+  const slice = size[0] * size[1] * components * (isInterleaved ? frames : 1) * valueTypes[type].bytes;
+  return { slice, inFile: (slice * size[2] * (isInterleaved ? 1 : frames)) / dataFiles.length };
+}
+
 /**
  * Refuses voxels that a file cannot hold, so that a damaged header is found before memory is taken.
  * @throws VolumeError
  */
-export async function requireVoxels(stored: StoredVoxels): Promise<void> {
-  const { size, components, frames, type, start, packing, dataFiles } = stored;
+async function requireVoxels(stored: StoredVoxels): Promise<void> {
+  const { size, components, frames, type, isPacked, start, dataFiles } = stored;
   const name = path.basename(stored.path);
+  const { slice, inFile } = bytesOf(stored);
   const isPossible = [...size, frames].every((count) => Number.isSafeInteger(count) && count > 0);
-  const bytes = sliceBytes(stored) * size[2] * (stored.isInterleaved ? 1 : frames);
-  if (!isPossible || !(start >= 0) || !(sliceBytes(stored) <= maxSlice) || !Number.isSafeInteger(bytes))
+  const isStart = start === null || (Number.isSafeInteger(start) && start >= 0);
+  if (!isPossible || !isStart || slice > maxSlice || frames > maxFrames || inFile > Number.MAX_SAFE_INTEGER)
     throw new VolumeError(
-      `${name} is damaged: its header says ${size.join(' x ')} voxels of ${components * valueTypes[type].bytes} bytes, ${frames} times. Send it again from the original.`,
+      `${name} is damaged: its header says ${size.join(' x ')} voxels of ${components * valueTypes[type].bytes} bytes, ${frames} times. ${again}`,
     );
   const count = dataFiles.length;
-  if (count > 1 && (packing !== null || (size[2] * (stored.isInterleaved ? 1 : frames)) % count !== 0))
+  if (count > 1 && (isPacked || inFile % slice !== 0))
     throw new VolumeError(
-      `${name} has its voxels in ${count} files, which are packed or do not have one slice each: write it again as one file.`,
+      `${name} has its voxels in ${count} files, which are packed or do not hold whole slices: write it again as one file.`,
     );
   for (const file of dataFiles) {
     const found = await stat(file).catch(() => null);
@@ -107,110 +141,217 @@ export async function requireVoxels(stored: StoredVoxels): Promise<void> {
       throw new VolumeError(
         `${name} has its voxels in ${path.basename(file)}, which is not there: keep both together.`,
       );
-    if (packing === null && found.size - start < bytes / count)
-      throw truncated(name, bytes / count, Math.max(0, found.size - start));
+    if (!isPacked && found.size - (start ?? 0) < inFile)
+      throw truncated(name, inFile, Math.max(0, found.size - (start ?? 0)));
+    if (isPacked && inFile > found.size * maxRatio)
+      throw new VolumeError(
+        `${name} is cut short: its header says ${inFile} bytes of voxels, which are not in ${found.size} packed bytes. ${again}`,
+      );
   }
 }
 
-const truncated = (name: string, bytes: number, found: number): VolumeError =>
-  new VolumeError(
-    `${name} is cut short: its header says ${bytes} bytes of voxels, and ${found} are there. Send it again from the original.`,
-  );
+/** A volume whose voxels lie in files as its header says. */
+export interface StoredVolume extends VolumeFile {
+  readonly stored: StoredVoxels;
+}
 
-const sliceBytes = ({ size, components, frames, isInterleaved, type }: StoredVoxels): number =>
-  size[0] * size[1] * components * (isInterleaved ? frames : 1) * valueTypes[type].bytes;
+/**
+ * The volume of a header that has been read.
+ * @param rows of its affine (RAS+)
+ * @throws VolumeError if the file is not whole, or its axes do not span a space
+ */
+export async function storedVolume(
+  stored: StoredVoxels,
+  rows: readonly (readonly number[])[],
+  header: Pick<VolumeHeader, 'format' | 'hasOrientation'> & Partial<Pick<VolumeHeader, 'modality'>>,
+): Promise<StoredVolume> {
+  await requireVoxels(stored);
+  const affine = rows as unknown as Affine;
+  if (!isAffine(rows))
+    throw new VolumeError(
+      `${path.basename(stored.path)} is damaged: its axes have no direction or no length. ${again}`,
+    );
+  return {
+    path: stored.path,
+    size: stored.size,
+    affine,
+    components: stored.components,
+    frames: stored.frames,
+    modality: null,
+    labels: null,
+    ...header,
+    stored,
+    slices: (choice) => storedSlices(stored, choice),
+  };
+}
 
-/** Reads slices of stored voxels, scaled as the header says. */
-export async function* storedSlices(
+/** Whether the rows of an affine are numbers, and its axes span a space. */
+export const isAffine = (rows: readonly (readonly number[])[]): boolean =>
+  rows.flat().every(Number.isFinite) && inverseOf(rows as unknown as Affine) !== null;
+
+/** Reads slices of one frame, scaled as the header says. */
+async function* storedSlices(
   stored: StoredVoxels,
   { only, frame = 0 }: SliceChoice = {},
 ): AsyncGenerator<Slice, void, undefined> {
-  const { size, frames, isInterleaved } = stored;
+  requireFrame(stored, frame);
+  const last = only?.at(-1) ?? 0;
+  if (last >= stored.size[2])
+    throw new VolumeError(
+      `${path.basename(stored.path)} has ${stored.size[2]} slices: there is no number ${last + 1}.`,
+    );
+  yield* storedPlanes(stored, [frame], only);
+}
+
+function requireFrame({ path: named, frames }: StoredVoxels, frame: number): void {
   if (!(frame >= 0 && frame < frames))
     throw new VolumeError(
-      `${path.basename(stored.path)} holds ${frames} volumes: there is no number ${frame + 1}.`,
+      `${path.basename(named)} holds ${frames} volumes: there is no number ${frame + 1}.`,
     );
-  const wanted = only ?? Array.from({ length: size[2] }, (_, k) => k);
-  if (wanted.length === 0) return;
-  const bytes = sliceBytes(stored);
-  const first = isInterleaved ? 0 : frame * size[2] * bytes;
-  const ranges = wanted.map((k) => first + k * bytes);
-  const buffer = Buffer.from(new ArrayBuffer(bytes));
-  const decode = decoderOf(stored, buffer, frame);
+}
+
+/**
+ * Reads the voxels of one frame, or of all one after another, in one pass over the file.
+ * @throws VolumeError
+ */
+export async function storedData(stored: StoredVoxels, frame?: number): Promise<Voxels> {
+  const frames = frame === undefined ? Array.from({ length: stored.frames }, (_, at) => at) : [frame];
+  for (const each of frames) requireFrame(stored, each);
+  const [ni, nj, nk] = stored.size;
+  const inSlice = ni * nj * stored.components;
+  let data: Voxels | null = null;
+  for await (const { frame: each, k, values } of storedPlanes(stored, frames)) {
+    data ??= arrayOf(stored, values, inSlice * nk * frames.length);
+    data.set(values, ((frame === undefined ? each : 0) * nk + k) * inSlice);
+  }
+  // There is at least one slice.
+  return data as Voxels;
+}
+
+function arrayOf({ path: named }: StoredVoxels, like: Voxels, length: number): Voxels {
+  try {
+    return new (like.constructor as new (length: number) => Voxels)(length);
+  } catch {
+    throw new VolumeError(
+      `${path.basename(named)} is too large to be read as a whole (${length} values): read it slice by slice, or one volume of it.`,
+    );
+  }
+}
+
+/** Reads slices of frames, in the order in which they are stored. */
+async function* storedPlanes(
+  stored: StoredVoxels,
+  frames: readonly number[],
+  only?: readonly number[],
+): AsyncGenerator<Slice & { readonly frame: number }, void, undefined> {
+  const { size, isInterleaved } = stored;
+  const { slice } = bytesOf(stored);
+  const inFrame = only?.length ?? size[2];
+  if (inFrame === 0) return;
+  const kOf = (at: number) => only?.[at % inFrame] ?? at % inFrame;
+  const frameOf = (at: number) => (isInterleaved ? 0 : (frames[Math.floor(at / inFrame)] ?? 0));
+  const buffer = Buffer.from(new ArrayBuffer(slice));
+  const decode = decoderOf(stored, buffer);
+  const ranges = {
+    count: isInterleaved ? inFrame : inFrame * frames.length,
+    from: (at: number) => (frameOf(at) * size[2] + kOf(at)) * slice,
+  };
   let at = 0;
-  const pieces = stored.packing === null ? storedPieces : packedPieces;
+  const pieces = stored.isPacked ? packedPieces : plainPieces;
   for await (const _ of pieces(stored, ranges, buffer)) {
-    yield { k: wanted[at] as number, values: decode() };
+    for (const frame of isInterleaved ? frames : [frameOf(at)])
+      yield { frame, k: kOf(at), values: decode(frame) };
     at += 1;
   }
 }
 
+/** Where slices begin among the voxels of all files: a file may have too many slices for a list. */
+interface Ranges {
+  readonly count: number;
+  from(at: number): number;
+}
+
 /** Fills the buffer with each range of the voxels of files that are not packed. */
-async function* storedPieces(
+async function* plainPieces(
   stored: StoredVoxels,
-  ranges: readonly number[],
+  ranges: Ranges,
   buffer: Buffer,
 ): AsyncGenerator<void, void, undefined> {
-  const { path: named, dataFiles, start, size, frames, isInterleaved } = stored;
-  const inFile = (sliceBytes(stored) * size[2] * (isInterleaved ? 1 : frames)) / dataFiles.length;
-  let handle: FileHandle | undefined;
-  let opened = -1;
+  const { path: named, dataFiles, start, isBigEndian, type } = stored;
+  const { inFile } = bytesOf(stored);
+  let opened: { readonly file: number; readonly handle: FileHandle; readonly start: number } | undefined;
   try {
-    for (const range of ranges) {
+    for (let at = 0; at < ranges.count; at += 1) {
+      const range = ranges.from(at);
       const file = Math.floor(range / inFile);
-      if (file !== opened) {
-        await handle?.close();
-        handle = await open(dataFiles[file] as string);
-        opened = file;
+      if (file !== opened?.file) {
+        await opened?.handle.close();
+        opened = undefined;
+        const handle = await open(dataFiles[file] as string);
+        opened = { file, handle, start: start ?? (await handle.stat()).size - inFile };
       }
-      const from = start + range - file * inFile;
+      const from = opened.start + range - file * inFile;
       let filled = 0;
       while (filled < buffer.length) {
-        const read = await handle?.read(buffer, filled, buffer.length - filled, from + filled);
-        if (!read?.bytesRead) throw truncated(path.basename(named), from + buffer.length, from + filled);
-        filled += read.bytesRead;
+        const { bytesRead } = await opened.handle.read(buffer, filled, buffer.length - filled, from + filled);
+        if (bytesRead === 0) throw truncated(path.basename(named), from + buffer.length, from + filled);
+        filled += bytesRead;
       }
+      if (isBigEndian) swap(buffer, type);
       yield;
     }
+  } catch (error) {
+    if (error instanceof VolumeError) throw error;
+    throw new VolumeError(`${path.basename(named)} cannot be read (${(error as Error).message}).`);
   } finally {
-    await handle?.close();
+    await opened?.handle.close();
   }
 }
 
 /** Fills the buffer with each range of a packed file: all before the last one is unpacked, and dropped. */
 async function* packedPieces(
-  { path: named, dataFiles, packing, packedFrom, start }: StoredVoxels,
-  ranges: readonly number[],
+  stored: StoredVoxels,
+  ranges: Ranges,
   buffer: Buffer,
 ): AsyncGenerator<void, void, undefined> {
-  const name = path.basename(named);
+  const { path: named, dataFiles, packedFrom, isBigEndian, type } = stored;
+  const start = stored.start ?? 0;
+  const { inFile } = bytesOf(stored);
   const source = createReadStream(dataFiles[0], { start: packedFrom, highWaterMark: chunkSize });
-  const unpacker = packing === 'gzip' ? createGunzip({ chunkSize }) : createInflate({ chunkSize });
+  const unpacker = createUnzip({ chunkSize });
   // Errors reach the reader below.
   pipeline(source, unpacker, () => {});
+  // The checksum comes after the last voxel: whoever reads as far as that also reads on to it.
+  const isToEnd = ranges.from(ranges.count - 1) + buffer.length === inFile;
+  const maxAfter = start + inFile + chunkSize;
   let [position, at, filled] = [0, 0, 0];
   try {
     for await (const chunk of unpacker as AsyncIterable<Buffer>) {
       let from = 0;
-      while (at < ranges.length) {
-        const next = start + (ranges[at] as number) + filled - position;
+      while (at < ranges.count) {
+        const next = start + ranges.from(at) + filled - position;
         if (next >= chunk.length) break;
         from = Math.max(from, next);
         const count = chunk.copy(buffer, filled, from);
         filled += count;
         from += count;
         if (filled < buffer.length) break;
+        if (isBigEndian) swap(buffer, type);
         yield;
         [filled, at] = [0, at + 1];
       }
       position += chunk.length;
-      if (at === ranges.length) return;
+      if (at === ranges.count && (!isToEnd || position > maxAfter)) return;
     }
-    throw truncated(name, (ranges.at(-1) as number) + buffer.length, Math.max(0, position - start));
+    if (at < ranges.count) throw truncated(path.basename(named), inFile, Math.max(0, position - start));
   } catch (error) {
     if (error instanceof VolumeError) throw error;
+    const { message, syscall } = error as NodeJS.ErrnoException;
+    const name = path.basename(dataFiles[0]);
     throw new VolumeError(
-      `${name} is damaged or cut short: its packed data cannot be unpacked (${(error as Error).message}). Send it again from the original.`,
+      syscall
+        ? `${name} cannot be read (${message}).`
+        : `${name} is damaged or cut short: its packed data cannot be unpacked (${message}). ${again}`,
     );
   } finally {
     source.destroy();
@@ -218,32 +359,32 @@ async function* packedPieces(
   }
 }
 
-/** Makes values of the bytes in a buffer, which is read into again and again. */
-function decoderOf(stored: StoredVoxels, buffer: Buffer, frame: number): () => Voxels {
-  const { type, isBigEndian, isInterleaved, frames, components, slope, intercept } = stored;
+/** Makes values of one frame from the bytes in a buffer, which is read into again and again. */
+function decoderOf(stored: StoredVoxels, buffer: Buffer): (frame: number) => Voxels {
+  const { type, isInterleaved, slope, intercept } = stored;
   const { bytes, array } = valueTypes[type];
   const raw = new array(buffer.buffer as ArrayBuffer);
-  const count = isInterleaved ? raw.length / frames : raw.length;
   const isScaled = slope !== 1 || intercept !== 0;
   const isLong = raw instanceof BigInt64Array || raw instanceof BigUint64Array;
+  if (!isScaled && !isLong && !isInterleaved) return () => raw as Voxels;
+  const step = isInterleaved ? stored.frames : 1;
+  const count = raw.length / step;
   const isPrecise = isLong || bytes === 8 || (bytes === 4 && type !== 'float32');
-  // Another array than the bytes' own is only needed where values change, or are picked.
-  let values: Voxels | null = null;
-  if (isScaled || isLong) values = isPrecise ? new Float64Array(count) : new Float32Array(count);
-  else if (isInterleaved) values = new (raw.constructor as new (length: number) => Voxels)(count);
-  const [step, offset] = isInterleaved ? [frames, frame * components] : [1, 0];
-  return () => {
-    if (isBigEndian) swap(buffer, bytes);
-    if (values === null) return raw as Voxels;
-    for (let at = 0; at < count; at += 1) {
-      const value = Number(raw[at * step + offset]);
-      values[at] = isScaled ? value * slope + intercept : value;
-    }
+  const values: Voxels =
+    isScaled || isLong
+      ? new (isPrecise ? Float64Array : Float32Array)(count)
+      : new (raw.constructor as new (length: number) => Voxels)(count);
+  return (frame) => {
+    let from = isInterleaved ? frame : 0;
+    if (isScaled)
+      for (let at = 0; at < count; at += 1, from += step) values[at] = Number(raw[from]) * slope + intercept;
+    else for (let at = 0; at < count; at += 1, from += step) values[at] = Number(raw[from]);
     return values;
   };
 }
 
-function swap(buffer: Buffer, bytes: number): void {
+function swap(buffer: Buffer, type: ValueType): void {
+  const { bytes } = valueTypes[type];
   if (bytes === 2) buffer.swap16();
   else if (bytes === 4) buffer.swap32();
   else if (bytes === 8) buffer.swap64();
