@@ -209,7 +209,7 @@ export interface DicomElements {
 }
 
 /** How many bytes of a file are read at first; most headers are shorter. */
-const firstPiece = 64 * 1024;
+const firstPiece = 16 * 1024;
 /** How many times as much is read if the header is longer: functional groups and private elements may take megabytes. */
 const growth = 16;
 
@@ -226,57 +226,53 @@ export async function readElements(file: string, name: string): Promise<DicomEle
   const source = await openBytes(file, null).catch((error: Error) => {
     throw new VolumeError(`${name} cannot be read (${error.message}).`);
   });
-  let parsed: ParsedDicom | null = null;
-  let isBare = true;
   try {
+    let parsed: ParsedDicom | null = null;
+    let isBare = true;
     for (let length = firstPiece; ; length *= growth) {
       const bytes = await source.read(0, length);
       isBare = !hasMagic(bytes);
       parsed = parseDicomStart(parser, bytes);
       const isAll = bytes.length === source.size;
-      if (parsed?.deflatedFrom != null && !isAll) {
-        length = source.size;
-        continue;
-      }
       if (isAll || !isDicomStart(bytes) || parsed?.set.elements[pixelData]) break;
+      if (parsed?.deflatedFrom != null) length = source.size;
     }
+    if (!parsed?.isSound && isBare)
+      throw new VolumeError(
+        `${name} is no DICOM slice, or is cut short: take it out if it is none, else send it again from the original.`,
+      );
+    if (!parsed?.isSound) throw cutShort(name);
+    if (parsed.deflatedFrom === null) return await locatePixels(source, name, parsed);
+    const inflated = await openBytes(file, parsed.deflatedFrom).catch(() => {
+      throw cutShort(name);
+    });
+    return await locatePixels(inflated, name, parsed);
   } finally {
     await source.close();
   }
-  if (!parsed?.isSound)
-    throw new VolumeError(
-      isBare
-        ? `${name} is no DICOM slice, or is cut short: take it out if it is none, else send it again from the original.`
-        : `${name} is cut short or damaged: send it again from the original.`,
-    );
-  return locatePixels(file, name, parsed);
 }
 
-async function locatePixels(file: string, name: string, parsed: ParsedDicom): Promise<DicomElements> {
+/** The refusal of a file whose end is missing, or whose elements make no sense. */
+export const cutShort = (name: string): VolumeError =>
+  new VolumeError(`${name} is cut short or damaged: send it again from the original.`);
+
+async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom): Promise<DicomElements> {
   const { set, shift, deflatedFrom } = parsed;
   const syntax = set.string('x00020010') ?? syntaxByParser(set);
   const tag = [pixelData, ...floatPixels].find((each) => set.elements[each]);
   const element = tag === undefined ? undefined : set.elements[tag];
   if (!element) return { set, syntax, deflatedFrom, pixels: null, excess: 0 };
-  const cut = () => new VolumeError(`${name} is cut short or damaged: send it again from the original.`);
-  const bytes = await openBytes(file, deflatedFrom).catch((cause: unknown) => {
-    throw deflatedFrom === null ? cause : cut();
-  });
-  try {
-    const offset = element.dataOffset - shift;
-    const vr = element.vr ?? 'OW';
-    if (element.length !== 0xffff_ffff) {
-      const end = offset + element.length;
-      if (end > bytes.size) throw cut();
-      const pixels = { vr, offset, length: element.length, fragments: null, table: [] };
-      return { set, syntax, deflatedFrom, pixels, excess: bytes.size - end };
-    }
-    const { table, fragments, end } = await readFragments(bytes, offset, cut);
-    const pixels = { vr, offset, length: end - offset, fragments, table };
+  const offset = element.dataOffset - shift;
+  const vr = element.vr ?? 'OW';
+  if (element.length !== 0xffff_ffff) {
+    const end = offset + element.length;
+    if (end > bytes.size) throw cutShort(name);
+    const pixels = { vr, offset, length: element.length, fragments: null, table: [] };
     return { set, syntax, deflatedFrom, pixels, excess: bytes.size - end };
-  } finally {
-    await bytes.close();
   }
+  const { table, fragments, end } = await readFragments(bytes, offset, name);
+  const pixels = { vr, offset, length: end - offset, fragments, table };
+  return { set, syntax, deflatedFrom, pixels, excess: bytes.size - end };
 }
 
 /** Files without a group that describes them have been parsed as what they look like. */
@@ -294,7 +290,7 @@ const endTag = 0xe0dd_fffe;
 async function readFragments(
   source: ByteSource,
   from: number,
-  cut: () => VolumeError,
+  name: string,
 ): Promise<{ table: number[]; fragments: Fragment[]; end: number }> {
   const fragments: Fragment[] = [];
   let table: number[] | null = null;
@@ -302,11 +298,11 @@ async function readFragments(
   let first = from;
   for (;;) {
     const head = await source.read(at, 8);
-    if (head.length < 8) throw cut();
+    if (head.length < 8) throw cutShort(name);
     const [tag, length] = [head.readUInt32LE(0), head.readUInt32LE(4)];
     const offset = at + 8;
     if (tag === endTag) return { table: table ?? [], fragments, end: offset };
-    if (tag !== itemTag || offset + length > source.size) throw cut();
+    if (tag !== itemTag || offset + length > source.size) throw cutShort(name);
     at = offset + length;
     if (table !== null) fragments.push({ start: offset - 8 - first, offset, length });
     else {

@@ -1,6 +1,13 @@
 import type { DataSet } from 'dicom-parser';
 import { decodeFrame, interleaved, requireDecoder, type Samples } from './dicom-codecs.js';
-import { type ByteSource, type DicomElements, numberOf, syntaxes, wordsOf } from './dicom-elements.js';
+import {
+  type ByteSource,
+  cutShort,
+  type DicomElements,
+  numberOf,
+  syntaxes,
+  wordsOf,
+} from './dicom-elements.js';
 import { VolumeError, type Voxels } from './volume.js';
 
 /** How the pixels of a file are stored. */
@@ -58,8 +65,8 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
   const [rows = 0, columns = 0] = [number('x00280010'), number('x00280011')];
   const frames = numberOf(set, 'x00280008') ?? 1;
   const bitsAllocated = number('x00280100') ?? 0;
-  // Each frame has at least a byte, but for frames of single bits.
-  const mostFrames = (pixels?.length ?? 0) * 8;
+  // Each frame has at least a bit, and where it is compressed, a part of its own.
+  const mostFrames = pixels?.fragments?.length ?? (pixels?.length ?? 0) * 8;
   if (!pixels || !(rows * columns * bitsAllocated > 0) || !(frames >= 1 && frames <= mostFrames))
     throw new VolumeError(`${name} holds no image or is cut short: take it out, or send it again.`);
   const samples = number('x00280002') ?? 1;
@@ -168,8 +175,7 @@ export async function readPixels(source: ByteSource, format: PixelFormat, frame:
   const needed = Math.ceil(((frame + 1) * bits) / 8) - from;
   const length = lead + needed + (isSwapped ? (lead + needed) % 2 : 0);
   let bytes = await source.read(format.data.offset + from - lead, length);
-  if (bytes.length < lead + needed)
-    throw new VolumeError(`${format.name} is cut short or damaged: send it again from the original.`);
+  if (bytes.length < lead + needed) throw cutShort(format.name);
   if (isSwapped && bytes.length % 2 === 0) bytes.swap16();
   if (lead > 0) bytes = Buffer.from(new Uint8Array(bytes.subarray(lead, lead + needed)).buffer);
   const pixels = format.rows * format.columns;

@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { DataSet } from 'dicom-parser';
 import {
   type ByteSource,
+  cutShort,
   type DicomElements,
   isDicomStart,
   numberOf,
@@ -53,6 +54,9 @@ export interface DicomOptions {
 export const isDicom = (file: string, start: Buffer): boolean =>
   isDicomStart(start) || /\.(dcm|dicom|ima)$/i.test(file);
 
+/** Headers that are read at once. */
+const atOnce = 8;
+
 /** What exporters and file managers leave beside slices. */
 const noSlice = /\.(txt|md|json|xml|html?|csv|tsv|pdf|log|ini|inf)$|^Thumbs\.db$/i;
 
@@ -89,14 +93,25 @@ export async function openSeries(
   const title = path.basename(path.resolve(target));
   const nameOf = (file: string) => (file === target ? title : path.join(title, path.relative(target, file)));
   const images: Image[] = [];
-  for (const file of files) {
-    const name = nameOf(file);
+  for (let at = 0; at < files.length; at += atOnce) {
+    const batch = await Promise.all(
+      files.slice(at, at + atOnce).map(async (file) => {
+        const name = nameOf(file);
+        return { file, name, dicom: await readElements(file, name) };
+      }),
+    );
     // The elements are not kept: they would keep the bytes of all headers in memory.
-    const dicom = await readElements(file, name);
-    if (files.length === 1 && isSegmentation(dicom)) return segmentationOf(file, name, target, dicom);
-    images.push(...imagesOf(file, name, dicom, files.length === 1));
-    if (dicom.excess > 0)
-      options.onLeftOut?.(`${path.basename(file)}: ${dicom.excess} bytes after the pixel data are ignored`);
+    for (const { file, name, dicom } of batch) {
+      try {
+        if (files.length === 1 && isSegmentation(dicom)) return segmentationOf(file, name, target, dicom);
+        images.push(...imagesOf(file, name, dicom, files.length === 1));
+      } catch (cause) {
+        // The parser throws words where the value of an element ends behind the file.
+        throw cause instanceof VolumeError ? cause : cutShort(name);
+      }
+      if (dicom.excess > 0)
+        options.onLeftOut?.(`${path.basename(file)}: ${dicom.excess} bytes after the pixel data are ignored`);
+    }
   }
   const [first] = images;
   if (!first) throw new VolumeError(`${title} holds no DICOM slices.`);
