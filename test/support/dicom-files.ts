@@ -78,6 +78,8 @@ export interface Slice {
 export interface Frame {
   position?: readonly number[];
   slope?: number;
+  /** Of its functional groups. */
+  more?: readonly Element[];
 }
 
 export interface Encoding {
@@ -115,7 +117,8 @@ function placesOfFrames(slice: Slice, frames: readonly Frame[]): Element[] {
     element(0x00180050, 'DS', '1'),
   ];
   const shared = [element(0x00289110, 'SQ', [measures]), element(0x00209116, 'SQ', [[orientationOf(slice)]])];
-  const perFrame = frames.map(({ position, slope = 1 }) => [
+  const perFrame = frames.map(({ position, slope = 1, more = [] }) => [
+    ...more,
     ...(position ? [element(0x00209113, 'SQ', [[element(0x00200032, 'DS', decimals(position))]])] : []),
     element(0x00289145, 'SQ', [[element(0x00281052, 'DS', '0'), element(0x00281053, 'DS', String(slope))]]),
   ]);
