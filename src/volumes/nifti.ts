@@ -52,10 +52,11 @@ const unitOf = (code: number): number => (code === 1 ? 1000 : code === 3 ? 0.001
 
 /** The affine of a quaternion, by the standard's method 2. */
 function quaternionAffine(at: (index: number) => number, pixelSizes: readonly number[]): number[][] {
-  const length = at(0) ** 2 + at(1) ** 2 + at(2) ** 2;
-  // A rotation by 180 degrees, whose numbers were rounded to a little more than a unit quaternion.
-  const [b = 0, c = 0, d = 0] = [0, 1, 2].map((index) => at(index) / Math.sqrt(Math.max(1, length)));
-  const a = Math.sqrt(Math.max(0, 1 - length));
+  const squares = at(0) ** 2 + at(1) ** 2 + at(2) ** 2;
+  // Of a turn by 180 degrees, the first part is 0, but for what the others lost when they were rounded.
+  const isHalfTurn = 1 - squares < 1e-7;
+  const [b = 0, c = 0, d = 0] = [0, 1, 2].map((index) => at(index) / (isHalfTurn ? Math.sqrt(squares) : 1));
+  const a = isHalfTurn ? 0 : Math.sqrt(1 - squares);
   const [, x = 1, y = 1, z = 1] = pixelSizes;
   // The third axis may be mirrored.
   const towards = (pixelSizes[0] ?? 1) < 0 ? -z : z;

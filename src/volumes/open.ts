@@ -6,7 +6,7 @@ import { isFreeSurfer, openFreeSurfer } from './freesurfer.js';
 import { beginsAsMetaImage, openMetaImage } from './meta-image.js';
 import { beginsAsNifti, openNifti } from './nifti.js';
 import { beginsAsNrrd, openNrrd } from './nrrd.js';
-import { type StoredVolume, storedData } from './stored-voxels.js';
+import { notUnpacked, type StoredVolume, storedData } from './stored-voxels.js';
 import { type Volume, VolumeError, type VolumeFile, type Voxels } from './volume.js';
 
 // Why not @itk-wasm/image-io: it has no way to read less than the whole volume, and holds four times its bytes (1,270 MiB for
@@ -27,18 +27,21 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
     const why = error.code === 'ENOENT' ? 'does not exist' : `cannot be read (${error.message})`;
     throw new VolumeError(`${path.basename(file)} ${why}.`);
   });
+  let bytes: Buffer;
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(startBytes), 0, startBytes, 0);
-    const bytes = buffer.subarray(0, bytesRead);
-    if (!isGzip(bytes)) return { start: bytes, isPacked: false };
-    return {
-      start: gunzipSync(bytes.subarray(0, packedBytes), { finishFlush: constants.Z_SYNC_FLUSH }),
-      isPacked: true,
-    };
+    bytes = buffer.subarray(0, bytesRead);
   } catch (error) {
-    throw new VolumeError(`${path.basename(file)} cannot be read: ${(error as Error).message}.`);
+    throw new VolumeError(`${path.basename(file)} cannot be read (${(error as Error).message}).`);
   } finally {
     await handle.close();
+  }
+  if (!isGzip(bytes)) return { start: bytes, isPacked: false };
+  try {
+    const packed = bytes.subarray(0, packedBytes);
+    return { start: gunzipSync(packed, { finishFlush: constants.Z_SYNC_FLUSH }), isPacked: true };
+  } catch (error) {
+    throw notUnpacked(file, (error as Error).message);
   }
 }
 

@@ -109,6 +109,11 @@ const truncated = (name: string, bytes: number, found: number): VolumeError =>
     `${name} is cut short: its header says ${bytes} bytes of voxels, and ${found} are there. ${again}`,
   );
 
+export const notUnpacked = (file: string, why: string): VolumeError =>
+  new VolumeError(
+    `${path.basename(file)} is damaged or cut short: its packed data cannot be unpacked (${why}). ${again}`,
+  );
+
 /** Bytes of one slice, with all its frames if these are interleaved; and of all voxels in each of the files. */
 function bytesOf(stored: StoredVoxels): { readonly slice: number; readonly inFile: number } {
   const { size, components, frames, isInterleaved, type, dataFiles } = stored;
@@ -347,12 +352,8 @@ async function* packedPieces(
   } catch (error) {
     if (error instanceof VolumeError) throw error;
     const { message, syscall } = error as NodeJS.ErrnoException;
-    const name = path.basename(dataFiles[0]);
-    throw new VolumeError(
-      syscall
-        ? `${name} cannot be read (${message}).`
-        : `${name} is damaged or cut short: its packed data cannot be unpacked (${message}). ${again}`,
-    );
+    if (syscall) throw new VolumeError(`${path.basename(dataFiles[0])} cannot be read (${message}).`);
+    throw notUnpacked(dataFiles[0], message);
   } finally {
     source.destroy();
     unpacker.destroy();
