@@ -107,7 +107,8 @@ async function decodeJpeg(bytes: Buffer, frame: Frame): Promise<Samples> {
   const options = { useTArray: true, formatAsRGBA: false, tolerantDecoding: false, colorTransform } as const;
   const { data } = decode(bytes, options);
   // Greys come three times.
-  const values = frame.samples === 1 ? data.filter((_, index) => index % 3 === 0) : data;
+  const values = frame.samples === 1 ? data.subarray(0, data.length / 3) : data;
+  if (values !== data) for (let at = 0; at < values.length; at += 1) values[at] = data[at * 3] ?? 0;
   return { data: typed(frame, values, 1), bits: 8, isRgb: true };
 }
 

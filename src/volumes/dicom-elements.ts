@@ -231,6 +231,8 @@ export async function readElements(file: string, name: string): Promise<DicomEle
     let isBare = true;
     for (let length = firstPiece; ; length *= growth) {
       const bytes = await source.read(0, length);
+      if (bytes[0] === 0x1f && bytes[1] === 0x8b)
+        throw new VolumeError(`${name} is packed with gzip: unpack it first (gunzip).`);
       isBare = !hasMagic(bytes);
       parsed = parseDicomStart(parser, bytes);
       const isAll = bytes.length === source.size;

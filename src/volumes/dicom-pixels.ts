@@ -80,7 +80,8 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
     throw refuse(`${bitsAllocated} bits in a value`);
   if (samples === 3 && photometric.startsWith('YBR_FULL') && bitsAllocated !== 8)
     throw refuse(`colours (${photometric}) of ${bitsAllocated} bits`);
-  if (samples === 3 && bitsAllocated === 1) throw refuse('colours of one bit');
+  if (bitsAllocated === 1 && (samples === 3 || photometric === 'PALETTE COLOR') && !isIndexed)
+    throw refuse('colours of one bit');
   const bitsStored = number('x00280101') ?? bitsAllocated;
   const highBit = number('x00280102') ?? bitsStored - 1;
   const isSound = bitsStored >= 1 && highBit < bitsAllocated && highBit + 1 >= bitsStored;
@@ -99,7 +100,7 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
     // What makes no sense is not taken into account.
     bitsStored: isSound ? bitsStored : bitsAllocated,
     highBit: isSound ? highBit : bitsAllocated - 1,
-    isSigned: samples === 1 && number('x00280103') === 1,
+    isSigned: samples === 1 && bitsAllocated > 1 && number('x00280103') === 1,
     isFloat,
     isBigEndian: syntax === syntaxes.bigEndian,
     palette: isPalette ? paletteOf(name, set) : null,
@@ -179,8 +180,7 @@ export async function readPixels(source: ByteSource, format: PixelFormat, frame:
   if (isSwapped && bytes.length % 2 === 0) bytes.swap16();
   if (lead > 0) bytes = Buffer.from(new Uint8Array(bytes.subarray(lead, lead + needed)).buffer);
   const pixels = format.rows * format.columns;
-  if (format.bitsAllocated === 1)
-    return converted(format, { data: bitsIn(bytes, (frame * bits) % 8, pixels), bits: 1 });
+  if (format.bitsAllocated === 1) return bitsIn(bytes, (frame * bits) % 8, pixels);
   if (format.isBigEndian && format.bitsAllocated > 8) swap(bytes, format.bitsAllocated);
   const values = pixels * format.samples;
   if (format.isFloat)
@@ -205,12 +205,14 @@ function rawOf({ buffer }: Buffer, bits: number, count: number): Samples['data']
   return bits === 16 ? new Uint16Array(buffer, 0, count) : new Uint32Array(buffer, 0, count);
 }
 
-/** Single bits, lowest first. */
+/** Single bits, lowest first, as 0 and 1. Most bytes of a segmentation have none: these are passed over. */
 function bitsIn(bytes: Uint8Array, from: number, count: number): Uint8Array {
   const values = new Uint8Array(count);
-  for (let index = 0; index < count; index += 1) {
-    const at = from + index;
-    values[index] = ((bytes[at >> 3] ?? 0) >> (at & 7)) & 1;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte === 0) continue;
+    for (let bit = 0, to = at * 8 - from; bit < 8; bit += 1, to += 1)
+      if (to >= 0 && to < count) values[to] = (byte >> bit) & 1;
   }
   return values;
 }

@@ -133,6 +133,11 @@ const crossSections = new Set(
 function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: boolean): Image[] {
   const { set, deflatedFrom } = dicom;
   const format = pixelFormatOf(name, dicom);
+  // The position is that of the whole picture, not of the slices in it.
+  if (wordsOf(set, 'x00080008')?.split('\\').includes('MOSAIC'))
+    throw new VolumeError(
+      `${name} has its slices side by side in one picture (a mosaic), which is not read here: convert the series with dcm2niix.`,
+    );
   const instance: Instance = {
     file,
     name,

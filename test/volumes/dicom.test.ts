@@ -1,5 +1,6 @@
-import { appendFile, copyFile, mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, copyFile, mkdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openDicom, openVolume, type VolumeFile, type Voxels } from '../../src/volumes/index.js';
 import { dicomFile, type Encoding, element, type Slice } from '../support/dicom-files.js';
@@ -472,6 +473,24 @@ describe('A series is refused, by the names of the files,', () => {
       'if a slice is of another series',
       (file) => writeFile(file(4), dicomFile(sliceOf(4, { series: '1.2.9' }))),
       ['series holds more than one DICOM series', slice(0), slice(4), 'its own directory'],
+    ],
+    [
+      'if an image lies beside another',
+      (file) => writeFile(`${file(4)}.too`, dicomFile(sliceOf(4, { position: [100, -90, -68] }))),
+      [slice(4), `${slice(4)}.too`, 'lie beside each other in one plane'],
+    ],
+    [
+      'if slices are side by side in one picture',
+      (file) => {
+        const more = [element(0x00080008, 'CS', 'ORIGINAL\\PRIMARY\\M\\MOSAIC')];
+        return writeFile(file(4), dicomFile(sliceOf(4, { more })));
+      },
+      [slice(4), 'a mosaic'],
+    ],
+    [
+      'if a slice is packed',
+      async (file) => writeFile(file(4), gzipSync(await readFile(file(4)))),
+      [slice(4), 'is packed with gzip: unpack it first'],
     ],
     [
       'if one slice is all there is, without a thickness',
