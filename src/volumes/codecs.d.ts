@@ -35,9 +35,3 @@ declare module '@cornerstonejs/codec-openjpeg/decodewasmjs' {
     printErr(line: string): void;
   }): Promise<{ J2KDecoder: new () => J2KDecoder }>;
 }
-
-declare module 'jpeg-lossless-decoder-js' {
-  export class Decoder {
-    decompress(buffer: ArrayBufferLike, offset?: number, length?: number): ArrayBuffer;
-  }
-}

