@@ -65,10 +65,16 @@ const noSlice = /\.(txt|md|json|xml|html?|csv|tsv|pdf|log|ini|inf)$|^Thumbs\.db$
  * @throws VolumeError for what is no volume or cannot be read
  */
 export async function openDicom(target: string, options: DicomOptions = {}): Promise<VolumeFile> {
-  if (!(await stat(target)).isDirectory()) return openSeries([target], target, options);
+  const unreadable = (error: Error) => {
+    throw new VolumeError(`${path.basename(target)} cannot be read (${error.message}).`);
+  };
+  const entries = await stat(target)
+    .then((entry) => (entry.isDirectory() ? readdir(target, { withFileTypes: true }) : null))
+    .catch(unreadable);
+  if (!entries) return openSeries([target], target, options);
   const files: string[] = [];
   // Every file is a slice, unless its name says otherwise: one that is left out by mistake would shift the others.
-  for (const entry of await readdir(target, { withFileTypes: true })) {
+  for (const entry of entries) {
     if (entry.name.startsWith('.') || entry.name.toUpperCase() === 'DICOMDIR') continue;
     if (entry.isDirectory() || noSlice.test(entry.name))
       options.onLeftOut?.(`${entry.name} is no slice and is ignored`);

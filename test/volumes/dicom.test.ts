@@ -513,6 +513,12 @@ describe('A series is refused, by the names of the files,', () => {
     for (const part of parts) expect(sentence).toContain(part);
   });
 
+  test('if it is not there', async () => {
+    expect(await refusalOf(path.join(await workspace(), 'nothing'))).toContain(
+      'nothing cannot be read (ENOENT',
+    );
+  });
+
   test('if the gantry was tilted', async () => {
     const directory = await writeSeries((k) => [{ position: [-100, -90 + 1.2 * k, -80 + 3 * k] }]);
     expect(await refusalOf(directory)).toContain('slice_1.dcm is shifted by 1.20 mm');
