@@ -59,6 +59,25 @@ const runnerOf = (job: TestJob): number => {
   return runner.pid;
 };
 
+/** What a server asks of the runner of a job. */
+function writeRequest(job: TestJob, script: string): void {
+  const request: RunRequest = {
+    jobId: job.id,
+    command: ['sh', '-c', script],
+    wrapper: [],
+    isSandboxed: false,
+    directory: job.workspace,
+    output: job.output,
+    limits: { memory: null, processes: null },
+    inherited: ['PATH'],
+    environment: {},
+    maxLogBytes: 1 << 20,
+    killGrace: 300,
+    gpuUuids: [],
+  };
+  writeFileSync(path.join(job.path, 'run.json'), JSON.stringify(request));
+}
+
 /** The descriptors of a process that are sockets. */
 const socketsOf = (pid: number): string[] =>
   [...openFilesOf(pid)].flatMap(([fd, file]) => (file.startsWith('socket:') ? [fd] : []));
@@ -191,21 +210,7 @@ describe('a spare runner', () => {
   test('ends its job although its server dies before it has heard that the runner has it', async () => {
     await using bench = await Bench.open(spareSubject());
     const job = bench.job();
-    const request: RunRequest = {
-      jobId: job.id,
-      command: ['sh', '-c', 'echo ready; until [ -e gate ]; do sleep 0.01; done; echo done'],
-      wrapper: [],
-      isSandboxed: false,
-      directory: job.workspace,
-      output: job.output,
-      limits: { memory: null, processes: null },
-      inherited: ['PATH'],
-      environment: {},
-      maxLogBytes: 1 << 20,
-      killGrace: 300,
-      gpuUuids: [],
-    };
-    writeFileSync(path.join(job.path, 'run.json'), JSON.stringify(request));
+    writeRequest(job, 'echo ready; until [ -e gate ]; do sleep 0.01; done; echo done');
     // It reads nothing of what the runner says: for the runner the connection fails when it dies.
     const server = `
       const { spawn } = require('node:child_process');
@@ -221,6 +226,34 @@ describe('a spare runner', () => {
     await until('its job has ended', () => existsSync(path.join(job.path, 'exit.json')));
     expect(job.log).toBe('ready\ndone\n');
     expect(JSON.parse(readFileSync(path.join(job.path, 'exit.json'), 'utf8'))).toMatchObject({ exitCode: 0 });
+  });
+
+  test('does not run a job that a later server has ended before the runner claimed it', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const job = bench.job();
+    writeRequest(job, 'echo ran');
+    const server = `
+      const { spawn } = require('node:child_process');
+      const words = [${JSON.stringify(runnerProgram)}, '--spare'];
+      const stdio = ['ignore', 'ignore', 'ignore', 'pipe'];
+      const spare = spawn(process.execPath, words, { cwd: '/', stdio, detached: true });
+      process.stdin.on('data', (job) => spare.stdio[3].write(job, () => console.log('given')));`;
+    const child = spawn(process.execPath, ['-e', server], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const spare = await until('it waits for a job', () => sparesOf(child.pid ?? 0).find(isListening));
+    process.kill(spare, 'SIGSTOP');
+    child.stdin.write(`${job.path}\n`);
+    await once(child.stdout, 'data');
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const later = await localSubject().make();
+    const grant = { gpus: [], gpuUuids: [], cpuSlots: 1 };
+    const run = later.run(job.order('echo ran', { isAccepted: true, grant }));
+    const stopped = later.stop(job);
+    expect(await new Followed(run).ended).toMatchObject({ exitCode: null, fault: null });
+    await stopped;
+    process.kill(spare, 'SIGCONT');
+    await until('the spare runner is gone', () => !isRunning(spare));
+    expect(job.log).toBe('');
   });
 
   test('ends when it is asked to end', async () => {

@@ -325,7 +325,7 @@ export class LocalExecutor implements Executor {
     const { directory, isAccepted } = order;
     if (this.#runners.hasStarted(directory.path, !isAccepted)) return true;
     await place.cleared;
-    return await whenThereIsRoom(
+    const isLaunched = await whenThereIsRoom(
       async () => {
         const request = this.#request(order, grant);
         const worker = await this.#residency.callOf(request, place);
@@ -334,5 +334,6 @@ export class LocalExecutor implements Executor {
       () => run.isStopped,
       (cause) => this.settings.report(`Job ${directory.id} waits until the machine has room for it`, cause),
     );
+    return isLaunched || !this.#runners.withdraw(directory.path);
   }
 }

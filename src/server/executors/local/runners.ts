@@ -1,8 +1,8 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isGone, isShortage, writeJsonFile } from '../../../files/index.js';
+import { errorCode, isGone, isShortage, writeJsonFile } from '../../../files/index.js';
 import {
   isAlive,
   isSignalable,
@@ -89,6 +89,21 @@ export class Runners {
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
     if (await this.#handOver(directory)) return;
     this.#watch(directory, await startRunner(this.settings, directory));
+  }
+
+  /**
+   * Claims a job that is not to run any more. An earlier server may have told a spare runner of it that has not claimed it yet,
+   * and would run it while others have its devices.
+   * @returns false if a runner has claimed it before
+   */
+  withdraw(directory: string): boolean {
+    try {
+      mkdirSync(runFiles(directory).claim, { mode: 0o700 });
+      return true;
+    } catch (cause) {
+      // Where this directory cannot be made, a runner cannot make it either.
+      return errorCode(cause) !== 'EEXIST';
+    }
   }
 
   /**
