@@ -46,11 +46,24 @@ export async function checkProcesses(context, server) {
   for (const { pid } of orphans) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
 }
 
-/** No GPU has two jobs at once. A job whose command has ended has given its GPUs back, though it is still packed. */
+/** Whether somebody has asked for the end of a job, according to its record. */
+const isKillAsked = (directory) =>
+  JSON.parse(readFileSync(path.join(directory, 'job.json'), 'utf8')).killRequested;
+
+/**
+ * No GPU has two jobs at once. A job is listed as running until its end is saved, and has given its GPUs back before that:
+ * once its command has ended, or when it was killed before its command began. Of the latter there is no exit.json, nor
+ * any process.
+ */
 export async function checkGpus(context, server) {
   const taken = new Map();
-  const hasEnded = ({ job_id }) => existsSync(path.join(server.jobDirectory(job_id), 'exit.json'));
   const running = (await listJobs(server)).filter(({ status }) => status === 'running');
+  const alive = new Set(server.processes().map(({ id }) => id));
+  const hasEnded = ({ job_id: id, run_seconds }) => {
+    const directory = server.jobDirectory(id);
+    if (existsSync(path.join(directory, 'exit.json'))) return true;
+    return !alive.has(id) && (run_seconds !== null || isKillAsked(directory));
+  };
   for (const view of running.filter((each) => !hasEnded(each))) {
     for (const id of view.assigned_gpus) {
       context.check(

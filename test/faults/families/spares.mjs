@@ -3,12 +3,13 @@
  * handed to them, and so is their server. No job is lost but with the runner that has claimed it, none runs twice, and no
  * process is left.
  */
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isRunning, isSpare, sparesOf } from '../../support/processes.mjs';
 import { times } from '../context.mjs';
 import { checkDirectories, checkGpus, checkProcesses, checkWitness } from '../invariants.mjs';
-import { isFinal, job, listJobs, logOf } from '../support/api.mjs';
+import { isFinal, job, logOf } from '../support/api.mjs';
 import { Ledger } from '../support/ledger.mjs';
 import { Server } from '../support/server.mjs';
 import { until } from '../support/until.mjs';
@@ -64,13 +65,14 @@ const mayKill = (deed) => deed === 'the server is asked to stop';
 async function strike(context, server, ledger, deed) {
   const { random } = context;
   context.count(deed);
-  const running = new Set(
-    (await listJobs(server)).flatMap(({ job_id, status }) => (status === 'running' ? [job_id] : [])),
+  // One that is listed as running may still be on its way to a runner that waits.
+  const claimed = new Set(
+    ledger.open.filter(({ id }) => id !== null && existsSync(path.join(server.jobDirectory(id), 'claimed'))),
   );
   const pids = sparesOf(server.pid);
   const planned = Array.from({ length: random.integer(1, 4) }, () => ledger.plan());
   // One of an earlier strike that has waited until now may be handed to such a runner as well.
-  if (mayLose(deed)) for (const each of ledger.open) each.mayBeLost ||= !running.has(each.id);
+  if (mayLose(deed)) for (const each of ledger.open) each.mayBeLost ||= !claimed.has(each);
   if (mayKill(deed)) for (const each of ledger.open) each.isKillAsked = true;
   const sent = Promise.all(planned.map((each) => ledger.submit(server, each)));
   await delay(random.integer(0, latest));

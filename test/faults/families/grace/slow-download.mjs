@@ -35,6 +35,7 @@ export async function slowDownload(context) {
     const { etag, bytes } = await brokenDownload(context, server, job.id);
     await delay(200);
     const headers = { range: `bytes=${bytes.length}-`, ...(etag === undefined ? {} : { 'if-range': etag }) };
+    const resumed = performance.now();
     const rest = await request(server, `/jobs/${job.id}/result`, { headers });
     if (rest.status !== 206) {
       context.violation(
@@ -44,8 +45,10 @@ export async function slowDownload(context) {
     }
     checkArchive(context, job, Buffer.concat([bytes, rest.bytes]));
     // A large answer is long sent when this client has read it: the grace is counted from a short one.
-    await request(server, `/jobs/${job.id}/result`, { headers: { range: 'bytes=-1000' } });
+    const short = await request(server, `/jobs/${job.id}/result`, { headers: { range: 'bytes=-1000' } });
     const ended = performance.now();
+    // On a busy machine this client reads the large answer for longer than the grace.
+    if (short.status !== 206 && ended - resumed > grace * 1000) return;
     const took = await removal(server, job.id, ended, grace * 1000 + slack);
     const isFull = took !== null && took >= grace * 1000 - 500;
     context.check(

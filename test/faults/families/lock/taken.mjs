@@ -1,11 +1,9 @@
-import { spawnSync } from 'node:child_process';
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { file } from '../../../support/form.mjs';
 import { addressIn } from '../../../support/serve.mjs';
-import { ended, job, kill, request, steps, submit } from '../../support/api.mjs';
-import { until } from '../../support/until.mjs';
+import { ended, kill, request, steps, submit } from '../../support/api.mjs';
 import { isUp, settled, startersOf } from './starters.mjs';
 
 /** Milliseconds after which two servers must not both work any more, after an admin removed the lock. */
@@ -82,34 +80,7 @@ async function killed(context) {
   }
 }
 
-/** A server is started on a copy of the directory, whose jobs have the same processes: it must end none of them. */
-async function copied(context) {
-  const [first] = startersOf(context, 1);
-  const copy = `${first.dataDirectory}-copy`;
-  await first.start();
-  try {
-    const options = steps({ lines: 10, pause: 0.2 });
-    const id = await submit(first, 'witness', 'infer', { inputs: file('scan.nii'), options });
-    await until('it runs', async () => (await job(first, id)).status === 'running');
-    // It exits with 1 where a file is gone before it is copied, as one of a spare runner that gets ready may be.
-    spawnSync('cp', ['-a', first.dataDirectory, copy]);
-    const [second] = startersOf(context, 1, { dataDirectory: copy });
-    second.spawn();
-    try {
-      await until('it listens or ends', () => isUp(second) || !second.isAlive);
-      context.check(!isUp(second), 'A server works on a copy of a data directory that is in use');
-    } finally {
-      await second.close();
-    }
-    const { status, error } = await ended(first, id);
-    context.check(status === 'done', `A job became ${status} beside a copy of its directory: ${error}`);
-  } finally {
-    await first.close();
-  }
-}
-
 export const taken = {
-  'a copy of the directory was made': copied,
   'the lock was removed': (context) =>
     whileOneWorks(context, 'the lock was removed', (lock) => rmSync(lock, { recursive: true, force: true })),
   'the lock was emptied': (context) =>
