@@ -36,7 +36,10 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   },
   'fast-png': { modules: ['client/pictures'], reason: 'Pictures are drawn in one place.' },
   'dicom-parser': { modules: ['client/inputs', 'volumes'], reason: 'Only the client and apps read scans.' },
-  'jpeg-js': { modules: ['volumes'], reason: codecs },
+  'jpeg-js': {
+    modules: ['volumes', 'client/pictures'],
+    reason: 'Compressed slices of DICOM are read with it, and those of a page are written.',
+  },
   '@cornerstonejs/codec-charls': { modules: ['volumes'], reason: codecs },
   '@cornerstonejs/codec-openjpeg': { modules: ['volumes'], reason: codecs },
   tinyglobby: { modules: ['client/inputs'], reason: 'Only what is sent is searched for.' },
