@@ -378,6 +378,7 @@
   /** Decodes the slices of one case, those that are shown first; stops as soon as another case is shown. */
   async function decode(at) {
     const isCurrent = () => current === at;
+    byId('grid').setAttribute('aria-busy', 'true');
     await Promise.all(
       panels.map(async (panel) => {
         const { plane } = panel;
@@ -406,6 +407,7 @@
       panel.images[index] = image;
       if (index === panel.at) redraw(panel);
     }
+    byId('grid').setAttribute('aria-busy', 'false');
   }
 
   function showLabels(labels) {
@@ -479,13 +481,17 @@
     if (!viewer) {
       viewer = new Niivue({
         isRadiologicalConvention: true,
+        sagittalNoseLeft: true,
         multiplanarShowRender: SHOW_RENDER.ALWAYS,
         backColor: [0, 0, 0, 1],
         dragAndDropEnabled: false,
+        clipPlaneHotKey: '',
+        viewModeHotKey: '',
         logLevel: 'error',
       });
       await viewer.attachToCanvas(byId('volume-canvas'));
     }
+    byId('volumes').setAttribute('aria-busy', 'true');
     for (const volume of [...viewer.volumes].reverse()) viewer.removeVolume(volume);
     for (const kind of ['scan', 'mask']) {
       const base64 = byId(`${kind}-${at}`)?.textContent.trim();
@@ -494,14 +500,18 @@
       const volume = await NVImage.loadFromBase64({
         base64,
         name: `${kind}.nii.gz`,
-        opacity: isOverlay ? 0.5 : 1,
+        opacity: isOverlay ? overlayOpacity() : 1,
       });
       if (kind === 'mask') volume.setColormapLabel(colourTable());
       viewer.addVolume(volume);
     }
     if (viewer.volumes.length === 0) showProgress('This case carries no volumes');
     viewer.updateGLVolume();
+    byId('volumes').setAttribute('aria-busy', 'false');
   }
+
+  /** In volumes, labels are filled: half transparent, or hidden. */
+  const overlayOpacity = () => (areContoursOn ? 0.5 : 0);
 
   /** Colours of labels by their values, as NiiVue takes them. */
   function colourTable() {
@@ -532,6 +542,7 @@
     areContoursOn = !areContoursOn;
     byId('overlay').setAttribute('aria-pressed', String(areContoursOn));
     redraw();
+    if (viewer?.volumes.length === 2) viewer.setOpacity(1, overlayOpacity());
   }
 
   function writeComment() {

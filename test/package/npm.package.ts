@@ -31,6 +31,8 @@ test('the package installs globally and runs', { timeout: 120_000 }, async () =>
         'templates',
       ].sort(),
     );
+    const viewer = ['niivue.umd.js', 'LICENCES.txt'].map((name) => `dist/niivue/${name}`);
+    expect(files.map((file) => file.path)).toEqual(expect.arrayContaining(viewer));
     const install = ['install', '--global', '--prefix', place, '--no-audit', '--no-fund', '--prefer-offline'];
     await run('npm', [...install, path.join(place, filename)], { cwd: place });
 

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
  */
 export const packages = {
   bwrap: 'bubblewrap',
+  chromium: 'chromium',
   fish: 'fish',
   nginx: 'nginx',
   openssl: 'openssl',

@@ -11,7 +11,7 @@ import type { CaseView, PlaneView, SliceView } from './picture.js';
 import { millilitresText, placeText, windowText } from './sheet.js';
 
 /** With these, a hundred cases of noisy CT fit into 30 MB. */
-export const pageDefaults = { slices: 8, maxPixels: 256 } as const;
+export const pageDefaults = { slices: 7, maxPixels: 256 } as const;
 
 /** Quality of the slices. Noise takes most of the bytes: 85 would need a third more, and at 60 one sees the blocks. */
 const quality = 75;
