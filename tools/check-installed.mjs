@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const needed = ['typescript', '@oclif/core'];
+const needed = ['typescript', '@oclif/core', '@niivue/niivue'];
 const isThere = (name) =>
   existsSync(fileURLToPath(new URL(`../node_modules/${name}/package.json`, import.meta.url)));
 
