@@ -4,7 +4,7 @@ import type { JobState } from '../../contract/index.js';
 type Paint = (text: string) => string;
 
 /** Whether a stream gets colours: a terminal does, unless the environment says otherwise (interface.md, Clients). */
-function hasColour(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv = process.env): boolean {
+export function hasColour(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv = process.env): boolean {
   const { FORCE_COLOR, NO_COLOR, CI, TERM } = env;
   if (FORCE_COLOR) return !['0', 'false'].includes(FORCE_COLOR);
   return Boolean(stream.isTTY) && !NO_COLOR && !CI && TERM !== 'dumb';

@@ -1,4 +1,5 @@
 /** What a person or a script sees on stdout and stderr: text, tables, times, errors, progress. */
+export { canvasOfTerminal } from './canvas.js';
 export { Colours } from './colours.js';
 export { type Cell, columnsOf, formatMemory, formatPairs, formatTable, wrapped } from './format.js';
 export { LiveBlock } from './live-block.js';
@@ -12,6 +13,7 @@ export {
   tolerateClosedPipes,
   writeErr,
   writeOut,
+  writeOutAsIs,
 } from './standard-streams.js';
 export { forJson } from './terminal-text.js';
 export { formatDistance, formatDuration, formatTime, readTime } from './time-text.js';

@@ -94,10 +94,17 @@ const textFor = (stream: NodeJS.WriteStream, text: string): string =>
  * @returns false if the reader has left
  * @throws OutputError if stdout cannot be written
  */
-export function writeOut(text: string): Promise<boolean> {
+export const writeOut = (text: string): Promise<boolean> => writeOutAsIs(textFor(process.stdout, text));
+
+/**
+ * Writes to stdout what this program has made itself, such as a picture, without cleaning it.
+ * @returns false if the reader has left
+ * @throws OutputError if stdout cannot be written
+ */
+export function writeOutAsIs(content: string | Uint8Array): Promise<boolean> {
   if (outClosed) return Promise.resolve(false);
   return new Promise((resolve, reject) => {
-    process.stdout.write(textFor(process.stdout, text), (error) => {
+    process.stdout.write(content, (error) => {
       outClosed = Boolean(error);
       if (error && !isClosed(error)) reject(outFailure(error));
       else resolve(!outClosed);

@@ -60,11 +60,12 @@ export interface CollectOptions {
   readonly onRead?: ((done: number, total: number) => void) | undefined;
 }
 
-/** Why nothing is sent of directories without a volume. */
-const noVolume = (count: number): string =>
-  count === 1
-    ? 'is not a volume, and there is none beside it; --all-files sends it'
-    : `is not a volume, nor are ${count - 1} more, and there is none beside them; --all-files sends them`;
+/** Why nothing is sent, or shown, of directories without a volume. */
+function noVolume(count: number, { purpose }: Obstacles): string {
+  const [more, them] = count === 1 ? ['', 'it'] : [`, nor are ${count - 1} more`, 'them'];
+  const remedy = purpose === 'sent' ? `; --all-files sends ${them}` : '';
+  return `is not a volume${more}, and there is none beside ${them}${remedy}`;
+}
 
 /** A DICOM object without an image, such as a plan. */
 export interface LeftObject {
@@ -349,7 +350,7 @@ export async function collectUnits(paths: readonly string[], options: CollectOpt
   const { units, named, skipped, objects, unknown } = collector;
   if (units.length === 0 && obstacles.count === before) {
     for (const target of named) await collector.addTarget(target);
-    if (named.length === 0 && skipped[0] !== undefined) obstacles.add(skipped[0], noVolume(skipped.length));
+    if (named.length === 0 && skipped[0] !== undefined) obstacles.add(skipped[0], noVolume(skipped.length, obstacles));
     return { units, skipped, objects, unknown };
   }
   return { units, skipped: [...named, ...skipped], objects, unknown };

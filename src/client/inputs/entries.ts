@@ -61,12 +61,15 @@ export function byName(a: string, b: string): number {
 }
 
 /**
- * The reasons why files cannot be sent. No file is left out silently, since an app must compute on the whole study. They
- * are reported once all are found: the first one by name, and how many more there are.
+ * The reasons why files cannot be sent, or shown. No file is left out silently, since an app must compute on the whole
+ * study. They are reported once all are found: the first one by name, and how many more there are.
  */
 export class Obstacles {
   #first: string | null = null;
   #count = 0;
+
+  /** @param purpose what the files are wanted for */
+  constructor(readonly purpose: 'sent' | 'shown' = 'sent') {}
 
   /** How many were found. */
   get count(): number {
@@ -92,7 +95,7 @@ export class Obstacles {
   check(): void {
     if (this.#first === null) return;
     const more = this.#count - 1;
-    throw new UsageError(more === 0 ? this.#first : `${this.#first}; ${more} more cannot be sent either`);
+    throw new UsageError(more === 0 ? this.#first : `${this.#first}; ${more} more cannot be ${this.purpose} either`);
   }
 }
 

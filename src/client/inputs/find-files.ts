@@ -217,3 +217,22 @@ export async function findFiles(
   const unknown = found.flatMap((each) => each.unknown);
   return { volumes, dataSet, skipped, objects, unknown, headless, pairings };
 }
+
+/**
+ * Finds the volumes of paths without sending them: files, DICOM series and segmentations, `.zarr` stores. A header and the
+ * files that have its voxels are one volume.
+ * @param onRead called while the beginnings of many files are read
+ * @throws UsageError for what cannot be read, and for paths without a volume
+ */
+export async function findVolumes(
+  paths: readonly string[],
+  onRead?: (done: number, total: number) => void,
+): Promise<readonly Unit[]> {
+  const obstacles = new Obstacles('shown');
+  const { units } = await collectUnits(paths, { obstacles, takesSegmentations: async () => true, onRead });
+  obstacles.check();
+  // Whoever opens a volume reports what it lacks.
+  const { halves } = completed(units, new Obstacles('shown'));
+  const voxels = new Set(halves.flatMap((each) => each.voxels.map((unit) => path.resolve(unit.path))));
+  return units.filter((unit) => !voxels.has(path.resolve(unit.path)));
+}

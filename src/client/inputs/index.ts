@@ -1,10 +1,11 @@
-export type { ChooseSeries } from './collect.js';
+export type { ChooseSeries, Unit } from './collect.js';
 export { countSlices } from './dicom.js';
 export { exists, lookAt } from './entries.js';
 export {
   type FindOptions,
   type FoundFiles,
   findFiles,
+  findVolumes,
   mostShown,
   type NamedDataSet,
   type NamedUnit,

@@ -13,4 +13,5 @@ export type {
   SliceView,
 } from './picture.js';
 export { millilitresText, placeText, SheetTooLarge, sheetOf, windowText } from './sheet.js';
+export { type Canvas, drawForTerminal, swatchOf } from './terminal.js';
 export { type CaseVolumes, type Terminology, type ViewOptions, viewCase } from './view-case.js';

@@ -1,0 +1,84 @@
+import { supportsColor } from 'chalk';
+import type { Canvas } from '../../client/pictures/index.js';
+import { hasColour } from './colours.js';
+
+const esc = '\u001b';
+
+/**
+ * Asks whether the terminal knows the protocol of kitty, how many pixels a character has, and what else it can do. All
+ * terminals answer the last question, and in the order in which they are asked.
+ */
+const questions = `${esc}_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA${esc}\\${esc}[16t${esc}[c`;
+
+// biome-ignore-start lint/suspicious/noControlCharactersInRegex: these are what a terminal answers with
+const kittyAnswer = /\u001b_Gi=31;OK\u001b\\/;
+const cellAnswer = /\u001b\[6;(\d{1,3});(\d{1,3})t/;
+const lastAnswer = /\u001b\[\?([\d;]*)c/;
+// biome-ignore-end lint/suspicious/noControlCharactersInRegex: the answers end here
+
+/** The number by which a terminal says that it draws sixels. */
+const sixel = '4';
+
+/** Longest wait for the answers, in milliseconds, on this machine and over ssh: what comes later is left on the command line. */
+const [longestWait, longestWaitOverSsh] = [300, 1000];
+
+/** Most characters that are kept: the answers have about 50. */
+const mostAnswered = 4096;
+
+/** Pixels of a character in a terminal that does not say it. */
+const usualCell = { width: 8, height: 16 };
+
+/** Characters in a row, and rows, of a terminal that does not say it. */
+const [usualColumns, usualRows] = [80, 24];
+
+/** Sends the questions, and reads until the last answer or the end of the wait. The terminal is as before afterwards. */
+async function ask(stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStream, wait: number): Promise<string> {
+  let answer = '';
+  // Without this, the terminal would show the answers and keep them until Enter is pressed.
+  stdin.setRawMode(true);
+  try {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(end, wait);
+      function end() {
+        clearTimeout(timer);
+        stdin.off('data', add);
+        resolve();
+      }
+      function add(bytes: Buffer | string) {
+        answer = (answer + bytes.toString('latin1')).slice(-mostAnswered);
+        if (lastAnswer.test(answer)) end();
+      }
+      stdin.on('data', add);
+      stdout.write(questions);
+    });
+  } finally {
+    stdin.pause();
+    stdin.setRawMode(false);
+  }
+  // Ctrl-C is a character like any other in between.
+  if (answer.includes('\u0003')) process.kill(process.pid, 'SIGINT');
+  return answer;
+}
+
+/** tmux and screen answer for themselves, and take no pictures for the terminal that they run in. */
+const isMultiplexer = ({ TMUX, STY, TERM = '' }: NodeJS.ProcessEnv): boolean =>
+  Boolean(TMUX || STY) || /^(tmux|screen)/.test(TERM);
+
+/**
+ * What the terminal of stdout can show. If stdin is a terminal too, it is asked whether it draws pictures, which takes as
+ * long as its answer, at most 0.3 s, or 1 s over ssh.
+ */
+export async function canvasOfTerminal(env: NodeJS.ProcessEnv = process.env): Promise<Canvas> {
+  const { stdin, stdout } = process;
+  const level = hasColour(stdout, env) && supportsColor ? supportsColor.level : 0;
+  const look = level === 3 ? 'true colour' : level === 2 ? '256 colours' : 'characters';
+  const size = { columns: stdout.columns || usualColumns, rows: stdout.rows || usualRows };
+  const canvas = { look, ...size, cell: usualCell } as const;
+  if (look === 'characters' || !stdin.isTTY || !stdout.isTTY || isMultiplexer(env)) return canvas;
+  const answer = await ask(stdin, stdout, env.SSH_CONNECTION ? longestWaitOverSsh : longestWait);
+  const [, height, width] = cellAnswer.exec(answer) ?? [];
+  const cell = Number(height) && Number(width) ? { width: Number(width), height: Number(height) } : usualCell;
+  if (kittyAnswer.test(answer)) return { ...canvas, look: 'kitty', cell };
+  const abilities = lastAnswer.exec(answer)?.[1]?.split(';') ?? [];
+  return abilities.includes(sixel) ? { ...canvas, look: 'sixel', cell } : canvas;
+}

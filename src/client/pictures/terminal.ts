@@ -1,0 +1,254 @@
+import { encode } from 'fast-png';
+import { contoursOf, enlargedLabels } from './contours.js';
+import { blank, drawSlice, place } from './draw.js';
+import type { CaseView, Colour, Picture, PlaneView, ShownLabel, SliceView } from './picture.js';
+import { placeText } from './sheet.js';
+import { sixelOf } from './sixel.js';
+
+/** What a terminal can show, and how large it is. */
+export interface Canvas {
+  /**
+   * `kitty` and `sixel` are protocols for pictures; colours are drawn as half blocks; `characters` are denser the brighter
+   * a place is, and labels are drawn as digits and letters.
+   */
+  readonly look: 'kitty' | 'sixel' | 'true colour' | '256 colours' | 'characters';
+  /** Characters in a row. */
+  readonly columns: number;
+  /** Rows on the screen. */
+  readonly rows: number;
+  /** Size of a character in pixels. */
+  readonly cell: { readonly width: number; readonly height: number };
+}
+
+const esc = '\u001b';
+
+/** Fewest columns for each of the planes that are drawn side by side. */
+const leastBeside = 24;
+
+/** Rows of the screen that are left for titles, marks and what follows. */
+const otherRows = 8;
+/** Rows of a picture on a screen that is lower than that. */
+const leastRows = 8;
+
+/** Columns beside a picture for the letters of its sides, and a blank between each of them and the picture. */
+const beside = 4;
+
+const characters = ' .:-=+*#%@';
+const keys = '123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
+
+/** The character for a label where there are no colours; the last one stands for all that follow. */
+const keyOf = (index: number): string => keys[index - 1] ?? '&';
+
+/** What shows a label in a legend: a block in its colour, or the character that it is drawn with. */
+export function swatchOf({ index, colour }: ShownLabel, { look }: Pick<Canvas, 'look'>): string {
+  return look === 'characters' ? keyOf(index) : `${ink(38, colour, look)}■${esc}[0m`;
+}
+
+/** The sequence for the colour of the text (38) or of its background (48). */
+const ink = (of: 38 | 48, colour: Colour, look: Canvas['look']): string =>
+  look === '256 colours' ? `${esc}[${of};5;${nearestOf256(colour)}m` : `${esc}[${of};2;${colour.join(';')}m`;
+
+/** The levels of the cube among the 256 colours. */
+const levels: readonly number[] = [0, 95, 135, 175, 215, 255];
+
+/** The number of the nearest of the 256 colours of xterm: a cube of 6 x 6 x 6 colours, or one of 24 greys. */
+function nearestOf256(colour: Colour): number {
+  const steps = colour.map((part) =>
+    levels.reduce(
+      (best, level, at) => (Math.abs(level - part) < Math.abs((levels[best] ?? 0) - part) ? at : best),
+      0,
+    ),
+  );
+  const mean = colour.reduce((sum, part) => sum + part, 0) / 3;
+  const grey = Math.max(0, Math.min(23, Math.round((mean - 8) / 10)));
+  const distance = (parts: readonly number[]) =>
+    parts.reduce((sum, part, at) => sum + (part - (colour[at] ?? 0)) ** 2, 0);
+  const ofCube = steps.map((step) => levels[step] ?? 0);
+  const [red = 0, green = 0, blue = 0] = steps;
+  return distance(ofCube) <= distance(Array(3).fill(8 + grey * 10))
+    ? 16 + 36 * red + 6 * green + blue
+    : 232 + grey;
+}
+
+/** A plane with the slice that is shown of it, and its size in dots: pixels, or the upper and lower half of a character. */
+interface Shown {
+  readonly plane: PlaneView;
+  readonly slice: SliceView;
+  readonly width: number;
+  readonly height: number;
+}
+
+/**
+ * Draws the slice of each plane that has most of the labels, side by side or, on a narrow terminal, one below the other,
+ * all at the same scale.
+ * @returns lines, each with its end; they contain control sequences
+ */
+export function drawForTerminal(view: CaseView, canvas: Canvas): string {
+  const { look, columns, rows } = canvas;
+  const isPicture = look === 'kitty' || look === 'sixel';
+  const dot = isPicture ? canvas.cell : { width: 1, height: 2 };
+  const planes = view.planes.flatMap((plane) => {
+    const slice = plane.slices[plane.best];
+    return slice ? [{ plane, slice }] : [];
+  });
+  const groups = columns >= planes.length * leastBeside ? [planes] : planes.map((each) => [each]);
+  const height = Math.max(leastRows, rows - otherRows) * dot.height;
+  const scale = Math.min(
+    ...groups.flatMap((group) => [
+      // The last column stays free: some terminals would go to the next row.
+      ((columns - 1 - group.length * beside) * dot.width) /
+        group.reduce((sum, { slice }) => sum + slice.width, 0),
+      height / Math.max(...group.map(({ slice }) => slice.height)),
+    ]),
+  );
+  const side = (pixels: number) => Math.max(1, Math.floor(pixels * scale));
+  return groups
+    .filter((group) => group.length > 0)
+    .map((group) => {
+      const shown = group.map((each) => ({
+        ...each,
+        width: side(each.slice.width),
+        height: side(each.slice.height),
+      }));
+      return isPicture
+        ? pictureRow(view, shown, canvas)
+        : besideEachOther(shown.map((each) => blockLines(view, each, look)));
+    })
+    .join('');
+}
+
+const titleOf = ({ plane, slice }: Shown): string => `${plane.name} ${placeText(plane, slice.position)}`;
+
+/** Lines of a block, which are as wide as they look; control sequences take no columns. */
+interface Block {
+  readonly width: number;
+  readonly lines: readonly { readonly text: string; readonly width: number }[];
+}
+
+/** Puts blocks side by side. */
+function besideEachOther(blocks: readonly Block[]): string {
+  const count = Math.max(...blocks.map(({ lines }) => lines.length));
+  let text = '';
+  for (let at = 0; at < count; at += 1) {
+    const row = blocks.map(({ width, lines }) => {
+      const line = lines[at] ?? { text: '', width: 0 };
+      return line.text + ' '.repeat(Math.max(0, width - line.width));
+    });
+    text += `${row.join('').trimEnd()}\n`;
+  }
+  return text;
+}
+
+/** A slice as characters, with the letters of its sides around it. */
+function blockLines(view: CaseView, shown: Shown, look: Canvas['look']): Block {
+  const { width, plane } = shown;
+  const { left, right, top, bottom } = plane.marks;
+  const picture = look === 'characters' ? inCharacters(view, shown) : inHalfBlocks(view, shown, look);
+  const middle = Math.floor((picture.length - 1) / 2);
+  const plain = (text: string) => ({ text, width: text.length });
+  const centred = (mark: string) => plain(' '.repeat(2 + Math.floor((width - 1) / 2)) + mark);
+  return {
+    width: width + beside,
+    lines: [
+      plain(titleOf(shown).slice(0, width + beside - 1)),
+      centred(top),
+      ...picture.map((line, at) => ({
+        text: at === middle ? `${left} ${line} ${right}` : `  ${line}`,
+        width: width + (at === middle ? 4 : 2),
+      })),
+      centred(bottom),
+    ],
+  };
+}
+
+/** Two pixels in each character: the upper one in the colour of the text, the lower one in that of its background. */
+function inHalfBlocks(
+  view: CaseView,
+  { plane, slice, width, height }: Shown,
+  look: Canvas['look'],
+): string[] {
+  const { pixels, ...size } = stretched(
+    drawSlice(view, plane, slice, { width, height, hasMarks: false }),
+    width,
+    height + (height % 2),
+  );
+  const colourAt = (x: number, y: number): Colour => {
+    const at = (y * size.width + x) * 3;
+    return [pixels[at] ?? 0, pixels[at + 1] ?? 0, pixels[at + 2] ?? 0];
+  };
+  const lines: string[] = [];
+  for (let y = 0; y < size.height; y += 2) {
+    let [line, upper, lower] = ['', '', ''];
+    for (let x = 0; x < width; x += 1) {
+      const [text, ground] = [ink(38, colourAt(x, y), look), ink(48, colourAt(x, y + 1), look)];
+      line += `${text === upper ? '' : text}${ground === lower ? '' : ground}▀`;
+      [upper, lower] = [text, ground];
+    }
+    lines.push(`${line}${esc}[0m`);
+  }
+  return lines;
+}
+
+/** A picture of exactly this size: rounding may have made it a row or a column smaller, or larger. */
+function stretched(picture: Picture, width: number, height: number): Picture {
+  if (picture.width === width && picture.height === height) return picture;
+  const result = blank(width, height);
+  for (let y = 0; y < Math.min(height, picture.height); y += 1)
+    for (let x = 0; x < Math.min(width, picture.width); x += 1) {
+      const at = (y * picture.width + x) * 3;
+      result.pixels.set(picture.pixels.subarray(at, at + 3), (y * width + x) * 3);
+    }
+  return result;
+}
+
+/** A character for each two pixels: denser the brighter they are, or that of the label whose border lies there. */
+function inCharacters(view: CaseView, { plane, slice, width, height }: Shown): string[] {
+  const rows = Math.ceil(height / 2);
+  const bright = drawSlice(view, plane, { ...slice, labels: null }, { width, height, hasMarks: false });
+  const { pixels } = stretched(bright, width, rows * 2);
+  const labels = slice.labels && enlargedLabels(slice.labels, [slice.width, slice.height], [width, rows]);
+  const borders = labels && contoursOf(labels, width, rows);
+  return Array.from({ length: rows }, (_row, y) =>
+    Array.from({ length: width }, (_column, x) => {
+      const border = borders?.[y * width + x] ?? 0;
+      if (border > 0) return keyOf(border);
+      let sum = 0;
+      for (const row of [2 * y, 2 * y + 1])
+        for (let part = 0; part < 3; part += 1) sum += pixels[(row * width + x) * 3 + part] ?? 0;
+      return characters[Math.floor((sum / 6 / 256) * characters.length)] ?? ' ';
+    }).join(''),
+  );
+}
+
+/** Most characters in one message of the protocol of kitty. */
+const maxMessage = 4096;
+
+/** Shows a picture at the cursor, so many columns wide. The terminal is told not to answer. */
+function kittyOf(picture: Picture, columns: number): string {
+  const png = encode({ ...picture, data: picture.pixels, channels: 3, depth: 8 });
+  const content = Buffer.from(png).toString('base64');
+  const messages = content.match(new RegExp(`.{1,${maxMessage}}`, 'g')) ?? [];
+  return messages
+    .map((message, at) => {
+      const first = at === 0 ? `a=T,f=100,q=2,c=${columns},` : '';
+      return `${esc}_G${first}m=${at === messages.length - 1 ? 0 : 1};${message}${esc}\\`;
+    })
+    .join('');
+}
+
+/** Slices side by side as one picture, below their titles. */
+function pictureRow(view: CaseView, shown: readonly Shown[], { look, cell }: Canvas): string {
+  // Each begins at a whole column, so that its title stands above it.
+  const columns = shown.map((each) => Math.ceil(each.width / cell.width) + 1);
+  const total = columns.reduce((sum, each) => sum + each, 0);
+  const picture = blank(total * cell.width, Math.max(...shown.map((each) => each.height)));
+  let [at, titles] = [0, ''];
+  shown.forEach((each, index) => {
+    const { width, height } = each;
+    const drawn = stretched(drawSlice(view, each.plane, each.slice, { width, height }), width, height);
+    place(picture, drawn, at * cell.width, 0);
+    titles = titles.padEnd(at) + titleOf(each).slice(0, (columns[index] ?? 1) - 1);
+    at += columns[index] ?? 0;
+  });
+  return `${titles}\n${look === 'kitty' ? kittyOf(picture, total) : sixelOf(picture)}\n`;
+}
