@@ -5,7 +5,7 @@ import { type Command, CommandHelp, Help } from '@oclif/core';
  * for its commands.
  */
 export const commandGroups: Readonly<Record<string, readonly string[]>> = {
-  'Run an app': ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine-tune', 'inputs'],
+  'Run an app': ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine-tune', 'inputs', 'show'],
   Jobs: ['jobs', 'status', 'logs', 'wait', 'result', 'retry', 'kill', 'rm'],
   'Server and apps': ['login', 'logout', 'health', 'gpus', 'apps', 'init', 'check', 'completion'],
   Admin: ['serve', 'token', 'usage', 'drain'],

@@ -22,6 +22,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'cli/serve',
       'cli/completion',
       'cli/submit',
+      'cli/show',
       'cli/jobs',
       'cli/apps',
       'cli/server',
@@ -76,6 +77,18 @@ export const modules: Readonly<Record<string, Module>> = {
     ],
     reason: 'A submission is read from the command line here; how it is sent is the business of the client.',
   },
+  'cli/show': {
+    imports: [
+      'cli/terminal',
+      'client/pictures',
+      'client/connection',
+      'client',
+      'volumes',
+      'files',
+      'contract',
+    ],
+    reason: 'Pictures are shown from files; a server is asked only for the names of labels.',
+  },
   'cli/jobs': {
     imports: [
       'cli/command',
@@ -102,7 +115,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Only `serve` knows the server, and what the commands share knows no command.',
   },
   'cli/terminal': {
-    imports: ['client', 'files', 'contract'],
+    imports: ['client/pictures', 'client', 'files', 'contract'],
     reason: 'What is written for a person is told by others.',
   },
   'client/run-job.ts': {
@@ -122,7 +135,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'What is sent knows the connection, not what the server does with it.',
   },
   'client/pictures': {
-    imports: ['volumes'],
+    imports: ['client/inputs', 'client', 'volumes', 'files', 'contract'],
     reason: 'Pictures are drawn from files, without a server and without a command line.',
   },
   'client/inputs': {

@@ -64,6 +64,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   zod: {
     modules: [
       'client/connection',
+      'client/pictures',
       'server/apps',
       'server/hub',
       'server/jobs',

@@ -350,7 +350,8 @@ export async function collectUnits(paths: readonly string[], options: CollectOpt
   const { units, named, skipped, objects, unknown } = collector;
   if (units.length === 0 && obstacles.count === before) {
     for (const target of named) await collector.addTarget(target);
-    if (named.length === 0 && skipped[0] !== undefined) obstacles.add(skipped[0], noVolume(skipped.length, obstacles));
+    if (named.length === 0 && skipped[0] !== undefined)
+      obstacles.add(skipped[0], noVolume(skipped.length, obstacles));
     return { units, skipped, objects, unknown };
   }
   return { units, skipped: [...named, ...skipped], objects, unknown };

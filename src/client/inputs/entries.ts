@@ -95,7 +95,9 @@ export class Obstacles {
   check(): void {
     if (this.#first === null) return;
     const more = this.#count - 1;
-    throw new UsageError(more === 0 ? this.#first : `${this.#first}; ${more} more cannot be ${this.purpose} either`);
+    throw new UsageError(
+      more === 0 ? this.#first : `${this.#first}; ${more} more cannot be ${this.purpose} either`,
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 export type { ChooseSeries, Unit } from './collect.js';
 export { countSlices } from './dicom.js';
-export { exists, lookAt } from './entries.js';
+export { byName, exists, lookAt } from './entries.js';
 export {
   type FindOptions,
   type FoundFiles,
@@ -12,6 +12,7 @@ export {
   type ResultPlace,
   someOf,
 } from './find-files.js';
+export { isHidden, isVolumeName, withoutVolumeEnding } from './formats.js';
 export { splitPattern } from './glob.js';
 export { type Pairing, plainName } from './names.js';
 export { describeSeries, type Series, selectSeries } from './series.js';

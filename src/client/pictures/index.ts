@@ -1,4 +1,5 @@
 /** Pictures of scans and of what came back: for the terminal, as PNG and as an HTML page. */
+export { findCases, type ShownCase } from './cases.js';
 export { contoursOf } from './contours.js';
 export { drawSlice } from './draw.js';
 export { htmlPage, type PageCase, PageError, type PageOptions, pageDefaults } from './html.js';
@@ -14,4 +15,5 @@ export type {
 } from './picture.js';
 export { millilitresText, placeText, SheetTooLarge, sheetOf, windowText } from './sheet.js';
 export { type Canvas, drawForTerminal, swatchOf } from './terminal.js';
+export { readTerminology } from './terminology.js';
 export { type CaseVolumes, type Terminology, type ViewOptions, viewCase } from './view-case.js';

@@ -1,0 +1,260 @@
+import { existsSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import type { AppAnswer } from '../../client/connection/index.js';
+import { ClientError, Interrupted, UsageError, writing } from '../../client/errors.js';
+import {
+  type Canvas,
+  type CaseView,
+  drawForTerminal,
+  findCases,
+  millilitresText,
+  readTerminology,
+  SheetTooLarge,
+  type ShownCase,
+  sheetOf,
+  swatchOf,
+  type Terminology,
+  viewCase,
+  windowText,
+} from '../../client/pictures/index.js';
+import type { Reporter } from '../../client/reporter.js';
+import { counted, quotePath } from '../../contract/index.js';
+import { expandHome, replaceFile } from '../../files/index.js';
+import { VolumeError } from '../../volumes/index.js';
+import {
+  Colours,
+  canvasOfTerminal,
+  columnsOf,
+  formatTable,
+  wrapped,
+  writeOut,
+  writeOutAsIs,
+} from '../terminal/index.js';
+
+/** A case, in the document of `--json`. */
+export interface CaseDocument {
+  readonly name: string;
+  /** Paths, as they were typed or found; null if there is none. */
+  readonly scan: string | null;
+  readonly mask: string | null;
+  readonly maps: readonly string[];
+  readonly labels: readonly {
+    readonly value: number;
+    readonly name: string;
+    readonly voxels: number;
+    readonly millilitres: number;
+  }[];
+  readonly notes: readonly string[];
+}
+
+/** The document that `remote-app show --json` prints. */
+export interface ShowDocument {
+  readonly cases: readonly CaseDocument[];
+  /** The contact sheet; null if none was asked for. */
+  readonly png: string | null;
+  /** Volumes that are not shown, each with the reason. */
+  readonly problems: readonly string[];
+}
+
+export interface ShowOptions {
+  /** The file of the contact sheet; `-` for stdout, null for none. */
+  readonly png: string | null;
+  /** Whether files that are there already are replaced. */
+  readonly force: boolean;
+  /** Slices of each plane on a sheet. */
+  readonly slices: number;
+  /** Which volume of a file with several, counted from 1. */
+  readonly frame: number;
+  readonly terminology: Terminology;
+  /** Whether nothing but a document is printed. */
+  readonly json: boolean;
+  readonly reporter: Reporter;
+}
+
+/** The file that means stdout. */
+const toStdout = '-';
+
+/** Most pixels along the longest side of a volume: on a sheet, on a terminal, and where only labels are counted. */
+const pixels = { sheet: 320, terminal: 512, none: 32 } as const;
+
+/** Most cases that are drawn on a terminal. */
+const mostDrawn = 5;
+
+/** Refuses what cannot be written, before anything is read. */
+function checkDestination({ png, force, json }: ShowOptions): void {
+  if (png === null) return;
+  if (png === '') throw new UsageError('--png is empty; name a file');
+  if (png === toStdout) {
+    if (json) throw new UsageError('--png - and --json both want stdout; choose one');
+    if (process.stdout.isTTY)
+      throw new UsageError(
+        'A PNG cannot be written to a terminal; name a file with --png, or redirect stdout',
+      );
+  } else if (!force && existsSync(png))
+    throw new UsageError(
+      `${quotePath(png)} exists already; name another file with --png, or replace it with --force`,
+    );
+}
+
+/** Writes a file whole or not at all. */
+async function save(file: string, content: Uint8Array): Promise<void> {
+  const partial = `${file}.${process.pid}.partial`;
+  await writing(file, 'show the cases again', async () => {
+    try {
+      await writeFile(partial, content);
+      await replaceFile(partial, file);
+    } catch (cause) {
+      await rm(partial, { force: true });
+      throw cause;
+    }
+  });
+}
+
+/** The error for volumes that cannot be shown. Its message is that of the module, which ends like a sentence. */
+const asUsage = (error: unknown): unknown =>
+  error instanceof VolumeError || error instanceof SheetTooLarge
+    ? new UsageError(error.message.replace(/\.$/, ''), { cause: error })
+    : error;
+
+/** The views of a case: of its segmentation on the scan, and on each map. */
+async function viewsOf(shown: ShownCase, options: ShowOptions, view: { slices: number; maxPixels: number }) {
+  const { name, scan, mask, maps, notes } = shown;
+  const how = { ...view, frame: options.frame - 1 };
+  const { terminology } = options;
+  const first = await viewCase({ name, scan, mask, terminology }, how);
+  const views: [CaseView, ...CaseView[]] = [{ ...first, notes: [...notes, ...first.notes] }];
+  for (const map of maps)
+    views.push(await viewCase({ name: `${name}: ${map.path}`, scan: map, mask, terminology }, how));
+  return views;
+}
+
+function documentOf({ name, scan, mask, maps }: ShownCase, { labels, notes }: CaseView): CaseDocument {
+  return {
+    name,
+    scan: scan?.path ?? null,
+    mask: mask?.path ?? null,
+    maps: maps.map((map) => map.path),
+    labels: labels.map(({ value, name, voxels, millilitres }) => ({ value, name, voxels, millilitres })),
+    notes,
+  };
+}
+
+const heading = ['LABEL', 'VALUE', 'VOXELS', 'VOLUME'] as const;
+
+const rowOf = ({ name, value, voxels, millilitres }: CaseDocument['labels'][number]): string[] => [
+  name,
+  String(value),
+  String(voxels),
+  millilitresText(millilitres),
+];
+
+/** Draws a case on the terminal: its name, the planes, what there is to know, and its labels. */
+async function draw(views: readonly CaseView[], canvas: Canvas): Promise<void> {
+  const { hint } = new Colours(process.stdout);
+  for (const view of views) {
+    await writeOut(`\n${view.name}\n`);
+    await writeOutAsIs(drawForTerminal(view, canvas));
+    const about = [windowText(view), ...view.notes].filter(Boolean);
+    const lines = about.flatMap((each) => wrapped(each, columnsOf(process.stdout))).map(hint);
+    if (lines.length > 0) await writeOut(`${lines.join('\n')}\n`);
+  }
+  const labels = views[0]?.labels ?? [];
+  if (labels.length === 0) return;
+  // A swatch has no text of its own to be cut.
+  const rows = labels.map((label) => [{ text: '', paint: () => swatchOf(label, canvas) }, ...rowOf(label)]);
+  await writeOut(`${formatTable(['', ...heading], rows).join('\n')}\n`);
+}
+
+/**
+ * Shows scans and what came back of them: as a contact sheet, on a terminal, or as a table.
+ * @returns what `--json` prints
+ * @throws UsageError for what cannot be shown
+ */
+export async function showCases(paths: readonly string[], options: ShowOptions): Promise<ShowDocument> {
+  const { reporter, png, json } = options;
+  if (paths.length === 0)
+    throw new UsageError('No path given: name a result, or scans and segmentations, as files or directories');
+  checkDestination(options);
+  const canvas = png === null && !json && process.stdout.isTTY ? await canvasOfTerminal() : null;
+  const size = png === null ? (canvas ? 'terminal' : 'none') : 'sheet';
+  const view = { slices: png === null ? 1 : options.slices, maxPixels: pixels[size] };
+  try {
+    const found = await findCases(
+      paths.map((each) => expandHome(each)),
+      (done, total) => reporter.progress('Reading', done, total),
+    );
+    const { cases, problems } = found;
+    for (const problem of problems) reporter.note(problem);
+    const wanted = canvas ? cases.slice(0, mostDrawn) : cases;
+    const documents: CaseDocument[] = [];
+    const sheet: CaseView[] = [];
+    const failures: unknown[] = [];
+    for (const shown of wanted) {
+      try {
+        reporter.waiting(`Reading ${shown.name}`);
+        const views = await viewsOf(shown, options, view);
+        documents.push(documentOf(shown, views[0]));
+        reporter.waiting(null);
+        if (canvas) await draw(views, canvas);
+        else if (png !== null) sheet.push(...views);
+      } catch (error) {
+        if (!(error instanceof VolumeError)) throw error;
+        failures.push(error);
+      }
+    }
+    reporter.waiting(null);
+    if (documents.length === 0) throw failures[0];
+    for (const failure of failures) reporter.note((failure as Error).message);
+    if (wanted.length < cases.length)
+      reporter.note(
+        `${counted(cases.length - wanted.length, 'more case')} not drawn: --png draws all on one sheet, --json counts all`,
+      );
+    if (png === toStdout) await writeOutAsIs(sheetOf(sheet));
+    else {
+      if (png !== null) {
+        await save(png, sheetOf(sheet));
+        reporter.note(`${counted(documents.length, 'case')} drawn in ${quotePath(png)}`);
+      }
+      if (!canvas && !json) await printTable(documents);
+    }
+    if (!canvas && !json)
+      for (const { name, notes } of documents) for (const note of notes) reporter.note(`${name}: ${note}`);
+    return {
+      cases: documents,
+      png,
+      problems: [...problems, ...failures.map((each) => (each as Error).message)],
+    };
+  } catch (error) {
+    throw asUsage(error);
+  }
+}
+
+/**
+ * What labels mean: from a file, otherwise from the app. Without the app's answer, labels are shown by their values.
+ * @param ask asks a server about the app; null if no server and app were named
+ * @throws UsageError for a file that names no labels
+ */
+export async function labelNames(
+  file: string | undefined,
+  ask: (() => Promise<AppAnswer>) | null,
+  reporter: Reporter,
+): Promise<Terminology> {
+  if (file !== undefined) return readTerminology(file);
+  if (ask === null) return {};
+  try {
+    const answer = await ask();
+    return answer.available ? (answer.terminology ?? {}) : {};
+  } catch (error) {
+    if (!(error instanceof ClientError) || error instanceof Interrupted) throw error;
+    reporter.note(`Labels are shown without their names: ${error.message}`);
+    return {};
+  }
+}
+
+/** Prints the labels of all cases. */
+async function printTable(cases: readonly CaseDocument[]): Promise<void> {
+  const rows = cases.flatMap(({ name, labels }) =>
+    labels.length === 0 ? [[name, '-', '-', '-', '-']] : labels.map((label) => [name, ...rowOf(label)]),
+  );
+  await writeOut(`${formatTable(['CASE', ...heading], rows).join('\n')}\n`);
+}

@@ -1,0 +1,268 @@
+import path from 'node:path';
+import { resultName } from '../../contract/index.js';
+import { foldedName } from '../../files/index.js';
+import { isSameGeometry, openSeries, openVolume, VolumeError, type VolumeFile } from '../../volumes/index.js';
+import { findVolumes, type Unit, withoutVolumeEnding } from '../inputs/index.js';
+import { bestOf, foldersOf, type Named, rankOf, resultOf, ScanSearch } from './find-scan.js';
+
+/** A scan and what came back of it; volumes whose header has been read. */
+export interface ShownCase {
+  readonly name: string;
+  readonly scan: VolumeFile | null;
+  readonly mask: VolumeFile | null;
+  /** Continuous volumes that were made from the scan, such as an uncertainty. */
+  readonly maps: readonly VolumeFile[];
+  /** What a person should know: which scan was found, and which was chosen of several. */
+  readonly notes: readonly string[];
+}
+
+/** A volume among the paths. */
+interface Item extends Named {
+  readonly file: VolumeFile;
+  /** Without the ending, as it was written. */
+  readonly name: string;
+  readonly isMask: boolean;
+  /** Whether it lies in the directory of a result, where a continuous volume is one that was made from a scan. */
+  readonly isOfResult: boolean;
+}
+
+/** Most different values of a segmentation that are looked for, without the background. */
+const mostLabels = 256;
+
+/** Slices of which the values are looked at. */
+const lookedAt = 16;
+
+/** Pairs of neighbours in the foreground after which it is clear what a volume is. */
+const enoughPairs = 2000;
+
+/**
+ * Whether a volume is a segmentation: its values are few integers, and neighbours mostly have the same one. Eight bits of
+ * brightness are few integers too, but differ from voxel to voxel. Reads only as many slices as it takes to see that.
+ */
+async function looksLikeSegmentation(file: VolumeFile): Promise<boolean> {
+  if (file.labels !== null) return true;
+  if (file.components > 1 || file.modality !== null) return false;
+  const [width, height, depth] = file.size;
+  const only = [
+    ...new Set(Array.from({ length: lookedAt }, (_, at) => Math.floor(((at + 0.5) * depth) / lookedAt))),
+  ];
+  const known = new Set<number>();
+  let [pairs, same] = [0, 0];
+  for await (const { values } of file.slices({ only })) {
+    for (let y = 0, at = 0; y < height; y += 1) {
+      let before = 0;
+      for (let x = 0; x < width; x += 1, at += 1) {
+        const value = values[at] as number;
+        if (value !== 0 && !Number.isNaN(value)) {
+          if (!Number.isInteger(value)) return false;
+          if (value !== before) known.add(value);
+          if (before !== 0) {
+            pairs += 1;
+            if (value === before) same += 1;
+          }
+          before = value;
+        } else before = 0;
+      }
+      if (known.size > mostLabels) return false;
+    }
+    if (pairs > enoughPairs) break;
+  }
+  return same * 2 >= pairs;
+}
+
+/** Opens what was found; a sentence for what cannot be read. */
+async function open(unit: Unit): Promise<VolumeFile | string> {
+  try {
+    return unit.kind === 'series'
+      ? await openSeries(
+          unit.files.map((file) => file.path),
+          unit.path,
+        )
+      : await openVolume(unit.path);
+  } catch (error) {
+    if (error instanceof VolumeError) return error.message;
+    throw error;
+  }
+}
+
+async function itemsOf(units: readonly Unit[], problems: string[]): Promise<Item[]> {
+  const items: Item[] = [];
+  for (const unit of units) {
+    if (path.basename(unit.path) === resultName) continue;
+    const file = await open(unit);
+    if (typeof file === 'string') {
+      problems.push(file);
+      continue;
+    }
+    const name =
+      unit.kind === 'series' ? unit.wanted : withoutVolumeEnding(path.basename(path.resolve(unit.path)));
+    items.push({
+      file,
+      name,
+      stem: foldedName(name),
+      folders: foldersOf(unit.path),
+      isMask: await looksLikeSegmentation(file),
+      isOfResult: resultOf(unit.path) !== null,
+    });
+  }
+  return items;
+}
+
+/**
+ * The scan of a segmentation among several: by its name, then by its grid; a note if there is a doubt. A single scan is taken
+ * in any case. Null if none fits.
+ */
+function scanOf(
+  mask: Item,
+  scans: readonly Item[],
+): { readonly scan: Item; readonly note: string | null } | null {
+  const byName = bestOf(scans, (scan) => rankOf(mask, scan));
+  const candidates = byName.length > 0 ? byName : scans;
+  const onGrid = candidates.filter(({ file }) => isSameGeometry(file, mask.file));
+  const [scan, ...others] = onGrid.length > 0 ? onGrid : candidates;
+  if (!scan) return null;
+  if (others.length === 0) return { scan, note: null };
+  // Several volumes of one name and grid, as of the sequences of an examination: any of them shows where the labels lie.
+  if (byName.length === 0 || onGrid.length === 0) return null;
+  return { scan, note: `${mask.name} fits ${others.map(({ name }) => name).join(', ')} as well` };
+}
+
+/** A case while it is put together. */
+interface Draft {
+  readonly scan: Item | null;
+  readonly masks: { readonly item: Item; readonly notes: readonly string[] }[];
+  readonly maps: Item[];
+  readonly notes: string[];
+}
+
+const draftOf = (scan: Item | null, notes: readonly string[] = []): Draft => ({
+  scan,
+  masks: [],
+  maps: [],
+  notes: [...notes],
+});
+
+/** The scan that was found for a result, and a note that says so. */
+interface Found {
+  readonly scan: Item;
+  readonly note: string;
+}
+
+/**
+ * The volume that a map was made from: its name goes on from that volume's. In a result, folders count too, and a single
+ * scan outside of it is taken in any case.
+ */
+function baseOf(map: Item, continuous: readonly Item[]): Item | null {
+  const others = continuous.filter(
+    (each) => each !== map && (each.stem !== map.stem || (map.isOfResult && !each.isOfResult)),
+  );
+  const [extended] = bestOf(others, (each) => rankOf(map, each, 'extends'));
+  if (extended || !map.isOfResult) return extended ?? null;
+  const outside = others.filter((each) => !each.isOfResult);
+  const [fitting, ...more] = bestOf(outside, (each) => rankOf(map, each));
+  if (fitting) return more.length === 0 ? fitting : null;
+  return outside.length === 1 ? (outside[0] ?? null) : null;
+}
+
+/** Brings volumes together that belong to each other. Two scans alone are two cases. */
+function pair(items: readonly Item[], found: ReadonlyMap<Item, Found>): Draft[] {
+  const drafts: Draft[] = [];
+  const byScan = new Map<Item, Draft>();
+  const draftFor = (scan: Item, notes: readonly string[] = []) => {
+    const known = byScan.get(scan) ?? draftOf(scan, notes);
+    if (!byScan.has(scan)) drafts.push(known);
+    byScan.set(scan, known);
+    return known;
+  };
+  const continuous = items.filter(({ isMask }) => !isMask);
+  const bases = new Map(
+    continuous.flatMap((map) => {
+      const base = baseOf(map, continuous);
+      return base ? [[map, base] as const] : [];
+    }),
+  );
+  const scans = continuous.filter((item) => !bases.has(item) && !found.has(item));
+  for (const item of items) {
+    const there = found.get(item);
+    if (there) {
+      const draft = draftFor(there.scan, [there.note]);
+      if (item.isMask) draft.masks.push({ item, notes: [] });
+      else draft.maps.push(item);
+    } else if (item.isMask) {
+      const match = scanOf(item, scans);
+      if (match) draftFor(match.scan).masks.push({ item, notes: match.note ? [match.note] : [] });
+      else drafts.push({ ...draftOf(null), masks: [{ item, notes: [] }] });
+    } else {
+      let base = bases.get(item);
+      while (base && bases.has(base)) base = bases.get(base);
+      if (base) draftFor(base).maps.push(item);
+      else draftFor(item);
+    }
+  }
+  return drafts;
+}
+
+const fileOf = ({ file }: Item): VolumeFile => file;
+
+/** A case for each segmentation of a scan. Maps are shown with the first of them. */
+function casesOf({ scan, masks, maps, notes }: Draft): ShownCase[] {
+  if (masks.length === 0 && scan)
+    return [{ name: scan.name, scan: scan.file, mask: null, maps: maps.map(fileOf), notes }];
+  return masks.map(({ item, notes: own }, at) => ({
+    name: scan && masks.length === 1 ? scan.name : item.name,
+    scan: scan?.file ?? null,
+    mask: item.file,
+    maps: at === 0 ? maps.map(fileOf) : [],
+    notes: [...notes, ...own],
+  }));
+}
+
+/**
+ * Finds which scans and results belong together, among files and directories in any order: by their names and folders,
+ * and by their grids where the names leave a doubt. Without a scan among the paths, it is looked for beside the result and
+ * in the current directory.
+ * @param onRead called while the beginnings of many files are read
+ * @returns the cases in the order of the paths, and a sentence for each volume that cannot be read
+ * @throws UsageError for what does not exist and for paths without a volume, VolumeError if no volume can be read
+ */
+export async function findCases(
+  paths: readonly string[],
+  onRead?: (done: number, total: number) => void,
+): Promise<{ readonly cases: readonly ShownCase[]; readonly problems: readonly string[] }> {
+  const problems: string[] = [];
+  const items = await itemsOf(await findVolumes(paths, onRead), problems);
+  if (items.length === 0) throw new VolumeError(problems[0] ?? 'There is no volume to show.');
+  // Whoever names a scan wants that one.
+  const isComplete = items.some(({ isMask, isOfResult }) => !(isMask || isOfResult));
+  const found = isComplete ? new Map() : await findScans(items);
+  return { cases: pair(items, found).flatMap(casesOf), problems };
+}
+
+/** Most scans of the same name that are compared. */
+const mostCompared = 8;
+
+/** Looks for the scans of results whose scans were not named. */
+async function findScans(items: readonly Item[]): Promise<Map<Item, Found>> {
+  const search = new ScanSearch(items.map(({ file }) => file.path));
+  const opened = new Map<string, readonly Item[]>();
+  const found = new Map<Item, Found>();
+  for (const item of items) {
+    const candidates: Item[] = [];
+    for (const target of search.find(item, item.file.path).slice(0, mostCompared)) {
+      const known =
+        opened.get(target) ??
+        (await findVolumes([target])
+          .then((units) => itemsOf(units, []))
+          .catch(() => []));
+      opened.set(target, known);
+      // A directory is a scan if it holds one volume.
+      if (known.length === 1) candidates.push(...known.filter(({ isMask }) => !isMask));
+    }
+    const onGrid = candidates.filter(({ file }) => isSameGeometry(file, item.file));
+    const [scan, ...others] = onGrid.length > 0 ? onGrid : candidates;
+    if (!scan || others.length > 0) continue;
+    const place = path.relative('', scan.file.path) || scan.file.path;
+    found.set(item, { scan, note: `The scan is ${place}, found by its name` });
+  }
+  return found;
+}

@@ -1,0 +1,170 @@
+import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import * as z from 'zod/mini';
+import { resultName } from '../../contract/index.js';
+import { foldedName, readSmallFile } from '../../files/index.js';
+import { byName, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
+
+/** What tells of a volume to which others it belongs. */
+export interface Named {
+  /** Its name without the ending, in lower case. */
+  readonly stem: string;
+  /** Names of the directories that it lies in, from the root, in lower case. */
+  readonly folders: readonly string[];
+}
+
+/** Whether a text begins with another one and goes on behind a letter or digit: `case1_seg` after `case1`, not `case12`. */
+const extendsName = (text: string, start: string): boolean =>
+  text.startsWith(start) && (text.length === start.length || !/[\p{L}\p{N}]/u.test(text[start.length] ?? ''));
+
+/** The name of a scan without the number of its channel (nnU-Net) or its suffix (BIDS): `sub-01` of `sub-01_T1w`. */
+const withoutSuffix = (stem: string): string => stem.replace(/_(\d{4}|[a-z][a-z0-9]*)$/, '');
+
+/** How certain it is that names belong together, by the way in which they do. */
+const certainty = { same: 4000, extends: 3000, contains: 2000, suffix: 1000, folder: 500, parent: 300 };
+
+/**
+ * How well the names of a result and a scan fit: 0 for not at all.
+ * @param only whether folders and suffixes count too
+ */
+export function rankOf(result: Named, scan: Named, only: 'all' | 'extends' = 'all'): number {
+  const { stem } = scan;
+  if (result.stem === stem) return certainty.same;
+  if (extendsName(result.stem, stem)) return certainty.extends + stem.length;
+  if (only === 'extends') return 0;
+  const parts = result.stem.split(/[^\p{L}\p{N}]+/u);
+  if (parts.includes(stem)) return certainty.contains;
+  const short = withoutSuffix(stem);
+  if (short !== stem && extendsName(result.stem, short)) return certainty.suffix + short.length;
+  const shared = result.folders.findIndex((each, at) => each !== scan.folders[at]);
+  const own = shared < 0 ? [] : result.folders.slice(shared);
+  if (own.includes(stem)) return certainty.folder;
+  const parent = scan.folders.at(-1);
+  const hasOwnParent = parent !== undefined && shared >= 0 && scan.folders.length > shared;
+  return hasOwnParent && own.includes(parent) ? certainty.parent : 0;
+}
+
+/** The elements with the largest number; none if no number is above 0. */
+export function bestOf<T>(elements: readonly T[], numberOf: (element: T) => number): T[] {
+  const numbers = elements.map(numberOf);
+  const best = Math.max(0, ...numbers);
+  return best === 0 ? [] : elements.filter((_, at) => numbers[at] === best);
+}
+
+/** The directories of a path. */
+export const foldersOf = (target: string): string[] =>
+  path.dirname(path.resolve(target)).split(path.sep).map(foldedName);
+
+/** The file beside a result that says what it was made from. */
+const recordName = 'remote-app-record.json';
+
+/** Largest record that is read, in bytes. */
+const maxRecord = 16 << 20;
+
+const recordSchema = z.object({
+  inputs: z
+    .array(z.object({ name: z.string().check(z.maxLength(1000)), size: z.number() }))
+    .check(z.maxLength(100_000)),
+});
+
+/** How far above a file the directory of its result may lie. */
+const resultLevels = 3;
+
+/** The directory of the result that a file is part of; null if it is part of none. */
+export function resultOf(file: string): string | null {
+  let directory = path.dirname(path.resolve(file));
+  for (let level = 0; level < resultLevels; level += 1, directory = path.dirname(directory))
+    if ([resultName, recordName].some((name) => existsSync(path.join(directory, name)))) return directory;
+  return null;
+}
+
+/** The inputs of a result by its record; empty if there is none, or none that can be read. */
+function recordedInputs(directory: string): z.infer<typeof recordSchema>['inputs'] {
+  try {
+    return recordSchema.parse(JSON.parse(readSmallFile(path.join(directory, recordName), maxRecord))).inputs;
+  } catch {
+    return [];
+  }
+}
+
+const stemOf = (name: string): string => foldedName(withoutVolumeEnding(plainName(name)));
+
+/** A file or a directory that may be a scan, judging by its name. */
+interface Candidate extends Named {
+  readonly path: string;
+  readonly isDirectory: boolean;
+}
+
+/** How many directories are searched below the first one, and how many entries of directories are looked at. */
+const [searchedLevels, mostEntries] = [2, 2000];
+
+/** The volumes and directories below some directories, by their names. Directories of results are left out. */
+function candidatesIn(places: readonly string[]): Candidate[] {
+  const candidates = new Map<string, Candidate>();
+  let entries = 0;
+  let level = [...new Set(places)];
+  for (let depth = 0; depth < searchedLevels; depth += 1) {
+    const next: string[] = [];
+    for (const directory of level) {
+      let names: Dirent[] = [];
+      try {
+        names = readdirSync(directory, { withFileTypes: true }).sort((a, b) => byName(a.name, b.name));
+      } catch {
+        // It is not there any more, or may not be read: what is looked for can be named.
+      }
+      for (const entry of names) {
+        entries += 1;
+        if (entries > mostEntries) return [...candidates.values()];
+        const target = path.join(directory, entry.name);
+        const isDirectory = entry.isDirectory();
+        if (isHidden(entry.name) || !(isDirectory || isVolumeName(entry.name))) continue;
+        if (isDirectory && resultOf(path.join(target, 'any')) !== null) continue;
+        candidates.set(target, {
+          path: target,
+          stem: stemOf(entry.name),
+          folders: foldersOf(target),
+          isDirectory,
+        });
+        if (isDirectory) next.push(target);
+      }
+    }
+    level = next;
+  }
+  return [...candidates.values()];
+}
+
+/** Looks for the scans of results: in the directory that has the result's, and in the current one, two levels down. */
+export class ScanSearch {
+  /** By the directories that are searched. */
+  readonly #candidates = new Map<string, Candidate[]>();
+  readonly #taken: ReadonlySet<string>;
+
+  /** @param known paths of volumes that are not the scan */
+  constructor(known: readonly string[]) {
+    this.#taken = new Set(known.map((each) => path.resolve(each)));
+  }
+
+  /**
+   * The files and directories whose names fit best, by the record beside the result if there is one. They need not be
+   * scans.
+   */
+  find(result: Named, file: string): readonly string[] {
+    const root = resultOf(file);
+    const place = path.dirname(root ?? path.resolve(file));
+    const places = root === null ? [place, path.dirname(place)] : [place];
+    const key = places.join('\0');
+    const candidates = this.#candidates.get(key) ?? candidatesIn([...places, process.cwd()]);
+    this.#candidates.set(key, candidates);
+    const free = candidates.filter((each) => !this.#taken.has(each.path));
+    const sent = root === null ? [] : recordedInputs(root);
+    const named = sent.map((each) => ({ ...each, stem: stemOf(each.name), folders: [] }));
+    const [input] = named.length === 1 ? named : bestOf(named, (each) => rankOf(result, each));
+    const recorded = free.filter(
+      ({ path, stem, isDirectory }) =>
+        input?.stem === stem &&
+        (isDirectory || statSync(path, { throwIfNoEntry: false })?.size === input.size),
+    );
+    const fitting = recorded.length > 0 ? recorded : bestOf(free, (each) => rankOf(result, each));
+    return fitting.map((each) => each.path);
+  }
+}

@@ -1,0 +1,69 @@
+import { Args, Flags } from '@oclif/core';
+import { appFlag, ClientCommand, pathFlag, wholeNumber } from '../cli/command/index.js';
+import { loadShowCases, type ShowDocument } from '../cli/show/index.js';
+import { app } from '../client/connection/index.js';
+
+export default class Show extends ClientCommand {
+  static override summary = 'Look at scans and at what came back of them';
+  static override description =
+    'Draws the slices with most of the labels, and counts the labels. Finds by names and folders which scans and results ' +
+    'belong together. Needs no server.';
+  static override examples = [
+    '<%= config.bin %> show ./Output',
+    '<%= config.bin %> show scan.nii.gz mask.nii.gz',
+    '<%= config.bin %> show ./scans ./Output --png sheet.png',
+    '<%= config.bin %> show ./Output --json',
+  ];
+  static override args = {
+    paths: Args.string({
+      multiple: true,
+      ignoreStdin: true,
+      description:
+        'Results, scans and segmentations in any order: files, patterns, directories, DICOM series',
+    }),
+  };
+  static override flags = {
+    png: pathFlag({
+      helpValue: 'FILE',
+      description: "Draw all cases on a contact sheet, a PNG; '-' writes it to stdout",
+    }),
+    force: Flags.boolean({ default: false, description: 'Replace a file that is there already' }),
+    slices: wholeNumber({
+      helpValue: 'N',
+      default: 5,
+      min: 1,
+      max: 50,
+      description: 'Slices of each plane on a contact sheet',
+    }),
+    frame: wholeNumber({
+      helpValue: 'N',
+      default: 1,
+      min: 1,
+      description: 'Which volume of a file that holds several',
+    }),
+    labels: pathFlag({
+      helpValue: 'FILE',
+      description: 'Names of labels: an app.json, or a JSON object from values to names',
+    }),
+    app: { ...appFlag, description: 'App whose server is asked for the names of labels' },
+  };
+
+  async run(): Promise<ShowDocument> {
+    const { args, flags } = await this.parse(Show);
+    const { labelNames, showCases } = await loadShowCases();
+    const reporter = await this.reporter();
+    const settings = flags.app === undefined ? null : await this.settings(flags);
+    const ask = async () => app(await this.connect(flags), flags.app ?? '');
+    const terminology = await labelNames(flags.labels, settings?.isDefault === false ? ask : null, reporter);
+    const { png = null, force, slices, frame } = flags;
+    return showCases(args.paths ?? [], {
+      png,
+      force,
+      slices,
+      frame,
+      terminology,
+      json: this.jsonEnabled(),
+      reporter,
+    });
+  }
+}
