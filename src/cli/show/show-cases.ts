@@ -155,8 +155,8 @@ async function draw(views: readonly CaseView[], canvas: Canvas): Promise<void> {
     await writeOut(`\n${view.name}\n`);
     await writeOutAsIs(drawForTerminal(view, canvas));
     const about = [windowText(view), ...view.notes].filter(Boolean);
-    const lines = about.flatMap((each) => wrapped(each, columnsOf(process.stdout))).map(hint);
-    if (lines.length > 0) await writeOut(`${lines.join('\n')}\n`);
+    const lines = about.flatMap((each) => wrapped(each, columnsOf(process.stdout)));
+    if (lines.length > 0) await writeOut(`${lines.map((each) => hint(each)).join('\n')}\n`);
   }
   const labels = views[0]?.labels ?? [];
   if (labels.length === 0) return;

@@ -108,23 +108,37 @@ async function itemsOf(units: readonly Unit[], problems: string[]): Promise<Item
   return items;
 }
 
+/** The scan of a segmentation, and a note if there is a doubt. */
+interface Match {
+  readonly scan: Item;
+  readonly note: string | null;
+}
+
 /**
- * The scan of a segmentation among several: by its name, then by its grid; a note if there is a doubt. A single scan is taken
- * in any case. Null if none fits.
+ * The scans of segmentations: by their names, then by their grids. Those whose names fit no scan can only belong to scans
+ * that no name fits; a single one of these is taken in any case.
  */
-function scanOf(
-  mask: Item,
-  scans: readonly Item[],
-): { readonly scan: Item; readonly note: string | null } | null {
-  const byName = bestOf(scans, (scan) => rankOf(mask, scan));
-  const candidates = byName.length > 0 ? byName : scans;
-  const onGrid = candidates.filter(({ file }) => isSameGeometry(file, mask.file));
-  const [scan, ...others] = onGrid.length > 0 ? onGrid : candidates;
-  if (!scan) return null;
-  if (others.length === 0) return { scan, note: null };
-  // Several volumes of one name and grid, as of the sequences of an examination: any of them shows where the labels lie.
-  if (byName.length === 0 || onGrid.length === 0) return null;
-  return { scan, note: `${mask.name} fits ${others.map(({ name }) => name).join(', ')} as well` };
+function scansOf(masks: readonly Item[], scans: readonly Item[]): Map<Item, Match> {
+  const matches = new Map<Item, Match>();
+  const named = new Set<Item>();
+  for (const mask of masks) {
+    const fitting = bestOf(scans, (scan) => rankOf(mask, scan));
+    for (const scan of fitting) named.add(scan);
+    const onGrid = fitting.filter(({ file }) => isSameGeometry(file, mask.file));
+    const [scan, ...others] = onGrid.length > 0 ? onGrid : fitting;
+    // Several volumes of one name and grid, as of the sequences of an examination: any of them shows where labels lie.
+    if (scan && (others.length === 0 || onGrid.length > 0)) {
+      const names = others.map(({ name }) => name).join(', ');
+      matches.set(mask, { scan, note: names === '' ? null : `${mask.name} fits ${names} as well` });
+    }
+  }
+  const free = scans.filter((scan) => !named.has(scan));
+  for (const mask of masks.filter((each) => !matches.has(each))) {
+    const onGrid = free.filter(({ file }) => isSameGeometry(file, mask.file));
+    const [scan, ...others] = onGrid.length > 0 ? onGrid : free;
+    if (scan && others.length === 0) matches.set(mask, { scan, note: null });
+  }
+  return matches;
 }
 
 /** A case while it is put together. */
@@ -182,6 +196,10 @@ function pair(items: readonly Item[], found: ReadonlyMap<Item, Found>): Draft[] 
     }),
   );
   const scans = continuous.filter((item) => !bases.has(item) && !found.has(item));
+  const matches = scansOf(
+    items.filter((item) => item.isMask && !found.has(item)),
+    scans,
+  );
   for (const item of items) {
     const there = found.get(item);
     if (there) {
@@ -189,7 +207,7 @@ function pair(items: readonly Item[], found: ReadonlyMap<Item, Found>): Draft[] 
       if (item.isMask) draft.masks.push({ item, notes: [] });
       else draft.maps.push(item);
     } else if (item.isMask) {
-      const match = scanOf(item, scans);
+      const match = matches.get(item);
       if (match) draftFor(match.scan).masks.push({ item, notes: match.note ? [match.note] : [] });
       else drafts.push({ ...draftOf(null), masks: [{ item, notes: [] }] });
     } else {

@@ -22,16 +22,17 @@ export interface Canvas {
 
 const esc = '\u001b';
 
-/** Fewest columns for each of the planes that are drawn side by side. */
-const leastBeside = 24;
+/** Fewest columns for each of the planes in a row: of pictures, and of half blocks and characters, which show less. */
+const [leastOfPictures, leastOfBlocks] = [24, 36];
 
 /** Rows of the screen that are left for titles, marks and what follows. */
 const otherRows = 8;
 /** Rows of a picture on a screen that is lower than that. */
 const leastRows = 8;
 
-/** Columns beside a picture for the letters of its sides, and a blank between each of them and the picture. */
-const beside = 4;
+/** Columns beside a picture for the letters of its sides, a blank at each of them, and the gap to the next picture. */
+const [marked, gap] = [4, 2];
+const beside = marked + gap;
 
 const characters = ' .:-=+*#%@';
 const keys = '123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
@@ -79,8 +80,8 @@ interface Shown {
 }
 
 /**
- * Draws the slice of each plane that has most of the labels, side by side or, on a narrow terminal, one below the other,
- * all at the same scale.
+ * Draws the slice of each plane that has most of the labels, as many side by side as the terminal is wide enough for, all
+ * at the same scale.
  * @returns lines, each with its end; they contain control sequences
  */
 export function drawForTerminal(view: CaseView, canvas: Canvas): string {
@@ -91,7 +92,8 @@ export function drawForTerminal(view: CaseView, canvas: Canvas): string {
     const slice = plane.slices[plane.best];
     return slice ? [{ plane, slice }] : [];
   });
-  const groups = columns >= planes.length * leastBeside ? [planes] : planes.map((each) => [each]);
+  const inRow = Math.max(1, Math.floor(columns / (isPicture ? leastOfPictures : leastOfBlocks)));
+  const groups = planes.flatMap((_, at) => (at % inRow === 0 ? [planes.slice(at, at + inRow)] : []));
   const height = Math.max(leastRows, rows - otherRows) * dot.height;
   const scale = Math.min(
     ...groups.flatMap((group) => [
@@ -103,7 +105,6 @@ export function drawForTerminal(view: CaseView, canvas: Canvas): string {
   );
   const side = (pixels: number) => Math.max(1, Math.floor(pixels * scale));
   return groups
-    .filter((group) => group.length > 0)
     .map((group) => {
       const shown = group.map((each) => ({
         ...each,
@@ -154,7 +155,7 @@ function blockLines(view: CaseView, shown: Shown, look: Canvas['look']): Block {
       centred(top),
       ...picture.map((line, at) => ({
         text: at === middle ? `${left} ${line} ${right}` : `  ${line}`,
-        width: width + (at === middle ? 4 : 2),
+        width: width + (at === middle ? marked : 2),
       })),
       centred(bottom),
     ],

@@ -1,0 +1,235 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { findCases } from '../../../src/client/pictures/index.js';
+import { type Affine, writeNifti } from '../../../src/volumes/index.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+/** What a volume of a test holds. */
+type Kind = 'scan' | 'bytes' | 'mask' | 'empty' | 'map';
+
+const side = 24;
+
+/** Voxels as apps and scanners write them: noise, a ball of labels, nothing, fractions. */
+function dataOf(kind: Kind) {
+  const inBall = (at: number) => {
+    const [x, y, z] = [at % side, Math.floor(at / side) % side, Math.floor(at / side / side)];
+    return (x - 12) ** 2 + (y - 12) ** 2 + (z - 12) ** 2 < 64;
+  };
+  const noise = (at: number, most: number) => (at * 2654435761) % most;
+  const count = side ** 3;
+  const fill = <T extends Uint8Array | Int16Array | Float32Array>(
+    to: T,
+    value: (at: number) => number,
+  ): T => {
+    for (let at = 0; at < count; at += 1) to[at] = value(at);
+    return to;
+  };
+  if (kind === 'scan') return fill(new Int16Array(count), (at) => noise(at, 1400));
+  if (kind === 'bytes') return fill(new Uint8Array(count), (at) => (inBall(at) ? 150 + noise(at, 60) : 0));
+  if (kind === 'map') return fill(new Float32Array(count), (at) => noise(at, 1000) / 1000);
+  return fill(new Uint8Array(count), (at) => (kind === 'mask' && inBall(at) ? (at % side < 12 ? 1 : 2) : 0));
+}
+
+const affine = (left: number): Affine => [
+  [1, 0, 0, left],
+  [0, 1, 0, 0],
+  [0, 0, 1, 0],
+];
+
+describe('cases', () => {
+  let root: Awaited<ReturnType<typeof temporary>>;
+  beforeEach(async () => {
+    root = await temporary();
+    vi.spyOn(process, 'cwd').mockReturnValue(root.path);
+  });
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await root[Symbol.asyncDispose]();
+  });
+
+  const at = (name: string) => path.join(root.path, name);
+
+  /** Writes volumes; a number after the kind is where they lie. */
+  async function write(volumes: Readonly<Record<string, Kind | `${Kind} ${number}`>>): Promise<void> {
+    for (const [name, what] of Object.entries(volumes)) {
+      const [kind = 'scan', left = 0] = what.split(' ') as [Kind, string];
+      await mkdir(path.dirname(at(name)), { recursive: true });
+      await writeNifti(at(name), {
+        size: [side, side, side],
+        affine: affine(Number(left)),
+        data: dataOf(kind),
+      });
+    }
+  }
+
+  /** The cases of paths, with paths relative to the root. */
+  async function casesOf(...paths: string[]) {
+    const { cases } = await findCases(paths.map(at));
+    const relative = (file: { path: string } | null) => file && path.relative(root.path, file.path);
+    return cases.map(({ name, scan, mask, maps, notes }) => ({
+      name,
+      scan: relative(scan),
+      mask: relative(mask),
+      ...(maps.length > 0 ? { maps: maps.map(relative) } : {}),
+      ...(notes.length > 0 ? { notes } : {}),
+    }));
+  }
+
+  test.each([[['scan.nii.gz', 'mask.nii.gz']], [['mask.nii.gz', 'scan.nii.gz']], [['.']]])(
+    'a scan and a mask are one case, whatever they are called: %j',
+    async (paths) => {
+      await write({ 'scan.nii.gz': 'scan', 'mask.nii.gz': 'mask' });
+      expect(await casesOf(...paths)).toEqual([{ name: 'scan', scan: 'scan.nii.gz', mask: 'mask.nii.gz' }]);
+    },
+  );
+
+  test('a mask of another grid goes with the only scan that was named', async () => {
+    await write({ 'scan.nii': 'scan', 'mask.nii': 'mask 40' });
+    expect(await casesOf('scan.nii', 'mask.nii')).toEqual([
+      { name: 'scan', scan: 'scan.nii', mask: 'mask.nii' },
+    ]);
+  });
+
+  test('eight bits of brightness are a scan, an empty segmentation is a mask', async () => {
+    await write({ 'a.nii': 'bytes', 'b.nii': 'empty' });
+    expect(await casesOf('b.nii', 'a.nii')).toEqual([{ name: 'a', scan: 'a.nii', mask: 'b.nii' }]);
+  });
+
+  test('two scans are two cases, and a mask alone is one', async () => {
+    await write({ 'a.nii': 'scan', 'b.nii': 'scan', 'other/m.nii': 'mask' });
+    expect(await casesOf('a.nii', 'b.nii')).toEqual([
+      { name: 'a', scan: 'a.nii', mask: null },
+      { name: 'b', scan: 'b.nii', mask: null },
+    ]);
+    expect(await casesOf('other/m.nii')).toEqual([{ name: 'm', scan: null, mask: 'other/m.nii' }]);
+  });
+
+  test.each([
+    ['the same name', 'scans/c1.nii.gz', 'scans/c12.nii.gz', 'Out/c1.nii.gz', 'Out/c12.nii.gz'],
+    ['a longer name', 'scans/c1.nii.gz', 'scans/c12.nii.gz', 'Out/c1_seg.nii.gz', 'Out/c12-labels.mha.nii'],
+    ['a number of a channel', 'in/c1_0000.nii.gz', 'in/c2_0000.nii.gz', 'Out/c1.nii.gz', 'Out/c2.nii.gz'],
+    [
+      'a suffix of BIDS',
+      'in/s-1_T1w.nii.gz',
+      'in/s-2_T1w.nii.gz',
+      'Out/s-1_dseg.nii.gz',
+      'Out/s-2_dseg.nii.gz',
+    ],
+    ['a folder and a name', 'scans/c1.nii.gz', 'scans/c2.nii.gz', 'Out/c1/l.nii.gz', 'Out/c2/l.nii.gz'],
+    ['two folders', 'scans/c1/t1.nii.gz', 'scans/c2/t1.nii.gz', 'Out/c1/l.nii.gz', 'Out/c2/l.nii.gz'],
+    ['a name in the middle', 'in/c1.nii.gz', 'in/c2.nii.gz', 'Out/seg_c1.nii.gz', 'Out/seg_c2.nii.gz'],
+  ])('pairs by %s', async (_, scan1, scan2, mask1, mask2) => {
+    await write({ [scan1]: 'scan', [scan2]: 'scan', [mask2]: 'mask', [mask1]: 'mask' });
+    const pairs = (await casesOf(mask2, mask1, scan2, scan1)).map(({ scan, mask }) => [scan, mask]);
+    expect(pairs).toEqual([
+      [scan2, mask2],
+      [scan1, mask1],
+    ]);
+  });
+
+  test('the grid decides where names do not', async () => {
+    await write({ 'a.nii': 'scan 0', 'b.nii': 'scan 40', 'x.nii': 'mask 40', 'y.nii': 'mask 0' });
+    expect(await casesOf('a.nii', 'b.nii', 'x.nii', 'y.nii')).toEqual([
+      { name: 'a', scan: 'a.nii', mask: 'y.nii' },
+      { name: 'b', scan: 'b.nii', mask: 'x.nii' },
+    ]);
+  });
+
+  test('a mask of no scan that was named is not drawn on the scan of another one', async () => {
+    await write({ 'in/c1.nii': 'scan', 'out/c1.nii': 'mask', 'out/c2.nii': 'mask' });
+    expect(await casesOf('in', 'out')).toEqual([
+      { name: 'c1', scan: 'in/c1.nii', mask: 'out/c1.nii' },
+      { name: 'c2', scan: null, mask: 'out/c2.nii' },
+    ]);
+  });
+
+  test('several sequences of one grid: the first is shown, and the others are named', async () => {
+    await write({ 'in/c1/t1.nii': 'scan', 'in/c1/t2.nii': 'scan', 'out/c1/labels.nii': 'mask' });
+    expect((await casesOf('in', 'out'))[0]).toEqual({
+      name: 't1',
+      scan: 'in/c1/t1.nii',
+      mask: 'out/c1/labels.nii',
+      notes: ['labels fits t2 as well'],
+    });
+  });
+
+  test('maps go with the scan whose name they extend', async () => {
+    await write({ 'c1.nii.gz': 'scan', 'c1_uncertainty.nii.gz': 'map', 'c1_seg.nii.gz': 'mask' });
+    expect(await casesOf('.')).toEqual([
+      { name: 'c1', scan: 'c1.nii.gz', mask: 'c1_seg.nii.gz', maps: ['c1_uncertainty.nii.gz'] },
+    ]);
+  });
+
+  describe('without a scan among the paths', () => {
+    const found = (place: string) => [`The scan is ${place}, found by its name`];
+
+    test.each([
+      ['beside the result', 'scans/c1.nii.gz', 'Out/c1.nii.gz'],
+      ['in a folder of the case', 'scans/c1/t1.nii.gz', 'Out/c1/labels.nii.gz'],
+      ['right beside the result', 'c1.nii.gz', 'Out/c1_seg.nii.gz'],
+    ])('it is found %s', async (_, scan, mask) => {
+      await write({ [scan]: 'scan', [mask]: 'mask', 'scans/other.nii.gz': 'scan' });
+      await plant(root.path, { 'Out/result.zip': 'zip', 'Out/Evaluation.json': '{}' });
+      const [only, ...others] = await casesOf('Out');
+      expect(others).toEqual([]);
+      expect(only).toMatchObject({ scan, mask });
+      expect(only?.notes?.[0]).toContain(path.basename(scan));
+    });
+
+    test('a map of a result goes with the scan that is found, also under its name', async () => {
+      await write({ 'c1.nii': 'scan', 'Out/c1.nii': 'map', 'Out/c1_seg.nii': 'mask' });
+      await plant(root.path, { 'Out/result.zip': 'zip' });
+      expect(await casesOf('Out')).toEqual([
+        { name: 'c1', scan: 'c1.nii', mask: 'Out/c1_seg.nii', maps: ['Out/c1.nii'], notes: found('c1.nii') },
+      ]);
+    });
+
+    test('the record beside the result says which of several it is', async () => {
+      await write({ 'a/c1.nii': 'scan', 'b/c1.nii': 'scan', 'b/head.nii': 'scan', 'Out/labels.nii': 'mask' });
+      const record = (inputs: unknown) =>
+        writeFile(at('Out/remote-app-record.json'), JSON.stringify({ version: 1, inputs }));
+      const { size } = await import('node:fs').then(({ statSync }) => statSync(at('b/head.nii')));
+      await record([{ name: 'head.nii', size, sha256: 'x' }]);
+      expect(await casesOf('Out')).toEqual([
+        { name: 'head', scan: 'b/head.nii', mask: 'Out/labels.nii', notes: found('b/head.nii') },
+      ]);
+      await record([{ name: 'head.nii', size: size + 1, sha256: 'x' }]);
+      expect((await casesOf('Out'))[0]?.scan).toBe(null);
+      await writeFile(at('Out/remote-app-record.json'), '{"inputs": 3');
+      expect((await casesOf('Out'))[0]?.scan).toBe(null);
+    });
+
+    test('none is taken if several fit equally well', async () => {
+      await write({ 'a/c1.nii': 'scan', 'b/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
+      expect(await casesOf('Out')).toEqual([{ name: 'c1', scan: null, mask: 'Out/c1.nii' }]);
+    });
+
+    test('of several, the one with the grid of the result is taken', async () => {
+      await write({ 'a/c1.nii': 'scan 40', 'b/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
+      expect((await casesOf('Out'))[0]).toMatchObject({ scan: 'b/c1.nii', mask: 'Out/c1.nii' });
+    });
+
+    test('no more is searched than some thousand entries, two levels down', async () => {
+      await write({ 'deep/er/still/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
+      expect((await casesOf('Out'))[0]?.scan).toBe(null);
+    });
+  });
+
+  test('what is not a volume is named, and does not hide the others', async () => {
+    await write({ 'a.nii': 'scan' });
+    await plant(root.path, { 'broken.nii.gz': 'not gzip', 'Out/result.zip': 'zip' });
+    const { cases, problems } = await findCases([at('a.nii'), at('broken.nii.gz'), at('Out/result.zip')]);
+    expect(cases.map(({ name }) => name)).toEqual(['a']);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toContain('broken.nii.gz');
+  });
+
+  test('paths without a volume are refused', async () => {
+    await plant(root.path, { 'Out/Evaluation.json': '{}' });
+    await expect(findCases([at('Out')])).rejects.toThrow(
+      /Evaluation\.json' is not a volume, and there is none beside it$/,
+    );
+    await expect(findCases([at('nothing')])).rejects.toThrow(/No such file or directory/);
+  });
+});
