@@ -1,4 +1,4 @@
-import { SubmitCommand, type Submitted, submitFlags, volumeArgs } from '../cli/submit/index.js';
+import { SubmitCommand, type Submitted, showFlag, submitFlags, volumeArgs } from '../cli/submit/index.js';
 import { operations } from '../contract/index.js';
 
 export default class Infer extends SubmitCommand {
@@ -10,7 +10,7 @@ export default class Infer extends SubmitCommand {
     '<%= config.bin %> infer ./scans --detach',
   ];
   static override args = volumeArgs;
-  static override flags = submitFlags('infer');
+  static override flags = { ...submitFlags('infer'), ...showFlag };
 
   async run(): Promise<Submitted> {
     return this.submit('infer', await this.parse(Infer));

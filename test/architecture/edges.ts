@@ -63,6 +63,7 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'cli/submit': {
     imports: [
+      'cli/show',
       'cli/jobs',
       'cli/apps',
       'cli/command',

@@ -11,14 +11,18 @@ const blank = ' ';
 const emptyRow = (): Row => ({ cells: [], isWrapped: false });
 const graphemes = new Intl.Segmenter();
 
-/** A control sequence with its parameters and its last character; or a single control character; or text. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal acts on
-const tokens = /\u001b\[([0-?]*)([@-~])|([\u0000-\u001f\u007f])|([^\u0000-\u001f\u007f]+)/g;
+/**
+ * A picture or a question about pictures; or a control sequence with its parameters and its last character; or a single
+ * control character; or text.
+ */
+const tokens =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal acts on
+  /\u001b[P_][^\u001b]*\u001b\\|\u001b\[([0-?]*)([@-~])|([\u0000-\u001f\u007f])|([^\u0000-\u001f\u007f]+)/g;
 
 /**
  * What a terminal of so many columns shows of the bytes that it is sent, as far as our own lines need it: text, `\r`, `\n`,
- * `\b` and `\t`, the cursor along a row and up and down, deleting in a row and below, colours. Anything else is an error of the
- * program. There is no height: no row is ever lost.
+ * `\b` and `\t`, the cursor along a row and up and down, deleting in a row and below, colours. Pictures and questions are
+ * passed over. Anything else is an error of the program. There is no height: no row is ever lost.
  */
 export class Screen {
   #rows: Row[] = [emptyRow()];
@@ -52,7 +56,7 @@ export class Screen {
   write(text: string): this {
     const whole = this.#rest + text;
     // biome-ignore lint/suspicious/noControlCharactersInRegex: a sequence that the next piece completes
-    const cut = /\u001b(\[[0-?]*)?$/.exec(whole)?.index ?? whole.length;
+    const cut = /\u001b(\[[0-?]*|[P_][^\u001b]*\u001b?)?$/.exec(whole)?.index ?? whole.length;
     this.#rest = whole.slice(cut);
     for (const [, parameters = '', final, control, printable] of whole.slice(0, cut).matchAll(tokens)) {
       if (final) this.#sequence(parameters, final);
@@ -118,7 +122,8 @@ export class Screen {
   #sequence(parameters: string, final: string): void {
     const count = Number(parameters || 1);
     const [, column] = this.cursor;
-    if (final === 'm' || /^\?(25|2026)$/.test(parameters)) return;
+    const isQuestion = final === 'c' || (final === 't' && parameters === '16');
+    if (final === 'm' || isQuestion || /^\?(25|2026)$/.test(parameters)) return;
     if (parameters === '?7') this.#wraps = final === 'h';
     else if (final === 'A') this.#row = Math.max(this.#row - count, 0);
     else if (final === 'B') for (let at = 0; at < count; at += 1) this.#down();

@@ -69,6 +69,8 @@ export interface ShowOptions {
   /** Whether nothing but a document is printed. */
   readonly json: boolean;
   readonly reporter: Reporter;
+  /** Where results go: earlier ones are not shown. By default all are. */
+  readonly output?: string;
 }
 
 /** The file that means stdout. */
@@ -181,7 +183,10 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
   try {
     const found = await findCases(
       paths.map((each) => expandHome(each)),
-      (done, total) => reporter.progress('Reading', done, total),
+      {
+        output: options.output ?? null,
+        onRead: (done, total) => reporter.progress('Reading', done, total),
+      },
     );
     const { cases, problems } = found;
     for (const problem of problems) reporter.note(problem);
@@ -248,6 +253,33 @@ export async function labelNames(
     if (!(error instanceof ClientError) || error instanceof Interrupted) throw error;
     reporter.note(`Labels are shown without their names: ${error.message}`);
     return {};
+  }
+}
+
+/**
+ * Draws what was sent and the result of it on the terminal. The result is saved by now, so that an error is only noted.
+ * @param sent paths of files and directories
+ * @param result the directory that it was saved in
+ * @param output the directory that results go to, beside which earlier ones may lie
+ * @param ask asks the server about the app
+ */
+export async function showResult(
+  sent: readonly string[],
+  { result, output }: { readonly result: string; readonly output: string },
+  ask: () => Promise<AppAnswer>,
+  reporter: Reporter,
+): Promise<void> {
+  try {
+    const terminology = await labelNames(undefined, ask, reporter);
+    await showCases([...sent, result], {
+      ...{ png: null, force: false, slices: 1, frame: 1, json: false },
+      terminology,
+      reporter,
+      output,
+    });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    reporter.note(`The result cannot be drawn: ${error.message}`);
   }
 }
 

@@ -8,6 +8,7 @@ export {
   SubmitCommand,
   type Submitted,
   sendingFlags,
+  showFlag,
   submitFlags,
   volumeArgs,
 } from './submit-command.js';

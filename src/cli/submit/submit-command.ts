@@ -1,4 +1,5 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
+import { app as appOf } from '../../client/connection/index.js';
 import { leaving } from '../../client/errors.js';
 import type { FinishedJob, StartedJob } from '../../client/run-job.js';
 import {
@@ -27,6 +28,7 @@ import {
   readDestination,
   tellKept,
 } from '../jobs/index.js';
+import { loadShowCases } from '../show/index.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
 import { commandWords, keepCommand } from './earlier-commands.js';
 import type { Word } from './path-order.js';
@@ -128,6 +130,15 @@ export const runFlags = {
   }),
 };
 
+/** Draws the result on a terminal. */
+export const showFlag = {
+  show: Flags.boolean({
+    helpGroup: 'JOB',
+    exclusive: ['detach'],
+    description: "On a terminal, draw the scans with the result at the end, as 'remote-app show' does",
+  }),
+};
+
 type RunFlags = Interfaces.InferredFlags<typeof runFlags & { app: typeof appFlag }>;
 
 /** The parsed command line of an operation. */
@@ -213,7 +224,13 @@ export abstract class SubmitCommand extends ClientCommand {
       const finished = await naming(connection, app, () =>
         client.runJob(connection, { ...submission, app }, finishing),
       );
-      return { ...finished, ...keptOf(await tellKept(connection, finished.job_id, reporter, false)) };
+      const kept = keptOf(await tellKept(connection, finished.job_id, reporter, false));
+      if (flags.show && 'output' in finished && process.stdout.isTTY && !this.jsonEnabled()) {
+        const { showResult } = await loadShowCases();
+        const sent = submission.files.flatMap(({ groups }) => groups.flat());
+        await showResult(sent, { result: finished.output, output }, () => appOf(connection, app), reporter);
+      }
+      return { ...finished, ...kept };
     }
     const envelope = await naming(connection, app, () =>
       client.startJob(connection, { ...keptForLong(submission), app }, options),

@@ -3,7 +3,14 @@ import path from 'node:path';
 import { type Field, oneLine, quotePath } from '../../contract/index.js';
 import { UsageError } from '../errors.js';
 import type { Submission } from '../submission.js';
-import { type ChooseSeries, type Collected, collectUnits, type LeftObject, type Unit } from './collect.js';
+import {
+  type ChooseSeries,
+  type Collected,
+  type CollectOptions,
+  collectUnits,
+  type LeftObject,
+  type Unit,
+} from './collect.js';
 import { type DataSet, findDataSet } from './data-set.js';
 import { Obstacles } from './entries.js';
 import { type Completed, checkHalves, completed } from './halves.js';
@@ -221,18 +228,28 @@ export async function findFiles(
 /**
  * Finds the volumes of paths without sending them: files, DICOM series and segmentations, `.zarr` stores. A header and the
  * files that have its voxels are one volume.
- * @param onRead called while the beginnings of many files are read
+ * @param options.output where results go: directories are not searched for earlier ones, unless a path names them
  * @throws UsageError for what cannot be read, and for paths without a volume
  */
 export async function findVolumes(
   paths: readonly string[],
-  onRead?: (done: number, total: number) => void,
+  options: Pick<CollectOptions, 'output' | 'onRead'> = {},
 ): Promise<readonly Unit[]> {
   const obstacles = new Obstacles('shown');
-  const { units } = await collectUnits(paths, { obstacles, takesSegmentations: async () => true, onRead });
+  const { units } = await collectUnits(paths, {
+    ...options,
+    obstacles,
+    takesSegmentations: async () => true,
+  });
   obstacles.check();
   // Whoever opens a volume reports what it lacks.
   const { halves } = completed(units, new Obstacles('shown'));
-  const voxels = new Set(halves.flatMap((each) => each.voxels.map((unit) => path.resolve(unit.path))));
-  return units.filter((unit) => !voxels.has(path.resolve(unit.path)));
+  const isListed = new Set(halves.flatMap((each) => each.voxels.map((unit) => path.resolve(unit.path))));
+  return units.filter((unit) => {
+    const place = path.resolve(unit.path);
+    if (isListed.has(place)) return false;
+    // Several series may lie in one directory.
+    if (unit.kind !== 'series') isListed.add(place);
+    return true;
+  });
 }

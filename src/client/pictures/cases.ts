@@ -235,20 +235,26 @@ function casesOf({ scan, masks, maps, notes }: Draft): ShownCase[] {
   }));
 }
 
+export interface FindCasesOptions {
+  readonly output?: string | null;
+  readonly onRead?: (done: number, total: number) => void;
+}
+
 /**
  * Finds which scans and results belong together, among files and directories in any order: by their names and folders,
  * and by their grids where the names leave a doubt. Without a scan among the paths, it is looked for beside the result and
  * in the current directory.
- * @param onRead called while the beginnings of many files are read
+ * @param options.output where results go: directories are not searched for earlier ones, unless a path names them
+ * @param options.onRead called while the beginnings of many files are read
  * @returns the cases in the order of the paths, and a sentence for each volume that cannot be read
  * @throws UsageError for what does not exist and for paths without a volume, VolumeError if no volume can be read
  */
 export async function findCases(
   paths: readonly string[],
-  onRead?: (done: number, total: number) => void,
+  options: FindCasesOptions = {},
 ): Promise<{ readonly cases: readonly ShownCase[]; readonly problems: readonly string[] }> {
   const problems: string[] = [];
-  const items = await itemsOf(await findVolumes(paths, onRead), problems);
+  const items = await itemsOf(await findVolumes(paths, options), problems);
   if (items.length === 0) throw new VolumeError(problems[0] ?? 'There is no volume to show.');
   // Whoever names a scan wants that one.
   const isComplete = items.some(({ isMask, isOfResult }) => !(isMask || isOfResult));

@@ -1,0 +1,296 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { decode } from 'fast-png';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { readVolume, type VolumeFile, type Voxels, writeNifti } from '../../src/volumes/index.js';
+import { layouts, phantom } from '../client/pictures/phantom.js';
+import { Cli } from '../support/cli.js';
+import { fakeService } from '../support/fake-service.js';
+import { temporary } from '../support/temporary.js';
+import { Terminal, type TerminalOptions } from '../support/terminal.js';
+import { until } from '../support/until.mjs';
+import { zipOf } from '../support/zip.mjs';
+
+const esc = '\u001b';
+
+/** Reads a phantom into memory, with noise where it is a scan: without it, its three values would be labels. */
+async function dataOf(file: VolumeFile, isScan: boolean): Promise<Voxels> {
+  const [ni, nj, nk] = file.size;
+  const data = isScan ? new Int16Array(ni * nj * nk) : new Uint8Array(ni * nj * nk);
+  for await (const { k, values } of file.slices()) data.set(values, k * ni * nj);
+  return isScan ? data.map((value, at) => value + ((at * 7919) % 97)) : data;
+}
+
+let scan: Buffer;
+let mask: Buffer;
+beforeAll(async () => {
+  await using directory = await temporary();
+  const files = phantom({ layout: layouts[0] ?? [], spacing: [2, 2, 2] });
+  const write = async (name: 'scan' | 'mask') => {
+    const file = path.join(directory.path, `${name}.nii.gz`);
+    const { size, affine } = files[name];
+    await writeNifti(file, { size, affine, data: await dataOf(files[name], name === 'scan') });
+    expect((await readVolume(file)).size).toEqual(size);
+    return readFileSync(file);
+  };
+  [scan, mask] = [await write('scan'), await write('mask')];
+});
+
+async function cliWithCase(): Promise<Cli> {
+  const cli = await Cli.create();
+  writeFileSync(path.join(cli.directory, 'scan.nii.gz'), scan);
+  writeFileSync(path.join(cli.directory, 'mask.nii.gz'), mask);
+  return cli;
+}
+
+const table = [
+  /^CASE +LABEL +VALUE +VOXELS +VOLUME$/,
+  /^scan +label 1 +1 +\d+ +\d+ ml$/,
+  /^scan +label 2 +2 +\d+ +[\d.]+ ml$/,
+];
+
+describe('show', () => {
+  test('prints a table of the labels where stdout is not a terminal', async () => {
+    await using cli = await cliWithCase();
+    const { code, stdout, stderr } = await cli.run(['show', 'scan.nii.gz', 'mask.nii.gz']);
+    const lines = stdout.trimEnd().split('\n');
+    expect([code, stderr, lines.length]).toEqual([0, '', 3]);
+    table.forEach((line, at) => {
+      expect(lines[at]).toMatch(line);
+    });
+  });
+
+  test('--json prints the cases with their labels', async () => {
+    await using cli = await cliWithCase();
+    writeFileSync(
+      path.join(cli.directory, 'names.json'),
+      '{"1": "head", "2": {"name": "marker", "color": "#f00"}}',
+    );
+    const { code, stdout } = await cli.run(['show', '.', '--json', '--labels', 'names.json']);
+    expect(code).toBe(0);
+    const document = JSON.parse(stdout);
+    expect(document).toEqual({
+      cases: [
+        {
+          name: 'scan',
+          scan: 'scan.nii.gz',
+          mask: 'mask.nii.gz',
+          maps: [],
+          labels: [
+            { value: 1, name: 'head', voxels: expect.any(Number), millilitres: expect.any(Number) },
+            { value: 2, name: 'marker', voxels: expect.any(Number), millilitres: expect.any(Number) },
+          ],
+          notes: [],
+        },
+      ],
+      png: null,
+      problems: [],
+    });
+    // A ball with a radius of 7 mm, in voxels of 8 mm³.
+    const [, marker] = document.cases[0].labels;
+    expect(marker.millilitres).toBeCloseTo(((4 / 3) * Math.PI * 7 ** 3) / 1000, 1);
+    expect(marker.voxels).toBe(Math.round((marker.millilitres * 1000) / 8));
+  });
+
+  test('--png draws a sheet, and replaces a file only with --force', async () => {
+    await using cli = await cliWithCase();
+    const args = ['show', 'scan.nii.gz', 'mask.nii.gz', '--png', 'sheet.png', '--slices', '3'];
+    const first = await cli.run(args);
+    expect([first.code, first.stderr]).toEqual([0, "1 case drawn in 'sheet.png'\n"]);
+    const sheet = path.join(cli.directory, 'sheet.png');
+    const bytes = readFileSync(sheet);
+    expect(decode(bytes).width).toBeGreaterThanOrEqual(640);
+    const again = await cli.run(args);
+    expect(again.code).toBe(2);
+    expect(again.stderr).toMatch(/'sheet\.png' exists already.*--force/);
+    expect((await cli.run([...args, '--force'])).code).toBe(0);
+    expect(readFileSync(sheet).equals(bytes)).toBe(true);
+    const onStdout = await cli.run(['show', 'scan.nii.gz', 'mask.nii.gz', '--png', '-', '--slices', '3']);
+    expect(onStdout.bytes.equals(bytes)).toBe(true);
+  });
+
+  test.each([
+    [['show'], /No path given/],
+    [['show', 'none.nii'], /No such file or directory: 'none\.nii'/],
+    [['show', 'text.nii'], /text\.nii cannot be read as a volume/],
+    [['show', 'scan.nii.gz', '--png', '-', '--json'], /both want stdout/],
+    [['show', 'scan.nii.gz', '--slices', '0'], /--slices takes a whole number/],
+    [
+      ['show', 'scan.nii.gz', '--labels', 'text.nii'],
+      /Cannot read the names of labels in 'text\.nii': it is not JSON/,
+    ],
+  ])('refuses %j', async (args, sentence) => {
+    await using cli = await cliWithCase();
+    writeFileSync(path.join(cli.directory, 'text.nii'), 'not a volume');
+    const { code, stderr, stdout } = await cli.run(args);
+    expect(code).toBe(2);
+    if (!args.includes('--json')) expect(stderr).toMatch(sentence);
+    else expect(JSON.parse(stdout).error.message).toMatch(sentence);
+  });
+
+  test('asks the server for the names of labels if an app and a server are given', async () => {
+    await using cli = await cliWithCase();
+    await using server = await fakeService({});
+    const { stdout, code } = await cli.run(['show', '.', '--app', 'tissue', '--server', server.url]);
+    expect([code, stdout.split('\n').length]).toEqual([0, 4]);
+    expect(server.to('/apps').map(({ url }) => url)).toEqual(['/apps/tissue']);
+    const offline = await cli.run(['show', '.', '--app', 'tissue']);
+    expect([offline.code, offline.stderr]).toEqual([0, '']);
+  });
+});
+
+/** Shows the case at a terminal that answers this when it is asked what it can do. */
+async function atTerminal(
+  answer: string | null,
+  options: TerminalOptions = {},
+  more: readonly string[] = [],
+) {
+  await using cli = await cliWithCase();
+  const terminal = new Terminal(cli, ['show', 'scan.nii.gz', 'mask.nii.gz', ...more], options);
+  if (answer !== null) {
+    await terminal.sends(0, new RegExp(`${esc}\\[c`));
+    terminal.type(answer);
+  }
+  const code = await terminal.ended();
+  return { code, written: terminal.written };
+}
+
+/** What is left when the questions are taken away. */
+const withoutQuestions = (written: string) =>
+  written.replace(`${esc}_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA${esc}\\${esc}[16t${esc}[c`, '');
+
+describe('at a terminal', () => {
+  const truecolour = { env: { COLORTERM: 'truecolor' } };
+  const plainAnswer = `${esc}[?62;22c`;
+
+  test.each([
+    ['that says nothing of pictures', plainAnswer],
+    ['that never answers', null],
+  ])('%s: draws half blocks in true colour, and the labels', async (_, answer) => {
+    const { code, written } = await atTerminal(answer, truecolour);
+    expect(code).toBe(0);
+    const lines = withoutQuestions(written).split('\r\n');
+    expect(lines.some((line) => /axial S \d+ mm +coronal/.test(line))).toBe(true);
+    expect(
+      lines.filter((line) => line.includes(`${esc}[38;2;`) && line.includes('▀')).length,
+    ).toBeGreaterThan(8);
+    expect(lines.some((line) => /38;2;86;180;233m■.*label 2/.test(line))).toBe(true);
+    // Nothing of the answer is shown.
+    expect(written).not.toMatch(/62;22c/);
+  });
+
+  test('with 256 colours draws with those', async () => {
+    const { written } = await atTerminal(plainAnswer);
+    expect(written).toContain(`${esc}[38;5;`);
+    expect(written).not.toContain(`${esc}[38;2;`);
+  });
+
+  test('with the protocol of kitty shows a picture as wide as its characters say', async () => {
+    const { code, written } = await atTerminal(
+      `${esc}_Gi=31;OK${esc}\\${esc}[6;20;10t${plainAnswer}`,
+      truecolour,
+    );
+    expect(code).toBe(0);
+    expect(written).not.toContain('▀');
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequences begin and end with one
+    const messages = [...written.matchAll(/\u001b_G(?!i=31)([^;]*);([^\u001b]*)\u001b\\/g)];
+    const picture = decode(Buffer.from(messages.map(([, , content]) => content).join(''), 'base64'));
+    expect(messages[0]?.[1]).toContain(`c=${picture.width / 10},`);
+  });
+
+  test('with sixel shows a picture in it', async () => {
+    const { code, written } = await atTerminal(`${esc}[?62;4;22c`, truecolour);
+    expect(code).toBe(0);
+    expect(written).not.toContain('▀');
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequence begins and ends with one
+    expect(written).toMatch(/\u001bP0;1;0q"1;1;\d+;\d+#0;2;[^\u001b]+\u001b\\/);
+  });
+
+  test.each([
+    ['NO_COLOR', { NO_COLOR: '1', COLORTERM: 'truecolor' }],
+    ['TERM=dumb', { TERM: 'dumb' }],
+  ])('with %s asks nothing and draws with characters', async (_, env) => {
+    const { code, written } = await atTerminal(null, { env });
+    expect(code).toBe(0);
+    expect(written).not.toMatch(/▀|\[c|38;/);
+    expect(written).toMatch(/2@+2/);
+    expect(written).toMatch(/\r\n2 +label 2/);
+  });
+
+  test.each([{ TMUX: '/tmp/tmux-1/default,1,0' }, { STY: '1.pts' }, { TERM: 'screen-256color' }])(
+    'in %j asks nothing and draws half blocks',
+    async (env) => {
+      const { written } = await atTerminal(null, { env: { COLORTERM: 'truecolor', ...env } });
+      expect(written).not.toContain(`${esc}[c`);
+      expect(written).toContain('▀');
+    },
+  );
+
+  test('a narrow one has the planes below each other', async () => {
+    const { written } = await atTerminal(plainAnswer, { ...truecolour, columns: 50 });
+    const titles = written.split('\r\n').filter((line) => /^(axial|coronal|sagittal)/.test(line));
+    expect(titles).toHaveLength(3);
+  });
+
+  test('a PNG is not written to it, and a pipe gets the table alone', async () => {
+    const refused = await atTerminal(null, {}, ['--png', '-']);
+    expect([refused.code, refused.written]).toEqual([
+      2,
+      expect.stringContaining('cannot be written to a terminal'),
+    ]);
+    const piped = await atTerminal(null, { ...truecolour, pipe: '| cat' });
+    expect(piped.written).not.toContain(`${esc}[c`);
+    expect(piped.written).toMatch(/CASE +LABEL/);
+  });
+
+  test('leaves the terminal as it was: keys are echoed and lines are read', async () => {
+    await using cli = await cliWithCase();
+    const program = path.join(cli.directory, 'then.mjs');
+    // Another program at the same terminal, after ours.
+    writeFileSync(
+      program,
+      `import { spawnSync } from 'node:child_process';
+       const { status } = spawnSync(process.execPath, process.argv.slice(2), { stdio: 'inherit' });
+       const { stdout } = spawnSync('stty', ['-a'], { stdio: ['inherit', 'pipe', 'inherit'] });
+       console.log('status', status, String(stdout));`,
+    );
+    const bin = path.resolve('bin/run.js');
+    const terminal = new Terminal(cli, [bin, 'show', 'scan.nii.gz'], { program, ...truecolour });
+    await terminal.sends(0, new RegExp(`${esc}\\[c`));
+    terminal.type(plainAnswer);
+    await terminal.ended();
+    expect(terminal.written).toMatch(/status 0/);
+    for (const setting of [' icanon', ' echo', ' isig']) expect(terminal.written).toContain(setting);
+  });
+});
+
+describe('infer --show', () => {
+  test('draws what was sent with the result of it', async () => {
+    await using cli = await cliWithCase();
+    const result = zipOf({ 'scan_seg.nii.gz': mask });
+    await using server = await fakeService({ lines: ['done'], result });
+    const args = ['infer', 'scan.nii.gz', '--show', '--server', server.url];
+    const terminal = new Terminal(cli, args, { env: { COLORTERM: 'truecolor', TMUX: 'x' } });
+    expect(await terminal.ended()).toBe(0);
+    expect(terminal.written).toContain('▀');
+    expect(terminal.written).toMatch(/label 2/);
+    expect(terminal.written).not.toMatch(/No scan was found/);
+    expect(existsSync(path.join(cli.directory, 'Output', 'scan_seg.nii.gz'))).toBe(true);
+  });
+
+  test('saves a result that cannot be drawn, and says so', async () => {
+    await using cli = await cliWithCase();
+    await using server = await fakeService({ lines: ['done'], result: zipOf({ 'table.csv': 'a,b' }) });
+    writeFileSync(path.join(cli.directory, 'scan.nii.gz'), 'not a volume');
+    const terminal = new Terminal(cli, ['infer', 'scan.nii.gz', '--show', '--server', server.url]);
+    expect(await terminal.ended()).toBe(0);
+    await until('the note', () => /The result cannot be drawn: /.test(terminal.written));
+  });
+
+  test('draws nothing where stdout is not a terminal', async () => {
+    await using cli = await cliWithCase();
+    await using server = await fakeService({ lines: ['done'], result: zipOf({ 'scan_seg.nii.gz': mask }) });
+    const { code, stdout } = await cli.run(['infer', 'scan.nii.gz', '--show', '--server', server.url]);
+    expect([code, stdout]).toEqual([0, 'done\n']);
+  });
+});
