@@ -95,6 +95,7 @@ async function demo() {
     title('1. A head MR series in DICOM through infer');
     await remoteApp('infer', '--ensemble', '3', './head-mr', '--output', 'head-labels');
     listResult('head-labels');
+    await remoteApp('show', 'head-labels', '--app', 'tissue');
 
     title('2. Phantoms with ground truth through pipeline');
     await phantom('--out', 'phantoms', '--cases', '2', '--size', '48', '--seed', '30');

@@ -411,6 +411,32 @@ export const jsonDocuments = {
   ],
   retry: submitted(...operationNames.map((name) => operationOf(name).segment)),
   rm: eachJob(object({ job_id: id, status: z.literal('removed') }), [failure]),
+  show: [
+    {
+      when: null,
+      schema: object({
+        cases: z.array(
+          object({
+            name: z.string(),
+            scan: z.string().nullable().describe('The file, or the directory of a series; null for none'),
+            mask: z.string().nullable().describe('The segmentation; null for none'),
+            maps: z.array(z.string()).describe('Continuous volumes that were made from the scan'),
+            labels: z.array(
+              object({
+                value: z.number().int(),
+                name: z.string(),
+                voxels: z.number().int(),
+                millilitres: z.number(),
+              }),
+            ),
+            notes: z.array(z.string()).describe('What to know of the case'),
+          }),
+        ),
+        png: z.string().nullable().describe('The sheet that was drawn'),
+        problems: z.array(z.string()).describe('Why volumes are not shown'),
+      }),
+    },
+  ],
   status: [{ when: null, schema: job }],
   'token:create': [{ when: null, schema: newToken }],
   'token:limit': [

@@ -25,6 +25,21 @@ const server = sharedServer({
   environment: { HF_HUB_CACHE: cache },
 });
 
+/** A volume of NIfTI with 4 x 4 x 4 voxels of 8 bits. */
+const scan = Buffer.alloc(352 + 64, 1);
+scan.fill(0, 0, 352);
+scan.writeInt32LE(348, 0);
+[3, 4, 4, 4, 1, 1, 1, 1].forEach((size, at) => {
+  scan.writeInt16LE(size, 40 + at * 2);
+});
+scan.writeInt16LE(2, 70);
+scan.writeInt16LE(8, 72);
+[1, 1, 1, 1].forEach((spacing, at) => {
+  scan.writeFloatLE(spacing, 76 + at * 4);
+});
+scan.writeFloatLE(352, 108);
+scan.write('n+1\0', 344, 'latin1');
+
 let cli: Cli;
 beforeAll(async () => {
   cli = await Cli.create();
@@ -35,6 +50,7 @@ beforeAll(async () => {
     'set/a.nii': 'a',
     'in/b.nii': 'b',
     'in/b.json': '{}',
+    'scans/head.nii': scan,
     'study/1': dicomFile({ image: 1 }),
     'study/2': dicomFile({ image: 2 }),
     'study/report': dicomFile({ image: 3, kind: 'SR' }),
@@ -137,6 +153,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
     return [await run('retry', first), await run('retry', first, '--detach')];
   },
   rm: async () => [await run('rm', await id(), nobody)],
+  show: async () => [await run('show', 'scans')],
   status: async () => [await run('status', await id())],
   'token:create': async () => [await run('token', 'create', 'made', '--tokens', 'made.json')],
   'token:limit': async () => {

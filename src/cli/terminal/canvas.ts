@@ -1,4 +1,5 @@
 import { supportsColor } from 'chalk';
+import { Interrupted } from '../../client/errors.js';
 import type { Canvas } from '../../client/pictures/index.js';
 import { hasColour } from './colours.js';
 
@@ -56,7 +57,7 @@ async function ask(stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStream, wait: n
     stdin.setRawMode(false);
   }
   // Ctrl-C is a character like any other in between.
-  if (answer.includes('\u0003')) process.kill(process.pid, 'SIGINT');
+  if (answer.includes('\u0003')) throw new Interrupted('SIGINT');
   return answer;
 }
 
@@ -67,6 +68,7 @@ const isMultiplexer = ({ TMUX, STY, TERM = '' }: NodeJS.ProcessEnv): boolean =>
 /**
  * What the terminal of stdout can show. If stdin is a terminal too, it is asked whether it draws pictures, which takes as
  * long as its answer, at most 0.3 s, or 1 s over ssh.
+ * @throws Interrupted if Ctrl-C is pressed meanwhile
  */
 export async function canvasOfTerminal(env: NodeJS.ProcessEnv = process.env): Promise<Canvas> {
   const { stdin, stdout } = process;
