@@ -17,6 +17,9 @@ const cellAnswer = /\u001b\[6;(\d{1,3});(\d{1,3})t/;
 const lastAnswer = /\u001b\[\?([\d;]*)c/;
 // biome-ignore-end lint/suspicious/noControlCharactersInRegex: the answers end here
 
+/** What Ctrl-C sends in raw mode. */
+const interrupt = '\u0003';
+
 /** The number by which a terminal says that it draws sixels. */
 const sixel = '4';
 
@@ -47,7 +50,7 @@ async function ask(stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStream, wait: n
       }
       function add(bytes: Buffer | string) {
         answer = (answer + bytes.toString('latin1')).slice(-mostAnswered);
-        if (lastAnswer.test(answer)) end();
+        if (lastAnswer.test(answer) || answer.includes(interrupt)) end();
       }
       stdin.on('data', add);
       stdout.write(questions);
@@ -57,7 +60,7 @@ async function ask(stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStream, wait: n
     stdin.setRawMode(false);
   }
   // Ctrl-C is a character like any other in between.
-  if (answer.includes('\u0003')) throw new Interrupted('SIGINT');
+  if (answer.includes(interrupt)) throw new Interrupted('SIGINT');
   return answer;
 }
 
