@@ -433,6 +433,7 @@ export const jsonDocuments = {
           }),
         ),
         png: z.string().nullable().describe('The sheet that was drawn'),
+        html: z.string().nullable().describe('The page that was written'),
         problems: z.array(z.string()).describe('Why volumes are not shown'),
       }),
     },

@@ -12,6 +12,7 @@ export default class Show extends ClientCommand {
     '<%= config.bin %> show ./Output',
     '<%= config.bin %> show scan.nii.gz mask.nii.gz',
     '<%= config.bin %> show ./scans ./Output --png sheet.png',
+    '<%= config.bin %> show ./scans ./Output --html qc.html',
     '<%= config.bin %> show ./Output --json',
   ];
   static override args = {
@@ -27,13 +28,21 @@ export default class Show extends ClientCommand {
       helpValue: 'FILE',
       description: "Draw all cases on a contact sheet, a PNG; '-' writes it to stdout",
     }),
-    force: Flags.boolean({ default: false, description: 'Replace a file that is there already' }),
+    html: pathFlag({
+      helpValue: 'FILE',
+      description:
+        'Write a page to look through all cases and to mark each as pass or fail: one file, without a server',
+    }),
+    volumes: Flags.boolean({
+      dependsOn: ['html'],
+      description: 'Put the volumes themselves into the page, for a few cases: they can be turned and zoomed',
+    }),
+    force: Flags.boolean({ description: 'Replace a file that is there already' }),
     slices: wholeNumber({
       helpValue: 'N',
-      default: 5,
       min: 1,
       max: 50,
-      description: 'Slices of each plane on a contact sheet',
+      description: 'Slices of each plane [default: 5 on a sheet, 7 on a page]',
     }),
     frame: wholeNumber({
       helpValue: 'N',
@@ -55,15 +64,9 @@ export default class Show extends ClientCommand {
     const settings = flags.app === undefined ? null : await this.settings(flags);
     const ask = async () => app(await this.connect(flags), flags.app ?? '');
     const terminology = await labelNames(flags.labels, settings?.isDefault === false ? ask : null, reporter);
-    const { png = null, force, slices, frame } = flags;
-    return showCases(args.paths ?? [], {
-      png,
-      force,
-      slices,
-      frame,
-      terminology,
-      json: this.jsonEnabled(),
-      reporter,
-    });
+    const { png = null, html = null, volumes, force, slices = null, frame } = flags;
+    const shown = { png, html, volumes, force, slices, frame };
+    const how = { terminology, json: this.jsonEnabled(), reporter };
+    return showCases(args.paths ?? [], { ...shown, ...how });
   }
 }

@@ -87,6 +87,7 @@ describe('show', () => {
         },
       ],
       png: null,
+      html: null,
       problems: [],
     });
     // A voxel has 8 mm³.
@@ -109,6 +110,23 @@ describe('show', () => {
     expect(readFileSync(sheet).equals(bytes)).toBe(true);
     const onStdout = await cli.run(['show', 'scan.nii.gz', 'mask.nii.gz', '--png', '-', '--slices', '3']);
     expect(onStdout.bytes.equals(bytes)).toBe(true);
+  });
+
+  test('--html writes a page of all cases, also beside a sheet', async () => {
+    await using cli = await cliWithCase();
+    const args = ['show', '.', '--html', 'qc.html', '--png', 'sheet.png'];
+    const { code, stderr } = await cli.run(args);
+    expect([code, stderr]).toEqual([0, "1 case drawn in 'qc.html'\n1 case drawn in 'sheet.png'\n"]);
+    const page = readFileSync(path.join(cli.directory, 'qc.html'), 'utf8');
+    expect(page).toMatch(/^<!doctype html>/);
+    expect(page).toContain('qc-marks.csv');
+    expect(page).toContain('label 2');
+    expect((await cli.run(['show', '.', '--html', 'qc.html'])).stderr).toMatch(/'qc\.html' exists already/);
+    const large = await cli.run(['show', '.', '--html', 'qc.html', '--volumes', '--force']);
+    expect(large.code).toBe(0);
+    const withVolumes = readFileSync(path.join(cli.directory, 'qc.html'), 'utf8');
+    expect(withVolumes.length).toBeGreaterThan(page.length + scan.length);
+    await expect(cli.run(['show', '.', '--volumes'])).resolves.toMatchObject({ code: 2 });
   });
 
   test.each([

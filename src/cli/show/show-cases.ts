@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import type { AppAnswer } from '../../client/connection/index.js';
 import { ClientError, Interrupted, UsageError, writing } from '../../client/errors.js';
 import {
@@ -7,7 +8,11 @@ import {
   type CaseView,
   drawForTerminal,
   findCases,
+  htmlPage,
   millilitresText,
+  type PageCase,
+  PageError,
+  pageDefaults,
   readTerminology,
   SheetTooLarge,
   type ShownCase,
@@ -50,8 +55,9 @@ export interface CaseDocument {
 /** The document that `remote-app show --json` prints. */
 export interface ShowDocument {
   readonly cases: readonly CaseDocument[];
-  /** The contact sheet; null if none was asked for. */
+  /** The contact sheet and the page; null if none was asked for. */
   readonly png: string | null;
+  readonly html: string | null;
   /** Volumes that are not shown, each with the reason. */
   readonly problems: readonly string[];
 }
@@ -59,10 +65,14 @@ export interface ShowDocument {
 export interface ShowOptions {
   /** The file of the contact sheet; `-` for stdout, null for none. */
   readonly png: string | null;
+  /** The file of the page; null for none. */
+  readonly html: string | null;
+  /** Whether the page carries the volumes themselves. */
+  readonly volumes: boolean;
   /** Whether files that are there already are replaced. */
   readonly force: boolean;
-  /** Slices of each plane on a sheet. */
-  readonly slices: number;
+  /** Slices of each plane on a sheet or a page; what is usual there if it is null. */
+  readonly slices: number | null;
   /** Which volume of a file with several, counted from 1. */
   readonly frame: number;
   readonly terminology: Terminology;
@@ -76,30 +86,39 @@ export interface ShowOptions {
 /** The file that means stdout. */
 const toStdout = '-';
 
-/** Most pixels along the longest side of a volume: on a sheet, on a terminal, and where only labels are counted. */
-const pixels = { sheet: 320, terminal: 512, none: 32 } as const;
+/** How much is read of a volume: for a sheet, for a terminal, and where labels are only counted. */
+const sizes = {
+  sheet: { slices: 5, maxPixels: 320 },
+  terminal: { slices: 1, maxPixels: 512 },
+  none: { slices: 1, maxPixels: 32 },
+} as const;
 
 /** Most cases that are drawn on a terminal. */
 const mostDrawn = 5;
 
 /** Refuses what cannot be written, before anything is read. */
-function checkDestination({ png, force, json }: ShowOptions): void {
+function checkDestination({ png, html, force, json }: ShowOptions): void {
+  if (html !== null) checkFree('html', html, force);
   if (png === null) return;
-  if (png === '') throw new UsageError('--png is empty; name a file');
   if (png === toStdout) {
     if (json) throw new UsageError('--png - and --json both want stdout; choose one');
     if (process.stdout.isTTY)
       throw new UsageError(
         'A PNG cannot be written to a terminal; name a file with --png, or redirect stdout',
       );
-  } else if (!force && existsSync(png))
+  } else checkFree('png', png, force);
+}
+
+function checkFree(flag: string, file: string, force: boolean): void {
+  if (file === '' || file === toStdout) throw new UsageError(`--${flag} needs the name of a file`);
+  if (!force && existsSync(file))
     throw new UsageError(
-      `${quotePath(png)} exists already; name another file with --png, or replace it with --force`,
+      `${quotePath(file)} exists already; name another file with --${flag}, or replace it with --force`,
     );
 }
 
 /** Writes a file whole or not at all. */
-async function save(file: string, content: Uint8Array): Promise<void> {
+async function save(file: string, content: Uint8Array | AsyncIterable<string>): Promise<void> {
   const partial = `${file}.${process.pid}.partial`;
   await writing(file, 'show the cases again', async () => {
     try {
@@ -114,7 +133,7 @@ async function save(file: string, content: Uint8Array): Promise<void> {
 
 /** The error for volumes that cannot be shown. Its message is that of the module, which ends like a sentence. */
 const asUsage = (error: unknown): unknown =>
-  error instanceof VolumeError || error instanceof SheetTooLarge
+  error instanceof VolumeError || error instanceof SheetTooLarge || error instanceof PageError
     ? new UsageError(error.message.replace(/\.$/, ''), { cause: error })
     : error;
 
@@ -173,27 +192,30 @@ async function draw(views: readonly CaseView[], canvas: Canvas): Promise<void> {
  * @throws UsageError for what cannot be shown
  */
 export async function showCases(paths: readonly string[], options: ShowOptions): Promise<ShowDocument> {
-  const { reporter, png, json } = options;
+  const { reporter, png, html, json } = options;
   if (paths.length === 0)
     throw new UsageError('No path given: name a result, or scans and segmentations, as files or directories');
   checkDestination(options);
-  const canvas = png === null && !json && process.stdout.isTTY ? await canvasOfTerminal() : null;
-  const size = png === null ? (canvas ? 'terminal' : 'none') : 'sheet';
-  const view = { slices: png === null ? 1 : options.slices, maxPixels: pixels[size] };
-  try {
-    const found = await findCases(
-      paths.map((each) => expandHome(each)),
-      {
-        output: options.output ?? null,
-        onRead: (done, total) => reporter.progress('Reading', done, total),
-      },
-    );
-    const { cases, problems } = found;
-    for (const problem of problems) reporter.note(problem);
-    const wanted = canvas ? cases.slice(0, mostDrawn) : cases;
-    const documents: CaseDocument[] = [];
-    const sheet: CaseView[] = [];
-    const failures: unknown[] = [];
+  const isDrawn = png === null && html === null && !json && process.stdout.isTTY;
+  const canvas = isDrawn ? await canvasOfTerminal() : null;
+  const found = await findCases(
+    paths.map((each) => expandHome(each)),
+    {
+      output: options.output ?? null,
+      onRead: (done, total) => reporter.progress('Reading', done, total),
+    },
+  ).catch((error) => {
+    throw asUsage(error);
+  });
+  const { cases } = found;
+  const problems = [...found.problems];
+  const wanted = canvas ? cases.slice(0, mostDrawn) : cases;
+  const documents: CaseDocument[] = [];
+  const sheet: CaseView[] = [];
+  const size = html !== null ? pageDefaults : sizes[canvas ? 'terminal' : png === null ? 'none' : 'sheet'];
+  const view = { ...size, ...(options.slices === null || canvas ? {} : { slices: options.slices }) };
+  async function* readCases(): AsyncGenerator<PageCase> {
+    let failure: unknown = null;
     for (const shown of wanted) {
       try {
         reporter.waiting(`Reading ${shown.name}`);
@@ -201,38 +223,51 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
         documents.push(documentOf(shown, views[0]));
         reporter.waiting(null);
         if (canvas) await draw(views, canvas);
-        else if (png !== null) sheet.push(...views);
+        if (png !== null) sheet.push(...views);
+        for (const [at, each] of views.entries()) yield { view: each, volumes: pathsOf(shown, at) };
       } catch (error) {
         if (!(error instanceof VolumeError)) throw error;
-        failures.push(error);
+        failure ??= error;
+        problems.push(error.message);
       }
     }
     reporter.waiting(null);
-    if (documents.length === 0) throw failures[0];
-    for (const failure of failures) reporter.note((failure as Error).message);
-    if (wanted.length < cases.length)
-      reporter.note(
-        `${counted(cases.length - wanted.length, 'more case')} not drawn: --png draws all on one sheet, --json counts all`,
-      );
+    if (documents.length === 0) throw failure;
+  }
+  try {
+    if (html === null) for await (const _ of readCases());
+    else await save(html, htmlPage(readCases(), { ...titleOf(html), hasVolumes: options.volumes }));
     if (png === toStdout) await writeOutAsIs(sheetOf(sheet));
-    else {
-      if (png !== null) {
-        await save(png, sheetOf(sheet));
-        reporter.note(`${counted(documents.length, 'case')} drawn in ${quotePath(png)}`);
-      }
-      if (!canvas && !json) await printTable(documents);
-    }
-    if (!canvas && !json)
-      for (const { name, notes } of documents) for (const note of notes) reporter.note(`${name}: ${note}`);
-    return {
-      cases: documents,
-      png,
-      problems: [...problems, ...failures.map((each) => (each as Error).message)],
-    };
+    else if (png !== null) await save(png, sheetOf(sheet));
   } catch (error) {
     throw asUsage(error);
   }
+  for (const problem of problems) reporter.note(problem);
+  if (wanted.length < cases.length) {
+    const more = counted(cases.length - wanted.length, 'more case');
+    reporter.note(`${more} not drawn: --png or --html draws all of them, --json counts their labels`);
+  }
+  for (const file of [html, png])
+    if (file !== null && file !== toStdout)
+      reporter.note(`${counted(documents.length, 'case')} drawn in ${quotePath(file)}`);
+  if (!canvas && !json) {
+    if (png !== toStdout) await printTable(documents);
+    for (const { name, notes } of documents) for (const note of notes) reporter.note(`${name}: ${note}`);
+  }
+  return { cases: documents, png, html, problems };
 }
+
+/** The heading of a page, and the name of the file of its marks, by the name of its own file. */
+function titleOf(html: string): { readonly title: string; readonly csvName: string } {
+  const title = path.basename(html).replace(/\.html?$/i, '');
+  return { title, csvName: `${title}-marks.csv` };
+}
+
+/** Paths of the volumes of a view: of the case, or of one of its maps. */
+const pathsOf = ({ scan, mask, maps }: ShownCase, at: number) => ({
+  scan: (at === 0 ? scan : maps[at - 1])?.path ?? null,
+  mask: mask?.path ?? null,
+});
 
 /**
  * What labels mean: from a file, otherwise from the app. Without the app's answer, labels are shown by their values.
@@ -272,7 +307,7 @@ export async function showResult(
   try {
     const terminology = await labelNames(undefined, ask, reporter);
     await showCases([...sent, result], {
-      ...{ png: null, force: false, slices: 1, frame: 1, json: false },
+      ...{ png: null, html: null, volumes: false, force: false, slices: null, frame: 1, json: false },
       terminology,
       reporter,
       output,
