@@ -14,5 +14,5 @@ export {
 } from './find-files.js';
 export { isHidden, isVolumeName, withoutVolumeEnding } from './formats.js';
 export { splitPattern } from './glob.js';
-export { type Pairing, plainName } from './names.js';
+export { groupBy, namesOf, type Pairing, plainName } from './names.js';
 export { describeSeries, type Series, selectSeries } from './series.js';

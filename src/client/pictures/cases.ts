@@ -2,7 +2,7 @@ import path from 'node:path';
 import { resultName } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import { isSameGeometry, openSeries, openVolume, VolumeError, type VolumeFile } from '../../volumes/index.js';
-import { findVolumes, type Unit, withoutVolumeEnding } from '../inputs/index.js';
+import { findVolumes, groupBy, namesOf, type Unit, withoutVolumeEnding } from '../inputs/index.js';
 import { bestOf, foldersOf, type Named, rankOf, resultOf, ScanSearch } from './find-scan.js';
 
 /** A scan and what came back of it; volumes whose header has been read. */
@@ -222,17 +222,35 @@ function pair(items: readonly Item[], found: ReadonlyMap<Item, Found>): Draft[] 
 
 const fileOf = ({ file }: Item): VolumeFile => file;
 
-/** A case for each segmentation of a scan. Maps are shown with the first of them. */
-function casesOf({ scan, masks, maps, notes }: Draft): ShownCase[] {
+/** A case for each segmentation of a scan, with the volume that it is named after. Maps are shown with the first of them. */
+function casesOf({ scan, masks, maps, notes }: Draft): { readonly shown: ShownCase; readonly after: Item }[] {
   if (masks.length === 0 && scan)
-    return [{ name: scan.name, scan: scan.file, mask: null, maps: maps.map(fileOf), notes }];
-  return masks.map(({ item, notes: own }, at) => ({
-    name: scan && masks.length === 1 ? scan.name : item.name,
-    scan: scan?.file ?? null,
-    mask: item.file,
-    maps: at === 0 ? maps.map(fileOf) : [],
-    notes: [...notes, ...own],
-  }));
+    return [
+      { after: scan, shown: { name: scan.name, scan: scan.file, mask: null, maps: maps.map(fileOf), notes } },
+    ];
+  return masks.map(({ item, notes: own }, at) => {
+    const after = scan && masks.length === 1 ? scan : item;
+    const shown = {
+      name: after.name,
+      scan: scan?.file ?? null,
+      mask: item.file,
+      maps: at === 0 ? maps.map(fileOf) : [],
+      notes: [...notes, ...own],
+    };
+    return { shown, after };
+  });
+}
+
+/** The cases, those that share a name with what tells their folders apart: `c1_t1` and `c2_t1`. */
+function named(cases: readonly ReturnType<typeof casesOf>[number][]): ShownCase[] {
+  const sharing = groupBy(cases, ({ shown }) => foldedName(shown.name)).filter((group) => group.length > 1);
+  const names = new Map(
+    sharing.flatMap((group) => {
+      const distinct = namesOf(group.map(({ after }) => after.file.path));
+      return group.map(({ shown }, at) => [shown, withoutVolumeEnding(distinct[at] ?? '')] as const);
+    }),
+  );
+  return cases.map(({ shown }) => ({ ...shown, name: names.get(shown) ?? shown.name }));
 }
 
 export interface FindCasesOptions {
@@ -259,7 +277,7 @@ export async function findCases(
   // Whoever names a scan wants that one.
   const isComplete = items.some(({ isMask, isOfResult }) => !(isMask || isOfResult));
   const found = isComplete ? new Map() : await findScans(items);
-  return { cases: pair(items, found).flatMap(casesOf), problems };
+  return { cases: named(pair(items, found).flatMap(casesOf)), problems };
 }
 
 /** Most scans of the same name that are compared. */

@@ -128,6 +128,11 @@ describe('cases', () => {
     ]);
   });
 
+  test('cases of one name are told apart by their folders', async () => {
+    await write({ 'in/c1/t1.nii': 'scan', 'in/c2/t1.nii': 'scan', 'in/c3/t2.nii': 'scan' });
+    expect((await casesOf('in')).map(({ name }) => name)).toEqual(['c1_t1', 'c2_t1', 't2']);
+  });
+
   test('the grid decides where names do not', async () => {
     await write({ 'a.nii': 'scan 0', 'b.nii': 'scan 40', 'x.nii': 'mask 40', 'y.nii': 'mask 0' });
     expect(await casesOf('a.nii', 'b.nii', 'x.nii', 'y.nii')).toEqual([
