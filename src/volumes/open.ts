@@ -71,15 +71,20 @@ async function openFile(file: string): Promise<VolumeFile | StoredVolume> {
 
 /**
  * Reads a volume into memory.
+ * @param file a path, or a volume whose header has been read
  * @param options which of several volumes of the file; all of them if it is not given
  * @throws VolumeError
  */
-export async function readVolume(file: string, options: { readonly frame?: number } = {}): Promise<Volume> {
-  const opened = await openFile(file);
+export async function readVolume(
+  file: string | VolumeFile,
+  options: { readonly frame?: number } = {},
+): Promise<Volume> {
+  const opened: VolumeFile & Partial<StoredVolume> = typeof file === 'string' ? await openFile(file) : file;
   const { size, affine, format, components, hasOrientation, modality, labels } = opened;
   const frames = options.frame === undefined ? opened.frames : 1;
-  const data =
-    'stored' in opened ? await storedData(opened.stored, options.frame) : await dataOf(opened, options.frame);
+  const data = opened.stored
+    ? await storedData(opened.stored, options.frame)
+    : await dataOf(opened, options.frame);
   return { size, affine, format, components, frames, hasOrientation, modality, labels, data };
 }
 

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { deflateRawSync } from 'node:zlib';
 import jpeg from 'jpeg-js';
-import { readVolume, writeNifti } from '../../volumes/index.js';
+import { readVolume, type VolumeFile, writeNifti } from '../../volumes/index.js';
 import type { CaseView, PlaneView, SliceView } from './picture.js';
 import { millilitresText, placeText, windowText } from './sheet.js';
 
@@ -22,8 +22,8 @@ const maxVolumeBytes = 200_000_000;
 /** A case of a page. */
 export interface PageCase {
   readonly view: CaseView;
-  /** Paths of the volumes that a page with volumes carries. */
-  readonly volumes?: { readonly scan: string | null; readonly mask: string | null };
+  /** What a page with volumes carries: paths, or files whose header has been read. */
+  readonly volumes?: Readonly<Record<'scan' | 'mask', string | VolumeFile | null>>;
 }
 
 export interface PageOptions {
@@ -102,10 +102,10 @@ export async function* htmlPage(
     yield block;
     if (viewer && volumes) {
       for (const kind of ['scan', 'mask'] as const) {
-        const file = volumes[kind];
-        if (file === null) continue;
+        const volume = volumes[kind];
+        if (volume === null) continue;
         yield `<script type="text/plain" id="${kind}-${names.length}">`;
-        yield* packedVolume(file, budget);
+        yield* packedVolume(volume, budget);
         yield '</script>\n';
       }
     }
@@ -188,7 +188,8 @@ async function readViewer(): Promise<{ script: string; licences: string }> {
 }
 
 /** A volume as base64 of a packed NIfTI file. What is none already is converted, and held in memory meanwhile. */
-async function* packedVolume(file: string, budget: { left: number }): AsyncGenerator<string> {
+async function* packedVolume(volume: string | VolumeFile, budget: { left: number }): AsyncGenerator<string> {
+  const file = typeof volume === 'string' ? volume : volume.path;
   if (/\.nii\.gz$/i.test(file)) {
     yield* base64Of(file, budget);
     return;
@@ -196,7 +197,7 @@ async function* packedVolume(file: string, budget: { left: number }): AsyncGener
   const directory = await mkdtemp(path.join(tmpdir(), 'remote-app-page-'));
   try {
     const packed = path.join(directory, 'volume.nii.gz');
-    await writeNifti(packed, await readVolume(file));
+    await writeNifti(packed, await readVolume(volume));
     yield* base64Of(packed, budget);
   } finally {
     await rm(directory, { recursive: true, force: true });
