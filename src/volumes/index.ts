@@ -2,6 +2,7 @@
 
 export { openDicom, openSeries } from './dicom.js';
 export { isDicomStart, parseDicomStart } from './dicom-elements.js';
+export type { WritableVolume } from './nifti-header.js';
 export { openVolume, readVolume } from './open.js';
 export {
   type Affine,
@@ -21,4 +22,4 @@ export {
   type VolumeHeader,
   type Voxels,
 } from './volume.js';
-export { type WritableVolume, writeNifti } from './write-nifti.js';
+export { writeNifti, writeVolume } from './write.js';

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { findProgram, readScriptStart } from '../../files/index.js';
@@ -92,4 +92,40 @@ export function packagesAbove(directory: string): string[] {
   if (above === directory) return [];
   const packages = path.join(above, 'node_modules');
   return [...(existsSync(packages) ? [packages] : []), ...packagesAbove(above)];
+}
+
+/** Names of packages, which lead nowhere else than to a package. */
+const packageName = /^(@[\w.-]+\/)?(?!\.)[\w.-]+$/;
+
+/** A `package.json`; empty if it cannot be read. */
+function packageOf(directory: string): Readonly<Record<string, unknown>> {
+  try {
+    const content: unknown = JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8'));
+    return typeof content === 'object' && content !== null ? (content as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * Where the packages lie that an app depends on and that are links in the `node_modules` above it, as members of a workspace
+ * are: what npm would install of each, and the packages that it finds. Links in the app itself do not count: what they lead to
+ * is not for the app to choose.
+ */
+export function linkedPackages(directory: string): string[] {
+  const names = Object.keys(packageOf(directory).dependencies ?? {}).filter((name) => packageName.test(name));
+  return names.flatMap((name) => {
+    const found = packagesAbove(directory).map((packages) => path.join(packages, name));
+    const linked = found.find((each) => existsSync(each));
+    if (linked === undefined || linkText(linked) === undefined) return [];
+    const target = realpathSync(linked);
+    const content = packageOf(target);
+    if (content.name !== name) return [];
+    const files = Array.isArray(content.files) ? content.files.map(String) : ['.'];
+    const installed = ['package.json', ...files].map((each) => path.join(target, each));
+    return [
+      ...installed.filter((each) => existsSync(each)),
+      ...packagesAbove(path.join(target, 'package.json')),
+    ];
+  });
 }

@@ -3,7 +3,7 @@ import { findProgram } from '../../files/index.js';
 import type { Grant, Reach } from '../executors/index.js';
 import { type JobMounts, jobMountWords, tryJobMounts } from './job-mounts.js';
 import { gpuDevices, kernelSettings, nameServers, systemFiles } from './machine-files.js';
-import { packagesAbove, programPlaces } from './program-places.js';
+import { linkedPackages, packagesAbove, programPlaces } from './program-places.js';
 import {
   cover,
   hiddenPlaces,
@@ -179,7 +179,7 @@ export class Sandbox {
     const isOfSystem = (file: string) =>
       [file, realPath(file)].every((name) => system.some((each) => isWithin(each, name)));
     const readable = [
-      ...reach.directories.flatMap((each) => [each, ...packagesAbove(each)]),
+      ...reach.directories.flatMap((each) => [each, ...packagesAbove(each), ...linkedPackages(each)]),
       ...programPlaces(command[0] ?? '', searchPath),
       ...(reach.network ? nameServers() : []),
     ];

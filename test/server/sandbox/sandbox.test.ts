@@ -228,6 +228,37 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(log).toContain('data: from the workspace false\n');
   });
 
+  test('finds a package above its app that is a link, but none by a link of the app itself', async () => {
+    const workspace = path.join(home, 'linked');
+    const app = path.join(workspace, 'apps', 'member');
+    const write = (name: string, content: string) => {
+      mkdirSync(path.dirname(path.join(workspace, name)), { recursive: true });
+      writeFileSync(path.join(workspace, name), content);
+    };
+    cpSync(apps.shell, app, { recursive: true });
+    for (const name of ['sibling', 'private']) {
+      const files = ['lib'];
+      write(`packages/${name}/package.json`, JSON.stringify({ name, files, main: './lib/index.js' }));
+      write(`packages/${name}/lib/index.js`, `module.exports = "of ${name}";\n`);
+    }
+    write('packages/sibling/notes', 'notes');
+    mkdirSync(path.join(workspace, 'node_modules'));
+    symlinkSync('../packages/sibling', path.join(workspace, 'node_modules', 'sibling'));
+    mkdirSync(path.join(app, 'node_modules'));
+    symlinkSync('../../../packages/private', path.join(app, 'node_modules', 'private'));
+    const dependencies = { sibling: '1', private: '1', '../../packages/private': '1' };
+    write('apps/member/package.json', JSON.stringify({ name: 'member', dependencies }));
+    const program = `import sibling from 'sibling'; import { existsSync } from 'node:fs';
+const seen = ['packages/sibling/notes', 'packages/private/package.json'].map((name) => existsSync('${workspace}/' + name));
+console.log(sibling, ...seen);\n`;
+    write('apps/member/main.mjs', program);
+    const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
+    write('apps/member/app.json', JSON.stringify({ ...manifest, command: ['node', 'main.mjs'] }));
+    await using other = await TestServer.start({ apps: [app], app: 'member', flags: ['--sandbox', 'bwrap'] });
+    const { log } = await other.api.run('infer', least.infer);
+    expect(log).toContain('data: of sibling false false\n');
+  });
+
   test('gets more values than bwrap takes words', async () => {
     const size = Array.from({ length: 9000 }, (_, index) => index + 1);
     const form = { ...least.infer, ...options({ patch_size: size }) };

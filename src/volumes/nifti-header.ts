@@ -1,13 +1,10 @@
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import path from 'node:path';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
+import { centredAffine } from './nifti.js';
 import { type Geometry, spacingOf, type Volume, VolumeError, type Voxels } from './volume.js';
 
 /** What is written of a volume: of one in memory that was read, or of one that an app makes. */
-export interface WritableVolume extends Geometry, Partial<Pick<Volume, 'components' | 'frames'>> {
+export interface WritableVolume
+  extends Geometry,
+    Partial<Pick<Volume, 'components' | 'frames' | 'hasOrientation'>> {
   /** As in `Volume`: one frame after another, i fastest. */
   readonly data: Voxels;
 }
@@ -23,48 +20,15 @@ const codes: readonly (readonly [new (length: number) => Voxels, code: number])[
   [Uint32Array, 768],
 ];
 
-/** Higher levels take three times as long, and save a few per cent. */
-const level = 4;
-
-/** Bytes that are packed at once. */
-const chunkSize = 1 << 20;
-
 /** The most voxels along an axis that a header of NIfTI-1 can say. */
 const maxSize = 32_767;
 
 /**
- * Writes a volume as NIfTI-1, packed if the name ends with `.gz`. Several frames are written as the components of vectors, as
- * ITK does. The file appears when it is complete.
- * @throws VolumeError for a volume that NIfTI-1 cannot hold; the system's errors
+ * The header of a volume as NIfTI-1, which its voxels follow. Several frames are the components of vectors, as ITK has them.
+ * @throws VolumeError for a volume that NIfTI-1 cannot hold
  */
-export async function writeNifti(file: string, volume: WritableVolume): Promise<void> {
-  const header = headerOf(path.basename(file), volume);
-  const { data } = volume;
-  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-  const unfinished = `${file}.${process.pid}.part`;
-  const chunks = function* () {
-    yield header;
-    for (let at = 0; at < bytes.length; at += chunkSize) yield bytes.subarray(at, at + chunkSize);
-  };
-  try {
-    const target = createWriteStream(unfinished);
-    if (/\.gz$/i.test(file))
-      await pipeline(Readable.from(chunks()), createGzip({ level, chunkSize }), target);
-    else await pipeline(Readable.from(chunks()), target);
-    await rename(unfinished, file);
-  } catch (error) {
-    await rm(unfinished, { force: true });
-    throw error;
-  }
-}
-
-function headerOf(name: string, volume: WritableVolume): Buffer {
+export function niftiHeader(name: string, volume: WritableVolume): Buffer {
   const { size, affine, data, components = 1, frames = 1 } = volume;
-  const count = size.reduce((product, each) => product * each, components * frames);
-  if (data.length !== count)
-    throw new VolumeError(
-      `${name} cannot be written: ${size.join(' x ')} voxels need ${count} values, not ${data.length}.`,
-    );
   if ([...size, frames].some((each) => each > maxSize))
     throw new VolumeError(
       `${name} cannot be written: NIfTI-1 holds at most ${maxSize} voxels along an axis.`,
@@ -88,17 +52,27 @@ function headerOf(name: string, volume: WritableVolume): Buffer {
   header.writeFloatLE(1, 112);
   // Millimetres and seconds.
   header.writeUInt8(2 | 8, 123);
-  // Both forms are scanner coordinates: readers differ in which one they prefer. A quaternion cannot say a shear.
-  header.writeInt16LE(isSheared(affine) ? 0 : 1, 252);
-  header.writeInt16LE(1, 254);
+  // Both forms are scanner coordinates: readers differ in which one they prefer. A quaternion cannot say a shear. What was
+  // read without an orientation gets none, so that every program places it as it places the original.
+  const isPlaced = volume.hasOrientation !== false || !isCentred(volume);
+  header.writeInt16LE(isPlaced && !isSheared(affine) ? 1 : 0, 252);
+  header.writeInt16LE(isPlaced ? 1 : 0, 254);
   for (const [at, each] of [...quaternion, ...offset].entries()) header.writeFloatLE(each, 256 + 4 * at);
   for (const [at, each] of affine.flat().entries()) header.writeFloatLE(each, 280 + 4 * at);
   header.write('n+1\0', 344, 'latin1');
   return header;
 }
 
+/** Whether a volume lies where readers of NIfTI place one without an orientation. */
+function isCentred({ size, affine }: Geometry): boolean {
+  const centred = centredAffine(size, [1, ...spacingOf({ affine })]);
+  return affine.every((row, at) =>
+    row.every((value, column) => Math.abs(value - (centred[at]?.[column] ?? 0)) < 1e-3),
+  );
+}
+
 /** The unit vectors along the axes of an affine. */
-function directionsOf(affine: Geometry['affine']): number[][] {
+export function directionsOf(affine: Geometry['affine']): number[][] {
   const spacing = spacingOf({ affine });
   return [0, 1, 2].map((axis) => affine.map((row) => (row[axis] ?? 0) / (spacing[axis] || 1)));
 }
