@@ -9,9 +9,9 @@ import { beginsAsNrrd, openNrrd } from './nrrd.js';
 import { notUnpacked, type StoredVolume, storedData } from './stored-voxels.js';
 import { type Volume, VolumeError, type VolumeFile, type Voxels } from './volume.js';
 
-// Why not @itk-wasm/image-io: it has no way to read less than the whole volume, and holds four times its bytes (1,270 MiB for
-// a CT of 300 MiB, where this takes 380, and 77 for one slice), takes 32 MB to install, and is no faster. dicom-parser reads
-// headers of DICOM without the pixels, in 0.1 MB.
+// Why not @itk-wasm/image-io: it cannot read less than a whole volume. Of a packed CT of 512 x 512 x 300 voxels (157 MB) it takes
+// 670 MiB and 3.9 s, where this takes 235 MiB and 1.9 s for all of it, and 83 MiB and 0.3 s for a slice in the middle; and it
+// installs 27 MB. dicom-parser reads headers of DICOM without the pixels, in 0.1 MB.
 
 /** Bytes that are read of a file: more than a header has. */
 const startBytes = 1024 * 1024;

@@ -7,8 +7,11 @@ import { createDeflate, createGzip } from 'node:zlib';
 import { directionsOf, niftiHeader, type WritableVolume } from './nifti-header.js';
 import { spacingOf, VolumeError } from './volume.js';
 
-/** Higher levels take three times as long, and save a few per cent. */
-const level = 4;
+/**
+ * Level 6 makes files of labels smaller than level 1 does by a third, in hardly more time. Scans it makes smaller by 3 to 10 %,
+ * in five times the time.
+ */
+const levelOf = ({ data }: WritableVolume): number => (data.BYTES_PER_ELEMENT === 1 ? 6 : 1);
 
 /** Bytes that are packed at once. */
 const chunkSize = 1 << 20;
@@ -23,7 +26,11 @@ export async function writeNifti(file: string, volume: WritableVolume): Promise<
   const isPacked = /\.gz$/i.test(file);
   await writeWhole(file, (unfinished) =>
     isPacked
-      ? pipeline(chunksOf(volume, header), createGzip({ level, chunkSize }), createWriteStream(unfinished))
+      ? pipeline(
+          chunksOf(volume, header),
+          createGzip({ level: levelOf(volume), chunkSize }),
+          createWriteStream(unfinished),
+        )
       : pipeline(chunksOf(volume, header), createWriteStream(unfinished)),
   );
 }
@@ -46,7 +53,8 @@ export async function writeVolume(file: string, volume: WritableVolume): Promise
   await writeWhole(file, async (unfinished) => {
     const target = createWriteStream(unfinished);
     target.write(header);
-    const packer = isNrrd ? createGzip({ level, chunkSize }) : createDeflate({ level, chunkSize });
+    const options = { level: levelOf(volume), chunkSize };
+    const packer = isNrrd ? createGzip(options) : createDeflate(options);
     await pipeline(chunksOf(volume), packer, target);
     if (!isNrrd) await putPackedSize(unfinished, header, target.bytesWritten - header.length);
   });
