@@ -1,5 +1,5 @@
 import { centredAffine } from './nifti.js';
-import { type Geometry, spacingOf, type Volume, VolumeError, type Voxels } from './volume.js';
+import { type Geometry, isSameGeometry, spacingOf, type Volume, VolumeError, type Voxels } from './volume.js';
 
 /** What is written of a volume: of one in memory that was read, or of one that an app makes. */
 export interface WritableVolume
@@ -52,10 +52,11 @@ export function niftiHeader(name: string, volume: WritableVolume): Buffer {
   header.writeFloatLE(1, 112);
   // Millimetres and seconds.
   header.writeUInt8(2 | 8, 123);
-  // Both forms are scanner coordinates: readers differ in which one they prefer. A quaternion cannot say a shear. What was
+  // Both forms are scanner coordinates: readers differ in which one they prefer. A quaternion cannot say a shear; ITK
+  // goes by it where axes are not quite perpendicular. What was
   // read without an orientation gets none, so that every program places it as it places the original.
   const isPlaced = volume.hasOrientation !== false || !isCentred(volume);
-  header.writeInt16LE(isPlaced && !isSheared(affine) ? 1 : 0, 252);
+  header.writeInt16LE(isPlaced && isRotation(volume) ? 1 : 0, 252);
   header.writeInt16LE(isPlaced ? 1 : 0, 254);
   for (const [at, each] of [...quaternion, ...offset].entries()) header.writeFloatLE(each, 256 + 4 * at);
   for (const [at, each] of affine.flat().entries()) header.writeFloatLE(each, 280 + 4 * at);
@@ -77,17 +78,44 @@ export function directionsOf(affine: Geometry['affine']): number[][] {
   return [0, 1, 2].map((axis) => affine.map((row) => (row[axis] ?? 0) / (spacing[axis] || 1)));
 }
 
-/** Whether axes are not perpendicular. */
-function isSheared(affine: Geometry['affine']): boolean {
-  const [x = [], y = [], z = []] = directionsOf(affine);
-  const dot = (a: readonly number[], b: readonly number[]) =>
-    a.reduce((sum, each, at) => sum + each * (b[at] ?? 0), 0);
-  return [dot(x, y), dot(x, z), dot(y, z)].some((each) => Math.abs(each) > 1e-4);
+/**
+ * The directions of an affine as a rotation. Axes that are not quite perpendicular, as those of DICOM whose positions are
+ * rounded, are turned by as little as can be.
+ */
+function rotationOf(affine: Geometry['affine']): Columns {
+  let columns = directionsOf(affine) as unknown as Columns;
+  // The mean of a matrix and its transposed inverse is nearer to the rotation, and soon is it (polar decomposition).
+  for (let round = 0; round < 10; round += 1) {
+    const [x, y, z] = columns;
+    const other = [cross(y, z), cross(z, x), cross(x, y)] as const;
+    const determinant = x[0] * other[0][0] + x[1] * other[0][1] + x[2] * other[0][2];
+    columns = columns.map((column, axis) =>
+      column.map((each, row) => (each + (other[axis]?.[row] ?? 0) / determinant) / 2),
+    ) as unknown as Columns;
+  }
+  return columns;
+}
+
+const cross = (a: Vector, b: Vector): Vector => [
+  a[1] * b[2] - a[2] * b[1],
+  a[2] * b[0] - a[0] * b[2],
+  a[0] * b[1] - a[1] * b[0],
+];
+
+/** Whether a rotation places each voxel where the affine has it, up to half a voxel. */
+function isRotation({ size, affine }: Geometry): boolean {
+  const columns = rotationOf(affine);
+  const spacing = spacingOf({ affine });
+  const rotated = affine.map((row, at) => [
+    ...spacing.map((step, axis) => (columns[axis]?.[at] ?? 0) * step),
+    row[3],
+  ]);
+  return isSameGeometry({ size, affine }, { size, affine: rotated as unknown as Geometry['affine'] }, 0.5);
 }
 
 /** The directions of an affine as a quaternion (b, c, d), and whether the third axis is mirrored. */
 function quaternionOf(affine: Geometry['affine']) {
-  const [x, y, z] = directionsOf(affine) as [Vector, Vector, Vector];
+  const [x, y, z] = rotationOf(affine);
   const determinant =
     x[0] * (y[1] * z[2] - y[2] * z[1]) -
     y[0] * (x[1] * z[2] - x[2] * z[1]) +
@@ -123,3 +151,4 @@ function quaternionOf(affine: Geometry['affine']) {
 }
 
 type Vector = [number, number, number];
+type Columns = readonly [Vector, Vector, Vector];

@@ -1,7 +1,7 @@
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { constants, gunzipSync } from 'node:zlib';
-import { isDicom, openDicom } from './dicom.js';
+import { type DicomOptions, isDicom, openDicom } from './dicom.js';
 import { isFreeSurfer, openFreeSurfer } from './freesurfer.js';
 import { beginsAsMetaImage, openMetaImage } from './meta-image.js';
 import { beginsAsNifti, openNifti } from './nifti.js';
@@ -49,21 +49,21 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
  * Reads the header of a volume: of a file, or of a directory with one DICOM series.
  * @throws VolumeError for what is no volume of a known format, or is truncated or damaged
  */
-export async function openVolume(file: string): Promise<VolumeFile> {
-  return openFile(file);
+export async function openVolume(file: string, options: DicomOptions = {}): Promise<VolumeFile> {
+  return openFile(file, options);
 }
 
-async function openFile(file: string): Promise<VolumeFile | StoredVolume> {
-  if ((await stat(file).catch(() => null))?.isDirectory()) return openDicom(file);
+async function openFile(file: string, options: DicomOptions): Promise<VolumeFile | StoredVolume> {
+  if ((await stat(file).catch(() => null))?.isDirectory()) return openDicom(file, options);
   const { start, isPacked } = await startOf(file);
   if (beginsAsNifti(start)) return openNifti(file, start, isPacked);
   if (isFreeSurfer(file, start)) return openFreeSurfer(file, start, isPacked);
   if (beginsAsNrrd(start)) return openNrrd(file, start);
   if (beginsAsMetaImage(start)) return openMetaImage(file, start);
-  if (isDicom(file, start)) return openDicom(file);
+  if (isDicom(file, start)) return openDicom(file, options);
   // Of a pair, either file may be given.
   const header = /\.img(\.gz)?$/i.test(file) && (await headerOf(file));
-  if (header) return openFile(header);
+  if (header) return openFile(header, options);
   throw new VolumeError(
     `${path.basename(file)} cannot be read as a volume: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file, or a directory with a DICOM series.`,
   );
@@ -77,16 +77,18 @@ async function openFile(file: string): Promise<VolumeFile | StoredVolume> {
  */
 export async function readVolume(
   file: string | VolumeFile,
-  options: { readonly frame?: number } = {},
+  options: { readonly frame?: number } & DicomOptions = {},
 ): Promise<Volume> {
-  const opened: VolumeFile & Partial<StoredVolume> = typeof file === 'string' ? await openFile(file) : file;
+  const opened = typeof file === 'string' ? await openFile(file, options) : file;
   const { size, affine, format, components, hasOrientation, modality, labels } = opened;
   const frames = options.frame === undefined ? opened.frames : 1;
-  const data = opened.stored
+  const data = isStored(opened)
     ? await storedData(opened.stored, options.frame)
     : await dataOf(opened, options.frame);
   return { size, affine, format, components, frames, hasOrientation, modality, labels, data };
 }
+
+const isStored = (volume: VolumeFile): volume is StoredVolume => 'stored' in volume;
 
 /** The voxels of one frame, or of all one after another. */
 async function dataOf({ size, components, frames, slices }: VolumeFile, frame?: number): Promise<Voxels> {

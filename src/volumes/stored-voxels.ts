@@ -176,8 +176,10 @@ export async function storedVolume(
     throw new VolumeError(
       `${path.basename(stored.path)} is damaged: its axes have no direction or no length. ${again}`,
     );
+  const dataFiles = stored.dataFiles.filter((file) => file !== stored.path);
   return {
     path: stored.path,
+    ...(dataFiles.length > 0 && { dataFiles }),
     size: stored.size,
     affine,
     components: stored.components,

@@ -70,6 +70,8 @@ export interface SliceChoice {
 export interface VolumeFile extends VolumeHeader {
   /** The file, or the directory of a DICOM series. */
   readonly path: string;
+  /** The files that its header names for the voxels, if they are not in the file itself. */
+  readonly dataFiles?: readonly string[];
   /**
    * Reads slices, in ascending order. Needs the memory of a few slices where the format allows it; of packed files, all
    * that lies before the last slice is unpacked and dropped.
@@ -105,8 +107,11 @@ export const placeOf = (
 ): [number, number, number] =>
   affine.map(([x, y, z, offset]) => x * i + y * j + z * k + offset) as [number, number, number];
 
-/** Whether the voxels of two volumes lie at the same places. */
-export function isSameGeometry(one: Geometry, other: Geometry): boolean {
+/**
+ * Whether the voxels of two volumes lie at the same places.
+ * @param tolerance how far apart they may be, in smallest sides of a voxel
+ */
+export function isSameGeometry(one: Geometry, other: Geometry, tolerance = placeTolerance): boolean {
   if (one.size.some((count, axis) => count !== other.size[axis])) return false;
   const least = Math.min(...spacingOf(one));
   const [i, j, k] = one.size;
@@ -119,7 +124,7 @@ export function isSameGeometry(one: Geometry, other: Geometry): boolean {
   ];
   return corners.every((corner) => {
     const [a, b] = [placeOf(one, ...corner), placeOf(other, ...corner)];
-    return Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]) <= least * placeTolerance;
+    return Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]) <= least * tolerance;
   });
 }
 

@@ -12,7 +12,7 @@ import { createLog, secondsSince } from './lib/log.mjs';
 import { readManifest } from './lib/manifest.mjs';
 import { serve } from './resident.mjs';
 
-/** Loaded when one is wanted: the image libraries take longer to start than a wrong flag to refuse. */
+/** Loaded when one is wanted: a wrong flag is refused without them. */
 const OPERATIONS = {
   infer: async () => (await import('./operations/infer.mjs')).infer,
   eval: async () => (await import('./operations/evaluate.mjs')).evaluate,
@@ -22,7 +22,7 @@ const OPERATIONS = {
 };
 
 /**
- * What is there before the first job of a resident app: all operations, with the image libraries behind them. The
+ * What is there before the first job of a resident app: all operations, with the packages behind them. The
  * checkpoints and settings are not: they are small, and a job shall see those that were added or changed meanwhile.
  */
 async function load() {

@@ -1,4 +1,4 @@
-import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readImage, writeImage } from './images.js';
@@ -15,11 +15,11 @@ async function inferAll(cwd: string): Promise<string[]> {
 
 /** A volume whose data file has a name of its own. */
 async function writeNamed(cwd: string, header: string, dataFile: string) {
-  const made = path.join(cwd, header);
-  await writeImage(made, voxels, {}, 1, false);
-  const written = header.replace(/\.\w+$/, '.raw');
-  await rename(path.join(cwd, written), path.join(cwd, dataFile));
-  await writeFile(made, (await readFile(made, 'utf8')).replace(written, dataFile));
+  const text = header.endsWith('.mhd')
+    ? `NDims = 3\nDimSize = 4 4 4\nElementType = MET_SHORT\nElementDataFile = ${dataFile}\n`
+    : `NRRD0004\ntype: short\ndimension: 3\nsizes: 4 4 4\nendian: little\nencoding: raw\ndata file: ${dataFile}\n`;
+  await writeFile(path.join(cwd, header), text);
+  await writeFile(path.join(cwd, dataFile), voxels);
 }
 
 test.each([

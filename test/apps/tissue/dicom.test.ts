@@ -20,7 +20,7 @@ const shared = sharedWorkspace(async (cwd) => {
 let expected: Awaited<ReturnType<typeof readImage>>;
 beforeAll(async () => {
   const cwd = shared();
-  const given = { size: [SIDE, SIDE, SIDE], spacing: [9, 9, STEP], origin };
+  const given = { size: [SIDE, SIDE, SIDE] as const, spacing: [9, 9, STEP], origin };
   await writeImage(path.join(cwd, 'whole.nii.gz'), head, given);
   await operate(['infer', '--output', 'O', '--inputs', 'whole.nii.gz'], cwd);
   expected = await readImage(cwd, 'O/whole.nii.gz');

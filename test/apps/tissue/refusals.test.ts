@@ -16,10 +16,7 @@ const USAGE: [string[], string][] = [
   [['infer', '--inputs', 'a', '--mc', '17'], '--mc 17 is more than the 16 that this app allows.'],
   [['infer', '--inputs', 'a', '--ensemble', '9'], 'The app has 3 checkpoints (CV_0, CV_1, CV_2)'],
   [['infer', '--inputs', 'a', '--ensemble_models', 'Nope'], "no checkpoint 'Nope'; it has CV_0, CV_1, CV_2."],
-  [
-    ['infer', '--inputs', 'a', '--set', 'colour=1'],
-    "has no 'colour'; it has dropout, seed, stack, compress.",
-  ],
+  [['infer', '--inputs', 'a', '--set', 'colour=1'], "has no 'colour'; it has dropout, seed, stack."],
   [['infer', '--inputs', 'a', '--set', 'dropout=much'], "--set dropout needs a number, not 'much'."],
   [['infer', '--inputs', 'a', '--set', 'dropout=2'], "'dropout' must be a number from 0 to 0.9, not '2'."],
   [['infer', '--inputs', 'a', '--prediction_file', '../x.yml'], "'../x.yml' is not inside the app"],
@@ -53,11 +50,11 @@ test('one sentence names a file that cannot be used', async () => {
     path.join(cwd, 'broken/slice.dcm'),
     Buffer.concat([Buffer.alloc(128), Buffer.from('DICM rest')]),
   );
-  await writeImage(path.join(cwd, 'vector.nii.gz'), new Float32Array(128), {}, 2);
+  await writeImage(path.join(cwd, 'vector.nii.gz'), new Float32Array(128), { frames: 2 });
   const sentences = {
     'gone.nii.gz': 'gone.nii.gz does not exist.',
     'text.nii.gz':
-      'text.nii.gz cannot be read as an image: give a NIfTI, MetaImage or NRRD file or a directory of DICOM slices.',
+      'text.nii.gz cannot be read as a volume: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file, or a directory with a DICOM series.',
     empty: 'empty holds no DICOM slices.',
     broken: 'broken/slice.dcm is cut short or damaged: send it again from the original.',
     'vector.nii.gz': 'vector.nii.gz has 2 values per voxel, and a volume with one is needed.',

@@ -8,14 +8,14 @@ interface Summary {
   cases: { case: string; components: number; mean: number; max: number; fraction_above_threshold: number }[];
 }
 
-/** A stack of two components: `first` and `second` at each voxel of the first half, equal values in the other half. */
+/** A stack of two frames: `first` and `second` at each voxel of the first half, `first` in the other half of both. */
 function halfAgreed(first: number, second: number): Float32Array {
-  return Float32Array.from({ length: 128 }, (_, at) => (at < 64 && at % 2 === 1 ? second : first));
+  return Float32Array.from({ length: 128 }, (_, at) => (at >= 64 && at < 96 ? second : first));
 }
 
 test('uncertainty is 0 where the members agree, and their standard deviation elsewhere', async () => {
   const cwd = await workspace();
-  await writeImage(path.join(cwd, 'case_stack.nii.gz'), halfAgreed(0.25, 0.75), {}, 2);
+  await writeImage(path.join(cwd, 'case_stack.nii.gz'), halfAgreed(0.25, 0.75), { frames: 2 });
   await operate(
     [
       'uncertainty',

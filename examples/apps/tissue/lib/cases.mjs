@@ -1,10 +1,10 @@
 import path from 'node:path';
+import { openVolume } from 'remote-app/volumes';
 import { AppError, UsageError } from './errors.mjs';
-import { readLayout } from './layout.mjs';
 
 /** Formats in which a result is written if its input has them; all others become NIfTI. */
 const KEPT_FORMATS = ['.nii.gz', '.nii', '.mha', '.nrrd'];
-const KNOWN_ENDINGS = [...KEPT_FORMATS, '.mhd', '.nhdr', '.hdr', '.dcm', '.ima', '.mgz', '.mgh', '.hdf5'];
+const KNOWN_ENDINGS = [...KEPT_FORMATS, '.mhd', '.nhdr', '.hdr', '.dcm', '.ima', '.mgz', '.mgh'];
 
 /**
  * The cases of one `--inputs` flag: `{ file, name, ending }` each, with names that are unique. The app has one
@@ -47,10 +47,9 @@ function splitName(file) {
 /** The files without those that a header among them names, such as `img.raw` of `head.mhd`: they are read through it. */
 async function withoutDataFiles(files) {
   const paths = files.map((file) => path.resolve(file));
+  const headers = paths.filter((file) => /\.(mhd|nhdr|hdr)(\.gz)?$/i.test(file));
   // What is wrong with a file is said when it is read.
-  const layouts = await Promise.all(paths.map((file) => readLayout(file).catch(() => undefined)));
-  const named = layouts.flatMap(
-    (layout, index) => layout?.files.filter((file) => file !== paths[index]) ?? [],
-  );
+  const opened = await Promise.all(headers.map((file) => openVolume(file).catch(() => undefined)));
+  const named = opened.flatMap((volume) => volume?.dataFiles ?? []);
   return files.filter((_, index) => !named.includes(paths[index]));
 }

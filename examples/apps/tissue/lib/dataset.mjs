@@ -5,7 +5,7 @@ import { computeFeatures } from './features.mjs';
 import { readVolume, requireSameGeometry } from './volume.mjs';
 
 /**
- * A training set on disk: `DIR/<case>/image.*` and `DIR/<case>/label.*`, in any format that ITK reads; `image`
+ * A training set on disk: `DIR/<case>/image.*` and `DIR/<case>/label.*`, in any format that is read; `image`
  * may also be a directory with a DICOM series. If everything is inside one folder, that folder is used.
  */
 export async function findDataset(directory) {
@@ -49,9 +49,9 @@ export async function loadCase({ name, image, label }, classes, log) {
   const truth = await readVolume(label, log);
   const labelName = path.join(name, path.basename(label));
   requireSameGeometry(volume, path.join(name, path.basename(image)), truth, labelName);
-  const labels = Uint8Array.from(truth.data, Number);
+  const labels = Uint8Array.from(truth.data);
   for (let i = 0; i < labels.length; i += 1) {
-    if (labels[i] !== Number(truth.data[i]) || labels[i] >= classes)
+    if (labels[i] !== truth.data[i] || labels[i] >= classes)
       throw new AppError(
         `${labelName} holds ${truth.data[i]}, and the checkpoint knows the labels 0 to ${classes - 1}.`,
       );

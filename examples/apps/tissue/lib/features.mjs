@@ -33,9 +33,8 @@ export function computeFeatures(volume) {
   return { local: [intensity, fine, coarse, gradient, deviation, depth], voxels, centre, size, spacing };
 }
 
-/** 64-bit integers as numbers, and NaN as 0: one NaN would spread through every filter. */
+/** NaN as 0: one NaN would spread through every filter. */
 function asFiniteNumbers(data) {
-  if (data instanceof BigInt64Array || data instanceof BigUint64Array) return Float64Array.from(data, Number);
   const isFloat = data instanceof Float32Array || data instanceof Float64Array;
   return isFloat ? data.map((value) => (Number.isFinite(value) ? value : 0)) : data;
 }

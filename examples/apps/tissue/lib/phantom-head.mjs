@@ -33,7 +33,7 @@ const ELLIPSOIDS = [
   { tissue: 3, axes: [0.12, 0.1, 0.14], centre: [0, 0.44, -0.2], tilt: 0 },
 ];
 
-/** A random head: `{ size, spacing, origin, direction, data, labels }`. The same arguments give the same head. */
+/** A random head: `{ size, spacing, affine, data, labels }`. The same arguments give the same head. */
 export function createPhantom({ seed, size, spacing, contrast = 'pd', noise = 0.04, bias = 0.15 }) {
   const random = createRandom(seed);
   const pose = createPose(random);
@@ -48,7 +48,12 @@ export function createPhantom({ seed, size, spacing, contrast = 'pd', noise = 0.
     spacing.map((step) => blur / step),
   );
   const data = addScanner(clean, size, signal[3], { noise, bias }, random);
-  return { size, spacing, origin, direction: Float64Array.from([1, 0, 0, 0, 1, 0, 0, 0, 1]), data, labels };
+  // x and y run to the left and to the back, and an affine counts to the right and to the front.
+  const affine = [-1, -1, 1].map((sign, row) => [
+    ...spacing.map((step, axis) => (axis === row ? sign * step : 0)),
+    sign * origin[row],
+  ]);
+  return { size, spacing, affine, data, labels };
 }
 
 const HALF_FIELD_MM = 110;

@@ -20,8 +20,7 @@ export function predict(features, members, classes, { stack = 'none', block = 1 
       softmax(members[m], classes, inputs, 0, probabilities, m * classes);
     }
     labels[at] = mostProbable(probabilities, classes, members.length);
-    if (components !== undefined)
-      fillStack(components, stack, at, labels[at], probabilities, classes, members.length);
+    if (components !== undefined) fillStack(components, stack, at, labels[at], probabilities, classes, total);
     if (next % block === 0) onProgress?.(next, voxels.length);
   }
   onProgress?.(voxels.length, voxels.length);
@@ -45,10 +44,10 @@ function mostProbable(probabilities, classes, members) {
   return best;
 }
 
-function fillStack(components, kind, at, label, probabilities, classes, members) {
-  for (let m = 0; m < members; m += 1) {
+function fillStack(components, kind, at, label, probabilities, classes, total) {
+  for (let m = 0; m * total < components.length; m += 1) {
     const own = m * classes;
-    components[at * members + m] =
+    components[m * total + at] =
       kind === 'probability' ? probabilities[own + label] : argmax(probabilities, own, classes);
   }
 }

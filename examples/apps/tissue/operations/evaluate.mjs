@@ -59,13 +59,13 @@ async function evaluateCase(inputFile, truthFile, maskFile, { settings, manifest
 function asLabels({ data }, name, mask) {
   const labels = new Uint8Array(data.length);
   for (let i = 0; i < data.length; i += 1) {
-    const value = Number(data[i]);
+    const value = data[i];
     if (!Number.isInteger(value) || value < 0 || value > 255) {
       throw new AppError(
         `${name} holds ${value}, which is no label (0 to 255): give a label volume, not an image.`,
       );
     }
-    labels[i] = mask === undefined || Number(mask.data[i]) !== 0 ? value : 0;
+    labels[i] = mask === undefined || mask.data[i] !== 0 ? value : 0;
   }
   return labels;
 }

@@ -43,7 +43,6 @@ async function readPrediction(appDirectory, { predictionFile, overrides }) {
   requireRange(settings, 'dropout', 0, 0.9);
   requireRange(settings, 'seed', 0, 1e6);
   requireChoice(settings, 'stack', ['probability', 'label']);
-  requireChoice(settings, 'compress', [true, false]);
   return settings;
 }
 
@@ -70,11 +69,11 @@ async function inferCase(
   });
 
   const labelFile = path.join(output, name + ending);
-  await writeVolume(labelFile, volume, prediction.labels, settings);
+  await writeVolume(labelFile, volume, prediction.labels);
   const result = { name, file: labelFile };
   if (prediction.stack !== undefined) {
     result.stack = path.join(output, `${name}_stack.nii.gz`);
-    await writeVolume(result.stack, volume, prediction.stack, { ...settings, components: members.length });
+    await writeVolume(result.stack, volume, prediction.stack, members.length);
   }
   log.line(`  ${describeVolumes(prediction.labels, classes, volume, manifest)}`);
   const written = [result.file, result.stack].filter(Boolean).map((each) => path.basename(each));

@@ -24,7 +24,7 @@ export async function uncertainty({ appDirectory, options, log, output, allowSin
   for (const { file, name } of stacks) {
     const start = performance.now();
     const stack = await readStack(file, log);
-    const { components } = stack.imageType;
+    const components = stack.frames;
     if (components < 2 && !allowSingle) throw new AppError(`${path.basename(file)} ${NOT_A_STACK}`);
     if (components < 2) log.line(`${name}: ${SINGLE}`);
     const map = MEASURES[settings.measure](stack.data, components);
