@@ -224,7 +224,7 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
         reporter.waiting(null);
         if (canvas) await draw(views, canvas);
         if (png !== null) sheet.push(...views);
-        for (const [at, each] of views.entries()) yield { view: each, volumes: pathsOf(shown, at) };
+        for (const [at, each] of views.entries()) yield { view: each, volumes: volumesOf(shown, at) };
       } catch (error) {
         if (!(error instanceof VolumeError)) throw error;
         failure ??= error;
@@ -263,10 +263,10 @@ function titleOf(html: string): { readonly title: string; readonly csvName: stri
   return { title, csvName: `${title}-marks.csv` };
 }
 
-/** Paths of the volumes of a view: of the case, or of one of its maps. */
-const pathsOf = ({ scan, mask, maps }: ShownCase, at: number) => ({
-  scan: (at === 0 ? scan : maps[at - 1])?.path ?? null,
-  mask: mask?.path ?? null,
+/** The volumes of a view: of the case, or of one of its maps. */
+const volumesOf = ({ scan, mask, maps }: ShownCase, at: number) => ({
+  scan: (at === 0 ? scan : maps[at - 1]) ?? null,
+  mask,
 });
 
 /**
