@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { decode } from 'fast-png';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -127,6 +127,18 @@ describe('show', () => {
     const withVolumes = readFileSync(path.join(cli.directory, 'qc.html'), 'utf8');
     expect(withVolumes.length).toBeGreaterThan(page.length + scan.length);
     await expect(cli.run(['show', '.', '--volumes'])).resolves.toMatchObject({ code: 2 });
+  });
+
+  test('leaves no half of a page when it is interrupted', async () => {
+    await using cli = await cliWithCase();
+    for (let at = 0; at < 60; at += 1) writeFileSync(path.join(cli.directory, `more${at}.nii.gz`), scan);
+    const running = cli.start(['show', '.', '--html', 'qc.html']);
+    const pages = () => readdirSync(cli.directory).filter((name) => name.startsWith('qc.html'));
+    await until('the page is begun', () => pages().length > 0);
+    running.process.kill('SIGINT');
+    const { code, stderr } = await running.ended;
+    expect([code, pages()]).toEqual([130, []]);
+    expect(stderr).toContain('Interrupted');
   });
 
   test.each([

@@ -79,6 +79,8 @@ export interface ShowOptions {
   /** Whether nothing but a document is printed. */
   readonly json: boolean;
   readonly reporter: Reporter;
+  /** Aborted when a person ends the command: no further case is read, and no half of a file is left. */
+  readonly signal: AbortSignal;
   /** Where results go: earlier ones are not shown. By default all are. */
   readonly output?: string;
 }
@@ -217,6 +219,7 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
   async function* readCases(): AsyncGenerator<PageCase> {
     let failure: unknown = null;
     for (const shown of wanted) {
+      options.signal.throwIfAborted();
       try {
         reporter.waiting(`Reading ${shown.name}`);
         const views = await viewsOf(shown, options, view);
@@ -302,15 +305,13 @@ export async function showResult(
   sent: readonly string[],
   { result, output }: { readonly result: string; readonly output: string },
   ask: () => Promise<AppAnswer>,
-  reporter: Reporter,
+  { reporter, signal }: Pick<ShowOptions, 'reporter' | 'signal'>,
 ): Promise<void> {
   try {
     const terminology = await labelNames(undefined, ask, reporter);
     await showCases([...sent, result], {
       ...{ png: null, html: null, volumes: false, force: false, slices: null, frame: 1, json: false },
-      terminology,
-      reporter,
-      output,
+      ...{ terminology, reporter, signal, output },
     });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

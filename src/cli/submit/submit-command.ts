@@ -228,7 +228,10 @@ export abstract class SubmitCommand extends ClientCommand {
       if (flags.show && 'output' in finished && process.stdout.isTTY && !this.jsonEnabled()) {
         const { showResult } = await loadShowCases();
         const sent = submission.files.flatMap(({ groups }) => groups.flat());
-        await showResult(sent, { result: finished.output, output }, () => appOf(connection, app), reporter);
+        await showResult(sent, { result: finished.output, output }, () => appOf(connection, app), {
+          reporter,
+          signal: this.interruption,
+        });
       }
       return { ...finished, ...kept };
     }
