@@ -15,6 +15,7 @@ import { rows as memoryTransfer } from './memory-transfer.mjs';
 import { rows as pack } from './pack.mjs';
 import { rows as resident } from './resident.mjs';
 import { rows as serveStart } from './serve-start.mjs';
+import { rows as show } from './show.mjs';
 import { rows as slurmFirstLine } from './slurm-first-line.mjs';
 import { rows as upload } from './upload.mjs';
 import { rows as uploadOne } from './upload-one.mjs';
@@ -39,6 +40,7 @@ export const rows = [
   ...download,
   ...extract,
   ...inputs,
+  ...show,
   ...cliStart,
   ...serveStart,
 ];
