@@ -23,8 +23,11 @@ const interrupt = '\u0003';
 /** The number by which a terminal says that it draws sixels. */
 const sixel = '4';
 
-/** Longest wait for the answers, in milliseconds, on this machine and over ssh: what comes later is left on the command line. */
-const [longestWait, longestWaitOverSsh] = [300, 1000];
+/**
+ * Longest wait for the answers, in milliseconds. Terminals answer at once, and what comes later is left on the command line: a
+ * slow connection should not be cut short, and hardly any terminal is silent.
+ */
+const longestWait = 2000;
 
 /** Most characters that are kept: the answers have about 50. */
 const mostAnswered = 4096;
@@ -36,13 +39,13 @@ const usualCell = { width: 8, height: 16 };
 const [usualColumns, usualRows] = [80, 24];
 
 /** Sends the questions, and reads until the last answer or the end of the wait. The terminal is as before afterwards. */
-async function ask(stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStream, wait: number): Promise<string> {
+async function ask(stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStream): Promise<string> {
   let answer = '';
   // Without this, the terminal would show the answers and keep them until Enter is pressed.
   stdin.setRawMode(true);
   try {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(end, wait);
+      const timer = setTimeout(end, longestWait);
       function end() {
         clearTimeout(timer);
         stdin.off('data', add);
@@ -70,7 +73,7 @@ const isMultiplexer = ({ TMUX, STY, TERM = '' }: NodeJS.ProcessEnv): boolean =>
 
 /**
  * What the terminal of stdout can show. If stdin is a terminal too, it is asked whether it draws pictures, which takes as
- * long as its answer, at most 0.3 s, or 1 s over ssh.
+ * long as its answer, and 2 s if there is none.
  * @throws Interrupted if Ctrl-C is pressed meanwhile
  */
 export async function canvasOfTerminal(env: NodeJS.ProcessEnv = process.env): Promise<Canvas> {
@@ -80,7 +83,7 @@ export async function canvasOfTerminal(env: NodeJS.ProcessEnv = process.env): Pr
   const size = { columns: stdout.columns || usualColumns, rows: stdout.rows || usualRows };
   const canvas = { look, ...size, cell: usualCell } as const;
   if (look === 'characters' || !stdin.isTTY || !stdout.isTTY || isMultiplexer(env)) return canvas;
-  const answer = await ask(stdin, stdout, env.SSH_CONNECTION ? longestWaitOverSsh : longestWait);
+  const answer = await ask(stdin, stdout);
   const [, height, width] = cellAnswer.exec(answer) ?? [];
   const cell = Number(height) && Number(width) ? { width: Number(width), height: Number(height) } : usualCell;
   if (kittyAnswer.test(answer)) return { ...canvas, look: 'kitty', cell };
