@@ -1,0 +1,94 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { findBrain } from '../lib/brain.mjs';
+import { listCases, readScan } from '../lib/cases.mjs';
+import { UsageError } from '../lib/errors.mjs';
+import { secondsSince } from '../lib/log.mjs';
+import { loadNetworks } from '../lib/network.mjs';
+import { spacingOf, writeNifti } from '../lib/volumes.mjs';
+
+/**
+ * Writes `<case>_mask.nii.gz` and `<case>_brain.nii.gz` for each input, in its geometry, and `<case>_stack.nii.gz` with the
+ * probabilities of each pass if uncertainty is asked for; and `measurements.json` for all. Returns what it wrote of each case.
+ */
+export async function infer({ manifest, options, log, output }) {
+  const cases = listCases(options.inputs, '--inputs');
+  const settings = settingsOf(manifest.parameters, options.overrides);
+  if (options.tta > manifest.tta)
+    throw new UsageError(`--tta ${options.tta} is more than the ${manifest.tta} that this app has.`);
+  const networks = await loadNetworks(options);
+  log.line(`On ${networks.device}; ${options.tta + 1} pass${options.tta > 0 ? 'es' : ''} per case`);
+  await mkdir(output, { recursive: true });
+
+  const results = [];
+  const measurements = [];
+  for (const [index, one] of cases.entries()) {
+    log.line(`Case ${index + 1}/${cases.length}: ${one.name}`);
+    const { result, measured } = await inferCase(one, { networks, settings, options, log, output });
+    results.push(result);
+    measurements.push(measured);
+  }
+  const file = path.join(output, 'measurements.json');
+  await writeFile(
+    file,
+    `${JSON.stringify({ settings, tta: options.tta, cases: measurements }, undefined, 2)}\n`,
+  );
+  return results;
+}
+
+/** The parameters of `app.json`, with the values of `--set NAME=VALUE`. */
+function settingsOf(parameters, overrides) {
+  const settings = Object.fromEntries(Object.entries(parameters).map(([name, each]) => [name, each.default]));
+  for (const override of overrides) {
+    const [, name, text] = /^([^=]*)=(.*)$/s.exec(override) ?? [];
+    if (!Object.hasOwn(parameters, name ?? ''))
+      throw new UsageError(
+        `--set ${override}: give NAME=VALUE, with a NAME of ${Object.keys(parameters).join(', ')}.`,
+      );
+    const { min, max } = parameters[name];
+    const value = text.trim() === '' ? Number.NaN : Number(text);
+    if (!(value >= min && value <= max))
+      throw new UsageError(`--set ${name} needs a number from ${min} to ${max}, not '${text}'.`);
+    settings[name] = value;
+  }
+  return settings;
+}
+
+async function inferCase({ file, name }, { networks, settings, options, log, output }) {
+  const start = performance.now();
+  const scan = await readScan(file, log);
+  log.line(
+    `  ${scan.size.join(' x ')} voxels of ${spacingOf(scan)
+      .map((step) => step.toFixed(2))
+      .join(' x ')} mm, read in ${secondsSince(start)}`,
+  );
+  const { size, affine, data } = scan;
+  const progress = log.progress(`  ${name}`, 1);
+  const stack = options.uncertainty ? new Float32Array(data.length * (options.tta + 1)) : null;
+  const mask = await findBrain(scan, name, networks, {
+    tta: options.tta,
+    threshold: settings.threshold,
+    onMember: stack && ((index, voxels) => stack.set(voxels, index * data.length)),
+    onStep: (done, all) => progress(done / all),
+  });
+
+  const result = { name, file: path.join(output, `${name}_mask.nii.gz`) };
+  const brainFile = path.join(output, `${name}_brain.nii.gz`);
+  await writeNifti(result.file, { size, affine, data: mask });
+  await writeNifti(brainFile, { size, affine, data: data.map((value, at) => (mask[at] === 1 ? value : 0)) });
+  if (stack) {
+    result.stack = path.join(output, `${name}_stack.nii.gz`);
+    await writeNifti(result.stack, { size, affine, data: stack, frames: options.tta + 1 });
+  }
+  const voxels = mask.reduce((sum, value) => sum + value, 0);
+  const measured = { case: name, brain_volume_ml: voxels * millilitresOf(affine), brain_voxels: voxels };
+  const written = [result.file, brainFile, result.stack].filter(Boolean).map((each) => path.basename(each));
+  log.line(`  Brain ${measured.brain_volume_ml.toFixed(0)} ml`);
+  log.line(`  Wrote ${written.join(', ')} in ${secondsSince(start)}`);
+  return { result, measured };
+}
+
+/** The volume of a voxel. */
+function millilitresOf([[a, b, c], [d, e, f], [g, h, i]]) {
+  return Math.abs(a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)) / 1000;
+}

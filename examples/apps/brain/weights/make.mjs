@@ -1,0 +1,11 @@
+/**
+ * `npm run weights`: makes the files of `model/` anew from the Python package deepbet. They should come out as they are: what
+ * `git diff` shows afterwards is a difference.
+ */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { environment, makeWeights } from './environment.mjs';
+
+await environment.prepare(console.error);
+const [program, ...words] = makeWeights(fileURLToPath(new URL('../model', import.meta.url)));
+process.exitCode = spawnSync(program, words, { stdio: 'inherit' }).status ?? 1;
