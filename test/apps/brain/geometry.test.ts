@@ -1,0 +1,119 @@
+import { expect, test } from 'vitest';
+import type { Affine } from '../../../src/volumes/index.js';
+import { ball, brightness, load, type Scan } from './program.js';
+import { orientations, reoriented } from './rotations.mjs';
+
+const { findBrain, orient, nearest } = await load('lib/brain.mjs');
+
+const plain: Affine = [
+  [1.5, 0, 0, -40],
+  [0, 2, 0, -30],
+  [0, 0, 3, -20],
+];
+/** Turned by 20 degrees around the axis from left to right, and by 10 around the one upwards. */
+const oblique = turned(plain, 20, 10);
+
+const options = { tta: 0, threshold: 0.5, onStep: () => {} };
+const maskOf = async (scan: Scan): Promise<Uint8Array> => findBrain(scan, 'scan', brightness, options);
+
+function turned(affine: Affine, tilt: number, turn: number): Affine {
+  const [a, b] = [tilt, turn].map((degrees) => (degrees * Math.PI) / 180) as [number, number];
+  const [x, y, z] = affine;
+  const tilted = [
+    x,
+    y.map((value, at) => Math.cos(a) * value - Math.sin(a) * (z[at] ?? 0)),
+    y.map((value, at) => Math.sin(a) * value + Math.cos(a) * (z[at] ?? 0)),
+  ];
+  const [p = [], q = [], r = []] = tilted;
+  return [
+    p.map((value, at) => Math.cos(b) * value - Math.sin(b) * (q[at] ?? 0)),
+    p.map((value, at) => Math.sin(b) * value + Math.cos(b) * (q[at] ?? 0)),
+    [...r],
+  ] as unknown as Affine;
+}
+
+test('a brain is the largest bright region, with its hole closed', async () => {
+  const scan = ball([40, 48, 30], plain);
+  const mask = await maskOf(scan);
+  const count = mask.reduce((sum, value) => sum + value, 0);
+  // The ball has a radius of 0.3 of each side, and the box of it loses the small one.
+  const expected = (4 / 3) * Math.PI * 0.3 ** 3 * mask.length;
+  expect(Math.abs(count / expected - 1)).toBeLessThan(0.05);
+  const hole = (15 * 48 + 24) * 40 + 16;
+  expect(scan.data[hole]).toBeLessThan(20);
+  expect(mask[hole]).toBe(1);
+});
+
+test('an array is read along the axes of the body, whichever of 48 ways it runs, also where it is oblique', () => {
+  const scan = ball([5, 7, 6], oblique);
+  const expected = inOrder(scan);
+  for (const orientation of orientations)
+    expect(inOrder(reoriented(scan, orientation)), JSON.stringify(orientation)).toEqual(expected);
+});
+
+/** The voxels of a scan by the order that the networks read. */
+function inOrder(scan: Scan): number[] {
+  const { offsets } = orient(scan) as { offsets: Int32Array[] };
+  const [xs = [], ys = [], zs = []] = offsets.map((each) => [...each]);
+  return xs.flatMap((x) => ys.flatMap((y) => zs.map((z) => Number(scan.data[x + y + z]))));
+}
+
+test('a mask lies where the brain is, in an oblique array that runs another way', async () => {
+  const scan = ball([40, 48, 30], oblique);
+  const orientation = { axes: [2, 0, 1], flipped: [true, false, true] };
+  const expected = reoriented({ ...scan, data: await maskOf(scan) }, orientation).data as Uint8Array;
+  expect(Buffer.compare(await maskOf(reoriented(scan, orientation)), expected)).toBe(0);
+});
+
+test('a mirrored scan has another mask: left and right are told apart', async () => {
+  const scan = ball([40, 48, 30], plain);
+  const mirrored = reoriented(scan, { axes: [0, 1, 2], flipped: [true, false, false] });
+  const claimed = await maskOf({ ...mirrored, affine: scan.affine });
+  expect(Buffer.compare(claimed, await maskOf(scan))).not.toBe(0);
+});
+
+test('axes of a sheared volume go to those of the body that they run most nearly along', () => {
+  const sheared: Affine = [
+    [0.2, 0.1, -2, 0],
+    [1, 0.3, 0.2, 0],
+    [0.1, -1, 0.1, 0],
+  ];
+  expect(orient({ size: [3, 4, 5], affine: sheared }).size).toEqual([5, 3, 4]);
+});
+
+test('a length is resampled to the voxels whose centres are nearest', () => {
+  expect([...nearest(4, 2)]).toEqual([1, 3]);
+  expect([...nearest(2, 4)]).toEqual([0, 0, 1, 1]);
+  expect([...nearest(1, 3)]).toEqual([0, 0, 0]);
+  expect([...nearest(3, 3)]).toEqual([0, 1, 2]);
+});
+
+test('test-time augmentation averages passes that are flipped back', async () => {
+  const scan = ball([40, 48, 30], plain);
+  const members: Float32Array[] = [];
+  const onMember = (_index: number, voxels: Float32Array) => members.push(voxels);
+  const mask = await findBrain(scan, 'scan', brightness, { ...options, tta: 2, onMember });
+  expect(members).toHaveLength(3);
+  for (const member of members) expect(Buffer.compare(bytes(member), bytes(members[0]))).toBe(0);
+  expect(Buffer.compare(mask, await maskOf(scan))).toBe(0);
+});
+
+const bytes = (values: Float32Array | undefined): Buffer => Buffer.from(values?.buffer ?? new ArrayBuffer(0));
+
+test('a volume without contrast, and one without a brain, are refused with their name', async () => {
+  const flat = { ...ball([16, 16, 16], plain), data: new Int16Array(16 ** 3) };
+  await expect(maskOf(flat)).rejects.toThrow('scan has the same value nearly everywhere');
+  const blind = { ...brightness, runBox: (cube: Float32Array) => new Float32Array(cube.length) };
+  const scan = ball([16, 16, 16], plain);
+  await expect(findBrain(scan, 'scan', blind, options)).rejects.toThrow('No brain was found in scan');
+});
+
+test('values that are no numbers count as 0, and infinite ones as the largest', async () => {
+  const scan = ball([40, 48, 30], plain);
+  const data = Float32Array.from(scan.data);
+  const expected = await maskOf({ ...scan, data });
+  const holed = data.slice();
+  // A corner that is nearly black anyway.
+  holed[0] = Number.NaN;
+  expect(Buffer.compare(await maskOf({ ...scan, data: holed }), expected)).toBe(0);
+});
