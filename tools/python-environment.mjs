@@ -22,7 +22,7 @@ export class PythonEnvironment {
   /**
    * @param directory where it is
    * @param options `requirements`, the file of pip that lists what it has; `probe`, the smallest package of it; `variable`, by
-   *   which a person may name another directory; `what`, a line on what is installed and how large it is
+   *   which a person may name another directory; `what` is installed, and `size`, how large it is
    */
   constructor(directory, options) {
     this.#directory = path.resolve(process.env[options.variable] ?? directory);
@@ -53,7 +53,7 @@ export class PythonEnvironment {
       throw new Skipped(`python3 makes no virtual environment: ${lastLine(cause.stderr || cause.message)}`);
     }
     await this.#needIndex();
-    say(`Installing ${this.#options.what} in ${this.#directory}`);
+    say(`Installing ${this.#options.what} in ${this.#directory}: ${this.#options.size}, a few minutes`);
     try {
       await this.#pip('install', '--requirement', this.#options.requirements);
     } catch (cause) {

@@ -11,7 +11,8 @@ const environment = new PythonEnvironment(here('../../.cache/konfai'), {
   requirements: here('requirements.txt'),
   probe: 'konfai-apps',
   variable: 'REMOTE_APP_KONFAI_VENV',
-  what: 'KonfAI and PyTorch: about 6 GB, a few minutes',
+  what: 'KonfAI and PyTorch',
+  size: 'about 6 GB',
 });
 
 /** A program of the environment: `konfai-apps`, `python`. */

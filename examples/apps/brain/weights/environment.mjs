@@ -8,7 +8,8 @@ export const environment = new PythonEnvironment(here('../../../../.cache/brain'
   requirements: here('requirements.txt'),
   probe: 'deepbet',
   variable: 'REMOTE_APP_BRAIN_VENV',
-  what: 'deepbet and PyTorch: up to 5 GB, a few minutes',
+  what: 'deepbet and PyTorch',
+  size: 'up to 6 GB',
 });
 
 /** The words that write the networks and what is known of their source into a directory. */
