@@ -1,0 +1,53 @@
+import { execFile } from 'node:child_process';
+import { copyFile, readFile, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { isSameGeometry, readVolume, writeNifti } from '../../src/volumes/index.js';
+import { ball } from '../apps/brain/program.js';
+import { plant, temporary } from '../support/temporary.js';
+
+const execute = promisify(execFile);
+const root = (file: string): string => fileURLToPath(new URL(`../../${file}`, import.meta.url));
+
+test('the program of docs/models.md runs a real network, and writes a mask in the geometry of its input', async () => {
+  const page = await readFile(root('docs/models.md'), 'utf8');
+  const [, code = ''] = /^```javascript\n(.*?)^```$/ms.exec(page) ?? [];
+  expect(code.split('\n').length).toBeLessThan(45);
+  await using directory = await temporary();
+  const at = (name: string) => path.join(directory.path, name);
+  await plant(directory.path, {
+    'main.mjs': code.replace('remote-app/volumes', root('dist/volumes/index.js')),
+    'Output/': '',
+  });
+  await symlink(root('node_modules'), at('node_modules'));
+  await copyFile(root('templates/resident/javascript/resident.mjs'), at('resident.mjs'));
+  await copyFile(root('examples/apps/brain/model/box.onnx'), at('network.onnx'));
+  const scan = ball(
+    [128, 128, 128],
+    [
+      [-1, 0, 0, 60],
+      [0, 1, 0, -50],
+      [0, 0, 2, -40],
+    ],
+  );
+  await writeNifti(at('scan.nii'), scan);
+  const words = [
+    'infer',
+    'APP',
+    '--output',
+    at('Output'),
+    '--cpu',
+    '1',
+    '--inputs',
+    at('scan.nii'),
+    '--quiet',
+  ];
+  const { stdout } = await execute(process.execPath, [at('main.mjs'), ...words]);
+  const mask = await readVolume(at('Output/scan_mask.nii.gz'));
+  expect(isSameGeometry(mask, scan)).toBe(true);
+  const count = mask.data.filter((value: number) => value === 1).length;
+  expect(count).toBeGreaterThan(0);
+  expect(stdout).toBe(`scan.nii: ${count} voxels\n`);
+});
