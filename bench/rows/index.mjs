@@ -1,3 +1,4 @@
+import { rows as brain } from './brain.mjs';
 import { rows as cliStart } from './cli-start.mjs';
 import { rows as download } from './download.mjs';
 import { rows as extract } from './extract.mjs';
@@ -34,6 +35,7 @@ export const rows = [
   ...firstLine,
   ...slurmFirstLine,
   ...resident,
+  ...brain,
   ...jobThroughput,
   ...fsyncPrice,
   ...pack,
