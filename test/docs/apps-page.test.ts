@@ -27,7 +27,11 @@ function block(language: string): string {
 }
 
 test('the app.json of the example, and that of the example app, fit the schema', () => {
-  for (const text of [block('json'), read('examples/apps/tissue/app.json')]) {
+  for (const text of [
+    block('json'),
+    read('examples/apps/tissue/app.json'),
+    read('examples/apps/brain/app.json'),
+  ]) {
     const manifest = JSON.parse(text);
     z.fromJSONSchema(schema).parse(manifest);
     expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(Object.keys(manifest)));
