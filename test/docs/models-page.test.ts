@@ -18,7 +18,7 @@ test('the program of docs/models.md runs a real network, and writes a mask in th
   await using directory = await temporary();
   const at = (name: string) => path.join(directory.path, name);
   await plant(directory.path, {
-    'main.mjs': code.replace('remote-app/volumes', root('dist/volumes/index.js')),
+    'main.mjs': code,
     'Output/': '',
   });
   await symlink(root('node_modules'), at('node_modules'));

@@ -183,7 +183,7 @@ test('its package.json names every package that it imports, and its helper is th
   const programs = names.filter((name) => name.endsWith('.mjs') && !name.includes('node_modules'));
   const texts = await Promise.all(programs.map((name) => readFile(path.join(APP, name), 'utf8')));
   const imported = texts
-    .flatMap((text) => [...text.matchAll(/from '([^.'][^']*)'/g)].map(([, name = '']) => name))
+    .flatMap((text) => [...text.matchAll(/from '([^.'][^'/]*)[^']*'/g)].map(([, name = '']) => name))
     .filter((name) => !name.startsWith('node:'));
   const { dependencies } = JSON.parse(await readFile(path.join(APP, 'package.json'), 'utf8'));
   expect(Object.keys(dependencies).sort()).toEqual([...new Set(imported)].sort());

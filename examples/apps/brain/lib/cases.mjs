@@ -1,6 +1,6 @@
 import path from 'node:path';
+import { isSameGeometry, readVolume } from 'remote-app/volumes';
 import { AppError, UsageError } from './errors.mjs';
-import { isSameGeometry, readVolume } from './volumes.mjs';
 
 const ENDING = /\.(nii|nii\.gz|mha|mhd|nrrd|nhdr|hdr|img|mgh|mgz|dcm|ima)$/i;
 

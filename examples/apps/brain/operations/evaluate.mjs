@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { spacingOf } from 'remote-app/volumes';
 import { listCases, readScan, requireSameCount, requireSameGeometry } from '../lib/cases.mjs';
 import { secondsSince } from '../lib/log.mjs';
 import { surfaceDistances } from '../lib/surface.mjs';
-import { spacingOf } from '../lib/volumes.mjs';
 
 /** The percentile of the Hausdorff distance: the greatest one follows a single voxel. */
 const percentile = 95;

@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { spacingOf, writeNifti } from 'remote-app/volumes';
 import { findBrain } from '../lib/brain.mjs';
 import { listCases, readScan } from '../lib/cases.mjs';
 import { UsageError } from '../lib/errors.mjs';
 import { secondsSince } from '../lib/log.mjs';
 import { loadNetworks } from '../lib/network.mjs';
-import { spacingOf, writeNifti } from '../lib/volumes.mjs';
 
 /**
  * Writes `<case>_mask.nii.gz` and `<case>_brain.nii.gz` for each input, in its geometry, and `<case>_stack.nii.gz` with the

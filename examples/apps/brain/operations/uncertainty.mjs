@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { readVolume, writeNifti } from 'remote-app/volumes';
 import { listCases } from '../lib/cases.mjs';
 import { AppError } from '../lib/errors.mjs';
 import { secondsSince } from '../lib/log.mjs';
-import { readVolume, writeNifti } from '../lib/volumes.mjs';
 
 /** A voxel counts as uncertain in the summary where its standard deviation is above this. */
 const threshold = 0.1;
