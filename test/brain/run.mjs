@@ -135,6 +135,12 @@ async function test(workshop) {
 try {
   await environment.prepare(say);
   const workshop = await Workshop.open('brain');
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.once(signal, async () => {
+      await workshop.close();
+      process.exit(130);
+    });
+  }
   try {
     await test(workshop);
   } finally {
