@@ -98,6 +98,10 @@ const job = object({
     .describe(
       'Whether it found its app loaded (warm) or not (cold); null for an app that does not stay loaded',
     ),
+  version: z
+    .string()
+    .nullable()
+    .describe('The version of its app when its command began; null before that, and if it is not known'),
   queue_position: z.number().int().nullable().describe('1 is next; null once it does not wait'),
   waiting_for: z.string().nullable().describe('What it waits for, in words'),
 });

@@ -54,9 +54,14 @@ const parameters = {
 const task = {
   description: 'What kind of app it is, as its app.json says; so are keys that are not listed here',
 };
+const version = {
+  ...textOrNull,
+  description:
+    'Changes with the files of the app and with nothing else: sha256: and a hash of their names and contents, or the commit of a repository. Null while it is being computed: ask again; absent if there is none',
+};
 const available = {
   ...described,
-  properties: { ...described.properties, terminology, repository, task, parameters },
+  properties: { ...described.properties, terminology, repository, task, parameters, version },
 };
 const unavailable = object({ app: string, available: { const: false }, reason: string });
 
@@ -174,6 +179,11 @@ export const schemas = {
       enum: [...jobStarts, null],
       description:
         'Whether it found its app loaded; null for an app that does not stay loaded, and before it starts',
+    },
+    version: {
+      ...textOrNull,
+      description:
+        'The version of its app when its command began; null before that, while it is being computed, and if it is not known',
     },
     queue_position: integerOrNull,
     waiting_for: textOrNull,

@@ -38,6 +38,12 @@ export interface AvailableApp
   readonly terminology?: NonNullable<AppManifest['terminology']>;
   /** Where the app comes from, for an app of a repository. */
   readonly repository?: AppOrigin;
+  /**
+   * Changes with the app's files, and with nothing else: `sha256:` and a hash of their names and contents, or the commit
+   * of a repository. Null while it is being computed, which a client that needs it waits for by asking again; absent for
+   * an app of too many files, and from a server of an earlier version.
+   */
+  readonly version?: string | null;
 }
 
 /** A repository that an app comes from. */

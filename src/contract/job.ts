@@ -73,6 +73,11 @@ export interface JobView {
   readonly assigned_gpus: readonly number[];
   /** Whether it found its app loaded; null for an app that does not stay loaded, and before it starts. */
   readonly start: JobStart | null;
+  /**
+   * The version of its app when its command began, as in the description of the app. Null before that, while the version
+   * is being computed, and if it is not known, for example because the files changed before they were read.
+   */
+  readonly version: string | null;
   /** 1 is next; null once the job no longer waits. */
   readonly queue_position: number | null;
   /** What a waiting job waits for, as a phrase. */

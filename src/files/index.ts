@@ -26,6 +26,7 @@ export {
 export { foldedName, freeName, isSafeName, maxNameBytes, windowsName } from './names.js';
 export { Notes } from './notes.js';
 export { closeInherited, NotOurFile, openDirectory, openOwnFile, readOwnFile } from './own-file.js';
+export { contentStamp, type Place, placesFrom } from './places.js';
 export { findProgram, type ProgramEnd, programEnd } from './programs.js';
 export { dropReserve, readReserve, reserveJsonFile, writeReservedJson } from './reserved-json.js';
 export { decodedText, firstBytes, readScriptStart, readSmallFile } from './small-file.js';

@@ -54,6 +54,7 @@ const jobFields = () => ({
   left_files: orNull(whole),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
   start: textOrNull,
+  version: textOrNull,
   queue_position: orNull(whole),
   waiting_for: textOrNull,
 });
@@ -229,6 +230,7 @@ const availableApp = z.lazy(() =>
     vram_plan: z.optional(z.unknown()),
     parameters: z.optional(z.unknown()),
     repository: z.catch(z.optional(origin), undefined),
+    version: z.optional(z.nullable(text)),
   }),
 );
 const unavailableApp = z.lazy(() =>

@@ -13,6 +13,7 @@ import type { CachedFile, Repositories } from '../hub/index.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';
 import { type AllowedApp, type AllowedApps, checkNetworkApps } from './allowlist.js';
 import { lookAtApps } from './app-problems.js';
+import { AppVersions, type AskedVersion } from './app-version.js';
 import {
   type OwnProgram,
   ownProgram,
@@ -36,6 +37,8 @@ const merged = (id: string): string => id.replace(/^\/+/, '').replaceAll(/\/{2,}
 
 /** The apps of this server, and how each is run. */
 export class AppCatalog {
+  readonly #versions = new AppVersions();
+
   constructor(
     private readonly apps: AllowedApps,
     /** The program for apps without a command of their own: `serve --engine`. */
@@ -117,7 +120,19 @@ export class AppCatalog {
     return viewRepositoryApp(app.id, ofRepository);
   }
 
-  /** The same for an app that can run. @throws ServiceError `invalidField` that says why it cannot */
+  /**
+   * The version of an app as its files are now: that of its directory, or the commit that its repository is at in the
+   * cache. Null for an app that has none, or is not served.
+   */
+  async versionOf(id: string): Promise<AskedVersion | null> {
+    const app = this.apps.current.get(id);
+    if (app?.directory) return await this.#versions.of(app.directory);
+    const tracked = app && this.#repositoryOf(app)?.tracked;
+    const commit = tracked?.cache.commitOf(tracked.revision) ?? null;
+    return commit === null ? null : { known: Promise.resolve(commit) };
+  }
+
+  /** The description of an app that can run. @throws ServiceError `invalidField` that says why it cannot */
   async available(id: string): Promise<AvailableApp> {
     const view = await this.view(id);
     if (view.available) return view;

@@ -81,6 +81,8 @@ const jobRecord = z.object({
    * Whether its app was already loaded; null if its app does not stay loaded. Missing in records of an earlier version.
    */
   start: z.enum(jobStarts).nullable().default(null),
+  /** The version of its app when its command began; null if that is not known. Missing in records of an earlier version. */
+  appVersion: z.string().nullable().default(null),
   /** Somebody asked for its end: it then counts as killed, however its command ends. */
   killRequested: z.boolean(),
   /** Who asked first. Missing in records of an earlier version. */
@@ -123,6 +125,7 @@ export const newRecord = (
   gpuUuids: [],
   cpuSlots: 0,
   start: null,
+  appVersion: null,
   killRequested: false,
   killCause: 'user',
 });

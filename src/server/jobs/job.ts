@@ -73,6 +73,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** When its command ended (ISO 8601); null before that, and for a job that had ended under an earlier server. */
   #commandEndedAt: string | null = null;
   #hasLogFailed = false;
+  /** Whether the version of its app is known, or will not be. */
+  #versionSettled: Promise<unknown> = Promise.resolve();
   /** When it is removed, once that is known. */
   expiry: Expiry | null = null;
   /** Bytes, from the start of its archive, that clients have been sent, in one download or several consecutive ones. */
@@ -190,6 +192,22 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (this.#record.start === 'warm') this.#record = { ...this.#record, start: 'cold' };
   }
 
+  /** Its command begins with this version of its app. Recorded when it is known, which may be after the job's end. */
+  noteVersion(known: Promise<string | null>): void {
+    this.#versionSettled = known.then((appVersion) => {
+      if (appVersion === null) return;
+      this.#record = { ...this.#record, appVersion };
+      if (this.#last) this.#last = { ...this.#last, appVersion };
+      // If this cannot be saved, the next server does not know it.
+      this.#saveAgain().catch(() => {});
+    });
+  }
+
+  /** Waits until the version of the app is known, or will not be, but only for so many milliseconds. */
+  async versionKnown(longest: number): Promise<void> {
+    await Promise.race([this.#versionSettled, delay(longest, undefined, { ref: false })]);
+  }
+
   /** Saves that somebody asked for its end, so that a later server knows it too. The first cause is kept. */
   async requestKill(cause: KillCause): Promise<void> {
     this.#waiting = null;
@@ -211,9 +229,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
     const expiresAtBootTime = keep === null ? null : bootTimeIn(keep);
     const end = { finishedAt, ranFor: this.#ranFor, expiresAt, expiresAtBootTime };
-    const record = this.#next(state, { error, ...facts, ...end });
-    this.#last = record;
-    const saved = this.#saveLast(record).then(
+    this.#last = this.#next(state, { error, ...facts, ...end });
+    const saved = this.#saveLast().then(
       () => true,
       (cause) => {
         this.report(`Job ${this.id} could not be saved as ${state}; it is tried again`, cause);
@@ -222,8 +239,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     );
     // An unresponsive disk must not delay the end.
     const isSaved = await Promise.race([saved, delay(saveTimeout, false, { ref: false })]);
-    this.#show(record);
-    if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater(record)));
+    this.#show(this.#last);
+    if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater()));
   }
 
   /**
@@ -255,9 +272,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   noteFetched(): void {
     if (this.#record.fetchedAt !== null) return;
     this.#record = { ...this.#record, fetchedAt: now() };
-    // If this cannot be saved, the next server keeps the job for as long as promised. It replaces the record of the end, so
-    // it must survive a power cut as well.
-    this.#inTurn(() => this.directory.save(this.#record)).catch(() => {});
+    // If this cannot be saved, the next server keeps the job for as long as promised.
+    this.#saveAgain().catch(() => {});
   }
 
   /** The job as clients see it (interface.md, Jobs). */
@@ -283,6 +299,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       left_files: record.leftFiles,
       assigned_gpus: record.gpus,
       start: record.start,
+      version: record.appVersion,
       queue_position: waiting?.position ?? null,
       waiting_for: waiting?.for ?? null,
     };
@@ -308,7 +325,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   #show(record: JobRecord): void {
-    this.#record = record;
+    // It may have become known while this record was saved.
+    this.#record = { ...record, appVersion: this.#record.appVersion ?? record.appVersion };
     this.emit('change');
   }
 
@@ -318,18 +336,31 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return done;
   }
 
+  /** The record with its latest changes: the final one from the moment it is decided. */
+  get #latest(): JobRecord {
+    return this.isFinal ? this.#record : (this.#last ?? this.#record);
+  }
+
   /** Saves the final record after any save in progress, so that it is the one that remains. */
-  #saveLast(record: JobRecord): Promise<void> {
-    return this.#inTurn(() => this.directory.saveLast(record));
+  #saveLast(): Promise<void> {
+    return this.#inTurn(() => this.directory.saveLast(this.#latest));
+  }
+
+  /**
+   * Saves a fact that became known between two transitions, or after the last one. What replaces the record of the end must
+   * survive a power cut as well.
+   */
+  #saveAgain(): Promise<void> {
+    return this.#inTurn(() => this.directory.save(this.#latest, this.#last !== null));
   }
 
   /** Retries until the disk accepts the record, or the directory is gone. */
-  async #saveLater(record: JobRecord): Promise<void> {
+  async #saveLater(): Promise<void> {
     for (;;) {
       await delay(retryInterval, undefined, { ref: false });
       try {
         if (!this.directory.exists()) return;
-        await this.#saveLast(record);
+        await this.#saveLast();
         return;
       } catch {
         // It has been reported already.

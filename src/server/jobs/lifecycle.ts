@@ -77,6 +77,8 @@ export interface LifecycleDeps {
   readonly packer: Packer;
   /** The command of a job with these devices. */
   readonly commandFor: (job: Job, grant: Grant) => readonly string[];
+  /** The version of a job's app as its files are now. Null if it has none. */
+  readonly versionOf: (job: Job) => Promise<{ readonly known: Promise<string | null> } | null>;
   /** What a job may access besides its own files. */
   readonly reachOf: (job: Job) => Reach;
   /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
@@ -245,10 +247,14 @@ export class Lifecycle {
     const { job } = this;
     if (job.state !== 'running') {
       if (grant.gpus.length > 0) job.log(`Assigned GPUs: ${grant.gpus.join(', ')}`);
+      // Looked at before the command reads them; read beside it, so that large weights do not delay it.
+      const version = this.deps.versionOf(job).catch(() => null);
       if (!(await this.#whenThereIsRoom(() => job.run(grant, start ?? null)))) {
         this.#stop();
         return;
       }
+      const asked = await version;
+      if (asked) job.noteVersion(asked.known);
     }
     this.#watchDisk();
     this.#command = this.deps.commandFor(job, grant);

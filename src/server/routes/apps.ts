@@ -1,9 +1,10 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { RouterContext } from '@koa/router';
 import { packListedTo, packTo } from '../../archive/index.js';
-import { type AppList, configName, isWeights, mediaTypes } from '../../contract/index.js';
+import { type AppList, type AppView, configName, isWeights, mediaTypes } from '../../contract/index.js';
 import { madeDirectories } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
 import type { Executor } from '../executors/index.js';
@@ -20,8 +21,16 @@ export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: Route
   ctx.body = { apps, ...(loaded.length > 0 && { loaded }) } satisfies AppList;
 };
 
+/** Milliseconds that a description waits for the app's version, which is then null: gigabytes take longer the first time. */
+const versionWait = 2000;
+
+/** `GET /repo_apps/{id}`. Beside the description, the version is computed, so that a client can ask again for it. */
 export const showApp = (catalog: AppCatalog) => async (ctx: RouterContext) => {
-  ctx.body = await catalog.view(captured(ctx));
+  const view = await catalog.view(captured(ctx));
+  const asked = view.available ? await catalog.versionOf(view.app) : null;
+  const late = () => delay(versionWait, null, { ref: false });
+  const version = asked && { version: await Promise.race([asked.known, late()]) };
+  ctx.body = (view.available ? { ...view, ...version } : view) satisfies AppView;
 };
 
 /**

@@ -12,8 +12,14 @@ export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
   ctx.body = { jobs: tag === '' ? listed : listed.filter((view) => view.tag === tag) } satisfies JobList;
 };
 
-export const showJob = (jobs: JobService) => (ctx: RouterContext) => {
-  ctx.body = jobs.get(captured(ctx), principalOf(ctx)).view();
+/** Milliseconds that the answer about a job that has ended waits for the version of its app. */
+const versionWait = 2000;
+
+/** `GET /jobs/{id}`. A client that asks after the end asks no more, so only then is the version waited for. */
+export const showJob = (jobs: JobService) => async (ctx: RouterContext) => {
+  const job = jobs.get(captured(ctx), principalOf(ctx));
+  if (job.isFinal) await job.versionKnown(versionWait);
+  ctx.body = job.view();
 };
 
 export const killJob = (jobs: JobService) => async (ctx: RouterContext) => {

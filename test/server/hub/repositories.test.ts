@@ -104,6 +104,7 @@ describe('an app of a repository', () => {
         checked_at: expect.any(String),
         problem: null,
       },
+      version: commit,
     });
     expect(hub.requests.filter((each) => /\.pt$|CBCT|README/.test(each))).toEqual([]);
   });

@@ -36,6 +36,7 @@ async function runningJob() {
     executor,
     packer: new Packer(),
     commandFor: () => ['true'],
+    versionOf: async () => null,
     reachOf: () => ({ network: false, directories: [], environment: {} }),
     residentOf: () => null,
     explainExit: () => null,

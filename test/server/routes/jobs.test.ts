@@ -58,6 +58,7 @@ describe('a job', () => {
       time_limit: null,
       assigned_gpus: [],
       start: null,
+      version: null,
       queue_position: 1,
       waiting_for: 'a CPU slot',
     } satisfies JobView);

@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import path from 'node:path';
+import { contentStamp, isForbidden, placesFrom, TimeSlice } from '../../files/index.js';
+
+/** Most files and directories of an app that has a version: a job that starts waits until they were looked at. */
+const mostPlaces = 5000;
+/** Most bytes of the same. */
+const mostBytes = 256 * 1024 ** 3;
+/** Most contents that are remembered for all apps together. */
+const mostContents = 50_000;
+/** Bytes that are read at once: hashing them takes well under a millisecond. */
+const chunkBytes = 256 * 1024;
+
+/** A file of an app, as it was when the app was looked at. */
+interface AppFile {
+  /** Its name in the app, with slashes. */
+  readonly name: string;
+  readonly path: string;
+  /** Changes with its content. */
+  readonly stamp: string;
+}
+
+/**
+ * The files of an app that a job can read and that its author chose: weights, code and settings, also hidden ones, and
+ * those that links lead to, because weights are often kept on another disk. Left out are version control, compiled Python
+ * and installed packages (`node_modules`, Python environments): they differ between machines with the same app, and the
+ * lists that they are made from count.
+ * @returns null if they are too many or too large
+ */
+async function filesOf(directory: string): Promise<readonly AppFile[] | null> {
+  const slice = new TimeSlice();
+  const files: AppFile[] = [];
+  let [places, bytes] = [0, 0];
+  const isEnvironment = (each: string) => each !== directory && existsSync(path.join(each, 'pyvenv.cfg'));
+  for (const { file, stats } of placesFrom(directory, isEnvironment)) {
+    places += 1;
+    if (stats?.isFile()) {
+      bytes += stats.size;
+      const name = path.relative(directory, file).replaceAll(path.sep, '/');
+      files.push({ name, path: file, stamp: [stats.dev, ...contentStamp(stats)].join(' ') });
+    }
+    if (places > mostPlaces || bytes > mostBytes) return null;
+    await slice.pause();
+  }
+  return files;
+}
+
+/** A hash of files, by a text about each. */
+function hashOf(files: readonly AppFile[], about: (file: AppFile) => string): string {
+  const hash = createHash('sha256');
+  const lines = files.map((file) => `${JSON.stringify([file.name, about(file)])}\n`);
+  for (const line of lines.sort()) hash.update(line);
+  return hash.digest('hex');
+}
+
+/** @throws Error if the file has changed since its stamp, or cannot be read */
+async function hashContent({ path: file, stamp }: AppFile): Promise<string> {
+  await using handle = await open(file);
+  const hash = createHash('sha256');
+  const buffer = Buffer.allocUnsafe(chunkBytes);
+  for (;;) {
+    const { bytesRead } = await handle.read(buffer, 0, chunkBytes, null);
+    if (bytesRead === 0) break;
+    hash.update(buffer.subarray(0, bytesRead));
+  }
+  const stats = await handle.stat();
+  if ([stats.dev, ...contentStamp(stats)].join(' ') !== stamp) throw new Error('The file has changed');
+  return hash.digest('hex');
+}
+
+/** The version of an app as it was when somebody asked. */
+export interface AskedVersion {
+  /** Null if a file changed before it was read, or could not be read. Never rejects. */
+  readonly known: Promise<string | null>;
+}
+
+/**
+ * Versions of app directories: `sha256:` and a hash of the names and contents of their files, which is the same on all
+ * machines. A content is read once, and again when the file's size, times or inode change; an unchanged app is only looked
+ * at. What was read is forgotten when the server stops.
+ */
+export class AppVersions {
+  readonly #latest = new Map<string, AskedVersion & { readonly seen: string }>();
+  /** Hashes of contents by the stamps of their files, the oldest first. */
+  readonly #contents = new Map<string, string>();
+
+  /**
+   * Looks at an app directory. Its contents are then read in the background, which takes a second for about a gigabyte.
+   * @returns null for an app of too many files or bytes, which has no version
+   */
+  async of(directory: string): Promise<AskedVersion | null> {
+    const files = await filesOf(directory);
+    if (files === null) return null;
+    const seen = hashOf(files, ({ stamp }) => stamp);
+    const latest = this.#latest.get(directory);
+    if (latest?.seen === seen) return latest;
+    const known = this.#digest(files, latest?.known).catch(() => {
+      if (this.#latest.get(directory)?.seen === seen) this.#latest.delete(directory);
+      return null;
+    });
+    const asked = { seen, known };
+    this.#latest.set(directory, asked);
+    return asked;
+  }
+
+  /** @param before the digest of the same app that is being computed, which has read most of these files */
+  async #digest(files: readonly AppFile[], before: Promise<unknown> | undefined): Promise<string> {
+    await before;
+    const contents = new Map<string, string>();
+    for (const file of files) contents.set(file.name, await this.#contentOf(file));
+    return `sha256:${hashOf(files, ({ name }) => contents.get(name) ?? '')}`;
+  }
+
+  async #contentOf(file: AppFile): Promise<string> {
+    const known = this.#contents.get(file.stamp);
+    if (known !== undefined) return known;
+    try {
+      const content = await hashContent(file);
+      this.#contents.set(file.stamp, content);
+      const [oldest] = this.#contents.keys();
+      if (this.#contents.size > mostContents && oldest !== undefined) this.#contents.delete(oldest);
+      return content;
+    } catch (cause) {
+      // Jobs run as the same user, and cannot read it either.
+      if (isForbidden(cause)) return 'unreadable';
+      throw cause;
+    }
+  }
+}

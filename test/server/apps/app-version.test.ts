@@ -1,0 +1,176 @@
+import {
+  appendFileSync,
+  cpSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import type { AppView } from '../../../src/contract/app-manifest.js';
+import { AppVersions } from '../../../src/server/apps/app-version.js';
+import { least, steps } from '../../support/form.js';
+import { apps, TestServer } from '../../support/server.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
+
+const root = await temporary();
+afterAll(() => root[Symbol.asyncDispose]());
+
+let copies = 0;
+
+/** A copy of the probe that the test may change. */
+function copy(name = `app-${copies}`): string {
+  copies += 1;
+  const directory = path.join(root.path, `place-${copies}`, name);
+  cpSync(apps.probe, directory, { recursive: true });
+  return directory;
+}
+
+/** The version of an app that a server serves. */
+async function versionOf({ api }: TestServer, app: string): Promise<string | null | undefined> {
+  const view = await api.json<AppView>(`/repo_apps/${app}`);
+  return view.available ? view.version : undefined;
+}
+
+const sha256 = /^sha256:[0-9a-f]{64}$/;
+
+/** Bytes that a process has read so far, from files and sockets. */
+const bytesRead = (pid: number) => Number(/rchar: (\d+)/.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1]);
+
+test('the version of an app changes with what a job can read of it, and with nothing else', async () => {
+  const directory = copy('app');
+  const same = copy('same');
+  await using server = await TestServer.start({ apps: [directory, same], app: 'app' });
+  const first = await versionOf(server, 'app');
+  expect(first).toMatch(sha256);
+  expect(await versionOf(server, 'same')).toBe(first);
+
+  const weights = path.join(directory, 'CV_0.pt');
+  utimesSync(weights, 1e9, 1e9);
+  await plant(directory, {
+    '__pycache__/main.pyc': 'x',
+    '.git/index': 'x',
+    'node_modules/zod/index.js': 'x',
+    '.venv/pyvenv.cfg': 'home = /usr/bin',
+    '.venv/lib/site.py': 'x',
+    'empty/': '',
+  });
+  expect(await versionOf(server, 'app')).toBe(first);
+
+  const seen = [first];
+  const isNew = async () => {
+    const version = await versionOf(server, 'app');
+    expect(version).toMatch(sha256);
+    expect(seen).not.toContain(version);
+    seen.push(version);
+  };
+  appendFileSync(weights, 'changed');
+  await isNew();
+  writeFileSync(path.join(directory, '.settings'), 'hidden');
+  await isNew();
+  // The content moves to another name.
+  rmSync(path.join(directory, '.settings'));
+  writeFileSync(path.join(directory, 'settings'), 'hidden');
+  await isNew();
+  // Weights on another disk.
+  const elsewhere = path.join(root.path, 'weights.pt');
+  writeFileSync(elsewhere, 'far');
+  symlinkSync(elsewhere, path.join(directory, 'far.pt'));
+  await isNew();
+  writeFileSync(elsewhere, 'newer');
+  await isNew();
+  // Back to what it was, the version is that of then.
+  for (const name of ['far.pt', 'settings']) rmSync(path.join(directory, name));
+  cpSync(path.join(apps.probe, 'CV_0.pt'), weights);
+  expect(await versionOf(server, 'app')).toBe(first);
+});
+
+test('a version that is known is told again without reading a file', async () => {
+  const directory = copy('app');
+  const size = 64 * 1024 ** 2;
+  truncateSync(path.join(directory, 'CV_0.pt'), size);
+  await using server = await TestServer.start({ apps: [directory], app: 'app' });
+  const before = bytesRead(server.pid);
+  const version = await until('the version is known', () => versionOf(server, 'app'));
+  const between = bytesRead(server.pid);
+  expect(between - before).toBeGreaterThan(size);
+  for (let time = 0; time < 5; time += 1) expect(await versionOf(server, 'app')).toBe(version);
+  expect(bytesRead(server.pid) - between).toBeLessThan(size / 16);
+
+  // One other file is new, and only that one is read.
+  writeFileSync(path.join(directory, 'notes.txt'), 'small');
+  expect(await versionOf(server, 'app')).not.toBe(version);
+  expect(bytesRead(server.pid) - between).toBeLessThan(size / 16);
+});
+
+test('a job keeps the version that its command began with', async () => {
+  const directory = copy('app');
+  await using server = await TestServer.start({
+    apps: [directory],
+    app: 'app',
+    flags: ['--on-exit', 'keep', '--cpu-slots', '1'],
+  });
+  const { api } = server;
+  const gate = server.gate();
+  const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
+  const id = await api.running('infer', form, 'x');
+  const { job_id: next } = await api.accepted('infer', least.infer);
+  const first = await versionOf(server, 'app');
+  expect(first).toMatch(sha256);
+  expect(await until('the version is noted', async () => (await api.job(id)).version)).toBe(first);
+
+  appendFileSync(path.join(directory, 'CV_0.pt'), 'changed');
+  await api.reaches(next, 'waiting');
+  expect((await api.job(next)).version).toBeNull();
+  await server.stop();
+  await server.start();
+  gate.open();
+  expect((await api.ended(id)).view).toMatchObject({ status: 'done', version: first });
+  // It waited, and so began with the changed weights.
+  const second = await versionOf(server, 'app');
+  expect(second).not.toBe(first);
+  expect((await api.ended(next)).view).toMatchObject({ status: 'done', version: second });
+  await server.stop();
+  await server.start();
+  expect((await api.job(next)).version).toBe(second);
+});
+
+test('an app of too many bytes has no version, and runs', async () => {
+  const directory = copy('app');
+  truncateSync(path.join(directory, 'CV_0.pt'), 300 * 1024 ** 3);
+  await using server = await TestServer.start({ apps: [directory], app: 'app' });
+  expect(await api(server)).not.toHaveProperty('version');
+  expect((await server.api.run('infer', least.infer)).view).toMatchObject({ status: 'done', version: null });
+});
+
+const api = (server: TestServer) => server.api.json('/repo_apps/app');
+
+test('an app that changes while it is read has its version afterwards', async () => {
+  const directory = copy();
+  const weights = path.join(directory, 'CV_0.pt');
+  truncateSync(weights, 8 * 1024 ** 2);
+  const versions = new AppVersions();
+  const asked = await versions.of(directory);
+  appendFileSync(weights, 'more');
+  expect(await asked?.known).toBeNull();
+  const again = await versions.of(directory);
+  const version = await again?.known;
+  expect(version).toMatch(sha256);
+  // Files that belong together are read once, however many ask at once.
+  const [one, other] = await Promise.all([versions.of(directory), versions.of(directory)]);
+  expect([await one?.known, await other?.known]).toEqual([version, version]);
+});
+
+test('links in a circle and links to nothing are no obstacle', async () => {
+  const directory = copy();
+  const versions = new AppVersions();
+  const version = await (await versions.of(directory))?.known;
+  symlinkSync('nowhere', path.join(directory, 'broken'));
+  expect(await (await versions.of(directory))?.known).toBe(version);
+  symlinkSync('.', path.join(directory, 'circle'));
+  expect(await (await versions.of(directory))?.known).toBe(version);
+});
