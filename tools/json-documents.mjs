@@ -170,6 +170,11 @@ const app = z.looseObject({
   })
     .optional()
     .describe('Where an app of a repository comes from'),
+  version: z
+    .string()
+    .nullable()
+    .optional()
+    .describe("Changes with the app's files alone; null while it is being computed, absent if there is none"),
   task: z.unknown().optional().describe('What kind of app it is'),
   vram_plan: z.unknown().optional().describe('What it needs of memory'),
   parameters: z

@@ -22,6 +22,7 @@ import { DirectoryInUse, lookAtDataDirectory } from './data-directory/index.js';
 import { failureInWords, GpuInventory, NvidiaSmi } from './devices/index.js';
 import { lookAtSlurm } from './executors/slurm/index.js';
 import { checkPorts, listen, proxyList } from './http/index.js';
+import { checkOnEnd } from './on-end.js';
 import { checkSecrets, findSandbox, passedNames, sandboxRules } from './sandbox/index.js';
 import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
@@ -108,6 +109,13 @@ async function* checkProxies({ trustedProxies }: ServerSettings): AsyncGenerator
   if (trustedProxies.length === 0) return;
   proxyList(trustedProxies);
   yield { kind: 'ok', about: 'trusted proxy', says: trustedProxies.join(', ') };
+}
+
+/** Does not run it. */
+async function* checkEndProgram({ onEnd }: ServerSettings): AsyncGenerator<Finding> {
+  if (onEnd === null) return;
+  checkOnEnd(onEnd, process.env.PATH ?? '');
+  yield { kind: 'ok', about: 'program for ends', says: onEnd.join(' ') };
 }
 
 /** Does not create the file. */
@@ -243,6 +251,7 @@ const checks = [
   ['address', checkAddress],
   ['trusted proxy', checkProxies],
   ['audit log', checkAuditLog],
+  ['program for ends', checkEndProgram],
   ['token', checkToken],
   ['GPUs', checkGpus],
   ['Slurm', checkCluster],

@@ -42,7 +42,19 @@ export interface EndedJob extends JobFacts {
   readonly error: string | null;
   /** Whether the app refused the input: the error is then the app's own text, which may name files. */
   readonly isRefused: boolean;
+  /** 128 and the number of the signal if one ended its command; null if it never ran, or that is not known. */
+  readonly exitCode: number | null;
+  /** The version of its app when its command began; null if it is not known, or not yet. */
+  readonly version: string | null;
   readonly gpus: readonly number[];
+  /** UUIDs of these GPUs, as far as they are known. */
+  readonly gpuUuids: readonly string[];
+  /** 0 for a job on GPUs, and for one that never ran. */
+  readonly cpuSlots: number;
+  /** When it was accepted (ISO 8601). */
+  readonly acceptedAt: string;
+  /** Seconds from then until it began, or until it ended without having begun. */
+  readonly queued: number;
   /** Bytes of its upload; null for a job of an earlier version. */
   readonly received: number | null;
   /** When its command ended (ISO 8601), or the job itself if it never ran. */

@@ -6,11 +6,12 @@ import { AllowedApps, AppCatalog, residentEngine } from './apps/index.js';
 import { openAuditLog } from './audit/index.js';
 import { checkFileSystem, lockDataDirectory, prepareDataDirectory } from './data-directory/index.js';
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
-import type { ServerEvents } from './events.js';
+import type { EndedJob, ServerEvents } from './events.js';
 import { halfLife, LocalExecutor } from './executors/local/index.js';
 import { openSlurm } from './executors/slurm/index.js';
 import { hubSettings, Repositories } from './hub/index.js';
 import { JobService } from './jobs/index.js';
+import { checkOnEnd, OnEnd } from './on-end.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
 import type { SandboxReport, ServeContext } from './running-server.js';
@@ -139,6 +140,32 @@ async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Pro
   });
 }
 
+/** What runs a program of the admin for each job that ends; null without one. @throws SetupError if there is none */
+function openOnEnd(
+  { onEnd, tokenVariables }: ServerSettings,
+  jobs: JobService,
+  gpus: GpuInventory | null,
+  report: Report,
+): OnEnd | null {
+  if (onEnd === null) return null;
+  checkOnEnd(onEnd, process.env.PATH ?? '');
+  const deviceNames = ({ gpus: ids, gpuUuids, cpuSlots }: EndedJob) => {
+    if (ids.length === 0) return cpuSlots > 0 ? ['CPU'] : [];
+    // The ids of GPUs may have changed since; those of a cluster have no names here.
+    const byUuid = (uuid: string | undefined) => gpus?.current?.find((gpu) => uuid && gpu.uuid === uuid);
+    const byId = (id: number) => gpus?.current?.find((gpu) => gpu.id === id);
+    return ids.map((id, index) => (byUuid(gpuUuids[index]) ?? byId(id))?.name ?? `GPU ${id}`);
+  };
+  const environment = runnerEnvironment(tokenVariables);
+  return new OnEnd({
+    command: onEnd,
+    environment,
+    deviceNames,
+    begin: (end) => jobs.beginEndNotice(end),
+    report,
+  });
+}
+
 /** The jobs of a server, and the executor that runs them. Starts none of them. @throws SetupError */
 async function openJobs(settings: ServerSettings, context: OpenContext) {
   const { access, catalog, events, report } = context;
@@ -161,11 +188,14 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
       reachOf: (job) => catalog.reachOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       mostJobs: access.mostJobs,
+      areEndsNoticed: settings.onEnd !== null,
       isUpgraded,
       events,
       report,
     });
-    return { ...opened, jobs, usage };
+    const onEnd = openOnEnd(settings, jobs, opened.gpus, report);
+    onEnd?.follow(events);
+    return { ...opened, jobs, usage, onEnd };
   } catch (cause) {
     opened.gpus?.close();
     throw cause;
@@ -259,13 +289,14 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
     await abandon();
     throw cause;
   }
-  const { executor, local, gpus, cluster, found, jobs, usage } = opened;
+  const { executor, local, gpus, cluster, found, jobs, usage, onEnd } = opened;
   return {
     ...{ access, audit, catalog, jobs, executor, usage, gpus, cluster },
     dataDirectory: settings.dataDirectory,
     sandboxReport: () => reportSandbox(found, settings, catalog),
     /** Starts the jobs, and the background tasks beside them. */
     start: () => {
+      for (const end of jobs.unnoticedEnds()) onEnd?.take(end);
       jobs.resume();
       repositories.start();
       local?.open();
@@ -276,6 +307,7 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
       gpus?.close();
       const repositoriesClosed = repositories.close();
       await jobs.close(settings.onExit);
+      await onEnd?.close();
       await local?.close();
       await repositoriesClosed;
     },

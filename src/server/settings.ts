@@ -51,6 +51,8 @@ export interface ServerSettings extends UploadSettings {
   /** How jobs run on a Slurm cluster; null if they run on this machine. */
   readonly slurm: SlurmOptions | null;
   readonly onExit: 'kill' | 'keep';
+  /** A program of the admin, with its arguments, that is run for each job that ends; null for none. */
+  readonly onEnd: readonly string[] | null;
   readonly sandbox: SandboxMode;
   /** What one job may use in its sandbox. */
   readonly jobLimits: JobLimits;

@@ -183,6 +183,7 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'server/running-server.ts',
       'server/settings.ts',
+      'server/on-end.ts',
       'server/usage',
       'server/audit',
       'server/access',
@@ -207,6 +208,7 @@ export const modules: Readonly<Record<string, Module>> = {
   'server/check.ts': {
     imports: [
       'server/settings.ts',
+      'server/on-end.ts',
       'server/audit',
       'server/http',
       'server/apps',
@@ -221,6 +223,10 @@ export const modules: Readonly<Record<string, Module>> = {
       'contract',
     ],
     reason: 'A check looks at what a start would use, and starts nothing.',
+  },
+  'server/on-end.ts': {
+    imports: ['server', 'files', 'contract'],
+    reason: 'The program that is run for ends is told of them as others are, and knows no record of a job.',
   },
   'server/settings.ts': {
     imports: ['server/uploads', 'server/sandbox', 'server/executors/slurm'],

@@ -89,6 +89,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'server/sandbox',
       'server/devices',
       'server/apps',
+      'server/on-end.ts',
       'runner',
       'files',
     ],

@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import path from 'node:path';
@@ -14,7 +14,7 @@ import { nginxArguments } from '../support/nginx.mjs';
 import { freePort } from '../support/ports.mjs';
 import { hasEnded } from '../support/serve.mjs';
 import { TestServer } from '../support/server.js';
-import { plant } from '../support/temporary.js';
+import { plant, temporary } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
 
 const page = readFileSync(new URL('../../docs/admin.md', import.meta.url), 'utf8');
@@ -100,6 +100,42 @@ describe('docs/admin.md', () => {
     const named = new Set([...page.matchAll(/`(remote_app_\w+)/g)].map(([, name]) => name));
     expect(named.size).toBeGreaterThan(4);
     for (const name of named) expect(text).toContain(`# HELP ${name} `);
+  });
+
+  test.skipIf(lacks('jq'))('has programs for ends that send a mail and a line of a chat', async () => {
+    const [mail = '', chat = ''] = [...page.matchAll(/^```sh\n(#!\/bin\/sh\n.*?)^```$/gms)].map(
+      ([, text]) => text,
+    );
+    await using root = await temporary();
+    const at = (name: string) => path.join(root.path, name);
+    const records = (name: string) =>
+      `#!/bin/sh\n{ printf '%s\\n' "$@"; cat; } > "$(dirname "$0")/${name}.sent"\n`;
+    const programs = {
+      mail: records('mail'),
+      curl: records('curl'),
+      'on-mail': mail,
+      'on-chat': replaced(chat, { '/etc/remote-app/webhook': at('webhook') }),
+    };
+    await plant(root.path, { ...programs, webhook: 'https://chat.example.org/hook\n' });
+    for (const name of Object.keys(programs)) chmodSync(at(name), 0o755);
+    const run = (name: string, more: object) =>
+      execFileSync(at(name), [], {
+        input: `${JSON.stringify({ job_id: '0123456789ab', app: 'liver', operation: 'infer', owner: 'ana', run_seconds: 61.4, ...more })}\n`,
+        env: { PATH: `${root.path}:${process.env.PATH}` },
+        encoding: 'utf8',
+      });
+    run('on-mail', { status: 'done' });
+    expect(existsSync(at('mail.sent'))).toBe(false);
+    run('on-mail', { status: 'error' });
+    expect(readFileSync(at('mail.sent'), 'utf8')).toMatch(
+      /^-s\nJob 0123456789ab of liver failed\nadmin@example.org\n\{.*"owner": "ana"/s,
+    );
+    run('on-chat', { status: 'killed', run_seconds: null, owner: null });
+    const sent = () => readFileSync(at('curl.sent'), 'utf8');
+    expect(sent()).toContain('"text": "liver, infer: killed after 0 s (admin)"');
+    run('on-chat', { status: 'done' });
+    expect(sent()).toContain('"text": "liver, infer: done after 61 s (ana)"');
+    expect(sent()).toContain('https://chat.example.org/hook\n');
   });
 
   for (const name of ['nginx', 'caddy'] as const) {

@@ -370,6 +370,12 @@ const refusals: Readonly<Record<string, readonly [words: readonly string[], sent
     ['--port', '19007', '--metrics-port', '19007', '--metrics-host', '0.0.0.0'],
     '--metrics-port 19007 is the port of the server itself',
   ],
+  'a program for ends that is not on PATH': [['--on-end', 'no-such-program x'], 'it is not on PATH'],
+  'a program for ends that is not there': [['--on-end', './none'], 'it is not a file that can be executed'],
+  'a program for ends that may not be executed': [
+    ['--on-end', './file'],
+    'it is not a file that can be executed',
+  ],
   'a resident engine without its Python': [
     ['--engine', './konfai-apps', '--engine-resident'],
     'does not say which Python it is for',

@@ -12,6 +12,7 @@ export const packages = {
   bwrap: 'bubblewrap',
   chromium: 'chromium',
   fish: 'fish',
+  jq: 'jq',
   nginx: 'nginx',
   openssl: 'openssl',
   python3: 'python3',

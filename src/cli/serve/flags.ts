@@ -258,6 +258,10 @@ export const serveFlags = {
   })(),
   ...slurmFlags,
   ...sandboxFlags,
+  'on-end': textFlag({
+    helpValue: 'PROGRAM',
+    summary: 'Program to run for each job that ends, with a JSON document about the job on stdin',
+  }),
   'on-exit': Flags.option({
     options: ['kill', 'keep'] as const,
     default: 'kill',

@@ -167,6 +167,7 @@ export function serverSettings(
     cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
     slurm,
     onExit: flags['on-exit'],
+    onEnd: flags['on-end'] === undefined ? null : words(flags['on-end']),
     sandbox: flags.sandbox,
     jobLimits: {
       processes: flags['processes-per-job'],

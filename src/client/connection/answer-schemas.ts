@@ -230,7 +230,7 @@ const availableApp = z.lazy(() =>
     vram_plan: z.optional(z.unknown()),
     parameters: z.optional(z.unknown()),
     repository: z.catch(z.optional(origin), undefined),
-    version: z.optional(z.nullable(text)),
+    version: z.catch(z.optional(z.nullable(text)), undefined),
   }),
 );
 const unavailableApp = z.lazy(() =>

@@ -161,12 +161,14 @@ async function describeApp(
     more,
     ...shown
   } = manifest;
+  // Clients take this name for what the server says of the app's files.
+  const { version: _ofAuthor, ...others } = more;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
   const { patchSize, parameters: ofModel } = readPrediction(directory);
   // What the app itself says takes precedence.
   const parameters = declared ?? ofModel;
   return {
-    ...more,
+    ...others,
     app,
     available: true,
     ...shown,

@@ -63,6 +63,13 @@ const jobRecord = z.object({
    * Number of files left in its output if it failed, up to the counting limit. Missing in records of an earlier version.
    */
   leftFiles: id.nullable().default(null),
+  /** Of its command; null before its end, and if it never ran. Missing in records of an earlier version. */
+  exitCode: z.number().int().nullable().default(null),
+  /**
+   * Whether the program of `serve --on-end` is to be run for its end, or was about to be; null if it need not be. Missing in
+   * records of an earlier version.
+   */
+  endNotice: z.enum(['due', 'begun']).nullable().default(null),
   /** Bytes of its result, as counted by `resultSize`; null without one. Missing in records of an earlier version. */
   resultBytes: z.number().min(0).nullable().default(null),
   /** Until when it is kept, as announced at its end: a later server keeps that promise. */
@@ -116,6 +123,8 @@ export const newRecord = (
   finishedAt: null,
   ranFor: null,
   leftFiles: null,
+  exitCode: null,
+  endNotice: null,
   resultBytes: null,
   expiresAt: null,
   expiresAtBootTime: null,

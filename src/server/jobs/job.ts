@@ -75,6 +75,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #hasLogFailed = false;
   /** Whether the version of its app is known, or will not be. */
   #versionSettled: Promise<unknown> = Promise.resolve();
+  #exitCode: number | null;
+  /** Whether a program of the admin is to be run for its end. */
+  isEndNoticeWanted = false;
   /** When it is removed, once that is known. */
   expiry: Expiry | null = null;
   /** Bytes, from the start of its archive, that clients have been sent, in one download or several consecutive ones. */
@@ -92,6 +95,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.setMaxListeners(0);
     this.#record = record;
     this.#ranFor = record.ranFor;
+    this.#exitCode = record.exitCode;
     this.#killCause = record.killRequested ? record.killCause : null;
     if (this.isFinal) this.#last = record;
   }
@@ -165,10 +169,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /**
    * Its command has ended and its devices are free. What comes after that, such as packing, does not count as run time.
    * @param at when it ended (ISO 8601), which may be long ago if there was no server; null for now
+   * @param exitCode null if it is not known
    */
-  release(at: string | null): void {
+  release(at: string | null, exitCode: number | null): void {
     const { startedAt } = this.#record;
     if (this.#ranFor !== null || startedAt === null) return;
+    this.#exitCode = exitCode;
     const end = endBetween(startedAt, at ?? now());
     this.#commandEndedAt = end;
     this.#ranFor =
@@ -223,12 +229,19 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   async finish(state: FinalState, error: string | null, facts: EndFacts = {}): Promise<void> {
     this.#waiting = null;
     if (this.#last) return;
-    this.release(null);
+    this.release(null, null);
     const { keep } = this.request;
     const finishedAt = now();
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
     const expiresAtBootTime = keep === null ? null : bootTimeIn(keep);
-    const end = { finishedAt, ranFor: this.#ranFor, expiresAt, expiresAtBootTime };
+    const end = {
+      finishedAt,
+      ranFor: this.#ranFor,
+      exitCode: this.#exitCode,
+      endNotice: this.isEndNoticeWanted ? ('due' as const) : null,
+      expiresAt,
+      expiresAtBootTime,
+    };
     this.#last = this.#next(state, { error, ...facts, ...end });
     const saved = this.#saveLast().then(
       () => true,
@@ -274,6 +287,22 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#record = { ...this.#record, fetchedAt: now() };
     // If this cannot be saved, the next server keeps the job for as long as promised.
     this.#saveAgain().catch(() => {});
+  }
+
+  /**
+   * Records that the admin's program is about to run for its end, so that it never runs twice.
+   * @returns false if that is recorded already, or it need not run
+   * @throws the system's error; then nothing is recorded
+   */
+  beginEndNotice(): Promise<boolean> {
+    return this.#inTurn(async () => {
+      if (this.#record.endNotice !== 'due') return false;
+      const begun = { endNotice: 'begun' as const };
+      // A job whose directory was removed is not found by a later server.
+      if (this.directory.exists()) await this.directory.saveLast({ ...this.#record, ...begun });
+      this.#record = { ...this.#record, ...begun };
+      return true;
+    });
   }
 
   /** The job as clients see it (interface.md, Jobs). */

@@ -45,10 +45,19 @@ export const factsOf = (job: Job): JobFacts => ({
   owner: job.request.owner,
 });
 
-function endOf(job: Job, state: EndedJob['state']): EndedJob {
-  const { error, isRefused, gpus, uploadBytes: received, resultBytes: bytes } = job.record;
+/** A job that has ended in this state, for events. */
+export function endOf(job: Job, state: EndedJob['state']): EndedJob {
+  const { error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, createdAt, startedAt } = job.record;
   const { ranFor: seconds, commandEndedAt: endedAt } = job;
-  return { ...factsOf(job), state, error, isRefused, gpus, received, endedAt, seconds, bytes };
+  return {
+    ...factsOf(job),
+    ...{ state, error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, endedAt, seconds },
+    version: job.record.appVersion,
+    acceptedAt: createdAt,
+    queued: secondsBetween(createdAt, startedAt ?? endedAt),
+    received: job.record.uploadBytes,
+    bytes: job.record.resultBytes,
+  };
 }
 
 /** Sends an event for each transition of a job from now on. */
@@ -203,7 +212,7 @@ export class Lifecycle {
         if (event.kind === 'waiting') await this.#wait(event);
         else if (event.kind === 'placed') await this.#start(event);
         else {
-          job.release(event.endedAt ?? null);
+          job.release(event.endedAt ?? null, event.exitCode);
           return event;
         }
       }

@@ -5,6 +5,7 @@ import {
   acceptance,
   commandOf,
   type DrainState,
+  isFinal,
   type KillCause,
   type KillReply,
   notRunning,
@@ -13,7 +14,7 @@ import {
   wireDetails,
 } from '../../contract/index.js';
 import { setAside } from '../data-directory/index.js';
-import type { GoneCause, ServerEvents } from '../events.js';
+import type { EndedJob, GoneCause, ServerEvents } from '../events.js';
 import {
   Admission,
   type AdmissionDeps,
@@ -28,7 +29,7 @@ import { usualDiskPerJob } from './disk-use.js';
 import { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import { type JobRequest, newRecord } from './job-record.js';
-import { factsOf, followJob, Lifecycle, type LifecycleDeps } from './lifecycle.js';
+import { endOf, factsOf, followJob, Lifecycle, type LifecycleDeps } from './lifecycle.js';
 import { KeptBytes, OwnerLimits } from './owner-limits.js';
 import { ExpiredJobs, Retention, type RetentionDeps } from './retention.js';
 import { JobStore, type StoredJob, UnreadableJobs } from './store.js';
@@ -45,6 +46,8 @@ export interface JobServiceDeps
   readonly diskPerJob: number | null;
   /** Active jobs that an owner may have, while further ones wait; null for any number. */
   readonly mostJobs: (owner: Owner) => number | null;
+  /** Whether a program of the admin is run for each end: `serve --on-end`. */
+  readonly areEndsNoticed: boolean;
   /** Told of what happens to jobs. */
   readonly events: ServerEvents;
 }
@@ -53,6 +56,8 @@ export interface JobServiceDeps
 const killTimeout = 20_000;
 /** Milliseconds after which a removal is answered even if files are left, which are no longer visible to anybody. */
 const removalTimeout = 20_000;
+/** Milliseconds that the notice of a job's end waits for the version of its app. */
+const versionWait = 2000;
 
 /** Whether active jobs are killed, or left to the next server, when the server stops. */
 export type OnExit = 'kill' | 'keep';
@@ -212,6 +217,26 @@ export class JobService {
     throw new ServiceError('unknownJob', wireDetails.unknownJob);
   }
 
+  /** The jobs for whose end the admin's program was to be run, and was not because the server stopped. */
+  unnoticedEnds(): EndedJob[] {
+    return this.list().flatMap((job) =>
+      isFinal(job.state) && job.record.endNotice === 'due' ? [endOf(job, job.state)] : [],
+    );
+  }
+
+  /**
+   * Records that the admin's program is about to run for the end of a job.
+   * @returns the end, with the version of the app if that has become known; null if the program must not run
+   * @throws the system's error if it cannot be recorded
+   */
+  async beginEndNotice(end: EndedJob): Promise<EndedJob | null> {
+    const job = this.#jobs.get(end.id);
+    // Only what has just ended can be removed already: a job that ended earlier is loaded with its record.
+    if (!job) return end;
+    await job.versionKnown(versionWait);
+    return (await job.beginEndNotice()) ? { ...end, version: job.record.appVersion } : null;
+  }
+
   /** All jobs, with the disk space that each keeps. */
   async kept() {
     await this.#kept.allKnown();
@@ -310,6 +335,7 @@ export class JobService {
   }
 
   #live(job: Job): void {
+    job.isEndNoticeWanted = this.deps.areEndsNoticed;
     followJob(job, this.deps.events);
     const discard = ({ id, directory: { output, workspace } }: Job) => {
       for (const part of [output, workspace]) void this.#trash.throwAway(part, false, id);

@@ -61,7 +61,7 @@ test('the time that it ran is not that of a clock which somebody sets meanwhile'
 test('the time that is shown as run ends with its command, and not with the packing of its result', async () => {
   const { job } = await makeJob();
   await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
-  job.release(null);
+  job.release(null, 0);
   const { run_seconds: ran } = job.view();
   const endedAt = job.commandEndedAt;
   await delay(5);

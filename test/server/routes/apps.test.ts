@@ -243,6 +243,7 @@ describe('an app', () => {
       outputs: { sCT: { ...volume, display_name: 'Synthetic CT' } },
       inputs_evaluations: { Image: { 'Evaluation.yml': { Volume_0: volume } } },
       terminology: { '1': { name: 'Bone', color: '#f1d691' } },
+      version: expect.stringMatching(/^sha256:/),
     });
   });
 
@@ -273,6 +274,7 @@ describe('an app', () => {
       task: 'segmentation',
       vram_plan: { '96': 4.5 },
       parameters: { values: { iterations: 300 }, constraints: {}, path: 'Predictor.Model.UNet' },
+      version: expect.stringMatching(/^sha256:/),
     });
     const job = await api.run('infer', least.infer, { app: 'loose' });
     expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'infer', loose]);
@@ -306,6 +308,7 @@ describe('an app', () => {
       inputs: {},
       outputs: {},
       inputs_evaluations: {},
+      version: expect.stringMatching(/^sha256:/),
     });
   });
 

@@ -87,6 +87,7 @@ describe('a job', () => {
     expect(view).toEqual({
       ...waiting,
       status: 'done',
+      version: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
       started_at: expect.stringMatching(iso),
       finished_at: expect.stringMatching(iso),
       run_seconds: expect.any(Number),
