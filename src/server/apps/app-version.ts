@@ -87,7 +87,7 @@ export class AppVersions {
   readonly #contents = new Map<string, string>();
 
   /**
-   * Looks at an app directory. Its contents are then read in the background, which takes a second for about a gigabyte.
+   * Looks at an app directory. Its contents are then read in the background, a second for about half a gigabyte.
    * @returns null for an app of too many files or bytes, which has no version
    */
   async of(directory: string): Promise<AskedVersion | null> {

@@ -299,7 +299,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       if (this.#record.endNotice !== 'due') return false;
       const begun = { endNotice: 'begun' as const };
       // A job whose directory was removed is not found by a later server.
-      if (this.directory.exists()) await this.directory.saveLast({ ...this.#record, ...begun });
+      if (this.directory.exists()) await this.directory.save({ ...this.#record, ...begun });
       this.#record = { ...this.#record, ...begun };
       return true;
     });
