@@ -173,7 +173,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
     if (this.#job === jobId) this.kill();
     if (this.promised === jobId) this.promised = null;
     this.#idleSince = performance.now();
-    if (this.#isAskedToLeave) this.#armKill();
+    this.#killIfLate();
     this.emit('change');
   }
 
@@ -183,7 +183,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
   leave(): Promise<void> {
     this.#isAskedToLeave = true;
     sendFrame(this.socket, frameKinds.leave);
-    if (this.isUnused) this.#armKill();
+    this.#killIfLate();
     return this.gone;
   }
 
@@ -198,7 +198,13 @@ export class Worker extends EventEmitter<{ change: [] }> {
     this.socket.destroy();
   }
 
-  #armKill(): void {
+  /**
+   * Kills a keeper that leaves and takes too long, but not before its job has ended: it would be ended with the keeper, which
+   * may only be slow, because everything else comes before it on a busy machine.
+   */
+  #killIfLate(): void {
+    const isLeaving = this.#isAskedToLeave || this.#state === 'leaving';
+    if (!isLeaving || !this.isUnused) return;
     this.#killTimer ??= setTimeout(() => this.kill(), this.request.killGrace + keeperGrace);
     this.#killTimer.unref();
   }
@@ -209,7 +215,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
     this.#state = state;
     if (job === null && this.#job !== null) this.#idleSince = performance.now();
     this.#job = job;
-    if (state === 'leaving') this.#armKill();
+    this.#killIfLate();
     this.emit('change');
   }
 
