@@ -1,7 +1,8 @@
 import { counted, exitCodes, type JobEnvelope, mostCounted, type Operation } from '../contract/index.js';
+import { JobRecord } from './cohort/index.js';
 import { app, type Connection, job, kill } from './connection/index.js';
 import { ClientError, type ErrorDetails, Interrupted } from './errors.js';
-import type { ChooseSeries } from './inputs/index.js';
+import type { ChooseSeries, FoundFiles } from './inputs/index.js';
 import { followToEnd } from './logs/index.js';
 import { nextCommand } from './next-command.js';
 import type { Reporter } from './reporter.js';
@@ -21,6 +22,8 @@ export interface RunOptions {
   readonly chooseSeries?: ChooseSeries | undefined;
   /** Called as soon as the server has accepted the job. */
   readonly onAccepted?: (jobId: string) => void;
+  /** Called with what is sent, before it is. */
+  readonly onFound?: (found: FoundFiles) => void;
 }
 
 export interface FinishOptions extends RunOptions {
@@ -28,6 +31,8 @@ export interface FinishOptions extends RunOptions {
   readonly destination: Destination;
   /** Longest wait for the result once the job has ended, in seconds. */
   readonly wait: number;
+  /** The version of this program, for the record beside the result. */
+  readonly clientVersion: string;
   /** Reports further notes about an accepted job. Never rejects. */
   readonly tellAccepted?: (jobId: string) => Promise<unknown>;
 }
@@ -145,6 +150,7 @@ export async function startJob(
   );
   let envelope: JobEnvelope;
   try {
+    options.onFound?.(staged.found);
     envelope = await submit(connection, submission, staged, options.reporter);
   } finally {
     await staged.remove();
@@ -172,8 +178,11 @@ export async function runJob(
   submission: Submission,
   options: FinishOptions,
 ): Promise<FinishedJob> {
-  const { reporter } = options;
-  const { job_id, sent, skipped } = await startJob(connection, submission, options);
+  const { reporter, clientVersion } = options;
+  const record = new JobRecord(connection, submission, { reporter, clientVersion });
+  const onFound = (found: FoundFiles) => record.sends(found);
+  const { job_id, sent, skipped } = await startJob(connection, submission, { ...options, onFound });
+  record.begin();
   const { app, operation } = submission;
   // Reported at once, even if the server's log does not say it.
   reporter.note(`Job ${job_id} is accepted: ${operation.command} on ${app}`);
@@ -186,6 +195,7 @@ export async function runJob(
     wait: options.wait,
     reporter,
     isDone: true,
+    complete: (directory) => record.write(job_id, directory),
   });
   return { job_id, status: 'done', app, operation: operation.segment, ...fetched, sent, skipped };
 }

@@ -69,6 +69,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'cli/command',
       'cli/terminal',
       'client/run-job.ts',
+      'client/cohort',
       'client/submit',
       'client/inputs',
       'client/connection',
@@ -121,6 +122,7 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'client/run-job.ts': {
     imports: [
+      'client/cohort',
       'client/submit',
       'client/inputs',
       'client/logs',
@@ -130,6 +132,19 @@ export const modules: Readonly<Record<string, Module>> = {
       'contract',
     ],
     reason: 'The client knows the contract, not the server, and no flags.',
+  },
+  'client/cohort': {
+    imports: [
+      'client/submit',
+      'client/inputs',
+      'client/logs',
+      'client/result',
+      'client/connection',
+      'client',
+      'files',
+      'contract',
+    ],
+    reason: 'Many cases are sent, followed and fetched as one is; what is kept of them is known here alone.',
   },
   'client/submit': {
     imports: ['client/inputs', 'client/connection', 'client', 'archive', 'files', 'contract'],

@@ -65,6 +65,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     modules: [
       'client/connection',
       'client/pictures',
+      'client/cohort',
       'server/apps',
       'server/hub',
       'server/jobs',

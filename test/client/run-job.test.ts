@@ -43,7 +43,7 @@ async function run(
   const reporter = { ...memoryReporter(), ...(onProgress ? { progress: onProgress } : {}) };
   const output = path.join(directory.path, 'Output');
   const destination = { directory: output, taken: 'number' } as const;
-  const how = { reporter, output, destination, wait: 30, killTimeout: 5 };
+  const how = { reporter, output, destination, wait: 30, killTimeout: 5, clientVersion: '1.2.3' };
   const result = await runJob(connection, submission, how).catch((error: unknown) => error);
   const mask = await readFile(path.join(output, 'mask.nii'), 'utf8').catch(() => null);
   return { result, mask, killed, reporter, output };

@@ -85,7 +85,7 @@ describe('where results go', () => {
     ] as const) {
       const { code, stderr } = await here.run('infer', input, '-o', output, '--force');
       const sentence =
-        `Error: '${file}' is in the directory that results go to, where --force lets them replace it; ` +
+        `Error: '${file}' is in the directory that results go to, where one of them could replace it; ` +
         'name another directory with --output';
       expect([code, stderr.slice(0, sentence.length)]).toEqual([2, sentence]);
     }

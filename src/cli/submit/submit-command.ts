@@ -30,6 +30,7 @@ import {
 } from '../jobs/index.js';
 import { loadShowCases } from '../show/index.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
+import type { EachDocument } from './each.js';
 import { commandWords, keepCommand } from './earlier-commands.js';
 import type { Word } from './path-order.js';
 
@@ -139,11 +140,48 @@ export const showFlag = {
   }),
 };
 
+/** The flags of the operations that can run one job for each case. */
+export const eachFlags = {
+  each: Flags.boolean({
+    helpGroup: 'EACH',
+    exclusive: ['detach'],
+    description:
+      'Run one job for each volume, or for each one with the files of the other groups that are paired with it; each result goes to a ' +
+      'directory of its own in --output. What is done already is not sent again: the same command goes on where it ended',
+  }),
+  'at-most': Flags.integer({
+    helpGroup: 'EACH',
+    helpValue: 'N',
+    min: 1,
+    max: 256,
+    dependsOn: ['each'],
+    description: 'Most jobs at once, fewer where the server allows fewer [default: 4]',
+  }),
+  'fail-fast': Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description: 'End at the first case that fails; otherwise the others go on',
+  }),
+  verify: Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description: 'Read all inputs and results again, also those that nobody has touched since the last time',
+  }),
+  'dry-run': Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description: 'Print the cases and what would be sent of each, and send nothing; needs no server',
+  }),
+};
+
 type RunFlags = Interfaces.InferredFlags<typeof runFlags & { app: typeof appFlag }>;
+
+/** The parsed flags of `eachFlags`. */
+export type EachFlags = Interfaces.InferredFlags<typeof eachFlags>;
 
 /** The parsed command line of an operation. */
 export interface ParsedSubmit {
-  readonly flags: ConnectionFlags & RunFlags & Readonly<Record<string, unknown>>;
+  readonly flags: ConnectionFlags & RunFlags & Partial<EachFlags> & Readonly<Record<string, unknown>>;
   readonly args: { readonly paths?: readonly string[] | undefined };
   /** Flags and arguments, in their order. */
   readonly raw: readonly Word[];
@@ -154,6 +192,7 @@ export const submitFlags = (name: OperationName) => ({
   app: appFlag,
   ...operationFlags(name),
   ...runFlags,
+  ...(name === 'fine_tune' ? {} : eachFlags),
 });
 
 /** The volumes: all arguments that are not flags. */
@@ -174,13 +213,14 @@ export const datasetArgs = {
   }),
 };
 
-/** What a submission returns: a finished job, or with `--detach` an accepted one. */
-export type Submitted = (FinishedJob | StartedJob) & Kept;
+/** What a submission returns: a finished job, with `--detach` an accepted one, and with `--each` what became of the cases. */
+export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument;
 
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
   protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<Submitted> {
     const { flags, args, raw } = parsed;
+    if (flags.each) return this.#submitEach(name, parsed);
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
     const [{ readSubmission }, client] = await Promise.all([
@@ -220,7 +260,8 @@ export abstract class SubmitCommand extends ClientCommand {
     };
     if (destination) {
       const tellAccepted = (id: string) => tellKept(connection, id, reporter, flags.keep !== undefined);
-      const finishing = { ...options, destination, wait: flags.wait, tellAccepted };
+      const clientVersion = this.config.version;
+      const finishing = { ...options, destination, wait: flags.wait, clientVersion, tellAccepted };
       const finished = await naming(connection, app, () =>
         client.runJob(connection, { ...submission, app }, finishing),
       );
@@ -248,5 +289,24 @@ export abstract class SubmitCommand extends ClientCommand {
       );
     }
     return { ...envelope, ...keptOf(view) };
+  }
+  /** One job for each case. */
+  async #submitEach(name: OperationName, { flags, args, raw }: ParsedSubmit): Promise<EachDocument> {
+    const [{ readSubmission }, each] = await Promise.all([import('./submission.js'), import('./each.js')]);
+    const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
+    const submission = { ...read, allFiles: flags['all-files'] };
+    const json = this.jsonEnabled();
+    if (flags['dry-run']) return each.listCases(submission, flags, json);
+    const output = each.outputOfEach(flags);
+    const settings = await this.settings(flags);
+    const connection = await this.connectTo(settings, flags);
+    const app = await chooseApp(connection, settings.app);
+    return naming(connection, app, () =>
+      each.runEach(connection, { ...submission, app }, flags, {
+        output,
+        json,
+        clientVersion: this.config.version,
+      }),
+    );
   }
 }

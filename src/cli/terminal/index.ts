@@ -1,4 +1,6 @@
 /** What a person or a script sees on stdout and stderr: text, tables, times, errors, progress. */
+
+export { AppBars } from './app-bars.js';
 export { canvasOfTerminal } from './canvas.js';
 export { Colours } from './colours.js';
 export { type Cell, columnsOf, formatMemory, formatPairs, formatTable, wrapped } from './format.js';

@@ -55,7 +55,7 @@ function checkReplaceable(files: readonly string[], output: string, obstacles: O
   const isInside = insideOf(wanted);
   for (const file of files) {
     if (!placesOf(file).some((place) => isInside(path.dirname(place)))) continue;
-    const why = 'is in the directory that results go to, where --force lets them replace it; ';
+    const why = 'is in the directory that results go to, where one of them could replace it; ';
     obstacles.add(file, `${why}name another directory with --output`);
   }
 }
@@ -66,6 +66,8 @@ type Named<T> = T & { readonly name: string };
 export type NamedUnit = Named<Unit> & {
   /** Whether it has the voxels of another file of its group, which is its header. */
   readonly isHalf: boolean;
+  /** Paths of the headers whose voxels it has. */
+  readonly headers: readonly string[];
 };
 export type NamedDataSet = Named<DataSet>;
 
@@ -124,15 +126,20 @@ export interface FoundFiles {
 /** Headers that name, in their content, the file that has their voxels. */
 const detachedHeader = /\.(mhd|nhdr)$/i;
 
+/** The path whose last part is the name that a unit should have. */
+export const wantedPath = (unit: Unit): string =>
+  unit.kind === 'series' ? path.join(unit.path, '..', unit.wanted) : unit.path;
+
 function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
   const { units, halves } = group;
-  const names = namesOf(
-    units.map((unit) => (unit.kind === 'series' ? path.join(unit.path, '..', unit.wanted) : unit.path)),
-  );
+  const names = namesOf(units.map(wantedPath));
   const byUnit = new Map(units.map((unit, index) => [unit, names[index] ?? '']));
   const nameOf = (unit: Unit) => byUnit.get(unit) ?? '';
   const headers = new Set(halves.map((each) => each.header));
-  const voxels = new Set(halves.flatMap((each) => each.voxels));
+  const headersOf = new Map<Unit, string[]>();
+  for (const { header, voxels } of halves) {
+    for (const unit of voxels) headersOf.set(unit, [...(headersOf.get(unit) ?? []), header.path]);
+  }
   for (const unit of units) {
     // It is ambiguous which file has its voxels: one of those that would be renamed.
     if (headers.has(unit) || !detachedHeader.test(unit.path) || nameOf(unit) === plainName(unit.path))
@@ -143,7 +150,10 @@ function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
     obstacles.add(unit.path, why);
   }
   checkHalves(group, nameOf, obstacles);
-  return units.map((unit) => ({ ...unit, name: nameOf(unit), isHalf: voxels.has(unit) }));
+  return units.map((unit) => {
+    const headers = headersOf.get(unit) ?? [];
+    return { ...unit, name: nameOf(unit), isHalf: headers.length > 0, headers };
+  });
 }
 
 /** The paths of all files that are sent, including those in directories. */
@@ -167,6 +177,8 @@ export interface FindOptions {
   readonly asksForSegmentations?: (group: number) => Promise<boolean>;
   /** Called while the beginnings of many files are read. */
   readonly onRead?: (done: number, total: number) => void;
+  /** Whether each case is sent by itself: files of one name in two cases then do not get into each other's way. */
+  readonly isEach?: boolean;
 }
 
 /**
@@ -175,7 +187,7 @@ export interface FindOptions {
  */
 export async function findFiles(
   submission: Pick<Submission, 'files' | 'archive' | 'allFiles'>,
-  { place = null, chooseSeries, asksForSegmentations, onRead }: FindOptions = {},
+  { place = null, chooseSeries, asksForSegmentations, onRead, isEach = false }: FindOptions = {},
 ): Promise<FoundFiles> {
   const output = place?.directory ?? null;
   const { archive, allFiles = false } = submission;
@@ -199,7 +211,7 @@ export async function findFiles(
       found.push(collected);
       const whole = completed(collected.units, obstacles);
       headless.push(...whole.headless);
-      named.push(nameUnits(whole, obstacles));
+      named.push(nameUnits(whole, isEach ? new Obstacles() : obstacles));
     }
   }
   const set = archive && (await findDataSet(archive.path, obstacles));

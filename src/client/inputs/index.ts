@@ -1,3 +1,4 @@
+export { casesOf, type FoundCase, filesOfUnit } from './cases.js';
 export type { ChooseSeries, Unit } from './collect.js';
 export { countSlices } from './dicom.js';
 export { byName, exists, lookAt } from './entries.js';

@@ -63,6 +63,8 @@ export interface AwaitOptions {
   readonly patience?: Patience | undefined;
   /** The command that fetches the result, if it is not the usual one. */
   readonly again?: string;
+  /** Adds to the extracted files, in this directory, before they get their place. */
+  readonly complete?: ((directory: string) => Promise<void>) | undefined;
 }
 
 /** The state of a job that has not ended, from the answer 202; undefined if the job has ended, or the answer does not say. */
@@ -237,7 +239,13 @@ export async function saveResult(
   const { reporter } = options;
   const again = fetchAgain(jobId, destination, options);
   const saved = await fetching(connection, jobId, again, options, (request) =>
-    saveArchive(connection, request, { reporter, name: resultName, output: destination, again }),
+    saveArchive(connection, request, {
+      reporter,
+      name: resultName,
+      output: destination,
+      again,
+      complete: options.complete,
+    }),
   );
   const isElsewhere = saved.output !== path.resolve(destination.directory);
   const why = isElsewhere ? `, because ${quotePath(destination.directory)} has other files` : '';

@@ -36,6 +36,8 @@ interface SaveOptions {
   readonly output: OutputDirectory;
   /** The command that fetches the archive again. */
   readonly again: string;
+  /** Adds to the extracted files, in this directory, before they get their place. */
+  readonly complete?: ((directory: string) => Promise<void>) | undefined;
 }
 
 interface Opened {
@@ -193,6 +195,7 @@ async function extractIntoPlace(
   });
   const { files, bytes, notes, unplaced } = extracted;
   for (const note of notes) reporter.note(note);
+  await options.complete?.(own.files);
   const placed = await place();
   const archive = path.join(placed.output, name);
   const missing = unplaced + placed.unplaced;

@@ -1,4 +1,4 @@
-export { preflight } from './preflight.js';
-export { type Sending, stage } from './staging.js';
+export { type Clearance, preflight } from './preflight.js';
+export { type Sending, type Staged, stage, stageFound } from './staging.js';
 export { submit, unacknowledged } from './submit.js';
 export { tellSending } from './tell-sending.js';

@@ -247,7 +247,12 @@ export interface Clearance {
   readonly checkSizes: SizeCheck;
   /** Fields to send where the submission does not set them. */
   readonly fields: Readonly<Record<string, string>>;
+  /** Most jobs that may be active at once; null if the server does not say. */
+  readonly maxJobs: number | null;
 }
+
+/** For a server that does not say what its limits are. */
+export const noLimits: Clearance = { checkSizes: () => {}, fields: {}, maxJobs: null };
 
 /**
  * Checks a submission against what the server says of itself before anything is packed or sent: GPUs, the app, limits. What
@@ -261,11 +266,12 @@ export async function preflight(connection: Connection, submission: Submission):
     checkApp(connection, submission),
     checkGpus(connection, submission),
   ]);
-  if (!known) return { checkSizes: () => {}, fields: {} };
+  if (!known) return noLimits;
   const { server, longestOutage } = connection;
   checkTimes(submission, known, server);
   return {
     checkSizes: (files) => checkSizes(files, known, server),
     fields: keptForADay(submission.operation, longestOutage, known),
+    maxJobs: known.max_jobs,
   };
 }

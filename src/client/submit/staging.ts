@@ -16,7 +16,7 @@ import {
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import type { FilePart } from './multipart.js';
-import type { Clearance, SizedSource } from './preflight.js';
+import { type Clearance, noLimits, type SizedSource } from './preflight.js';
 import { tellSending } from './tell-sending.js';
 
 /** Retried several times: Windows cannot remove a file that is open elsewhere, for example in a virus scanner. */
@@ -75,6 +75,7 @@ export interface Staged {
   readonly fields: Readonly<Record<string, string>>;
   readonly parts: readonly FilePart[];
   readonly sending: Sending;
+  readonly found: FoundFiles;
   /** Removes the archives that were created for it. */
   remove(): Promise<void>;
 }
@@ -150,14 +151,27 @@ export async function stage(
   reporter: Reporter,
   signal: AbortSignal | undefined,
   finding: Omit<FindOptions, 'onRead'> = {},
-  ready: () => Promise<Clearance> = async () => ({ checkSizes: () => {}, fields: {} }),
+  ready: () => Promise<Clearance> = async () => noLimits,
 ): Promise<Staged> {
   const found = await findFiles(submission, {
     ...finding,
     onRead: (done, total) => reporter.progress('Reading', done, total),
   });
+  return stageFound(submission, found, await ready(), reporter, signal);
+}
+
+/**
+ * The second half of `stage`, for files that are found already.
+ * @throws UsageError for files that are too large for the server, or cannot be packed
+ */
+export async function stageFound(
+  submission: Submission,
+  found: FoundFiles,
+  { checkSizes, fields: others }: Clearance,
+  reporter: Reporter,
+  signal: AbortSignal | undefined,
+): Promise<Staged> {
   const { volumes, dataSet } = found;
-  const { checkSizes, fields: others } = await ready();
   const units = volumes.flatMap(({ groups }) => groups.flat());
   const sources = [...units.map(sizedSource), ...(dataSet ? [sizedSet(dataSet.set)] : [])];
   checkSizes(sources);
@@ -179,7 +193,7 @@ export async function stage(
     }
     if (dataSet) add(await dataSetPart(dataSet.field.name, dataSet.set, packing));
     if (Object.keys(submission.options).length > 0) fields[optionsField] = JSON.stringify(submission.options);
-    return { fields, parts, sending: sendingOf(found), remove: () => directory.remove() };
+    return { fields, parts, sending: sendingOf(found), found, remove: () => directory.remove() };
   } catch (error) {
     await directory.remove();
     throw error;

@@ -196,6 +196,7 @@ function givenUp(error: unknown, why: string, isSent: boolean): unknown {
  * Sends a submission (spec.md, Job submission). If the server goes away before it has answered, the submission is sent again
  * with the same `Idempotency-Key`, so that it never becomes two jobs, for as long as the connection has patience. A server
  * that was never reached is not waited for; one that is busy is.
+ * @param key the `Idempotency-Key`: a server that has a job of this key answers with that job
  * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
  */
 export async function submit(
@@ -203,10 +204,10 @@ export async function submit(
   submission: Submission,
   staged: Staged,
   reporter: Reporter,
+  key = uniqueText(),
 ): Promise<JobEnvelope> {
   const body = new Multipart(staged.fields, staged.parts);
   const path = submitPath(submission.app, submission.operation.segment);
-  const key = uniqueText();
   const patience = connection.patience(reporter);
   // A separate patience: bytes that a busy server accepts before it refuses do not mean that the wait is over.
   const place = connection.patience(reporter);

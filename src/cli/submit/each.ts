@@ -1,0 +1,173 @@
+import path from 'node:path';
+import {
+  type CaseState,
+  type CaseStatus,
+  type CohortSummary,
+  findCases,
+  runCohort,
+} from '../../client/cohort/index.js';
+import type { Connection } from '../../client/connection/index.js';
+import { UsageError } from '../../client/errors.js';
+import type { FoundCase } from '../../client/inputs/index.js';
+import type { Submission } from '../../client/submission.js';
+import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
+import { isToStdout } from '../jobs/index.js';
+import { formatTable, openReporter, writeErr, writeOut } from '../terminal/index.js';
+import { seriesChoice } from './choose-series.js';
+import { openCohortView } from './cohort-view.js';
+import type { EachFlags } from './submit-command.js';
+
+/** The flags that this reads. */
+type Flags = Partial<EachFlags> & {
+  readonly output?: string | undefined;
+  readonly force: boolean;
+  readonly wait: number;
+  readonly 'kill-timeout': number;
+  readonly series?: readonly string[] | undefined;
+};
+
+/** A case in the document of `--json`. */
+interface EachCase {
+  readonly case: string;
+  /** `waiting` if the command ended before its turn. */
+  readonly status: Extract<CaseStatus, 'done' | 'failed' | 'waiting'>;
+  readonly reason: string | null;
+  /** How long its job ran. */
+  readonly seconds: number | null;
+  readonly job_id: string | null;
+  /** Whether this command brought the result, and not an earlier one. */
+  readonly is_new: boolean;
+  /** The numbers that its result carries. */
+  readonly numbers: Readonly<Record<string, number>>;
+}
+
+/** A case that would be sent, in the document of `--dry-run --json`. */
+interface PlannedCase {
+  readonly case: string;
+  /** By field, then for each group: the files, and the names by which the app gets them. */
+  readonly sent: Readonly<
+    Record<string, readonly (readonly { readonly path: string; readonly name: string }[])[]>
+  >;
+  readonly bytes: number;
+}
+
+/** What `--each --json` prints: `table` is the path of `cases.csv`; with `--dry-run` nothing but the cases. */
+export type EachDocument =
+  | { readonly output: string; readonly table: string; readonly cases: readonly EachCase[] }
+  | { readonly cases: readonly PlannedCase[] };
+
+const defaultAtMost = 4;
+
+/** The directory that the results go to. @throws UsageError for stdout */
+export function outputOfEach(flags: Pick<Flags, 'output' | 'force'>): string {
+  if (isToStdout(flags)) throw new UsageError('With --each there are many results: name a directory with -o');
+  if (flags.output === '') throw new UsageError('--output is empty; name a directory');
+  return path.resolve(flags.output ?? defaultOutput);
+}
+
+function planOf({ name, files }: FoundCase): PlannedCase {
+  const units = files.volumes.flatMap(({ groups }) => groups.flat());
+  const sizes = units.flatMap((unit) =>
+    unit.kind === 'file' ? [unit.size] : unit.files.map(({ size = 0 }) => size),
+  );
+  return {
+    case: name,
+    sent: Object.fromEntries(
+      files.volumes.map(({ field, groups }) => [
+        field.name,
+        groups.map((group) => group.map((unit) => ({ path: unit.path, name: unit.name }))),
+      ]),
+    ),
+    bytes: sizes.reduce((sum, size) => sum + size, 0),
+  };
+}
+
+/** Lists the cases without sending any. @throws UsageError for what cannot be sent or paired */
+export async function listCases(
+  submission: Omit<Submission, 'app'>,
+  flags: Flags,
+  json: boolean,
+): Promise<EachDocument> {
+  const reporter = await openReporter({ stdoutIsTaken: json, all: false });
+  try {
+    const chooseSeries = seriesChoice(flags.series, { mayAsk: false });
+    const found = await findCases(submission, { output: outputOfEach(flags), chooseSeries, reporter });
+    const cases = found.map(planOf);
+    if (json) return { cases };
+    const rows = cases.map((each) => {
+      const files = Object.values(each.sent).flat(2);
+      return [each.case, formatBytes(each.bytes), oneLine(files.map((file) => file.path).join(', '))];
+    });
+    await writeOut(`${formatTable(['CASE', 'BYTES', 'FILES'], rows).join('\n')}\n`);
+    reporter.note(`${counted(cases.length, 'case')}, of which nothing was sent`);
+    return { cases };
+  } finally {
+    reporter.close();
+  }
+}
+
+/** The words at the end: counts, the failures, where the table is. */
+function summaryLines({ cases, table }: CohortSummary): string[] {
+  const of = (status: CaseStatus) => cases.filter((each) => each.status === status);
+  const [done, failed] = [of('done'), of('failed')];
+  const before = done.filter(({ isNew }) => !isNew).length;
+  const left = cases.length - done.length - failed.length;
+  const counts = [
+    `${done.length} done${before > 0 ? ` (${before} of them before)` : ''}`,
+    ...(failed.length > 0 ? [`${failed.length} failed`] : []),
+    ...(left > 0 ? [`${left} not computed`] : []),
+  ];
+  return [
+    `${counted(cases.length, 'case')}: ${counts.join(', ')}`,
+    ...failed.map(({ name, reason }) => oneLine(`  ${name}: ${reason ?? 'no reason given'}`)),
+    `The table is ${quotePath(table)}`,
+  ];
+}
+
+function documentOf({ output, table, cases }: CohortSummary): EachDocument {
+  const viewOf = ({ name, status, reason, seconds, jobId, isNew, numbers }: CaseState): EachCase => ({
+    case: name,
+    status: status === 'done' || status === 'failed' ? status : 'waiting',
+    reason,
+    seconds,
+    job_id: jobId,
+    is_new: isNew,
+    numbers,
+  });
+  return { output, table, cases: cases.map(viewOf) };
+}
+
+/** Runs one job for each case, and says how it goes. The command exits with 1 if a case failed. */
+export async function runEach(
+  connection: Connection,
+  submission: Submission,
+  flags: Flags,
+  {
+    output,
+    json,
+    clientVersion,
+  }: { readonly output: string; readonly json: boolean; readonly clientVersion: string },
+): Promise<EachDocument> {
+  const view = await openCohortView(json);
+  try {
+    const summary = await runCohort(connection, submission, {
+      output,
+      atMost: flags['at-most'] ?? defaultAtMost,
+      isForced: flags.force,
+      verifies: flags.verify ?? false,
+      failsFast: flags['fail-fast'] ?? false,
+      wait: flags.wait,
+      killTimeout: flags['kill-timeout'],
+      clientVersion,
+      chooseSeries: seriesChoice(flags.series, { mayAsk: false }),
+      watcher: view,
+      reporter: view.reporter,
+    });
+    view.close();
+    if (summary.cases.some(({ status }) => status !== 'done')) process.exitCode = exitCodes.failed;
+    if (!json) writeErr(`${summaryLines(summary).join('\n')}\n`);
+    return documentOf(summary);
+  } finally {
+    view.close();
+  }
+}

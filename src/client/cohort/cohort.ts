@@ -1,0 +1,627 @@
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import {
+  counted,
+  errorKinds,
+  excerpt,
+  exitCodes,
+  isFinal,
+  killErrors,
+  servicePrefix,
+} from '../../contract/index.js';
+import { isSystemError, monotonicTime, Turns } from '../../files/index.js';
+import {
+  type AppAnswer,
+  app as askApp,
+  job as askJob,
+  backoff,
+  type Connection,
+  type JobAnswer,
+  kill,
+  pause,
+} from '../connection/index.js';
+import {
+  ClientError,
+  HttpError,
+  Interrupted,
+  isExpiredJob,
+  isTransient,
+  isUnknownJob,
+  JobFailed,
+  JobForgotten,
+  UsageError,
+  WriteError,
+  writing,
+} from '../errors.js';
+import { type ChooseSeries, casesOf, type FoundCase, type FoundFiles, findFiles } from '../inputs/index.js';
+import { followToEnd } from '../logs/index.js';
+import type { Reporter, TransferPhase } from '../reporter.js';
+import { fetchResult } from '../result/index.js';
+import type { Submission } from '../submission.js';
+import {
+  type Clearance,
+  preflight,
+  stageFound,
+  submit,
+  tellSending,
+  unacknowledged,
+} from '../submit/index.js';
+import { deviceNames } from './job-record.js';
+import { KnownJobs } from './known-jobs.js';
+import { numbersOf } from './numbers.js';
+import {
+  type CaseRecord,
+  type Computation,
+  computationOf,
+  digestOf,
+  hashInputs,
+  hashOutputs,
+  inputPaths,
+  keyOf,
+  makeRecord,
+  type RecordedInput,
+  stampOf,
+  writeRecord,
+} from './record.js';
+import { tableName, writeTable } from './table.js';
+import { Workplace } from './workplace.js';
+
+/** What is being done with a case. `waiting` also if the command ended before its turn. */
+export type CaseStatus = 'waiting' | 'reading' | 'sending' | 'running' | 'fetching' | 'done' | 'failed';
+
+/** A case, as far as the command has come with it. */
+export interface CaseState {
+  readonly name: string;
+  readonly status: CaseStatus;
+  /** Why it failed. */
+  readonly reason: string | null;
+  /** How long its job ran. */
+  readonly seconds: number | null;
+  readonly jobId: string | null;
+  /** Whether this command, and not an earlier one, brought its result. */
+  readonly isNew: boolean;
+  readonly numbers: Readonly<Record<string, number>>;
+}
+
+/** Shows a person how it goes. */
+export interface CohortWatcher {
+  /** For what concerns one case: its transfers, and the log of its job. */
+  reporterOf(name: string): Reporter;
+  /** Called with all cases before the first one is sent. */
+  began(states: readonly CaseState[]): void;
+  /** Called whenever something about a case has changed. */
+  changed(state: CaseState): void;
+}
+
+export interface CohortOptions {
+  /** The directory of the results, with one directory for each case. */
+  readonly output: string;
+  /** Most jobs at once. */
+  readonly atMost: number;
+  /** Whether results may replace files that no record knows. */
+  readonly isForced: boolean;
+  /** Whether all files are read again, also those that nobody has touched. */
+  readonly verifies: boolean;
+  /** Whether the first failure ends the command. */
+  readonly failsFast: boolean;
+  /** Longest wait for a result once its job has ended, in seconds. */
+  readonly wait: number;
+  /** Longest wait for a kill, in seconds. */
+  readonly killTimeout: number;
+  readonly clientVersion: string;
+  readonly chooseSeries?: ChooseSeries | undefined;
+  readonly watcher: CohortWatcher;
+  /** For what concerns all cases. */
+  readonly reporter: Reporter;
+}
+
+/** What a cohort has come to. */
+export interface CohortSummary {
+  readonly output: string;
+  /** Absolute path of the table. */
+  readonly table: string;
+  readonly cases: readonly CaseState[];
+}
+
+/** How often a case is sent again that its server has lost, or stopped with itself. */
+const mostAttempts = 5;
+/** Results that may be fetched while as many jobs as allowed run: more would only wait on the server. */
+const ahead = 4;
+/** Shortest time between two tables, in milliseconds. */
+const tableEvery = 1000;
+/** Seconds to wait for the version of an app, which the server computes when it is first asked. */
+const versionWait = 60;
+/** Seconds for a question that a command can go on without. */
+const maxWait = 30;
+
+/**
+ * The cases of a submission.
+ * @param app its description, if the server is asked
+ * @throws UsageError for what cannot be sent, and for files that cannot be paired
+ */
+export async function findCases(
+  submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
+  { output, chooseSeries, reporter }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter'>,
+  app: () => Promise<AppAnswer | null> = async () => null,
+): Promise<readonly FoundCase[]> {
+  const asksForSegmentations = async (group: number): Promise<boolean> => {
+    if (!['infer', 'pipeline'].includes(submission.operation.segment)) return true;
+    const view = await app();
+    return view?.available === true && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
+  };
+  const found = await findFiles(submission, {
+    place: { directory: output, mayReplace: true },
+    chooseSeries,
+    asksForSegmentations,
+    isEach: true,
+    onRead: (done, total) => reporter.progress('Reading', done, total),
+  });
+  tellSending(found, reporter, { isListed: true });
+  return casesOf(found);
+}
+
+/** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */
+async function describe(connection: Connection, app: string, reporter: Reporter): Promise<AppAnswer | null> {
+  const end = monotonicTime() + versionWait * 1000;
+  try {
+    for (let round = 0; ; round += 1) {
+      const view = await askApp(connection, app, maxWait).catch((error: unknown) => {
+        if (error instanceof HttpError) return null;
+        throw error;
+      });
+      // Null is a version that is being computed; a server without versions leaves it out.
+      if (!view?.available || view.version !== null || monotonicTime() > end) return view;
+      reporter.waiting(`Waiting for the version of ${app}`);
+      await pause(backoff(round, 200, 2000), connection.signal);
+    }
+  } finally {
+    reporter.waiting(null);
+  }
+}
+
+/** A case that is to be computed. */
+interface Prepared {
+  readonly found: FoundCase;
+  readonly inputs: readonly RecordedInput[];
+  readonly key: string;
+  /** Of the inputs when they were read. */
+  readonly stamp: string;
+}
+
+/** The error under an error that says how to go on. */
+const causeOf = (error: unknown): unknown =>
+  error instanceof ClientError && error.cause instanceof ClientError ? error.cause : error;
+
+/** Whether a server answers that it takes no job now: it is full, or being drained. */
+function isBusy(error: unknown): boolean {
+  const cause = causeOf(error);
+  if (!(cause instanceof HttpError) || cause.isOfProxy) return false;
+  return cause.status === errorKinds.busy.status || cause.status === errorKinds.draining.status;
+}
+
+/** Whether a server has lost a job. */
+const isLost = (error: unknown): boolean =>
+  error instanceof JobForgotten || isUnknownJob(causeOf(error)) || isExpiredJob(causeOf(error));
+
+/** Whether the same would happen to every other case. */
+function endsAll(error: unknown): boolean {
+  const cause = causeOf(error);
+  if (cause instanceof WriteError || isTransient(cause)) return true;
+  return cause instanceof HttpError && [401, 403].includes(cause.status);
+}
+
+/** The stamp of the inputs of a case; null if one is gone, which is found out again when it is read. */
+function seenStamp(files: FoundFiles): string | null {
+  try {
+    return stampOf(inputPaths(files));
+  } catch {
+    return null;
+  }
+}
+
+/** Passes on what is told of a job, and remembers the last line that its app wrote: a failure is rarely explained elsewhere. */
+class LastLine implements Reporter {
+  text = '';
+
+  constructor(private readonly next: Reporter) {}
+
+  line(text: string, isRedraw: boolean, number: number): Promise<boolean> {
+    if (!text.startsWith(servicePrefix) && text.trim() !== '') this.text = excerpt(text, 200);
+    return this.next.line(text, isRedraw, number);
+  }
+
+  endLog = (): Promise<boolean> => this.next.endLog();
+  note = (text: string): void => this.next.note(text);
+  waiting = (what: string | null, isNews?: boolean): void => this.next.waiting(what, isNews);
+  running = (isRunning: boolean): void => this.next.running(isRunning);
+  silent = (what: string): void => this.next.silent(what);
+  progress = (phase: TransferPhase, done: number, total: number): void =>
+    this.next.progress(phase, done, total);
+}
+
+/** Why a job has no result: what the server says, and for a program that failed what it wrote last. */
+function reasonOf(error: ClientError, lastLine: string): string {
+  if (!(error instanceof JobFailed)) return error.message;
+  const reason = String(error.details.reason);
+  const isUnexplained = error.state === 'error' && lastLine !== '' && !reason.includes(lastLine);
+  return isUnexplained ? `${reason}: ${lastLine}` : reason;
+}
+
+/** Jobs of many cases, of which some run at once. */
+class Cohort {
+  readonly #states = new Map<string, CaseState>();
+  /** Jobs that have not ended, by the case. */
+  readonly #active = new Map<string, string>();
+  /** What the jobs that run wrote last, by the case. */
+  readonly #lastLines = new Map<string, LastLine>();
+  readonly #known: KnownJobs;
+  readonly #computation: Computation;
+  /** What ends the command before all cases are done. */
+  #end: unknown = null;
+  #isEnding = false;
+  #tableAt = 0;
+  #devices: Promise<ReadonlyMap<number, string>> | null = null;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly submission: Submission,
+    private readonly options: CohortOptions,
+    private readonly cases: readonly FoundCase[],
+    private readonly workplace: Workplace,
+    private readonly clearance: Clearance,
+    private readonly app: AppAnswer | null,
+  ) {
+    this.#computation = computationOf(submission, app);
+    this.#known = new KnownJobs(path.join(workplace.own, 'jobs.jsonl'));
+    for (const { name } of cases) {
+      this.#states.set(name, {
+        name,
+        status: 'waiting',
+        reason: null,
+        seconds: null,
+        jobId: null,
+        isNew: false,
+        numbers: {},
+      });
+    }
+  }
+
+  get #signal(): AbortSignal {
+    return this.connection.signal ?? new AbortController().signal;
+  }
+
+  async run(): Promise<CohortSummary> {
+    const { watcher, output } = this.options;
+    const left: FoundCase[] = [];
+    for (const each of this.cases) if (!(await this.#isSeen(each))) left.push(each);
+    watcher.began([...this.#states.values()]);
+    this.#writeTable(true);
+    try {
+      await this.#runAll(left);
+      if (this.#end !== null) throw this.#end;
+    } finally {
+      this.#writeTable(true);
+      this.workplace.saveSeen([...this.#states.keys()]);
+      const isDone = ({ status }: CaseState) => status === 'done';
+      this.#known.close(new Set([...this.#states.values()].filter(isDone).map(({ name }) => name)));
+    }
+    return { output: path.resolve(output), table: this.#table, cases: [...this.#states.values()] };
+  }
+
+  get #table(): string {
+    return path.join(this.workplace.directory, tableName);
+  }
+
+  /** Whether a case is done, judging by what an earlier command saw: nothing is read but its record. */
+  async #isSeen({ name, files }: FoundCase): Promise<boolean> {
+    if (this.options.verifies) return false;
+    const record = this.workplace.record(name);
+    const stamp = record && seenStamp(files);
+    const digest = stamp && this.workplace.seenDigest(name, stamp);
+    if (!record || !digest || record.key !== keyOf(this.#computation, digest)) return false;
+    if (!(await this.workplace.hasOutputs(name, record, 'seen'))) return false;
+    this.#done(record, name, false);
+    return true;
+  }
+
+  async #runAll(left: readonly FoundCase[]): Promise<void> {
+    const { atMost } = this.options;
+    const most = Math.max(1, Math.min(atMost, this.clearance.maxJobs ?? atMost));
+    const [places, slots] = [new Turns(most + ahead), new Turns(most)];
+    const running: Promise<void>[] = [];
+    for (const each of left) {
+      if (this.#isEnding) break;
+      const leave = await places.take(this.#signal).catch(() => null);
+      // The next case is read while those before it are computed.
+      const prepared = leave && (await this.#prepare(each));
+      const release = prepared && (await slots.take(this.#signal).catch(() => null));
+      if (!prepared || !release || this.#isEnding) {
+        release?.();
+        leave?.();
+        continue;
+      }
+      const task = this.#compute(prepared, release).finally(() => {
+        release();
+        leave?.();
+      });
+      running.push(task);
+    }
+    await Promise.all(running);
+    if (this.connection.signal?.aborted) this.#end = this.#interrupted();
+  }
+
+  /** Reads the inputs of a case. Null if it is done, or failed. */
+  async #prepare(found: FoundCase): Promise<Prepared | null> {
+    const { name, files } = found;
+    this.#change(name, { status: 'reading' });
+    try {
+      const stamp = stampOf(inputPaths(files));
+      const inputs = await hashInputs(files, this.connection.signal);
+      this.workplace.sawInputs(name, stamp, digestOf(inputs));
+      const key = keyOf(this.#computation, digestOf(inputs));
+      const record = this.workplace.record(name);
+      const how = this.options.verifies ? 'verify' : 'read';
+      if (record?.key === key && (await this.workplace.hasOutputs(name, record, how))) {
+        this.#done(record, name, false);
+        return null;
+      }
+      this.workplace.checkPlace(name, this.options.isForced);
+      return { found, inputs, key, stamp };
+    } catch (error) {
+      // The file is named by the system's words.
+      const isOfFile = isSystemError(error) && !this.connection.signal?.aborted;
+      await this.#failed(
+        name,
+        isOfFile ? new UsageError(`It cannot be read: ${(error as Error).message}`) : error,
+      );
+      return null;
+    }
+  }
+
+  /**
+   * Computes a case: sends it, or goes on with the job that an earlier command sent; waits for it and fetches its result.
+   * @param release called when the job has ended
+   */
+  async #compute(prepared: Prepared, release: () => void): Promise<void> {
+    const { found, key } = prepared;
+    const { name } = found;
+    const before = this.#known.get(name, key);
+    let attempt = before ? before.attempt + (before.isOver ? 1 : 0) : 1;
+    let jobId = before && !before.isOver ? before.jobId : null;
+    const last = attempt + mostAttempts;
+    for (;;) {
+      try {
+        if (jobId !== null && (await this.#isOver(jobId, 0))) {
+          jobId = null;
+          attempt += 1;
+        }
+        if (jobId === null) jobId = await this.#send(prepared, attempt);
+        if (jobId !== null) {
+          this.#active.set(name, jobId);
+          await this.#finish(prepared, jobId, release);
+          return;
+        }
+        attempt += 1;
+      } catch (error) {
+        const isStopped =
+          error instanceof JobFailed && error.state === 'killed' && error.details.reason === killErrors.stop;
+        if ((isLost(error) || isStopped) && attempt < last && !this.#isEnding) {
+          jobId = null;
+          attempt += 1;
+          continue;
+        }
+        if (error instanceof JobFailed) {
+          this.#known.set(name, { key, attempt, jobId: error.jobId, isOver: true });
+        }
+        await this.#failed(name, error);
+        return;
+      } finally {
+        this.#active.delete(name);
+      }
+    }
+  }
+
+  /** Whether a job has ended without a result before this time, by the server's clock: its case has to be sent anew. */
+  async #isOver(jobId: string, since: number): Promise<boolean> {
+    try {
+      const view = await askJob(this.connection, jobId);
+      if (!isFinal(view.status) || view.status === 'done') return false;
+      const endedAt = Date.parse(view.finished_at ?? '');
+      // A job that failed while nobody waited for it is reported; one that was killed is not what the person wants now.
+      return since > 0 ? endedAt < since : view.status === 'killed';
+    } catch (error) {
+      if (isLost(error)) return true;
+      throw error;
+    }
+  }
+
+  /** Sends a case. A server that takes no job now is waited for. @returns null if it has an earlier job of this key, which failed */
+  async #send({ found, key, stamp }: Prepared, attempt: number): Promise<string | null> {
+    const { connection, clearance, submission } = this;
+    const { name, files } = found;
+    const reporter = this.options.watcher.reporterOf(name);
+    this.#change(name, { status: 'sending' });
+    const since = connection.now();
+    const staged = await stageFound(submission, files, clearance, reporter, connection.signal);
+    try {
+      for (let round = 0; ; round += 1) {
+        try {
+          const unique = attempt === 1 ? key : `${key}-${attempt}`;
+          const envelope = await submit(connection, submission, staged, reporter, unique);
+          const { job_id: jobId } = envelope;
+          this.#active.set(name, jobId);
+          this.#known.set(name, { key, attempt, jobId, isOver: false });
+          const ignored = unacknowledged(submission, envelope);
+          const isChanged = stampOf(inputPaths(files)) !== stamp;
+          if (ignored.length > 0 || isChanged) {
+            await kill(connection, jobId, this.options.killTimeout).catch(() => {});
+            throw new ClientError(
+              isChanged
+                ? 'Its files changed while they were sent; run the command again'
+                : `The server did not acknowledge: ${ignored.join(', ')}`,
+              exitCodes.failed,
+            );
+          }
+          return (await this.#isOver(jobId, since)) ? null : jobId;
+        } catch (error) {
+          if (!isBusy(error) || this.#isEnding) throw error;
+          reporter.waiting(`Waiting for a place: ${(error as Error).message}`);
+          await pause(backoff(round, 1000, 15_000), connection.signal);
+          reporter.waiting(null);
+        }
+      }
+    } finally {
+      await staged.remove();
+    }
+  }
+
+  async #finish(prepared: Prepared, jobId: string, release: () => void): Promise<void> {
+    const { connection } = this;
+    const { name } = prepared.found;
+    const reporter = new LastLine(this.options.watcher.reporterOf(name));
+    this.#lastLines.set(name, reporter);
+    this.#change(name, { status: 'running', jobId });
+    if (this.#isEnding) await kill(connection, jobId, this.options.killTimeout);
+    await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, isAnnounced: true });
+    this.#active.delete(name);
+    this.#lastLines.delete(name);
+    release();
+    this.#change(name, { status: 'fetching' });
+    const directory = await writing(this.workplace.directory, 'run the command again', () =>
+      this.workplace.privateDirectory(),
+    );
+    try {
+      const files = path.join(directory, 'files');
+      const { wait, isForced } = this.options;
+      await fetchResult(
+        connection,
+        jobId,
+        { directory: files, taken: 'replace' },
+        { wait, reporter, isDone: true },
+      );
+      const record = await writing(files, 'run the command again', async () => {
+        await rm(path.join(files, 'result.zip'));
+        writeRecord(files, await this.#recordOf(prepared, jobId, files));
+        return this.workplace.place(name, files, isForced);
+      });
+      if (record) this.#done(record, name, true);
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
+  }
+
+  async #recordOf({ inputs }: Prepared, jobId: string, files: string): Promise<CaseRecord> {
+    const { connection, app } = this;
+    const job: JobAnswer | null = await askJob(connection, jobId, maxWait).catch(() => null);
+    this.#devices ??= deviceNames(connection);
+    const outputs = await hashOutputs(files, connection.signal);
+    return makeRecord({
+      computation: this.#computation,
+      app,
+      job,
+      jobId,
+      server: connection.server,
+      clientVersion: this.options.clientVersion,
+      devices: await this.#devices,
+      inputs,
+      outputs,
+      numbers: numbersOf(files, outputs),
+    });
+  }
+
+  #done({ seconds, job_id, numbers }: CaseRecord, name: string, isNew: boolean): void {
+    this.#change(name, { status: 'done', reason: null, seconds, jobId: job_id, isNew, numbers });
+  }
+
+  /** A case has failed, or the command ends, by its error or by an interruption. */
+  async #failed(name: string, error: unknown): Promise<void> {
+    const { signal } = this.connection;
+    if (signal?.aborted) {
+      await this.#stop(name, signal.reason);
+    } else if (this.#isEnding && error instanceof JobFailed && error.state === 'killed') {
+      this.#change(name, { status: 'waiting', jobId: null });
+    } else if (!(error instanceof ClientError) || endsAll(error)) {
+      this.#change(name, { status: 'waiting' });
+      this.#isEnding = true;
+      this.#end ??= error;
+    } else {
+      const reason = reasonOf(error, this.#lastLines.get(name)?.text ?? '');
+      this.#lastLines.delete(name);
+      this.#change(name, { status: 'failed', reason });
+      if (this.options.failsFast) await this.#endFast();
+    }
+  }
+
+  /** Ends the jobs of the other cases after a failure. */
+  async #endFast(): Promise<void> {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    const kills = [...this.#active.values()].map((id) => kill(this.connection, id, this.options.killTimeout));
+    await Promise.allSettled(kills);
+  }
+
+  /** Kills the job of a case after an interruption, unless it is to go on. */
+  async #stop(name: string, reason: unknown): Promise<void> {
+    const jobId = this.#active.get(name);
+    this.#isEnding = true;
+    this.#change(name, { status: 'waiting' });
+    if (jobId === undefined || (reason instanceof Interrupted && reason.leavesJob)) return;
+    await kill(this.connection, jobId, this.options.killTimeout).catch(() => {});
+  }
+
+  #interrupted(): unknown {
+    const reason: unknown = this.connection.signal?.reason;
+    const states = [...this.#states.values()];
+    const done = states.filter(({ status }) => status === 'done').length;
+    const outcome = `${done} of ${counted(states.length, 'case')} are done; the same command goes on with the others`;
+    return reason instanceof Interrupted ? reason.with(outcome) : reason;
+  }
+
+  #change(name: string, change: Partial<CaseState>): void {
+    const state = this.#states.get(name);
+    if (!state) return;
+    const changed = { ...state, ...change };
+    this.#states.set(name, changed);
+    this.options.watcher.changed(changed);
+    if (changed.status === 'done' || changed.status === 'failed') this.#writeTable(false);
+  }
+
+  /** @param isForced whether it is written although the last one is only a moment old */
+  #writeTable(isForced: boolean): void {
+    const now = monotonicTime();
+    if (!isForced && now - this.#tableAt < tableEvery) return;
+    this.#tableAt = now;
+    try {
+      writeTable(this.#table, [...this.#states.values()]);
+    } catch (cause) {
+      this.#isEnding = true;
+      this.#end ??= new WriteError(this.#table, cause, 'run the command again');
+    }
+  }
+}
+
+/**
+ * Runs one job for each case, and fetches each result into a directory of its own, with its record. A case that an earlier command
+ * finished is left as it is. A failed case does not stop the others.
+ * @throws UsageError for what cannot be sent; the error that would be that of every case, such as a full disk; the reason of an
+ * interruption. The same command goes on after each
+ */
+export async function runCohort(
+  connection: Connection,
+  submission: Submission,
+  options: CohortOptions,
+): Promise<CohortSummary> {
+  const { reporter } = options;
+  let view: Promise<AppAnswer | null> | null = null;
+  const app = () => {
+    view ??= describe(connection, submission.app, reporter);
+    return view;
+  };
+  const cases = await findCases(submission, options, app);
+  const clearance = await preflight(connection, submission);
+  const described = await app();
+  using workplace = await writing(options.output, 'run the command again', () =>
+    Workplace.open(options.output),
+  );
+  return new Cohort(connection, submission, options, cases, workplace, clearance, described).run();
+}

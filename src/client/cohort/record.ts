@@ -1,0 +1,261 @@
+import { createHash } from 'node:crypto';
+import { createReadStream, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import * as z from 'zod/mini';
+import { type FieldValue, readText } from '../../contract/index.js';
+import { filesBelow, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
+import type { AppAnswer, JobAnswer } from '../connection/index.js';
+import { type FoundFiles, filesOfUnit } from '../inputs/index.js';
+import type { Submission } from '../submission.js';
+
+/** The name of the record beside the files of a result. */
+export const recordName = 'remote-app-record.json';
+
+/** Largest record that is read, in bytes: one of a case with 100,000 slices. */
+const maxBytes = 64 << 20;
+
+const text = z.string();
+const textOrNull = z._default(z.nullable(text), null);
+
+const file = z.object({
+  /** Of an input, as the app got it; of an output, its path in the result's directory, with slashes. */
+  name: text,
+  /** Bytes. */
+  size: z.int().check(z.minimum(0)),
+  sha256: text.check(z.regex(/^[0-9a-f]{64}$/)),
+});
+
+/** An input: a file, or each file of a series or a store. */
+const input = z.extend(file, {
+  /** `inputs`, `gt` or `mask`. */
+  field: z._default(text, 'inputs'),
+  /** The group of that field, counted from 0. */
+  group: z._default(z.int(), 0),
+});
+
+const schema = z.object({
+  /** As in BIDS: the app, and the program that wrote the record. */
+  GeneratedBy: z.array(
+    z.object({
+      Name: text,
+      Version: z.optional(text),
+      Description: z.optional(text),
+      CodeURL: z.optional(text),
+    }),
+  ),
+  /** What the result depends on, as a hash; the same for equal cases. */
+  key: text,
+  operation: text,
+  app: text,
+  /** Null if the server does not say: KonfAI's does not. */
+  app_version: textOrNull,
+  checkpoints: z.array(text),
+  /** By field: those that were given, and the defaults of the others. */
+  options: z.record(text, z.unknown()),
+  inputs: z.array(input),
+  outputs: z.array(file),
+  /** The numbers that the result carries, by column of `cases.csv`. */
+  numbers: z._default(z.record(text, z.number()), {}),
+  job_id: text,
+  server: text,
+  client_version: text,
+  /** Names of the GPUs, or their ids where the server does not give names; empty for a job on the CPU. */
+  devices: z._default(z.array(text), []),
+  created_at: textOrNull,
+  started_at: textOrNull,
+  finished_at: textOrNull,
+  /** How long the job ran. */
+  seconds: z._default(z.nullable(z.number()), null),
+});
+
+/** What made a result: written beside its files as `remote-app-record.json`. */
+export type CaseRecord = z.infer<typeof schema>;
+export type RecordedFile = z.infer<typeof file>;
+export type RecordedInput = z.infer<typeof input>;
+
+/** Whether a name leads to a file of the directory, and nowhere else. */
+const isInside = (name: string): boolean => name.split('/').every((part) => isSafeName(part));
+
+/** The record in a directory of a result; null if there is none, or it cannot be read. */
+export function readRecord(directory: string): CaseRecord | null {
+  try {
+    const parsed = schema.safeParse(JSON.parse(readSmallFile(path.join(directory, recordName), maxBytes)));
+    return parsed.success && parsed.data.outputs.every(({ name }) => isInside(name)) ? parsed.data : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Writes a record among the files of a result, which get their place later, all at once. @throws the system's error */
+export const writeRecord = (directory: string, record: CaseRecord): void =>
+  writeFileSync(path.join(directory, recordName), jsonText(record));
+
+/** The size of a file in bytes, and the SHA-256 of its content. @throws the system's error; the reason of the signal */
+export async function hashFile(target: string, signal?: AbortSignal): Promise<Omit<RecordedFile, 'name'>> {
+  const hash = createHash('sha256');
+  let size = 0;
+  const stream = createReadStream(target, { highWaterMark: 1 << 20, ...(signal ? { signal } : {}) });
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    hash.update(chunk);
+    size += chunk.length;
+  }
+  return { size, sha256: hash.digest('hex') };
+}
+
+/** The inputs of what is sent, with the hashes of their contents. @throws the system's error of a file that cannot be read */
+export async function hashInputs(found: FoundFiles, signal?: AbortSignal): Promise<RecordedInput[]> {
+  const inputs: RecordedInput[] = [];
+  for (const { field, groups } of found.volumes) {
+    for (const [group, units] of groups.entries()) {
+      for (const { name, path: target } of units.flatMap(filesOfUnit)) {
+        inputs.push({ name, ...(await hashFile(target, signal)), field: field.name, group });
+      }
+    }
+  }
+  return inputs;
+}
+
+/** The files of a result, in the order of their names, without the record itself. */
+export async function hashOutputs(directory: string, signal?: AbortSignal): Promise<RecordedFile[]> {
+  const names = namesBelow(directory).filter((name) => name !== recordName);
+  const outputs: RecordedFile[] = [];
+  for (const name of names) outputs.push({ name, ...(await hashFile(path.join(directory, name), signal)) });
+  return outputs;
+}
+
+/** The files in a directory and below, as paths with slashes, sorted. */
+export const namesBelow = (directory: string): string[] =>
+  filesBelow(directory)
+    .map((entry) =>
+      path.relative(directory, path.join(entry.parentPath, entry.name)).split(path.sep).join('/'),
+    )
+    .sort();
+
+/** Fields that say where and how a job runs, and not what it computes. */
+const besides = ['keep', 'timeLimit', 'tag', 'gpus', 'workers'];
+
+/** The values of all fields that change a result, in the order of their names; null for one without a value and a default. */
+export function settingsOf({
+  operation,
+  fields,
+  options,
+}: Pick<Submission, 'operation' | 'fields' | 'options'>): Record<string, FieldValue | null> {
+  const used = operation.fields.filter(
+    ({ name, kind, role }) =>
+      kind !== 'files' && kind !== 'archive' && name !== 'quiet' && !(role && besides.includes(role)),
+  );
+  const values = used.map((field) => {
+    const { name } = field;
+    const value = options[name] ?? readText(field, fields[name] ?? '') ?? field.default ?? null;
+    return [name, value] as const;
+  });
+  return Object.fromEntries(values.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');
+
+/** The hash of what was sent: contents and names, and how they are grouped. */
+export const digestOf = (inputs: readonly RecordedInput[]): string =>
+  sha256(inputs.map(({ field, group, name, sha256 }) => [field, group, name, sha256]));
+
+/** What the key of a case depends on besides its inputs. */
+export interface Computation {
+  readonly operation: string;
+  readonly app: string;
+  readonly version: string | null;
+  readonly checkpoints: readonly string[];
+  readonly settings: Readonly<Record<string, FieldValue | null>>;
+}
+
+/** The key of a case: the same for equal inputs, app, version and settings. */
+export const keyOf = (
+  { operation, app, version, checkpoints, settings }: Computation,
+  digest: string,
+): string => sha256(['remote-app case', 1, operation, app, version, checkpoints, settings, digest]);
+
+/** What a submission computes, as far as the app's description says: null if the server does not describe it. */
+export function computationOf(submission: Submission, view: AppAnswer | null): Computation {
+  const described = view?.available ? view : null;
+  const named = submission.operation.fields.find(({ bound }) => bound === 'checkpointNames');
+  const chosen = named && readText(named, submission.fields[named.name] ?? '');
+  return {
+    operation: submission.operation.segment,
+    app: submission.app,
+    version: described?.version ?? null,
+    checkpoints: (chosen as readonly string[] | undefined) ?? described?.checkpoints_name ?? [],
+    settings: settingsOf(submission),
+  };
+}
+
+/** What is known of a finished job. */
+export interface RecordFacts {
+  readonly computation: Computation;
+  readonly app: AppAnswer | null;
+  readonly job: JobAnswer | null;
+  readonly jobId: string;
+  readonly server: string;
+  readonly clientVersion: string;
+  /** Names of the server's GPUs, by their ids. */
+  readonly devices: ReadonlyMap<number, string>;
+  readonly inputs: readonly RecordedInput[];
+  readonly outputs: readonly RecordedFile[];
+  readonly numbers: Readonly<Record<string, number>>;
+}
+
+function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number | null {
+  if (run_seconds !== null) return run_seconds;
+  const seconds = (Date.parse(finished_at ?? '') - Date.parse(started_at ?? '')) / 1000;
+  return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
+}
+
+/** The record of a result. Its key has the version of the app that the job ran, if the server says it. */
+export function makeRecord(facts: RecordFacts): CaseRecord {
+  const { app, job, inputs, outputs, devices } = facts;
+  const computation = { ...facts.computation, version: job?.version ?? facts.computation.version };
+  const { version } = computation;
+  const described = app?.available ? app : null;
+  return {
+    GeneratedBy: [
+      {
+        Name: computation.app,
+        ...(version === null ? {} : { Version: version }),
+        ...(described ? { Description: described.display_name } : {}),
+        ...(described?.repository ? { CodeURL: `https://huggingface.co/${described.repository.name}` } : {}),
+      },
+      { Name: 'remote-app', Version: facts.clientVersion },
+    ],
+    key: keyOf(computation, digestOf(inputs)),
+    operation: computation.operation,
+    app: computation.app,
+    app_version: version,
+    checkpoints: [...computation.checkpoints],
+    options: computation.settings,
+    inputs: [...inputs],
+    outputs: [...outputs],
+    numbers: facts.numbers,
+    job_id: facts.jobId,
+    server: facts.server,
+    client_version: facts.clientVersion,
+    devices: (job?.assigned_gpus ?? []).map((id) => devices.get(id) ?? String(id)),
+    created_at: job?.created_at ?? null,
+    started_at: job?.started_at ?? null,
+    finished_at: job?.finished_at ?? null,
+    seconds: job ? secondsOf(job) : null,
+  };
+}
+
+/** The time and identity of files: equal as long as nobody writes to them. @throws the system's error for one that is missing */
+export function stampOf(paths: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const target of paths) {
+    const { size, mtimeNs, ctimeNs, ino } = statSync(target, { bigint: true });
+    hash.update(`${path.basename(target)}\0${size} ${mtimeNs} ${ctimeNs} ${ino}\n`);
+  }
+  return hash.digest('hex');
+}
+
+/** Where the inputs of a case lie. */
+export const inputPaths = (found: FoundFiles): string[] =>
+  found.volumes.flatMap(({ groups }) =>
+    groups.flat().flatMap((unit) => filesOfUnit(unit).map((each) => each.path)),
+  );

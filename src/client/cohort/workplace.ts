@@ -1,0 +1,242 @@
+import {
+  closeSync,
+  constants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { quotePath } from '../../contract/index.js';
+import {
+  freeName,
+  lockPath,
+  makeDirectory,
+  readSmallFile,
+  syncDirectory,
+  syncTree,
+  writeJsonFile,
+} from '../../files/index.js';
+import { UsageError } from '../errors.js';
+import { type CaseRecord, hashFile, namesBelow, readRecord, recordName, stampOf } from './record.js';
+
+/** The directory, beside those of the cases, with what is only of use to the next command. */
+export const ownDirectory = '.remote-app';
+
+/** What the last look at a case found, by the times and identities of its files: it saves reading them again. */
+interface Seen {
+  /** Of the inputs: the stamp of their files, and the hash of their contents. */
+  readonly inputs?: { readonly stamp: string; readonly digest: string };
+  /** The stamp of the outputs when their hashes were those of the record. */
+  readonly outputs?: string;
+}
+
+/** Largest file of what was seen, in bytes: some 100,000 cases. */
+const maxSeen = 32 << 20;
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+/** What was seen, as far as it has the form that is expected: it can always be found out again. */
+function readSeen(file: string): Map<string, Seen> {
+  const seen = new Map<string, Seen>();
+  try {
+    const document = JSON.parse(readSmallFile(file, maxSeen));
+    for (const [name, [stamp, digest, outputs]] of Object.entries<unknown[]>(document)) {
+      seen.set(name, {
+        ...(isText(stamp) && isText(digest) ? { inputs: { stamp, digest } } : {}),
+        ...(isText(outputs) ? { outputs } : {}),
+      });
+    }
+  } catch {
+    // A new directory, or a damaged file: everything is read.
+  }
+  return seen;
+}
+
+/** Why nothing can be written for a case without `--force`. */
+const foreign = (directory: string): UsageError =>
+  new UsageError(
+    `${quotePath(directory)} has files that no record names; move them, or give --force to write the result beside them`,
+  );
+
+/** The directory that the results of a cohort go to, and what is known of the cases in it. */
+export class Workplace implements Disposable {
+  readonly own: string;
+  readonly #seen: Map<string, Seen>;
+  #isChanged = false;
+
+  private constructor(
+    readonly directory: string,
+    private readonly lock: number | null,
+  ) {
+    this.own = path.join(directory, ownDirectory);
+    this.#seen = readSeen(path.join(this.own, 'seen.json'));
+  }
+
+  /**
+   * Makes the directory if it is missing, and locks it. Removes what a command that was killed left in its own directory, and
+   * puts back a result that it was replacing.
+   * @throws UsageError if another command works on it, or it cannot be written
+   */
+  static async open(directory: string): Promise<Workplace> {
+    const own = path.join(directory, ownDirectory);
+    makeDirectory(own);
+    const outcome = lockPath(own, constants.O_RDONLY | constants.O_DIRECTORY);
+    if (outcome === 'taken') {
+      throw new UsageError(
+        `Another command writes results to ${quotePath(directory)}; wait for it, or name another one`,
+      );
+    }
+    const isLocked = typeof outcome === 'object' && 'descriptor' in outcome;
+    const workplace = new Workplace(path.resolve(directory), isLocked ? outcome.descriptor : null);
+    // Without a lock, they may be those of a command that is running.
+    if (isLocked) await workplace.#clear();
+    return workplace;
+  }
+
+  async #clear(): Promise<void> {
+    const old = path.join(this.own, 'old');
+    for (const name of existsSync(old) ? readdirSync(old) : []) {
+      if (!existsSync(this.placeOf(name))) renameSync(path.join(old, name), this.placeOf(name));
+    }
+    for (const name of readdirSync(this.own)) {
+      if (name === 'old' || name.startsWith('new-'))
+        await rm(path.join(this.own, name), { recursive: true, force: true });
+    }
+  }
+
+  /** Where the result of a case goes. */
+  placeOf(name: string): string {
+    return path.join(this.directory, name);
+  }
+
+  /** The digest of a case's inputs, if it was computed before and they have not been touched since. */
+  seenDigest(name: string, stamp: string): string | null {
+    const inputs = this.#seen.get(name)?.inputs;
+    return inputs?.stamp === stamp ? inputs.digest : null;
+  }
+
+  sawInputs(name: string, stamp: string, digest: string): void {
+    this.#note(name, { inputs: { stamp, digest } });
+  }
+
+  #note(name: string, seen: Seen): void {
+    this.#seen.set(name, { ...this.#seen.get(name), ...seen });
+    this.#isChanged = true;
+  }
+
+  /** The record of a case; null if there is none. */
+  record(name: string): CaseRecord | null {
+    return readRecord(this.placeOf(name));
+  }
+
+  #stampOfOutputs(name: string, record: CaseRecord): string | null {
+    try {
+      return stampOf(record.outputs.map((each) => path.join(this.placeOf(name), each.name)));
+    } catch {
+      return null;
+    }
+  }
+
+  /**
+   * Whether the outputs of a case are those that its record names.
+   * @param how `seen` believes what an earlier look found, and otherwise says no; `read` reads what was touched since; `verify`
+   *   reads everything
+   */
+  async hasOutputs(name: string, record: CaseRecord, how: 'seen' | 'read' | 'verify'): Promise<boolean> {
+    const stamp = this.#stampOfOutputs(name, record);
+    if (stamp === null) return false;
+    if (how !== 'verify' && this.#seen.get(name)?.outputs === stamp) return true;
+    if (how === 'seen') return false;
+    for (const output of record.outputs) {
+      if (!(await this.#isUnchanged(name, output))) return false;
+    }
+    this.#note(name, { outputs: stamp });
+    return true;
+  }
+
+  async #isUnchanged(name: string, output: CaseRecord['outputs'][number]): Promise<boolean> {
+    const target = path.join(this.placeOf(name), output.name);
+    if (statSync(target, { throwIfNoEntry: false })?.size !== output.size) return false;
+    return (await hashFile(target)).sha256 === output.sha256;
+  }
+
+  /** @throws UsageError if a result of this case could replace files that are not known to be an earlier result */
+  checkPlace(name: string, isForced: boolean): void {
+    const place = this.placeOf(name);
+    if (isForced || this.record(name) !== null) return;
+    const stats = statSync(place, { throwIfNoEntry: false });
+    if (stats && (!stats.isDirectory() || readdirSync(place).length > 0)) throw foreign(place);
+  }
+
+  /** A new private directory, on the file system of the results. */
+  async privateDirectory(): Promise<string> {
+    return mkdtemp(path.join(this.own, 'new-'));
+  }
+
+  /**
+   * Puts a complete result in its place, all at once. Files there that the last record does not know stay, under another
+   * name if the result has theirs; with `isForced` the result's replace them.
+   * @param complete a directory with the files and the record
+   */
+  async place(name: string, complete: string, isForced: boolean): Promise<CaseRecord | null> {
+    const place = this.placeOf(name);
+    const old = path.join(this.own, 'old', name);
+    if (existsSync(place)) {
+      await this.#keepForeign(name, complete, isForced);
+      mkdirSync(path.dirname(old), { recursive: true });
+      await syncTree(complete);
+      renameSync(place, old);
+    } else await syncTree(complete);
+    renameSync(complete, place);
+    await syncDirectory(this.directory);
+    rmSync(old, { recursive: true, force: true });
+    const record = this.record(name);
+    const stamp = record && this.#stampOfOutputs(name, record);
+    if (stamp !== null) this.#note(name, { outputs: stamp });
+    return record;
+  }
+
+  /** Adds to a complete result the files that are in its place and that the record there does not know as they are. */
+  async #keepForeign(name: string, complete: string, isForced: boolean): Promise<void> {
+    const place = this.placeOf(name);
+    if (!statSync(place).isDirectory()) return;
+    const known = new Map(this.record(name)?.outputs.map((each) => [each.name, each]));
+    const counts = new Map<string, number>();
+    for (const each of namesBelow(place)) {
+      const output = known.get(each);
+      if (each === recordName || (output && (await this.#isUnchanged(name, output)))) continue;
+      const isTaken = (target: string) => existsSync(path.join(complete, path.dirname(each), target));
+      if (isForced && isTaken(path.basename(each))) continue;
+      const free = freeName(path.basename(each), counts, isTaken);
+      const target = path.join(complete, path.dirname(each), free);
+      makeDirectory(path.dirname(target));
+      try {
+        linkSync(path.join(place, each), target);
+      } catch {
+        // A file system without hard links.
+        await copyFile(path.join(place, each), target);
+      }
+    }
+  }
+
+  /** Writes down what was seen of these cases; it is forgotten of all others. */
+  saveSeen(names: readonly string[]): void {
+    if (!this.#isChanged) return;
+    const rows = names.flatMap((name) => {
+      const seen = this.#seen.get(name);
+      return seen ? [[name, [seen.inputs?.stamp, seen.inputs?.digest, seen.outputs]]] : [];
+    });
+    // Nothing is lost if a power cut damages it.
+    writeJsonFile(path.join(this.own, 'seen.json'), Object.fromEntries(rows), { isKept: false });
+    this.#isChanged = false;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.lock !== null) closeSync(this.lock);
+  }
+}
