@@ -40,7 +40,7 @@ function ofCase(report: unknown): unknown {
 
 /**
  * The numbers that a result carries, for the columns of a table. Where two reports name one number, the later one's has the
- * report's directory before it. A report that cannot be read has none.
+ * report's path before it. A report that cannot be read has none.
  */
 export function numbersOf(directory: string, outputs: readonly RecordedFile[]): Record<string, number> {
   const numbers: Record<string, number> = {};
@@ -53,7 +53,7 @@ export function numbersOf(directory: string, outputs: readonly RecordedFile[]): 
       continue;
     }
     for (const [key, value] of found) {
-      const column = Object.hasOwn(numbers, key) ? `${path.posix.dirname(name)}/${key}` : key;
+      const column = Object.hasOwn(numbers, key) ? `${name.slice(0, -'.json'.length)}/${key}` : key;
       if (Object.keys(numbers).length < mostNumbers) numbers[column] = value;
     }
   }

@@ -1,0 +1,139 @@
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { findCases } from '../../../src/client/cohort/index.js';
+import { type OperationName, operationOf } from '../../../src/contract/operations.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { memoryReporter } from '../support/connect.js';
+
+type Groups = Readonly<Record<string, readonly string[]>>;
+
+/** The cases of groups of paths, one path or pattern for each: their names, and the files and names that are sent of each. */
+async function casesOf(
+  made: Readonly<Record<string, string>> | readonly string[],
+  given: Groups,
+  name: OperationName = 'infer',
+) {
+  await using root = await temporary();
+  const files = Array.isArray(made) ? Object.fromEntries(made.map((each) => [each, 'x'])) : made;
+  await plant(root.path, files as Record<string, string>);
+  const operation = operationOf(name);
+  const found = await findCases(
+    {
+      operation,
+      archive: null,
+      files: operation.fields
+        .filter((field) => given[field.name])
+        .map((field) => ({
+          field,
+          groups: (given[field.name] ?? []).map((each) => [path.join(root.path, each)]),
+        })),
+    },
+    { output: path.join(root.path, 'Out'), reporter: memoryReporter() },
+  ).catch((error: Error) => {
+    throw new Error(error.message.replaceAll(`${root.path}${path.sep}`, ''));
+  });
+  return Object.fromEntries(
+    found.map((each) => [
+      each.name,
+      each.files.volumes.flatMap(({ groups }) =>
+        groups.map((group) =>
+          group.map((unit) => `${path.relative(root.path, unit.path)}=${unit.name}`).join(' '),
+        ),
+      ),
+    ]),
+  );
+}
+
+describe('a case', () => {
+  test('is each volume of a BIDS tree, and has its entities as its name', async () => {
+    expect(
+      await casesOf(
+        [
+          'bids/dataset_description.json',
+          'bids/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii.gz',
+          'bids/sub-01/ses-1/anat/sub-01_ses-1_T1w.json',
+          'bids/sub-02/ses-1/anat/sub-02_ses-1_T1w.nii.gz',
+        ],
+        { inputs: ['bids'] },
+      ),
+    ).toEqual({
+      'sub-01_ses-1_T1w': ['bids/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii.gz=sub-01_ses-1_T1w.nii.gz'],
+      'sub-02_ses-1_T1w': ['bids/sub-02/ses-1/anat/sub-02_ses-1_T1w.nii.gz=sub-02_ses-1_T1w.nii.gz'],
+    });
+  });
+
+  test('has the parts of its path that differ in its name alone, where the files share one', async () => {
+    expect(await casesOf(['d/p1/scan.nii.gz', 'd/p2/scan.nii.gz'], { inputs: ['d'] })).toEqual({
+      p1_scan: ['d/p1/scan.nii.gz=scan.nii.gz'],
+      p2_scan: ['d/p2/scan.nii.gz=scan.nii.gz'],
+    });
+  });
+
+  test('of several groups has one file of each, and the name that they share', async () => {
+    expect(
+      await casesOf(
+        ['t1/sub-2_T1w.nii', 't1/sub-10_T1w.nii', 'flair/sub-10_FLAIR.nii', 'flair/sub-2_FLAIR.nii'],
+        { inputs: ['t1/*.nii', 'flair/*.nii'] },
+      ),
+    ).toEqual({
+      'sub-2': ['t1/sub-2_T1w.nii=sub-2_T1w.nii', 'flair/sub-2_FLAIR.nii=sub-2_FLAIR.nii'],
+      'sub-10': ['t1/sub-10_T1w.nii=sub-10_T1w.nii', 'flair/sub-10_FLAIR.nii=sub-10_FLAIR.nii'],
+    });
+  });
+
+  test('of an evaluation has its ground truth, and a mask that is the only one', async () => {
+    expect(
+      await casesOf(
+        ['p/a.nii', 'p/b.nii', 'gt/a.nii', 'gt/b.nii', 'mask.nii'],
+        { inputs: ['p'], gt: ['gt'], mask: ['mask.nii'] },
+        'evaluate',
+      ),
+    ).toEqual({
+      a: ['p/a.nii=a.nii', 'gt/a.nii=a.nii', 'mask.nii=mask.nii'],
+      b: ['p/b.nii=b.nii', 'gt/b.nii=b.nii', 'mask.nii=mask.nii'],
+    });
+  });
+
+  test('keeps a header and its voxels together, also where another case has the same names', async () => {
+    const header = 'NDims = 3\nElementDataFile = scan.raw\n';
+    expect(
+      await casesOf(
+        { 'd/a/scan.mhd': header, 'd/a/scan.raw': '1', 'd/b/scan.mhd': header, 'd/b/scan.raw': '2' },
+        { inputs: ['d'] },
+      ),
+    ).toEqual({
+      a_scan: ['d/a/scan.mhd=scan.mhd d/a/scan.raw=scan.raw'],
+      b_scan: ['d/b/scan.mhd=scan.mhd d/b/scan.raw=scan.raw'],
+    });
+  });
+
+  test('gets a name that a directory can have, different from all others', async () => {
+    expect(
+      Object.keys(
+        await casesOf(['d/.a.nii', 'd/CON.nii', 'd/x.nii', 'd/x.mha'], { inputs: ['d/{.a,CON,x}.*'] }),
+      ),
+    ).toEqual(['a', '_CON', 'x', 'x_1']);
+  });
+});
+
+describe('groups that cannot be paired with certainty are refused', () => {
+  test('by other names', async () => {
+    const files = ['t1/a.nii', 't1/b.nii', 'flair/c.nii', 'flair/d.nii'];
+    await expect(casesOf(files, { inputs: ['t1', 'flair'] })).rejects.toThrow(
+      "Two groups of files cannot be paired, since their names do not say which files belong together: 't1/a.nii', 't1/b.nii'",
+    );
+  });
+
+  test('by one ground truth for several predictions', async () => {
+    const files = ['p/a.nii', 'p/b.nii', 'gt.nii'];
+    await expect(casesOf(files, { inputs: ['p'], gt: ['gt.nii'] }, 'evaluate')).rejects.toThrow(
+      "--each takes one file of each group for a case, and --gt has 1 for 2 cases: 'gt.nii' with 'p/a.nii', 'p/b.nii'",
+    );
+  });
+});
+
+test('a file in the directory of the results is refused', async () => {
+  await expect(casesOf(['Out/a.nii'], { inputs: ['Out'] })).rejects.toThrow(
+    "'Out/a.nii' is in the directory that results go to, where one of them could replace it",
+  );
+});

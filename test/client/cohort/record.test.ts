@@ -1,0 +1,148 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { readRecord, recordName } from '../../../src/client/cohort/index.js';
+import { numbersOf } from '../../../src/client/cohort/numbers.js';
+import {
+  computationOf,
+  digestOf,
+  hashOutputs,
+  keyOf,
+  makeRecord,
+  writeRecord,
+} from '../../../src/client/cohort/record.js';
+import { operationOf } from '../../../src/contract/operations.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+const submission = {
+  operation: operationOf('infer'),
+  app: 'tissue',
+  fields: {},
+  options: {},
+  files: [],
+  archive: null,
+};
+const input = { name: 'ct.nii', size: 3, sha256: 'a'.repeat(64), field: 'inputs', group: 0 };
+
+const view = {
+  app: 'tissue',
+  available: true,
+  version: 'sha256:1',
+  display_name: 'Tissue',
+  checkpoints_name: ['a.pt', 'b.pt'],
+} as Parameters<typeof computationOf>[1];
+
+/** The key of a submission that differs in these fields and options. */
+const keyWith = (fields: Record<string, string>, options: Record<string, number> = {}, described = view) =>
+  keyOf(computationOf({ ...submission, fields, options }, described), digestOf([input]));
+
+test('the key has every option that changes the result, and no other', () => {
+  const plain = keyWith({});
+  for (const same of [
+    { tta: '0' },
+    { gpu: '0' },
+    { cpu: '4' },
+    { keep: '60' },
+    { tag: 'x' },
+    { quiet: 'true' },
+    { time_limit: '9' },
+  ])
+    expect(keyWith(same), JSON.stringify(same)).toBe(plain);
+  const others = [
+    keyWith({ tta: '4' }),
+    keyWith({ mc: '2' }),
+    keyWith({ uncertainty: 'true' }),
+    keyWith({ ensemble_models: 'a.pt' }),
+    keyWith({ prediction_file: 'Other.yml' }),
+    keyWith({}, { batch_size: 2 }),
+    keyWith({}, {}, { ...view, version: 'sha256:2' } as typeof view),
+    keyOf(computationOf(submission, view), digestOf([{ ...input, sha256: 'b'.repeat(64) }])),
+    keyOf(computationOf(submission, view), digestOf([{ ...input, name: 'mr.nii' }])),
+  ];
+  expect(new Set([plain, ...others]).size).toBe(1 + others.length);
+});
+
+test('a record is read as it was written, and its key has the version that the job ran', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, { 'mask.nii': 'mask', 'sub/x.json': '{}' });
+  const outputs = await hashOutputs(directory.path);
+  expect(outputs.map(({ name, size }) => [name, size])).toEqual([
+    ['mask.nii', 4],
+    ['sub/x.json', 2],
+  ]);
+  const facts = {
+    computation: computationOf(submission, view),
+    app: view,
+    job: {
+      version: 'sha256:2',
+      assigned_gpus: [1, 7],
+      started_at: null,
+      finished_at: null,
+      created_at: null,
+      run_seconds: 2,
+    },
+    jobId: '0123456789ab',
+    server: 'http://x',
+    clientVersion: '1.2.3',
+    devices: new Map([[1, 'NVIDIA H100']]),
+    inputs: [input],
+    outputs,
+    numbers: { dice: 0.5 },
+  } as unknown as Parameters<typeof makeRecord>[0];
+  const record = makeRecord(facts);
+  writeRecord(directory.path, record);
+  expect(readRecord(directory.path)).toEqual(record);
+  expect(record).toMatchObject({
+    GeneratedBy: [
+      { Name: 'tissue', Version: 'sha256:2', Description: 'Tissue' },
+      { Name: 'remote-app', Version: '1.2.3' },
+    ],
+    key: keyWith({}, {}, { ...view, version: 'sha256:2' } as typeof view),
+    devices: ['NVIDIA H100', '7'],
+    checkpoints: ['a.pt', 'b.pt'],
+    seconds: 2,
+  });
+});
+
+test('a record that names a file outside its directory is none', async () => {
+  await using directory = await temporary();
+  const outputs = [{ name: 'a', size: 1, sha256: 'a'.repeat(64) }];
+  const facts = {
+    computation: computationOf(submission, null),
+    app: null,
+    job: null,
+    jobId: 'x',
+    server: 'x',
+    clientVersion: '1',
+  };
+  writeRecord(directory.path, makeRecord({ ...facts, devices: new Map(), inputs: [], outputs, numbers: {} }));
+  expect(readRecord(directory.path)).not.toBeNull();
+  const file = path.join(directory.path, recordName);
+  const document = JSON.parse(await readFile(file, 'utf8'));
+  await writeFile(file, JSON.stringify({ ...document, outputs: [{ ...outputs[0], name: '../a' }] }));
+  expect(readRecord(directory.path)).toBeNull();
+  await writeFile(file, JSON.stringify(document).slice(0, 100));
+  expect(readRecord(directory.path)).toBeNull();
+});
+
+test('numbers are those of the case, from the reports of KonfAI and of apps', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, {
+    'measurements.json': JSON.stringify({
+      settings: { threshold: 1 },
+      cases: [{ case: 'a', volume_ml: 2, labels: { 1: { dice: 0.5 } } }],
+    }),
+    'Evaluations/Metric_TRAIN.json': JSON.stringify({
+      aggregates: { 'Seg:Dice': { mean: 9 } },
+      case: { 'Seg:Dice': { CASE_000: 0.75 }, volume_ml: { CASE_000: 3 } },
+    }),
+    'Uncertainties/Metric_TRAIN.json': '{ damaged',
+    'settings.json': '{"lr": 1}',
+  });
+  expect(numbersOf(directory.path, await hashOutputs(directory.path))).toEqual({
+    'Seg:Dice': 0.75,
+    volume_ml: 3,
+    'labels.1.dice': 0.5,
+    'measurements/volume_ml': 2,
+  });
+});

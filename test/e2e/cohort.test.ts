@@ -1,0 +1,329 @@
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Cli, type Ended } from '../support/cli.js';
+import { TestServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
+
+/**
+ * Notes each scan that it computes in `counts`, waits for `gate` where there is one to wait for, fails for a scan that says so, and
+ * writes a mask with numbers about it.
+ */
+const program = `
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+const { argv } = process;
+const after = (flag) => argv[argv.indexOf(flag) + 1];
+const scan = readFileSync(after('--inputs'), 'utf8');
+const own = path.dirname(argv[1]);
+appendFileSync(path.join(own, 'counts'), scan + '\\n');
+while (existsSync(path.join(own, 'closed'))) await new Promise((resolve) => setTimeout(resolve, 10));
+if (scan.includes('bad')) {
+  console.log('This scan is not a head');
+  process.exit(3);
+}
+const output = after('--output');
+mkdirSync(output, { recursive: true });
+writeFileSync(path.join(output, 'mask.nii'), 'mask of ' + scan);
+writeFileSync(path.join(output, 'measurements.json'), JSON.stringify({ cases: [{ letters: scan.length }] }));
+`;
+
+/** A server with this app, and a client with a BIDS tree. */
+class Study implements AsyncDisposable {
+  private constructor(
+    readonly cli: Cli,
+    readonly server: TestServer,
+  ) {}
+
+  /** @param scans the contents of the scans of subjects 1, 2 and so on */
+  static async create(scans: readonly string[], flags: readonly string[] = []): Promise<Study> {
+    const cli = await Cli.create();
+    const app = path.join(cli.home, 'masker');
+    await plant(app, {
+      'main.mjs': program,
+      'app.json': JSON.stringify({
+        display_name: 'Masker',
+        description: 'x',
+        short_description: 'x',
+        tta: 8,
+        mc_dropout: 0,
+        command: ['node', 'main.mjs'],
+      }),
+    });
+    const subject = (index: number) => `sub-${String(index + 1).padStart(2, '0')}`;
+    await plant(
+      path.join(cli.directory, 'bids'),
+      Object.fromEntries(
+        scans.map((scan, index) => [`${subject(index)}/anat/${subject(index)}_T1w.nii`, scan]),
+      ),
+    );
+    return new Study(cli, await TestServer.start({ apps: [app], flags }));
+  }
+
+  get env() {
+    return { REMOTE_APP_SERVER: this.server.url };
+  }
+
+  readonly words = ['infer', '--each', 'bids', '-o', 'Out'];
+
+  run(...more: readonly string[]): Promise<Ended> {
+    return this.cli.run([...this.words, ...more], this.env);
+  }
+
+  at(...parts: readonly string[]): string {
+    return path.join(this.cli.directory, ...parts);
+  }
+
+  /** The scans that the app has computed, sorted. */
+  get computed(): string[] {
+    const file = path.join(this.cli.home, 'masker', 'counts');
+    return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').sort() : [];
+  }
+
+  get table(): string[][] {
+    const text = readFileSync(this.at('Out', 'cases.csv'), 'utf8');
+    return text
+      .trimEnd()
+      .split('\r\n')
+      .map((row) => row.split(','));
+  }
+
+  /** Makes the app wait before it computes. */
+  close(): void {
+    writeFileSync(path.join(this.cli.home, 'masker', 'closed'), '');
+  }
+
+  async open(): Promise<void> {
+    await rm(path.join(this.cli.home, 'masker', 'closed'), { force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.open();
+    await this.server[Symbol.asyncDispose]();
+    await this.cli[Symbol.asyncDispose]();
+  }
+}
+
+const scan = (name: string) => path.join('bids', name, 'anat', `${name}_T1w.nii`);
+
+test('each volume is a job with a directory, a record and a row, and the same command finds it done', async () => {
+  await using study = await Study.create(['one', 'two', 'three']);
+  const first = await study.run('--tag', 'study1');
+  expect(first.code, first.stderr).toBe(0);
+  expect(first.stdout.trim().split('\n').sort()).toEqual([
+    expect.stringMatching(/^done sub-01_T1w \(\d+ s\)$/),
+    expect.stringMatching(/^done sub-02_T1w \(\d+ s\)$/),
+    expect.stringMatching(/^done sub-03_T1w \(\d+ s\)$/),
+  ]);
+  expect(first.stderr).toContain(`3 cases: 3 done\nThe table is '${study.at('Out', 'cases.csv')}'\n`);
+  expect(readdirSync(study.at('Out')).sort()).toEqual([
+    '.remote-app',
+    'cases.csv',
+    'sub-01_T1w',
+    'sub-02_T1w',
+    'sub-03_T1w',
+  ]);
+  expect(readdirSync(study.at('Out', 'sub-02_T1w')).sort()).toEqual([
+    'mask.nii',
+    'measurements.json',
+    'remote-app-record.json',
+  ]);
+  expect(readFileSync(study.at('Out', 'sub-02_T1w', 'mask.nii'), 'utf8')).toBe('mask of two');
+  const record = JSON.parse(readFileSync(study.at('Out', 'sub-02_T1w', 'remote-app-record.json'), 'utf8'));
+  expect(record).toMatchObject({
+    operation: 'infer',
+    app: 'masker',
+    inputs: [{ name: 'sub-02_T1w.nii', size: 3, field: 'inputs', group: 0 }],
+    outputs: [{ name: 'mask.nii' }, { name: 'measurements.json' }],
+    numbers: { letters: 3 },
+    server: study.server.url,
+  });
+  expect(study.table).toEqual([
+    ['case', 'status', 'reason', 'seconds', 'job', 'letters'],
+    ['sub-01_T1w', 'done', '', expect.any(String), expect.any(String), '3'],
+    ['sub-02_T1w', 'done', '', expect.any(String), record.job_id, '3'],
+    ['sub-03_T1w', 'done', '', expect.any(String), expect.any(String), '5'],
+  ]);
+  expect(
+    (await study.cli.run(['jobs', '--tag', 'study1', '-q'], study.env)).stdout.trim().split('\n'),
+  ).toHaveLength(3);
+
+  const again = await study.run('--tag', 'study1');
+  expect(again.code, again.stderr).toBe(0);
+  expect(again.stdout).toBe('');
+  expect(again.stderr).toContain('3 cases: 3 done (3 of them before)\n');
+  expect((await study.run('--verify')).stderr).toContain('3 cases: 3 done (3 of them before)\n');
+  expect(study.server.jobDirectories()).toHaveLength(3);
+  expect(study.computed).toEqual(['one', 'three', 'two']);
+});
+
+test('only what has changed is computed again', async () => {
+  await using study = await Study.create(['one', 'two']);
+  expect((await study.run()).code).toBe(0);
+  writeFileSync(study.at(scan('sub-02')), 'TWO');
+  expect((await study.run()).stderr).toContain('2 cases: 2 done (1 of them before)\n');
+  expect(study.computed).toEqual(['TWO', 'one', 'two']);
+  expect(readFileSync(study.at('Out', 'sub-02_T1w', 'mask.nii'), 'utf8')).toBe('mask of TWO');
+  expect((await study.run('--tta', '2')).stderr).toContain('2 cases: 2 done\n');
+  expect(study.computed).toEqual(['TWO', 'TWO', 'one', 'one', 'two']);
+  await plant(study.at('bids'), { 'sub-03/anat/sub-03_T1w.nii': 'three' });
+  expect((await study.run('--tta', '2')).stderr).toContain('3 cases: 3 done (2 of them before)\n');
+});
+
+test('a mask that was drawn on stays beside the one that is fetched again', async () => {
+  await using study = await Study.create(['one']);
+  await study.run();
+  appendFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), ', corrected');
+  expect((await study.run()).code).toBe(0);
+  expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), 'utf8')).toBe('mask of one');
+  expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask_1.nii'), 'utf8')).toBe('mask of one, corrected');
+  // The server still had the result of the same key.
+  expect(study.computed).toEqual(['one']);
+});
+
+describe('a case that fails', () => {
+  test('is named with what its app said, and does not stop the others', async () => {
+    await using study = await Study.create(['one', 'bad, two', 'three']);
+    const { code, stderr, stdout } = await study.run('--json');
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({
+      output: study.at('Out'),
+      table: study.at('Out', 'cases.csv'),
+      cases: [
+        { case: 'sub-01_T1w', status: 'done', is_new: true, numbers: { letters: 3 } },
+        {
+          case: 'sub-02_T1w',
+          status: 'failed',
+          reason: 'Subprocess failed (exit code 3): This scan is not a head',
+        },
+        { case: 'sub-03_T1w', status: 'done' },
+      ],
+    });
+    expect(stderr).toContain('failed sub-02_T1w: Subprocess failed (exit code 3): This scan is not a head\n');
+    expect(existsSync(study.at('Out', 'sub-02_T1w'))).toBe(false);
+    expect((await study.run()).stderr).toContain('3 cases: 2 done (2 of them before), 1 failed\n');
+    writeFileSync(study.at(scan('sub-02')), 'two');
+    expect((await study.run()).code).toBe(0);
+    expect(study.computed).toEqual(['bad, two', 'bad, two', 'one', 'three', 'two']);
+  });
+
+  test('ends the command with --fail-fast', async () => {
+    await using study = await Study.create(['bad', 'two', 'three']);
+    const { code, stderr } = await study.run('--fail-fast', '--at-most', '1');
+    expect(code).toBe(1);
+    expect(stderr).toContain('3 cases: 0 done, 1 failed, 2 not computed\n');
+    expect(study.computed).toEqual(['bad']);
+  });
+});
+
+describe('a command that is ended', () => {
+  test('by SIGKILL, and its server too, computes no case twice', async () => {
+    const scans = Array.from({ length: 12 }, (_, index) =>
+      index % 6 === 5 ? `bad ${index}` : `scan ${index}`,
+    );
+    await using study = await Study.create(scans);
+    for (const ends of [2, 5, 8]) {
+      const running = study.cli.start(study.words, study.env);
+      await until('some cases have begun', () => study.computed.length >= ends);
+      running.process.kill('SIGKILL');
+      await running.ended;
+      if (ends === 5) {
+        await study.server.crash();
+        await study.server.start();
+      }
+    }
+    const last = await study.run();
+    expect(last.code, last.stderr).toBe(1);
+    expect(last.stderr).toContain('12 cases: 10 done');
+    const good = scans.filter((each) => !each.startsWith('bad'));
+    expect(study.computed.filter((each) => !each.startsWith('bad'))).toEqual(good.toSorted());
+    expect(study.table.filter(([, status]) => status === 'failed').map(([name]) => name)).toEqual([
+      'sub-06_T1w',
+      'sub-12_T1w',
+    ]);
+    expect(readdirSync(study.at('Out', '.remote-app')).sort()).toEqual(['jobs.jsonl', 'seen.json']);
+  });
+
+  test('by Ctrl-C stops its jobs, and the same command goes on', async () => {
+    await using study = await Study.create(['one', 'two', 'three']);
+    study.close();
+    const running = study.cli.start([...study.words, '--at-most', '2'], study.env);
+    await until('two jobs run', () => study.computed.length === 2);
+    running.process.kill('SIGINT');
+    const { code, stderr } = await running.ended;
+    expect(code).toBe(130);
+    expect(stderr).toContain('Interrupted; 0 of 3 cases are done; the same command goes on with the others');
+    const { stdout } = await study.cli.run(['jobs', '--json'], study.env);
+    expect(JSON.parse(stdout).jobs.map(({ status }: { status: string }) => status)).toEqual([
+      'killed',
+      'killed',
+    ]);
+    await study.open();
+    expect((await study.run()).stderr).toContain('3 cases: 3 done\n');
+  });
+});
+
+test('a server that is full is waited for', async () => {
+  await using study = await Study.create(['one'], ['--max-jobs', '1']);
+  study.close();
+  await plant(study.cli.directory, { 'other.nii': 'other' });
+  const other = await study.cli.run(['infer', 'other.nii', '--detach'], study.env);
+  expect(other.code, other.stderr).toBe(0);
+  const running = study.cli.start([...study.words, '--patience', '1'], study.env);
+  await until('the case is refused a place', () => existsSync(study.at('Out', 'cases.csv')));
+  // Longer than the patience, which is for a server that is gone.
+  await new Promise((resolve) => setTimeout(resolve, 2500));
+  await study.open();
+  const { code, stderr } = await running.ended;
+  expect(code, stderr).toBe(0);
+});
+
+test('--dry-run lists the cases without a server', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 't1/a.nii': 'x', 't1/b.nii': 'xyz', 't2/a.nii': 'x', 't2/b.nii': 'y' });
+  const words = [
+    'infer',
+    '--each',
+    '-i',
+    't1/*.nii',
+    '-i',
+    't2/*.nii',
+    '--dry-run',
+    '--server',
+    'http://127.0.0.1:9',
+  ];
+  const { code, stdout, stderr } = await cli.run(words);
+  expect(code, stderr).toBe(0);
+  expect(stdout).toBe(
+    'CASE  BYTES  FILES\na     2 B    t1/a.nii, t2/a.nii\nb     4 B    t1/b.nii, t2/b.nii\n',
+  );
+  expect(readdirSync(cli.directory).sort()).toEqual(['t1', 't2']);
+});
+
+test('a directory with files that no record names gets no result', async () => {
+  await using study = await Study.create(['one', 'two']);
+  await plant(study.at('Out'), { 'sub-01_T1w/mask.nii': 'mine' });
+  const { code, stderr } = await study.run();
+  expect(code).toBe(1);
+  expect(stderr).toContain("'Out/sub-01_T1w' has files that no record names".replace('Out', study.at('Out')));
+  expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), 'utf8')).toBe('mine');
+  expect(study.computed).toEqual(['two']);
+  expect((await study.run('--force')).code).toBe(0);
+  expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), 'utf8')).toBe('mask of one');
+});
+
+test('a plain infer leaves a record beside its result', async () => {
+  await using study = await Study.create(['one']);
+  const { code, stderr } = await study.cli.run(['infer', scan('sub-01'), '-o', 'Plain'], study.env);
+  expect(code, stderr).toBe(0);
+  const record = JSON.parse(readFileSync(study.at('Plain', 'remote-app-record.json'), 'utf8'));
+  await study.run();
+  const { key } = JSON.parse(readFileSync(study.at('Out', 'sub-01_T1w', 'remote-app-record.json'), 'utf8'));
+  expect(record).toMatchObject({
+    key,
+    inputs: [{ name: 'sub-01_T1w.nii' }],
+    outputs: [{ name: 'mask.nii' }, {}],
+  });
+});
