@@ -25,7 +25,11 @@ describe('infer', () => {
     });
     expect(stderr).toContain(jobId);
     expect([code, stdout]).toEqual([0, 'epoch 1\n100 %\n']);
-    expect((await readdir(path.join(cli.directory, 'Output'))).sort()).toEqual(['mask.nii', 'result.zip']);
+    expect((await readdir(path.join(cli.directory, 'Output'))).sort()).toEqual([
+      'mask.nii',
+      'remote-app-record.json',
+      'result.zip',
+    ]);
     expect(await readFile(path.join(cli.directory, 'Output', 'mask.nii'), 'utf8')).toBe('mask');
     const [submission] = server.to('/apps/tissue/infer');
     if (!submission) throw new Error('nothing was submitted');

@@ -43,7 +43,7 @@ describe('where results go', () => {
       archive: here.at('Output-3', 'result.zip'),
     });
     expect(await readFile(here.at('Output', 'mask.nii'), 'utf8')).toBe('corrected by hand');
-    expect(await here.names('Output-3')).toEqual(['mask.nii', 'result.zip']);
+    expect(await here.names('Output-3')).toEqual(['mask.nii', 'remote-app-record.json', 'result.zip']);
   });
 
   test('a named directory that has files is refused before anything is sent', async () => {
@@ -58,7 +58,12 @@ describe('where results go', () => {
     }
     expect(here.server.received).toEqual([]);
     expect((await here.run('infer', 'ct.nii', '-o', 'Seg', '--force')).code).toBe(0);
-    expect(await here.names('Seg')).toEqual(['mask.nii', 'notes.txt', 'result.zip']);
+    expect(await here.names('Seg')).toEqual([
+      'mask.nii',
+      'notes.txt',
+      'remote-app-record.json',
+      'result.zip',
+    ]);
     expect(await readFile(here.at('Seg', 'mask.nii'), 'utf8')).toBe('mask');
   });
 
@@ -114,7 +119,7 @@ describe('where results go', () => {
     if (!submission) throw new Error('nothing was submitted');
     const sent = (await formOf(submission)).getAll('inputs').map((each) => (each as File).name);
     expect(sent).toEqual(['patient.nii', 'ct.nii']);
-    expect(await here.names('Output-3')).toEqual(['mask.nii', 'result.zip']);
+    expect(await here.names('Output-3')).toEqual(['mask.nii', 'remote-app-record.json', 'result.zip']);
   });
 
   test('no directory is made for an unknown job or one without a result', async () => {

@@ -15,7 +15,7 @@ import { isToStdout } from '../jobs/index.js';
 import { formatTable, openReporter, writeErr, writeOut } from '../terminal/index.js';
 import { seriesChoice } from './choose-series.js';
 import { openCohortView } from './cohort-view.js';
-import type { EachFlags } from './submit-command.js';
+import type { EachFlags } from './each-flags.js';
 
 /** The flags that this reads. */
 type Flags = Partial<EachFlags> & {

@@ -31,6 +31,7 @@ import {
 import { loadShowCases } from '../show/index.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
 import type { EachDocument } from './each.js';
+import { type EachFlags, eachFlags } from './each-flags.js';
 import { commandWords, keepCommand } from './earlier-commands.js';
 import type { Word } from './path-order.js';
 
@@ -135,49 +136,12 @@ export const runFlags = {
 export const showFlag = {
   show: Flags.boolean({
     helpGroup: 'JOB',
-    exclusive: ['detach'],
+    exclusive: ['detach', 'each'],
     description: "On a terminal, draw the scans with the result at the end, as 'remote-app show' does",
   }),
 };
 
-/** The flags of the operations that can run one job for each case. */
-export const eachFlags = {
-  each: Flags.boolean({
-    helpGroup: 'EACH',
-    exclusive: ['detach'],
-    description:
-      'Run one job for each volume, or for each one with the files of the other groups that are paired with it; each result goes to a ' +
-      'directory of its own in --output. What is done already is not sent again: the same command goes on where it ended',
-  }),
-  'at-most': Flags.integer({
-    helpGroup: 'EACH',
-    helpValue: 'N',
-    min: 1,
-    max: 256,
-    dependsOn: ['each'],
-    description: 'Most jobs at once, fewer where the server allows fewer [default: 4]',
-  }),
-  'fail-fast': Flags.boolean({
-    helpGroup: 'EACH',
-    dependsOn: ['each'],
-    description: 'End at the first case that fails; otherwise the others go on',
-  }),
-  verify: Flags.boolean({
-    helpGroup: 'EACH',
-    dependsOn: ['each'],
-    description: 'Read all inputs and results again, also those that nobody has touched since the last time',
-  }),
-  'dry-run': Flags.boolean({
-    helpGroup: 'EACH',
-    dependsOn: ['each'],
-    description: 'Print the cases and what would be sent of each, and send nothing; needs no server',
-  }),
-};
-
 type RunFlags = Interfaces.InferredFlags<typeof runFlags & { app: typeof appFlag }>;
-
-/** The parsed flags of `eachFlags`. */
-export type EachFlags = Interfaces.InferredFlags<typeof eachFlags>;
 
 /** The parsed command line of an operation. */
 export interface ParsedSubmit {

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { writeTextFile } from '../../files/index.js';
-import type { CaseState } from './cohort.js';
+import type { CaseState } from './state.js';
 
 /** The table of the cases, beside their directories. */
 export const tableName = 'cases.csv';

@@ -1,0 +1,38 @@
+import { Flags, type Interfaces } from '@oclif/core';
+
+/** The flags of the operations that can run one job for each case. */
+export const eachFlags = {
+  each: Flags.boolean({
+    helpGroup: 'EACH',
+    exclusive: ['detach'],
+    description:
+      'Run one job for each volume, or for each one with the files of the other groups that are paired with it; each result goes to a ' +
+      'directory of its own in --output. What is done already is not sent again: the same command goes on where it ended',
+  }),
+  'at-most': Flags.integer({
+    helpGroup: 'EACH',
+    helpValue: 'N',
+    min: 1,
+    max: 256,
+    dependsOn: ['each'],
+    description: 'Most jobs at once, fewer where the server allows fewer [default: 4]',
+  }),
+  'fail-fast': Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description: 'End at the first case that fails; otherwise the others go on',
+  }),
+  verify: Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description: 'Read all inputs and results again, also those that nobody has touched since the last time',
+  }),
+  'dry-run': Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description: 'Print the cases and what would be sent of each, and send nothing; needs no server',
+  }),
+};
+
+/** The parsed flags of `eachFlags`. */
+export type EachFlags = Interfaces.InferredFlags<typeof eachFlags>;

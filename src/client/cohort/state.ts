@@ -1,0 +1,59 @@
+import type { ChooseSeries } from '../inputs/index.js';
+import type { Reporter } from '../reporter.js';
+
+/** What is being done with a case. `waiting` also if the command ended before its turn. */
+export type CaseStatus = 'waiting' | 'reading' | 'sending' | 'running' | 'fetching' | 'done' | 'failed';
+
+/** A case, as far as the command has come with it. */
+export interface CaseState {
+  readonly name: string;
+  readonly status: CaseStatus;
+  /** Why it failed. */
+  readonly reason: string | null;
+  /** How long its job ran. */
+  readonly seconds: number | null;
+  readonly jobId: string | null;
+  /** Whether this command, and not an earlier one, brought its result. */
+  readonly isNew: boolean;
+  readonly numbers: Readonly<Record<string, number>>;
+}
+
+/** Shows a person how it goes. */
+export interface CohortWatcher {
+  /** For what concerns one case: its transfers, and the log of its job. */
+  reporterOf(name: string): Reporter;
+  /** Called with all cases before the first one is sent. */
+  began(states: readonly CaseState[]): void;
+  /** Called whenever something about a case has changed. */
+  changed(state: CaseState): void;
+}
+
+export interface CohortOptions {
+  /** The directory of the results, with one directory for each case. */
+  readonly output: string;
+  /** Most jobs at once. */
+  readonly atMost: number;
+  /** Whether results may replace files that no record knows. */
+  readonly isForced: boolean;
+  /** Whether all files are read again, also those that nobody has touched. */
+  readonly verifies: boolean;
+  /** Whether the first failure ends the command. */
+  readonly failsFast: boolean;
+  /** Longest wait for a result once its job has ended, in seconds. */
+  readonly wait: number;
+  /** Longest wait for a kill, in seconds. */
+  readonly killTimeout: number;
+  readonly clientVersion: string;
+  readonly chooseSeries?: ChooseSeries | undefined;
+  readonly watcher: CohortWatcher;
+  /** For what concerns all cases. */
+  readonly reporter: Reporter;
+}
+
+/** What a cohort has come to. */
+export interface CohortSummary {
+  readonly output: string;
+  /** Absolute path of the table. */
+  readonly table: string;
+  readonly cases: readonly CaseState[];
+}
