@@ -212,6 +212,45 @@ const submitted = (...segments) => [
   },
 ];
 
+const numbers = z
+  .record(z.string(), z.number())
+  .describe('The numbers that its result carries, as in the table');
+/** What the operations print that can run one job for each case. */
+const eachCase = [
+  {
+    when: 'with `--each`',
+    schema: object({
+      output: path('the directory with one directory for each case'),
+      table: path('`cases.csv`'),
+      cases: z.array(
+        object({
+          case: z.string().describe('Its name, which its directory has'),
+          status: z
+            .enum(['done', 'failed', 'waiting'])
+            .describe('waiting: the command ended before its turn'),
+          reason: z.string().nullable().describe('Why it failed'),
+          seconds: z.number().nullable().describe('How long its job ran'),
+          job_id: id.nullable(),
+          is_new: z.boolean().describe('Whether this command brought its result, and not an earlier one'),
+          numbers,
+        }),
+      ),
+    }),
+  },
+  {
+    when: 'with `--each --dry-run`',
+    schema: object({
+      cases: z.array(
+        object({
+          case: z.string().describe('Its name'),
+          sent: sending.sent,
+          bytes: z.number().int().describe('Bytes of its files, before they are packed'),
+        }),
+      ),
+    }),
+  },
+];
+
 const eachJob = (entry, more) => [
   { when: null, schema: object({ jobs: z.array(z.union([entry, ...more])) }) },
 ];
@@ -241,7 +280,11 @@ const listedToken = object({
 /** By command, its documents: each with when it is printed, and its schema. */
 export const jsonDocuments = {
   ...Object.fromEntries(
-    operationNames.map(operationOf).map(({ command, segment }) => [command, submitted(segment)]),
+    operationNames.map(operationOf).map(({ command, segment }) => {
+      // A fine-tuning takes one data set.
+      const more = segment === 'fine_tune' ? [] : eachCase;
+      return [command, [...submitted(segment), ...more]];
+    }),
   ),
   apps: [
     {

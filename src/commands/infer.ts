@@ -8,6 +8,7 @@ export default class Infer extends SubmitCommand {
     '<%= config.bin %> infer --gpu 0 ./scans',
     '<%= config.bin %> infer --app brain -i t1.nii.gz -i t2.nii.gz --tta 4 -o ./Segmentation',
     '<%= config.bin %> infer ./scans --detach',
+    '<%= config.bin %> infer --each ./bids -o ./Results',
   ];
   static override args = volumeArgs;
   static override flags = { ...submitFlags('infer'), ...showFlag };

@@ -117,7 +117,16 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   ...Object.fromEntries(
     Object.entries(submissions).map(([command, words]) => [
       command,
-      async () => [await run(command, ...words), await run(command, ...words, '--detach')],
+      async () => [
+        await run(command, ...words),
+        await run(command, ...words, '--detach'),
+        ...(command === 'fine-tune'
+          ? []
+          : [
+              await run(command, ...words, '--each', '-o', `${command}-each`),
+              await run(command, ...words, '--each', '--dry-run'),
+            ]),
+      ],
     ]),
   ),
   apps: async () => [

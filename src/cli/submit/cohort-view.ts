@@ -180,8 +180,8 @@ class PlainView implements CohortView {
     if (done > 0) this.reporter.note(`${done} of ${states.length} cases are done already`);
   }
 
-  changed({ name, status, reason, seconds }: CaseState): void {
-    if (!this.#hasBegun || (status !== 'done' && status !== 'failed')) return;
+  changed({ name, status, reason, seconds, isNew }: CaseState): void {
+    if (!this.#hasBegun || !(status === 'failed' || (status === 'done' && isNew))) return;
     const more =
       status === 'failed' ? `: ${reason ?? ''}` : seconds === null ? '' : ` (${formatDuration(seconds)})`;
     const line = `${oneLine(`${status} ${name}${more}`)}\n`;
