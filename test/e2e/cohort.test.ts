@@ -3,9 +3,12 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli, type Ended } from '../support/cli.js';
+import { konfaiJobId, konfaiServer } from '../support/konfai-server.js';
+import { freePort } from '../support/ports.mjs';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
+import { zipOf } from '../support/zip.mjs';
 
 /**
  * Notes each scan that it computes in `counts`, waits for `gate` where there is one to wait for, fails for a scan that says so, and
@@ -263,6 +266,36 @@ describe('a command that is ended', () => {
     await study.open();
     expect((await study.run()).stderr).toContain('3 cases: 3 done\n');
   });
+});
+
+test('a server that is killed and started again while the command runs is waited for', async () => {
+  const port = String(await freePort());
+  await using study = await Study.create(['one', 'two', 'three'], ['--port', port]);
+  study.close();
+  const running = study.cli.start([...study.words, '--at-most', '2'], study.env);
+  await until('two jobs run', () => study.computed.length === 2);
+  await study.server.crash();
+  await study.open();
+  await study.server.start();
+  const { code, stderr } = await running.ended;
+  expect(code, stderr).toBe(0);
+  expect(study.computed).toEqual(['one', 'three', 'two']);
+});
+
+test("KonfAI's server, which has no versions and no list of jobs, runs each case", async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a' });
+  await using server = await konfaiServer({
+    result: zipOf({ 'mask.nii': 'mask' }),
+    queue: ['epoch 1', '__DONE__'],
+  });
+  const words = ['infer', '--each', 'scans', '-o', 'Out', '--server', server.url];
+  const { code, stderr } = await cli.run(words);
+  expect(code, stderr).toBe(0);
+  const record = JSON.parse(readFileSync(path.join(cli.directory, 'Out/a/remote-app-record.json'), 'utf8'));
+  expect(record).toMatchObject({ app_version: null, job_id: konfaiJobId, outputs: [{ name: 'mask.nii' }] });
+  expect((await cli.run(words)).stderr).toContain('1 case: 1 done (1 of them before)\n');
+  expect(server.inputs).toEqual([['a.nii']]);
 });
 
 test('a server that is full is waited for', async () => {

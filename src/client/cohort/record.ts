@@ -248,8 +248,8 @@ export function makeRecord(facts: RecordFacts): CaseRecord {
 export function stampOf(paths: readonly string[]): string {
   const hash = createHash('sha256');
   for (const target of paths) {
-    const { size, mtimeNs, ctimeNs, ino } = statSync(target, { bigint: true });
-    hash.update(`${path.basename(target)}\0${size} ${mtimeNs} ${ctimeNs} ${ino}\n`);
+    const { size, mtimeMs, ctimeMs, ino } = statSync(target);
+    hash.update(`${path.basename(target)}\0${size} ${mtimeMs} ${ctimeMs} ${ino}\n`);
   }
   return hash.digest('hex');
 }
