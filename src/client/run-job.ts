@@ -179,7 +179,7 @@ export async function runJob(
   options: FinishOptions,
 ): Promise<FinishedJob> {
   const { reporter, clientVersion } = options;
-  const record = new JobRecord(connection, submission, { reporter, clientVersion });
+  using record = new JobRecord(connection, submission, { reporter, clientVersion });
   const onFound = (found: FoundFiles) => record.sends(found);
   const { job_id, sent, skipped } = await startJob(connection, submission, { ...options, onFound });
   record.begin();

@@ -3,8 +3,10 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli, type Ended } from '../support/cli.js';
+import { fakeService } from '../support/fake-service.js';
 import { konfaiJobId, konfaiServer } from '../support/konfai-server.js';
 import { freePort } from '../support/ports.mjs';
+import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
@@ -296,6 +298,23 @@ test("KonfAI's server, which has no versions and no list of jobs, runs each case
   expect(record).toMatchObject({ app_version: null, job_id: konfaiJobId, outputs: [{ name: 'mask.nii' }] });
   expect((await cli.run(words)).stderr).toContain('1 case: 1 done (1 of them before)\n');
   expect(server.inputs).toEqual([['a.nii']]);
+});
+
+test('a server whose disk is full ends the command, and no case counts as failed', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'scans/c.nii': 'c' });
+  const detail = 'The disk of the server is full';
+  await using server = await fakeService({
+    override: ({ method }, response) => {
+      if (method === 'POST') json(response, 507, { detail });
+      return method === 'POST';
+    },
+  });
+  const words = ['infer', '--each', 'scans', '-o', 'Out', '--at-most', '1', '--server', server.url];
+  const { code, stderr } = await cli.run(words);
+  expect([code, stderr]).toEqual([6, expect.stringContaining(`Error: ${detail}`)]);
+  expect(readFileSync(path.join(cli.directory, 'Out/cases.csv'), 'utf8')).not.toContain('failed');
+  expect(server.to('/apps/')).toHaveLength(1);
 });
 
 test('a server that is full is waited for', async () => {

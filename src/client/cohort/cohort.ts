@@ -151,7 +151,11 @@ const isLost = (error: unknown): boolean =>
 function endsAll(error: unknown): boolean {
   const cause = causeOf(error);
   if (cause instanceof WriteError || isTransient(cause)) return true;
-  return cause instanceof HttpError && [401, 403].includes(cause.status);
+  const { notAuthorised } = exitCodes;
+  return (
+    cause instanceof HttpError &&
+    (cause.exitCode === notAuthorised || cause.status === errorKinds.diskFull.status)
+  );
 }
 
 /** The stamp of the inputs of a case; null if one is gone, which is found out again when it is read. */

@@ -33,7 +33,8 @@ export async function deviceNames(connection: Connection): Promise<ReadonlyMap<n
 }
 
 /** The record of one job: what it says of inputs, app and GPUs is found out while the job runs. */
-export class JobRecord {
+export class JobRecord implements Disposable {
+  readonly #reading = new AbortController();
   #found: FoundFiles | null = null;
   #stamp: string | null = null;
   #inputs: Promise<readonly RecordedInput[] | null> = Promise.resolve(null);
@@ -57,7 +58,7 @@ export class JobRecord {
   begin(): void {
     const { connection, submission } = this;
     if (!this.#found) return;
-    this.#inputs = hashInputs(this.#found, connection.signal).catch(() => null);
+    this.#inputs = hashInputs(this.#found, this.#reading.signal).catch(() => null);
     this.#app = askApp(connection, submission.app, maxWait).catch(() => null);
     this.#devices = deviceNames(connection);
   }
@@ -104,5 +105,9 @@ export class JobRecord {
       if (!isSystemError(cause)) throw cause;
       reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);
     }
+  }
+  /** Ends the reading of the inputs, of a job that has failed for example. */
+  [Symbol.dispose](): void {
+    this.#reading.abort();
   }
 }
