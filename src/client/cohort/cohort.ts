@@ -1,18 +1,9 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import {
-  counted,
-  errorKinds,
-  excerpt,
-  exitCodes,
-  isFinal,
-  killErrors,
-  servicePrefix,
-} from '../../contract/index.js';
+import { counted, exitCodes, isFinal, killErrors } from '../../contract/index.js';
 import { isSystemError, monotonicTime, Turns } from '../../files/index.js';
 import {
   type AppAnswer,
-  app as askApp,
   job as askJob,
   backoff,
   type Connection,
@@ -20,32 +11,14 @@ import {
   kill,
   pause,
 } from '../connection/index.js';
-import {
-  ClientError,
-  HttpError,
-  Interrupted,
-  isExpiredJob,
-  isTransient,
-  isUnknownJob,
-  JobFailed,
-  JobForgotten,
-  UsageError,
-  WriteError,
-  writing,
-} from '../errors.js';
-import { casesOf, type FoundCase, type FoundFiles, findFiles } from '../inputs/index.js';
+import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
+import type { FoundCase, FoundFiles } from '../inputs/index.js';
 import { followToEnd } from '../logs/index.js';
-import type { Reporter, TransferPhase } from '../reporter.js';
 import { fetchResult } from '../result/index.js';
 import type { Submission } from '../submission.js';
-import {
-  type Clearance,
-  preflight,
-  stageFound,
-  submit,
-  tellSending,
-  unacknowledged,
-} from '../submit/index.js';
+import { type Clearance, preflight, stageFound, submit, unacknowledged } from '../submit/index.js';
+import { endsAll, isBusy, isLost, LastLine, reasonOf } from './failures.js';
+import { describe, findCases } from './find-cases.js';
 import { deviceNames } from './job-record.js';
 import { KnownJobs } from './known-jobs.js';
 import { numbersOf } from './numbers.js';
@@ -73,55 +46,8 @@ const mostAttempts = 5;
 const ahead = 4;
 /** Shortest time between two tables, in milliseconds. */
 const tableEvery = 1000;
-/** Seconds to wait for the version of an app, which the server computes when it is first asked. */
-const versionWait = 60;
 /** Seconds for a question that a command can go on without. */
 const maxWait = 30;
-
-/**
- * The cases of a submission.
- * @param app its description, if the server is asked
- * @throws UsageError for what cannot be sent, and for files that cannot be paired
- */
-export async function findCases(
-  submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
-  { output, chooseSeries, reporter }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter'>,
-  app: () => Promise<AppAnswer | null> = async () => null,
-): Promise<readonly FoundCase[]> {
-  const asksForSegmentations = async (group: number): Promise<boolean> => {
-    if (!['infer', 'pipeline'].includes(submission.operation.segment)) return true;
-    const view = await app();
-    return view?.available === true && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
-  };
-  const found = await findFiles(submission, {
-    place: { directory: output, mayReplace: true },
-    chooseSeries,
-    asksForSegmentations,
-    isEach: true,
-    onRead: (done, total) => reporter.progress('Reading', done, total),
-  });
-  tellSending(found, reporter, { isListed: true });
-  return casesOf(found);
-}
-
-/** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */
-async function describe(connection: Connection, app: string, reporter: Reporter): Promise<AppAnswer | null> {
-  const end = monotonicTime() + versionWait * 1000;
-  try {
-    for (let round = 0; ; round += 1) {
-      const view = await askApp(connection, app, maxWait).catch((error: unknown) => {
-        if (error instanceof HttpError) return null;
-        throw error;
-      });
-      // Null is a version that is being computed; a server without versions leaves it out.
-      if (!view?.available || view.version !== null || monotonicTime() > end) return view;
-      reporter.waiting(`Waiting for the version of ${app}`);
-      await pause(backoff(round, 200, 2000), connection.signal);
-    }
-  } finally {
-    reporter.waiting(null);
-  }
-}
 
 /** A case that is to be computed. */
 interface Prepared {
@@ -132,32 +58,6 @@ interface Prepared {
   readonly stamp: string;
 }
 
-/** The error under an error that says how to go on. */
-const causeOf = (error: unknown): unknown =>
-  error instanceof ClientError && error.cause instanceof ClientError ? error.cause : error;
-
-/** Whether a server answers that it takes no job now: it is full, or being drained. */
-function isBusy(error: unknown): boolean {
-  const cause = causeOf(error);
-  if (!(cause instanceof HttpError) || cause.isOfProxy) return false;
-  return cause.status === errorKinds.busy.status || cause.status === errorKinds.draining.status;
-}
-
-/** Whether a server has lost a job. */
-const isLost = (error: unknown): boolean =>
-  error instanceof JobForgotten || isUnknownJob(causeOf(error)) || isExpiredJob(causeOf(error));
-
-/** Whether the same would happen to every other case. */
-function endsAll(error: unknown): boolean {
-  const cause = causeOf(error);
-  if (cause instanceof WriteError || isTransient(cause)) return true;
-  const { notAuthorised } = exitCodes;
-  return (
-    cause instanceof HttpError &&
-    (cause.exitCode === notAuthorised || cause.status === errorKinds.diskFull.status)
-  );
-}
-
 /** The stamp of the inputs of a case; null if one is gone, which is found out again when it is read. */
 function seenStamp(files: FoundFiles): string | null {
   try {
@@ -165,34 +65,6 @@ function seenStamp(files: FoundFiles): string | null {
   } catch {
     return null;
   }
-}
-
-/** Passes on what is told of a job, and remembers the last line that its app wrote: a failure is rarely explained elsewhere. */
-class LastLine implements Reporter {
-  text = '';
-
-  constructor(private readonly next: Reporter) {}
-
-  line(text: string, isRedraw: boolean, number: number): Promise<boolean> {
-    if (!text.startsWith(servicePrefix) && text.trim() !== '') this.text = excerpt(text, 200);
-    return this.next.line(text, isRedraw, number);
-  }
-
-  endLog = (): Promise<boolean> => this.next.endLog();
-  note = (text: string): void => this.next.note(text);
-  waiting = (what: string | null, isNews?: boolean): void => this.next.waiting(what, isNews);
-  running = (isRunning: boolean): void => this.next.running(isRunning);
-  silent = (what: string): void => this.next.silent(what);
-  progress = (phase: TransferPhase, done: number, total: number): void =>
-    this.next.progress(phase, done, total);
-}
-
-/** Why a job has no result: what the server says, and for a program that failed what it wrote last. */
-function reasonOf(error: ClientError, lastLine: string): string {
-  if (!(error instanceof JobFailed)) return error.message;
-  const reason = String(error.details.reason);
-  const isUnexplained = error.state === 'error' && lastLine !== '' && !reason.includes(lastLine);
-  return isUnexplained ? `${reason}: ${lastLine}` : reason;
 }
 
 /** Jobs of many cases, of which some run at once. */

@@ -1,0 +1,62 @@
+import { monotonicTime } from '../../files/index.js';
+import { type AppAnswer, app as askApp, backoff, type Connection, pause } from '../connection/index.js';
+import { HttpError } from '../errors.js';
+import { casesOf, type FoundCase, findFiles } from '../inputs/index.js';
+import type { Reporter } from '../reporter.js';
+import type { Submission } from '../submission.js';
+import { tellSending } from '../submit/index.js';
+import type { CohortOptions } from './state.js';
+
+/** Seconds to wait for the version of an app, which the server computes when it is first asked. */
+const versionWait = 60;
+/** Seconds for a question that a cohort can go on without. */
+const maxWait = 30;
+
+/**
+ * The cases of a submission.
+ * @param app its description, if the server is asked
+ * @throws UsageError for what cannot be sent, and for files that cannot be paired
+ */
+export async function findCases(
+  submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
+  { output, chooseSeries, reporter }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter'>,
+  app: () => Promise<AppAnswer | null> = async () => null,
+): Promise<readonly FoundCase[]> {
+  const asksForSegmentations = async (group: number): Promise<boolean> => {
+    if (!['infer', 'pipeline'].includes(submission.operation.segment)) return true;
+    const view = await app();
+    return view?.available === true && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
+  };
+  const found = await findFiles(submission, {
+    place: { directory: output, mayReplace: true },
+    chooseSeries,
+    asksForSegmentations,
+    isEach: true,
+    onRead: (done, total) => reporter.progress('Reading', done, total),
+  });
+  tellSending(found, reporter, { isListed: true });
+  return casesOf(found);
+}
+
+/** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */
+export async function describe(
+  connection: Connection,
+  app: string,
+  reporter: Reporter,
+): Promise<AppAnswer | null> {
+  const end = monotonicTime() + versionWait * 1000;
+  try {
+    for (let round = 0; ; round += 1) {
+      const view = await askApp(connection, app, maxWait).catch((error: unknown) => {
+        if (error instanceof HttpError) return null;
+        throw error;
+      });
+      // Null is a version that is being computed; a server without versions leaves it out.
+      if (!view?.available || view.version !== null || monotonicTime() > end) return view;
+      reporter.waiting(`Waiting for the version of ${app}`);
+      await pause(backoff(round, 200, 2000), connection.signal);
+    }
+  } finally {
+    reporter.waiting(null);
+  }
+}
