@@ -53,7 +53,13 @@ for (const { language, kind, flags } of kinds)
         expect(code, stderr + stdout).toBe(0);
         expect(stdout).toMatch(/^threshold: 0\.7$/m);
         const output = path.join(cli.directory, 'Output');
-        expect((await readdir(output)).sort()).toEqual(['b $HOME.nii', name, 'result.zip', 's.zarr']);
+        expect((await readdir(output)).sort()).toEqual([
+          'b $HOME.nii',
+          name,
+          'remote-app-record.json',
+          'result.zip',
+          's.zarr',
+        ]);
         expect(await readFile(path.join(output, name), 'utf8')).toBe('one');
         expect(await readFile(path.join(output, 's.zarr/.zgroup'), 'utf8')).toBe('{}');
         expect(stdout).toContain(name);
