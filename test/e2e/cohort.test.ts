@@ -13,8 +13,8 @@ import { until } from '../support/until.mjs';
 import { zipOf } from '../support/zip.mjs';
 
 /**
- * Notes each scan that it computes in `counts`, waits for `gate` where there is one to wait for, fails for a scan that says so, and
- * writes a mask with numbers about it.
+ * Notes each scan that it computes in `counts`, waits while there is a file `closed`, fails for a scan that says so, and writes a
+ * mask with numbers about it. Both files lie beside its directory, whose content is its version.
  */
 const program = `
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -22,9 +22,9 @@ import path from 'node:path';
 const { argv } = process;
 const after = (flag) => argv[argv.indexOf(flag) + 1];
 const scan = readFileSync(after('--inputs'), 'utf8');
-const own = path.dirname(argv[1]);
-appendFileSync(path.join(own, 'counts'), scan + '\\n');
-while (existsSync(path.join(own, 'closed'))) await new Promise((resolve) => setTimeout(resolve, 10));
+const beside = path.dirname(path.dirname(argv[1]));
+appendFileSync(path.join(beside, 'counts'), scan + '\\n');
+while (existsSync(path.join(beside, 'closed'))) await new Promise((resolve) => setTimeout(resolve, 10));
 if (scan.includes('bad')) {
   console.log('This scan is not a head');
   process.exit(3);
@@ -83,7 +83,7 @@ class Study implements AsyncDisposable {
 
   /** The scans that the app has computed, sorted. */
   get computed(): string[] {
-    const file = path.join(this.cli.home, 'masker', 'counts');
+    const file = path.join(this.cli.home, 'counts');
     return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').sort() : [];
   }
 
@@ -97,11 +97,11 @@ class Study implements AsyncDisposable {
 
   /** Makes the app wait before it computes. */
   close(): void {
-    writeFileSync(path.join(this.cli.home, 'masker', 'closed'), '');
+    writeFileSync(path.join(this.cli.home, 'closed'), '');
   }
 
   async open(): Promise<void> {
-    await rm(path.join(this.cli.home, 'masker', 'closed'), { force: true });
+    await rm(path.join(this.cli.home, 'closed'), { force: true });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
