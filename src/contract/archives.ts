@@ -8,6 +8,9 @@ export const isWeights = (name: string): boolean => weights.test(name);
 /** File name of a result: in the job's directory, as a download, and where a client saves it (spec.md, Job control). */
 export const resultName = 'result.zip';
 
+/** The record beside the files of a result, of how it was made. */
+export const recordName = 'remote-app-record.json';
+
 /** Where a client saves a result if no directory is named. */
 export const defaultOutput = './Output';
 

@@ -8,7 +8,15 @@ export type {
   RepositoryState,
 } from './app-manifest.js';
 export { parameterFaults, readParameters, shownValue } from './app-parameters.js';
-export { configName, defaultOutput, isWeights, maxEntries, resultName, volumeSuffix } from './archives.js';
+export {
+  configName,
+  defaultOutput,
+  isWeights,
+  maxEntries,
+  recordName,
+  resultName,
+  volumeSuffix,
+} from './archives.js';
 export { defaultHost, defaultPort, defaultServer, keepAliveInterval, tokenVariable } from './defaults.js';
 export {
   type ErrorBody,

@@ -2,11 +2,13 @@
 
 export { openDicom, openSeries } from './dicom.js';
 export { isDicomStart, parseDicomStart } from './dicom-elements.js';
+export { beginsAsNifti } from './nifti.js';
 export type { WritableVolume } from './nifti-header.js';
-export { openVolume, readVolume } from './open.js';
+export { isGzip, openVolume, readVolume } from './open.js';
 export {
   type Affine,
   type AffineRow,
+  arrayLike,
   type Geometry,
   inverseOf,
   isSameGeometry,

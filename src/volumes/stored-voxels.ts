@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream';
 import { createUnzip } from 'node:zlib';
 import {
   type Affine,
+  arrayLike,
   inverseOf,
   type Size,
   type Slice,
@@ -237,7 +238,7 @@ export async function storedData(stored: StoredVoxels, frame?: number): Promise<
 
 function arrayOf({ path: named }: StoredVoxels, like: Voxels, length: number): Voxels {
   try {
-    return new (like.constructor as new (length: number) => Voxels)(length);
+    return arrayLike(like, length);
   } catch {
     throw new VolumeError(
       `${path.basename(named)} is too large to be read as a whole (${length} values): read it slice by slice, or one volume of it.`,
@@ -374,9 +375,7 @@ function decoderOf(stored: StoredVoxels, buffer: Buffer): (frame: number) => Vox
   const count = raw.length / step;
   const isPrecise = isLong || bytes === 8 || (bytes === 4 && type !== 'float32');
   const values: Voxels =
-    isScaled || isLong
-      ? new (isPrecise ? Float64Array : Float32Array)(count)
-      : new (raw.constructor as new (length: number) => Voxels)(count);
+    isScaled || isLong ? new (isPrecise ? Float64Array : Float32Array)(count) : arrayLike(raw, count);
   return (frame) => {
     let from = isInterleaved ? frame : 0;
     if (isScaled)

@@ -27,6 +27,10 @@ export type Voxels =
   | Float32Array
   | Float64Array;
 
+/** An array of the same type. @throws RangeError for more than memory can hold */
+export const arrayLike = (values: Voxels, length: number): Voxels =>
+  new (values.constructor as new (length: number) => Voxels)(length);
+
 /** A label of a segmentation that says itself what its labels are. */
 export interface Label {
   readonly value: number;

@@ -2,5 +2,5 @@
 export { runCohort } from './cohort.js';
 export { findCases } from './find-cases.js';
 export { JobRecord } from './job-record.js';
-export { type CaseRecord, readRecord, recordName } from './record.js';
+export { type CaseRecord, readRecord } from './record.js';
 export type { CaseState, CaseStatus, CohortSummary, CohortWatcher } from './state.js';

@@ -1,4 +1,4 @@
-import { quotePath } from '../../contract/index.js';
+import { quotePath, recordName } from '../../contract/index.js';
 import { isSystemError } from '../../files/index.js';
 import {
   type AppAnswer,
@@ -18,7 +18,6 @@ import {
   inputPaths,
   makeRecord,
   type RecordedInput,
-  recordName,
   stampOf,
   writeRecord,
 } from './record.js';

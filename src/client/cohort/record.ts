@@ -2,14 +2,11 @@ import { createHash } from 'node:crypto';
 import { createReadStream, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { type FieldValue, readText } from '../../contract/index.js';
+import { type FieldValue, readText, recordName } from '../../contract/index.js';
 import { filesBelow, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
 import type { AppAnswer, JobAnswer } from '../connection/index.js';
 import { type FoundFiles, filesOfUnit } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
-
-/** The name of the record beside the files of a result. */
-export const recordName = 'remote-app-record.json';
 
 /** Largest record that is read, in bytes: one of a case with 100,000 slices. */
 const maxBytes = 64 << 20;

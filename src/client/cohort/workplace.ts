@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { quotePath } from '../../contract/index.js';
+import { quotePath, recordName } from '../../contract/index.js';
 import {
   freeName,
   lockPath,
@@ -22,7 +22,7 @@ import {
   writeJsonFile,
 } from '../../files/index.js';
 import { UsageError } from '../errors.js';
-import { type CaseRecord, hashFile, namesBelow, readRecord, recordName, stampOf } from './record.js';
+import { type CaseRecord, hashFile, namesBelow, readRecord, stampOf } from './record.js';
 
 /** The directory, beside those of the cases, with what is only of use to the next command. */
 export const ownDirectory = '.remote-app';

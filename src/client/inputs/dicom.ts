@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { constants, gunzipSync } from 'node:zlib';
 import type { DataSet } from 'dicom-parser';
 import { firstBytes } from '../../files/index.js';
-import { isDicomStart, parseDicomStart } from '../../volumes/index.js';
+import { isDicomStart, isGzip, parseDicomStart } from '../../volumes/index.js';
 
 /** Bytes that are read to find out whether a file is DICOM. */
 const sniffed = 256;
@@ -111,8 +111,6 @@ const longPiece = 4 * 1024 * 1024;
 
 /** Bytes of a data set whose beginning alone was read. */
 const partly = { finishFlush: constants.Z_SYNC_FLUSH } as const;
-
-const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;
 
 function unzipped(bytes: Buffer): Buffer | null {
   try {

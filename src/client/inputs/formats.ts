@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/index.js';
+import { beginsAsNifti } from '../../volumes/index.js';
 import { isCloudPlaceholder } from './entries.js';
 
 /**
@@ -23,12 +24,6 @@ const startsWith =
   (...starts: readonly string[]) =>
   (bytes: Buffer): boolean =>
     starts.some((each) => bytes.toString('latin1', 0, each.length) === each);
-
-/** The length of its header, which NIfTI and ANALYZE begin with. */
-const niftiLengths = [348, 540];
-const beginsAsNifti = (start: Buffer): boolean =>
-  start.length >= 348 &&
-  niftiLengths.some((length) => [start.readInt32LE(), start.readInt32BE()].includes(length));
 
 const tiff = startsWith('II*\0', 'MM\0*', 'II+\0', 'MM\0+');
 

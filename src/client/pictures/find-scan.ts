@@ -1,7 +1,7 @@
 import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { resultName } from '../../contract/index.js';
+import { recordName, resultName } from '../../contract/index.js';
 import { foldedName, readSmallFile } from '../../files/index.js';
 import { byName, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 
@@ -54,9 +54,6 @@ export function bestOf<T>(elements: readonly T[], numberOf: (element: T) => numb
 /** The directories of a path. */
 export const foldersOf = (target: string): string[] =>
   path.dirname(path.resolve(target)).split(path.sep).map(foldedName);
-
-/** The file beside a result that says what it was made from. */
-const recordName = 'remote-app-record.json';
 
 /** Largest record that is read, in bytes. */
 const maxRecord = 16 << 20;

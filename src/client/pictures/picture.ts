@@ -1,5 +1,3 @@
-import type { Geometry } from '../../volumes/index.js';
-
 /** The three planes, by the axis that goes through their slices. */
 export type PlaneName = 'axial' | 'coronal' | 'sagittal';
 
@@ -57,7 +55,6 @@ export interface PlaneView {
 export interface CaseView {
   /** The name of the case: of its scan, or of what came back. */
   readonly name: string;
-  readonly geometry: Geometry;
   /** Side of a pixel of all slices, in mm. */
   readonly pixel: number;
   /** Axial, coronal, sagittal. */

@@ -1,4 +1,10 @@
-import type { Slice, SliceChoice, VolumeHeader, Voxels } from '../../volumes/index.js';
+import {
+  arrayLike,
+  type Slice,
+  type SliceChoice,
+  type VolumeHeader,
+  type Voxels,
+} from '../../volumes/index.js';
 import type { Axis } from './planes.js';
 
 /** Indices that are cut out of a volume, by axis of the array. */
@@ -25,10 +31,8 @@ export async function cut(source: SliceSource, wanted: Wanted, frame: number): P
   const taken = new Set(wantedK);
   const only = [...taken].sort((a, b) => a - b);
   for await (const { k, values } of source.slices(isWhole ? { frame } : { frame, only })) {
-    const make = (length: number) =>
-      new (values.constructor as new (length: number) => Voxels)(length * components);
     const known = (cut: Map<number, Voxels>, index: number, length: number): Voxels => {
-      const there = cut.get(index) ?? make(length);
+      const there = cut.get(index) ?? arrayLike(values, length * components);
       cut.set(index, there);
       return there;
     };

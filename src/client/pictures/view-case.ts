@@ -1,9 +1,11 @@
 import path from 'node:path';
 import {
+  arrayLike,
   type Geometry,
   inverseOf,
   isSameGeometry,
   openVolume,
+  readVolume,
   spacingOf,
   VolumeError,
   type VolumeFile,
@@ -123,10 +125,8 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
     const { indices, best } = choices[at] ?? { indices: [], best: 0 };
     return { name: plane.name, marks: plane.marks, slices: slicesOf(plane, indices), best };
   });
-  const { size, affine } = shown;
   return {
     name: volumes.name,
-    geometry: { size, affine },
     pixel,
     planes: planes as unknown as CaseView['planes'],
     labels,
@@ -177,20 +177,13 @@ async function drawnMask(
   return { source, weights: placed?.weights ?? counts.weights, counts: counts.values };
 }
 
-const arrayLike = (values: Voxels, length: number): Voxels =>
-  new (values.constructor as new (length: number) => Voxels)(length);
-
 /** A segmentation on another grid: each voxel takes the label at the place of its middle. The segmentation is held in memory. */
 async function onGridOf(mask: VolumeFile, grid: Geometry, frame: number): Promise<SliceSource> {
   const inverse = inverseOf(mask.affine);
   if (!inverse)
     throw new VolumeError(`${nameOf(mask)} does not say where it lies: its axes have no direction.`);
   const [mi, mj, mk] = mask.size;
-  let data: Voxels = new Uint8Array(0);
-  for await (const { k, values } of mask.slices({ frame })) {
-    if (k === 0) data = arrayLike(values, mi * mj * mk);
-    data.set(values, k * mi * mj);
-  }
+  const { data } = await readVolume(mask, { frame });
   // From indices of the grid to indices of the mask.
   const steps = inverse.map((row) => {
     const product = [0, 1, 2, 3].map((column) =>

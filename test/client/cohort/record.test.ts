@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readRecord, recordName } from '../../../src/client/cohort/index.js';
+import { readRecord } from '../../../src/client/cohort/index.js';
 import { numbersOf } from '../../../src/client/cohort/numbers.js';
 import {
   computationOf,
@@ -11,6 +11,7 @@ import {
   makeRecord,
   writeRecord,
 } from '../../../src/client/cohort/record.js';
+import { recordName } from '../../../src/contract/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { plant, temporary } from '../../support/temporary.js';
 

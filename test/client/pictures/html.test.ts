@@ -414,7 +414,6 @@ function noisyCase(slices: number, side: number): CaseView {
   });
   return {
     name: 'abdomen',
-    geometry: volumeOf(new Uint8Array(1), [512, 512, 512]),
     pixel: 1,
     planes: [plane('axial'), plane('coronal'), plane('sagittal')],
     labels: organs.map((_, at) => ({
