@@ -108,7 +108,8 @@ describe('GET /metrics', () => {
     gate.open();
     await until('the job has ended', () => existsSync(exit));
     // It began an hour ago, and ran for two seconds.
-    const secondsIn = (seconds: number) => new Date(Date.now() - 3_600_000 + 1000 * seconds).toISOString();
+    const began = Date.now() - 3_600_000;
+    const secondsIn = (seconds: number) => new Date(began + 1000 * seconds).toISOString();
     for (const [file, change] of [
       [record, { startedAt: secondsIn(0) }],
       [exit, { endedAt: secondsIn(2) }],
