@@ -215,6 +215,14 @@ const submitted = (...segments) => [
 const numbers = z
   .record(z.string(), z.number())
   .describe('The numbers that its result carries, as in the table');
+const caseFields = {
+  case: z.string().describe('Its name, which its directory has'),
+  reason: z.string().nullable().describe('Why it failed'),
+  seconds: z.number().nullable().describe('How long its job ran'),
+  job_id: id.nullable(),
+  is_new: z.boolean().describe('Whether this command brought its result, and not an earlier one'),
+  numbers,
+};
 /** What the operations print that can run one job for each case. */
 const eachCase = [
   {
@@ -224,17 +232,19 @@ const eachCase = [
       table: path('`cases.csv`'),
       cases: z.array(
         object({
-          case: z.string().describe('Its name, which its directory has'),
+          ...caseFields,
           status: z
             .enum(['done', 'failed', 'waiting'])
             .describe('waiting: the command ended before its turn'),
-          reason: z.string().nullable().describe('Why it failed'),
-          seconds: z.number().nullable().describe('How long its job ran'),
-          job_id: id.nullable(),
-          is_new: z.boolean().describe('Whether this command brought its result, and not an earlier one'),
-          numbers,
         }),
       ),
+    }),
+  },
+  {
+    when: 'with `--each --watch`, one on a line for each change of a case, before the document above',
+    schema: object({
+      ...caseFields,
+      status: z.enum(['waiting', 'reading', 'sending', 'running', 'fetching', 'done', 'failed']),
     }),
   },
   {

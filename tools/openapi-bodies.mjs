@@ -94,6 +94,7 @@ export const schemas = {
   },
   MemoryUse: object({ used_gb: number, total_gb: number }),
   Limits: object({
+    version: { ...string, description: 'Of remote-app on the server' },
     max_file_size: integer,
     max_upload_size: integer,
     max_jobs: { ...integerOrNull, description: 'Active jobs of this token' },

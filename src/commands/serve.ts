@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { BaseCommand } from '../cli/command/index.js';
 import {
   configuredArguments,
@@ -38,8 +37,7 @@ export default class Serve extends BaseCommand {
 
   async run(): Promise<void> {
     const flags = await this.#flags();
-    const { dataDir, root } = this.config;
-    const settings = serverSettings(flags, path.join(dataDir, 'serve'), process.env, root);
+    const settings = serverSettings(flags, this.config, process.env);
     if (flags.check) {
       await showCheck(settings);
       return;

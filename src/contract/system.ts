@@ -24,10 +24,12 @@ export interface DeviceList {
 }
 
 /**
- * The answer of `GET /limits`: the limits of this server, so that a client can check them before it uploads. Limits may
- * be added later; clients ignore unknown ones.
+ * The answer of `GET /limits`: the limits of this server, so that a client can check them before it uploads, and its
+ * version. Limits may be added later; clients ignore unknown ones.
  */
 export interface Limits {
+  /** Of remote-app on the server. */
+  readonly version: string;
   /** Bytes of one file. */
   readonly max_file_size: number;
   /** Bytes of all files of a submission together. */

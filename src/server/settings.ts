@@ -4,6 +4,8 @@ import type { UploadSettings } from './uploads/index.js';
 
 /** The settings of a server: `serve`'s flags in base units. */
 export interface ServerSettings extends UploadSettings {
+  /** Of this program. */
+  readonly version: string;
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;

@@ -57,7 +57,10 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   },
   formidable: { modules: ['server/uploads'], reason: parser },
   send: { modules: ['server/routes'], reason: 'Only a route answers with a file.' },
-  execa: { modules: ['server/jobs'], reason: 'Only the trash runs a program to remove what it cannot.' },
+  execa: {
+    modules: ['server/jobs', 'cli/submit'],
+    reason: 'Only the trash, for what it cannot remove, and --on-end of a command run programs with it.',
+  },
   'p-limit': { modules: ['files', 'client/inputs'], reason: 'Turns are given in one place.' },
   archiver: { modules: ['archive'], reason: archives },
   unzipper: { modules: ['archive'], reason: archives },

@@ -71,7 +71,7 @@ const variants: Readonly<Record<string, readonly Variant[]>> = jsonDocuments;
 async function run(...words: string[]): Promise<unknown[]> {
   const env = { REMOTE_APP_SERVER: server.url, REMOTE_APP_APP: 'probe' };
   const { stdout } = await cli.run([...words, '--json'], env);
-  const isLines = words[0] === 'logs';
+  const isLines = words[0] === 'logs' || words.includes('--watch');
   return isLines
     ? stdout
         .trim()
@@ -124,6 +124,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
           ? []
           : [
               await run(command, ...words, '--each', '-o', `${command}-each`),
+              await run(command, ...words, '--each', '--watch', '-o', `${command}-watched`),
               await run(command, ...words, '--each', '--dry-run'),
             ]),
       ],

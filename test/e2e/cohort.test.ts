@@ -144,6 +144,7 @@ test('each volume is a job with a directory, a record and a row, and the same co
     outputs: [{ name: 'mask.nii' }, { name: 'measurements.json' }],
     numbers: { letters: 3 },
     server: study.server.url,
+    server_version: record.client_version,
   });
   expect(study.table).toEqual([
     ['case', 'status', 'reason', 'seconds', 'job', 'letters'],

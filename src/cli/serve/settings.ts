@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
+import type { Config } from '@oclif/core';
 import { UsageError } from '../../client/errors.js';
 import { quotePath, tokenVariable } from '../../contract/index.js';
 import { expandHome, faultWithoutPath, readSmallFile } from '../../files/index.js';
@@ -112,15 +113,13 @@ function words(given: string): string[] {
 
 /**
  * Turns the flags of `serve` into settings in base units.
- * @param defaultDirectory the data directory without `--data-dir`
- * @param root the directory of this package
+ * @param program its version, its directory, and the data directory without `--data-dir`
  * @throws FlagValueError naming the flag
  */
 export function serverSettings(
   flags: ServeFlags,
-  defaultDirectory: string,
+  { version, root, dataDir }: Pick<Config, 'version' | 'root' | 'dataDir'>,
   environment: NodeJS.ProcessEnv,
-  root = '.',
 ): ServerSettings {
   const dataset = flags['max-dataset-size'];
   if (flags.sandbox === 'off' && flags['memory-per-job'] !== undefined) {
@@ -132,6 +131,7 @@ export function serverSettings(
   const maxRunTime = runTimeOf('max-run-time', flags['max-run-time']);
   requireSomeToken(flags, token !== null || tokens !== null);
   return {
+    version,
     host: flags.host,
     port: flags.port,
     metricsAt:
@@ -152,7 +152,7 @@ export function serverSettings(
     residentEngines: flags['engine-resident'] ? path.join(root, 'engines') : null,
     residentIdle: duration('resident-idle', flags['resident-idle']),
     download: flags.download,
-    dataDirectory: path.resolve(flags['data-dir'] ?? defaultDirectory),
+    dataDirectory: path.resolve(flags['data-dir'] ?? path.join(dataDir, 'serve')),
     maxJobs: flags['max-jobs'],
     diskPerJob: flags['disk-per-job'] === undefined ? null : size('disk-per-job', flags['disk-per-job']),
     maxFileSize: size('max-file-size', flags['max-file-size']),

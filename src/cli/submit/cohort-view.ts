@@ -1,10 +1,11 @@
-import type { CaseState, CohortWatcher } from '../../client/cohort/index.js';
+import type { CaseState, CaseStatus, CohortWatcher } from '../../client/cohort/index.js';
 import type { Reporter, TransferPhase } from '../../client/reporter.js';
 import { oneLine, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import {
   AppBars,
   Colours,
+  forJson,
   formatDuration,
   isInteractive,
   LiveBlock,
@@ -18,6 +19,39 @@ export interface CohortView extends CohortWatcher {
   readonly reporter: Reporter;
   close(): void;
 }
+
+/** A case in the documents of `--json`. */
+export interface CaseDocument {
+  readonly case: string;
+  /** `waiting` in the document at the end: the command ended before its turn. */
+  readonly status: CaseStatus;
+  readonly reason: string | null;
+  /** How long its job ran. */
+  readonly seconds: number | null;
+  readonly job_id: string | null;
+  /** Whether this command brought the result, and not an earlier one. */
+  readonly is_new: boolean;
+  /** The numbers that its result carries. */
+  readonly numbers: Readonly<Record<string, number>>;
+}
+
+export const caseDocument = ({
+  name,
+  status,
+  reason,
+  seconds,
+  jobId,
+  isNew,
+  numbers,
+}: CaseState): CaseDocument => ({
+  case: name,
+  status,
+  reason,
+  seconds,
+  job_id: jobId,
+  is_new: isNew,
+  numbers,
+});
 
 /** Milliseconds between two pictures of the block. */
 const redrawEvery = 200;
@@ -194,8 +228,30 @@ class PlainView implements CohortView {
   }
 }
 
-/** How a cohort is shown: at a terminal in one block, elsewhere with a line for each case. */
-export async function openCohortView(json: boolean): Promise<CohortView> {
+/** For a program: a document on stdout for each change of a case, on a line. */
+class JsonView implements CohortView {
+  constructor(readonly reporter: Reporter & { close(): void }) {}
+
+  reporterOf(): Reporter {
+    return new CaseProgress();
+  }
+
+  began(states: readonly CaseState[]): void {
+    for (const state of states) this.changed(state);
+  }
+
+  changed(state: CaseState): void {
+    void writeOut(`${forJson(JSON.stringify(caseDocument(state)))}\n`);
+  }
+
+  close(): void {
+    this.reporter.close();
+  }
+}
+
+/** How a cohort is shown: at a terminal in one block, elsewhere with a line for each case, or as documents for each change. */
+export async function openCohortView(json: boolean, watches: boolean): Promise<CohortView> {
   const reporter = await openReporter({ stdoutIsTaken: json, all: false });
+  if (watches) return new JsonView(reporter);
   return isInteractive() ? new TerminalView(reporter) : new PlainView(reporter, json);
 }

@@ -27,6 +27,12 @@ export const eachFlags = {
     dependsOn: ['each'],
     description: 'Read all inputs and results again, also those that nobody has touched since the last time',
   }),
+  watch: Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each', 'json'],
+    description:
+      'With --json, print every change of a case while the command runs, as one JSON document per line; the last line is about all cases',
+  }),
   'dry-run': Flags.boolean({
     helpGroup: 'EACH',
     dependsOn: ['each'],

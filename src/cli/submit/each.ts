@@ -14,7 +14,7 @@ import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } fr
 import { isToStdout } from '../jobs/index.js';
 import { formatTable, openReporter, writeErr, writeOut } from '../terminal/index.js';
 import { seriesChoice } from './choose-series.js';
-import { openCohortView } from './cohort-view.js';
+import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.js';
 import type { EachFlags } from './each-flags.js';
 
 /** The flags that this reads. */
@@ -26,21 +26,6 @@ type Flags = Partial<EachFlags> & {
   readonly series?: readonly string[] | undefined;
 };
 
-/** A case in the document of `--json`. */
-interface EachCase {
-  readonly case: string;
-  /** `waiting` if the command ended before its turn. */
-  readonly status: Extract<CaseStatus, 'done' | 'failed' | 'waiting'>;
-  readonly reason: string | null;
-  /** How long its job ran. */
-  readonly seconds: number | null;
-  readonly job_id: string | null;
-  /** Whether this command brought the result, and not an earlier one. */
-  readonly is_new: boolean;
-  /** The numbers that its result carries. */
-  readonly numbers: Readonly<Record<string, number>>;
-}
-
 /** A case that would be sent, in the document of `--dry-run --json`. */
 interface PlannedCase {
   readonly case: string;
@@ -51,10 +36,16 @@ interface PlannedCase {
   readonly bytes: number;
 }
 
-/** What `--each --json` prints: `table` is the path of `cases.csv`; with `--dry-run` nothing but the cases. */
-export type EachDocument =
-  | { readonly output: string; readonly table: string; readonly cases: readonly EachCase[] }
-  | { readonly cases: readonly PlannedCase[] };
+/** What became of the cases. */
+interface CohortDocument {
+  readonly output: string;
+  /** The path of `cases.csv`. */
+  readonly table: string;
+  readonly cases: readonly CaseDocument[];
+}
+
+/** What `--each --json` prints: with `--dry-run` nothing but the cases. */
+export type EachDocument = CohortDocument | { readonly cases: readonly PlannedCase[] };
 
 const defaultAtMost = 4;
 
@@ -124,17 +115,10 @@ function summaryLines({ cases, table }: CohortSummary): string[] {
   ];
 }
 
-function documentOf({ output, table, cases }: CohortSummary): EachDocument {
-  const viewOf = ({ name, status, reason, seconds, jobId, isNew, numbers }: CaseState): EachCase => ({
-    case: name,
-    status: status === 'done' || status === 'failed' ? status : 'waiting',
-    reason,
-    seconds,
-    job_id: jobId,
-    is_new: isNew,
-    numbers,
-  });
-  return { output, table, cases: cases.map(viewOf) };
+function documentOf({ output, table, cases }: CohortSummary): CohortDocument {
+  const isOver = ({ status }: CaseState) => status === 'done' || status === 'failed';
+  const ended = cases.map((each) => (isOver(each) ? each : { ...each, status: 'waiting' as const }));
+  return { output, table, cases: ended.map(caseDocument) };
 }
 
 /** Runs one job for each case, and says how it goes. The command exits with 1 if a case failed. */
@@ -147,8 +131,8 @@ export async function runEach(
     json,
     clientVersion,
   }: { readonly output: string; readonly json: boolean; readonly clientVersion: string },
-): Promise<EachDocument> {
-  const view = await openCohortView(json);
+): Promise<CohortDocument> {
+  const view = await openCohortView(json, flags.watch ?? false);
   try {
     const summary = await runCohort(connection, submission, {
       output,

@@ -1,5 +1,5 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
-import { app as appOf } from '../../client/connection/index.js';
+import { app as appOf, type Connection } from '../../client/connection/index.js';
 import { leaving } from '../../client/errors.js';
 import type { FinishedJob, StartedJob } from '../../client/run-job.js';
 import {
@@ -10,6 +10,7 @@ import {
   type OperationName,
   operationOf,
 } from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
 import { chooseApp, naming } from '../apps/index.js';
 import {
   appFlag,
@@ -29,10 +30,12 @@ import {
   tellKept,
 } from '../jobs/index.js';
 import { loadShowCases } from '../show/index.js';
+import { writeErr } from '../terminal/index.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
 import type { EachDocument } from './each.js';
 import { type EachFlags, eachFlags } from './each-flags.js';
 import { commandWords, keepCommand } from './earlier-commands.js';
+import type { EndedCommand } from './on-end.js';
 import type { Word } from './path-order.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
@@ -130,6 +133,13 @@ export const runFlags = {
     exclusive: ['output', 'force', 'wait'],
     description: "Print the job's id alone and return at once; asks for '--keep max' unless --keep is given",
   }),
+  'on-end': Flags.string({
+    helpGroup: 'JOB',
+    helpValue: 'COMMAND',
+    exclusive: ['detach'],
+    description:
+      'Command that a shell runs when this one has ended, whatever came of it, with a JSON document about it on stdin',
+  }),
 };
 
 /** Draws the result on a terminal. */
@@ -182,8 +192,28 @@ export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument;
 
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
+  /** The command of `--on-end`. */
+  #onEnd: string | undefined;
+  readonly #startedAt = monotonicTime();
+  /** What it is told, as far as it is known. */
+  readonly #ended: Pick<EndedCommand, 'app' | 'job_id' | 'cases'> = { app: null, job_id: null, cases: null };
+
+  protected override async finally(error: Error | undefined): Promise<void> {
+    await super.finally(error);
+    if (this.#onEnd === undefined) return;
+    const { runOnEnd } = await import('./on-end.js');
+    const problem = await runOnEnd(this.#onEnd, {
+      command: this.id ?? '',
+      ...this.#ended,
+      exit_code: Number(process.exitCode ?? 0),
+      seconds: Math.round((monotonicTime() - this.#startedAt) / 1000),
+    });
+    if (problem !== null) writeErr(`The command of --on-end failed: ${problem}\n`);
+  }
+
   protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<Submitted> {
     const { flags, args, raw } = parsed;
+    this.#onEnd = flags['on-end'];
     if (flags.each) return this.#submitEach(name, parsed);
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
@@ -201,9 +231,10 @@ export abstract class SubmitCommand extends ClientCommand {
     const chooseSeries = seriesChoice(flags.series, { mayAsk });
     const submission = { ...read, allFiles: flags['all-files'] };
     const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled());
-    const app = await chooseApp(connection, settings.app);
+    const app = await this.#chooseApp(connection, settings.app);
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
     const onAccepted = (jobId: string) => {
+      this.#ended.job_id = jobId;
       const settled = { server: settings.server, profile: flags.profile || undefined, app };
       const booleans = Object.entries(this.ctor.flags).flatMap(([flag, { type }]) =>
         type === 'boolean' ? [flag] : [],
@@ -254,23 +285,34 @@ export abstract class SubmitCommand extends ClientCommand {
     }
     return { ...envelope, ...keptOf(view) };
   }
+
+  async #chooseApp(connection: Connection, named: string | undefined): Promise<string> {
+    const app = await chooseApp(connection, named);
+    this.#ended.app = app;
+    return app;
+  }
+
   /** One job for each case. */
   async #submitEach(name: OperationName, { flags, args, raw }: ParsedSubmit): Promise<EachDocument> {
     const [{ readSubmission }, each] = await Promise.all([import('./submission.js'), import('./each.js')]);
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     const submission = { ...read, allFiles: flags['all-files'] };
     const json = this.jsonEnabled();
+    this.jsonLines = flags.watch ?? false;
     if (flags['dry-run']) return each.listCases(submission, flags, json);
     const output = each.outputOfEach(flags);
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
-    const app = await chooseApp(connection, settings.app);
-    return naming(connection, app, () =>
-      each.runEach(connection, { ...submission, app }, flags, {
+    const app = await this.#chooseApp(connection, settings.app);
+    return naming(connection, app, async () => {
+      const document = await each.runEach(connection, { ...submission, app }, flags, {
         output,
         json,
         clientVersion: this.config.version,
-      }),
-    );
+      });
+      const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
+      this.#ended.cases = { done: count('done'), failed: count('failed'), left: count('waiting') };
+      return document;
+    });
   }
 }

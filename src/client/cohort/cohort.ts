@@ -19,7 +19,7 @@ import type { Submission } from '../submission.js';
 import { type Clearance, preflight, stageFound, submit, unacknowledged } from '../submit/index.js';
 import { endsAll, isBusy, isLost, LastLine, reasonOf } from './failures.js';
 import { describe, findCases } from './find-cases.js';
-import { deviceNames } from './job-record.js';
+import { serverFacts } from './job-record.js';
 import { KnownJobs } from './known-jobs.js';
 import { numbersOf } from './numbers.js';
 import {
@@ -33,6 +33,7 @@ import {
   keyOf,
   makeRecord,
   type RecordedInput,
+  type ServerFacts,
   stampOf,
   writeRecord,
 } from './record.js';
@@ -80,7 +81,7 @@ class Cohort {
   #end: unknown = null;
   #isEnding = false;
   #tableAt = 0;
-  #devices: Promise<ReadonlyMap<number, string>> | null = null;
+  #server: Promise<ServerFacts> | null = null;
 
   constructor(
     private readonly connection: Connection,
@@ -333,16 +334,15 @@ class Cohort {
   async #recordOf({ inputs }: Prepared, jobId: string, files: string): Promise<CaseRecord> {
     const { connection, app } = this;
     const job: JobAnswer | null = await askJob(connection, jobId, maxWait).catch(() => null);
-    this.#devices ??= deviceNames(connection);
+    this.#server ??= serverFacts(connection);
     const outputs = await hashOutputs(files, connection.signal);
     return makeRecord({
       computation: this.#computation,
       app,
       job,
       jobId,
-      server: connection.server,
+      server: await this.#server,
       clientVersion: this.options.clientVersion,
-      devices: await this.#devices,
       inputs,
       outputs,
       numbers: numbersOf(files, outputs),

@@ -5,6 +5,7 @@ import {
   app as askApp,
   devices as askDevices,
   job as askJob,
+  limits as askLimits,
   type Connection,
 } from '../connection/index.js';
 import type { FoundFiles } from '../inputs/index.js';
@@ -18,6 +19,7 @@ import {
   inputPaths,
   makeRecord,
   type RecordedInput,
+  type ServerFacts,
   stampOf,
   writeRecord,
 } from './record.js';
@@ -25,10 +27,17 @@ import {
 /** Seconds for a question without whose answer the record says less. */
 const maxWait = 10;
 
-/** The names of a server's GPUs, by their ids; empty if it does not say. Never rejects. */
-export async function deviceNames(connection: Connection): Promise<ReadonlyMap<number, string>> {
-  const list = await askDevices(connection, maxWait).catch(() => null);
-  return new Map(list?.devices_index.map((id, index) => [id, list.devices_name[index] ?? String(id)]));
+/** What a server says of itself, as far as it does. Never rejects. */
+export async function serverFacts(connection: Connection): Promise<ServerFacts> {
+  const [limits, list] = await Promise.all([
+    askLimits(connection, maxWait).catch(() => null),
+    askDevices(connection, maxWait).catch(() => null),
+  ]);
+  return {
+    address: connection.server,
+    version: limits?.version ?? null,
+    devices: new Map(list?.devices_index.map((id, index) => [id, list.devices_name[index] ?? String(id)])),
+  };
 }
 
 /** The record of one job: what it says of inputs, app and GPUs is found out while the job runs. */
@@ -38,7 +47,7 @@ export class JobRecord implements Disposable {
   #stamp: string | null = null;
   #inputs: Promise<readonly RecordedInput[] | null> = Promise.resolve(null);
   #app: Promise<AppAnswer | null> = Promise.resolve(null);
-  #devices: Promise<ReadonlyMap<number, string>> = Promise.resolve(new Map());
+  #server: Promise<ServerFacts> | null = null;
 
   constructor(
     private readonly connection: Connection,
@@ -59,7 +68,7 @@ export class JobRecord implements Disposable {
     if (!this.#found) return;
     this.#inputs = hashInputs(this.#found, this.#reading.signal).catch(() => null);
     this.#app = askApp(connection, submission.app, maxWait).catch(() => null);
-    this.#devices = deviceNames(connection);
+    this.#server = serverFacts(connection);
   }
 
   #stampNow(): string | null {
@@ -92,9 +101,8 @@ export class JobRecord implements Disposable {
         app: view,
         job,
         jobId,
-        server: connection.server,
+        server: await (this.#server ?? serverFacts(connection)),
         clientVersion,
-        devices: await this.#devices,
         inputs,
         outputs,
         numbers: numbersOf(directory, outputs),

@@ -55,6 +55,8 @@ const schema = z.object({
   numbers: z._default(z.record(text, z.number()), {}),
   job_id: text,
   server: text,
+  /** Null if the server does not say: KonfAI's does not. */
+  server_version: textOrNull,
   client_version: text,
   /** Names of the GPUs, or their ids where the server does not give names; empty for a job on the CPU. */
   devices: z._default(z.array(text), []),
@@ -184,16 +186,22 @@ export function computationOf(submission: Submission, view: AppAnswer | null): C
   };
 }
 
+export interface ServerFacts {
+  readonly address: string;
+  /** Of remote-app there; null if it does not say: KonfAI's does not. */
+  readonly version: string | null;
+  /** Names of its GPUs, by their ids. */
+  readonly devices: ReadonlyMap<number, string>;
+}
+
 /** What is known of a finished job. */
 export interface RecordFacts {
   readonly computation: Computation;
   readonly app: AppAnswer | null;
   readonly job: JobAnswer | null;
   readonly jobId: string;
-  readonly server: string;
+  readonly server: ServerFacts;
   readonly clientVersion: string;
-  /** Names of the server's GPUs, by their ids. */
-  readonly devices: ReadonlyMap<number, string>;
   readonly inputs: readonly RecordedInput[];
   readonly outputs: readonly RecordedFile[];
   readonly numbers: Readonly<Record<string, number>>;
@@ -207,7 +215,7 @@ function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number 
 
 /** The record of a result. Its key has the version of the app that the job ran, if the server says it. */
 export function makeRecord(facts: RecordFacts): CaseRecord {
-  const { app, job, inputs, outputs, devices } = facts;
+  const { app, job, inputs, outputs, server } = facts;
   const computation = { ...facts.computation, version: job?.version ?? facts.computation.version };
   const { version } = computation;
   const described = app?.available ? app : null;
@@ -231,9 +239,10 @@ export function makeRecord(facts: RecordFacts): CaseRecord {
     outputs: [...outputs],
     numbers: facts.numbers,
     job_id: facts.jobId,
-    server: facts.server,
+    server: server.address,
+    server_version: server.version,
     client_version: facts.clientVersion,
-    devices: (job?.assigned_gpus ?? []).map((id) => devices.get(id) ?? String(id)),
+    devices: (job?.assigned_gpus ?? []).map((id) => server.devices.get(id) ?? String(id)),
     created_at: job?.created_at ?? null,
     started_at: job?.started_at ?? null,
     finished_at: job?.finished_at ?? null,

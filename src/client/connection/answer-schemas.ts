@@ -85,6 +85,7 @@ export const memoryAnswer = answer('a use of memory', () => z.object({ used_gb: 
 
 const limits = z.lazy(() =>
   z.object({
+    version: textOrNull,
     max_file_size: orNull(figure),
     max_upload_size: orNull(figure),
     max_dataset_size: orNull(figure),

@@ -88,6 +88,7 @@ export const metrics = (shown: ShownMetrics) => async (ctx: RouterContext) => {
 
 /** The limits that clients can ask for. */
 export interface ShownLimits extends UploadSettings {
+  readonly version: string;
   /** Milliseconds that a job is kept after it has ended. */
   readonly grace: number;
   /** Milliseconds that a job may request instead. */
@@ -103,6 +104,7 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
   const { max_upload, max_jobs, max_gpus, max_kept } = principalOf(ctx).limits;
   const own = max_upload?.most ?? Number.POSITIVE_INFINITY;
   ctx.body = {
+    version: shown.version,
     max_file_size: Math.min(own, shown.maxFileSize),
     max_upload_size: Math.min(own, shown.maxUploadSize),
     max_dataset_size: shown.maxDatasetSize && Math.min(own, shown.maxDatasetSize),

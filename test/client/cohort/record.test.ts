@@ -83,9 +83,8 @@ test('a record is read as it was written, and its key has the version that the j
       run_seconds: 2,
     },
     jobId: '0123456789ab',
-    server: 'http://x',
+    server: { address: 'http://x', version: '1.2.4', devices: new Map([[1, 'NVIDIA H100']]) },
     clientVersion: '1.2.3',
-    devices: new Map([[1, 'NVIDIA H100']]),
     inputs: [input],
     outputs,
     numbers: { dice: 0.5 },
@@ -99,6 +98,8 @@ test('a record is read as it was written, and its key has the version that the j
       { Name: 'remote-app', Version: '1.2.3' },
     ],
     key: keyWith({}, {}, { ...view, version: 'sha256:2' } as typeof view),
+    server: 'http://x',
+    server_version: '1.2.4',
     devices: ['NVIDIA H100', '7'],
     checkpoints: ['a.pt', 'b.pt'],
     seconds: 2,
@@ -113,10 +114,10 @@ test('a record that names a file outside its directory is none', async () => {
     app: null,
     job: null,
     jobId: 'x',
-    server: 'x',
+    server: { address: 'x', version: null, devices: new Map() },
     clientVersion: '1',
   };
-  writeRecord(directory.path, makeRecord({ ...facts, devices: new Map(), inputs: [], outputs, numbers: {} }));
+  writeRecord(directory.path, makeRecord({ ...facts, inputs: [], outputs, numbers: {} }));
   expect(readRecord(directory.path)).not.toBeNull();
   const file = path.join(directory.path, recordName);
   const document = JSON.parse(await readFile(file, 'utf8'));

@@ -28,11 +28,11 @@ async function place(
     app: null,
     job: null,
     jobId: 'x',
-    server: 'x',
+    server: { address: 'x', version: null, devices: new Map() },
     clientVersion: '1',
   };
   const outputs = await hashOutputs(complete);
-  writeRecord(complete, makeRecord({ ...facts, devices: new Map(), inputs: [], outputs, numbers: {} }));
+  writeRecord(complete, makeRecord({ ...facts, inputs: [], outputs, numbers: {} }));
   await workplace.place('case', complete, isForced);
 }
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { refusal } from '../../support/api.js';
@@ -26,8 +27,10 @@ describe('a machine with GPUs', () => {
     });
   });
 
-  test('tells its limits, in bytes and seconds', async () => {
+  test('tells its version, and its limits in bytes and seconds', async () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
     expect(await api.json('/limits')).toMatchObject({
+      version,
       max_file_size: 2 * gigabyte,
       max_upload_size: 6 * gigabyte,
       grace: 120,
