@@ -18,6 +18,7 @@ export { expandHome, isOfAnotherHome } from './home-path.js';
 export {
   jsonText,
   readJsonFile,
+  removePartials,
   replaceFile,
   saveJsonFile,
   writeJsonFile,

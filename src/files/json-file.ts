@@ -12,6 +12,7 @@ import {
 import { rename } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { namesIn } from './directories.js';
 import { errorCode } from './errors.js';
 import { openDirectory } from './own-file.js';
 import { readSmallFile } from './small-file.js';
@@ -115,6 +116,15 @@ export function writeTextFile(file: string, text: string, { isKept = true, like 
   } catch (cause) {
     rmSync(partial, { force: true });
     throw cause;
+  }
+}
+
+/** Removes what `writeTextFile` left beside a file because its process was killed. Nobody may be writing the file. */
+export function removePartials(file: string): void {
+  const { dir, base } = path.parse(file);
+  for (const name of namesIn(dir)) {
+    const isPartial = name.startsWith(`${base}.`) && /^\d+\.partial$/.test(name.slice(base.length + 1));
+    if (isPartial) rmSync(path.join(dir, name), { force: true });
   }
 }
 

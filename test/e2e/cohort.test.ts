@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -213,6 +213,21 @@ describe('a case that fails', () => {
     writeFileSync(study.at(scan('sub-02')), 'two');
     expect((await study.run()).code).toBe(0);
     expect(study.computed).toEqual(['bad, two', 'bad, two', 'one', 'three', 'two']);
+  });
+
+  test('because it cannot be sent is named with the reason, and does not stop the others', async () => {
+    await using study = await Study.create(['one', '', 'three']);
+    await plant(study.at('bids'), { 'sub-04/anat/': '' });
+    symlinkSync('../../.git/annex/objects/x.nii', study.at(scan('sub-04')));
+    const { code, stderr } = await study.run();
+    expect(code).toBe(1);
+    expect(stderr).toContain(`4 cases: 2 done, 2 failed
+  sub-02_T1w: 'bids/sub-02/anat/sub-02_T1w.nii' is empty (0 bytes)
+  sub-04_T1w: 'bids/sub-04/anat/sub-04_T1w.nii' has no content on this machine, since git-annex did not fetch it; run 'datalad get' or 'git annex get'
+`);
+    expect(study.computed).toEqual(['one', 'three']);
+    writeFileSync(study.at(scan('sub-02')), 'two');
+    expect((await study.run()).stderr).toContain('4 cases: 3 done (2 of them before), 1 failed\n');
   });
 
   test('ends the command with --fail-fast', async () => {

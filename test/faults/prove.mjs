@@ -1,5 +1,5 @@
 /**
- * Shows that the harness would notice: breaks a copy of the built product on purpose, in five places, one at a
+ * Shows that the harness would notice: breaks a copy of the built product on purpose, in seven places, one at a
  * time, and lets the family that watches over that promise run on it. Exit code 0 says that each was noticed.
  */
 import { spawn } from 'node:child_process';
@@ -49,6 +49,22 @@ const breaks = [
       [/total \+ overhead > options\.maxBytes/, 'false'],
     ],
     family: 'input',
+  },
+  {
+    name: 'A result gets its place before it is on the disk',
+    file: 'dist/client/cohort/workplace.js',
+    edits: [[/await syncTree\(complete\);/g, ';']],
+    family: 'power-cut',
+    rounds: 10,
+  },
+  {
+    name: 'A command does not know the jobs of the one before it',
+    file: 'dist/client/cohort/cohort.js',
+    edits: [
+      [/this\.#known\.get\(name, key\)/, 'null'],
+      [/staged, reporter, unique\)/, 'staged, reporter)'],
+    ],
+    family: 'cohort',
   },
 ];
 

@@ -11,6 +11,7 @@ import { installMissing, whyNoCluster } from '../support/slurm/prerequisites.mjs
 import { Context } from './context.mjs';
 import * as strangeApps from './families/apps.mjs';
 import * as breakOut from './families/break-out.mjs';
+import * as cohort from './families/cohort.mjs';
 import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
 import * as grace from './families/grace.mjs';
@@ -69,6 +70,7 @@ const lanes = [
     'strange-server': strangeServer,
     descriptors,
     'break-out': breakOut,
+    cohort,
   },
 ];
 const families = Object.assign({}, ...lanes);

@@ -84,6 +84,8 @@ export async function listCases(
     const chooseSeries = seriesChoice(flags.series, { mayAsk: false });
     const found = await findCases(submission, { output: outputOfEach(flags), chooseSeries, reporter });
     const cases = found.map(planOf);
+    for (const { name, fault } of found)
+      if (fault !== null) reporter.note(oneLine(`${name} fails: ${fault}`));
     if (json) return { cases };
     const rows = cases.map((each) => {
       const files = Object.values(each.sent).flat(2);

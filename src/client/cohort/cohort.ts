@@ -173,9 +173,10 @@ class Cohort {
 
   /** Reads the inputs of a case. Null if it is done, or failed. */
   async #prepare(found: FoundCase): Promise<Prepared | null> {
-    const { name, files } = found;
+    const { name, files, fault } = found;
     this.#change(name, { status: 'reading' });
     try {
+      if (fault !== null) throw new UsageError(fault);
       const stamp = stampOf(inputPaths(files));
       const inputs = await hashInputs(files, this.connection.signal);
       this.workplace.sawInputs(name, stamp, digestOf(inputs));

@@ -17,12 +17,14 @@ import {
   lockPath,
   makeDirectory,
   readSmallFile,
+  removePartials,
   syncDirectory,
   syncTree,
   writeJsonFile,
 } from '../../files/index.js';
 import { UsageError } from '../errors.js';
 import { type CaseRecord, hashFile, namesBelow, readRecord, stampOf } from './record.js';
+import { tableName } from './table.js';
 
 /** The directory, beside those of the cases, with what is only of use to the next command. */
 export const ownDirectory = '.remote-app';
@@ -104,9 +106,10 @@ export class Workplace implements Disposable {
       if (!existsSync(this.placeOf(name))) renameSync(path.join(old, name), this.placeOf(name));
     }
     for (const name of readdirSync(this.own)) {
-      if (name === 'old' || name.startsWith('new-'))
+      if (name === 'old' || name.startsWith('new-') || name.endsWith('.partial'))
         await rm(path.join(this.own, name), { recursive: true, force: true });
     }
+    removePartials(path.join(this.directory, tableName));
   }
 
   /** Where the result of a case goes. */

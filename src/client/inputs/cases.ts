@@ -12,6 +12,8 @@ export interface FoundCase {
   readonly name: string;
   /** What is sent of it alone. */
   readonly files: FoundFiles;
+  /** Why it cannot be sent, in a sentence that names the file; null if it can. */
+  readonly fault: string | null;
 }
 
 /** A volume of a group: one unit, or a header and the files with its voxels. */
@@ -30,6 +32,14 @@ function volumesOf(units: readonly NamedUnit[]): Volume[] {
 function renamed(volume: Volume): Volume {
   const names = namesOf(volume.map(wantedPath));
   return volume.map((unit, index) => ({ ...unit, name: names[index] ?? unit.name }));
+}
+
+/** The first fault of the files of a case. */
+function faultOf(units: readonly NamedUnit[]): string | null {
+  const [fault = null] = units.flatMap((unit) =>
+    unit.kind === 'file' && unit.fault !== undefined ? [`${quotePath(unit.path)} ${unit.fault}`] : [],
+  );
+  return fault;
 }
 
 const stemOf = ([first]: Volume): string => withoutVolumeEnding(first?.name ?? '');
@@ -108,6 +118,7 @@ export function casesOf(found: FoundFiles): FoundCase[] {
   const names = caseNames(naming);
   return chosen.map((volumes, index) => ({
     name: names[index] ?? '',
+    fault: faultOf(volumes.flatMap(({ groups }) => groups.flat())),
     files: { volumes, dataSet: null, skipped: [], objects: [], unknown: [], headless: [], pairings: [] },
   }));
 }

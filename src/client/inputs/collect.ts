@@ -5,7 +5,7 @@ import type { ListedFile } from '../../archive/index.js';
 import { resultName, volumeSuffix } from '../../contract/index.js';
 import { isPlaceOfResults } from '../earlier-results.js';
 import { archiveFault } from './data-set.js';
-import { emptyFile, entriesOf, listTree, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import { byName, emptyFile, entriesOf, listTree, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import {
   bidsDescription,
   dicom,
@@ -31,6 +31,8 @@ export type Unit = {
   | {
       readonly kind: 'file';
       readonly size: number;
+      /** Why it cannot be sent, in words that follow its path, where other cases can. */
+      readonly fault?: string;
       /** What is known about a DICOM file in a directory. */
       readonly series?: Series;
     }
@@ -131,6 +133,13 @@ function splitCopies(images: readonly DicomFile[]): { images: DicomFile[]; copie
   return { images: images.filter((file) => !isCopy.has(file)), copies };
 }
 
+/** The order in which directories are walked. */
+function byPath(a: string, b: string): number {
+  const [partsOfA, partsOfB] = [a.split(path.sep), b.split(path.sep)];
+  const at = partsOfA.findIndex((part, index) => part !== partsOfB[index]);
+  return byName(partsOfA[at] ?? '', partsOfB[at] ?? '');
+}
+
 /** Finds the volumes of paths, one after the other. */
 class Collector {
   readonly units: Unit[] = [];
@@ -164,10 +173,21 @@ class Collector {
 
   async addTarget(target: string): Promise<void> {
     const look = lookAt(target);
+    const before = this.units.length;
     // The file may have been removed since it was listed.
     if (look?.fault) this.options.obstacles.add(target, look.fault);
     else if (look?.stats?.isDirectory()) await this.#addDirectory(target);
     else if (look?.stats) await this.#addFile({ path: target, size: look.stats.size }, formatNameOf(target));
+    this.#addFailing(before);
+  }
+
+  /** Adds the files that fail alone where they belong in the order of names, after this many units of other paths. */
+  #addFailing(before: number): void {
+    for (const [file, fault] of this.options.obstacles.takeAlone()) {
+      const at = this.units.findIndex((unit, index) => index >= before && byPath(unit.path, file) > 0);
+      const unit: Unit = { kind: 'file', path: file, size: 0, format: formatNameOf(file), fault };
+      this.units.splice(at < 0 ? this.units.length : at, 0, unit);
+    }
   }
 
   get #found(): number {

@@ -67,18 +67,33 @@ export function byName(a: string, b: string): number {
 export class Obstacles {
   #first: string | null = null;
   #count = 0;
+  #alone = new Map<string, string>();
 
-  /** @param purpose what the files are wanted for */
-  constructor(readonly purpose: 'sent' | 'shown' = 'sent') {}
+  /**
+   * @param purpose what the files are wanted for
+   * @param failsAlone whether what is wrong with a file is no reason to send nothing: see `takeAlone`
+   */
+  constructor(
+    readonly purpose: 'sent' | 'shown' = 'sent',
+    private readonly failsAlone: (target: string) => boolean = () => false,
+  ) {}
 
   /** How many were found. */
   get count(): number {
-    return this.#count;
+    return this.#count + this.#alone.size;
   }
 
   /** @param why words that follow the path in a sentence */
   add(target: string, why: string): void {
-    this.#note(`${quotePath(target)} ${why}`);
+    if (this.failsAlone(target)) this.#alone.set(target, why);
+    else this.#note(`${quotePath(target)} ${why}`);
+  }
+
+  /** The files that fail alone, with the words for why; they are no obstacles any more. */
+  takeAlone(): ReadonlyMap<string, string> {
+    const alone = this.#alone;
+    this.#alone = new Map();
+    return alone;
   }
 
   /** Adds a path that does not exist. @param why more words, for the end of the sentence */

@@ -13,6 +13,7 @@ import {
 } from './collect.js';
 import { type DataSet, findDataSet } from './data-set.js';
 import { Obstacles } from './entries.js';
+import { isWholeVolumeName } from './formats.js';
 import { type Completed, checkHalves, completed } from './halves.js';
 import { namesOf, type Pairing, pairGroups, plainName } from './names.js';
 
@@ -177,7 +178,10 @@ export interface FindOptions {
   readonly asksForSegmentations?: (group: number) => Promise<boolean>;
   /** Called while the beginnings of many files are read. */
   readonly onRead?: (done: number, total: number) => void;
-  /** Whether each case is sent by itself: files of one name in two cases then do not get into each other's way. */
+  /**
+   * Whether each case is sent by itself: files of one name in two cases then do not get into each other's way, and a file that
+   * cannot be sent has its `fault`.
+   */
   readonly isEach?: boolean;
 }
 
@@ -192,6 +196,7 @@ export async function findFiles(
   const output = place?.directory ?? null;
   const { archive, allFiles = false } = submission;
   const obstacles = new Obstacles();
+  const ofPaths = new Obstacles('sent', isEach ? isWholeVolumeName : undefined);
   const found: Collected[] = [];
   const headless: string[] = [];
   const named: NamedUnit[][] = [];
@@ -202,7 +207,7 @@ export async function findFiles(
     for (const [index, group] of groups.entries()) {
       const collected = await collectUnits(group, {
         output,
-        obstacles,
+        obstacles: ofPaths,
         allFiles,
         choose,
         onRead,
@@ -219,6 +224,7 @@ export async function findFiles(
     const files = [...named.flat(), ...(set ? [set] : [])].flatMap(filesOf);
     checkReplaceable(files, place.directory, obstacles);
   }
+  ofPaths.check();
   obstacles.check();
   const dataSet = archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } };
   const { groups: paired, pairings } = pairGroups(named);

@@ -57,6 +57,10 @@ export const formats: readonly Format[] = [
   },
 ];
 
+/** Whether a file is a volume by itself, judging by its name: no other file is sent with it, and it is no slice of a series. */
+export const isWholeVolumeName = (name: string): boolean =>
+  /\.(nii(\.gz)?|mha|nrrd|mgh|mgz|mnc(\.gz)?)$/i.test(name);
+
 /** DICOM, which is recognised by its content; a directory of it is read with dicom.ts. */
 export const dicom = 'DICOM';
 /** A directory that is one volume. */

@@ -35,11 +35,14 @@ async function casesOf(
   return Object.fromEntries(
     found.map((each) => [
       each.name,
-      each.files.volumes.flatMap(({ groups }) =>
-        groups.map((group) =>
-          group.map((unit) => `${path.relative(root.path, unit.path)}=${unit.name}`).join(' '),
+      [
+        ...each.files.volumes.flatMap(({ groups }) =>
+          groups.map((group) =>
+            group.map((unit) => `${path.relative(root.path, unit.path)}=${unit.name}`).join(' '),
+          ),
         ),
-      ),
+        ...(each.fault === null ? [] : [each.fault.replaceAll(`${root.path}${path.sep}`, '')]),
+      ],
     ]),
   );
 }
@@ -113,6 +116,35 @@ describe('a case', () => {
         await casesOf(['d/.a.nii', 'd/CON.nii', 'd/x.nii', 'd/x.mha'], { inputs: ['d/{.a,CON,x}.*'] }),
       ),
     ).toEqual(['a', '_CON', 'x', 'x_1']);
+  });
+});
+
+describe('a file that cannot be sent', () => {
+  test('is a case with its fault, in the order of the others, and keeps its place in a pair', async () => {
+    expect(
+      Object.entries(
+        await casesOf(
+          {
+            't1/s1/a.nii': 'x',
+            't1/s2/b.nii': '',
+            't1/s3/c.nii': 'x',
+            't2/a.nii': 'x',
+            't2/b.nii': 'x',
+            't2/c.nii': '',
+          },
+          { inputs: ['t1', 't2'] },
+        ),
+      ),
+    ).toEqual([
+      ['a', ['t1/s1/a.nii=a.nii', 't2/a.nii=a.nii']],
+      ['b', ['t1/s2/b.nii=b.nii', 't2/b.nii=b.nii', "'t1/s2/b.nii' is empty (0 bytes)"]],
+      ['c', ['t1/s3/c.nii=c.nii', 't2/c.nii=c.nii', "'t2/c.nii' is empty (0 bytes)"]],
+    ]);
+  });
+
+  test('and belongs to a volume of several files is refused', async () => {
+    const files = { 'd/a.mhd': 'NDims = 3\nElementDataFile = a.raw\n', 'd/a.raw': '', 'd/b.nii': 'x' };
+    await expect(casesOf(files, { inputs: ['d'] })).rejects.toThrow("'d/a.raw' is empty (0 bytes)");
   });
 });
 

@@ -87,6 +87,20 @@ describe('a result', () => {
   });
 });
 
+test('files that a command was writing when it was killed are removed', async () => {
+  await using root = await temporary();
+  await plant(root.path, {
+    'cases.csv': 'case',
+    'cases.csv.12.partial': 'ca',
+    'cases.csv.partial': 'mine',
+    '.remote-app/seen.json.12.partial': '{',
+    '.remote-app/jobs.jsonl.12.partial': '',
+  });
+  using workplace = await Workplace.open(root.path);
+  expect(await readdir(workplace.own)).toEqual([]);
+  expect((await readdir(root.path)).sort()).toEqual(['.remote-app', 'cases.csv', 'cases.csv.partial']);
+});
+
 test('files that no record names are refused a result without --force', async () => {
   await using root = await temporary();
   await plant(root.path, { 'case/mask.nii': 'mine', 'empty/': '' });

@@ -1,26 +1,68 @@
 /**
- * Power cuts without one: a workload is recorded call by call, and a server is started on what a cut after some call
- * may have left on the disk. What had been answered by then must hold.
+ * Power cuts without one: a workload is recorded call by call, and a server, or the client of a cohort, is started on what a cut
+ * after some call may have left on the disk. What had been answered, or told, by then must hold.
  */
 import { spawnSync } from 'node:child_process';
 import { times } from '../context.mjs';
+import { Server } from '../support/server.mjs';
+import { Study } from './cohort/study.mjs';
+import { recordCohort } from './power-cut/cohort.mjs';
+import { replayCohort, toldIn } from './power-cut/cohort-replay.mjs';
 import { Promises } from './power-cut/promises.mjs';
 import { replay } from './power-cut/replay.mjs';
 import { checkModel } from './power-cut/self-check.mjs';
-import { callsIn } from './power-cut/trace.mjs';
+import { callsOn } from './power-cut/trace.mjs';
 import { recordWorkload } from './power-cut/workload.mjs';
 
 const cutsInTenRounds = 36;
-/** Servers side by side. */
+/** Servers, or clients, side by side. */
 const lanes = 3;
 
-/** Where to cut: half of the cuts directly after an answer that promised something, where they are most critical. */
-function chooseCuts(random, calls, count) {
+/** Replays cuts, half of them directly after a call that promised something, where they are most critical. */
+async function replayCuts(context, calls, answers, replayOne) {
+  const { random, rounds } = context;
+  const count = Math.max(8, times(rounds, cutsInTenRounds));
+  const turns = Array.from({ length: count }, (_, at) => ({
+    count: at % 2 === 0 && answers.length > 0 ? random.pick(answers) : random.integer(0, calls.length),
+    random: random.fork(`cut ${at}`),
+  }));
+  const lane = async () => {
+    for (let next = turns.shift(); next !== undefined; next = turns.shift())
+      await replayOne(next.count, next.random);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+/** The positions behind the calls for which this holds. */
+const behind = (calls, isWanted) => calls.flatMap((call, at) => (isWanted(call) ? [at + 1] : []));
+
+async function cutServer(context) {
+  const workload = await recordWorkload(context);
+  const calls = callsOn(workload.data, workload.trace, /^(socket|TCP)/);
+  context.count('calls of a server that were recorded', calls.length);
+  checkModel(context, workload.data, calls);
   const promises = new Promises();
-  const answers = calls.flatMap((call, at) => (promises.hear(call) ? [at + 1] : []));
-  return Array.from({ length: count }, (_, at) =>
-    at % 2 === 0 && answers.length > 0 ? random.pick(answers) : random.integer(0, calls.length),
+  const answers = behind(calls, (call) => promises.hear(call));
+  await replayCuts(context, calls, answers, (count, random) =>
+    replay(context, workload, calls, count, random),
   );
+}
+
+async function cutClient(context) {
+  const study = new Study(context);
+  const flags = ['--cpu-slots', '4', '--grace', '600'];
+  const server = await new Server(context, { apps: [study.app], flags }).start();
+  try {
+    const cohort = await recordCohort(context, study, server);
+    context.count('calls of a client that were recorded', cohort.calls.length);
+    checkModel(context, cohort.output, cohort.calls);
+    const told = behind(cohort.calls, (call) => toldIn(call).length > 0);
+    await replayCuts(context, cohort.calls, told, (count, random) =>
+      replayCohort(context, cohort, count, random),
+    );
+  } finally {
+    await server.close();
+  }
 }
 
 export async function run(context) {
@@ -28,20 +70,6 @@ export async function run(context) {
     context.note('LEFT OUT: strace is not here, or may not trace');
     return;
   }
-  const workload = await recordWorkload(context);
-  const isOurs = ({ args, paths, opened }) =>
-    [opened, ...paths, ...args.map(({ path }) => path)].some(
-      (path) => path?.startsWith(workload.data) || path?.startsWith('socket') || path?.startsWith('TCP'),
-    );
-  const calls = [...callsIn(workload.trace)].filter((call) => isOurs(call) || /^sync/.test(call.name));
-  context.count('calls that were recorded', calls.length);
-  checkModel(context, workload, calls);
-  const cuts = chooseCuts(context.random, calls, Math.max(8, times(context.rounds, cutsInTenRounds)));
-  const turns = cuts.map((count, at) => ({ count, random: context.random.fork(`cut ${at}`) }));
-  const lane = async () => {
-    for (let next = turns.shift(); next !== undefined; next = turns.shift()) {
-      await replay(context, workload, calls, next.count, next.random);
-    }
-  };
-  await Promise.all(Array.from({ length: lanes }, lane));
+  await cutServer(context);
+  await context.attempt('Power cuts of a cohort', () => cutClient(context));
 }

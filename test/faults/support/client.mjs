@@ -3,13 +3,13 @@ import { bin } from './server.mjs';
 import { recorded } from './terminal.mjs';
 import { within } from './until.mjs';
 
-/** Runs `remote-app`; resolves with how it ended and what it printed. */
-export async function remoteApp(
-  context,
-  words,
-  { url, token, environment = {}, onLine, limit = 180_000 } = {},
-) {
-  const child = spawn(process.execPath, [bin, ...words], {
+/**
+ * Starts `remote-app`; `ended` resolves with how it ended and what it printed.
+ * @param launcher words put before the command
+ */
+export function startRemoteApp(context, words, { url, token, environment = {}, onLine, launcher = [] } = {}) {
+  const all = [...launcher, process.execPath, bin, ...words];
+  const child = spawn(all[0], all.slice(1), {
     cwd: context.scratch,
     env: {
       HOME: context.scratch,
@@ -21,21 +21,25 @@ export async function remoteApp(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let stdout = '';
-  let stderr = '';
+  const said = { stdout: '', stderr: '' };
   child.stdout.on('data', (chunk) => {
-    stdout += chunk;
-    onLine?.(stdout);
+    said.stdout += chunk;
+    onLine?.(said.stdout);
   });
   child.stderr.on('data', (chunk) => {
-    stderr += chunk;
+    said.stderr += chunk;
   });
-  const ended = new Promise((resolve) => child.once('close', (code) => resolve(code)));
-  const code = await within(`remote-app ${words[0]} ends`, ended, limit).catch((cause) => {
+  const ended = new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })));
+  return { child, ended, said };
+}
+
+/** Runs `remote-app`; resolves with how it ended and what it printed. */
+export async function remoteApp(context, words, { limit = 180_000, ...options } = {}) {
+  const { child, ended, said } = startRemoteApp(context, words, options);
+  return within(`remote-app ${words[0]} ends`, ended, limit).catch((cause) => {
     child.kill('SIGKILL');
-    throw new Error(`${cause.message}; it had said: ${stderr.slice(-800)}`);
+    throw new Error(`${cause.message}; it had said: ${said.stderr.slice(-800)}`);
   });
-  return { code, stdout, stderr };
 }
 
 /** The same on a terminal; resolves with its exit code and every byte that reached the terminal, as UTF-8. */

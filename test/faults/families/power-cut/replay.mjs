@@ -3,9 +3,8 @@ import path from 'node:path';
 import { checkArchive } from '../../invariants.mjs';
 import { ended, request } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
-import { DiskModel } from './disk-model.mjs';
 import { Promises } from './promises.mjs';
-import { materialise, survivors } from './survivors.mjs';
+import { cutAfter, materialise } from './survivors.mjs';
 
 async function checkJob(context, server, job, promises, when) {
   const { id, fate } = job;
@@ -41,19 +40,9 @@ async function checkJob(context, server, job, promises, when) {
 
 /** Cuts the power after so many calls of the trace, and starts a server on what may be on the disk then. */
 export async function replay(context, { jobs, data }, calls, count, random) {
-  const model = new DiskModel(data);
   const promises = new Promises();
-  for (const call of calls.slice(0, count)) {
-    model.apply(call);
-    promises.hear(call);
-  }
-  const state = survivors(model, random);
-  const last = calls[count - 1];
-  const where = [last?.opened, ...(last?.paths ?? []), last?.args[0]?.path].find((each) =>
-    each?.startsWith(data),
-  );
-  const call = `${last?.name ?? 'nothing'} ${where?.slice(data.length) ?? ''}`.trim();
-  const when = `after call ${count} of ${calls.length}, ${call}, with ${state.what}`;
+  for (const call of calls.slice(0, count)) promises.hear(call);
+  const { state, when } = cutAfter(calls, count, data, random);
   const serial = context.serial();
   const directory = path.join(context.scratch, `cut-${String(serial).padStart(6, '0')}`);
   // Each replay has its own ids, because a server searches the whole machine for processes of its jobs by their ids.

@@ -17,9 +17,9 @@ function* differences(node, directory) {
 }
 
 /** The model must end with the content of the disk: otherwise it does not understand a call. */
-export function checkModel(context, { data }, calls) {
-  const model = new DiskModel(data);
+export function checkModel(context, base, calls) {
+  const model = new DiskModel(base);
   for (const call of calls) model.apply(call);
-  const [first] = differences(model.root, data);
+  const [first] = differences(model.root, base);
   context.check(first === undefined, `The harness does not understand a call of the trace: ${first}`);
 }

@@ -1,5 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { DiskModel } from './disk-model.mjs';
 
 /** Which changes of names survive a power cut besides the synced ones: none, all, or random ones. */
 const names = {
@@ -15,7 +16,7 @@ const names = {
 };
 
 /** What remains of a file's content that was not synced. */
-const contents = {
+const alike = {
   'old contents': ({ durable }) => durable ?? Buffer.alloc(0),
   'empty files': ({ durable, data }) =>
     durable === null || durable.length > data.length ? Buffer.alloc(0) : durable,
@@ -31,8 +32,13 @@ const contents = {
   'every content': ({ data }) => data,
 };
 
+const contents = {
+  ...alike,
+  'contents by chance': (node, random) => random.pick(Object.values(alike))(node, random),
+};
+
 /** One of the states that the disk may be in: a tree of names with contents, and a text that says which state. */
-export function survivors(model, random) {
+function survivors(model, random) {
   const [which, choose] = random.pick(Object.entries(names));
   const [what, content] = random.pick(Object.entries(contents));
   const isLeft = choose(random, model.steps);
@@ -48,15 +54,38 @@ export function survivors(model, random) {
       else entriesOf(directory).set(name, node);
     }
   }
-  const contentOf = (node) => (node.data === node.durable ? node.data : content(node, random));
+  const left = new Map();
+  // A file of several names has one content.
+  const contentOf = (node) => {
+    if (node.data === node.durable) return node.data;
+    if (!left.has(node)) left.set(node, content(node, random));
+    return left.get(node);
+  };
   return { what: `${which}, ${what}`, tree, root: model.root, contentOf };
+}
+
+/**
+ * What may be on the disk if the power is cut after so many calls of a trace.
+ * @param base the directory of which this is asked
+ * @returns the state, and words that say when the cut was
+ */
+export function cutAfter(calls, count, base, random) {
+  const model = new DiskModel(base);
+  for (const call of calls.slice(0, count)) model.apply(call);
+  const state = survivors(model, random);
+  const last = calls[count - 1];
+  const where = [last?.opened, last?.args[0]?.path, ...(last?.paths ?? [])].find((each) =>
+    each?.startsWith(base),
+  );
+  const call = `${last?.name ?? 'nothing'} ${where?.slice(base.length) ?? ''}`.trim();
+  return { state, when: `after call ${count} of ${calls.length}, ${call}, with ${state.what}` };
 }
 
 /**
  * Writes a state to a directory. `changed` are texts in names and contents and what they become: the path that the
  * tree had, and the ids of its jobs.
  */
-export function materialise({ tree, root, contentOf }, directory, changed) {
+export function materialise({ tree, root, contentOf }, directory, changed = []) {
   const change = (text) => changed.reduce((left, [from, to]) => left.replaceAll(from, to), text);
   const write = (node, at) => {
     mkdirSync(at, { mode: 0o700 });

@@ -1,5 +1,5 @@
 /**
- * What a traced server, its runners and their commands asked of the file system and wrote to sockets, in order.
+ * What a traced program, and those that it started, asked of the file system and wrote to sockets, in order.
  * strace is told to print every text in hexadecimal (`-xx`) and the path behind every descriptor (`-y`).
  */
 import { readFileSync } from 'node:fs';
@@ -85,7 +85,7 @@ function pathsOf(given, resolve) {
 }
 
 /** The calls that succeeded: name, process, args, paths, result (a number) and, of an opening, the opened path. */
-export function* callsIn(file) {
+function* callsIn(file) {
   const descriptors = new Descriptors();
   for (const { task, text } of wholeLines(file)) {
     const [, name, given, outcome] = /^(\w+)\((.*)\) += (.*)$/.exec(text) ?? [];
@@ -109,4 +109,16 @@ export function* callsIn(file) {
       opened: opened && textOf(opened),
     };
   }
+}
+
+/**
+ * The calls of a trace that may have changed what lies below a directory, or told somebody something.
+ * @param told paths of descriptors through which it is told
+ */
+export function callsOn(base, file, told) {
+  const isOurs = ({ args, paths, opened }) =>
+    [opened, ...paths, ...args.map(({ path }) => path)].some(
+      (path) => path?.startsWith(base) || told.test(path ?? ''),
+    );
+  return [...callsIn(file)].filter((call) => isOurs(call) || /^sync/.test(call.name));
 }

@@ -1,0 +1,98 @@
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { remoteApp } from '../../support/client.mjs';
+import { correction } from './cohort.mjs';
+import { keepStamps } from './stamps.mjs';
+import { cutAfter, materialise } from './survivors.mjs';
+
+/** The cases that a call tells to be done. */
+export function toldIn({ name, args }) {
+  if (!/^writev?$/.test(name) || !args[0]?.path?.startsWith('pipe')) return [];
+  const said = Buffer.concat(args.flatMap(({ bytes }) => bytes ?? [])).toString();
+  return [...said.matchAll(/^done (\S+)/gm)].map(([, told]) => told);
+}
+
+/** The table is whole, and what it calls done is there, or will be put back by the next command. */
+function checkTable(context, { study, corrected }, output, when) {
+  if (!existsSync(path.join(output, 'cases.csv'))) return;
+  const table = study.table(output);
+  context.check(
+    table.size === study.scans.size,
+    `A power cut leaves a table of ${table.size} cases (${when})`,
+  );
+  for (const [name, { status }] of table) {
+    if (status !== 'done' || name === corrected) continue;
+    const places = [output, path.join(output, '.remote-app', 'old')];
+    const isThere = places.some((place) => study.isWhole(name, place));
+    context.check(isThere, `The table calls the case ${name} done, and it is not there (${when})`);
+  }
+}
+
+/** The results are whole and those of their inputs, and nothing else is left. */
+function checkResults(context, { study, corrected }, output, isCorrected, when) {
+  for (const name of study.scans.keys()) {
+    const fault = study.faultOf(name, output);
+    context.check(
+      fault === null,
+      `The case ${name} ${fault} after a power cut and the same command (${when})`,
+    );
+  }
+  const own = path.join(output, '.remote-app');
+  const expected = ['.remote-app', 'cases.csv', ...study.scans.keys(), 'jobs.jsonl', 'seen.json', 'old'];
+  const there = [...readdirSync(output), ...readdirSync(own)];
+  const left = there.filter((name) => !expected.includes(name));
+  // Results that were replaced lay here.
+  if (existsSync(path.join(own, 'old'))) left.push(...readdirSync(path.join(own, 'old')));
+  context.check(
+    left.length === 0,
+    `${left.join(', ')} is left after a power cut and the same command (${when})`,
+  );
+  const isKept = () => {
+    const directory = path.join(output, corrected);
+    return readdirSync(directory).some(
+      (name) => /^mask/.test(name) && readFileSync(path.join(directory, name), 'utf8').includes(correction),
+    );
+  };
+  context.check(
+    !isCorrected || isKept(),
+    `A mask that was corrected by hand is gone after a power cut (${when})`,
+  );
+}
+
+/** Cuts the power after so many calls of the client, and gives the same command on what may be on the disk then. */
+export async function replayCohort(context, cohort, count, random) {
+  const { study, server, calls, stamps, changed, corrected, isCorrectedAt, computed } = cohort;
+  const { state, when } = cutAfter(calls, count, cohort.output, random);
+  const output = path.join(context.scratch, `cohort-${String(context.serial()).padStart(6, '0')}`);
+  materialise(state, output);
+  keepStamps(study, output, stamps);
+  context.count(`a power cut of a client that leaves ${state.what.split(', ')[0]}`);
+  try {
+    checkTable(context, cohort, output, when);
+    const { code, stdout, stderr } = await remoteApp(context, [...study.words(output), '--json'], {
+      url: server.url,
+    });
+    if (code !== 0) {
+      context.violation(`A cohort after a power cut ended with ${code}: ${stderr.slice(-800)} (${when})`);
+      return;
+    }
+    checkResults(context, cohort, output, count >= isCorrectedAt, when);
+    const isNew = new Map(JSON.parse(stdout).cases.map((each) => [each.case, each.is_new]));
+    for (const [at, call] of calls.slice(0, count).entries()) {
+      for (const name of toldIn(call)) {
+        // The second command computes these again.
+        const isOver = at < isCorrectedAt && [changed, corrected].includes(name);
+        context.check(
+          isOver || !isNew.get(name),
+          `The case ${name} was told to be done before a power cut, and is done again after it (${when})`,
+        );
+      }
+    }
+    context.check(
+      study.computed.length === computed,
+      `A case was computed again after a power cut (${when})`,
+    );
+  } finally {
+    rmSync(output, { recursive: true, force: true });
+  }
+}
