@@ -300,6 +300,19 @@ test("KonfAI's server, which has no versions and no list of jobs, runs each case
   expect(server.inputs).toEqual([['a.nii']]);
 });
 
+test("KonfAI's server gets no case twice in one run, also if its answer is lost", async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'scans/c.nii': 'c' });
+  await using server = await konfaiServer({ result: zipOf({ 'mask.nii': 'mask' }), losesAnswer: true });
+  const words = ['infer', '--each', 'scans', '-o', 'Out', '--at-most', '1', '--server', server.url];
+  const { code, stderr } = await cli.run(words);
+  expect([code, server.inputs]).toEqual([1, [['a.nii'], ['b.nii'], ['c.nii']]]);
+  expect(stderr).toContain('3 cases: 2 done, 1 failed\n');
+  expect(stderr).toMatch(/^ {2}a: .*; the server may have the job, and cannot be asked for it/m);
+  expect((await cli.run(words)).stderr).toContain('3 cases: 3 done (2 of them before)\n');
+  expect(server.inputs).toHaveLength(4);
+});
+
 test('a server whose disk is full ends the command, and no case counts as failed', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'scans/c.nii': 'c' });

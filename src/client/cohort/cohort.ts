@@ -267,7 +267,14 @@ class Cohort {
       for (let round = 0; ; round += 1) {
         try {
           const unique = attempt === 1 ? key : `${key}-${attempt}`;
-          const envelope = await submit(connection, submission, staged, reporter, unique);
+          const envelope = await submit(
+            connection,
+            submission,
+            staged,
+            reporter,
+            unique,
+            clearance.knowsKeys,
+          );
           const { job_id: jobId } = envelope;
           this.#active.set(name, jobId);
           this.#known.set(name, { key, attempt, jobId, isOver: false });
