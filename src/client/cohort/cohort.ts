@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { counted, exitCodes, isFinal, killErrors } from '../../contract/index.js';
+import { counted, exitCodes, isFinal, killErrors, tableName } from '../../contract/index.js';
 import { isSystemError, monotonicTime, Turns } from '../../files/index.js';
 import {
   type AppAnswer,
@@ -37,7 +37,7 @@ import {
   writeRecord,
 } from './record.js';
 import type { CaseState, CohortOptions, CohortSummary } from './state.js';
-import { tableName, writeTable } from './table.js';
+import { writeTable } from './table.js';
 import { Workplace } from './workplace.js';
 
 /** How often a case is sent again that its server has lost, or stopped with itself. */

@@ -14,6 +14,7 @@ import path from 'node:path';
 import { quotePath, recordName } from '../../contract/index.js';
 import {
   freeName,
+  hashFile,
   lockPath,
   makeDirectory,
   readSmallFile,
@@ -22,7 +23,7 @@ import {
   writeJsonFile,
 } from '../../files/index.js';
 import { UsageError } from '../errors.js';
-import { type CaseRecord, hashFile, namesBelow, readRecord, stampOf } from './record.js';
+import { type CaseRecord, namesBelow, readRecord, stampOf } from './record.js';
 
 /** The directory, beside those of the cases, with what is only of use to the next command. */
 export const ownDirectory = '.remote-app';
