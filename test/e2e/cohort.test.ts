@@ -9,6 +9,7 @@ import { freePort } from '../support/ports.mjs';
 import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
+import { Terminal } from '../support/terminal.js';
 import { until } from '../support/until.mjs';
 import { zipOf } from '../support/zip.mjs';
 
@@ -343,6 +344,41 @@ test('a server that is full is waited for', async () => {
   await study.open();
   const { code, stderr } = await running.ended;
   expect(code, stderr).toBe(0);
+});
+
+describe('on a terminal of 40 columns', () => {
+  const columns = 40;
+
+  test('names stay apart, a case whose turn has not come waits, and the end is a summary alone', async () => {
+    await using study = await Study.create(['bad']);
+    const named = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1_run-${run}_T1w`;
+    await plant(study.at('bids'), { README: 'x', [`${named(1)}.nii`]: 'one', [`${named(2)}.nii`]: 'two' });
+    study.close();
+    await using terminal = new Terminal(study.cli, [...study.words, '--at-most', '2'], {
+      columns,
+      env: study.env,
+    });
+    await terminal.shows(/^ {2}sub-NDARI…run-1_T1w {2}\w/);
+    await terminal.shows(/^0 of 3 done, 2 in progress, 1 waiting$/);
+    await study.open();
+    expect(await terminal.ended()).toBe(1);
+    await terminal.shows(/^3 cases: 2 done, 1 failed$/);
+    expect(terminal.rows.join('\n')).not.toContain('in progress');
+    expect(terminal.rows.filter((row) => row.includes('sub-01_T1w'))).toHaveLength(1);
+  });
+
+  test('the reason of a wait is shown in full, once for all cases', async () => {
+    await using study = await Study.create(['one', 'two'], ['--max-jobs', '1']);
+    study.close();
+    await plant(study.cli.directory, { 'other.nii': 'other' });
+    await study.cli.run(['infer', 'other.nii', '--detach'], study.env);
+    await using terminal = new Terminal(study.cli, study.words, { columns, env: study.env });
+    await terminal.shows(/^ {2}sub-02_T1w {2}sending$/);
+    await terminal.shows(/^may be; try again later$/);
+    expect(terminal.rows.filter((row) => row.startsWith('Trying again'))).toHaveLength(1);
+    await study.open();
+    expect(await terminal.ended()).toBe(0);
+  });
 });
 
 test('--dry-run lists the cases without a server', async () => {

@@ -186,6 +186,8 @@ class Cohort {
         return null;
       }
       this.workplace.checkPlace(name, this.options.isForced);
+      // Until its turn comes.
+      this.#change(name, { status: 'waiting' });
       return { found, inputs, key, stamp };
     } catch (error) {
       // The file is named by the system's words.
@@ -391,9 +393,11 @@ class Cohort {
   async #stop(name: string, reason: unknown): Promise<void> {
     const jobId = this.#active.get(name);
     this.#isEnding = true;
+    if (jobId !== undefined && !(reason instanceof Interrupted && reason.leavesJob)) {
+      this.options.watcher.reporterOf(name).waiting('Stopping the job');
+      await kill(this.connection, jobId, this.options.killTimeout).catch(() => {});
+    }
     this.#change(name, { status: 'waiting' });
-    if (jobId === undefined || (reason instanceof Interrupted && reason.leavesJob)) return;
-    await kill(this.connection, jobId, this.options.killTimeout).catch(() => {});
   }
 
   #interrupted(): unknown {

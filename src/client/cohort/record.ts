@@ -188,7 +188,7 @@ export interface RecordFacts {
 }
 
 function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number | null {
-  if (run_seconds !== null) return run_seconds;
+  if (run_seconds !== null) return Math.round(run_seconds * 1000) / 1000;
   const seconds = (Date.parse(finished_at ?? '') - Date.parse(started_at ?? '')) / 1000;
   return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
 }
