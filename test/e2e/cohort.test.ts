@@ -271,6 +271,18 @@ describe('a command that is ended', () => {
   });
 });
 
+test('a second command for the directory is refused while one runs', async () => {
+  await using study = await Study.create(['one']);
+  study.close();
+  const running = study.cli.start(study.words, study.env);
+  await until('a job runs', () => study.computed.length === 1);
+  const { code, stderr } = await study.run();
+  expect([code, stderr]).toEqual([2, expect.stringContaining('Another command writes results to')]);
+  await study.open();
+  expect((await running.ended).code).toBe(0);
+  expect((await study.run()).code).toBe(0);
+});
+
 test('a server that is killed and started again while the command runs is waited for', async () => {
   const port = String(await freePort());
   await using study = await Study.create(['one', 'two', 'three'], ['--port', port]);

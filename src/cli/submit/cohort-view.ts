@@ -154,6 +154,8 @@ class TerminalView implements CohortView {
   readonly #tally = new Tally();
   readonly #cases = new Map<string, CaseProgress>();
   #timer: NodeJS.Timeout | undefined;
+  /** Characters of the longest name. */
+  #longest = 0;
 
   constructor(readonly reporter: Reporter & { close(): void }) {}
 
@@ -166,6 +168,7 @@ class TerminalView implements CohortView {
   began(states: readonly CaseState[]): void {
     this.reporter.close();
     this.#tally.begin(states);
+    for (const { name } of states) this.#longest = Math.max(this.#longest, name.length);
     this.#timer = setInterval(() => this.#draw(), redrawEvery);
     this.#draw();
   }
@@ -178,8 +181,7 @@ class TerminalView implements CohortView {
   #draw(): void {
     const columns = Math.max(20, (process.stderr.columns || 80) - 1);
     const active = this.#tally.with(...inProgress);
-    const longest = Math.max(0, ...active.map(({ name }) => name.length));
-    const width = Math.min(nameWidth, longest, Math.floor(columns / 2));
+    const width = Math.min(nameWidth, this.#longest, Math.floor(columns / 2));
     const room = columns - width - 4;
     const waits = sharedWaits(active.map(({ name }) => this.#cases.get(name)));
     const rows = active.map(({ name, status }) => {

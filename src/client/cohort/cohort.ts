@@ -454,5 +454,7 @@ export async function runCohort(
   using workplace = await writing(options.output, 'run the command again', () =>
     Workplace.open(options.output),
   );
-  return new Cohort(connection, submission, options, cases, workplace, clearance, described).run();
+  const cohort = new Cohort(connection, submission, options, cases, workplace, clearance, described);
+  // Awaited here: the workplace is locked until the function returns.
+  return await cohort.run();
 }
