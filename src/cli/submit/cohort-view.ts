@@ -95,7 +95,7 @@ function sharedWaits(cases: readonly (CaseProgress | undefined)[]): Set<string> 
 }
 
 /** Counts the cases, and guesses how long the rest takes. */
-class Tally {
+export class Tally {
   readonly #states = new Map<string, CaseState>();
   #ends: number[] = [];
   #inProgress = 0;
