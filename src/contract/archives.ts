@@ -11,6 +11,9 @@ export const resultName = 'result.zip';
 /** The record beside the files of a result, of how it was made. */
 export const recordName = 'remote-app-record.json';
 
+/** The table of many cases, beside the directories of their results. */
+export const tableName = 'cases.csv';
+
 /** Where a client saves a result if no directory is named. */
 export const defaultOutput = './Output';
 

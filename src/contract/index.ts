@@ -15,6 +15,7 @@ export {
   maxEntries,
   recordName,
   resultName,
+  tableName,
   volumeSuffix,
 } from './archives.js';
 export { defaultHost, defaultPort, defaultServer, keepAliveInterval, tokenVariable } from './defaults.js';

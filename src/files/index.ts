@@ -14,6 +14,7 @@ export {
   isSystemError,
 } from './errors.js';
 export { isStillNamed, lockPath } from './file-lock.js';
+export { hashFile } from './hash-file.js';
 export { expandHome, isOfAnotherHome } from './home-path.js';
 export {
   jsonText,

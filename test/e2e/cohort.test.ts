@@ -9,6 +9,7 @@ import { freePort } from '../support/ports.mjs';
 import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
+import { Terminal } from '../support/terminal.js';
 import { until } from '../support/until.mjs';
 import { zipOf } from '../support/zip.mjs';
 
@@ -286,6 +287,18 @@ describe('a command that is ended', () => {
   });
 });
 
+test('a second command for the directory is refused while one runs', async () => {
+  await using study = await Study.create(['one']);
+  study.close();
+  const running = study.cli.start(study.words, study.env);
+  await until('a job runs', () => study.computed.length === 1);
+  const { code, stderr } = await study.run();
+  expect([code, stderr]).toEqual([2, expect.stringContaining('Another command writes results to')]);
+  await study.open();
+  expect((await running.ended).code).toBe(0);
+  expect((await study.run()).code).toBe(0);
+});
+
 test('a server that is killed and started again while the command runs is waited for', async () => {
   const port = String(await freePort());
   await using study = await Study.create(['one', 'two', 'three'], ['--port', port]);
@@ -314,6 +327,19 @@ test("KonfAI's server, which has no versions and no list of jobs, runs each case
   expect(record).toMatchObject({ app_version: null, job_id: konfaiJobId, outputs: [{ name: 'mask.nii' }] });
   expect((await cli.run(words)).stderr).toContain('1 case: 1 done (1 of them before)\n');
   expect(server.inputs).toEqual([['a.nii']]);
+});
+
+test("KonfAI's server gets no case twice in one run, also if its answer is lost", async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'scans/c.nii': 'c' });
+  await using server = await konfaiServer({ result: zipOf({ 'mask.nii': 'mask' }), losesAnswer: true });
+  const words = ['infer', '--each', 'scans', '-o', 'Out', '--at-most', '1', '--server', server.url];
+  const { code, stderr } = await cli.run(words);
+  expect([code, server.inputs]).toEqual([1, [['a.nii'], ['b.nii'], ['c.nii']]]);
+  expect(stderr).toContain('3 cases: 2 done, 1 failed\n');
+  expect(stderr).toMatch(/^ {2}a: .*; the server may have the job, and cannot be asked for it/m);
+  expect((await cli.run(words)).stderr).toContain('3 cases: 3 done (2 of them before)\n');
+  expect(server.inputs).toHaveLength(4);
 });
 
 test('a server whose disk is full ends the command, and no case counts as failed', async () => {
@@ -346,6 +372,41 @@ test('a server that is full is waited for', async () => {
   await study.open();
   const { code, stderr } = await running.ended;
   expect(code, stderr).toBe(0);
+});
+
+describe('on a terminal of 40 columns', () => {
+  const columns = 40;
+
+  test('names stay apart, a case whose turn has not come waits, and the end is a summary alone', async () => {
+    await using study = await Study.create(['bad']);
+    const named = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1_run-${run}_T1w`;
+    await plant(study.at('bids'), { README: 'x', [`${named(1)}.nii`]: 'one', [`${named(2)}.nii`]: 'two' });
+    study.close();
+    await using terminal = new Terminal(study.cli, [...study.words, '--at-most', '2'], {
+      columns,
+      env: study.env,
+    });
+    await terminal.shows(/^ {2}sub-NDARI…run-1_T1w {2}\w/);
+    await terminal.shows(/^0 of 3 done, 2 in progress, 1 waiting$/);
+    await study.open();
+    expect(await terminal.ended()).toBe(1);
+    await terminal.shows(/^3 cases: 2 done, 1 failed$/);
+    expect(terminal.rows.join('\n')).not.toContain('in progress');
+    expect(terminal.rows.filter((row) => row.includes('sub-01_T1w'))).toHaveLength(1);
+  });
+
+  test('the reason of a wait is shown in full, once for all cases', async () => {
+    await using study = await Study.create(['one', 'two'], ['--max-jobs', '1']);
+    study.close();
+    await plant(study.cli.directory, { 'other.nii': 'other' });
+    await study.cli.run(['infer', 'other.nii', '--detach'], study.env);
+    await using terminal = new Terminal(study.cli, study.words, { columns, env: study.env });
+    await terminal.shows(/^ {2}sub-02_T1w {2}sending$/);
+    await terminal.shows(/^may be; try again later$/);
+    expect(terminal.rows.filter((row) => row.startsWith('Trying again'))).toHaveLength(1);
+    await study.open();
+    expect(await terminal.ended()).toBe(0);
+  });
 });
 
 test('--dry-run lists the cases without a server', async () => {

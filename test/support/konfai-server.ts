@@ -2,9 +2,10 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { formOf, type Handler, json, type Received, ScriptedServer } from './scripted-server.js';
 
+/** The id of its first job. */
 export const konfaiJobId = 'abcdefabcdef';
 
-/** A job of KonfAI's server, and how that server behaves about it. */
+/** A job of KonfAI's server, and how that server behaves about it. Further jobs are like the first. */
 export interface KonfaiFake {
   readonly state?: 'running' | 'done' | 'error' | 'killed';
   readonly error?: string | null;
@@ -26,6 +27,8 @@ export interface KonfaiFake {
   readonly cutsAfter?: number;
   /** Whether the state of the job cannot be had the first time that it is asked for. */
   readonly failsOnce?: boolean;
+  /** Whether the connection breaks when the first submission is complete, before its answer. */
+  readonly losesAnswer?: boolean;
   /** Milliseconds of silence after which the stream of an ended job is closed; theirs waits 15 s. */
   readonly heartbeat?: number;
 }
@@ -54,26 +57,32 @@ function saved(names: readonly string[]): string[] {
  */
 export async function konfaiServer(fake: KonfaiFake = {}) {
   const { result = Buffer.alloc(0), heartbeat = 100 } = fake;
-  let { state = 'done', error = null } = fake;
-  const queue = [...(fake.queue ?? ['__DONE__'])];
+  const newJob = () => ({
+    state: fake.state ?? 'done',
+    error: fake.error ?? null,
+    queue: [...(fake.queue ?? ['__DONE__'])],
+  });
+  type Job = ReturnType<typeof newJob>;
+  const jobs = new Map([[konfaiJobId, newJob()]]);
   const inputs: string[][] = [];
+  let submissions = 0;
   let isForgotten = false;
   let streams = 0;
   let hasFailed = false;
 
-  async function streamLog(response: ServerResponse): Promise<void> {
+  async function streamLog(id: string, job: Job, response: ServerResponse): Promise<void> {
     streams += 1;
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' }).flushHeaders();
     // The refusal comes when the answer has begun: all that a client sees is that the connection is cut.
     if (fake.isRead) return void response.destroy();
     const send = (line: string) => response.write(`data: ${line}\n\n`);
-    send(`[KonfAI-Apps] Remote job ${konfaiJobId} log stream connected`);
+    send(`[KonfAI-Apps] Remote job ${id} log stream connected`);
     for (let sent = 0; ; sent += 1) {
       const isCut = sent === fake.cutsAfter && streams === 1;
       if (sent === fake.forgetsAfter) isForgotten = true;
       // What was sent arrives, and no end of it.
       if (isCut || isForgotten) return void response.socket?.end();
-      const line = queue.shift();
+      const line = job.queue.shift();
       if (line === undefined) break;
       send(line.trim());
       if (line === '__DONE__' || line.startsWith('__ERROR__')) return void response.end();
@@ -82,7 +91,7 @@ export async function konfaiServer(fake: KonfaiFake = {}) {
       await delay(heartbeat);
       if (response.destroyed) return;
       response.write(': keepalive\n\n');
-      if (['done', 'error', 'killed'].includes(state)) return void response.end();
+      if (['done', 'error', 'killed'].includes(job.state)) return void response.end();
     }
   }
 
@@ -98,10 +107,14 @@ export async function konfaiServer(fake: KonfaiFake = {}) {
     } catch (cause) {
       return json(response, 400, { detail: (cause as Error).message });
     }
-    const at = `/jobs/${konfaiJobId}`;
+    const id = (BigInt(`0x${konfaiJobId}`) + BigInt(submissions)).toString(16);
+    submissions += 1;
+    if (!jobs.has(id)) jobs.set(id, newJob());
+    if (fake.losesAnswer && submissions === 1) return void response.destroy();
+    const at = `/jobs/${id}`;
     const options = Object.keys(JSON.parse(String(form.get('options') ?? '{}')));
     json(response, 200, {
-      job_id: konfaiJobId,
+      job_id: id,
       status_url: at,
       logs_url: `${at}/logs`,
       result_url: `${at}/result`,
@@ -109,8 +122,8 @@ export async function konfaiServer(fake: KonfaiFake = {}) {
     });
   }
 
-  function answerResult(response: ServerResponse): void {
-    const body = { job_id: konfaiJobId, status: state };
+  function answerResult(id: string, { state, error }: Job, response: ServerResponse): void {
+    const body = { job_id: id, status: state };
     if (state === 'error') {
       json(response, fake.isRefused ? 422 : 500, { ...body, error });
     } else if (state !== 'done') {
@@ -127,7 +140,7 @@ export async function konfaiServer(fake: KonfaiFake = {}) {
   const handler: Handler = async (request, response) => {
     const { pathname } = new URL(request.url, 'http://any');
     const route = `${request.method} ${pathname}`;
-    const [, job, rest = ''] = /^\/jobs\/([^/]+)(\/.*)?$/.exec(pathname) ?? [];
+    const [, id, rest = ''] = /^\/jobs\/([^/]+)(\/.*)?$/.exec(pathname) ?? [];
     if (route === 'GET /health') return json(response, 200, { status: 'ok' });
     if (route === 'GET /repo_apps_list') return json(response, 200, { apps: ['tissue'] });
     if (route === 'GET /available_devices') {
@@ -135,24 +148,25 @@ export async function konfaiServer(fake: KonfaiFake = {}) {
     }
     if (pathname === '/repo_apps/tissue') return json(response, 200, { app: 'tissue', available: false });
     if (/^POST \/apps\/tissue\/infer$/.test(route)) return submit(request, response);
-    if (job === undefined || !['', '/logs', '/result', '/kill'].includes(rest)) {
+    if (id === undefined || !['', '/logs', '/result', '/kill'].includes(rest)) {
       return json(response, 404, noRoute);
     }
     if (request.method !== (rest === '/kill' ? 'POST' : 'GET')) {
       return json(response, 405, noMethod, { allow: rest === '/kill' ? 'POST' : 'GET' });
     }
-    if (isForgotten || job !== konfaiJobId) return json(response, 404, { detail: 'Unknown job_id' });
-    if (rest === '/logs') return streamLog(response);
-    if (rest === '/result') return answerResult(response);
+    const job = jobs.get(id);
+    if (isForgotten || !job) return json(response, 404, { detail: 'Unknown job_id' });
+    if (rest === '/logs') return streamLog(id, job, response);
+    if (rest === '/result') return answerResult(id, job, response);
     if (rest === '/kill') {
-      if (state === 'running') [state, error] = ['killed', 'Killed by user'];
-      return json(response, 200, { job_id: job, status: state, message: 'Kill requested' });
+      if (job.state === 'running') Object.assign(job, { state: 'killed', error: 'Killed by user' });
+      return json(response, 200, { job_id: id, status: job.state, message: 'Kill requested' });
     }
     if (fake.failsOnce && !hasFailed) {
       hasFailed = true;
       return void response.destroy();
     }
-    json(response, 200, { job_id: job, status: state, error });
+    json(response, 200, { job_id: id, status: job.state, error: job.error });
   };
   const server = await ScriptedServer.start(handler);
   return {

@@ -10,6 +10,7 @@ import {
   isInteractive,
   LiveBlock,
   openReporter,
+  wrapped,
   writeErr,
   writeOut,
 } from '../terminal/index.js';
@@ -17,7 +18,8 @@ import {
 /** A watcher that the command closes at its end. */
 export interface CohortView extends CohortWatcher {
   readonly reporter: Reporter;
-  close(): void;
+  /** @param isSummed whether a summary follows, which says the same as the block */
+  close(isSummed?: boolean): void;
 }
 
 /** A case in the documents of `--json`. */
@@ -57,19 +59,35 @@ export const caseDocument = ({
 const redrawEvery = 200;
 /** Failures that the block shows, the last ones. */
 const shownFailures = 5;
-/** Columns for a case's name in the block. */
-const nameWidth = 32;
+/** Most columns for a case's name in the block. */
+const nameWidth = 40;
+
+/** A name without its middle, if it is too long: names of many cases begin alike. */
+function shortened(name: string, most: number): string {
+  if (name.length <= most) return name;
+  const end = Math.floor((most - 1) / 2);
+  return `${name.slice(0, most - 1 - end)}…${name.slice(-end)}`;
+}
+
+/** The states of a case that is worked on. */
+const inProgress: readonly CaseStatus[] = ['reading', 'sending', 'running', 'fetching'];
+
+const isInProgress = ({ status }: CaseState): boolean => inProgress.includes(status);
 
 /** What is known of a case that is worked on, besides its state. */
 class CaseProgress implements Reporter {
   readonly #bars = new AppBars();
-  #phrase = '';
+  /** The last line of the app. */
+  #line = '';
+  #transfer = '';
+  #wait: string | null = null;
 
   async line(text: string): Promise<boolean> {
+    this.#transfer = '';
     if (text.startsWith(servicePrefix)) return true;
     if (this.#bars.push(text) === null) {
       this.#bars.interrupt();
-      this.#phrase = text;
+      this.#line = text.trim();
     }
     return true;
   }
@@ -84,25 +102,39 @@ class CaseProgress implements Reporter {
   silent(_what: string): void {}
 
   waiting(what: string | null): void {
-    this.#phrase = what ?? '';
+    this.#wait = what;
+    this.#transfer = '';
   }
 
   progress(phase: TransferPhase, done: number, total: number): void {
-    this.#phrase = total > 0 ? `${phase} ${Math.floor((done / total) * 100)}%` : phase;
+    this.#transfer = total > 0 ? `${phase} ${Math.floor((done / total) * 100)}%` : phase;
   }
 
-  /** At most this many columns. */
+  get wait(): string | null {
+    return this.#wait;
+  }
+
+  /** At most this many columns; empty if there is nothing to say. */
   drawing(columns: number): string {
-    return this.#bars.isEmpty
-      ? oneLine(this.#phrase).slice(0, Math.max(0, columns))
-      : this.#bars.drawing(columns);
+    const text = this.#wait ?? this.#transfer;
+    if (text === '' && !this.#bars.isEmpty) return this.#bars.drawing(columns);
+    return oneLine(text || this.#line).slice(0, Math.max(0, columns));
   }
 }
 
+/** What more than one case waits for, such as a server that is away. */
+function sharedWaits(cases: readonly (CaseProgress | undefined)[]): Set<string> {
+  const waits = cases.flatMap((each) => each?.wait ?? []);
+  return new Set(waits.filter((wait, at) => waits.indexOf(wait) < at));
+}
+
 /** Counts the cases, and guesses how long the rest takes. */
-class Tally {
+export class Tally {
   readonly #states = new Map<string, CaseState>();
   #ends: number[] = [];
+  #inProgress = 0;
+  /** Most cases that were in progress at once. */
+  #most = 1;
 
   begin(states: readonly CaseState[]): void {
     for (const state of states) this.#states.set(state.name, state);
@@ -112,24 +144,30 @@ class Tally {
   saw(state: CaseState): void {
     const isEnd = state.status === 'failed' || (state.status === 'done' && state.isNew);
     if (isEnd && this.#ends.length > 0) this.#ends.push(monotonicTime());
+    const before = this.#states.get(state.name);
+    this.#inProgress += Number(isInProgress(state)) - Number(before !== undefined && isInProgress(before));
+    this.#most = Math.max(this.#most, this.#inProgress);
     this.#states.set(state.name, state);
   }
 
-  with(...statuses: readonly CaseState['status'][]): CaseState[] {
+  with(...statuses: readonly CaseStatus[]): CaseState[] {
     return [...this.#states.values()].filter(({ status }) => statuses.includes(status));
   }
 
-  /** The time that is left: the median between two ends, for each case that is left. Null while nothing has ended. */
+  /**
+   * The time that is left: the median of the time that as many ends took as cases are in progress, for the cases that are left.
+   * These end together, so that the time from one end to the next says little. Null while nothing has ended.
+   */
   get left(): string | null {
-    const between = this.#ends.slice(1).map((end, index) => end - (this.#ends[index] ?? end));
     const left = this.#states.size - this.with('done', 'failed').length;
-    if (between.length === 0 || left === 0) return null;
-    const median = between.toSorted((a, b) => a - b)[Math.floor(between.length / 2)] ?? 0;
-    return formatDuration((median * left) / 1000);
+    const count = Math.min(this.#most, this.#ends.length - 1);
+    if (count < 1 || left === 0) return null;
+    const spans = this.#ends.slice(count).map((end, index) => end - (this.#ends[index] ?? end));
+    const median = spans.toSorted((a, b) => a - b)[Math.floor(spans.length / 2)] ?? 0;
+    return formatDuration(((median / this.#most) * left) / 1000);
   }
 
   get line(): string {
-    const running = this.with('reading', 'sending', 'running', 'fetching').length;
     const [done, waiting, failed] = [
       this.with('done').length,
       this.with('waiting').length,
@@ -137,7 +175,7 @@ class Tally {
     ];
     const { left } = this;
     return (
-      `${done} of ${this.#states.size} done, ${running} in progress, ${waiting} waiting` +
+      `${done} of ${this.#states.size} done, ${this.#inProgress} in progress, ${waiting} waiting` +
       `${failed > 0 ? `, ${failed} failed` : ''}${left === null ? '' : `; about ${left} left`}`
     );
   }
@@ -150,6 +188,8 @@ class TerminalView implements CohortView {
   readonly #tally = new Tally();
   readonly #cases = new Map<string, CaseProgress>();
   #timer: NodeJS.Timeout | undefined;
+  /** Characters of the longest name. */
+  #longest = 0;
 
   constructor(readonly reporter: Reporter & { close(): void }) {}
 
@@ -162,6 +202,7 @@ class TerminalView implements CohortView {
   began(states: readonly CaseState[]): void {
     this.reporter.close();
     this.#tally.begin(states);
+    for (const { name } of states) this.#longest = Math.max(this.#longest, name.length);
     this.#timer = setInterval(() => this.#draw(), redrawEvery);
     this.#draw();
   }
@@ -173,25 +214,31 @@ class TerminalView implements CohortView {
 
   #draw(): void {
     const columns = Math.max(20, (process.stderr.columns || 80) - 1);
-    const active = this.#tally.with('reading', 'sending', 'running', 'fetching').map(({ name, status }) => {
-      const shown = name.length > nameWidth ? `${name.slice(0, nameWidth - 1)}…` : name;
-      const head = `  ${shown.padEnd(Math.min(nameWidth, 24))}  `;
-      return head + (this.#cases.get(name)?.drawing(columns - head.length) || status);
+    const active = this.#tally.with(...inProgress);
+    const width = Math.min(nameWidth, this.#longest, Math.floor(columns / 2));
+    const room = columns - width - 4;
+    const waits = sharedWaits(active.map(({ name }) => this.#cases.get(name)));
+    const rows = active.map(({ name, status }) => {
+      const progress = this.#cases.get(name);
+      const isSaid = progress?.wait != null && waits.has(progress.wait);
+      const more = isSaid ? status : progress?.drawing(room) || status;
+      return `  ${shortened(name, width).padEnd(width)}  ${more}`;
     });
     const failures = this.#tally.with('failed').slice(-shownFailures);
     this.#block.draw([
-      this.#tally.line,
-      ...active,
+      ...[this.#tally.line, ...waits].flatMap((line) => wrapped(line, columns)),
+      ...rows,
       ...failures.map(({ name, reason }) => this.#colours.error(oneLine(`  ${name}: ${reason ?? ''}`))),
     ]);
   }
 
-  close(): void {
+  close(isSummed = false): void {
     this.reporter.close();
     if (this.#timer === undefined) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
-    this.#draw();
+    if (isSummed) this.#block.draw([]);
+    else this.#draw();
   }
 }
 

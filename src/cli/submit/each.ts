@@ -92,7 +92,7 @@ export async function listCases(
       return [each.case, formatBytes(each.bytes), oneLine(files.map((file) => file.path).join(', '))];
     });
     await writeOut(`${formatTable(['CASE', 'BYTES', 'FILES'], rows).join('\n')}\n`);
-    reporter.note(`${counted(cases.length, 'case')}, of which nothing was sent`);
+    reporter.note(`${counted(cases.length, 'case')}; nothing was sent`);
     return { cases };
   } finally {
     reporter.close();
@@ -149,7 +149,7 @@ export async function runEach(
       watcher: view,
       reporter: view.reporter,
     });
-    view.close();
+    view.close(!json);
     if (summary.cases.some(({ status }) => status !== 'done')) process.exitCode = exitCodes.failed;
     if (!json) writeErr(`${summaryLines(summary).join('\n')}\n`);
     return documentOf(summary);

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { counted, exitCodes, isFinal, killErrors } from '../../contract/index.js';
+import { counted, exitCodes, isFinal, killErrors, tableName } from '../../contract/index.js';
 import { isSystemError, monotonicTime, Turns } from '../../files/index.js';
 import {
   type AppAnswer,
@@ -38,7 +38,7 @@ import {
   writeRecord,
 } from './record.js';
 import type { CaseState, CohortOptions, CohortSummary } from './state.js';
-import { tableName, writeTable } from './table.js';
+import { writeTable } from './table.js';
 import { Workplace } from './workplace.js';
 
 /** How often a case is sent again that its server has lost, or stopped with itself. */
@@ -188,6 +188,8 @@ class Cohort {
         return null;
       }
       this.workplace.checkPlace(name, this.options.isForced);
+      // Until its turn comes.
+      this.#change(name, { status: 'waiting' });
       return { found, inputs, key, stamp };
     } catch (error) {
       // The file is named by the system's words.
@@ -269,7 +271,14 @@ class Cohort {
       for (let round = 0; ; round += 1) {
         try {
           const unique = attempt === 1 ? key : `${key}-${attempt}`;
-          const envelope = await submit(connection, submission, staged, reporter, unique);
+          const envelope = await submit(
+            connection,
+            submission,
+            staged,
+            reporter,
+            unique,
+            clearance.knowsKeys,
+          );
           const { job_id: jobId } = envelope;
           this.#active.set(name, jobId);
           this.#known.set(name, { key, attempt, jobId, isOver: false });
@@ -385,9 +394,11 @@ class Cohort {
   async #stop(name: string, reason: unknown): Promise<void> {
     const jobId = this.#active.get(name);
     this.#isEnding = true;
+    if (jobId !== undefined && !(reason instanceof Interrupted && reason.leavesJob)) {
+      this.options.watcher.reporterOf(name).waiting('Stopping the job');
+      await kill(this.connection, jobId, this.options.killTimeout).catch(() => {});
+    }
     this.#change(name, { status: 'waiting' });
-    if (jobId === undefined || (reason instanceof Interrupted && reason.leavesJob)) return;
-    await kill(this.connection, jobId, this.options.killTimeout).catch(() => {});
   }
 
   #interrupted(): unknown {
@@ -444,5 +455,7 @@ export async function runCohort(
   using workplace = await writing(options.output, 'run the command again', () =>
     Workplace.open(options.output),
   );
-  return new Cohort(connection, submission, options, cases, workplace, clearance, described).run();
+  const cohort = new Cohort(connection, submission, options, cases, workplace, clearance, described);
+  // Awaited here: the workplace is locked until the function returns.
+  return await cohort.run();
 }

@@ -3,7 +3,7 @@ import { readSmallFile } from '../../files/index.js';
 import type { RecordedFile } from './record.js';
 
 /** Files of a result that carry numbers: KonfAI's reports, and what apps write (docs/apps.md). */
-const carriesNumbers = /^(measurements|Evaluation|Metric_\w+)\.json$/;
+const carriesNumbers = /^(measurements|Evaluation|Uncertainty|Metric_\w+)\.json$/;
 
 /** Largest file that is read for its numbers, in bytes, and most numbers of one case. */
 const [maxBytes, mostNumbers] = [4 << 20, 1000];

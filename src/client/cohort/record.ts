@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { createReadStream, statSync, writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
 import { type FieldValue, readText, recordName } from '../../contract/index.js';
-import { filesBelow, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
+import { filesBelow, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
 import type { AppAnswer, JobAnswer } from '../connection/index.js';
 import { type FoundFiles, filesOfUnit } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
@@ -88,18 +88,6 @@ export function readRecord(directory: string): CaseRecord | null {
 /** Writes a record among the files of a result, which get their place later, all at once. @throws the system's error */
 export const writeRecord = (directory: string, record: CaseRecord): void =>
   writeFileSync(path.join(directory, recordName), jsonText(record));
-
-/** The size of a file in bytes, and the SHA-256 of its content. @throws the system's error; the reason of the signal */
-export async function hashFile(target: string, signal?: AbortSignal): Promise<Omit<RecordedFile, 'name'>> {
-  const hash = createHash('sha256');
-  let size = 0;
-  const stream = createReadStream(target, { highWaterMark: 1 << 20, ...(signal ? { signal } : {}) });
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    hash.update(chunk);
-    size += chunk.length;
-  }
-  return { size, sha256: hash.digest('hex') };
-}
 
 /** The inputs of what is sent, with the hashes of their contents. @throws the system's error of a file that cannot be read */
 export async function hashInputs(found: FoundFiles, signal?: AbortSignal): Promise<RecordedInput[]> {
@@ -208,7 +196,7 @@ export interface RecordFacts {
 }
 
 function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number | null {
-  if (run_seconds !== null) return run_seconds;
+  if (run_seconds !== null) return Math.round(run_seconds * 1000) / 1000;
   const seconds = (Date.parse(finished_at ?? '') - Date.parse(started_at ?? '')) / 1000;
   return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
 }

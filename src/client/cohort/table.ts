@@ -3,9 +3,6 @@ import path from 'node:path';
 import { writeTextFile } from '../../files/index.js';
 import type { CaseState } from './state.js';
 
-/** The table of the cases, beside their directories. */
-export const tableName = 'cases.csv';
-
 /** A cell: quoted where it has to be, as in RFC 4180, and on one line. */
 function cell(value: string | number | null): string {
   if (typeof value === 'number') return String(value);

@@ -11,9 +11,10 @@ import {
 } from 'node:fs';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { quotePath, recordName } from '../../contract/index.js';
+import { quotePath, recordName, tableName } from '../../contract/index.js';
 import {
   freeName,
+  hashFile,
   lockPath,
   makeDirectory,
   readSmallFile,
@@ -23,8 +24,7 @@ import {
   writeJsonFile,
 } from '../../files/index.js';
 import { UsageError } from '../errors.js';
-import { type CaseRecord, hashFile, namesBelow, readRecord, stampOf } from './record.js';
-import { tableName } from './table.js';
+import { type CaseRecord, namesBelow, readRecord, stampOf } from './record.js';
 
 /** The directory, beside those of the cases, with what is only of use to the next command. */
 export const ownDirectory = '.remote-app';

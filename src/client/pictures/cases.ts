@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { resultName } from '../../contract/index.js';
+import { resultName, tableName } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import { isSameGeometry, openSeries, openVolume, VolumeError, type VolumeFile } from '../../volumes/index.js';
 import { findVolumes, groupBy, namesOf, type Unit, withoutVolumeEnding } from '../inputs/index.js';
@@ -222,16 +223,25 @@ function pair(items: readonly Item[], found: ReadonlyMap<Item, Found>): Draft[] 
 
 const fileOf = ({ file }: Item): VolumeFile => file;
 
+/** The name of a case of many, as in the table beside its directory; null for any other result. */
+function nameInTable({ file }: Item): string | null {
+  const directory = resultOf(file.path);
+  if (directory === null || !existsSync(path.join(path.dirname(directory), tableName))) return null;
+  return path.basename(directory);
+}
+
 /** A case for each segmentation of a scan, with the volume that it is named after. Maps are shown with the first of them. */
 function casesOf({ scan, masks, maps, notes }: Draft): { readonly shown: ShownCase; readonly after: Item }[] {
-  if (masks.length === 0 && scan)
-    return [
-      { after: scan, shown: { name: scan.name, scan: scan.file, mask: null, maps: maps.map(fileOf), notes } },
-    ];
+  const result = masks[0]?.item ?? maps[0];
+  const inTable = masks.length > 1 || !result ? null : nameInTable(result);
+  if (masks.length === 0 && scan) {
+    const shown = { name: inTable ?? scan.name, scan: scan.file, mask: null, maps: maps.map(fileOf), notes };
+    return [{ after: scan, shown }];
+  }
   return masks.map(({ item, notes: own }, at) => {
     const after = scan && masks.length === 1 ? scan : item;
     const shown = {
-      name: after.name,
+      name: inTable ?? after.name,
       scan: scan?.file ?? null,
       mask: item.file,
       maps: at === 0 ? maps.map(fileOf) : [],
@@ -290,7 +300,8 @@ async function findScans(items: readonly Item[]): Promise<Map<Item, Found>> {
   const found = new Map<Item, Found>();
   for (const item of items) {
     const candidates: Item[] = [];
-    for (const target of search.find(item, item.file.path).slice(0, mostCompared)) {
+    const { paths, isRecorded } = await search.find(item, item.file.path);
+    for (const target of paths.slice(0, mostCompared)) {
       const known =
         opened.get(target) ??
         (await findVolumes([target])
@@ -304,7 +315,10 @@ async function findScans(items: readonly Item[]): Promise<Map<Item, Found>> {
     const [scan, ...others] = onGrid.length > 0 ? onGrid : candidates;
     if (!scan || others.length > 0) continue;
     const place = path.relative('', scan.file.path) || scan.file.path;
-    found.set(item, { scan, note: `The scan is ${place}, found by its name` });
+    found.set(item, {
+      scan,
+      note: `The scan is ${place}, found by ${isRecorded ? 'the record' : 'its name'}`,
+    });
   }
   return found;
 }

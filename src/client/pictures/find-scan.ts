@@ -2,8 +2,8 @@ import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
 import { recordName, resultName } from '../../contract/index.js';
-import { foldedName, readSmallFile } from '../../files/index.js';
-import { byName, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
+import { foldedName, hashFile, readSmallFile } from '../../files/index.js';
+import { byName, groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 
 /** What tells of a volume to which others it belongs. */
 export interface Named {
@@ -60,7 +60,15 @@ const maxRecord = 16 << 20;
 
 const recordSchema = z.object({
   inputs: z
-    .array(z.object({ name: z.string().check(z.maxLength(1000)), size: z.number() }))
+    .array(
+      z.object({
+        name: z.string().check(z.maxLength(1000)),
+        size: z.number(),
+        sha256: z.string(),
+        field: z._default(z.string(), 'inputs'),
+        group: z._default(z.number(), 0),
+      }),
+    )
     .check(z.maxLength(100_000)),
 });
 
@@ -75,16 +83,33 @@ export function resultOf(file: string): string | null {
   return null;
 }
 
-/** The inputs of a result by its record; empty if there is none, or none that can be read. */
-function recordedInputs(directory: string): z.infer<typeof recordSchema>['inputs'] {
+const stemOf = (name: string): string => foldedName(withoutVolumeEnding(plainName(name)));
+
+/** An input of a result, as its record names it. */
+interface Recorded extends Named {
+  readonly group: number;
+  /** Of a directory, the path of a file in it; empty for a file. */
+  readonly within: string;
+  /** Of the file, or of that file in the directory. */
+  readonly size: number;
+  readonly sha256: string;
+}
+
+/** The inputs that the record of a result names, of each directory one file; empty if there is no record that can be read. */
+function recordedInputs(directory: string): Recorded[] {
   try {
-    return recordSchema.parse(JSON.parse(readSmallFile(path.join(directory, recordName), maxRecord))).inputs;
+    const document: unknown = JSON.parse(readSmallFile(path.join(directory, recordName), maxRecord));
+    const scans = recordSchema.parse(document).inputs.filter(({ field }) => field === 'inputs');
+    const units = groupBy(scans, ({ name, group }) => `${group} ${name.split('/', 1)[0]}`);
+    return units.flatMap(([first]) => {
+      if (!first) return [];
+      const [name = '', ...within] = first.name.split('/');
+      return [{ ...first, stem: stemOf(name), folders: [], within: within.join('/') }];
+    });
   } catch {
     return [];
   }
 }
-
-const stemOf = (name: string): string => foldedName(withoutVolumeEnding(plainName(name)));
 
 /** A file or a directory that may be a scan, judging by its name. */
 interface Candidate extends Named {
@@ -92,17 +117,20 @@ interface Candidate extends Named {
   readonly isDirectory: boolean;
 }
 
-/** How many directories are searched below the first one, and how many entries of directories are looked at. */
-const [searchedLevels, mostEntries] = [2, 2000];
+/** Where scans are looked for, below the first directory: by what a record says, down to the files of a BIDS tree. */
+const byRecord = { levels: 6, mostEntries: 100_000 };
+/** And by names that only fit. */
+const byNames = { levels: 2, mostEntries: 2000 };
 
 /** The volumes and directories below some directories, by their names. Directories of results are left out. */
-function candidatesIn(places: readonly string[]): Candidate[] {
+function candidatesIn(places: readonly string[], { levels, mostEntries }: typeof byNames): Candidate[] {
   const candidates = new Map<string, Candidate>();
   let entries = 0;
   let level = [...new Set(places)];
-  for (let depth = 0; depth < searchedLevels; depth += 1) {
+  for (let depth = 0; depth < levels; depth += 1) {
     const next: string[] = [];
     for (const directory of level) {
+      const folders = [...foldersOf(directory), foldedName(path.basename(directory))];
       let names: Dirent[] = [];
       try {
         names = readdirSync(directory, { withFileTypes: true }).sort((a, b) => byName(a.name, b.name));
@@ -116,12 +144,7 @@ function candidatesIn(places: readonly string[]): Candidate[] {
         const isDirectory = entry.isDirectory();
         if (isHidden(entry.name) || !(isDirectory || isVolumeName(entry.name))) continue;
         if (isDirectory && resultOf(path.join(target, 'any')) !== null) continue;
-        candidates.set(target, {
-          path: target,
-          stem: stemOf(entry.name),
-          folders: foldersOf(target),
-          isDirectory,
-        });
+        candidates.set(target, { path: target, stem: stemOf(entry.name), folders, isDirectory });
         if (isDirectory) next.push(target);
       }
     }
@@ -130,10 +153,22 @@ function candidatesIn(places: readonly string[]): Candidate[] {
   return [...candidates.values()];
 }
 
-/** Looks for the scans of results: in the directory that has the result's, and in the current one, two levels down. */
+const byStems = (candidates: readonly Candidate[]): ReadonlyMap<string, readonly Candidate[]> =>
+  new Map(groupBy(candidates, ({ stem }) => stem).map((group) => [group[0]?.stem ?? '', group]));
+
+/** What was found for a result: paths of files and directories, which need not be scans. */
+export interface FoundPaths {
+  readonly paths: readonly string[];
+  /** Whether they are what the record names, and do not only have names that fit. */
+  readonly isRecorded: boolean;
+}
+
+/** Looks for the scans of results: in the directory that has the result's, and in the current one. */
 export class ScanSearch {
   /** By the directories that are searched. */
   readonly #candidates = new Map<string, Candidate[]>();
+  readonly #recorded = new Map<string, ReadonlyMap<string, readonly Candidate[]>>();
+  readonly #hashes = new Map<string, Promise<string | null>>();
   readonly #taken: ReadonlySet<string>;
 
   /** @param known paths of volumes that are not the scan */
@@ -141,27 +176,53 @@ export class ScanSearch {
     this.#taken = new Set(known.map((each) => path.resolve(each)));
   }
 
-  /**
-   * The files and directories whose names fit best, by the record beside the result if there is one. They need not be
-   * scans.
-   */
-  find(result: Named, file: string): readonly string[] {
+  /** The files and directories that the record beside the result names; without one, those whose names fit best. */
+  async find(result: Named, file: string): Promise<FoundPaths> {
     const root = resultOf(file);
     const place = path.dirname(root ?? path.resolve(file));
-    const places = root === null ? [place, path.dirname(place)] : [place];
+    const places = [...(root === null ? [place] : [place, path.dirname(place)]), process.cwd()];
+    const recorded = root === null ? [] : await this.#named(result, recordedInputs(root), places);
+    if (recorded.length > 0) return { paths: recorded, isRecorded: true };
     const key = places.join('\0');
-    const candidates = this.#candidates.get(key) ?? candidatesIn([...places, process.cwd()]);
+    const candidates = this.#candidates.get(key) ?? candidatesIn(places, byNames);
     this.#candidates.set(key, candidates);
     const free = candidates.filter((each) => !this.#taken.has(each.path));
-    const sent = root === null ? [] : recordedInputs(root);
-    const named = sent.map((each) => ({ ...each, stem: stemOf(each.name), folders: [] }));
-    const [input] = named.length === 1 ? named : bestOf(named, (each) => rankOf(result, each));
-    const recorded = free.filter(
-      ({ path, stem, isDirectory }) =>
-        input?.stem === stem &&
-        (isDirectory || statSync(path, { throwIfNoEntry: false })?.size === input.size),
+    return {
+      paths: bestOf(free, (each) => rankOf(result, each)).map((each) => each.path),
+      isRecorded: false,
+    };
+  }
+
+  /** The recorded input that the result is of: what has its name and size, and its content if several have these. */
+  async #named(result: Named, inputs: readonly Recorded[], places: readonly string[]): Promise<string[]> {
+    const [first, ...others] = inputs.filter(({ group }) => group === 0);
+    const [fits] = bestOf(inputs, (each) => rankOf(result, each));
+    const input = fits ?? (others.length === 0 ? first : undefined);
+    if (!input) return [];
+    const key = places.join('\0');
+    const byStem = this.#recorded.get(key) ?? byStems(candidatesIn(places, byRecord));
+    this.#recorded.set(key, byStem);
+    const fileOf = (each: Candidate) => path.join(each.path, input.within);
+    const fitting = (byStem.get(input.stem) ?? []).filter(
+      (each) =>
+        each.isDirectory === (input.within !== '') &&
+        !this.#taken.has(each.path) &&
+        statSync(fileOf(each), { throwIfNoEntry: false })?.size === input.size,
     );
-    const fitting = recorded.length > 0 ? recorded : bestOf(free, (each) => rankOf(result, each));
-    return fitting.map((each) => each.path);
+    if (fitting.length < 2) return fitting.map((each) => each.path);
+    for (const each of fitting) if ((await this.#hashOf(fileOf(each))) === input.sha256) return [each.path];
+    return [];
+  }
+
+  /** The hash of a file, which may be a candidate for many results; null for one that cannot be read. */
+  #hashOf(file: string): Promise<string | null> {
+    const hash =
+      this.#hashes.get(file) ??
+      hashFile(file).then(
+        ({ sha256 }) => sha256,
+        () => null,
+      );
+    this.#hashes.set(file, hash);
+    return hash;
   }
 }

@@ -249,10 +249,12 @@ export interface Clearance {
   readonly fields: Readonly<Record<string, string>>;
   /** Most jobs that may be active at once; null if the server does not say. */
   readonly maxJobs: number | null;
+  /** Whether the server makes one job of all submissions with one `Idempotency-Key`, as one does that says its limits. */
+  readonly knowsKeys: boolean;
 }
 
 /** For a server that does not say what its limits are. */
-export const noLimits: Clearance = { checkSizes: () => {}, fields: {}, maxJobs: null };
+export const noLimits: Clearance = { checkSizes: () => {}, fields: {}, maxJobs: null, knowsKeys: false };
 
 /**
  * Checks a submission against what the server says of itself before anything is packed or sent: GPUs, the app, limits. What
@@ -273,5 +275,6 @@ export async function preflight(connection: Connection, submission: Submission):
     checkSizes: (files) => checkSizes(files, known, server),
     fields: keptForADay(submission.operation, longestOutage, known),
     maxJobs: known.max_jobs,
+    knowsKeys: true,
   };
 }

@@ -1,5 +1,6 @@
 import {
   errorKinds,
+  exitCodes,
   type JobEnvelope,
   jobEnvelope,
   parameters,
@@ -156,6 +157,10 @@ function mayPass(error: unknown, isReached: boolean): error is Error {
 const mayBeAccepted = (): string =>
   `the server may have accepted the job: '${nextCommand('jobs')}' lists it then`;
 
+/** The same of a server that cannot be asked, and would make a second job. */
+const mayHaveJob =
+  'the server may have the job, and cannot be asked for it: run the command again to send the case once more';
+
 /** An interruption of an upload. */
 const interrupted = (error: Interrupted, isSent: boolean): Interrupted =>
   isSent ? error.with(mayBeAccepted()) : error;
@@ -197,6 +202,7 @@ function givenUp(error: unknown, why: string, isSent: boolean): unknown {
  * with the same `Idempotency-Key`, so that it never becomes two jobs, for as long as the connection has patience. A server
  * that was never reached is not waited for; one that is busy is.
  * @param key the `Idempotency-Key`: a server that has a job of this key answers with that job
+ * @param isRepeatable whether it may be sent again when all of it was sent and the answer is missing
  * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
  */
 export async function submit(
@@ -205,6 +211,7 @@ export async function submit(
   staged: Staged,
   reporter: Reporter,
   key = uniqueText(),
+  isRepeatable = true,
 ): Promise<JobEnvelope> {
   const body = new Multipart(staged.fields, staged.parts);
   const path = submitPath(submission.app, submission.operation.segment);
@@ -250,6 +257,7 @@ export async function submit(
       if (isCut && (sent > 0 || !connection.isMet) && sent <= farthest) fruitless += 1;
       farthest = Math.max(farthest, sent);
       const isSent = farthest === body.length;
+      if (isSent && !isRepeatable) throw new ClientError(`${error.message}; ${mayHaveJob}`, exitCodes.failed);
       if (fruitless + 1 >= attempts)
         throw givenUp(error, `after ${attempts} times that got no farther`, isSent);
       await patience.after(error).catch((reason: unknown) => {

@@ -139,12 +139,14 @@ test('numbers are those of the case, from the reports of KonfAI and of apps', as
       case: { 'Seg:Dice': { CASE_000: 0.75 }, volume_ml: { CASE_000: 3 } },
     }),
     'Uncertainties/Metric_TRAIN.json': '{ damaged',
+    'Uncertainty.json': JSON.stringify({ settings: { threshold: 2 }, cases: [{ case: 'a', max: 0.25 }] }),
     'settings.json': '{"lr": 1}',
   });
   expect(numbersOf(directory.path, await hashOutputs(directory.path))).toEqual({
     'Seg:Dice': 0.75,
     volume_ml: 3,
     'labels.1.dice': 0.5,
+    max: 0.25,
     'measurements/volume_ml': 2,
   });
 });

@@ -1,7 +1,8 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { findCases } from '../../../src/client/pictures/index.js';
+import { hashFile } from '../../../src/files/index.js';
 import { type Affine, writeNifti } from '../../../src/volumes/index.js';
 import { plant, temporary } from '../../support/temporary.js';
 
@@ -190,19 +191,66 @@ describe('cases', () => {
       ]);
     });
 
-    test('the record beside the result says which of several it is', async () => {
-      await write({ 'a/c1.nii': 'scan', 'b/c1.nii': 'scan', 'b/head.nii': 'scan', 'Out/labels.nii': 'mask' });
-      const record = (inputs: unknown) =>
-        writeFile(at('Out/remote-app-record.json'), JSON.stringify({ version: 1, inputs }));
-      const { size } = await import('node:fs').then(({ statSync }) => statSync(at('b/head.nii')));
-      await record([{ name: 'head.nii', size, sha256: 'x' }]);
-      expect(await casesOf('Out')).toEqual([
-        { name: 'head', scan: 'b/head.nii', mask: 'Out/labels.nii', notes: found('b/head.nii') },
-      ]);
-      await record([{ name: 'head.nii', size: size + 1, sha256: 'x' }]);
-      expect((await casesOf('Out'))[0]?.scan).toBe(null);
-      await writeFile(at('Out/remote-app-record.json'), '{"inputs": 3');
-      expect((await casesOf('Out'))[0]?.scan).toBe(null);
+    describe('by the record beside the result', () => {
+      const recorded = (place: string) => [`The scan is ${place}, found by the record`];
+      /** Writes a record that names files, as they were sent under these names. */
+      async function record(directory: string, sent: Readonly<Record<string, string>>, more: object = {}) {
+        const inputs = await Promise.all(
+          Object.entries(sent).map(async ([name, file]) => ({
+            name,
+            ...(await hashFile(at(file))),
+            ...more,
+          })),
+        );
+        await writeFile(at(`${directory}/remote-app-record.json`), JSON.stringify({ inputs }));
+      }
+
+      test('of several, it is the one of this name and size', async () => {
+        await write({
+          'a/c1.nii': 'scan',
+          'b/c1.nii': 'scan',
+          'b/head.nii': 'scan',
+          'Out/labels.nii': 'mask',
+        });
+        await record('Out', { 'head.nii': 'b/head.nii' });
+        expect(await casesOf('Out')).toEqual([
+          { name: 'head', scan: 'b/head.nii', mask: 'Out/labels.nii', notes: recorded('b/head.nii') },
+        ]);
+        await record('Out', { 'head.nii': 'b/head.nii' }, { size: 1 });
+        expect((await casesOf('Out'))[0]?.scan).toBe(null);
+        await writeFile(at('Out/remote-app-record.json'), '{"inputs": 3');
+        expect((await casesOf('Out'))[0]?.scan).toBe(null);
+      });
+
+      test('of several of one name and size, it is the one of this content', async () => {
+        await write({
+          'p1/t1.nii': 'scan',
+          'p2/t1.nii': 'bytes',
+          'p3/t1.nii': 'scan 9',
+          'Out/labels.nii': 'mask',
+        });
+        await writeFile(at('p2/t1.nii'), Buffer.alloc((await stat(at('p1/t1.nii'))).size));
+        await record('Out', { 't1.nii': 'p3/t1.nii' });
+        expect((await casesOf('Out'))[0]).toMatchObject({ scan: 'p3/t1.nii', notes: recorded('p3/t1.nii') });
+      });
+
+      test('each of many is found in a BIDS tree, and has the name that it has in the table', async () => {
+        const subjects = ['sub-1', 'sub-2'];
+        for (const each of subjects) {
+          const scan = `study/bids/${each}/ses-1/anat/${each}_ses-1_T1w.nii`;
+          await write({ [scan]: 'scan', [`Out/${each}/mask.nii`]: 'mask', [`Out/${each}/brain.nii`]: 'map' });
+          await write({ [`study/bids/${each}/ses-1/anat/${each}_ses-1_FLAIR.nii`]: 'scan 9' });
+          await record(`Out/${each}`, { [path.basename(scan)]: scan });
+        }
+        await plant(root.path, { 'Out/cases.csv': 'case\r\n' });
+        expect(await casesOf('Out')).toEqual(
+          subjects.map((each) => {
+            const scan = `study/bids/${each}/ses-1/anat/${each}_ses-1_T1w.nii`;
+            const [mask, maps] = [`Out/${each}/mask.nii`, [`Out/${each}/brain.nii`]];
+            return { name: each, scan, mask, maps, notes: recorded(scan) };
+          }),
+        );
+      });
     });
 
     test('none is taken if several fit equally well', async () => {

@@ -1,0 +1,29 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Tally } from '../../../src/cli/submit/cohort-view.js';
+import type { CaseState, CaseStatus } from '../../../src/client/cohort/index.js';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['hrtime'] }));
+afterEach(() => void vi.useRealTimers());
+
+const stateOf = (index: number, status: CaseStatus): CaseState => ({
+  ...{ name: `case ${index}`, status, reason: null, seconds: null },
+  ...{ jobId: null, isNew: status === 'done', numbers: {} },
+});
+
+test('the time that is left is that of cases which are computed together, and end together', () => {
+  const tally = new Tally();
+  tally.begin(Array.from({ length: 12 }, (_, index) => stateOf(index, 'waiting')));
+  const together = 4;
+  for (let first = 0; first < 8; first += together) {
+    const indexes = Array.from({ length: together }, (_, at) => first + at);
+    for (const index of indexes) tally.saw(stateOf(index, 'running'));
+    vi.advanceTimersByTime(60_000);
+    for (const index of indexes) {
+      tally.saw(stateOf(index, 'done'));
+      // Eleven are left: three that are about to end, and two times four.
+      if (index === 0) expect(tally.left).toBe('3 min');
+    }
+  }
+  expect(tally.left).toBe('1 min');
+  expect(tally.line).toBe('8 of 12 done, 0 in progress, 4 waiting; about 1 min left');
+});
