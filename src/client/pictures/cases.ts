@@ -160,7 +160,8 @@ const draftOf = (scan: Item | null, notes: readonly string[] = []): Draft => ({
 /** The scan that was found for a result, and a note that says so. */
 interface Found {
   readonly scan: Item;
-  readonly note: string;
+  /** Null for a scan that a person has named. */
+  readonly note: string | null;
 }
 
 /**
@@ -204,7 +205,7 @@ function pair(items: readonly Item[], found: ReadonlyMap<Item, Found>): Draft[] 
   for (const item of items) {
     const there = found.get(item);
     if (there) {
-      const draft = draftFor(there.scan, [there.note]);
+      const draft = draftFor(there.scan, there.note ? [there.note] : []);
       if (item.isMask) draft.masks.push({ item, notes: [] });
       else draft.maps.push(item);
     } else if (item.isMask) {
@@ -284,21 +285,26 @@ export async function findCases(
   const problems: string[] = [];
   const items = await itemsOf(await findVolumes(paths, options), problems);
   if (items.length === 0) throw new VolumeError(problems[0] ?? 'There is no volume to show.');
-  // Whoever names a scan wants that one.
-  const isComplete = items.some(({ isMask, isOfResult }) => !(isMask || isOfResult));
-  const found = isComplete ? new Map() : await findScans(items);
+  const found = await findScans(items);
   return { cases: named(pair(items, found).flatMap(casesOf)), problems };
 }
 
 /** Most scans of the same name that are compared. */
 const mostCompared = 8;
 
-/** Looks for the scans of results whose scans were not named. */
+const isNamedScan = ({ isMask, isOfResult }: Item): boolean => !(isMask || isOfResult);
+
+/** Looks for the scans of results: among those that were named, by the records; if none was, elsewhere. */
 async function findScans(items: readonly Item[]): Promise<Map<Item, Found>> {
-  const search = new ScanSearch(items.map(({ file }) => file.path));
-  const opened = new Map<string, readonly Item[]>();
+  const named = items.filter(isNamedScan);
+  const results = items.filter((item) => !isNamedScan(item));
+  // Whoever names a scan wants that one.
+  const isComplete = named.length > 0;
+  const pathOf = ({ file }: Item) => file.path;
+  const search = new ScanSearch(results.map(pathOf), isComplete ? named.map(pathOf) : null);
+  const opened = new Map<string, readonly Item[]>(named.map((item) => [item.file.path, [item]]));
   const found = new Map<Item, Found>();
-  for (const item of items) {
+  for (const item of results) {
     const candidates: Item[] = [];
     const { paths, isRecorded } = await search.find(item, item.file.path);
     for (const target of paths.slice(0, mostCompared)) {
@@ -317,7 +323,7 @@ async function findScans(items: readonly Item[]): Promise<Map<Item, Found>> {
     const place = path.relative('', scan.file.path) || scan.file.path;
     found.set(item, {
       scan,
-      note: `The scan is ${place}, found by ${isRecorded ? 'the record' : 'its name'}`,
+      note: isComplete ? null : `The scan is ${place}, found by ${isRecorded ? 'the record' : 'its name'}`,
     });
   }
   return found;

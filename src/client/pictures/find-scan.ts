@@ -117,6 +117,13 @@ interface Candidate extends Named {
   readonly isDirectory: boolean;
 }
 
+const candidateOf = (target: string): Candidate => ({
+  path: target,
+  stem: stemOf(target),
+  folders: foldersOf(target),
+  isDirectory: statSync(target, { throwIfNoEntry: false })?.isDirectory() ?? false,
+});
+
 /** Where scans are looked for, below the first directory: by what a record says, down to the files of a BIDS tree. */
 const byRecord = { levels: 6, mostEntries: 100_000 };
 /** And by names that only fit. */
@@ -171,18 +178,24 @@ export class ScanSearch {
   readonly #hashes = new Map<string, Promise<string | null>>();
   readonly #taken: ReadonlySet<string>;
 
-  /** @param known paths of volumes that are not the scan */
-  constructor(known: readonly string[]) {
+  /**
+   * @param known paths of volumes that are not the scan
+   * @param only where a person has named scans, their paths: nothing else is looked at, and names are not compared
+   */
+  constructor(
+    known: readonly string[],
+    private readonly only: readonly string[] | null,
+  ) {
     this.#taken = new Set(known.map((each) => path.resolve(each)));
   }
 
-  /** The files and directories that the record beside the result names; without one, those whose names fit best. */
+  /** The file or directory that the record beside the result names; without one, those whose names fit best. */
   async find(result: Named, file: string): Promise<FoundPaths> {
     const root = resultOf(file);
     const place = path.dirname(root ?? path.resolve(file));
     const places = [...(root === null ? [place] : [place, path.dirname(place)]), process.cwd()];
     const recorded = root === null ? [] : await this.#named(result, recordedInputs(root), places);
-    if (recorded.length > 0) return { paths: recorded, isRecorded: true };
+    if (recorded.length > 0 || this.only) return { paths: recorded, isRecorded: true };
     const key = places.join('\0');
     const candidates = this.#candidates.get(key) ?? candidatesIn(places, byNames);
     this.#candidates.set(key, candidates);
@@ -193,14 +206,15 @@ export class ScanSearch {
     };
   }
 
-  /** The recorded input that the result is of: what has its name and size, and its content if several have these. */
+  /** The recorded input that the result is of: what has its name, size and content. */
   async #named(result: Named, inputs: readonly Recorded[], places: readonly string[]): Promise<string[]> {
     const [first, ...others] = inputs.filter(({ group }) => group === 0);
     const [fits] = bestOf(inputs, (each) => rankOf(result, each));
     const input = fits ?? (others.length === 0 ? first : undefined);
     if (!input) return [];
     const key = places.join('\0');
-    const byStem = this.#recorded.get(key) ?? byStems(candidatesIn(places, byRecord));
+    const byStem =
+      this.#recorded.get(key) ?? byStems(this.only?.map(candidateOf) ?? candidatesIn(places, byRecord));
     this.#recorded.set(key, byStem);
     const fileOf = (each: Candidate) => path.join(each.path, input.within);
     const fitting = (byStem.get(input.stem) ?? []).filter(
@@ -209,7 +223,6 @@ export class ScanSearch {
         !this.#taken.has(each.path) &&
         statSync(fileOf(each), { throwIfNoEntry: false })?.size === input.size,
     );
-    if (fitting.length < 2) return fitting.map((each) => each.path);
     for (const each of fitting) if ((await this.#hashOf(fileOf(each))) === input.sha256) return [each.path];
     return [];
   }

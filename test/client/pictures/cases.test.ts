@@ -1,4 +1,4 @@
-import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { findCases } from '../../../src/client/pictures/index.js';
@@ -232,6 +232,22 @@ describe('cases', () => {
         await writeFile(at('p2/t1.nii'), Buffer.alloc((await stat(at('p1/t1.nii'))).size));
         await record('Out', { 't1.nii': 'p3/t1.nii' });
         expect((await casesOf('Out'))[0]).toMatchObject({ scan: 'p3/t1.nii', notes: recorded('p3/t1.nii') });
+      });
+
+      test('of scans that were named and have one name, it is the one of this content', async () => {
+        const cases = ['p1', 'p2', 'p3'];
+        for (const [index, each] of cases.entries()) {
+          await write({ [`in/${each}/scan.nii`]: 'scan', [`Out/${each}/scan.nii`]: 'mask' });
+          await appendFile(at(`in/${each}/scan.nii`), String(index));
+          await record(`Out/${each}`, { 'scan.nii': `in/${each}/scan.nii` });
+        }
+        const pairs = async (...paths: string[]) =>
+          (await casesOf(...paths)).map(({ scan, mask }) => `${mask} on ${scan}`);
+        expect(await pairs('in', 'Out')).toEqual(
+          cases.map((each) => `Out/${each}/scan.nii on in/${each}/scan.nii`),
+        );
+        await rm(at('in/p2'), { recursive: true });
+        expect((await casesOf('Out/p2'))[0]?.scan).toBe(null);
       });
 
       test('each of many is found in a BIDS tree, and has the name that it has in the table', async () => {
