@@ -1,12 +1,13 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli, type Ended } from '../support/cli.js';
-import { fakeService } from '../support/fake-service.js';
+import { fakeService, jobId } from '../support/fake-service.js';
 import { konfaiJobId, konfaiServer } from '../support/konfai-server.js';
 import { freePort } from '../support/ports.mjs';
-import { json } from '../support/scripted-server.js';
+import { json, type Received } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 import { Terminal } from '../support/terminal.js';
@@ -357,6 +358,55 @@ test('a server whose disk is full ends the command, and no case counts as failed
   expect([code, stderr]).toEqual([6, expect.stringContaining(`Error: ${detail}`)]);
   expect(readFileSync(path.join(cli.directory, 'Out/cases.csv'), 'utf8')).not.toContain('failed');
   expect(server.to('/apps/')).toHaveLength(1);
+});
+
+/** The answers of a proxy whose server is away, to some of the requests. */
+const away = (isAway: (url: string, number: number) => boolean) => {
+  const counts = new Map<string, number>();
+  return ({ method, url }: Received, response: ServerResponse) => {
+    const number = (counts.get(url) ?? 0) + 1;
+    if (method === 'GET') counts.set(url, number);
+    if (method !== 'GET' || !isAway(url, number)) return false;
+    response.writeHead(502, { 'content-type': 'text/html' });
+    response.end('<html>Bad Gateway</html>');
+    return true;
+  };
+};
+
+test('a server that is away when it is asked about a job that it has just taken is waited for', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a' });
+  await using server = await fakeService({
+    result: zipOf({ 'mask.nii': 'mask' }),
+    view: { run_seconds: 3 },
+    // The first question follows the submission, the second one is for the record.
+    override: away((url, number) => url === `/jobs/${jobId}` && [1, 3].includes(number)),
+  });
+  const { code, stderr } = await cli.run(['infer', '--each', 'scans', '-o', 'Out', '--server', server.url]);
+  expect(code, stderr).toBe(0);
+  expect(readFileSync(path.join(cli.directory, 'Out/cases.csv'), 'utf8')).toContain('a,done,,3,');
+});
+
+test('a server that is away when it is asked about the app is waited for, since the key depends on the version', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a' });
+  const isAway = away((url, number) => url === '/repo_apps/tissue' && number === 2);
+  await using server = await fakeService({
+    result: zipOf({ 'mask.nii': 'mask' }),
+    override: (request, response) => {
+      if (isAway(request, response)) return true;
+      const isOfApp = request.url === '/repo_apps/tissue';
+      const counts = { maximum_tta: 0, mc_dropout: 0 };
+      const names = { checkpoints_name: [], checkpoints_name_available: [] };
+      if (isOfApp)
+        json(response, 200, { app: 'tissue', display_name: 'x', ...names, ...counts, version: 'v1' });
+      return isOfApp;
+    },
+  });
+  const { code, stderr } = await cli.run(['infer', '--each', 'scans', '-o', 'Out', '--server', server.url]);
+  expect(code, stderr).toBe(0);
+  const record = JSON.parse(readFileSync(path.join(cli.directory, 'Out/a/remote-app-record.json'), 'utf8'));
+  expect(record.app_version).toBe('v1');
 });
 
 test('a server that is full is waited for', async () => {

@@ -10,6 +10,7 @@ import {
   type JobAnswer,
   kill,
   pause,
+  untilAnswered,
 } from '../connection/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
 import type { FoundCase, FoundFiles } from '../inputs/index.js';
@@ -47,7 +48,7 @@ const mostAttempts = 5;
 const ahead = 4;
 /** Shortest time between two tables, in milliseconds. */
 const tableEvery = 1000;
-/** Seconds for a question that a command can go on without. */
+/** Seconds for a question about a job. */
 const maxWait = 30;
 
 /** A case that is to be computed. */
@@ -215,7 +216,7 @@ class Cohort {
     const last = attempt + mostAttempts;
     for (;;) {
       try {
-        if (jobId !== null && (await this.#isOver(jobId, 0))) {
+        if (jobId !== null && (await this.#isOver(name, jobId, 0))) {
           jobId = null;
           attempt += 1;
         }
@@ -245,10 +246,17 @@ class Cohort {
     }
   }
 
+  /** Asks about the job of a case. A server that is away is waited for. */
+  #ask(name: string, jobId: string): Promise<JobAnswer> {
+    const { connection } = this;
+    const patience = connection.patience(this.options.watcher.reporterOf(name));
+    return untilAnswered(connection, patience, () => askJob(connection, jobId, maxWait));
+  }
+
   /** Whether a job has ended without a result before this time, by the server's clock: its case has to be sent anew. */
-  async #isOver(jobId: string, since: number): Promise<boolean> {
+  async #isOver(name: string, jobId: string, since: number): Promise<boolean> {
     try {
-      const view = await askJob(this.connection, jobId);
+      const view = await this.#ask(name, jobId);
       if (!isFinal(view.status) || view.status === 'done') return false;
       const endedAt = Date.parse(view.finished_at ?? '');
       // A job that failed while nobody waited for it is reported; one that was killed is not what the person wants now.
@@ -293,7 +301,7 @@ class Cohort {
               exitCodes.failed,
             );
           }
-          return (await this.#isOver(jobId, since)) ? null : jobId;
+          return (await this.#isOver(name, jobId, since)) ? null : jobId;
         } catch (error) {
           if (!isBusy(error) || this.#isEnding) throw error;
           reporter.waiting(`Waiting for a place: ${(error as Error).message}`);
@@ -341,9 +349,9 @@ class Cohort {
     }
   }
 
-  async #recordOf({ inputs }: Prepared, jobId: string, files: string): Promise<CaseRecord> {
+  async #recordOf({ found, inputs }: Prepared, jobId: string, files: string): Promise<CaseRecord> {
     const { connection, app } = this;
-    const job: JobAnswer | null = await askJob(connection, jobId, maxWait).catch(() => null);
+    const job = await this.#ask(found.name, jobId).catch(() => null);
     this.#server ??= serverFacts(connection);
     const outputs = await hashOutputs(files, connection.signal);
     return makeRecord({

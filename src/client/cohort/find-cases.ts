@@ -1,6 +1,13 @@
 import { monotonicTime } from '../../files/index.js';
-import { type AppAnswer, app as askApp, backoff, type Connection, pause } from '../connection/index.js';
-import { HttpError } from '../errors.js';
+import {
+  type AppAnswer,
+  app as askApp,
+  backoff,
+  type Connection,
+  pause,
+  untilAnswered,
+} from '../connection/index.js';
+import { HttpError, isTransient } from '../errors.js';
 import { casesOf, type FoundCase, findFiles } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
@@ -47,10 +54,14 @@ export async function describe(
   const end = monotonicTime() + versionWait * 1000;
   try {
     for (let round = 0; ; round += 1) {
-      const view = await askApp(connection, app, maxWait).catch((error: unknown) => {
-        if (error instanceof HttpError) return null;
-        throw error;
-      });
+      const ask = () => askApp(connection, app, maxWait);
+      const view = await untilAnswered(connection, connection.patience(reporter), ask).catch(
+        (error: unknown) => {
+          // Without the version, every case would have another key: nothing is concluded from a server that is away.
+          if (error instanceof HttpError && !isTransient(error)) return null;
+          throw error;
+        },
+      );
       // Null is a version that is being computed; a server without versions leaves it out.
       if (!view?.available || view.version !== null || monotonicTime() > end) return view;
       reporter.waiting(`Waiting for the version of ${app}`);

@@ -52,24 +52,34 @@ async function runUnderDeaths(context, server, study) {
   const deaths = random.shuffle(['client', 'client', 'client', 'server']);
   const moments = deaths.map(() => random.integer(1, Math.floor(study.scans.size * 0.9)));
   moments.sort((a, b) => a - b);
-  const start = () => startRemoteApp(context, study.words(), { url: server.url });
+  const start = () => ({
+    ...startRemoteApp(context, study.words(), { url: server.url }),
+    since: Date.now(),
+  });
   let client = start();
-  for (const [at, who] of deaths.entries()) {
-    const hasEnded = () => client.child.exitCode !== null;
-    await until('the cohort goes on', () => hasEnded() || study.computed.length >= moments[at]);
-    await delay(random.integer(0, 400));
-    context.count(`deaths of the ${who} of a cohort`);
-    if (who === 'server') {
-      await server.kill();
-      await delay(random.integer(0, 1500));
-      await server.start();
-    } else {
-      client.child.kill('SIGKILL');
-      await client.ended;
-      client = start();
+  const hasEnded = () => client.child.exitCode !== null;
+  // A command that never reached its server does not wait for it. The table is written when it has.
+  const hasBegun = () => study.tableTime > client.since;
+  try {
+    for (const [at, who] of deaths.entries()) {
+      const isTime = () => study.computed.length >= moments[at] && (who === 'client' || hasBegun());
+      await until('the cohort goes on', () => hasEnded() || isTime());
+      await delay(random.integer(0, 400));
+      context.count(`deaths of the ${who} of a cohort`);
+      if (who === 'server') {
+        await server.kill();
+        await delay(random.integer(0, 1500));
+        await server.start();
+      } else {
+        client.child.kill('SIGKILL');
+        await client.ended;
+        client = start();
+      }
     }
+    return await within('the cohort ends', client.ended, bound);
+  } finally {
+    client.child.kill('SIGKILL');
   }
-  return within('the cohort ends', client.ended, bound).finally(() => client.child.kill('SIGKILL'));
 }
 
 /** Each good case has its result, each bad one its reason, and nothing is left of what was being done when a process died. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -70,6 +70,12 @@ export class Study {
   get computed() {
     const file = path.join(this.root, 'computed');
     return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
+  }
+
+  /** When the table was written, in milliseconds since 1970; 0 if there is none. */
+  get tableTime() {
+    const stats = statSync(path.join(this.root, 'Out', 'cases.csv'), { throwIfNoEntry: false });
+    return stats?.mtimeMs ?? 0;
   }
 
   table(output = 'Out') {
