@@ -58,7 +58,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   formidable: { modules: ['server/uploads'], reason: parser },
   send: { modules: ['server/routes'], reason: 'Only a route answers with a file.' },
   execa: { modules: ['server/jobs'], reason: 'Only the trash runs a program to remove what it cannot.' },
-  'p-limit': { modules: ['files', 'client/inputs'], reason: 'Turns are given in one place.' },
+  'p-limit': { modules: ['files'], reason: 'Turns are given in one place.' },
   archiver: { modules: ['archive'], reason: archives },
   unzipper: { modules: ['archive'], reason: archives },
   zod: {
