@@ -36,7 +36,7 @@ const whole = z.int().check(z.minimum(0));
 /** Seconds, at most a thousand years, so that date arithmetic works. */
 const duration = figure.check(z.maximum(3e10));
 
-const jobFields = () => ({
+const makeJobFields = () => ({
   status: z.enum(jobStates),
   error: textOrNull,
   app: textOrNull,
@@ -58,6 +58,12 @@ const jobFields = () => ({
   queue_position: orNull(whole),
   waiting_for: textOrNull,
 });
+let madeJobFields: ReturnType<typeof makeJobFields> | undefined;
+/** Made once, when they are first needed: a command may ask about thousands of jobs. */
+const jobFields = () => {
+  madeJobFields ??= makeJobFields();
+  return madeJobFields;
+};
 const listedJob = z.lazy(() => z.object({ job_id: jobId, ...jobFields() }));
 export type JobAnswer = z.infer<typeof listedJob>;
 
