@@ -1,5 +1,6 @@
 import { rows as brain } from './brain.mjs';
 import { rows as cliStart } from './cli-start.mjs';
+import { rows as cohort } from './cohort.mjs';
 import { rows as download } from './download.mjs';
 import { rows as extract } from './extract.mjs';
 import { rows as firstLine } from './first-line.mjs';
@@ -36,6 +37,7 @@ export const rows = [
   ...slurmFirstLine,
   ...resident,
   ...brain,
+  ...cohort,
   ...jobThroughput,
   ...fsyncPrice,
   ...pack,

@@ -36,29 +36,32 @@ export const nodeApp = (workshop, name, source) =>
 
 /**
  * A Node program that stays loaded.
- * @param {object} times seconds: loading, working; and the line that each job prints, if any
+ * @param {object} times seconds: loading, working; the line that each job prints, if any; and `after`: JavaScript that
+ *   ends each job, for which `call` is what the server wants and `startedAt` when it came
  */
-export const residentApp = (workshop, name, { loading, working, line = '' }) =>
+export const residentApp = (workshop, name, { loading, working, line = '', after = '' }) =>
   app(
     workshop,
     name,
     ['node', 'main.mjs'],
     'main.mjs',
-    `import { openSync, writeSync } from 'node:fs';
+    `import fs from 'node:fs';
 import { createInterface } from 'node:readline';
 const seconds = (count) => count > 0 && new Promise((resolve) => setTimeout(resolve, count * 1000));
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const name = process.env.REMOTE_APP_ANSWERS;
-const answers = /^\\d+$/.test(name) ? Number(name) : openSync(name, 'w');
-const say = (answer) => writeSync(answers, JSON.stringify(answer) + '\\n');
+const answers = /^\\d+$/.test(name) ? Number(name) : fs.openSync(name, 'w');
+const say = (answer) => fs.writeSync(answers, JSON.stringify(answer) + '\\n');
 await seconds(${loading});
 say({ ready: true });
 for (let next = await lines.next(); !next.done; next = await lines.next()) {
-  const { job } = JSON.parse(next.value);
+  const startedAt = Date.now();
+  const call = JSON.parse(next.value);
   const line = ${JSON.stringify(line)};
   if (line) console.log(line);
   await seconds(${working});
-  say({ job, exit_code: 0 });
+  ${after}
+  say({ job: call.job, exit_code: 0 });
 }
 `,
     { resident: true },

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import unzipper, { type CentralDirectory, type File } from 'unzipper';
+import type { CentralDirectory, File } from 'unzipper';
 import { ArchiveError, damagedEntry } from './errors.js';
 
 /** Bytes read at once. */
@@ -17,14 +17,23 @@ export class ArchiveSource implements AsyncDisposable {
   /** The bytes that were read last. Small entries lie next to each other, so one read serves many of them. */
   #window: { readonly start: number; readonly bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
 
-  private constructor(readonly file: FileHandle) {}
+  private constructor(
+    readonly file: FileHandle,
+    private readonly bytes: number,
+  ) {}
 
   static async open(archive: string): Promise<ArchiveSource> {
-    return new ArchiveSource(await open(archive));
+    const file = await open(archive);
+    return new ArchiveSource(file, (await file.stat()).size);
   }
 
   async size(): Promise<number> {
-    return (await this.file.stat()).size;
+    return this.bytes;
+  }
+
+  /** So many bytes from this position on, or as many as there are: most archives of a cohort are far smaller than a chunk. */
+  #room(position: number, length: number): Buffer {
+    return Buffer.allocUnsafe(Math.max(0, Math.min(length, this.bytes - position)));
   }
 
   /** So many bytes from this position on; fewer at the end of the file. */
@@ -39,7 +48,7 @@ export class ArchiveSource implements AsyncDisposable {
   }
 
   async #filled(position: number, length: number): Promise<Buffer> {
-    const buffer = Buffer.allocUnsafe(length);
+    const buffer = this.#room(position, length);
     let filled = 0;
     while (filled < buffer.length) {
       const { bytesRead } = await this.file.read(buffer, filled, buffer.length - filled, position + filled);
@@ -64,7 +73,7 @@ export class ArchiveSource implements AsyncDisposable {
 
   async *#chunks(position: number, length: number): AsyncGenerator<Buffer> {
     for (let done = 0; done < length; ) {
-      const chunk = Buffer.allocUnsafe(Math.min(chunkSize, length - done));
+      const chunk = this.#room(position + done, Math.min(chunkSize, length - done));
       let count: number;
       // Wraps only the read: an error of the consumer is thrown where it takes the bytes.
       try {
@@ -234,6 +243,8 @@ export async function readDirectory(source: ArchiveSource, maxEntries: number): 
   if (stated > maxEntries) {
     throw new ArchiveError('tooMany', `it has ${stated} entries, more than the ${maxEntries} allowed`);
   }
+  // Imported lazily: many commands read no archive.
+  const { default: unzipper } = await import('unzipper');
   let files: File[];
   try {
     ({ files } = await (unzipper.Open.custom as OpenCustom)(source, { tailSize }));

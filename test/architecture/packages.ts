@@ -61,7 +61,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     modules: ['server/jobs', 'cli/submit'],
     reason: 'Only the trash, for what it cannot remove, and --on-end of a command run programs with it.',
   },
-  'p-limit': { modules: ['files', 'client/inputs'], reason: 'Turns are given in one place.' },
+  'p-limit': { modules: ['files'], reason: 'Turns are given in one place.' },
   archiver: { modules: ['archive'], reason: archives },
   unzipper: { modules: ['archive'], reason: archives },
   zod: {

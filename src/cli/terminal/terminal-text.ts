@@ -43,12 +43,13 @@ export const forTerminal = (text: string): string =>
     .map((line) => safeLine(line, true))
     .join('\n');
 
-const everyControl = new RegExp(control, 'g');
+const everyControlButLineFeed = new RegExp(`(?!\n)${control}`, 'g');
 
 /** A JSON document in which these characters are escaped in strings; a parser reads the same values. */
 export const forJson = (document: string): string =>
-  document.replace(everyControl, (character) =>
-    character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  document.replace(
+    everyControlButLineFeed,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
 /** Longest text on a drawn line, in characters: it is redrawn many times a second. */

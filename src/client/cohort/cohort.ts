@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { counted, exitCodes, isFinal, killErrors, tableName } from '../../contract/index.js';
-import { isSystemError, monotonicTime, Turns } from '../../files/index.js';
+import { isSystemError, monotonicTime, TimeSlice, Turns } from '../../files/index.js';
 import {
   type AppAnswer,
   job as askJob,
@@ -82,6 +82,7 @@ class Cohort {
   #end: unknown = null;
   #isEnding = false;
   #tableAt = 0;
+  #isTableOld = true;
   #server: Promise<ServerFacts> | null = null;
 
   constructor(
@@ -115,7 +116,11 @@ class Cohort {
   async run(): Promise<CohortSummary> {
     const { watcher, output } = this.options;
     const left: FoundCase[] = [];
-    for (const each of this.cases) if (!(await this.#isSeen(each))) left.push(each);
+    const slice = new TimeSlice();
+    for (const each of this.cases) {
+      await slice.pause();
+      if (!(await this.#isSeen(each))) left.push(each);
+    }
     watcher.began([...this.#states.values()]);
     this.#writeTable(true);
     try {
@@ -423,14 +428,16 @@ class Cohort {
     const changed = { ...state, ...change };
     this.#states.set(name, changed);
     this.options.watcher.changed(changed);
+    this.#isTableOld = true;
     if (changed.status === 'done' || changed.status === 'failed') this.#writeTable(false);
   }
 
   /** @param isForced whether it is written although the last one is only a moment old */
   #writeTable(isForced: boolean): void {
     const now = monotonicTime();
-    if (!isForced && now - this.#tableAt < tableEvery) return;
+    if (!this.#isTableOld || (!isForced && now - this.#tableAt < tableEvery)) return;
     this.#tableAt = now;
+    this.#isTableOld = false;
     try {
       writeTable(this.#table, [...this.#states.values()]);
     } catch (cause) {
@@ -451,19 +458,13 @@ export async function runCohort(
   submission: Submission,
   options: CohortOptions,
 ): Promise<CohortSummary> {
-  const { reporter } = options;
-  let view: Promise<AppAnswer | null> | null = null;
-  const app = () => {
-    view ??= describe(connection, submission.app, reporter);
-    return view;
-  };
-  const cases = await findCases(submission, options, app);
   const clearance = await preflight(connection, submission);
-  const described = await app();
+  const app = await describe(connection, submission.app, options.reporter);
+  const cases = await findCases(submission, options, app);
   using workplace = await writing(options.output, 'run the command again', () =>
     Workplace.open(options.output),
   );
-  const cohort = new Cohort(connection, submission, options, cases, workplace, clearance, described);
+  const cohort = new Cohort(connection, submission, options, cases, workplace, clearance, app);
   // Awaited here: the workplace is locked until the function returns.
   return await cohort.run();
 }

@@ -21,17 +21,16 @@ const maxWait = 30;
 
 /**
  * The cases of a submission.
- * @param app its description, if the server is asked
+ * @param view the description of the app, if the server gave one
  * @throws UsageError for what cannot be sent, and for files that cannot be paired
  */
 export async function findCases(
   submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
   { output, chooseSeries, reporter }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter'>,
-  app: () => Promise<AppAnswer | null> = async () => null,
+  view: AppAnswer | null = null,
 ): Promise<readonly FoundCase[]> {
   const asksForSegmentations = async (group: number): Promise<boolean> => {
     if (!['infer', 'pipeline'].includes(submission.operation.segment)) return true;
-    const view = await app();
     return view?.available === true && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
   };
   const found = await findFiles(submission, {

@@ -15,17 +15,19 @@ function cell(value: string | number | null): string {
 export function writeTable(file: string, states: readonly CaseState[]): void {
   const columns = [...new Set(states.flatMap(({ numbers }) => Object.keys(numbers)))];
   const heading = ['case', 'status', 'reason', 'seconds', 'job', ...columns];
-  const rows = states.map(({ name, status, reason, seconds, jobId, numbers }) => [
-    name,
-    status === 'done' || status === 'failed' ? status : 'waiting',
-    reason,
-    seconds,
-    jobId,
-    ...columns.map((column) => numbers[column] ?? null),
-  ]);
-  const lines = [heading, ...rows].map((row) => `${row.map(cell).join(',')}\r\n`);
+  const line = (cells: readonly (string | number | null)[]) => `${cells.map(cell).join(',')}\r\n`;
+  const lines = states.map(({ name, status, reason, seconds, jobId, numbers }) =>
+    line([
+      name,
+      status === 'done' || status === 'failed' ? status : 'waiting',
+      reason,
+      seconds,
+      jobId,
+      ...columns.map((column) => numbers[column] ?? null),
+    ]),
+  );
   // Whoever may read the directory may read the table.
   const mode = statSync(path.dirname(file)).mode & 0o666;
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
-  writeTextFile(file, lines.join(''), { like: { mode, uid, gid } });
+  writeTextFile(file, line(heading) + lines.join(''), { like: { mode, uid, gid } });
 }

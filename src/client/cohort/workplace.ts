@@ -32,15 +32,18 @@ export const ownDirectory = '.remote-app';
 /** What the last look at a case found, by the times and identities of its files: it saves reading them again. */
 interface Seen {
   /** Of the inputs: the stamp of their files, and the hash of their contents. */
-  readonly inputs?: { readonly stamp: string; readonly digest: string };
+  readonly stamp: string | null;
+  readonly digest: string | null;
   /** The stamp of the outputs when their hashes were those of the record. */
-  readonly outputs?: string;
+  readonly outputs: string | null;
 }
+
+const nothingSeen: Seen = { stamp: null, digest: null, outputs: null };
 
 /** Largest file of what was seen, in bytes: some 100,000 cases. */
 const maxSeen = 32 << 20;
 
-const isText = (value: unknown): value is string => typeof value === 'string';
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /** What was seen, as far as it has the form that is expected: it can always be found out again. */
 function readSeen(file: string): Map<string, Seen> {
@@ -49,8 +52,9 @@ function readSeen(file: string): Map<string, Seen> {
     const document = JSON.parse(readSmallFile(file, maxSeen));
     for (const [name, [stamp, digest, outputs]] of Object.entries<unknown[]>(document)) {
       seen.set(name, {
-        ...(isText(stamp) && isText(digest) ? { inputs: { stamp, digest } } : {}),
-        ...(isText(outputs) ? { outputs } : {}),
+        stamp: textOrNull(stamp),
+        digest: textOrNull(digest),
+        outputs: textOrNull(outputs),
       });
     }
   } catch {
@@ -119,16 +123,16 @@ export class Workplace implements Disposable {
 
   /** The digest of a case's inputs, if it was computed before and they have not been touched since. */
   seenDigest(name: string, stamp: string): string | null {
-    const inputs = this.#seen.get(name)?.inputs;
-    return inputs?.stamp === stamp ? inputs.digest : null;
+    const seen = this.#seen.get(name);
+    return seen?.stamp === stamp ? seen.digest : null;
   }
 
   sawInputs(name: string, stamp: string, digest: string): void {
-    this.#note(name, { inputs: { stamp, digest } });
+    this.#note(name, { stamp, digest });
   }
 
-  #note(name: string, seen: Seen): void {
-    this.#seen.set(name, { ...this.#seen.get(name), ...seen });
+  #note(name: string, seen: Partial<Seen>): void {
+    this.#seen.set(name, { ...(this.#seen.get(name) ?? nothingSeen), ...seen });
     this.#isChanged = true;
   }
 
@@ -232,7 +236,7 @@ export class Workplace implements Disposable {
     if (!this.#isChanged) return;
     const rows = names.flatMap((name) => {
       const seen = this.#seen.get(name);
-      return seen ? [[name, [seen.inputs?.stamp, seen.inputs?.digest, seen.outputs]]] : [];
+      return seen ? [[name, [seen.stamp, seen.digest, seen.outputs]]] : [];
     });
     // Nothing is lost if a power cut damages it.
     writeJsonFile(path.join(this.own, 'seen.json'), Object.fromEntries(rows), { isKept: false });

@@ -335,8 +335,8 @@ class Collector {
       this.options.obstacles,
     );
     const isBids = lookAt(path.join(directory, bidsDescription)) !== null;
-    for (const { name, path: at, stats } of entries) {
-      if (!stats.isDirectory()) found.push({ path: at, size: stats.size, isStore: false });
+    for (const { name, path: at, isDirectory, size } of entries) {
+      if (!isDirectory) found.push({ path: at, size, isStore: false });
       else if (isBids && isBesideBidsData(name) && !this.options.allFiles) this.skipped.push(at);
       else await this.#walk(at, [...ancestors, real], found);
     }

@@ -238,8 +238,10 @@ export const exists = (target: string): boolean => lookAt(target) !== null;
 export interface Entry {
   readonly name: string;
   readonly path: string;
-  /** Stats of the link's target. */
-  readonly stats: Stats;
+  /** Whether the link's target is one. */
+  readonly isDirectory: boolean;
+  /** Bytes of the link's target. */
+  readonly size: number;
 }
 
 /** The fault of a file whose name is not UTF-8: a form and an archive would change its name. */
@@ -274,7 +276,7 @@ export async function entriesOf(
     if (!look) continue;
     if (look.fault !== null) obstacles.add(target, look.fault);
     else if (!isNamed) obstacles.add(target, misnamed);
-    else entries.push({ name, path: target, stats: look.stats });
+    else entries.push({ name, path: target, isDirectory: look.stats.isDirectory(), size: look.stats.size });
   }
   return entries;
 }
@@ -308,10 +310,10 @@ async function listBelow(
   if (entries.length === 0 && prefix !== '') listed.push({ name: prefix, path: directory });
   const directories: Entry[] = [];
   for (const entry of entries) {
-    const { name, path, stats } = entry;
-    if (stats.isDirectory()) directories.push(entry);
-    else if (stats.size === 0 && isVolume(name)) obstacles.add(path, emptyFile);
-    else listed.push({ name: prefix + name, path, size: stats.size });
+    const { name, path, isDirectory, size } = entry;
+    if (isDirectory) directories.push(entry);
+    else if (size === 0 && isVolume(name)) obstacles.add(path, emptyFile);
+    else listed.push({ name: prefix + name, path, size });
   }
   for (const { name, path } of directories) {
     await listBelow(path, `${prefix}${name}/`, [...ancestors, real], options, listed);

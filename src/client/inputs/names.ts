@@ -110,6 +110,8 @@ function apart(paths: readonly string[]): string[] {
  * `sub-02_T1w.nii.gz`, not `T1w.nii.gz` and `T1w_1.nii.gz`. Files that belong together (`.hdr` and `.img`) are named alike.
  */
 export function namesOf(paths: readonly string[]): string[] {
+  // Each case of a cohort is one, and there may be thousands.
+  if (paths.length === 1) return paths.map(wantedName);
   const stemAt = (index: number) => foldedName(stemOf(wantedName(paths[index] ?? '')));
   const wanted: string[] = [];
   for (const indexes of groupBy([...paths.keys()], stemAt)) {

@@ -1,4 +1,3 @@
-import pLimit from 'p-limit';
 import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { isDicomStart } from '../../volumes/index.js';
 import { type DicomHeader, readStart } from './dicom.js';
@@ -22,18 +21,18 @@ export interface Recognised extends FoundFile {
 /** Files that are read at once: on a network file system, each read waits for an answer. */
 const atOnce = 16;
 
-async function recogniseOne(file: FoundFile, obstacles: Obstacles): Promise<Recognised | null> {
-  const named = hasDicomName(file.path) ? dicom : null;
+async function recogniseOne({ path, size }: FoundFile, obstacles: Obstacles): Promise<Recognised | null> {
+  const named = hasDicomName(path) ? dicom : null;
   try {
-    const start = file.size === 0 ? null : await readStart(file.path);
-    if (start?.dicom) return { ...file, header: start.dicom, format: dicom, isPicture: false };
+    const start = size === 0 ? null : await readStart(path);
+    if (start?.dicom) return { path, size, header: start.dicom, format: dicom, isPicture: false };
     const bytes = start?.bytes ?? Buffer.alloc(0);
-    const format = formatOf(file.path, bytes);
+    const format = formatOf(path, bytes);
     const name = isDicomStart(bytes) ? dicom : (format?.name ?? named);
-    return { ...file, header: null, format: name, isPicture: format?.isPicture ?? false };
+    return { path, size, header: null, format: name, isPicture: format?.isPicture ?? false };
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
-    obstacles.add(file.path, `cannot be read: ${faultWithoutPath(cause)}`);
+    obstacles.add(path, `cannot be read: ${faultWithoutPath(cause)}`);
     return null;
   }
 }
@@ -47,14 +46,16 @@ export async function recognise(
   obstacles: Obstacles,
   onRead?: (done: number, total: number) => void,
 ): Promise<Recognised[]> {
-  const limit = pLimit(atOnce);
+  const all: (Recognised | null)[] = [];
+  const left = files.entries();
   let done = 0;
-  const read = async (file: FoundFile): Promise<Recognised | null> => {
-    const recognised = await recogniseOne(file, obstacles);
-    done += 1;
-    onRead?.(done, files.length);
-    return recognised;
+  const readLeft = async () => {
+    for (const [index, file] of left) {
+      all[index] = await recogniseOne(file, obstacles);
+      done += 1;
+      onRead?.(done, files.length);
+    }
   };
-  const all = await Promise.all(files.map((file) => limit(read, file)));
+  await Promise.all(Array.from({ length: atOnce }, readLeft));
   return all.filter((each) => each !== null);
 }
