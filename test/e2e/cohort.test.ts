@@ -221,6 +221,9 @@ describe('a case that fails', () => {
     await using study = await Study.create(['one', '', 'three']);
     await plant(study.at('bids'), { 'sub-04/anat/': '' });
     symlinkSync('../../.git/annex/objects/x.nii', study.at(scan('sub-04')));
+    expect((await study.run('--dry-run')).stderr).toContain(
+      "sub-02_T1w fails: 'bids/sub-02/anat/sub-02_T1w.nii' is empty (0 bytes)\n",
+    );
     const { code, stderr } = await study.run();
     expect(code).toBe(1);
     expect(stderr).toContain(`4 cases: 2 done, 2 failed

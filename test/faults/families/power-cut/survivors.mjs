@@ -34,7 +34,11 @@ const alike = {
 
 const contents = {
   ...alike,
-  'contents by chance': (node, random) => random.pick(Object.values(alike))(node, random),
+  // Whole or zeros more often than others: a file of the right size is the easiest to be taken in by.
+  'contents by chance': (node, random) => {
+    const likely = [alike['every content'], alike['every content'], alike['zeros in contents']];
+    return random.pick([...likely, random.pick(Object.values(alike))])(node, random);
+  },
 };
 
 /** One of the states that the disk may be in: a tree of names with contents, and a text that says which state. */
