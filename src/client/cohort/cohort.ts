@@ -14,7 +14,6 @@ import {
 import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
 import type { FoundCase, FoundFiles } from '../inputs/index.js';
 import { followToEnd } from '../logs/index.js';
-import { fetchResult } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { type Clearance, preflight, stageFound, submit, unacknowledged } from '../submit/index.js';
 import { endsAll, isBusy, isLost, LastLine, reasonOf } from './failures.js';
@@ -48,6 +47,9 @@ const ahead = 4;
 const tableEvery = 1000;
 /** Seconds for a question that a command can go on without. */
 const maxWait = 30;
+
+/** Imported only where a case is to be computed: it loads the libraries of archives. */
+const loadResult = () => import('../result/index.js');
 
 /** A case that is to be computed. */
 interface Prepared {
@@ -150,6 +152,8 @@ class Cohort {
   }
 
   async #runAll(left: readonly FoundCase[]): Promise<void> {
+    // Before anything is sent: the program may be upgraded while jobs run.
+    if (left.length > 0) await loadResult();
     const { atMost } = this.options;
     const most = Math.max(1, Math.min(atMost, this.clearance.maxJobs ?? atMost));
     const [places, slots] = [new Turns(most + ahead), new Turns(most)];
@@ -318,6 +322,7 @@ class Cohort {
     try {
       const files = path.join(directory, 'files');
       const { wait, isForced } = this.options;
+      const { fetchResult } = await loadResult();
       await fetchResult(
         connection,
         jobId,
