@@ -6,6 +6,7 @@ import { Notes, syncDirectory } from '../files/index.js';
 import { newFlags, partialMode } from './open-target.js';
 import { EntryPacker } from './pack-entry.js';
 import { type OpenedFile, walkFiles } from './walk-files.js';
+import { ZipWriter } from './zip-writer.js';
 
 /** A file to pack, or an empty directory. */
 export interface ListedFile {
@@ -69,8 +70,6 @@ async function packAll(
   strict: boolean,
   { signal, onProgress, pace }: Course,
 ): Promise<Packed> {
-  // Imported lazily, with its library: most commands write no archive.
-  const { ZipWriter } = await import('./zip-writer.js');
   const zip = new ZipWriter(sink, signal);
   const onMore = (count: number, bytes: number) => {
     onProgress?.(bytes);

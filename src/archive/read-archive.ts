@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
-import type { CentralDirectory, File } from 'unzipper';
+import unzipper, { type CentralDirectory, type File } from 'unzipper';
 import { ArchiveError, damagedEntry } from './errors.js';
 
 /** Bytes read at once. */
@@ -243,8 +243,6 @@ export async function readDirectory(source: ArchiveSource, maxEntries: number): 
   if (stated > maxEntries) {
     throw new ArchiveError('tooMany', `it has ${stated} entries, more than the ${maxEntries} allowed`);
   }
-  // Imported lazily: many commands read no archive.
-  const { default: unzipper } = await import('unzipper');
   let files: File[];
   try {
     ({ files } = await (unzipper.Open.custom as OpenCustom)(source, { tailSize }));

@@ -15,7 +15,6 @@ import {
 import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
 import type { FoundCase, FoundFiles } from '../inputs/index.js';
 import { followToEnd } from '../logs/index.js';
-import { fetchResult } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { type Clearance, preflight, stageFound, submit, unacknowledged } from '../submit/index.js';
 import { endsAll, isBusy, isLost, LastLine, reasonOf } from './failures.js';
@@ -50,6 +49,9 @@ const ahead = 4;
 const tableEvery = 1000;
 /** Seconds for a question about a job. */
 const maxWait = 30;
+
+/** Imported only where a case is to be computed: it loads the libraries of archives. */
+const loadResult = () => import('../result/index.js');
 
 /** A case that is to be computed. */
 interface Prepared {
@@ -152,6 +154,8 @@ class Cohort {
   }
 
   async #runAll(left: readonly FoundCase[]): Promise<void> {
+    // Before anything is sent: the program may be upgraded while jobs run.
+    if (left.length > 0) await loadResult();
     const { atMost } = this.options;
     const most = Math.max(1, Math.min(atMost, this.clearance.maxJobs ?? atMost));
     const [places, slots] = [new Turns(most + ahead), new Turns(most)];
@@ -337,6 +341,7 @@ class Cohort {
     try {
       const files = path.join(directory, 'files');
       const { wait, isForced } = this.options;
+      const { fetchResult } = await loadResult();
       await fetchResult(
         connection,
         jobId,
