@@ -16,7 +16,7 @@ cd "$1/job" && sleep 600 & target=$!
 state() {
   found=$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)
   # A zombie has ended, and waits for this shell.
-  case "$found" in '' | Z) echo gone ;; *) echo "$found" ;; esac
+  case "$found" in '' | Z) echo gone ;; R | S | D) echo there ;; *) echo "$found" ;; esac
 }
 attack() {
   printf '{"deed": "%s", "content": "forged", "isWild": true%s}' "$1" "$2" > "$dir/plan"
@@ -46,10 +46,10 @@ test.runIf(namespaces)(
     const options = { cwd: root.path, timeout: 20_000 };
     const { stdout } = await run(words[0] ?? '', [...words.slice(1), ...given], options);
     expect(stdout.trim().split('\n')).toEqual([
-      'forge 2: target S, bystander S',
-      'kill 2: target S, bystander S',
-      'forge 9: target S, bystander S',
-      'kill 0: target gone, bystander S',
+      'forge 2: target there, bystander there',
+      'kill 2: target there, bystander there',
+      'forge 9: target there, bystander there',
+      'kill 0: target gone, bystander there',
     ]);
     expect(readdirSync(path.join(root.path, 'bystander'))).toEqual([]);
     expect(readdirSync(path.join(root.path, 'job'))).toContain('exit.json.reserved');

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { counted, exitCodes, isFinal, killErrors, tableName } from '../../contract/index.js';
-import { isSystemError, monotonicTime, TimeSlice, Turns } from '../../files/index.js';
+import { counted, exitCodes, isFinal, killErrors } from '../../contract/index.js';
+import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import {
   type AppAnswer,
   job as askJob,
@@ -12,7 +12,7 @@ import {
   pause,
   untilAnswered,
 } from '../connection/index.js';
-import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
+import { ClientError, Interrupted, JobFailed, UsageError, writing } from '../errors.js';
 import type { FoundCase, FoundFiles } from '../inputs/index.js';
 import { followToEnd } from '../logs/index.js';
 import type { Submission } from '../submission.js';
@@ -37,16 +37,14 @@ import {
   stampOf,
   writeRecord,
 } from './record.js';
-import type { CaseState, CohortOptions, CohortSummary } from './state.js';
-import { writeTable } from './table.js';
+import type { CohortOptions, CohortSummary } from './state.js';
+import { CaseTable } from './table.js';
 import { Workplace } from './workplace.js';
 
 /** How often a case is sent again that its server has lost, or stopped with itself. */
 const mostAttempts = 5;
 /** Results that may be fetched while as many jobs as allowed run: more would only wait on the server. */
 const ahead = 4;
-/** Shortest time between two tables, in milliseconds. */
-const tableEvery = 1000;
 /** Seconds for a question about a job. */
 const maxWait = 30;
 
@@ -73,7 +71,7 @@ function seenStamp(files: FoundFiles): string | null {
 
 /** Jobs of many cases, of which some run at once. */
 class Cohort {
-  readonly #states = new Map<string, CaseState>();
+  readonly #table: CaseTable;
   /** Jobs that have not ended, by the case. */
   readonly #active = new Map<string, string>();
   /** What the jobs that run wrote last, by the case. */
@@ -83,8 +81,6 @@ class Cohort {
   /** What ends the command before all cases are done. */
   #end: unknown = null;
   #isEnding = false;
-  #tableAt = 0;
-  #isTableOld = true;
   #server: Promise<ServerFacts> | null = null;
 
   constructor(
@@ -98,17 +94,8 @@ class Cohort {
   ) {
     this.#computation = computationOf(submission, app);
     this.#known = new KnownJobs(path.join(workplace.own, 'jobs.jsonl'));
-    for (const { name } of cases) {
-      this.#states.set(name, {
-        name,
-        status: 'waiting',
-        reason: null,
-        seconds: null,
-        jobId: null,
-        isNew: false,
-        numbers: {},
-      });
-    }
+    const names = cases.map(({ name }) => name);
+    this.#table = new CaseTable(names, workplace.directory, options.watcher, (error) => this.#endWith(error));
   }
 
   get #signal(): AbortSignal {
@@ -123,22 +110,17 @@ class Cohort {
       await slice.pause();
       if (!(await this.#isSeen(each))) left.push(each);
     }
-    watcher.began([...this.#states.values()]);
-    this.#writeTable(true);
+    watcher.began(this.#table.states);
+    this.#table.write();
     try {
       await this.#runAll(left);
       if (this.#end !== null) throw this.#end;
     } finally {
-      this.#writeTable(true);
-      this.workplace.saveSeen([...this.#states.keys()]);
-      const isDone = ({ status }: CaseState) => status === 'done';
-      this.#known.close(new Set([...this.#states.values()].filter(isDone).map(({ name }) => name)));
+      this.#table.write();
+      this.workplace.saveSeen(this.cases.map(({ name }) => name));
+      this.#known.close(new Set(this.#table.with('done')));
     }
-    return { output: path.resolve(output), table: this.#table, cases: [...this.#states.values()] };
-  }
-
-  get #table(): string {
-    return path.join(this.workplace.directory, tableName);
+    return { output: path.resolve(output), table: this.#table.file, cases: this.#table.states };
   }
 
   /** Whether a case is done, judging by what an earlier command saw: nothing is read but its record. */
@@ -184,7 +166,7 @@ class Cohort {
   /** Reads the inputs of a case. Null if it is done, or failed. */
   async #prepare(found: FoundCase): Promise<Prepared | null> {
     const { name, files, fault } = found;
-    this.#change(name, { status: 'reading' });
+    this.#table.change(name, { status: 'reading' });
     try {
       if (fault !== null) throw new UsageError(fault);
       const stamp = stampOf(inputPaths(files));
@@ -199,7 +181,7 @@ class Cohort {
       }
       this.workplace.checkPlace(name, this.options.isForced);
       // Until its turn comes.
-      this.#change(name, { status: 'waiting' });
+      this.#table.change(name, { status: 'waiting' });
       return { found, inputs, key, stamp };
     } catch (error) {
       // The file is named by the system's words.
@@ -281,7 +263,7 @@ class Cohort {
     const { connection, clearance, submission } = this;
     const { name, files } = found;
     const reporter = this.options.watcher.reporterOf(name);
-    this.#change(name, { status: 'sending' });
+    this.#table.change(name, { status: 'sending' });
     const since = connection.now();
     const staged = await stageFound(submission, files, clearance, reporter, connection.signal);
     try {
@@ -328,13 +310,13 @@ class Cohort {
     const { name } = prepared.found;
     const reporter = new LastLine(this.options.watcher.reporterOf(name));
     this.#lastLines.set(name, reporter);
-    this.#change(name, { status: 'running', jobId });
+    this.#table.change(name, { status: 'running', jobId });
     if (this.#isEnding) await kill(connection, jobId, this.options.killTimeout);
     await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, isAnnounced: true });
     this.#active.delete(name);
     this.#lastLines.delete(name);
     release();
-    this.#change(name, { status: 'fetching' });
+    this.#table.change(name, { status: 'fetching' });
     const directory = await writing(this.workplace.directory, 'run the command again', () =>
       this.workplace.privateDirectory(),
     );
@@ -378,7 +360,7 @@ class Cohort {
   }
 
   #done({ seconds, job_id, numbers }: CaseRecord, name: string, isNew: boolean): void {
-    this.#change(name, { status: 'done', reason: null, seconds, jobId: job_id, isNew, numbers });
+    this.#table.change(name, { status: 'done', reason: null, seconds, jobId: job_id, isNew, numbers });
   }
 
   /** A case has failed, or the command ends, by its error or by an interruption. */
@@ -387,17 +369,22 @@ class Cohort {
     if (signal?.aborted) {
       await this.#stop(name, signal.reason);
     } else if (this.#isEnding && error instanceof JobFailed && error.state === 'killed') {
-      this.#change(name, { status: 'waiting', jobId: null });
+      this.#table.change(name, { status: 'waiting', jobId: null });
     } else if (!(error instanceof ClientError) || endsAll(error)) {
-      this.#change(name, { status: 'waiting' });
-      this.#isEnding = true;
-      this.#end ??= error;
+      this.#table.change(name, { status: 'waiting' });
+      this.#endWith(error);
     } else {
       const reason = reasonOf(error, this.#lastLines.get(name)?.text ?? '');
       this.#lastLines.delete(name);
-      this.#change(name, { status: 'failed', reason });
+      this.#table.change(name, { status: 'failed', reason });
       if (this.options.failsFast) await this.#endFast();
     }
+  }
+
+  /** No other case is begun, and the command ends with this error. */
+  #endWith(error: unknown): void {
+    this.#isEnding = true;
+    this.#end ??= error;
   }
 
   /** Ends the jobs of the other cases after a failure. */
@@ -416,39 +403,14 @@ class Cohort {
       this.options.watcher.reporterOf(name).waiting('Stopping the job');
       await kill(this.connection, jobId, this.options.killTimeout).catch(() => {});
     }
-    this.#change(name, { status: 'waiting' });
+    this.#table.change(name, { status: 'waiting' });
   }
 
   #interrupted(): unknown {
     const reason: unknown = this.connection.signal?.reason;
-    const states = [...this.#states.values()];
-    const done = states.filter(({ status }) => status === 'done').length;
-    const outcome = `${done} of ${counted(states.length, 'case')} are done; the same command goes on with the others`;
+    const done = this.#table.with('done').length;
+    const outcome = `${done} of ${counted(this.cases.length, 'case')} are done; the same command goes on with the others`;
     return reason instanceof Interrupted ? reason.with(outcome) : reason;
-  }
-
-  #change(name: string, change: Partial<CaseState>): void {
-    const state = this.#states.get(name);
-    if (!state) return;
-    const changed = { ...state, ...change };
-    this.#states.set(name, changed);
-    this.options.watcher.changed(changed);
-    this.#isTableOld = true;
-    if (changed.status === 'done' || changed.status === 'failed') this.#writeTable(false);
-  }
-
-  /** @param isForced whether it is written although the last one is only a moment old */
-  #writeTable(isForced: boolean): void {
-    const now = monotonicTime();
-    if (!this.#isTableOld || (!isForced && now - this.#tableAt < tableEvery)) return;
-    this.#tableAt = now;
-    this.#isTableOld = false;
-    try {
-      writeTable(this.#table, [...this.#states.values()]);
-    } catch (cause) {
-      this.#isEnding = true;
-      this.#end ??= new WriteError(this.#table, cause, 'run the command again');
-    }
   }
 }
 

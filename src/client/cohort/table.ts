@@ -1,7 +1,12 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { writeTextFile } from '../../files/index.js';
-import type { CaseState } from './state.js';
+import { tableName } from '../../contract/index.js';
+import { monotonicTime, writeTextFile } from '../../files/index.js';
+import { WriteError } from '../errors.js';
+import type { CaseState, CaseStatus, CohortWatcher } from './state.js';
+
+/** Shortest time between two writings, in milliseconds. */
+const writeEvery = 1000;
 
 /** A cell: quoted where it has to be, as in RFC 4180, and on one line. */
 function cell(value: string | number | null): string {
@@ -12,7 +17,7 @@ function cell(value: string | number | null): string {
 }
 
 /** Writes the table anew: a row for each case, and a column for each number that any of them has. */
-export function writeTable(file: string, states: readonly CaseState[]): void {
+function writeTable(file: string, states: readonly CaseState[]): void {
   const columns = [...new Set(states.flatMap(({ numbers }) => Object.keys(numbers)))];
   const heading = ['case', 'status', 'reason', 'seconds', 'job', ...columns];
   const line = (cells: readonly (string | number | null)[]) => `${cells.map(cell).join(',')}\r\n`;
@@ -30,4 +35,66 @@ export function writeTable(file: string, states: readonly CaseState[]): void {
   const mode = statSync(path.dirname(file)).mode & 0o666;
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
   writeTextFile(file, line(heading) + lines.join(''), { like: { mode, uid, gid } });
+}
+
+/** How far the cases have come: told to the person, and written to `cases.csv` as cases end. */
+export class CaseTable {
+  readonly file: string;
+  readonly #states: Map<string, CaseState>;
+  #writtenAt = 0;
+  #isOld = true;
+
+  /**
+   * @param directory that of the results
+   * @param onFault called if the table cannot be written
+   */
+  constructor(
+    names: readonly string[],
+    directory: string,
+    private readonly watcher: CohortWatcher,
+    private readonly onFault: (error: WriteError) => void,
+  ) {
+    this.file = path.join(directory, tableName);
+    const none = {
+      status: 'waiting',
+      reason: null,
+      seconds: null,
+      jobId: null,
+      isNew: false,
+      numbers: {},
+    } as const;
+    this.#states = new Map(names.map((name) => [name, { name, ...none }]));
+  }
+
+  get states(): CaseState[] {
+    return [...this.#states.values()];
+  }
+
+  /** Names of the cases in this state. */
+  with(status: CaseStatus): string[] {
+    return this.states.filter((each) => each.status === status).map(({ name }) => name);
+  }
+
+  change(name: string, change: Partial<CaseState>): void {
+    const state = this.#states.get(name);
+    if (!state) return;
+    const changed = { ...state, ...change };
+    this.#states.set(name, changed);
+    this.watcher.changed(changed);
+    this.#isOld = true;
+    const isOver = changed.status === 'done' || changed.status === 'failed';
+    if (isOver && monotonicTime() - this.#writtenAt >= writeEvery) this.write();
+  }
+
+  /** Writes what has changed. */
+  write(): void {
+    if (!this.#isOld) return;
+    this.#writtenAt = monotonicTime();
+    this.#isOld = false;
+    try {
+      writeTable(this.file, this.states);
+    } catch (cause) {
+      this.onFault(new WriteError(this.file, cause, 'run the command again'));
+    }
+  }
 }
