@@ -60,20 +60,17 @@ function meant(unknown: readonly string[], known: Interfaces.FlagInput): string 
   return found.size === 0 ? '' : `; did you mean ${[...found].join(', ')}?`;
 }
 
-/** Messages of oclif's parser about conflicting flags, and what replaces them. The replacement leaves out the values. */
-const rephrased: readonly (readonly [RegExp, string])[] = [
-  [
-    /^(--[\w-]+)=.* cannot also be provided when using (--[\w-]+)$/s,
-    '$1 and $2 exclude each other; give one of them',
-  ],
-  [/^All of the following must be provided when using (--[\w-]+): (.*)$/s, '$1 needs $2'],
-];
-
-/** Rewrites one line of a parser error. */
+/** Rewrites one line of an error of oclif's parser. What is said of two flags leaves out their values. */
 function ofParser(line: string, known: Interfaces.FlagInput): string {
   const [, missing] = /^Missing required flag ([\w-]+)$/.exec(line) ?? [];
   if (missing !== undefined) return `Missing: --${missing} (${known[missing]?.description})`;
-  return rephrased.reduce((text, [pattern, words]) => text.replace(pattern, words), line);
+  const [, given, needed] =
+    /^All of the following must be provided when using (--[\w-]+): (.*)$/s.exec(line) ?? [];
+  if (needed !== undefined) return `${given} needs ${needed.replaceAll(', ', ' and ')}`;
+  return line.replace(
+    /^(--[\w-]+)=.* cannot also be provided when using (--[\w-]+)$/s,
+    '$1 and $2 exclude each other; give one of them',
+  );
 }
 
 /** Colours, which oclif's parser writes into its messages if stderr is a terminal. */
