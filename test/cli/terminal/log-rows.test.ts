@@ -102,6 +102,7 @@ test('however many movements there are, and however far they go, they cost littl
   ]) {
     for (let count = 0; count < 5; count += 1) rows.push(text, false);
   }
-  expect(performance.now() - began).toBeLessThan(1000);
+  // A step for each row of each movement would take minutes.
+  expect(performance.now() - began).toBeLessThan(20_000);
   expect(rows.states.length).toBeLessThanOrEqual(20);
 });

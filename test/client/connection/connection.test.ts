@@ -150,7 +150,7 @@ describe('a connection', () => {
   test('that is cut is reported as broken', async () => {
     await using server = await ScriptedServer.start((_, __, raw) => void raw.socket.destroy());
     await using connection = connectTo(server.url);
-    const error = await failure(health(connection, 2));
+    const error = await failure(health(connection, 20));
     expect(error).toBeInstanceOf(TransportError);
     expect(error).toMatchObject({ exitCode: 5, fault: 'broken' });
   });
