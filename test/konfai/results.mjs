@@ -1,25 +1,27 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { recordName } from '../../dist/contract/index.js';
 import { unzip } from '../support/unzip.mjs';
 import { runProgram } from './clients.mjs';
 import { programOf } from './environment.mjs';
 
 const contents = fileURLToPath(new URL('contents.py', import.meta.url));
 
-/** The files below a directory, as relative names. */
+/** The files of a result, as relative names, without the record that our client writes beside them. */
 export async function filesBelow(directory) {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
-  return files.map((entry) => path.relative(directory, path.join(entry.parentPath, entry.name))).sort();
+  const names = files.map((entry) => path.relative(directory, path.join(entry.parentPath, entry.name)));
+  return names.filter((name) => name !== recordName).sort();
 }
 
-/** What a result's files hold: a Map from names to sums, by `contents.py`. */
+/** What a result's files hold, likewise: a Map from names to sums, by `contents.py`. */
 export async function contentsOf(workshop, directory) {
   const words = [programOf('python'), contents, directory];
   const { code, printed, stdout } = await runProgram(workshop, words, directory);
   if (code !== 0) throw new Error(`contents.py: ${printed}`);
-  return new Map(Object.entries(JSON.parse(stdout)));
+  return new Map(Object.entries(JSON.parse(stdout)).filter(([name]) => name !== recordName));
 }
 
 /** What differs between two results, a sentence a file. */
