@@ -12,6 +12,8 @@ interface Format {
   readonly name: string;
   /** Endings of names, in lower case. */
   readonly endings: readonly string[];
+  /** Those of them whose file is known to be a volume by itself: no other file is sent with it, and it is no slice of a series. */
+  readonly wholeEndings?: readonly string[];
   /** Whether the first bytes of a file, unzipped, are those of this format. */
   readonly begins?: (start: Buffer) => boolean;
   /**
@@ -29,13 +31,23 @@ const tiff = startsWith('II*\0', 'MM\0*', 'II+\0', 'MM\0+');
 
 export const formats: readonly Format[] = [
   { name: 'packed directory', endings: [volumeSuffix] },
-  { name: 'NIfTI', endings: ['.nii', '.nii.gz'], begins: beginsAsNifti },
+  { name: 'NIfTI', endings: ['.nii', '.nii.gz'], wholeEndings: ['.nii', '.nii.gz'], begins: beginsAsNifti },
   { name: 'NIfTI or ANALYZE pair', endings: ['.hdr', '.hdr.gz', '.img', '.img.gz'] },
-  { name: 'MetaImage', endings: ['.mha', '.mhd'], begins: startsWith('ObjectType =', 'NDims =') },
+  {
+    name: 'MetaImage',
+    endings: ['.mha', '.mhd'],
+    wholeEndings: ['.mha'],
+    begins: startsWith('ObjectType =', 'NDims ='),
+  },
   { name: 'raw voxels', endings: ['.raw', '.raw.gz', '.zraw'] },
-  { name: 'NRRD', endings: ['.nrrd', '.nhdr'], begins: startsWith('NRRD000') },
-  { name: 'FreeSurfer', endings: ['.mgh', '.mgz', '.mgh.gz'] },
-  { name: 'MINC', endings: ['.mnc', '.mnc.gz'], begins: startsWith('CDF\u0001', 'CDF\u0002') },
+  { name: 'NRRD', endings: ['.nrrd', '.nhdr'], wholeEndings: ['.nrrd'], begins: startsWith('NRRD000') },
+  { name: 'FreeSurfer', endings: ['.mgh', '.mgz', '.mgh.gz'], wholeEndings: ['.mgh', '.mgz'] },
+  {
+    name: 'MINC',
+    endings: ['.mnc', '.mnc.gz'],
+    wholeEndings: ['.mnc', '.mnc.gz'],
+    begins: startsWith('CDF\u0001', 'CDF\u0002'),
+  },
   { name: 'AFNI', endings: ['.head', '.brik', '.brik.gz', '.brik.bz2'] },
   { name: 'Philips PAR/REC', endings: ['.par', '.rec'] },
   { name: 'GIPL', endings: ['.gipl', '.gipl.gz'] },
@@ -57,9 +69,11 @@ export const formats: readonly Format[] = [
   },
 ];
 
-/** Whether a file is a volume by itself, judging by its name: no other file is sent with it, and it is no slice of a series. */
+const wholeEndings = formats.flatMap((format) => format.wholeEndings ?? []);
+
+/** Whether a file is a volume by itself, judging by its name. */
 export const isWholeVolumeName = (name: string): boolean =>
-  /\.(nii(\.gz)?|mha|nrrd|mgh|mgz|mnc(\.gz)?)$/i.test(name);
+  wholeEndings.some((ending) => name.toLowerCase().endsWith(ending));
 
 /** DICOM, which is recognised by its content; a directory of it is read with dicom.ts. */
 export const dicom = 'DICOM';
