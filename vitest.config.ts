@@ -11,6 +11,8 @@ export default defineConfig({
     // Each test file starts real servers, and these real jobs. Much of the time is spent waiting for them: four at a time
     // leave a quarter of two cores idle.
     maxWorkers: 5,
+    // The program that is tested is loaded as it was built.
+    server: { deps: { external: [/\/dist\//] } },
     testTimeout: 120_000,
     hookTimeout: 60_000,
   },

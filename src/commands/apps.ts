@@ -39,7 +39,7 @@ export default class Apps extends ClientCommand {
         return refreshed.summary;
       }
     }
-    const shown = await showApps(connection, args.app, flags, reporter);
+    const shown = await showApps(connection, args.app, flags, this.io, reporter);
     await this.print(shown.lines);
     return shown.summary;
   }

@@ -26,6 +26,6 @@ export default class Check extends BaseCommand {
 
   async run(): Promise<AppCheck> {
     const { args, flags } = await this.parse(Check);
-    return showAppCheck(args.directory, flags, this.jsonEnabled());
+    return showAppCheck(args.directory, flags, this.io, this.jsonEnabled());
   }
 }

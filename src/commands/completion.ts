@@ -53,13 +53,18 @@ export default class Completion extends ClientCommand {
 
   /** Prints values for a shell. On an error, or after the longest wait, it offers none. */
   async #offer(source: ValueSource, words: readonly string[]): Promise<readonly Offer[]> {
+    let giveUp: (none: readonly Offer[]) => void;
+    const late = new Promise<readonly Offer[]>((resolve) => {
+      giveUp = resolve;
+    });
     const connect = async () => {
       const { flags } = await this.parse({ flags: connectionFlags }, wordsOfFlags(words, connectionFlags));
       const connection = await this.connect(flags);
-      setTimeout(() => process.exit(), longestWait).unref();
+      setTimeout(giveUp, longestWait, []).unref();
       return connection;
     };
-    const offers = await findOffers(source, words, connect, this.config.configDir).catch(() => []);
+    const found = findOffers(source, words, connect, this.config.configDir).catch(() => []);
+    const offers = await Promise.race([found, late]);
     await this.print(offers.map(({ value, about }) => (about === '' ? value : `${value}\t${about}`)));
     return offers;
   }

@@ -22,7 +22,7 @@ export default class Gpus extends ClientCommand {
       // Compared as shown, because the exact figures change all the time.
       const change = (machine: Machine) => describeMachine(machine).join('\n');
       const options = { every: flags.every ?? defaultInterval, json: this.jsonEnabled() };
-      await watch(connection, { read, lines: describeMachine, change }, options);
+      await watch(connection, this.io, { read, lines: describeMachine, change }, options);
       return undefined;
     }
     const machine = await readMachine(connection);

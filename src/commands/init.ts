@@ -1,7 +1,6 @@
 import { Args, Flags } from '@oclif/core';
 import { firstSteps, type Language, languageNames, type NewApp, writeNewApp } from '../cli/apps/index.js';
 import { BaseCommand } from '../cli/command/index.js';
-import { writeOut } from '../cli/terminal/index.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a new app that runs as it is';
@@ -49,7 +48,7 @@ export default class Init extends BaseCommand {
       `  ${serve}          # then, in another terminal:`,
       `  ${infer}`,
     ];
-    await writeOut(`${lines.join('\n')}\n`);
+    await this.io.writeOut(`${lines.join('\n')}\n`);
     return app;
   }
 }

@@ -17,6 +17,6 @@ export default class Inputs extends BaseCommand {
   async run(): Promise<InputsDocument> {
     const { args, flags } = await this.parse(Inputs);
     const { showInputs } = await loadShowInputs();
-    return showInputs(args.paths ?? [], flags, this.jsonEnabled());
+    return showInputs(args.paths ?? [], flags, this.io, this.jsonEnabled());
   }
 }

@@ -37,14 +37,17 @@ export default class Jobs extends ClientCommand {
     const { flags } = await this.parse(Jobs);
     this.jsonLines = flags.watch;
     const connection = await this.connect(flags);
-    const selected = selectedJobs(connection, {
+    const selected = selectedJobs(connection, this.io.colours(this.io.stdout), {
       states: flags.status,
       tag: flags.tag,
       quiet: flags.quiet,
       all: flags.all,
     });
     if (flags.watch) {
-      await watch(connection, selected, { every: flags.every ?? defaultInterval, json: this.jsonEnabled() });
+      await watch(connection, this.io, selected, {
+        every: flags.every ?? defaultInterval,
+        json: this.jsonEnabled(),
+      });
       return undefined;
     }
     const document = await selected.read();

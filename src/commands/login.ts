@@ -22,7 +22,7 @@ export default class Login extends ClientCommand {
   async run(): Promise<LoginSummary> {
     const { flags } = await this.parse(Login);
     const connect = (settings: Settings) => this.connectTo(settings, flags);
-    const login = await logIn(flags, this.config.configDir, connect, this.typed);
+    const login = await logIn(flags, this.io, this.config.configDir, connect, this.typed);
     await this.print([`Logged in to ${login.server}; the profile '${login.profile}' is in ${login.file}`]);
     return login;
   }

@@ -20,7 +20,7 @@ export default class Logout extends ClientCommand {
         ? `Logged out of ${server}; the profile '${profile}' keeps its address`
         : `The profile '${profile}' has no token`,
     ]);
-    if (process.env[tokenVariable]) {
+    if (this.io.env[tokenVariable]) {
       (await this.reporter()).note(`${tokenVariable} is set: commands go on sending the token in it`);
     }
     return done;

@@ -29,6 +29,6 @@ export default class Result extends ClientCommand {
   async run(): Promise<ResultSummary> {
     const { args, flags } = await this.parse(Result);
     const connection = await this.connect(flags);
-    return fetchJobResult(connection, args.job, flags, this.jsonEnabled(), await this.reporter());
+    return fetchJobResult(connection, args.job, flags, this.io, this.jsonEnabled(), await this.reporter());
   }
 }

@@ -37,9 +37,9 @@ export default class Serve extends BaseCommand {
 
   async run(): Promise<void> {
     const flags = await this.#flags();
-    const settings = serverSettings(flags, this.config, process.env);
+    const settings = serverSettings(flags, this.config, this.io.env);
     if (flags.check) {
-      await showCheck(settings);
+      await showCheck(settings, this.io);
       return;
     }
     const logged = { format: flags['log-format'], level: flags['log-level'] };

@@ -66,7 +66,7 @@ export default class Show extends ClientCommand {
     const terminology = await labelNames(flags.labels, settings?.isDefault === false ? ask : null, reporter);
     const { png = null, html = null, volumes, force, slices = null, frame } = flags;
     const shown = { png, html, volumes, force, slices, frame };
-    const how = { terminology, json: this.jsonEnabled(), reporter, signal: this.interruption };
+    const how = { terminology, json: this.jsonEnabled(), io: this.io, reporter, signal: this.interruption };
     return showCases(args.paths ?? [], { ...shown, ...how });
   }
 }

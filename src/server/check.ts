@@ -51,7 +51,12 @@ async function* findingsOf(
   for (const says of notes) yield { kind: 'note', about, says };
 }
 
-async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkApps({
+  apps: sources,
+  engine,
+  networkApps,
+  environment,
+}: ServerSettings): AsyncGenerator<Finding> {
   const read = readSources(sources);
   for (const says of read.flatMap(sourceProblems)) yield { kind: 'problem', about: 'apps', says };
   const byId = uniqueApps(read);
@@ -59,7 +64,7 @@ async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings
   const allowed = [...byId.values()];
   if (allowed.length === 0)
     yield { kind: 'note', about: 'apps', says: 'none is allowed: name one with --apps' };
-  const { apps, forEngine, engineProblem } = await lookAtApps(allowed, engine, process.env.PATH ?? '');
+  const { apps, forEngine, engineProblem } = await lookAtApps(allowed, engine, environment);
   for (const found of apps) {
     const argument = allowed.find(({ id }) => id === found.id)?.argument ?? '';
     yield* findingsOf(found, argument, 'python');
@@ -68,9 +73,13 @@ async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings
   else if (forEngine.length > 0) yield { kind: 'ok', about: 'engine', says: engine.join(' ') };
 }
 
-async function* checkResidentEngine({ engine, residentEngines }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkResidentEngine({
+  engine,
+  residentEngines,
+  environment,
+}: ServerSettings): AsyncGenerator<Finding> {
   if (residentEngines === null) return;
-  const loader = residentEngine(engine, process.env.PATH ?? '', residentEngines);
+  const loader = residentEngine(engine, environment.PATH ?? '', residentEngines);
   yield { kind: 'ok', about: 'resident engine', says: loader.join(' ') };
 }
 
@@ -112,9 +121,9 @@ async function* checkProxies({ trustedProxies }: ServerSettings): AsyncGenerator
 }
 
 /** Does not run it. */
-async function* checkEndProgram({ onEnd }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkEndProgram({ onEnd, environment }: ServerSettings): AsyncGenerator<Finding> {
   if (onEnd === null) return;
-  checkOnEnd(onEnd, process.env.PATH ?? '');
+  checkOnEnd(onEnd, environment.PATH ?? '');
   yield { kind: 'ok', about: 'program for ends', says: onEnd.join(' ') };
 }
 
@@ -137,12 +146,12 @@ async function* checkToken({ token, tokensFile, host }: ServerSettings): AsyncGe
     yield { kind: 'note', about, says: `there is none: every endpoint is open to whoever reaches ${host}` };
 }
 
-async function* checkGpus({ slurm }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkGpus({ slurm, environment }: ServerSettings): AsyncGenerator<Finding> {
   if (slurm) return;
   const about = 'GPUs';
   const oddities: string[] = [];
-  const smi = new NvidiaSmi(undefined, undefined, (oddity) => oddities.push(oddity));
-  const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES, smi);
+  const smi = new NvidiaSmi(undefined, undefined, (oddity) => oddities.push(oddity), environment);
+  const gpus = new GpuInventory(environment.CUDA_VISIBLE_DEVICES, smi);
   try {
     await gpus.start();
     if (gpus.current === null) yield { kind: 'problem', about, says: gpus.problem };
@@ -155,10 +164,14 @@ async function* checkGpus({ slurm }: ServerSettings): AsyncGenerator<Finding> {
   }
 }
 
-async function* checkCluster({ slurm, tokenVariables }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkCluster({
+  slurm,
+  tokenVariables,
+  environment,
+}: ServerSettings): AsyncGenerator<Finding> {
   if (!slurm) return;
   const about = 'Slurm';
-  const own = Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name));
+  const own = Object.entries(environment).filter(([name]) => !tokenVariables.includes(name));
   const { version, size, problem } = await lookAtSlurm(slurm, Object.fromEntries(own));
   if (problem !== null) yield { kind: 'problem', about, says: `${version} does not take jobs: ${problem}` };
   else
@@ -202,16 +215,21 @@ async function* checkUser(): AsyncGenerator<Finding> {
 }
 
 /** The environment of a job without a sandbox. */
-const jobEnvironment = () =>
+const jobEnvironment = (environment: NodeJS.ProcessEnv) =>
   Object.fromEntries(
-    passedNames(process.env, { isSandboxed: false, network: true, added: [] }).map((name) => [
+    passedNames(environment, { isSandboxed: false, network: true, added: [] }).map((name) => [
       name,
-      process.env[name],
+      environment[name],
     ]),
   );
 
 /** Runs an app of this machine once, if it can be tried. */
-async function tryApp(id: string, directory: string, seconds: number): Promise<Omit<Finding, 'about'>> {
+async function tryApp(
+  id: string,
+  directory: string,
+  seconds: number,
+  environment: NodeJS.ProcessEnv,
+): Promise<Omit<Finding, 'about'>> {
   const app = await viewAppDirectory(id, directory);
   const command = ownCommand(directory);
   if (!app.available || command === null) {
@@ -223,22 +241,27 @@ async function tryApp(id: string, directory: string, seconds: number): Promise<O
   if (refusals(app, operations.infer, {}, null).length > 0) {
     return { kind: 'note', says: 'it declares no inference, so it was not tried' };
   }
-  return trialRun(app, directory, command, jobEnvironment(), seconds);
+  return trialRun(app, directory, command, jobEnvironment(environment), seconds);
 }
 
 /**
  * Checks everything that an app directory needs, for its author.
  * @param directory absolute
  * @param seconds that a trial run may take; null for none
+ * @param environment variables that a server would have
  */
-export async function* checkApp(directory: string, seconds: number | null): AsyncGenerator<Finding> {
+export async function* checkApp(
+  directory: string,
+  seconds: number | null,
+  environment: NodeJS.ProcessEnv,
+): AsyncGenerator<Finding> {
   const id = path.basename(directory);
   const allowed = { id, directory, repository: null, argument: directory, network: false };
-  const { apps } = await lookAtApps([allowed], [], process.env.PATH ?? '');
+  const { apps } = await lookAtApps([allowed], [], environment);
   for (const found of apps) {
     yield* findingsOf(found, directory, 'own-python');
     if (found.problems.length > 0 || seconds === null) continue;
-    yield { about: 'trial run', ...(await tryApp(id, directory, seconds)) };
+    yield { about: 'trial run', ...(await tryApp(id, directory, seconds, environment)) };
   }
 }
 

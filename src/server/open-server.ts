@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { closeInherited } from '../files/index.js';
 import { areReplaced } from '../runner/index.js';
 import { Access } from './access/index.js';
 import { AllowedApps, AppCatalog, residentEngine } from './apps/index.js';
@@ -33,12 +32,12 @@ function openApps(settings: ServerSettings, { say, report }: ServeContext, event
     changed: (change) => events.tell('apps', change),
     failed: report,
   });
-  const { download } = settings;
+  const { download, environment } = settings;
   let hub: ReturnType<typeof hubSettings> | undefined;
   const repositories = new Repositories({
     // Read only if an app comes from a repository, because wrong settings must not stop a server without one.
     get settings() {
-      hub ??= hubSettings(process.env);
+      hub ??= hubSettings(environment);
       return hub;
     },
     download,
@@ -46,13 +45,16 @@ function openApps(settings: ServerSettings, { say, report }: ServeContext, event
   });
   const { engine, networkApps, residentEngines } = settings;
   const loader =
-    residentEngines === null ? null : residentEngine(engine, process.env.PATH ?? '', residentEngines);
-  return { catalog: new AppCatalog(apps, engine, repositories, networkApps, loader), repositories };
+    residentEngines === null ? null : residentEngine(engine, environment.PATH ?? '', residentEngines);
+  return {
+    catalog: new AppCatalog(apps, engine, repositories, environment, networkApps, loader),
+    repositories,
+  };
 }
 
 /** The environment of the runners: the server's own, without the variables that hold a token. */
-function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
+function runnerEnvironment({ environment, tokenVariables }: ServerSettings): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !tokenVariables.includes(name)));
 }
 
 /** Whether an upgrade has replaced the programs that run jobs; reports it once. */
@@ -91,7 +93,7 @@ async function openExecutor(
 ) {
   const { passEnvironment, dataDirectory, slurm } = settings;
   const given = {
-    environment: runnerEnvironment(settings.tokenVariables),
+    environment: runnerEnvironment(settings),
     killGrace,
     maxLogBytes,
     passEnvironment,
@@ -106,8 +108,8 @@ async function openExecutor(
   const sayOdd = (oddity: string) =>
     report('nvidia-smi lists the GPUs, which are used, and something is odd', oddity);
   const gpus = new GpuInventory(
-    process.env.CUDA_VISIBLE_DEVICES,
-    new NvidiaSmi(undefined, undefined, sayOdd),
+    settings.environment.CUDA_VISIBLE_DEVICES,
+    new NvidiaSmi(undefined, undefined, sayOdd, settings.environment),
   );
   try {
     const [found] = await Promise.all([findSandbox(settings.sandbox, sandboxRules(settings)), gpus.start()]);
@@ -142,13 +144,14 @@ async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Pro
 
 /** What runs a program of the admin for each job that ends; null without one. @throws SetupError if there is none */
 function openOnEnd(
-  { onEnd, tokenVariables }: ServerSettings,
+  settings: ServerSettings,
   jobs: JobService,
   gpus: GpuInventory | null,
   report: Report,
 ): OnEnd | null {
+  const { onEnd, environment } = settings;
   if (onEnd === null) return null;
-  checkOnEnd(onEnd, process.env.PATH ?? '');
+  checkOnEnd(onEnd, environment.PATH ?? '');
   const deviceNames = ({ gpus: ids, gpuUuids, cpuSlots }: EndedJob) => {
     if (ids.length === 0) return cpuSlots > 0 ? ['CPU'] : [];
     // The ids of GPUs may have changed since; those of a cluster have no names here.
@@ -156,10 +159,9 @@ function openOnEnd(
     const byId = (id: number) => gpus?.current?.find((gpu) => gpu.id === id);
     return ids.map((id, index) => (byUuid(gpuUuids[index]) ?? byId(id))?.name ?? `GPU ${id}`);
   };
-  const environment = runnerEnvironment(tokenVariables);
   return new OnEnd({
     command: onEnd,
-    environment,
+    environment: runnerEnvironment(settings),
     deviceNames,
     begin: (end) => jobs.beginEndNotice(end),
     report,
@@ -203,8 +205,8 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
 }
 
 /** The places of an engine that jobs see: its program, and the Python environment or the like that this belongs to. */
-const enginePlaces = ([program = '']: readonly string[]): Visible[] =>
-  programPlaces(program, process.env.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
+const enginePlaces = ({ engine: [program = ''], environment }: ServerSettings): Visible[] =>
+  programPlaces(program, environment.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
 
 /** What the admin is told about the sandbox; null if none was requested. */
 function reportSandbox(
@@ -231,8 +233,8 @@ function reportSandbox(
     binds,
     limits,
     blindSpots: blindSpots({
-      environment: process.env,
-      binds: [...binds, ...enginePlaces(settings.engine)],
+      environment: settings.environment,
+      binds: [...binds, ...enginePlaces(settings)],
       added: passEnvironment,
       apps: catalog.directories(),
       secrets: sandboxRules(settings),
@@ -262,9 +264,6 @@ export type OpenedServer = Awaited<ReturnType<typeof openServer>>;
 export async function openServer(given: ServerSettings, context: ServeContext, events: ServerEvents) {
   const { report, hurry } = context;
   const { catalog, repositories } = openApps(given, context, events);
-  closeInherited();
-  // The umask must not remove the owner's permissions; those of others stay as the admin has set them.
-  process.umask(process.umask() & 0o077);
   const settings = { ...given, dataDirectory: prepareDataDirectory(given.dataDirectory) };
   const audit = openAuditLog(settings.auditLog, events, report);
   const access = Access.open(settings, events, report);

@@ -2,7 +2,7 @@ import { isSystemError } from '../files/index.js';
 import { type AppDeps, createApp } from './app.js';
 import { unwritable } from './data-directory/index.js';
 import { ServerEvents } from './events.js';
-import { checkPorts, HttpService, proxyList, Traffic, UncaughtErrors } from './http/index.js';
+import { checkPorts, HttpService, proxyList, Traffic } from './http/index.js';
 import { StreamSlots } from './jobs/index.js';
 import { Metrics } from './metrics/index.js';
 import { type OpenedServer, openServer } from './open-server.js';
@@ -40,7 +40,6 @@ async function serveFrom(
 ): Promise<RunningServer> {
   const { access, audit, catalog, jobs, gpus, cluster, dataDirectory } = opened;
   const closing = new AbortController();
-  const uncaught = new UncaughtErrors(report);
   try {
     access.follow(closing.signal);
     const slots = new StreamSlots(maxStreams);
@@ -66,7 +65,6 @@ async function serveFrom(
       traffic,
       report,
     });
-    uncaught.install();
     const recovered = await jobs.load();
     const metricsUrl = await http.listenForMetrics();
     const appProblems = await catalog.problems();
@@ -96,13 +94,11 @@ async function serveFrom(
         await opened.stop();
         closing.abort();
         await http.close();
-        uncaught.remove();
         opened.release();
       },
     };
   } catch (cause) {
     closing.abort();
-    uncaught.remove();
     await opened.abandon();
     throw cause;
   }

@@ -6,6 +6,8 @@ import type { UploadSettings } from './uploads/index.js';
 export interface ServerSettings extends UploadSettings {
   /** Of this program. */
   readonly version: string;
+  /** The environment variables of the server. */
+  readonly environment: NodeJS.ProcessEnv;
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;

@@ -1,4 +1,6 @@
-import { type Command, CommandHelp, Help } from '@oclif/core';
+import { type Command, CommandHelp, type Config, Help, type Interfaces } from '@oclif/core';
+import { ioOf } from '../cli/command/index.js';
+import type { CommandIo } from '../cli/terminal/index.js';
 
 /**
  * The commands as grouped in the help and the documentation, with those that people need first at the top. A topic stands
@@ -44,6 +46,23 @@ class ExamplesFirst extends CommandHelp {
 /** The help of the program, with the commands in groups. */
 export class GroupedHelp extends Help {
   protected override CommandHelpClass = ExamplesFirst;
+  readonly #io: CommandIo;
+  readonly #lines: string[] = [];
+
+  constructor(config: Config, options?: Partial<Interfaces.HelpOptions>) {
+    super(config, options);
+    this.#io = ioOf(config);
+  }
+
+  override async showHelp(args: string[]): Promise<void> {
+    await super.showHelp(args);
+    const text = `${this.#lines.splice(0).join('\n')}\n`;
+    await this.#io.writeOut(text);
+  }
+
+  protected override log(...lines: string[]): void {
+    this.#lines.push(lines.join(' '));
+  }
 
   protected override async showRootHelp(): Promise<void> {
     const topics = this.sortedTopics.map(({ name, description = '' }) => [name, description] as const);

@@ -1,5 +1,5 @@
 import type { Config } from '@oclif/core';
-import { documentError, tellError } from '../cli/terminal/index.js';
+import type { CommandIo } from '../cli/terminal/index.js';
 import { exitCodes, nearest, quoteName } from '../contract/index.js';
 
 /** A word where a command is expected, or after a command that takes no arguments. */
@@ -72,9 +72,14 @@ function sentenceFor(misplaced: MisplacedWord): string {
  * a wrong command line.
  * @param json whether stdout gets the error as a document
  */
-export async function refuseCommand(bin: string, misplaced: MisplacedWord, json: boolean): Promise<void> {
-  process.exitCode = exitCodes.usage;
+export async function refuseCommand(
+  bin: string,
+  misplaced: MisplacedWord,
+  io: CommandIo,
+  json: boolean,
+): Promise<void> {
+  io.exitCode = exitCodes.usage;
   const message = sentenceFor(misplaced);
-  if (json) await documentError(message, exitCodes.usage);
-  else tellError(message, [`See '${bin}${'after' in misplaced ? ` ${misplaced.after}` : ''} --help'.`]);
+  if (json) await io.documentError(message, exitCodes.usage);
+  else io.tellError(message, [`See '${bin}${'after' in misplaced ? ` ${misplaced.after}` : ''} --help'.`]);
 }

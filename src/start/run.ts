@@ -35,5 +35,13 @@ function keepCompiledCode(): void {
 
 setHome();
 keepCompiledCode();
-const { main } = await import('./main.js');
-await main(import.meta.dirname);
+const [{ main }, { CommandIo, leaveClosedTerminals }] = await Promise.all([
+  import('./main.js'),
+  import('../cli/terminal/index.js'),
+]);
+const io = new CommandIo(process);
+process.once('exit', () => {
+  process.exitCode = Math.max(Number(process.exitCode ?? 0), io.exitCode);
+  leaveClosedTerminals();
+});
+await main(import.meta.dirname, process.argv.slice(2), io);

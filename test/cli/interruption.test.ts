@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
 import { watchInterruption } from '../../src/cli/command/interruption.js';
+import { CommandIo } from '../../src/cli/terminal/index.js';
 import { imitate } from '../support/platform.js';
 
 /** Whether a signal interrupts a command. */
 function interrupts(name: NodeJS.Signals): boolean {
-  const interruption = watchInterruption();
+  const interruption = watchInterruption(new CommandIo(process), false);
   process.emit(name, name);
   interruption.stop();
   return interruption.signal.aborted;

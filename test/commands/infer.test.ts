@@ -232,7 +232,7 @@ describe('retry', () => {
     // From elsewhere, with another app in the environment and no server.
     const elsewhere = ['env', '-C', cli.home];
     const token = { SERVICE_API_TOKEN: 'hush-hush' };
-    const again = await cli.run(['retry', jobId, '-o', 'again', '--json'], token, '', elsewhere);
+    const again = await cli.runProcess(['retry', jobId, '-o', 'again', '--json'], token, '', elsewhere);
     expect([again.code, again.stderr]).toEqual([
       0,
       expect.stringContaining('Again: remote-app pipeline --output='),
@@ -246,10 +246,10 @@ describe('retry', () => {
     expect(values(two)).toEqual(values(one));
     expect(two?.get('uncertainty')).toBe('false');
 
-    const detached = await cli.run(['retry', jobId, '--detach'], token, '', elsewhere);
+    const detached = await cli.runProcess(['retry', jobId, '--detach'], token, '', elsewhere);
     expect([detached.code, detached.stdout]).toEqual([0, `${jobId}\n`]);
     await rm(path.join(cli.directory, 'scans'), { recursive: true });
-    const gone = await cli.run(['retry', jobId, '--detach'], token, '', elsewhere);
+    const gone = await cli.runProcess(['retry', jobId, '--detach'], token, '', elsewhere);
     expect([gone.code, gone.stderr]).toEqual([
       2,
       expect.stringContaining("No such file or directory: 'scans'"),

@@ -50,7 +50,7 @@ test.skipIf(process.platform !== 'linux')(
   'a directory in a file system of the kernel does not block a command',
   async () => {
     await using cli = await Cli.create();
-    const serve = await cli.run(['serve', '--data-dir', '/proc/x/y', '--apps', apps.probe]);
+    const serve = await cli.runProcess(['serve', '--data-dir', '/proc/x/y', '--apps', apps.probe]);
     expect([serve.code, serve.stderr]).toEqual([expect.any(Number), expect.stringContaining('/proc/x/y')]);
     expect(serve.code).not.toBe(0);
     await using server = await fakeService({});

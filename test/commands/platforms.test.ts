@@ -56,9 +56,9 @@ describe.each(['win32', 'darwin'] as const)('a client on %s (imitated)', (platfo
       USERPROFILE: cli.home,
       TEMP: cli.directory,
     };
-    const login = await cli.run(['login', '--server', server.url], env, 'secret\r\n');
+    const login = await cli.runProcess(['login', '--server', server.url], env, 'secret\r\n');
     expect([login.code, login.stderr]).toEqual([0, '']);
-    const { code, stdout, stderr } = await cli.run(['infer', '-i', 'ct.nii', '-i', 'series'], env);
+    const { code, stdout, stderr } = await cli.runProcess(['infer', '-i', 'ct.nii', '-i', 'series'], env);
     expect([code, stdout], stderr).toEqual([0, 'working\n']);
     const out = path.join(cli.directory, 'Output');
     const files = readdirSync(out, { recursive: true, withFileTypes: true })
@@ -68,7 +68,7 @@ describe.each(['win32', 'darwin'] as const)('a client on %s (imitated)', (platfo
     expect(Object.fromEntries(contents)).toEqual(expected[platform]);
     const [form] = server.to('/apps/').map(({ body }) => body.toString('latin1'));
     expect(form).toContain('filename="series.konfaidir.zip"');
-    const zipped = await cli.run(['result', jobId, '-o', '-'], env);
+    const zipped = await cli.runProcess(['result', jobId, '-o', '-'], env);
     expect(zipped.bytes.equals(result)).toBe(true);
   });
 });

@@ -55,7 +55,7 @@ describe('health', () => {
     async () => {
       await using cli = await Cli.create();
       // Another program may listen on the default port of this machine.
-      const { code, stderr } = await cli.run(['health'], {}, '', inNetworkNamespace);
+      const { code, stderr } = await cli.runProcess(['health'], {}, '', inNetworkNamespace);
       expect(code, stderr).toBe(5);
       expect(stderr).toContain(
         "no server was named: give --server or REMOTE_APP_SERVER, or run 'remote-app login",

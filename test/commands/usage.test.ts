@@ -28,7 +28,7 @@ test.each([
   [['infer', '--nope', '--foo'], 'Nonexistent flags: --nope, --foo'],
 ])('%j says what is wrong, and where help is', async (args, sentence) => {
   await using cli = await Cli.create();
-  const { code, stdout, stderr } = await cli.run(args);
+  const { code, stdout, stderr } = await (args[0] === 'serve' ? cli.runProcess(args) : cli.run(args));
   expect([code, stdout, stderr]).toEqual([
     2,
     '',

@@ -12,7 +12,12 @@ const tokens = new TestTokens();
 for (const name of ['ana', 'bob']) tokens.create(name);
 tokens.create('root', { role: 'admin' });
 afterAll(() => tokens[Symbol.asyncDispose]());
-const server = sharedServer({ apps: [apps.probe, apps.shell], gpus: 2, flags: ['--tokens', tokens.file] });
+const server = sharedServer({
+  ownProcess: true,
+  apps: [apps.probe, apps.shell],
+  gpus: 2,
+  flags: ['--tokens', tokens.file],
+});
 let cli: Cli;
 beforeAll(async () => {
   cli = await Cli.create();

@@ -7,7 +7,10 @@ import { TestServer } from '../support/server.js';
 
 describe('wait', () => {
   test('prints a line when a job ends, survives a crash of the server, and exits with the highest exit code', async () => {
-    await using server = await TestServer.start({ flags: ['--cpu-slots', '4'] });
+    await using server = await TestServer.start({
+      ownProcess: true,
+      flags: ['--cpu-slots', '4'],
+    });
     await using cli = await Cli.create();
     const { api } = server;
     const [first, second, third] = [server.gate(), server.gate(), server.gate()];

@@ -202,7 +202,7 @@ describe('serve --check', () => {
     for (const name of ['shelf/closed', 'closed', 'list.json']) chmodSync(path.join(cli.directory, name), 0);
     const words = ['serve', '--port', '0', '--data-dir', 'data', '--apps', source];
     const environment = { CUDA_VISIBLE_DEVICES: '' };
-    const { code, stdout } = await cli.run([...words, '--check'], environment, '', asOrdinaryUser);
+    const { code, stdout } = await cli.runProcess([...words, '--check'], environment, '', asOrdinaryUser);
     const sentence = /--apps \S+: it cannot be read: permission denied \(EACCES\)/;
     expect([code, stdout.split('\n').find((line) => line.startsWith('PROBLEM'))]).toEqual([
       2,
@@ -212,7 +212,7 @@ describe('serve --check', () => {
       expect(stdout).toMatch(/^ok +app open/m);
       return;
     }
-    const started = await cli.run(words, environment, '', asOrdinaryUser);
+    const started = await cli.runProcess(words, environment, '', asOrdinaryUser);
     expect([started.code, started.stderr]).toEqual([2, expect.stringMatching(sentence)]);
   });
 
@@ -252,7 +252,10 @@ describe('serve --check', () => {
       }
       expect(stdout).toMatch(/ has no module 'no_such_module'/);
 
-      await using server = await TestServer.start({ apps: [path.join(cli.directory, 'apps')] });
+      await using server = await TestServer.start({
+        ownProcess: true,
+        apps: [path.join(cli.directory, 'apps')],
+      });
       for (const name of ['typo', 'bounds', 'node']) expect(server.stderr).toContain(doubtful[name]?.[1]);
       expect(server.stderr).toMatch(/app 'typo': .*app\.json, line 10: residnt/);
     },
@@ -408,7 +411,7 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
     const before = contentsOf(cli.directory);
     const checked = await cli.run([...all, '--check'], environment);
     expect(contentsOf(cli.directory)).toEqual(before);
-    const started = await cli.run(all, environment);
+    const started = await cli.runProcess(all, environment);
     expect([checked.code, started.code]).toEqual([2, 2]);
     expect(checked.stdout.split('\n').find((line) => line.startsWith('PROBLEM'))).toContain(sentence);
     expect(started.stderr).toContain(sentence);
@@ -427,8 +430,8 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
       for (const directory of [other, own]) {
         const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', directory ?? ''];
         const environment = { CUDA_VISIBLE_DEVICES: '', HOME: '/nonexistent' };
-        const checked = await cli.run([...words, '--check'], environment, '', asNobody);
-        const started = await cli.run(words, environment, '', asNobody);
+        const checked = await cli.runProcess([...words, '--check'], environment, '', asNobody);
+        const started = await cli.runProcess(words, environment, '', asNobody);
         expect([checked.code, started.code]).toEqual([2, 2]);
         expect(checked.stdout).toMatch(
           /^PROBLEM {2}data directory: The data directory .* cannot be written to/m,

@@ -10,7 +10,14 @@ import { apps, TestServer } from '../support/server.js';
 async function refusedWith(text: string, flags: readonly string[] = []): Promise<[number | null, string]> {
   await using cli = await Cli.create();
   writeFileSync(path.join(cli.directory, 'serve.yaml'), text);
-  const { code, stderr } = await cli.run(['serve', '--config', 'serve.yaml', '--data-dir', 'data', ...flags]);
+  const { code, stderr } = await cli.runProcess([
+    'serve',
+    '--config',
+    'serve.yaml',
+    '--data-dir',
+    'data',
+    ...flags,
+  ]);
   return [code, stderr];
 }
 
@@ -80,7 +87,7 @@ describe('serve --config', () => {
 
   test('says that the file is not there', async () => {
     await using cli = await Cli.create();
-    const { code, stderr } = await cli.run(['serve', '--config', 'nowhere.yaml']);
+    const { code, stderr } = await cli.runProcess(['serve', '--config', 'nowhere.yaml']);
     expect([code, stderr]).toEqual([
       2,
       expect.stringContaining("The configuration 'nowhere.yaml' cannot be read"),
@@ -138,7 +145,7 @@ describe('the token of serve', () => {
     const file = path.join(cli.directory, 'token');
     writeFileSync(file, text);
     chmodSync(file, mode);
-    const { code, stderr } = await cli.run(['serve', '--data-dir', 'data', '--token-file', file]);
+    const { code, stderr } = await cli.runProcess(['serve', '--data-dir', 'data', '--token-file', file]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
     expect(stderr).not.toContain('secret');
   });
@@ -157,7 +164,7 @@ describe('the token of serve', () => {
   test('must be there with --auth required', async () => {
     await using cli = await Cli.create();
     const words = ['serve', '--data-dir', 'data', '--auth', 'required'];
-    const { code, stderr } = await cli.run(words, { SERVICE_API_TOKEN: '' });
+    const { code, stderr } = await cli.runProcess(words, { SERVICE_API_TOKEN: '' });
     expect([code, stderr]).toEqual([2, expect.stringContaining('--auth required, and there is no token')]);
   });
 });

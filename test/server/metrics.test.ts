@@ -28,7 +28,7 @@ const read = async (url: string): Promise<string> => (await fetch(url)).text();
 
 describe('GET /metrics', () => {
   test('counts jobs by state, their times, refusals, bytes, streams and GPUs', async () => {
-    await using server = await TestServer.start({ gpus: 2 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 2 });
     await server.api.run('infer', least.infer);
     await server.api.run('infer', { ...least.infer, ...steps('exit=1') });
     await server.api.fetch('/nowhere');
@@ -77,7 +77,7 @@ describe('GET /metrics', () => {
   });
 
   test('counts no time on a GPU while a result is packed, when the next job has it', async () => {
-    await using server = await TestServer.start({ gpus: 1 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
     const busy = async () => metric(await read(`${server.url}/metrics`), 'remote_app_gpu_busy', { gpu: '0' });
     const start = performance.now();
     // Hours of packing.
@@ -97,7 +97,7 @@ describe('GET /metrics', () => {
   });
 
   test('counts no time without a server as run time', async () => {
-    await using server = await TestServer.start({ gpus: 1 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
     const { id, gate } = await server.heldJob({ gpu: '0' });
     const directory = server.jobDirectory(id);
     const [record, exit] = ['job.json', 'exit.json'].map((name) => path.join(directory, name)) as [
@@ -124,7 +124,11 @@ describe('GET /metrics', () => {
   });
 
   test('needs the token, but not on a port of its own, which has nothing else', async () => {
-    await using server = await TestServer.start({ token: 'secret', flags: ['--metrics-port', '0'] });
+    await using server = await TestServer.start({
+      ownProcess: true,
+      token: 'secret',
+      flags: ['--metrics-port', '0'],
+    });
     expect((await fetch(`${server.url}/metrics`)).status).toBe(401);
     expect((await server.api.fetch('/metrics')).status).toBe(200);
     const [, own = ''] = /^Metrics at (http:\/\/127\.0\.0\.1:\d+)\/metrics$/m.exec(server.stderr) ?? [];
@@ -152,7 +156,11 @@ describe('GET /metrics', () => {
   ];
 
   test('on a port of its own answers no web page of another site, as a server without a token', async () => {
-    await using server = await TestServer.start({ token: 'secret', flags: ['--metrics-port', '0'] });
+    await using server = await TestServer.start({
+      ownProcess: true,
+      token: 'secret',
+      flags: ['--metrics-port', '0'],
+    });
     for (const headers of [['Host: evil.example'], ['Host: 10.0.0.1:9108'], ...pages]) {
       expect([headers, await statusFor(server, headers)]).toEqual([headers, 403]);
       expect(await statusFor(server, headers, 'GET /jobs HTTP/1.1')).toBe(403);
@@ -164,7 +172,7 @@ describe('GET /metrics', () => {
 
   test('on a port of its own at an address of the network is for any name of the machine', async () => {
     const flags = ['--metrics-port', '0', '--metrics-host', '0.0.0.0'];
-    await using server = await TestServer.start({ token: 'secret', flags });
+    await using server = await TestServer.start({ ownProcess: true, token: 'secret', flags });
     for (const host of ['gpu.lab.example:9108', '10.0.0.1']) {
       expect([host, await statusFor(server, [`Host: ${host}`])]).toEqual([host, 200]);
     }
@@ -174,7 +182,7 @@ describe('GET /metrics', () => {
 
 describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
   test('finds nothing to criticise', async () => {
-    await using server = await TestServer.start({ gpus: 1 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
     await server.api.run('infer', least.infer);
     await server.api.fetch('/nowhere');
     const text = await read(`${server.url}/metrics`);
@@ -186,7 +194,7 @@ describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
   });
 
   test('scrapes it with the token', async () => {
-    await using server = await TestServer.start({ token: 'secret' });
+    await using server = await TestServer.start({ ownProcess: true, token: 'secret' });
     await server.api.run('infer', least.infer);
     const port = await freePort();
     const config = path.join(server.scratch, 'prometheus.yml');

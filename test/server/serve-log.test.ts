@@ -15,7 +15,7 @@ const documents = (text: string): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 test("serve says each step of a job's way", async () => {
-  await using server = await TestServer.start({ gpus: 1 });
+  await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
   const gate = server.gate();
   const first = await server.api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
   const { job_id: second } = await server.api.accepted('infer', { ...least.infer, ...steps('exit=3') });
@@ -34,7 +34,11 @@ test("serve says each step of a job's way", async () => {
 });
 
 test('serve says each refusal, and no name of a file', async () => {
-  await using server = await TestServer.start({ token: 'right', flags: ['--max-file-size', '10'] });
+  await using server = await TestServer.start({
+    ownProcess: true,
+    token: 'right',
+    flags: ['--max-file-size', '10'],
+  });
   await fetch(`${server.url}/jobs`, { headers: { Authorization: 'Bearer wrong' } });
   const form = { inputs: file('anna-smith.nii', 'x'.repeat(1000)) };
   const [status, detail] = await server.api.refused('infer', form);
@@ -46,7 +50,7 @@ test('serve says each refusal, and no name of a file', async () => {
 });
 
 test('serve says no more than twenty refusals in ten seconds', async () => {
-  await using server = await TestServer.start();
+  await using server = await TestServer.start({ ownProcess: true });
   for (let time = 0; time < 30; time += 1) await server.api.fetch('/nowhere');
   await until('they are said', () => server.stderr.split('Refused').length > 20);
   expect(await server.stop()).toBe(0);
@@ -54,7 +58,7 @@ test('serve says no more than twenty refusals in ten seconds', async () => {
 });
 
 test('with --log-format json each line is an object', async () => {
-  await using server = await TestServer.start({ flags: ['--log-format', 'json'] });
+  await using server = await TestServer.start({ ownProcess: true, flags: ['--log-format', 'json'] });
   const { id } = await server.api.run('infer', least.infer);
   server.signal('SIGUSR2');
   await until('the signal is said', () => server.stderr.includes('SIGUSR2'));
@@ -79,12 +83,12 @@ test('with --log-format json each line is an object', async () => {
 });
 
 test('--log-level error leaves only what is wrong; debug has what clients were told', async () => {
-  await using quiet = await TestServer.start({ flags: ['--log-level', 'error'] });
+  await using quiet = await TestServer.start({ ownProcess: true, flags: ['--log-level', 'error'] });
   await quiet.api.run('infer', least.infer);
   await quiet.api.fetch('/nowhere');
   expect(await quiet.stop()).toBe(0);
   expect(quiet.stderr).toBe('');
-  await using chatty = await TestServer.start({ flags: ['--log-level', 'debug'] });
+  await using chatty = await TestServer.start({ ownProcess: true, flags: ['--log-level', 'debug'] });
   await chatty.api.fetch('/nowhere');
   await until('it is said', () => chatty.stderr.includes('There is no GET /nowhere'));
 });

@@ -16,7 +16,7 @@ const signals = ['SIGHUP', 'SIGUSR2', 'SIGXFSZ', 'SIGPIPE'] as const;
 describe('serve', () => {
   test('starts, works and stops if stderr cannot be written to', async () => {
     const full = openSync('/dev/full', 'w');
-    await using server = await TestServer.start({ stderr: full });
+    await using server = await TestServer.start({ ownProcess: true, stderr: full });
     closeSync(full);
     for (const name of signals) server.signal(name);
     expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
@@ -24,7 +24,7 @@ describe('serve', () => {
   });
 
   test.for(signals)('keeps running after %s, and so do its jobs', async (name) => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { id, gate } = await server.heldJob();
     for (let time = 0; time < 3; time += 1) server.signal(name);
     expect((await server.api.fetch('/health')).status).toBe(200);
@@ -34,7 +34,7 @@ describe('serve', () => {
   });
 
   test('keeps running if the reader of its stderr has left', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     server.stopReading();
     for (let time = 0; time < 3; time += 1) {
       server.signal('SIGHUP');

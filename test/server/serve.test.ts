@@ -10,14 +10,14 @@ import { until } from '../support/until.mjs';
 
 describe('serve', () => {
   test('prints only the address on stdout', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     expect(server.stdout).toBe(`Listening on ${server.url}\n`);
     expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect((await server.api.fetch('/health')).status).toBe(200);
   });
 
   test('says on stderr which apps it serves, and where their jobs are kept', async () => {
-    await using server = await TestServer.start({ apps: [apps.probe, apps.shell] });
+    await using server = await TestServer.start({ ownProcess: true, apps: [apps.probe, apps.shell] });
     expect(server.stderr).toContain(
       `Serving 2 apps: probe, shell.\nJobs are kept in ${server.dataDirectory}.\n`,
     );
@@ -25,7 +25,7 @@ describe('serve', () => {
 
   test('warns of a server without a token, and more if other machines reach it', async () => {
     const warnings = async (...flags: string[]) => {
-      await using server = await TestServer.start({ flags });
+      await using server = await TestServer.start({ ownProcess: true, flags });
       return server.stderr.match(/^WARNING: .*$/gm) ?? [];
     };
     const local = await warnings();
@@ -37,13 +37,13 @@ describe('serve', () => {
   });
 
   test('can listen on IPv6', async () => {
-    await using server = await TestServer.start({ flags: ['--host', '::1'] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--host', '::1'] });
     expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
     expect((await server.api.fetch('/health')).status).toBe(200);
   });
 
   test('is the only one on its data directory: another one is refused, and the first one is not affected', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     await using cli = await Cli.create();
     const args = ['serve', '--port', '0', '--data-dir', server.dataDirectory, '--apps', apps.probe];
     const { code, stdout, stderr } = await cli.run(args);
@@ -70,7 +70,7 @@ describe('serve', () => {
       await until('the port is taken', () => taken.listening);
       const { port } = taken.address() as { port: number };
       await using cli = await Cli.create();
-      const { code, stderr } = await cli.run(['serve', ...flags(port)]);
+      const { code, stderr } = await cli.runProcess(['serve', ...flags(port)]);
       taken.close();
       expect([code, stderr]).toEqual([2, expect.stringMatching(reason)]);
       expect(stderr).not.toMatch(/^\s+at /m);
@@ -87,19 +87,19 @@ describe('serve, asked to stop,', () => {
   }
 
   test('ends at once if nothing runs', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     expect(await stopped(server)).toBeLessThan(2);
   });
 
   test('ends with exit code 0 if no client is connected', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
     await server.api.running('infer', form, 'ready');
     expect(await stopped(server)).toBeLessThan(10);
   });
 
   test('kills the jobs by default, also those that ignore SIGTERM, within 10 s', async () => {
-    await using server = await TestServer.start({ flags: ['--cpu-slots', '1'] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--cpu-slots', '1'] });
     const { api } = server;
     const form = {
       ...least.infer,
@@ -122,7 +122,10 @@ describe('serve, asked to stop,', () => {
   });
 
   test('leaves the jobs to the next server with --on-exit keep', async () => {
-    await using server = await TestServer.start({ flags: ['--cpu-slots', '1', '--on-exit', 'keep'] });
+    await using server = await TestServer.start({
+      ownProcess: true,
+      flags: ['--cpu-slots', '1', '--on-exit', 'keep'],
+    });
     const { api } = server;
     const gate = server.gate();
     const form = { ...least.infer, ...steps('print=ready', `wait=${gate.path}`, 'print=over') };
@@ -144,7 +147,7 @@ describe('serve, asked to stop,', () => {
   });
 
   test('does not make a job of an upload that is under way', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
     await server.api.running('infer', form, 'ready');
     const body = multipart([filePart('inputs', 'a.nii')]);

@@ -31,7 +31,7 @@ const leftover = afterSignal('setInterval(()=>{},1000)');
 
 describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
   test('with an idle connection that is kept alive', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     await using connection = await RawConnection.open(server.url);
     connection.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await until('the answer', () => connection.received.includes('{"status":"ok"}'));
@@ -41,7 +41,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
   });
 
   test('with an upload that has half arrived', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const body = multipart([filePart('inputs', 'a.nii')]);
     await using upload = await RawConnection.open(server.url);
     upload.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
@@ -53,7 +53,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
   });
 
   test('with a download that is not read', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { id } = await server.api.run('infer', { ...least.infer, ...steps('fill=noise:30000000') });
     await using download = await RawConnection.open(server.url);
     download.socket.pause();
@@ -65,7 +65,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
   });
 
   test('with a result that is being packed and left to the next server', async () => {
-    await using server = await TestServer.start({ flags: ['--on-exit', 'keep'] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--on-exit', 'keep'] });
     const form = { ...least.infer, ...steps('zeros=sparse:200000000000', 'print=x') };
     const id = await server.api.running('infer', form, 'x');
     await until('it is being packed', () => server.openFiles().some((file) => file.endsWith('/sparse')));
@@ -77,7 +77,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
   });
 
   test('with a handle that nothing closes, which it names', async () => {
-    await using server = await TestServer.start({ node: leftover });
+    await using server = await TestServer.start({ ownProcess: true, node: leftover });
     const { end, milliseconds } = await stopped(server);
     expect(end).toBe(1);
     expect(milliseconds).toBeLessThan(limit);
@@ -88,7 +88,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     ['busy', 'setTimeout(()=>{for(;;);},100)'],
     ['waiting', 'setTimeout(()=>Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0),100)'],
   ] as const)('with a main thread that is %s', async ([, code]) => {
-    await using server = await TestServer.start({ node: afterSignal(code) });
+    await using server = await TestServer.start({ ownProcess: true, node: afterSignal(code) });
     const { end, milliseconds } = await stopped(server);
     expect(end).toBe('SIGKILL');
     expect(milliseconds).toBeLessThan(limit);
@@ -103,7 +103,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
 
   test('with a thread that waits for the file system', async () => {
     const code = `import('node:worker_threads').then(({Worker})=>new Worker("require('fs').readFileSync('${pipe}')",{eval:true}))`;
-    await using server = await TestServer.start({ node: afterSignal(code) });
+    await using server = await TestServer.start({ ownProcess: true, node: afterSignal(code) });
     const { end, milliseconds } = await stopped(server);
     expect(end).toBe('SIGKILL');
     expect(milliseconds).toBeLessThan(limit);
@@ -112,7 +112,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
 
 describe('serve, asked to stop, has ended in ten seconds', () => {
   test('with a log stream that is not read', async () => {
-    await using server = await TestServer.start({ flags: ['--on-exit', 'keep'] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--on-exit', 'keep'] });
     const gate = server.gate();
     const form = { ...least.infer, ...steps('lines=1000000', `wait=${gate.path}`) };
     const id = await server.api.running('infer', form, 'line 1000000');
@@ -128,7 +128,7 @@ describe('serve, asked to stop, has ended in ten seconds', () => {
   });
 
   test('with a job whose runner answers no signal', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const form = { ...least.infer, ...steps('print=x', `wait=${server.gate().path}`) };
     const id = await server.api.running('infer', form, 'x');
     const record = readFileSync(path.join(server.jobDirectory(id), 'runner.json'), 'utf8');
@@ -143,7 +143,7 @@ describe('serve, asked to stop, has ended in ten seconds', () => {
 
 describe('serve, asked to stop twice,', () => {
   test('ends at once', async () => {
-    await using server = await TestServer.start({ node: leftover });
+    await using server = await TestServer.start({ ownProcess: true, node: leftover });
     const { end, milliseconds } = await stopped(server, async () => {
       await until('it stops', () => server.stderr.includes('Stopping'));
       server.signal('SIGINT');

@@ -14,13 +14,13 @@ test.skipIf(lacks('root, and a checkout and a Node that other users can read'))(
   async () => {
     await using cli = await Cli.create();
     const homeless = { HOME: undefined, XDG_CONFIG_HOME: undefined };
-    const { code, stdout, stderr } = await cli.run(unreached, homeless, '', nobody);
+    const { code, stdout, stderr } = await cli.runProcess(unreached, homeless, '', nobody);
     expect([code, JSON.parse(stdout)], stderr).toEqual([
       5,
       { error: expect.objectContaining({ exit_code: 5 }) },
     ]);
     const login = ['login', '--server', 'http://127.0.0.1:1'];
-    const refused = await cli.run(login, { ...homeless, HOME: '' }, '', nobody);
+    const refused = await cli.runProcess(login, { ...homeless, HOME: '' }, '', nobody);
     expect([refused.code, refused.stderr]).toEqual([
       5,
       expect.stringMatching(/^Error: [^\n]*127\.0\.0\.1:1[^\n]*\n$/),

@@ -1,8 +1,11 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
+import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { built, builtCommands } from './built.js';
 import { shareCode } from './code-cache.js';
+import { withOwnEnvironment } from './own-environment.js';
 import { temporary } from './temporary.js';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
@@ -19,6 +22,16 @@ export interface Ended {
 export interface Running {
   readonly process: ChildProcessWithoutNullStreams;
   readonly ended: Promise<Ended>;
+}
+
+/** A stream that keeps what is written to it. */
+function kept(): { readonly stream: Writable; readonly bytes: () => Buffer } {
+  const chunks: Buffer[] = [];
+  const write = (chunk: Buffer, _: string, done: () => void) => {
+    chunks.push(chunk);
+    done();
+  };
+  return { stream: new Writable({ write }), bytes: () => Buffer.concat(chunks) };
 }
 
 /** The built program, with its own working directory and home. */
@@ -38,12 +51,40 @@ export class Cli {
     return new Cli(home, directory, () => root[Symbol.asyncDispose]());
   }
 
-  /** @param wrapper a program with its arguments that runs the command */
+  #environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+    return { PATH: process.env.PATH, HOME: this.home, XDG_CONFIG_HOME: this.home, ...env };
+  }
+
+  /** Runs a command to its end in the process of the test, with this on stdin. */
+  async run(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = ''): Promise<Ended> {
+    if (args[0] === 'serve' && !args.some((each) => ['--check', '--help', '-h'].includes(each)))
+      throw new Error('serve takes its process for its own: use runProcess');
+    const { main, CommandIo } = await builtCommands();
+    const [out, err] = [kept(), kept()];
+    const environment = this.#environment(env);
+    const code = await withOwnEnvironment(this.directory, environment, async () => {
+      const io = new CommandIo({
+        stdin: Readable.from(stdin === '' ? [] : [Buffer.from(stdin)]),
+        stdout: out.stream,
+        stderr: err.stream,
+        env: environment,
+      });
+      await main(fileURLToPath(built('start')), args, io);
+      return io.exitCode;
+    });
+    const bytes = out.bytes();
+    return { code, signal: null, bytes, stdout: bytes.toString(), stderr: err.bytes().toString() };
+  }
+
+  /**
+   * Starts a command in a process of its own.
+   * @param wrapper a program with its arguments that runs the command
+   */
   start(args: readonly string[], env: NodeJS.ProcessEnv = {}, wrapper: readonly string[] = []): Running {
     const [program = process.execPath, ...more] = [...wrapper, process.execPath, bin, ...args];
     const child = spawn(program, more, {
       cwd: this.directory,
-      env: { PATH: process.env.PATH, HOME: this.home, XDG_CONFIG_HOME: this.home, ...env },
+      env: this.#environment(env),
     });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
@@ -59,8 +100,8 @@ export class Cli {
     return { process: child, ended };
   }
 
-  /** Runs to the end, with this on stdin. */
-  async run(
+  /** Runs a command to its end in a process of its own, with this on stdin. */
+  async runProcess(
     args: readonly string[],
     env: NodeJS.ProcessEnv = {},
     stdin = '',

@@ -1,7 +1,12 @@
 import { findSandbox, type Sandbox } from '../../src/server/sandbox/index.js';
 import { skipped } from './needs.mjs';
 
-const found = await findSandbox('auto', { binds: [], dataDirectory: '/nowhere', secretFiles: [] });
+const found = await findSandbox('auto', {
+  binds: [],
+  dataDirectory: '/nowhere',
+  secretFiles: [],
+  environment: process.env,
+});
 
 /** The sandbox of this machine, for jobs of tests; null where bubblewrap is missing or does not work. */
 export const sandbox: Sandbox | null = found.sandbox;

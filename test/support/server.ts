@@ -5,8 +5,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Parser } from '@oclif/core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import type { RunningServer } from '../../src/server/serve.js';
 import { Api } from './api.js';
+import { builtServer } from './built.js';
 import { shareCode } from './code-cache.js';
 import { least, steps } from './form.js';
 import { openFilesOf, processesWith } from './processes.js';
@@ -14,7 +17,8 @@ import { addressIn, hasEnded, serverEnvironment, serveWords } from './serve.mjs'
 import { until } from './until.mjs';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
-const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+const bin = path.join(repository, 'bin/run.js');
 
 export const apps = {
   probe: fixture('apps/probe'),
@@ -33,7 +37,12 @@ export interface ServerOptions {
   readonly gpus?: number;
   readonly token?: string;
   readonly environment?: Readonly<Record<string, string>>;
-  /** The program of another installation. */
+  /**
+   * Whether the server is a process of its own, for tests of death, signals, descriptors, and what the start itself prints.
+   * Otherwise it runs in the test's process.
+   */
+  readonly ownProcess?: boolean;
+  /** The program of another installation. This and what follows needs a process of its own. */
   readonly program?: string;
   /** Options of Node itself. */
   readonly node?: readonly string[];
@@ -62,14 +71,30 @@ export interface Gate {
   open(): void;
 }
 
-/** A server of the built program, as an admin starts it. */
+/** Whether a server with these options has to be a process of its own. */
+const isProcess = ({
+  ownProcess,
+  program,
+  node,
+  stderr,
+  leftOpen,
+  descriptors,
+  asOrdinaryUser,
+}: ServerOptions) =>
+  ownProcess ||
+  [program, node, stderr, leftOpen, descriptors, asOrdinaryUser].some((each) => each !== undefined);
+
+/** A server of the built program: in the test's process, or in one of its own, as an admin starts it. */
 export class TestServer implements AsyncDisposable {
   readonly api: Api;
   readonly token: string | null;
   url = '';
   stdout = '';
+  /** What a process wrote there; otherwise what the server reported and said. */
   stderr = '';
   #child: ChildProcess | null = null;
+  /** The server in this process. */
+  #running: RunningServer | null = null;
   #root = '';
   #jobIds = new Set<string>();
   #gates = 0;
@@ -91,7 +116,13 @@ export class TestServer implements AsyncDisposable {
   }
 
   get pid(): number {
-    return this.#child?.pid ?? 0;
+    return this.#process.pid ?? 0;
+  }
+
+  /** The server's own process. */
+  get #process(): ChildProcess {
+    if (this.#child === null) throw new Error('The server is no process of its own: ask for ownProcess');
+    return this.#child;
   }
 
   get dataDirectory(): string {
@@ -145,14 +176,43 @@ export class TestServer implements AsyncDisposable {
     }
     this.stdout = '';
     this.stderr = '';
-    // Node raises its soft limit of descriptors to the hard limit, so the hard limit counts.
-    const { descriptors } = options;
-    const limit = descriptors === undefined ? '' : `ulimit -Sn ${descriptors}; ulimit -Hn ${descriptors}; `;
     const words = serveWords({
       dataDirectory: this.dataDirectory,
       apps: options.apps ?? [apps.probe],
       flags: [...(options.flags ?? []), ...flags],
     });
+    const environment = {
+      ...serverEnvironment({ home: this.#root, gpus: options.gpus, token: this.token }),
+      ...options.environment,
+    };
+    if (isProcess(options)) await this.#startProcess(words, environment);
+    else await this.#startHere(words, environment);
+  }
+
+  async #startHere(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
+    const { serve, serveFlags, serverSettings, ServerEvents, logEvents } = await builtServer();
+    const { flags } = await Parser.parse(words.slice(1), { flags: serveFlags });
+    const place = { version: 'test', root: repository, dataDir: path.join(this.#root, 'unused') };
+    const say = (line: string) => {
+      this.stderr += `${line}\n`;
+    };
+    const report = (problem: string, cause: unknown) =>
+      say(`${problem}: ${cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)}`);
+    const events = new ServerEvents(report);
+    const note = (level: string, line: string) => {
+      if (level !== 'debug') say(`${new Date().toISOString()} ${line}`);
+    };
+    logEvents(events, { note });
+    const hurry = new AbortController().signal;
+    this.#running = await serve(serverSettings(flags, place, environment), { events, report, say, hurry });
+    this.url = this.#running.url;
+  }
+
+  async #startProcess(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
+    const { options } = this;
+    // Node raises its soft limit of descriptors to the hard limit, so the hard limit counts.
+    const { descriptors } = options;
+    const limit = descriptors === undefined ? '' : `ulimit -Sn ${descriptors}; ulimit -Hn ${descriptors}; `;
     const isLimited = options.asOrdinaryUser && process.getuid?.() === 0;
     const wrapper = isLimited
       ? ['setpriv', `--bounding-set=${readAnyFile}`, `--inh-caps=${readAnyFile}`]
@@ -160,10 +220,7 @@ export class TestServer implements AsyncDisposable {
     const command = [...wrapper, process.execPath, ...(options.node ?? []), options.program ?? bin, ...words];
     const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...command], {
       cwd: this.#root,
-      env: {
-        ...serverEnvironment({ home: this.#root, gpus: options.gpus, token: this.token }),
-        ...options.environment,
-      },
+      env: environment,
       stdio: ['ignore', 'pipe', options.stderr ?? 'pipe', ...leftOpenAt40(options.leftOpen)],
     });
     this.#child = child;
@@ -186,18 +243,22 @@ export class TestServer implements AsyncDisposable {
 
   /** Closes the pipe that its stderr goes to. */
   stopReading(): void {
-    this.#child?.stderr?.destroy();
+    this.#process.stderr?.destroy();
   }
 
   /** Sends it a signal. */
   signal(name: NodeJS.Signals): void {
-    this.#child?.kill(name);
+    this.#process.kill(name);
+  }
+
+  /** Reads the tokens and the apps again, as SIGHUP makes a process do. */
+  reload(): void {
+    this.#running?.reload();
   }
 
   /** Resolves with its exit code, or the signal that ended it, when it has ended by itself. */
   async ended(): Promise<number | NodeJS.Signals | null> {
-    const child = this.#child;
-    if (child === null) return null;
+    const child = this.#process;
     if (!hasEnded(child)) await once(child, 'exit');
     this.#child = null;
     return child.exitCode ?? child.signalCode;
@@ -211,7 +272,7 @@ export class TestServer implements AsyncDisposable {
   /** Stops it and removes what it had; fails where a process of its jobs is left. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      const code = this.#child === null ? 0 : await this.stop();
+      const code = await this.stop();
       if (code !== 0) throw new Error(`serve ended with ${code} when it was asked to stop: ${this.stderr}`);
       await until('no process of the server is left', () => this.processes().length === 0, 5000);
     } finally {
@@ -230,7 +291,7 @@ export class TestServer implements AsyncDisposable {
       directory: dataDirectory,
       environment: this.#workerFiles,
     };
-    return processesWith(marks).filter((pid) => pid !== this.pid);
+    return processesWith(marks).filter((pid) => pid !== this.#child?.pid);
   }
 
   /** The processes of all its workers: the apps that stay loaded, and what they started. */
@@ -247,9 +308,15 @@ export class TestServer implements AsyncDisposable {
     for (const id of this.jobDirectories()) this.#jobIds.add(id);
   }
 
-  async #end(signal: NodeJS.Signals): Promise<number | null> {
+  async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
     const child = this.#child;
-    if (child === null) return null;
+    if (child === null) {
+      if (this.#running !== null && signal === 'SIGKILL') return this.#process.exitCode;
+      if (this.#running !== null) this.#noteJobs();
+      await this.#running?.close();
+      this.#running = null;
+      return 0;
+    }
     this.#noteJobs();
     if (!hasEnded(child)) {
       const exit = once(child, 'exit');

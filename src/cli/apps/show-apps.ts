@@ -22,7 +22,7 @@ import {
   shownValue,
 } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
-import { columnsOf, formatPairs, wrapped } from '../terminal/index.js';
+import { type CommandIo, columnsOf, formatPairs, wrapped } from '../terminal/index.js';
 import { naming } from './app-choice.js';
 
 /** Most choices that are listed, and most parameters. */
@@ -243,6 +243,7 @@ export async function showApps(
   connection: Connection,
   id: string | undefined,
   { config: configDirectory, force }: { readonly config?: string | undefined; readonly force: boolean },
+  io: CommandIo,
   reporter: Reporter,
 ): Promise<ShownApps> {
   if (id) checkAppId(id);
@@ -256,10 +257,10 @@ export async function showApps(
   }
   if (id) {
     const view = await naming(connection, id, () => app(connection, id));
-    return { lines: describeApp(view, columnsOf(process.stdout)), summary: view };
+    return { lines: describeApp(view, columnsOf(io.stdout)), summary: view };
   }
   const list = await appList(connection);
-  const columns = columnsOf(process.stdout);
+  const columns = columnsOf(io.stdout);
   // Scripts read identifiers; a person at a terminal also sees what each app is.
   const lines = columns === undefined ? list.apps.map(oneLine) : await listApps(connection, list, columns);
   return { lines, summary: list };

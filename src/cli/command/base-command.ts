@@ -1,14 +1,8 @@
-import { Command, Errors } from '@oclif/core';
+import { Command, type Config, Errors } from '@oclif/core';
 import { ClientError, HttpError, JobFailed } from '../../client/errors.js';
 import { counted, type ExitCode, exitCodes, ServiceError } from '../../contract/index.js';
-import {
-  type ErrorDocument,
-  forJson,
-  tellError,
-  tolerateClosedPipes,
-  writeErr,
-  writeOut,
-} from '../terminal/index.js';
+import { type CommandIo, type ErrorDocument, forJson } from '../terminal/index.js';
+import { ioOf } from './command-config.js';
 import { hintsOfFailed } from './failed-job.js';
 import { FlagValueError, sentenceOf } from './usage-errors.js';
 
@@ -24,9 +18,12 @@ function exitCodeFor(error: unknown): number {
 export abstract class BaseCommand extends Command {
   static override enableJsonFlag = true;
 
-  override async init(): Promise<void> {
-    tolerateClosedPipes(true);
-    await super.init();
+  /** The streams, the environment and the exit code of this command. */
+  protected readonly io: CommandIo;
+
+  constructor(argv: string[], config: Config) {
+    super(argv, config);
+    this.io = ioOf(config);
   }
 
   /** Whether `--json` prints several documents, each on its own line. */
@@ -35,9 +32,9 @@ export abstract class BaseCommand extends Command {
   /** Prints the document of `--json`. A command that has printed its own returns undefined. */
   override logJson(document: unknown): void {
     if (document === undefined) return;
-    writeOut(`${forJson(JSON.stringify(document, null, this.jsonLines ? 0 : 2))}\n`).catch((error: Error) =>
-      this.#fail(error),
-    );
+    this.io
+      .writeOut(`${forJson(JSON.stringify(document, null, this.jsonLines ? 0 : 2))}\n`)
+      .catch((error: Error) => this.#fail(error));
   }
 
   override toErrorJson(error: Error): ErrorDocument {
@@ -52,7 +49,7 @@ export abstract class BaseCommand extends Command {
       await this.#fail(error);
       return;
     }
-    process.exitCode = exitCodeFor(error);
+    this.io.exitCode = exitCodeFor(error);
     this.logJson(this.toErrorJson(error));
   }
 
@@ -62,9 +59,9 @@ export abstract class BaseCommand extends Command {
 
   async #fail(error: Error): Promise<void> {
     const exitCode = exitCodeFor(error);
-    process.exitCode = exitCode;
+    this.io.exitCode = exitCode;
     const isOfTheParser = error instanceof Errors.CLIError || error instanceof FlagValueError;
-    tellError(this.#sentenceOf(error), [
+    this.io.tellError(this.#sentenceOf(error), [
       ...(exitCode === exitCodes.usage && isOfTheParser
         ? [`See '${this.config.bin} ${this.id?.replaceAll(':', ' ')} --help'.`]
         : []),
@@ -73,6 +70,6 @@ export abstract class BaseCommand extends Command {
         : []),
       ...(error instanceof JobFailed ? hintsOfFailed(error) : []),
     ]);
-    if (process.env.DEBUG && error.stack) writeErr(`${error.stack}\n`);
+    if (this.io.env.DEBUG && error.stack) this.io.writeErr(`${error.stack}\n`);
   }
 }

@@ -4,11 +4,11 @@ import { Interrupted, TransportError } from '../../client/errors.js';
 import { reachedBy } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 import {
+  type CommandIo,
   type ErrorDocument,
   type OpenReporter,
   openJsonLogReporter,
   openReporter,
-  writeOut,
 } from '../terminal/index.js';
 import { BaseCommand } from './base-command.js';
 import { connectionFlags } from './flags.js';
@@ -35,6 +35,7 @@ type Values = Record<string, unknown>;
 
 /** How a command about several jobs reports on each of them. */
 export interface JobsOutput {
+  readonly io: CommandIo;
   /** Prints the line of a job; does nothing with `--json`. */
   readonly print: (line: string) => Promise<void>;
   /** The document of an error for `--json`. */
@@ -63,7 +64,7 @@ export abstract class ClientCommand extends BaseCommand {
   /** Aborted by the first SIGINT, SIGTERM, SIGHUP or SIGQUIT. */
   protected get interruption(): AbortSignal {
     if (!this.#interruption) {
-      this.#interruption = watchInterruption();
+      this.#interruption = watchInterruption(this.io, this.jsonEnabled());
       this.#closers.push(() => this.#interruption?.stop());
     }
     return this.#interruption.signal;
@@ -95,7 +96,7 @@ export abstract class ClientCommand extends BaseCommand {
       }),
     );
     const connection = await openConnection({
-      ...(await transportTo(settings, { timeout: flags['connect-timeout'], signal })),
+      ...(await transportTo(settings, this.io, { timeout: flags['connect-timeout'], signal })),
       server: settings.server,
       token: settings.token,
       connectTimeout: flags['connect-timeout'],
@@ -117,26 +118,27 @@ export abstract class ClientCommand extends BaseCommand {
    * @param all whether every redraw of a job's log is shown
    */
   protected async reporter({ stdoutIsTaken = this.jsonEnabled(), all = false } = {}): Promise<Reporter> {
-    this.#reporter = await openReporter({ stdoutIsTaken, all });
+    this.#reporter = await openReporter(this.io, { stdoutIsTaken, all });
     return this.#reporter;
   }
 
   /** The same for a command whose output is a log: with `--json` each line is a document. */
   protected async logReporter(all: boolean): Promise<Reporter> {
     if (!this.jsonEnabled()) return this.reporter({ all });
-    return openJsonLogReporter();
+    return openJsonLogReporter(this.io);
   }
 
   /** Prints the command's output; with `--json` the returned value is printed instead. */
   protected async print(lines: readonly string[]): Promise<void> {
     if (this.jsonEnabled() || lines.length === 0) return;
-    await writeOut(`${lines.join('\n')}\n`);
+    await this.io.writeOut(`${lines.join('\n')}\n`);
   }
 
   /** How a command about several jobs reports on each of them. */
   protected jobsOutput(): JobsOutput {
     return {
       print: (line) => this.print([line]),
+      io: this.io,
       explain: (error) => this.toErrorJson(error),
       json: this.jsonEnabled(),
     };

@@ -12,7 +12,7 @@ import {
 import { UsageError } from '../../client/errors.js';
 import { defaultServer, oneLine, quoteName, tokenVariable } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
-import { writeErr } from '../terminal/index.js';
+import type { CommandIo } from '../terminal/index.js';
 
 /** Values of flags and environment variables, among which oclif has already preferred the flags. */
 export interface ConnectionChoices {
@@ -125,12 +125,18 @@ export const loadSettings = (
 ): Settings => resolveSettings(choices, readProfile(configDir, choices.profile || null), typed);
 
 /** Whether the environment names a proxy, so that the proxy module is needed. */
-const namesProxy = (): boolean => Object.keys(process.env).some((name) => /^https?_proxy$/i.test(name));
+const namesProxy = (env: NodeJS.ProcessEnv): boolean =>
+  Object.keys(env).some((name) => /^https?_proxy$/i.test(name));
 
 /** Opens an ssh tunnel before the first request, so that typing a password does not count towards its time limit. */
-async function openTunnel(server: URL, timeout: number, signal: AbortSignal): Promise<Transport> {
+async function openTunnel(
+  server: URL,
+  io: CommandIo,
+  timeout: number,
+  signal: AbortSignal,
+): Promise<Transport> {
   const { SshTunnel } = await import('../../client/ssh/index.js');
-  const tunnel = new SshTunnel(readSshAddress(server), timeout, (line) => writeErr(`${oneLine(line)}\n`));
+  const tunnel = new SshTunnel(readSshAddress(server), timeout, (line) => io.writeErr(`${oneLine(line)}\n`));
   try {
     await tunnel.start(signal);
   } catch (error) {
@@ -148,10 +154,11 @@ async function openTunnel(server: URL, timeout: number, signal: AbortSignal): Pr
  */
 export async function transportTo(
   settings: Settings,
+  io: CommandIo,
   { timeout, signal }: { timeout: number; signal: AbortSignal },
 ): Promise<Pick<ConnectionOptions, 'transport' | 'trust'>> {
   const server = readServerUrl(settings.server);
-  if (server.protocol === 'ssh:') return { transport: await openTunnel(server, timeout, signal) };
+  if (server.protocol === 'ssh:') return { transport: await openTunnel(server, io, timeout, signal) };
   const trust = settings.ca ? await trustFile(settings.ca) : undefined;
-  return { transport: namesProxy() ? await proxyTo(server, timeout, trust) : undefined, trust };
+  return { transport: namesProxy(io.env) ? await proxyTo(server, timeout, trust) : undefined, trust };
 }

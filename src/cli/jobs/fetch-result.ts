@@ -8,6 +8,7 @@ import type {
   StreamedArchive,
 } from '../../client/result/index.js';
 import { defaultOutput, type JobState } from '../../contract/index.js';
+import type { CommandIo } from '../terminal/index.js';
 import { type Kept, keptOf, tellKept } from './kept.js';
 
 /** The flags that say where a result goes. */
@@ -34,15 +35,19 @@ export function outputDirectory({ output, force }: OutputFlags): OutputDirectory
  * @throws UsageError if stdout would be both a zip and a JSON document, or is a terminal; or for a directory that has files or
  * cannot be written
  */
-export async function readDestination(flags: OutputFlags, json: boolean): Promise<Destination> {
+export async function readDestination(
+  flags: OutputFlags,
+  io: CommandIo,
+  json: boolean,
+): Promise<Destination> {
   if (isToStdout(flags)) {
     if (json) throw new UsageError('-o - and --json both want stdout; choose one');
-    if (process.stdout.isTTY) {
+    if (io.stdout.isTTY) {
       throw new UsageError(
         'A zip cannot be shown on a terminal; name a directory with -o, or redirect stdout',
       );
     }
-    return { stream: process.stdout };
+    return { stream: io.outStream() };
   }
   const output = outputDirectory(flags);
   const { checkOutput, foreseePlace } = await import('../../client/result/index.js');
@@ -71,10 +76,11 @@ export async function fetchJobResult(
   connection: Connection,
   jobId: string,
   flags: FetchFlags,
+  io: CommandIo,
   json: boolean,
   reporter: Reporter,
 ): Promise<ResultSummary> {
-  const destination = await readDestination(flags, json);
+  const destination = await readDestination(flags, io, json);
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
   const options = { wait, isImpatient, isPartial, reporter };
   const { fetchResult } = await import('../../client/result/index.js');

@@ -12,7 +12,7 @@ import {
 import { fetchLeft, leftText } from '../command/index.js';
 import {
   type Cell,
-  Colours,
+  type Colours,
   formatDistance,
   formatDuration,
   formatPairs,
@@ -39,6 +39,7 @@ export interface JobsDocument {
 /** The selected jobs of a server, as `jobs` and its watch read and show them. */
 export function selectedJobs(
   connection: Connection,
+  colours: Colours,
   { states, tag, quiet, all }: JobSelection,
 ): Watched<JobsDocument> & { readonly none: string } {
   const none = noJobs(connection.server, states, tag);
@@ -50,15 +51,13 @@ export function selectedJobs(
     },
     lines: (document) => {
       if (quiet) return document.jobs.map(({ job_id }) => job_id);
-      return document.jobs.length > 0 ? listJobs(document.jobs, connection.now(), all) : [none];
+      return document.jobs.length > 0 ? listJobs(document.jobs, connection.now(), colours, all) : [none];
     },
     change: (document) => JSON.stringify(document),
   };
 }
 
-const colours = new Colours(process.stdout);
-
-const status = (text: string): Cell => ({ text, paint: colours.state(text) });
+const status = (text: string, colours: Colours): Cell => ({ text, paint: colours.state(text) });
 
 /** How long a job ran, or has been running; null if it has not started. Includes packing if the server does not say it. */
 function running({ run_seconds, started_at, finished_at }: JobAnswer, now: number): string | null {
@@ -115,13 +114,13 @@ function inputNames({ inputs }: JobAnswer): string | null {
  * One job, one fact a line. A server may leave some of them out.
  * @param now by the clock of the server, in milliseconds
  */
-export function describeJob(job: JobAnswer, now: number): string[] {
+export function describeJob(job: JobAnswer, now: number, colours: Colours): string[] {
   const distance = (at: number) => formatDistance(at, now);
   const took = running(job, now);
   const finished = (at: number) => (took === null ? distance(at) : `${distance(at)}, took ${took}`);
   return formatPairs([
     ['Job', job.job_id],
-    ['Status', status(job.status)],
+    ['Status', status(job.status, colours)],
     ['Error', job.error],
     ['Operation', job.operation && commandOf(job.operation)],
     ['App', job.app],
@@ -147,7 +146,12 @@ export function describeJob(job: JobAnswer, now: number): string[] {
  * @param now by the clock of the server, in milliseconds
  * @param owners whether the owners are shown
  */
-export function listJobs(jobs: readonly JobAnswer[], now: number, owners = false): string[] {
+export function listJobs(
+  jobs: readonly JobAnswer[],
+  now: number,
+  colours: Colours,
+  owners = false,
+): string[] {
   if (jobs.length === 0) return [];
   // A column without values is left out: tags are optional, and an older server has neither.
   const tags = jobs.some(({ tag }) => tag !== null);
@@ -168,7 +172,7 @@ export function listJobs(jobs: readonly JobAnswer[], now: number, owners = false
     jobs.map((job) => [
       job.job_id,
       ...(owners ? [job.owner ?? '-'] : []),
-      status(job.status),
+      status(job.status, colours),
       commandOf(job.operation ?? ''),
       job.app ?? '',
       ...(tags ? [excerpt(job.tag ?? '', widestName)] : []),
@@ -181,13 +185,13 @@ export function listJobs(jobs: readonly JobAnswer[], now: number, owners = false
 }
 
 /** The outcome of killing a job. */
-export function killedLine({ job_id, status: state, message }: KillReply): string {
+export function killedLine({ job_id, status: state, message }: KillReply, colours: Colours): string {
   const hadEnded = state !== 'killed' || message === notRunning;
   return `${job_id}  ${colours.state(state)(state)}${hadEnded ? ' (had ended)' : ''}`;
 }
 
 /** How a job ended, and why if it has no result. */
-export function endLine({ job_id, status: state, error }: JobAnswer): string {
+export function endLine({ job_id, status: state, error }: JobAnswer, colours: Colours): string {
   return `${job_id}  ${colours.state(state)(state)}${error === null ? '' : `  ${excerpt(error)}`}`;
 }
 

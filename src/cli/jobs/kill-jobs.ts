@@ -60,7 +60,7 @@ export async function killJobs(
     if (reply instanceof Error) {
       jobs.push(await tellFailure(id, reply, output));
     } else {
-      await output.print(killedLine(reply));
+      await output.print(killedLine(reply, output.io.colours(output.io.stdout)));
       jobs.push(reply);
     }
   }

@@ -15,7 +15,7 @@ import { exitCodes, isFinal, type JobState } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import type { JobsOutput } from '../command/index.js';
 import type { ErrorDocument } from '../terminal/index.js';
-import { exitWithWorst, tellFailure } from './each-job.js';
+import { tellFailure } from './each-job.js';
 import { endLine, noJobs } from './job-text.js';
 
 /** How a wait for a job ended. */
@@ -59,8 +59,8 @@ class WaitedJobs {
     const failure = status === 'done' ? null : this.output.explain(await explain(job)).error;
     const exit_code = failure?.exit_code ?? exitCodes.done;
     this.#end({ job_id, status, error: failure, exit_code });
-    exitWithWorst(exit_code);
-    await this.output.print(endLine(job));
+    this.output.io.exitWithWorst(exit_code);
+    await this.output.print(endLine(job, this.output.io.colours(this.output.io.stdout)));
   }
 
   /** Gives up waiting for a job. */

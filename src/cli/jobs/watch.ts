@@ -1,6 +1,6 @@
 import { type Connection, pause } from '../../client/connection/index.js';
 import { Interrupted, isTransient } from '../../client/errors.js';
-import { Colours, forJson, isInteractive, LiveBlock, writeErr, writeOut } from '../terminal/index.js';
+import { type CommandIo, forJson, LiveBlock } from '../terminal/index.js';
 
 /** Something on the server that changes. */
 export interface Watched<T> {
@@ -26,9 +26,9 @@ interface Screen<T> {
 }
 
 /** A terminal: one block, redrawn in its place. */
-function terminalScreen<T>(watched: Watched<T>, every: number): Screen<T> {
-  const { hint, warning } = new Colours(process.stdout);
-  const block = new LiveBlock(process.stdout);
+function terminalScreen<T>(io: CommandIo, watched: Watched<T>, every: number): Screen<T> {
+  const { hint, warning } = io.colours(io.stdout);
+  const block = new LiveBlock(io.stdout);
   const usual = hint(`Every ${every} s; Ctrl-C ends`);
   let lines: readonly string[] = [];
   return {
@@ -43,7 +43,7 @@ function terminalScreen<T>(watched: Watched<T>, every: number): Screen<T> {
 }
 
 /** A pipe or a file: a block, or a JSON document on one line, for each change. */
-function plainScreen<T>(watched: Watched<T>, json: boolean): Screen<T> {
+function plainScreen<T>(io: CommandIo, watched: Watched<T>, json: boolean): Screen<T> {
   let last: string | null = null;
   let isAway = false;
   return {
@@ -55,10 +55,10 @@ function plainScreen<T>(watched: Watched<T>, json: boolean): Screen<T> {
         ? forJson(JSON.stringify(value))
         : [...(last === null ? [] : ['']), ...watched.lines(value)].join('\n');
       last = change;
-      return writeOut(`${block}\n`);
+      return io.writeOut(`${block}\n`);
     },
     away(error) {
-      if (!isAway) writeErr(`${error.message}; trying again\n`);
+      if (!isAway) io.writeErr(`${error.message}; trying again\n`);
       isAway = true;
     },
   };
@@ -70,11 +70,14 @@ function plainScreen<T>(watched: Watched<T>, json: boolean): Screen<T> {
  */
 export async function watch<T>(
   connection: Connection,
+  io: CommandIo,
   watched: Watched<T>,
   { every, json }: WatchOptions,
 ): Promise<void> {
   const screen =
-    !json && isInteractive(process.stdout) ? terminalScreen(watched, every) : plainScreen<T>(watched, json);
+    !json && io.isInteractive(io.stdout)
+      ? terminalScreen(io, watched, every)
+      : plainScreen<T>(io, watched, json);
   let isMet = false;
   try {
     for (;;) {

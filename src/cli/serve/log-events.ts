@@ -55,7 +55,7 @@ function describeEnd({ state, error, isRefused, seconds, bytes }: EndedJob): str
 }
 
 /** Logs each step of a job and each refused request. */
-export function logEvents(events: ServerEvents, log: ServerLog): void {
+export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): void {
   const about = (level: LogLevel, event: string, job: JobFacts, line: string, more: object = {}) => {
     const { id, app, operation, owner } = job;
     const fields = { event, job_id: id, app, operation, owner, ...more };

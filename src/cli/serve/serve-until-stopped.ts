@@ -1,6 +1,8 @@
 import { UsageError } from '../../client/errors.js';
-import { counted, exitCodes } from '../../contract/index.js';
+import { counted } from '../../contract/index.js';
+import { closeInherited } from '../../files/index.js';
 import { ServerEvents } from '../../server/events.js';
+import { surviveUncaughtErrors } from '../../server/http/index.js';
 import { type RunningServer, serve } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { SetupError } from '../../server/setup-error.js';
@@ -43,7 +45,7 @@ function describeFate(active: number, onExit: ServerSettings['onExit']): string 
 
 /** Exits soon after a failed start, even if something that it left open would keep the process alive. */
 function endSoon(): void {
-  setTimeout(() => process.exit(process.exitCode ?? exitCodes.failed), failedStartLimit).unref();
+  setTimeout(() => process.exit(), failedStartLimit).unref();
 }
 
 interface ServeOptions {
@@ -61,6 +63,10 @@ export async function serveUntilStopped(
   const report = (problem: string, cause: unknown) => log.report(problem, cause);
   // Node would write warnings to stderr itself, which may block.
   process.removeAllListeners('warning').on('warning', (warning) => report('Warning', warning));
+  surviveUncaughtErrors(report);
+  closeInherited();
+  // The umask must not remove the owner's permissions; those of others stay as the admin has set them.
+  process.umask(process.umask() & 0o077);
   const signals = new StopSignals((line) => log.say(line));
   warnOfOpenness(settings, isOpenAsked, log);
   const events = new ServerEvents(report);

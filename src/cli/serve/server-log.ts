@@ -85,7 +85,7 @@ const now = (): string => new Date().toISOString();
  */
 export class ServerLog {
   readonly #output: DirectOutput;
-  readonly #colours = new Colours(process.stderr);
+  readonly #colours: Colours;
   #lost = 0;
   #retry: NodeJS.Timeout | null = null;
 
@@ -93,6 +93,7 @@ export class ServerLog {
     descriptor = 2,
     private readonly settings: LogSettings = { format: 'text', level: 'info' },
   ) {
+    this.#colours = new Colours(process.stderr, process.env);
     if (descriptor === 2) replaceStream(process.stderr);
     this.#output = new DirectOutput(descriptor);
   }

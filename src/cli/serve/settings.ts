@@ -132,6 +132,7 @@ export function serverSettings(
   requireSomeToken(flags, token !== null || tokens !== null);
   return {
     version,
+    environment,
     host: flags.host,
     port: flags.port,
     metricsAt:

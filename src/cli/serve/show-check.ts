@@ -4,7 +4,7 @@ import { UsageError } from '../../client/errors.js';
 import { counted, exitCodes, oneLine, quotePath } from '../../contract/index.js';
 import { checkApp, checkServer, type Finding } from '../../server/check.js';
 import type { ServerSettings } from '../../server/settings.js';
-import { writeOut } from '../terminal/index.js';
+import type { CommandIo } from '../terminal/index.js';
 import { runTime } from './values.js';
 
 const marks = { ok: 'ok', note: 'note', problem: 'PROBLEM' } as const;
@@ -12,9 +12,9 @@ const marks = { ok: 'ok', note: 'note', problem: 'PROBLEM' } as const;
 const isProblem = ({ kind }: Finding): boolean => kind === 'problem';
 
 /** Prints each finding on a line as it comes, then the number of problems. Returns the findings. */
-async function show(findings: AsyncIterable<Finding>, isQuiet = false): Promise<Finding[]> {
+async function show(findings: AsyncIterable<Finding>, io: CommandIo, isQuiet = false): Promise<Finding[]> {
   const all: Finding[] = [];
-  const write = (line: string) => (isQuiet ? undefined : writeOut(`${line}\n`));
+  const write = (line: string) => (isQuiet ? undefined : io.writeOut(`${line}\n`));
   for await (const finding of findings) {
     all.push(finding);
     const { kind, about, says } = finding;
@@ -26,9 +26,9 @@ async function show(findings: AsyncIterable<Finding>, isQuiet = false): Promise<
 }
 
 /** Prints what a check of the settings finds, and sets the exit code. */
-export async function showCheck(settings: ServerSettings): Promise<void> {
-  const findings = await show(checkServer(settings));
-  if (findings.some(isProblem)) process.exitCode = exitCodes.usage;
+export async function showCheck(settings: ServerSettings, io: CommandIo): Promise<void> {
+  const findings = await show(checkServer(settings), io);
+  if (findings.some(isProblem)) io.exitCode = exitCodes.usage;
 }
 
 /** What a check of an app directory found, as `--json` prints it. */
@@ -47,6 +47,7 @@ export interface AppCheck {
 export async function showAppCheck(
   target: string,
   flags: { readonly run: boolean; readonly 'time-limit': string },
+  io: CommandIo,
   isQuiet: boolean,
 ): Promise<AppCheck> {
   const directory = path.resolve(target);
@@ -54,8 +55,8 @@ export async function showAppCheck(
     throw new UsageError(`There is no directory ${quotePath(target)}; name that of an app`);
   }
   const seconds = flags.run ? runTime('time-limit', flags['time-limit']) / 1000 : null;
-  const findings = await show(checkApp(directory, seconds), isQuiet);
+  const findings = await show(checkApp(directory, seconds, io.env), io, isQuiet);
   const ok = !findings.some(isProblem);
-  if (!ok) process.exitCode = exitCodes.failed;
+  if (!ok) io.exitCode = exitCodes.failed;
   return { directory, ok, findings };
 }

@@ -19,11 +19,11 @@ import {
   type Settings,
   type TypedFlags,
 } from '../command/index.js';
-import { Colours, writeErr } from '../terminal/index.js';
+import type { CommandIo, InputStream } from '../terminal/index.js';
 
 /** The first line of stdin; empty if there is none. */
-async function firstLine(): Promise<string> {
-  for await (const line of createInterface({ input: process.stdin })) return line;
+async function firstLine(stdin: InputStream): Promise<string> {
+  for await (const line of createInterface({ input: stdin })) return line;
   return '';
 }
 
@@ -31,11 +31,11 @@ async function firstLine(): Promise<string> {
  * Asks for a secret without showing what is typed. If stdin is not a terminal, reads its first line.
  * @throws Interrupted on Ctrl-C
  */
-async function readSecret(question: string): Promise<string> {
-  if (!process.stdin.isTTY) return firstLine();
-  writeErr(question);
+async function readSecret(question: string, io: CommandIo): Promise<string> {
+  if (!io.stdin.isTTY) return firstLine(io.stdin);
+  io.writeErr(question);
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const prompt = createInterface({ input: process.stdin, output: nowhere, terminal: true });
+  const prompt = createInterface({ input: io.stdin, output: nowhere, terminal: true });
   try {
     return await new Promise<string>((resolve, reject) => {
       prompt.once('line', resolve);
@@ -44,7 +44,7 @@ async function readSecret(question: string): Promise<string> {
     });
   } finally {
     prompt.close();
-    writeErr('\n');
+    io.writeErr('\n');
   }
 }
 
@@ -73,16 +73,17 @@ function isOpenToTheNetwork(server: string): boolean {
  */
 export async function logIn(
   flags: LoginFlags,
+  io: CommandIo,
   configDir: string,
   connect: (settings: Settings) => Promise<Connection>,
   typed: TypedFlags,
 ): Promise<Login> {
   const server = showServerUrl(readServerUrl(flags.server || defaultServer));
   const given = resolveSettings(flags, null, new Set(typed.has('token') ? ['token'] : [])).token;
-  const token = given ?? checkToken(await readSecret(`Token for ${server}: `), 'stdin');
+  const token = given ?? checkToken(await readSecret(`Token for ${server}: `, io), 'stdin');
   if (token && isOpenToTheNetwork(server)) {
-    const { warning } = new Colours(process.stderr);
-    writeErr(
+    const { warning } = io.colours();
+    io.writeErr(
       `${warning('Warning:')} ${server} is plain HTTP: the token and the volumes travel unencrypted.\n`,
     );
   }

@@ -26,15 +26,7 @@ import type { Reporter } from '../../client/reporter.js';
 import { counted, quotePath } from '../../contract/index.js';
 import { expandHome, replaceFile } from '../../files/index.js';
 import { VolumeError } from '../../volumes/index.js';
-import {
-  Colours,
-  canvasOfTerminal,
-  columnsOf,
-  formatTable,
-  wrapped,
-  writeOut,
-  writeOutAsIs,
-} from '../terminal/index.js';
+import { type CommandIo, canvasOfTerminal, columnsOf, formatTable, wrapped } from '../terminal/index.js';
 
 /** A case, in the document of `--json`. */
 export interface CaseDocument {
@@ -63,6 +55,7 @@ export interface ShowDocument {
 }
 
 export interface ShowOptions {
+  readonly io: CommandIo;
   /** The file of the contact sheet; `-` for stdout, null for none. */
   readonly png: string | null;
   /** The file of the page; null for none. */
@@ -99,12 +92,12 @@ const sizes = {
 const mostDrawn = 5;
 
 /** Refuses what cannot be written, before anything is read. */
-function checkDestination({ png, html, force, json }: ShowOptions): void {
+function checkDestination({ png, html, force, json, io }: ShowOptions): void {
   if (html !== null) checkFree('html', html, force);
   if (png === null) return;
   if (png === toStdout) {
     if (json) throw new UsageError('--png - and --json both want stdout; choose one');
-    if (process.stdout.isTTY)
+    if (io.stdout.isTTY)
       throw new UsageError(
         'A PNG cannot be written to a terminal; name a file with --png, or redirect stdout',
       );
@@ -172,20 +165,20 @@ const rowOf = ({ name, value, voxels, millilitres }: CaseDocument['labels'][numb
 ];
 
 /** Draws a case on the terminal: its name, the planes, what there is to know, and its labels. */
-async function draw(views: readonly CaseView[], canvas: Canvas): Promise<void> {
-  const { hint } = new Colours(process.stdout);
+async function draw(views: readonly CaseView[], canvas: Canvas, io: CommandIo): Promise<void> {
+  const { hint } = io.colours(io.stdout);
   for (const view of views) {
-    await writeOut(`\n${view.name}\n`);
-    await writeOutAsIs(drawForTerminal(view, canvas));
+    await io.writeOut(`\n${view.name}\n`);
+    await io.writeOutAsIs(drawForTerminal(view, canvas));
     const about = [windowText(view), ...view.notes].filter(Boolean);
-    const lines = about.flatMap((each) => wrapped(each, columnsOf(process.stdout)));
-    if (lines.length > 0) await writeOut(`${lines.map((each) => hint(each)).join('\n')}\n`);
+    const lines = about.flatMap((each) => wrapped(each, columnsOf(io.stdout)));
+    if (lines.length > 0) await io.writeOut(`${lines.map((each) => hint(each)).join('\n')}\n`);
   }
   const labels = views[0]?.labels ?? [];
   if (labels.length === 0) return;
   // A swatch has no text of its own to be cut.
   const rows = labels.map((label) => [{ text: '', paint: () => swatchOf(label, canvas) }, ...rowOf(label)]);
-  await writeOut(`${formatTable(['', ...heading], rows).join('\n')}\n`);
+  await io.writeOut(`${formatTable(['', ...heading], rows).join('\n')}\n`);
 }
 
 /**
@@ -194,12 +187,12 @@ async function draw(views: readonly CaseView[], canvas: Canvas): Promise<void> {
  * @throws UsageError for what cannot be shown
  */
 export async function showCases(paths: readonly string[], options: ShowOptions): Promise<ShowDocument> {
-  const { reporter, png, html, json } = options;
+  const { reporter, png, html, json, io } = options;
   if (paths.length === 0)
     throw new UsageError('No path given: name a result, or scans and segmentations, as files or directories');
   checkDestination(options);
-  const isDrawn = png === null && html === null && !json && process.stdout.isTTY;
-  const canvas = isDrawn ? await canvasOfTerminal() : null;
+  const isDrawn = png === null && html === null && !json && io.stdout.isTTY;
+  const canvas = isDrawn ? await canvasOfTerminal(io) : null;
   const found = await findCases(
     paths.map((each) => expandHome(each)),
     {
@@ -225,7 +218,7 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
         const views = await viewsOf(shown, options, view);
         documents.push(documentOf(shown, views[0]));
         reporter.waiting(null);
-        if (canvas) await draw(views, canvas);
+        if (canvas) await draw(views, canvas, io);
         if (png !== null) sheet.push(...views);
         for (const [at, each] of views.entries()) yield { view: each, volumes: volumesOf(shown, at) };
       } catch (error) {
@@ -240,7 +233,7 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
   try {
     if (html === null) for await (const _ of readCases());
     else await save(html, htmlPage(readCases(), { ...titleOf(html), hasVolumes: options.volumes }));
-    if (png === toStdout) await writeOutAsIs(sheetOf(sheet));
+    if (png === toStdout) await io.writeOutAsIs(sheetOf(sheet));
     else if (png !== null) await save(png, sheetOf(sheet));
   } catch (error) {
     throw asUsage(error);
@@ -254,7 +247,7 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
     if (file !== null && file !== toStdout)
       reporter.note(`${counted(documents.length, 'case')} drawn in ${quotePath(file)}`);
   if (!canvas && !json) {
-    if (png !== toStdout) await printTable(documents);
+    if (png !== toStdout) await printTable(documents, io);
     for (const { name, notes } of documents) for (const note of notes) reporter.note(`${name}: ${note}`);
   }
   return { cases: documents, png, html, problems };
@@ -305,13 +298,13 @@ export async function showResult(
   sent: readonly string[],
   { result, output }: { readonly result: string; readonly output: string },
   ask: () => Promise<AppAnswer>,
-  { reporter, signal }: Pick<ShowOptions, 'reporter' | 'signal'>,
+  { io, reporter, signal }: Pick<ShowOptions, 'io' | 'reporter' | 'signal'>,
 ): Promise<void> {
   try {
     const terminology = await labelNames(undefined, ask, reporter);
     await showCases([...sent, result], {
       ...{ png: null, html: null, volumes: false, force: false, slices: null, frame: 1, json: false },
-      ...{ terminology, reporter, signal, output },
+      ...{ terminology, io, reporter, signal, output },
     });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
@@ -320,9 +313,9 @@ export async function showResult(
 }
 
 /** Prints the labels of all cases. */
-async function printTable(cases: readonly CaseDocument[]): Promise<void> {
+async function printTable(cases: readonly CaseDocument[], io: CommandIo): Promise<void> {
   const rows = cases.flatMap(({ name, labels }) =>
     labels.length === 0 ? [[name, '-', '-', '-', '-']] : labels.map((label) => [name, ...rowOf(label)]),
   );
-  await writeOut(`${formatTable(['CASE', ...heading], rows).join('\n')}\n`);
+  await io.writeOut(`${formatTable(['CASE', ...heading], rows).join('\n')}\n`);
 }

@@ -3,7 +3,7 @@ import { Flags } from '@oclif/core';
 import { Interrupted, UsageError } from '../../client/errors.js';
 import type { ChooseSeries, Series } from '../../client/inputs/index.js';
 import { oneLine, quoteName } from '../../contract/index.js';
-import { writeErr } from '../terminal/index.js';
+import type { CommandIo } from '../terminal/index.js';
 
 /** The flags for choosing which series of a directory are sent. */
 export const seriesFlags = {
@@ -38,13 +38,13 @@ async function selected(series: readonly Series[], words: readonly string[]): Pr
  * Asks a person for a line. Both stdin and stderr must be terminals.
  * @throws Interrupted on Ctrl-C and Ctrl-D
  */
-async function readAnswer(question: string): Promise<string> {
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+async function readAnswer(question: string, io: CommandIo): Promise<string> {
+  const prompt = createInterface({ input: io.stdin, output: io.stderr });
   try {
     return await new Promise<string>((resolve, reject) => {
       // Ctrl-C or Ctrl-D: without an answer, nothing is sent.
       const interrupted = () => {
-        writeErr('\n');
+        io.writeErr('\n');
         reject(new Interrupted('SIGINT'));
       };
       prompt.once('close', interrupted);
@@ -59,20 +59,21 @@ async function readAnswer(question: string): Promise<string> {
 }
 
 /** Asks which of several series are wanted, until the answer names some. Enter alone takes all. */
-async function ask(series: readonly Series[]): Promise<readonly Series[] | null> {
+async function ask(series: readonly Series[], io: CommandIo): Promise<readonly Series[] | null> {
   if (series.length < 2) return null;
   const { describeSeries, selectSeries } = await import('../../client/inputs/index.js');
   const lines = series.map((each) => `  ${oneLine(describeSeries(each))}\n`);
-  writeErr(`${series.length} DICOM series are there:\n${lines.join('')}`);
+  io.writeErr(`${series.length} DICOM series are there:\n${lines.join('')}`);
   for (;;) {
     const answer = await readAnswer(
       'Which are to be sent? Numbers, parts of descriptions (T1*), or Enter for all: ',
+      io,
     );
     const words = answer.split(',').map((each) => each.trim());
     if (words.every((each) => each === '')) return null;
     const { chosen, unused } = selectSeries(series, words);
     if (unused.length === 0) return chosen;
-    writeErr(
+    io.writeErr(
       `No series has the number or description ${unused.map((each) => quoteName(each)).join(', ')}.\n`,
     );
   }
@@ -84,8 +85,9 @@ async function ask(series: readonly Series[]): Promise<readonly Series[] | null>
  */
 export function seriesChoice(
   words: readonly string[] | undefined,
+  io: CommandIo,
   { mayAsk }: { readonly mayAsk: boolean },
 ): ChooseSeries | undefined {
   if (words !== undefined) return (series) => selected(series, words);
-  return mayAsk && process.stdin.isTTY && process.stderr.isTTY ? ask : undefined;
+  return mayAsk && io.stdin.isTTY && io.stderr.isTTY ? (series) => ask(series, io) : undefined;
 }

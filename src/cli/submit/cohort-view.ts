@@ -4,15 +4,14 @@ import { oneLine, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import {
   AppBars,
-  Colours,
+  type Colours,
+  type CommandIo,
   forJson,
   formatDuration,
-  isInteractive,
   LiveBlock,
+  type OpenReporter,
   openReporter,
   wrapped,
-  writeErr,
-  writeOut,
 } from '../terminal/index.js';
 
 /** A watcher that the command closes at its end. */
@@ -183,15 +182,21 @@ export class Tally {
 
 /** A terminal: one block that is redrawn in its place. */
 class TerminalView implements CohortView {
-  readonly #block = new LiveBlock(process.stderr);
-  readonly #colours = new Colours(process.stderr);
+  readonly #block: LiveBlock;
+  readonly #colours: Colours;
   readonly #tally = new Tally();
   readonly #cases = new Map<string, CaseProgress>();
   #timer: NodeJS.Timeout | undefined;
   /** Characters of the longest name. */
   #longest = 0;
 
-  constructor(readonly reporter: Reporter & { close(): void }) {}
+  constructor(
+    private readonly io: CommandIo,
+    readonly reporter: OpenReporter,
+  ) {
+    this.#block = new LiveBlock(io.stderr);
+    this.#colours = io.colours();
+  }
 
   reporterOf(name: string): Reporter {
     const known = this.#cases.get(name) ?? new CaseProgress();
@@ -213,7 +218,7 @@ class TerminalView implements CohortView {
   }
 
   #draw(): void {
-    const columns = Math.max(20, (process.stderr.columns || 80) - 1);
+    const columns = Math.max(20, (this.io.stderr.columns || 80) - 1);
     const active = this.#tally.with(...inProgress);
     const width = Math.min(nameWidth, this.#longest, Math.floor(columns / 2));
     const room = columns - width - 4;
@@ -247,7 +252,8 @@ class PlainView implements CohortView {
   #hasBegun = false;
 
   constructor(
-    readonly reporter: Reporter & { close(): void },
+    private readonly io: CommandIo,
+    readonly reporter: OpenReporter,
     private readonly json: boolean,
   ) {}
 
@@ -266,8 +272,8 @@ class PlainView implements CohortView {
     const more =
       status === 'failed' ? `: ${reason ?? ''}` : seconds === null ? '' : ` (${formatDuration(seconds)})`;
     const line = `${oneLine(`${status} ${name}${more}`)}\n`;
-    if (this.json) writeErr(line);
-    else void writeOut(line);
+    if (this.json) this.io.writeErr(line);
+    else void this.io.writeOut(line);
   }
 
   close(): void {
@@ -277,7 +283,10 @@ class PlainView implements CohortView {
 
 /** For a program: a document on stdout for each change of a case, on a line. */
 class JsonView implements CohortView {
-  constructor(readonly reporter: Reporter & { close(): void }) {}
+  constructor(
+    private readonly io: CommandIo,
+    readonly reporter: OpenReporter,
+  ) {}
 
   reporterOf(): Reporter {
     return new CaseProgress();
@@ -288,7 +297,7 @@ class JsonView implements CohortView {
   }
 
   changed(state: CaseState): void {
-    void writeOut(`${forJson(JSON.stringify(caseDocument(state)))}\n`);
+    void this.io.writeOut(`${forJson(JSON.stringify(caseDocument(state)))}\n`);
   }
 
   close(): void {
@@ -297,8 +306,8 @@ class JsonView implements CohortView {
 }
 
 /** How a cohort is shown: at a terminal in one block, elsewhere with a line for each case, or as documents for each change. */
-export async function openCohortView(json: boolean, watches: boolean): Promise<CohortView> {
-  const reporter = await openReporter({ stdoutIsTaken: json, all: false });
-  if (watches) return new JsonView(reporter);
-  return isInteractive() ? new TerminalView(reporter) : new PlainView(reporter, json);
+export async function openCohortView(io: CommandIo, json: boolean, watches: boolean): Promise<CohortView> {
+  const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
+  if (watches) return new JsonView(io, reporter);
+  return io.isInteractive() ? new TerminalView(io, reporter) : new PlainView(io, reporter, json);
 }

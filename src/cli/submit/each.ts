@@ -12,7 +12,7 @@ import type { FoundCase } from '../../client/inputs/index.js';
 import type { Submission } from '../../client/submission.js';
 import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
 import { isToStdout } from '../jobs/index.js';
-import { formatTable, openReporter, writeErr, writeOut } from '../terminal/index.js';
+import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
 import { seriesChoice } from './choose-series.js';
 import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.js';
 import type { EachFlags } from './each-flags.js';
@@ -77,11 +77,12 @@ function planOf({ name, files }: FoundCase): PlannedCase {
 export async function listCases(
   submission: Omit<Submission, 'app'>,
   flags: Flags,
+  io: CommandIo,
   json: boolean,
 ): Promise<EachDocument> {
-  const reporter = await openReporter({ stdoutIsTaken: json, all: false });
+  const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   try {
-    const chooseSeries = seriesChoice(flags.series, { mayAsk: false });
+    const chooseSeries = seriesChoice(flags.series, io, { mayAsk: false });
     const found = await findCases(submission, { output: outputOfEach(flags), chooseSeries, reporter });
     const cases = found.map(planOf);
     for (const { name, fault } of found)
@@ -91,7 +92,7 @@ export async function listCases(
       const files = Object.values(each.sent).flat(2);
       return [each.case, formatBytes(each.bytes), oneLine(files.map((file) => file.path).join(', '))];
     });
-    await writeOut(`${formatTable(['CASE', 'BYTES', 'FILES'], rows).join('\n')}\n`);
+    await io.writeOut(`${formatTable(['CASE', 'BYTES', 'FILES'], rows).join('\n')}\n`);
     reporter.note(`${counted(cases.length, 'case')}; nothing was sent`);
     return { cases };
   } finally {
@@ -128,13 +129,14 @@ export async function runEach(
   connection: Connection,
   submission: Submission,
   flags: Flags,
+  io: CommandIo,
   {
     output,
     json,
     clientVersion,
   }: { readonly output: string; readonly json: boolean; readonly clientVersion: string },
 ): Promise<CohortDocument> {
-  const view = await openCohortView(json, flags.watch ?? false);
+  const view = await openCohortView(io, json, flags.watch ?? false);
   try {
     const summary = await runCohort(connection, submission, {
       output,
@@ -145,13 +147,13 @@ export async function runEach(
       wait: flags.wait,
       killTimeout: flags['kill-timeout'],
       clientVersion,
-      chooseSeries: seriesChoice(flags.series, { mayAsk: false }),
+      chooseSeries: seriesChoice(flags.series, io, { mayAsk: false }),
       watcher: view,
       reporter: view.reporter,
     });
     view.close(!json);
-    if (summary.cases.some(({ status }) => status !== 'done')) process.exitCode = exitCodes.failed;
-    if (!json) writeErr(`${summaryLines(summary).join('\n')}\n`);
+    if (summary.cases.some(({ status }) => status !== 'done')) io.exitCode = exitCodes.failed;
+    if (!json) io.writeErr(`${summaryLines(summary).join('\n')}\n`);
     return documentOf(summary);
   } finally {
     view.close();

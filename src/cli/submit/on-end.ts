@@ -1,5 +1,6 @@
 import { execa } from 'execa';
 import { exitCodes, oneLine } from '../../contract/index.js';
+import type { CommandIo } from '../terminal/index.js';
 
 /** Milliseconds that the command may take. */
 const longest = 30_000;
@@ -27,16 +28,18 @@ function statusOf(exitCode: number): 'done' | 'failed' | 'interrupted' {
  * Runs a command of the person in a shell, with its output on stderr. Never rejects.
  * @returns why it failed; null if it did not
  */
-export async function runOnEnd(command: string, ended: EndedCommand): Promise<string | null> {
+export async function runOnEnd(command: string, ended: EndedCommand, io: CommandIo): Promise<string | null> {
   const document = { ...ended, status: statusOf(ended.exit_code) };
-  const { failed, timedOut, shortMessage } = await execa(command, {
+  const running = execa(command, {
     shell: true,
     input: `${JSON.stringify(document)}\n`,
-    stdout: process.stderr,
-    stderr: process.stderr,
+    buffer: false,
     timeout: longest,
     reject: false,
   });
+  for (const output of [running.stdout, running.stderr])
+    output.on('data', (chunk: Buffer) => io.stderr.write(chunk));
+  const { failed, timedOut, shortMessage } = await running;
   if (!failed) return null;
   return timedOut ? `it was ended after ${longest / 1000} s` : oneLine(shortMessage ?? '');
 }

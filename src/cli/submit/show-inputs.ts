@@ -4,7 +4,7 @@ import { findFiles, type NamedUnit } from '../../client/inputs/index.js';
 import { tellSending } from '../../client/submit/index.js';
 import { defaultOutput, fieldWithRole, formatBytes, operationOf } from '../../contract/index.js';
 import { expandHome } from '../../files/index.js';
-import { formatTable, openReporter, writeOut } from '../terminal/index.js';
+import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
 import { seriesChoice } from './choose-series.js';
 
 /** A volume that would be sent, in the document of `--json`. */
@@ -87,10 +87,11 @@ export interface InputsFlags {
 export async function showInputs(
   paths: readonly string[],
   flags: InputsFlags,
+  io: CommandIo,
   isQuiet: boolean,
 ): Promise<InputsDocument> {
   if (paths.length === 0) throw new UsageError('No path given: name files, patterns or directories');
-  const reporter = await openReporter({ stdoutIsTaken: isQuiet, all: false });
+  const reporter = await openReporter(io, { stdoutIsTaken: isQuiet, all: false });
   const field = fieldWithRole(operationOf('infer'), 'paths');
   const submission = {
     files: [{ field, groups: [paths.map((each) => expandHome(each))] }],
@@ -99,13 +100,13 @@ export async function showInputs(
   };
   try {
     const found = await findFiles(submission, {
-      chooseSeries: seriesChoice(flags.series, { mayAsk: false }),
+      chooseSeries: seriesChoice(flags.series, io, { mayAsk: false }),
       place: { directory: path.resolve(defaultOutput), mayReplace: false },
       onRead: (done, total) => reporter.progress('Reading', done, total),
     });
     const volumes = found.volumes.flatMap(({ groups }) => groups.flat().map(viewOf));
     const [head = [], ...rows] = withoutEmptyColumns(volumes.map(row));
-    if (!isQuiet) await writeOut(`${formatTable(head, rows).join('\n')}\n`);
+    if (!isQuiet) await io.writeOut(`${formatTable(head, rows).join('\n')}\n`);
     tellSending(found, reporter, { isListed: true });
     return { volumes, skipped: found.skipped, objects: found.objects };
   } finally {

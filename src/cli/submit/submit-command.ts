@@ -30,7 +30,6 @@ import {
   tellKept,
 } from '../jobs/index.js';
 import { loadShowCases } from '../show/index.js';
-import { writeErr } from '../terminal/index.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
 import type { EachDocument } from './each.js';
 import { type EachFlags, eachFlags } from './each-flags.js';
@@ -202,13 +201,14 @@ export abstract class SubmitCommand extends ClientCommand {
     await super.finally(error);
     if (this.#onEnd === undefined) return;
     const { runOnEnd } = await import('./on-end.js');
-    const problem = await runOnEnd(this.#onEnd, {
+    const ended = {
       command: this.id ?? '',
       ...this.#ended,
-      exit_code: Number(process.exitCode ?? 0),
+      exit_code: this.io.exitCode,
       seconds: Math.round((monotonicTime() - this.#startedAt) / 1000),
-    });
-    if (problem !== null) writeErr(`The command of --on-end failed: ${problem}\n`);
+    };
+    const problem = await runOnEnd(this.#onEnd, ended, this.io);
+    if (problem !== null) this.io.writeErr(`The command of --on-end failed: ${problem}\n`);
   }
 
   protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<Submitted> {
@@ -228,9 +228,9 @@ export abstract class SubmitCommand extends ClientCommand {
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     const isOneGroup = read.files.flatMap(({ groups }) => groups).length === 1;
     const mayAsk = isOneGroup && !flags.yes && !this.jsonEnabled();
-    const chooseSeries = seriesChoice(flags.series, { mayAsk });
+    const chooseSeries = seriesChoice(flags.series, this.io, { mayAsk });
     const submission = { ...read, allFiles: flags['all-files'] };
-    const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled());
+    const destination = flags.detach ? null : await readDestination(flags, this.io, this.jsonEnabled());
     const app = await this.#chooseApp(connection, settings.app);
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
     const onAccepted = (jobId: string) => {
@@ -261,10 +261,11 @@ export abstract class SubmitCommand extends ClientCommand {
         client.runJob(connection, { ...submission, app }, finishing),
       );
       const kept = keptOf(await tellKept(connection, finished.job_id, reporter, false));
-      if (flags.show && 'output' in finished && process.stdout.isTTY && !this.jsonEnabled()) {
+      if (flags.show && 'output' in finished && this.io.stdout.isTTY && !this.jsonEnabled()) {
         const { showResult } = await loadShowCases();
         const sent = submission.files.flatMap(({ groups }) => groups.flat());
         await showResult(sent, { result: finished.output, output }, () => appOf(connection, app), {
+          io: this.io,
           reporter,
           signal: this.interruption,
         });
@@ -299,13 +300,13 @@ export abstract class SubmitCommand extends ClientCommand {
     const submission = { ...read, allFiles: flags['all-files'] };
     const json = this.jsonEnabled();
     this.jsonLines = flags.watch ?? false;
-    if (flags['dry-run']) return each.listCases(submission, flags, json);
+    if (flags['dry-run']) return each.listCases(submission, flags, this.io, json);
     const output = each.outputOfEach(flags);
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
     const app = await this.#chooseApp(connection, settings.app);
     return naming(connection, app, async () => {
-      const document = await each.runEach(connection, { ...submission, app }, flags, {
+      const document = await each.runEach(connection, { ...submission, app }, flags, this.io, {
         output,
         json,
         clientVersion: this.config.version,

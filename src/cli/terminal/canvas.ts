@@ -2,6 +2,7 @@ import { supportsColor } from 'chalk';
 import { Interrupted } from '../../client/errors.js';
 import type { Canvas } from '../../client/pictures/index.js';
 import { hasColour } from './colours.js';
+import type { CommandIo, InputStream, OutputStream } from './command-io.js';
 
 const esc = '\u001b';
 
@@ -39,10 +40,10 @@ const usualCell = { width: 8, height: 16 };
 const [usualColumns, usualRows] = [80, 24];
 
 /** Sends the questions, and reads until the last answer or the end of the wait. The terminal is as before afterwards. */
-async function ask(stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStream): Promise<string> {
+async function ask(stdin: InputStream, stdout: OutputStream): Promise<string> {
   let answer = '';
   // Without this, the terminal would show the answers and keep them until Enter is pressed.
-  stdin.setRawMode(true);
+  stdin.setRawMode?.(true);
   try {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(end, longestWait);
@@ -60,7 +61,7 @@ async function ask(stdin: NodeJS.ReadStream, stdout: NodeJS.WriteStream): Promis
     });
   } finally {
     stdin.pause();
-    stdin.setRawMode(false);
+    stdin.setRawMode?.(false);
   }
   // Ctrl-C is a character like any other in between.
   if (answer.includes(interrupt)) throw new Interrupted('SIGINT');
@@ -76,8 +77,7 @@ const isMultiplexer = ({ TMUX, STY, TERM = '' }: NodeJS.ProcessEnv): boolean =>
  * long as its answer, and 2 s if there is none.
  * @throws Interrupted if Ctrl-C is pressed meanwhile
  */
-export async function canvasOfTerminal(env: NodeJS.ProcessEnv = process.env): Promise<Canvas> {
-  const { stdin, stdout } = process;
+export async function canvasOfTerminal({ stdin, stdout, env }: CommandIo): Promise<Canvas> {
   const level = hasColour(stdout, env) && supportsColor ? supportsColor.level : 0;
   const look = level === 3 ? 'true colour' : level === 2 ? '256 colours' : 'characters';
   const size = { columns: stdout.columns || usualColumns, rows: stdout.rows || usualRows };

@@ -4,7 +4,7 @@ import type { JobState } from '../../contract/index.js';
 type Paint = (text: string) => string;
 
 /** Whether a stream gets colours: a terminal does, unless the environment says otherwise (interface.md, Clients). */
-export function hasColour(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv = process.env): boolean {
+export function hasColour(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
   const { FORCE_COLOR, NO_COLOR, CI, TERM } = env;
   if (FORCE_COLOR) return !['0', 'false'].includes(FORCE_COLOR);
   return Boolean(stream.isTTY) && !NO_COLOR && !CI && TERM !== 'dumb';
@@ -17,8 +17,8 @@ export class Colours {
   readonly hint: Paint;
   readonly #states: Readonly<Record<JobState, ChalkInstance>>;
 
-  constructor(stream: NodeJS.WriteStream) {
-    const { red, yellow, green, cyan, dim } = new Chalk({ level: hasColour(stream) ? 1 : 0 });
+  constructor(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv) {
+    const { red, yellow, green, cyan, dim } = new Chalk({ level: hasColour(stream, env) ? 1 : 0 });
     this.error = red;
     this.warning = yellow;
     this.hint = dim;

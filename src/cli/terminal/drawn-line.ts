@@ -1,6 +1,7 @@
 import stringWidth from 'fast-string-width';
-import ora from 'ora';
+import ora, { type Ora } from 'ora';
 import { monotonicTime } from '../../files/index.js';
+import type { OutputStream } from './command-io.js';
 
 const between = '  ';
 
@@ -70,18 +71,9 @@ export function cutToWidth(text: string, columns: number): string {
  * and a terminal that has become narrower, and has broken the line, still has the cursor in its first row.
  */
 export class DrawnLine {
-  readonly #stream = process.stderr;
-  readonly #ora = ora({
-    stream: this.#stream,
-    isEnabled: true,
-    // The command handles Ctrl-C itself, and a hidden cursor would stay hidden if the process were killed.
-    discardStdin: false,
-    hideCursor: false,
-    color: false,
-    suffixText: () => this.#frame(),
-  });
-  readonly #glyphs = this.#ora.spinner.frames;
-  readonly #interval = this.#ora.interval;
+  readonly #ora: Ora;
+  readonly #glyphs: readonly string[];
+  readonly #interval: number;
   #drawing: Drawing | null = null;
   #pause: NodeJS.Timeout | undefined;
   /** A late report must not draw below the command's last line, or start a timer that keeps the process alive. */
@@ -89,10 +81,22 @@ export class DrawnLine {
   readonly #onResize = () => this.#redrawAll();
   readonly #onExit = () => this.close();
 
-  constructor() {
+  /** @param stream a terminal */
+  constructor(private readonly stream: OutputStream) {
+    this.#ora = ora({
+      stream,
+      isEnabled: true,
+      // The command handles Ctrl-C itself, and a hidden cursor would stay hidden if the process were killed.
+      discardStdin: false,
+      hideCursor: false,
+      color: false,
+      suffixText: () => this.#frame(),
+    });
+    this.#glyphs = this.#ora.spinner.frames;
+    this.#interval = this.#ora.interval;
     // The whole line is a suffix, which is created anew for each frame.
     this.#ora.spinner = { interval: this.#interval, frames: [''] };
-    this.#stream.on('resize', this.#onResize);
+    this.stream.on('resize', this.#onResize);
     process.on('exit', this.#onExit);
   }
 
@@ -127,7 +131,7 @@ export class DrawnLine {
     this.#isClosed = true;
     this.clear();
     clearTimeout(this.#pause);
-    this.#stream.off('resize', this.#onResize);
+    this.stream.off('resize', this.#onResize);
     process.off('exit', this.#onExit);
   }
 
@@ -137,7 +141,7 @@ export class DrawnLine {
   }
 
   #frame(): string {
-    const columns = Math.max(this.#stream.columns - margin, 0);
+    const columns = Math.max((this.stream.columns ?? 0) - margin, 0);
     return `\r${withoutWrap(this.#drawing?.(columns) ?? '')}\r`;
   }
 
@@ -146,6 +150,6 @@ export class DrawnLine {
    * first row, tmux would treat that as clearing the screen and save its content.
    */
   #redrawAll(): void {
-    if (this.#ora.isSpinning) this.#stream.write('\r\u001b[K\u001b[C\u001b[J\r');
+    if (this.#ora.isSpinning) this.stream.write('\r\u001b[K\u001b[C\u001b[J\r');
   }
 }

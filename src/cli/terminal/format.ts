@@ -1,5 +1,6 @@
 import stringWidth from 'fast-string-width';
 import { excerpt } from '../../contract/index.js';
+import type { OutputStream } from './command-io.js';
 
 /** Used and total memory, in GB as the service counts them. */
 export const formatMemory = (use: { used_gb: number; total_gb: number }): string =>
@@ -40,7 +41,7 @@ export function formatTable(heading: readonly string[], rows: readonly (readonly
 }
 
 /** Columns to which a stream's lines are wrapped; undefined if it is not a terminal. */
-export const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream): number | undefined =>
+export const columnsOf = ({ isTTY, columns = 0 }: OutputStream): number | undefined =>
   isTTY && columns > 0 ? columns : undefined;
 
 /** Fewest columns for a text that is wrapped beside a name; on a narrower terminal it is left to wrap by itself. */

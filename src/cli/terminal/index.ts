@@ -3,19 +3,15 @@
 export { AppBars } from './app-bars.js';
 export { canvasOfTerminal } from './canvas.js';
 export { Colours } from './colours.js';
+export {
+  CommandIo,
+  type ErrorDocument,
+  type InputStream,
+  leaveClosedTerminals,
+  type OutputStream,
+} from './command-io.js';
 export { type Cell, columnsOf, formatMemory, formatPairs, formatTable, wrapped } from './format.js';
 export { LiveBlock } from './live-block.js';
 export { type OpenReporter, openJsonLogReporter, openReporter } from './reporter.js';
-export {
-  documentError,
-  type ErrorDocument,
-  isInteractive,
-  leaveClosedTerminals,
-  tellError,
-  tolerateClosedPipes,
-  writeErr,
-  writeOut,
-  writeOutAsIs,
-} from './standard-streams.js';
 export { forJson } from './terminal-text.js';
 export { formatDistance, formatDuration, formatTime, readTime } from './time-text.js';

@@ -1,4 +1,5 @@
 import stringWidth from 'fast-string-width';
+import type { OutputStream } from './command-io.js';
 import { forTerminal } from './terminal-text.js';
 
 const esc = '\u001b[';
@@ -15,11 +16,11 @@ export class LiveBlock {
   #lines: readonly string[] = [];
   #columns = 0;
 
-  constructor(private readonly stream: NodeJS.WriteStream) {}
+  constructor(private readonly stream: OutputStream) {}
 
   /** Shows these lines instead of the previous ones. The last row counts those that do not fit on the screen. */
   draw(lines: readonly string[]): void {
-    const { columns, rows } = this.stream;
+    const { columns = 0, rows } = this.stream;
     const available = Math.max(2, (rows || 24) - 1);
     const hidden = lines.length > available ? lines.length - available + 1 : 0;
     const shown = hidden > 0 ? [...lines.slice(0, available - 1), `... and ${hidden} lines more`] : lines;

@@ -1,5 +1,5 @@
 import type { Reporter } from '../../client/reporter.js';
-import { isInteractive } from './standard-streams.js';
+import type { CommandIo } from './command-io.js';
 import type { ReporterOptions } from './text-reporter.js';
 
 /** A reporter that a command closes at its end. */
@@ -8,17 +8,17 @@ export interface OpenReporter extends Reporter {
 }
 
 /** Bars and spinners on a terminal, plain lines elsewhere. Each is imported only where it is used. */
-export async function openReporter(options: ReporterOptions): Promise<OpenReporter> {
-  if (isInteractive()) {
+export async function openReporter(io: CommandIo, options: ReporterOptions): Promise<OpenReporter> {
+  if (io.isInteractive()) {
     const { TerminalReporter } = await import('./terminal-reporter.js');
-    return new TerminalReporter(options);
+    return new TerminalReporter(io, options);
   }
   const { TextReporter } = await import('./text-reporter.js');
-  return new TextReporter(options);
+  return new TextReporter(io, options);
 }
 
 /** For a log that is printed as JSON documents. */
-export async function openJsonLogReporter(): Promise<Reporter> {
+export async function openJsonLogReporter(io: CommandIo): Promise<Reporter> {
   const { JsonLogReporter } = await import('./text-reporter.js');
-  return new JsonLogReporter();
+  return new JsonLogReporter(io);
 }

@@ -3,7 +3,7 @@ import type { TransferPhase } from '../../client/reporter.js';
 import { formatBytes, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { AppBars } from './app-bars.js';
-import { Colours } from './colours.js';
+import type { CommandIo } from './command-io.js';
 import { cutToWidth, DrawnLine, inOneRow } from './drawn-line.js';
 import { isBlank } from './log-rows.js';
 import { caption } from './terminal-text.js';
@@ -15,8 +15,8 @@ const pipeTime = 150;
 
 /** Reports to a person at a terminal: a bar for bytes, a spinner for waits, and the app's own bars, on one drawn line. */
 export class TerminalReporter extends TextReporter {
-  readonly #drawn = new DrawnLine();
-  readonly #running = new Colours(process.stderr).state('running');
+  readonly #drawn: DrawnLine;
+  readonly #running: (text: string) => string;
   /** What the drawn line shows. */
   #shows: 'wait' | 'transfer' | 'row' | null = null;
   readonly #logIsHere: boolean;
@@ -24,9 +24,11 @@ export class TerminalReporter extends TextReporter {
   /** When the job began to run; null while it does not. */
   #startedAt: number | null = null;
 
-  constructor(options: ReporterOptions) {
-    super(options);
-    this.#logIsHere = options.stdoutIsTaken || Boolean(process.stdout.isTTY);
+  constructor(io: CommandIo, options: ReporterOptions) {
+    super(io, options);
+    this.#drawn = new DrawnLine(io.stderr);
+    this.#running = io.colours().state('running');
+    this.#logIsHere = options.stdoutIsTaken || Boolean(io.stdout.isTTY);
   }
 
   override async line(text: string, isRedraw: boolean): Promise<boolean> {

@@ -1,9 +1,9 @@
 import type { Reporter, TransferPhase } from '../../client/reporter.js';
 import { counted, formatBytes, oneLine, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
-import { Colours } from './colours.js';
+import type { Colours } from './colours.js';
+import type { CommandIo } from './command-io.js';
 import { LogRows } from './log-rows.js';
-import { writeErr, writeOut } from './standard-streams.js';
 import { forJson } from './terminal-text.js';
 import { formatDuration } from './time-text.js';
 
@@ -148,14 +148,19 @@ const percents = 10;
  * a line every ten percent of a transfer that takes long. Of a progress bar in the log only the last state is printed.
  */
 export class TextReporter implements Reporter {
-  readonly #colours = new Colours(process.stderr);
+  readonly #colours: Colours;
   protected readonly rows = new LogRows();
   /** The transfer in progress. */
   protected transfer: Transfer | null = null;
   /** How many steps of `percents` the transfer had passed at its last report. */
   #passed = 0;
 
-  constructor(protected readonly options: ReporterOptions) {}
+  constructor(
+    protected readonly io: CommandIo,
+    protected readonly options: ReporterOptions,
+  ) {
+    this.#colours = io.colours();
+  }
 
   async line(text: string, isRedraw: boolean): Promise<boolean> {
     // The service redraws its own lines only when a job's place in the queue changes: each of them counts.
@@ -168,7 +173,7 @@ export class TextReporter implements Reporter {
   }
 
   note(text: string): void {
-    writeErr(`${this.#colours.hint(oneLine(text))}\n`);
+    this.io.writeErr(`${this.#colours.hint(oneLine(text))}\n`);
   }
 
   waiting(what: string | null, isNews = false): void {
@@ -205,20 +210,20 @@ export class TextReporter implements Reporter {
 
   protected async print(rows: readonly string[]): Promise<boolean> {
     const text = rows.map((row) => `${row}\n`).join('');
-    if (!this.options.stdoutIsTaken) return text === '' || writeOut(text);
-    if (text !== '') writeErr(text);
+    if (!this.options.stdoutIsTaken) return text === '' || this.io.writeOut(text);
+    if (text !== '') this.io.writeErr(text);
     return true;
   }
 }
 
 /** Prints each line of a job's log as a JSON document on one line of stdout, as it comes; hints go to stderr. */
 export class JsonLogReporter extends TextReporter {
-  constructor() {
-    super({ stdoutIsTaken: true, all: true });
+  constructor(io: CommandIo) {
+    super(io, { stdoutIsTaken: true, all: true });
   }
 
   override async line(text: string, isRedraw: boolean, number?: number): Promise<boolean> {
     const document = { line: number, text, ...(isRedraw ? { redraw: true } : {}) };
-    return writeOut(`${forJson(JSON.stringify(document))}\n`);
+    return this.io.writeOut(`${forJson(JSON.stringify(document))}\n`);
   }
 }

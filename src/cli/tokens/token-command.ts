@@ -3,7 +3,6 @@ import type { LimitTable, TokenDocument, TokenEntry } from '../../access/index.j
 import { UsageError } from '../../client/errors.js';
 import { readDuration } from '../../contract/index.js';
 import { BaseCommand, FlagValueError, parseSize, pathFlag } from '../command/index.js';
-import { writeErr, writeOut } from '../terminal/index.js';
 
 /** The word that lifts a limit. */
 const none = 'none';
@@ -148,12 +147,12 @@ export abstract class TokenCommand extends BaseCommand {
 
   /** Prints the command's output; with `--json` the returned value is printed instead. */
   protected async print(line: string): Promise<void> {
-    if (!this.jsonEnabled()) await writeOut(`${line}\n`);
+    if (!this.jsonEnabled()) await this.io.writeOut(`${line}\n`);
   }
 
   /** Prints a hint on stderr. */
   protected note(line: string): void {
-    if (!this.jsonEnabled()) writeErr(`${line}\n`);
+    if (!this.jsonEnabled()) this.io.writeErr(`${line}\n`);
   }
 
   /**

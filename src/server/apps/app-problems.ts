@@ -160,10 +160,11 @@ function faultsOf(own: Read, searched: string): readonly ManifestFault[] {
 async function findingsOf(
   { id, directory, repository }: AllowedApp,
   own: Read,
-  searched: string,
+  environment: NodeJS.ProcessEnv,
 ): Promise<AppFindings> {
+  const searched = environment.PATH ?? '';
   if (repository !== null) {
-    const found = await lookInCache(repository);
+    const found = await lookInCache(repository, environment);
     return {
       id,
       problems: await describe(found.directory, found.faults),
@@ -184,21 +185,21 @@ async function findingsOf(
 /**
  * Checks everything that the apps need.
  * @param engine program and first arguments for the apps without a command of their own
- * @param searched where programs are searched, as in PATH
+ * @param environment variables of the server: its PATH, and those of the hub
  */
 export async function lookAtApps(
   apps: Iterable<AllowedApp>,
   engine: readonly string[],
-  searched: string,
+  environment: NodeJS.ProcessEnv,
 ): Promise<AllFindings> {
   const all = [...apps].map((app) => ({ app, own: read(app) }));
   const forEngine = all
     .filter(({ own }) => 'command' in own && own.command === null)
     .map(({ app }) => app.id);
   const [program = ''] = engine;
-  const isMissing = forEngine.length > 0 && findProgram(program, searched) === undefined;
+  const isMissing = forEngine.length > 0 && findProgram(program, environment.PATH ?? '') === undefined;
   return {
-    apps: await Promise.all(all.map(({ app, own }) => findingsOf(app, own, searched))),
+    apps: await Promise.all(all.map(({ app, own }) => findingsOf(app, own, environment))),
     forEngine,
     engineProblem: isMissing
       ? `There is no program '${oneLine(program)}', the engine that runs ${forEngine.join(', ')}: install it, or name it with --engine`

@@ -267,12 +267,15 @@ export async function repositoryState(
  * What is wrong with an app from a repository, or missing, as far as a server knows before it has asked the hub.
  * @throws SetupError for settings that cannot be used
  */
-export async function lookInCache(name: RepositoryName): Promise<{
+export async function lookInCache(
+  name: RepositoryName,
+  environment: NodeJS.ProcessEnv,
+): Promise<{
   readonly directory: string;
   readonly faults: readonly ManifestFault[];
   readonly missing: readonly string[];
 }> {
-  const settings = hubSettings(process.env);
+  const settings = hubSettings(environment);
   let directory = settings.cache;
   try {
     ({ directory } = await new TrackedRepository(name, settings).files(name.folder));

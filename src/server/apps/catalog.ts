@@ -44,6 +44,8 @@ export class AppCatalog {
     /** The program for apps without a command of their own: `serve --engine`. */
     private readonly engine: readonly string[],
     private readonly repositories: Repositories,
+    /** The environment variables of the server. */
+    private readonly environment: NodeJS.ProcessEnv,
     /** Ids of apps whose jobs may use the network: `serve --network`. */
     private readonly networkApps: readonly string[] = [],
     /** What keeps the engine loaded between jobs: `serve --engine-resident`; null if nothing does. */
@@ -89,7 +91,7 @@ export class AppCatalog {
    */
   async problems(ids?: readonly string[]): Promise<string[]> {
     const asked = [...this.apps.current.values()].filter(({ id }) => ids?.includes(id) ?? true);
-    const { apps, engineProblem } = await lookAtApps(asked, this.engine, process.env.PATH ?? '');
+    const { apps, engineProblem } = await lookAtApps(asked, this.engine, this.environment);
     const ofApps = apps.map(async ({ id, problems, warnings }) => [
       ...problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
       // No program is started for this check while the server is starting.
@@ -191,7 +193,7 @@ export class AppCatalog {
     if (!program) return null;
     const { name, own } = program;
     const loader = own?.command ?? this.residentEngine ?? [];
-    const filesOfEngine = () => loader.map((word) => findProgram(word, process.env.PATH ?? '') ?? word);
+    const filesOfEngine = () => loader.map((word) => findProgram(word, this.environment.PATH ?? '') ?? word);
     return {
       name,
       command: residentCommandLine(loader, own ? app.argument : null, { request, grant }),

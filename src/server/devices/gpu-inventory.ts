@@ -132,7 +132,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   /** Why the list is empty. */
   get whyNone(): string {
     if (this.#hidesAll) return 'CUDA_VISIBLE_DEVICES names none';
-    return isInstalled() ? 'nvidia-smi shows none' : 'there is no nvidia-smi on PATH';
+    return isInstalled(this.smi.environment) ? 'nvidia-smi shows none' : 'there is no nvidia-smi on PATH';
   }
 
   /**

@@ -101,8 +101,8 @@ const maxAnswerBytes = 1 << 20;
 const mostOddities = 20;
 
 /** Whether there is a program of this name on PATH: a script without its interpreter is "not found" as well. */
-export const isInstalled = (): boolean =>
-  (process.env.PATH ?? '')
+export const isInstalled = (environment: NodeJS.ProcessEnv): boolean =>
+  (environment.PATH ?? '')
     .split(path.delimiter)
     .some((directory) => directory !== '' && existsSync(path.resolve('/', directory, program)));
 
@@ -175,6 +175,7 @@ export class NvidiaSmi {
     private readonly deadline = defaultDeadline,
     private readonly killGroup: (leader: number) => void = killProcessGroup,
     private readonly onOdd: (oddity: string) => void = () => {},
+    readonly environment: NodeJS.ProcessEnv = process.env,
   ) {}
 
   /**
@@ -210,7 +211,7 @@ export class NvidiaSmi {
       return rows;
     } catch (cause) {
       if (cause instanceof NoGpuAnswer) throw cause;
-      if (errorCode(cause) === 'ENOENT' && !isInstalled()) return [];
+      if (errorCode(cause) === 'ENOENT' && !isInstalled(this.environment)) return [];
       throw new NoGpuAnswer(`nvidia-smi could not be started: ${faultWithoutPath(cause)}`, { cause });
     }
   }
@@ -224,7 +225,12 @@ export class NvidiaSmi {
   async #run(): Promise<ProgramEnd> {
     // In a group of its own, so that its children can be ended with it. Not execa: its promise settles only when the process
     // has ended and its pipes are closed, and a process that hangs in the driver must be given up before that.
-    const child = spawn(program, args, { cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(program, args, {
+      cwd: '/',
+      env: this.environment,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let isClosed = false;
     let timer: NodeJS.Timeout | undefined;
     try {

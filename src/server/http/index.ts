@@ -7,4 +7,4 @@ export { handleErrors, sendError } from './errors.js';
 export { checkPorts, HttpService, listen, Traffic } from './http-service.js';
 export { captured, isAskedFor } from './parameters.js';
 export { refuseOtherSites } from './same-origin.js';
-export { UncaughtErrors, withCurrentRequest } from './uncaught-errors.js';
+export { surviveUncaughtErrors, withCurrentRequest } from './uncaught-errors.js';

@@ -37,25 +37,12 @@ function handle(cause: unknown, report: Report): void {
 }
 
 /**
- * Handles uncaught errors: each ends only the request that it belongs to, never the server, because other people's jobs
+ * Handles the uncaught errors of this process: each ends only the request that it belongs to, never the server, because other people's jobs
  * depend on it. The error is logged, since it is always a bug in this program.
  */
-export class UncaughtErrors {
-  readonly #onError: (cause: unknown) => void;
-
-  constructor(report: Report) {
-    this.#onError = (cause) => handle(cause, report);
-  }
-
-  install(): void {
-    process.on('uncaughtException', this.#onError);
-    process.on('unhandledRejection', this.#onError);
-  }
-
-  remove(): void {
-    process.off('uncaughtException', this.#onError);
-    process.off('unhandledRejection', this.#onError);
-  }
+export function surviveUncaughtErrors(report: Report): void {
+  const onError = (cause: unknown) => handle(cause, report);
+  process.on('uncaughtException', onError).on('unhandledRejection', onError);
 }
 
 /**

@@ -76,7 +76,7 @@ function checkBinds({ binds, dataDirectory }: SandboxRules): void {
 
 async function find(rules: SandboxRules): Promise<FoundSandbox> {
   if (platform() !== 'linux') return { sandbox: null, problem: 'bubblewrap needs Linux' };
-  const program = findProgram('bwrap', process.env.PATH ?? '');
+  const program = findProgram('bwrap', rules.environment.PATH ?? '');
   if (program === undefined) {
     return {
       sandbox: null,
@@ -112,10 +112,16 @@ export async function findSandbox(mode: SandboxMode, rules: SandboxRules): Promi
 }
 
 /** The part of the settings that sandboxes need. */
-export const sandboxRules = ({ binds, dataDirectory, secretFiles }: SandboxRules): SandboxRules => ({
+export const sandboxRules = ({
+  binds,
+  dataDirectory,
+  secretFiles,
+  environment,
+}: SandboxRules): SandboxRules => ({
   binds,
   dataDirectory: resolved(dataDirectory),
   secretFiles,
+  environment,
 });
 
 /** How many links of an app are listed, and how deep they are searched for. */

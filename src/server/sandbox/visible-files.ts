@@ -91,6 +91,8 @@ export interface SecretRules {
 export interface SandboxRules extends SecretRules {
   /** Files and directories that jobs see in addition to their own and their app's: `serve --bind` and `--bind-rw`. */
   readonly binds: readonly Visible[];
+  /** The environment variables of the server. */
+  readonly environment: NodeJS.ProcessEnv;
 }
 
 const isOfSystem = (directory: string): boolean =>
@@ -108,14 +110,14 @@ const belongsToProgram = (directory: string): boolean =>
  * @throws SetupError
  */
 export function checkSecrets(
-  { secretFiles, dataDirectory, binds }: SandboxRules,
+  { secretFiles, dataDirectory, binds, environment }: SandboxRules,
   apps: readonly string[],
   engine: readonly string[],
 ): void {
   const shown = [
     ...binds.map((each) => [each.path, each.isWritable ? '--bind-rw' : '--bind'] as const),
     ...apps.map((each) => [each, 'an app'] as const),
-    ...programPlaces(engine[0] ?? '', process.env.PATH ?? '').map((each) => [each, 'the engine'] as const),
+    ...programPlaces(engine[0] ?? '', environment.PATH ?? '').map((each) => [each, 'the engine'] as const),
   ].map(([place, why]) => ({ place: realPath(place), why }));
   for (const file of secretFiles) {
     const names = namesOf(file);

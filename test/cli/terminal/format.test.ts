@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
 import { describeJob, listJobs } from '../../../src/cli/jobs/job-text.js';
 import { formatMemory, formatPairs, formatTable } from '../../../src/cli/terminal/format.js';
+import { Colours } from '../../../src/cli/terminal/index.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
 import { formatBytes } from '../../../src/contract/text.js';
+
+const plain = new Colours({}, {});
 
 test('bytes are counted in powers of 1024', () => {
   expect([0, 1023, 1024, 1536, 6 * 1024 ** 3].map(formatBytes)).toEqual([
@@ -54,9 +57,9 @@ test('a job is shown with only the facts that the server sends', () => {
   const checked = jobAnswer('ab').check({ status: 'running' });
   if (!checked.success) throw new Error('it is not accepted as a job');
   const little = checked.data;
-  expect(describeJob(little, 0)).toEqual(['Job     ab', 'Status  running']);
-  expect(listJobs([little], 0)[1]).toBe('ab   running');
-  expect(listJobs([], 0)).toEqual([]);
+  expect(describeJob(little, 0, plain)).toEqual(['Job     ab', 'Status  running']);
+  expect(listJobs([little], 0, plain)[1]).toBe('ab   running');
+  expect(listJobs([], 0, plain)).toEqual([]);
 });
 
 test('text from outside stays on one line and is cut in tables', () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeJob, listJobs } from '../../../src/cli/jobs/job-text.js';
+import { Colours } from '../../../src/cli/terminal/index.js';
 import {
   formatDistance,
   formatDuration,
@@ -7,6 +8,8 @@ import {
   readTime,
 } from '../../../src/cli/terminal/time-text.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
+
+const plain = new Colours({}, {});
 
 const zone = process.env.TZ;
 const second = 1000;
@@ -78,25 +81,25 @@ test('the times of a job are local, and say how long ago and how long it took', 
     expires_at: '2026-03-08T12:04:02Z',
   });
   const now = Date.parse('2026-03-01T12:06:02Z');
-  expect(describeJob(done, now).slice(2)).toEqual([
+  expect(describeJob(done, now, plain).slice(2)).toEqual([
     'Created     2026-03-01 17:30 (6 min ago)',
     'Started     2026-03-01 17:31 (5 min ago)',
     'Finished    2026-03-01 17:34 (2 min ago, took 3 min)',
     'Kept until  2026-03-08 17:34 (in 7 days)',
   ]);
-  expect(listJobs([done], now)[1]).toMatch(/ {2}6 min ago {2}3 min$/);
+  expect(listJobs([done], now, plain)[1]).toMatch(/ {2}6 min ago {2}3 min$/);
 });
 
 test('packing a result does not count as run time', () => {
   const times = { started_at: '2026-03-01T12:00:00Z', finished_at: '2026-03-01T12:00:45Z' };
   const done = job({ ...times, run_seconds: 9 });
-  expect(listJobs([done], 0)[1]).toMatch(/ {2}9 s$/);
-  expect(describeJob(done, 0).join()).toContain('took 9 s');
+  expect(listJobs([done], 0, plain)[1]).toMatch(/ {2}9 s$/);
+  expect(describeJob(done, 0, plain).join()).toContain('took 9 s');
 });
 
 test('a running job says how long it has run; a text that is not a time is shown unchanged', () => {
   const now = Date.parse('2026-03-01T12:06:02Z');
   const running = job({ created_at: 'yesterday', started_at: '2026-03-01T12:00:00Z' });
-  expect(listJobs([running], now)[1]).toMatch(/yesterday {2}6 min$/);
-  expect(describeJob(running, now)).toContain('Created  yesterday');
+  expect(listJobs([running], now, plain)[1]).toMatch(/yesterday {2}6 min$/);
+  expect(describeJob(running, now, plain)).toContain('Created  yesterday');
 });

@@ -27,6 +27,7 @@ limit('eva', { max_gpus: 1, max_jobs: null });
 afterAll(() => tokens[Symbol.asyncDispose]());
 
 const server = sharedServer({
+  ownProcess: true,
   gpus: 2,
   token: 'of-the-environment',
   flags: ['--tokens', tokens.file, '--cpu-slots', '32', '--max-jobs', '32'],
@@ -66,7 +67,7 @@ describe('a limit of active jobs', () => {
 
   test('keeps jobs that wait for it from taking the places of others', async () => {
     const flags = ['--tokens', tokens.file, '--max-jobs', '3', '--cpu-slots', '3'];
-    await using small = await TestServer.start({ token: 'of-the-environment', flags });
+    await using small = await TestServer.start({ ownProcess: true, token: 'of-the-environment', flags });
     const ana = tokens.api(small, 'ana');
     const held = { ...least.infer, ...onCpu, ...steps(`wait=${small.gate().path}`) };
     await Promise.all(Array.from({ length: 5 }, () => ana.accepted('infer', held)));

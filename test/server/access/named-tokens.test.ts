@@ -33,7 +33,7 @@ const detail = async (server: TestServer, token: string): Promise<string> => {
 
 /** How a server ends that cannot start. */
 const failedStart = (tokens: TestTokens): Promise<string> =>
-  TestServer.start({ flags: ['--tokens', tokens.file] }).then(
+  TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] }).then(
     async (server) => {
       await server[Symbol.asyncDispose]();
       return 'started';
@@ -46,7 +46,11 @@ describe('named tokens', () => {
   tokens.create('ana');
   tokens.create('root', { role: 'admin' });
   afterAll(() => tokens[Symbol.asyncDispose]());
-  const server = sharedServer({ token: 'of-the-environment', flags: ['--tokens', tokens.file] });
+  const server = sharedServer({
+    ownProcess: true,
+    token: 'of-the-environment',
+    flags: ['--tokens', tokens.file],
+  });
 
   test('let in beside the token of the environment, and no others do', async () => {
     for (const token of [tokens.of('ana'), tokens.of('root'), 'of-the-environment'])
@@ -152,7 +156,7 @@ describe('what is under way', () => {
   const tokens = new TestTokens();
   afterAll(() => tokens[Symbol.asyncDispose]());
   for (const name of ['keeps', 'root']) tokens.create(name, { role: name === 'root' ? 'admin' : 'user' });
-  const server = sharedServer({ flags: ['--tokens', tokens.file, '--max-jobs', '8'] });
+  const server = sharedServer({ ownProcess: true, flags: ['--tokens', tokens.file, '--max-jobs', '8'] });
   const body = multipart([filePart('inputs', 'a.nii')]);
   const authorization = (name: string) => `Authorization: Bearer ${tokens.of(name)}`;
 
@@ -252,7 +256,7 @@ describe('serve --tokens', () => {
   test('asks for a token if the environment has none, and does not warn', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
-    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] });
     expect((await fetch(`${server.url}/health`)).status).toBe(401);
     expect(await status(server, tokens.of('ana'))).toBe(200);
     expect(server.stderr).not.toContain('WARNING');
@@ -264,7 +268,7 @@ describe('serve --tokens', () => {
     tokens.create('bob');
     tokens.revoke('bob');
     const flags = ['--tokens', tokens.file, '--auth', 'required'];
-    await using server = await TestServer.start({ flags });
+    await using server = await TestServer.start({ ownProcess: true, flags });
     expect(await status(server, tokens.of('ana'))).toBe(200);
     await using cli = await Cli.create();
     const check = ['serve', '--check', '--port', '0', '--data-dir', 'data', ...flags];
@@ -277,7 +281,7 @@ describe('serve --tokens', () => {
   test('refuses everybody with a file that has no tokens', async () => {
     await using tokens = new TestTokens();
     writeFileSync(tokens.file, '{"version": 1, "tokens": []}', { mode: 0o600 });
-    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] });
     expect((await fetch(`${server.url}/health`)).status).toBe(401);
   });
 
@@ -336,7 +340,7 @@ describe('serve --tokens', () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     chmodSync(tokens.directory, 0o1777);
-    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] });
     expect(await status(server, tokens.of('ana'))).toBe(200);
     expect(statSync(tokens.directory).mode & 0o7777).toBe(0o1777);
   });
@@ -344,7 +348,7 @@ describe('serve --tokens', () => {
   test('contradicts --auth off', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
-    const started = TestServer.start({ flags: ['--tokens', tokens.file, '--auth', 'off'] });
+    const started = TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file, '--auth', 'off'] });
     await expect(started).rejects.toThrow(/--auth off asks nobody for a token/);
   });
 
@@ -364,7 +368,7 @@ describe('serve --tokens', () => {
         hash: index === 999 ? (before.tokens[0]?.hash ?? null) : `sha256:${String(index).padStart(64, '0')}`,
       })),
     }));
-    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] });
     const api = tokens.api(server, 'ana');
     expect((await api.run('infer', least.infer)).view.owner).toBe('user-999');
   });

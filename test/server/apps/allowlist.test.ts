@@ -119,7 +119,14 @@ describe('serve --apps', () => {
   ] as [string, string[], RegExp][])('is refused at start: %s', async ([, sources, reason]) => {
     await using cli = await Cli.create();
     const flags = sources.flatMap((source) => ['--apps', source]);
-    const { code, stdout, stderr } = await cli.run(['serve', '--port', '0', '--data-dir', 'data', ...flags]);
+    const { code, stdout, stderr } = await cli.runProcess([
+      'serve',
+      '--port',
+      '0',
+      '--data-dir',
+      'data',
+      ...flags,
+    ]);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(reason);
     expect(stderr).not.toMatch(/^\s+at /m);

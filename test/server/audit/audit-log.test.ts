@@ -37,6 +37,7 @@ const onCpu = { cpu: '1' };
 
 describe('serve --audit-log', () => {
   const server = sharedServer({
+    ownProcess: true,
     token: 'of-the-environment',
     flags: ['--tokens', tokens.file, '--audit-log', log, '--trusted-proxy', '127.0.0.0/8'],
   });
@@ -266,12 +267,12 @@ describe('a start', () => {
   test('fails where the audit log cannot be written', async () => {
     const directory = path.join(tokens.directory, 'directory');
     mkdirSync(directory);
-    const started = TestServer.start({ flags: ['--audit-log', directory] });
+    const started = TestServer.start({ ownProcess: true, flags: ['--audit-log', directory] });
     await expect(started).rejects.toThrow(/The audit log .* cannot be written/);
   });
 
   test('fails where a trusted proxy is no address', async () => {
-    const started = TestServer.start({ flags: ['--trusted-proxy', 'proxy.example.org'] });
+    const started = TestServer.start({ ownProcess: true, flags: ['--trusted-proxy', 'proxy.example.org'] });
     await expect(started).rejects.toThrow(
       /--trusted-proxy: 'proxy.example.org' is neither an address nor a network/,
     );

@@ -82,16 +82,16 @@ describe('the lock of a data directory', () => {
   });
 
   test('names the process that has it', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     await using cli = await Cli.create();
-    const { stderr } = await cli.run(['serve', '--port', '0', '--data-dir', server.dataDirectory]);
+    const { stderr } = await cli.runProcess(['serve', '--port', '0', '--data-dir', server.dataDirectory]);
     expect(stderr).toMatch(
       new RegExp(`\\(process ${server.pid} on \\S+, since \\d{4}-\\d\\d-\\d\\dT\\S+\\)`),
     );
   });
 
   test('holds when serve.lock is removed', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     rmSync(path.join(server.dataDirectory, 'serve.lock'));
     const second = await start(server.dataDirectory);
     expect([second.isUp, second.child.exitCode]).toEqual([false, 2]);
@@ -138,7 +138,7 @@ describe('the lock of a data directory', () => {
       },
     ],
   ] as const)('is had by a server of a directory with running jobs that %s', async ([, bring]) => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { id } = await server.heldJob();
     await server.crash();
     const data = server.dataDirectory;
@@ -152,7 +152,7 @@ describe('the lock of a data directory', () => {
   });
 
   test('is not held by a job that outlives its server', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { id, gate } = await server.heldJob();
     const data = realpathSync(server.dataDirectory);
     const opened = server.processes().flatMap((pid) => [...openFilesOf(pid).values()]);

@@ -8,7 +8,7 @@ import { until } from '../../support/until.mjs';
 describe('a GPU that has failed when the server starts', () => {
   test('is left out, gets no jobs, and is named on stderr', async () => {
     using smi = new FakeNvidiaSmi('dead');
-    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 2, environment: smi.environment });
     const { api } = server;
     const warning =
       "GPU 1 does not work (nvidia-smi says '[GPU is lost]'): it is left out, and gets no jobs.";
@@ -23,7 +23,7 @@ describe('a GPU that has failed when the server starts', () => {
 
   test('keeps the job of an earlier server that holds it', async () => {
     using smi = new FakeNvidiaSmi('well');
-    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 2, environment: smi.environment });
     const held = await server.heldJob({ gpu: '1' });
     await server.crash();
     smi.mode = 'dead';
@@ -37,7 +37,7 @@ describe('a GPU that has failed when the server starts', () => {
 describe('an nvidia-smi that fails when the server starts', () => {
   test('keeps the jobs that want a GPU waiting until it answers', async () => {
     using smi = new FakeNvidiaSmi('fail');
-    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 2, environment: smi.environment });
     const { api } = server;
     expect(server.stderr).toMatch(/GPUs of this machine are not known: nvidia-smi failed \(exit code 9\)/);
     expect(server.stderr).toMatch(/asked again every 2 to 30 seconds/);
@@ -69,7 +69,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
 
   test('does not end jobs of an earlier server, and no GPU is granted twice', async () => {
     using smi = new FakeNvidiaSmi('well');
-    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 2, environment: smi.environment });
     const { api } = server;
     const gate = server.gate();
     const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
@@ -93,7 +93,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
 describe('an nvidia-smi that lists the GPUs and exits with a warning', () => {
   test('is believed: the GPUs are used, and the warning is logged once', async () => {
     using smi = new FakeNvidiaSmi('warned');
-    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 2, environment: smi.environment });
     const { api } = server;
     expect(server.stderr).toContain('Found 2 GPUs: 0 (NVIDIA H200), 1 (NVIDIA H200).');
     expect((await api.run('infer', { ...least.infer, gpu: '1' })).view).toMatchObject({ status: 'done' });
@@ -110,7 +110,11 @@ describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
     ],
     ['7', /serve ended with 2: .*Error: CUDA_VISIBLE_DEVICES=7 names no GPU of this machine/s],
   ] as const)('does not start a server on the CPU: %s', async ([visible, words]) => {
-    const started = TestServer.start({ gpus: 2, environment: { CUDA_VISIBLE_DEVICES: visible } });
+    const started = TestServer.start({
+      ownProcess: true,
+      gpus: 2,
+      environment: { CUDA_VISIBLE_DEVICES: visible },
+    });
     await expect(started).rejects.toThrow(words);
   });
 });
@@ -118,7 +122,7 @@ describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
 describe('an nvidia-smi that hangs', () => {
   test('does not keep a server from starting or stopping, and is started only once', async () => {
     using smi = new FakeNvidiaSmi('hang');
-    await using server = await TestServer.start({ gpus: 1, environment: smi.environment });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1, environment: smi.environment });
     expect(server.stderr).toContain('not known: nvidia-smi has not answered yet');
     await Promise.all(Array.from({ length: 30 }, () => server.api.fetch('/vram?devices=0')));
     expect(smi.started).toHaveLength(1);
@@ -132,8 +136,12 @@ describe('an nvidia-smi that hangs', () => {
 describe('a start that fails while nvidia-smi hangs', () => {
   test('ends with its error message, and leaves no process and no lock', async () => {
     using smi = new FakeNvidiaSmi('hang');
-    await using other = await TestServer.start({ environment: { CUDA_VISIBLE_DEVICES: '' } });
+    await using other = await TestServer.start({
+      ownProcess: true,
+      environment: { CUDA_VISIBLE_DEVICES: '' },
+    });
     await using server = new TestServer({
+      ownProcess: true,
       environment: smi.environment,
       dataDirectory: `${other.scratch}/another`,
       // An address reserved for documentation: no machine has it.
@@ -144,6 +152,7 @@ describe('a start that fails while nvidia-smi hangs', () => {
     await until('it is ended', () => smi.running.length === 0);
     // The lock is free.
     await using next = await TestServer.start({
+      ownProcess: true,
       environment: { CUDA_VISIBLE_DEVICES: '' },
       dataDirectory: `${other.scratch}/another`,
     });
@@ -154,7 +163,7 @@ describe('a start that fails while nvidia-smi hangs', () => {
 describe('the memory of GPUs', () => {
   test('is unknown, not zero, if nvidia-smi fails or does not tell it', async () => {
     using smi = new FakeNvidiaSmi('well');
-    await using server = await TestServer.start({ gpus: 3, environment: smi.environment });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 3, environment: smi.environment });
     const { api } = server;
     const vram = async (query: string) => refusal(await api.fetch(`/vram?devices=${query}`));
     for (const mode of ['fail', 'crash', 'garbage', 'silent', 'flood'] as const) {

@@ -7,7 +7,7 @@ import type { FormValues } from '../../support/form.mjs';
 import { linesOf } from '../../support/log-lines.mjs';
 import { sharedServer, TestServer } from '../../support/server.js';
 
-const server = sharedServer({ gpus: 2, flags: ['--cpu-slots', '1'] });
+const server = sharedServer({ ownProcess: true, gpus: 2, flags: ['--cpu-slots', '1'] });
 const { api } = server;
 
 /** A job that holds its devices until its gate is opened. */
@@ -134,7 +134,7 @@ describe('after a crash', () => {
   });
 
   test('a job that waits for a missing GPU waits until it is back, or the job is killed', async () => {
-    await using many = await TestServer.start({ gpus: 2 });
+    await using many = await TestServer.start({ ownProcess: true, gpus: 2 });
     const gate = many.gate();
     const held = { ...least.infer, ...steps(`wait=${gate.path}`), gpu: '1' };
     const running = await many.api.running('infer', held);
@@ -142,7 +142,7 @@ describe('after a crash', () => {
     const { job_id: unwanted } = await many.api.accepted('infer', held);
     for (const id of [waiting, unwanted]) await many.api.reaches(id, 'waiting');
     await many.crash();
-    await using fewer = new TestServer({ gpus: 1, dataDirectory: many.dataDirectory });
+    await using fewer = new TestServer({ ownProcess: true, gpus: 1, dataDirectory: many.dataDirectory });
     await fewer.start();
     gate.open();
     expect((await fewer.api.ended(running)).view.status).toBe('done');
@@ -157,25 +157,33 @@ describe('after a crash', () => {
     await fewer.api.kill(unwanted);
     expect((await fewer.api.job(unwanted)).status).toBe('killed');
     await fewer.crash();
-    await using again = await TestServer.start({ gpus: 2, dataDirectory: many.dataDirectory });
+    await using again = await TestServer.start({
+      ownProcess: true,
+      gpus: 2,
+      dataDirectory: many.dataDirectory,
+    });
     expect((await again.api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
   });
 
   test('a job that waits for any GPU waits while there is none', async () => {
-    await using many = await TestServer.start({ gpus: 1 });
+    await using many = await TestServer.start({ ownProcess: true, gpus: 1 });
     const gate = many.gate();
     const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
     const running = await many.api.running('infer', held);
     const { job_id: waiting } = await many.api.accepted('infer', held);
     await many.api.reaches(waiting, 'waiting');
     await many.crash();
-    await using none = new TestServer({ dataDirectory: many.dataDirectory });
+    await using none = new TestServer({ ownProcess: true, dataDirectory: many.dataDirectory });
     await none.start();
     gate.open();
     expect((await none.api.ended(running)).view.status).toBe('done');
     expect((await none.api.job(waiting)).waiting_for).toContain('does not see any at the moment');
     await none.crash();
-    await using again = await TestServer.start({ gpus: 1, dataDirectory: many.dataDirectory });
+    await using again = await TestServer.start({
+      ownProcess: true,
+      gpus: 1,
+      dataDirectory: many.dataDirectory,
+    });
     expect((await again.api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
   });
 
@@ -183,7 +191,7 @@ describe('after a crash', () => {
     ['whose record can be read', false],
     ['whose record cannot be read', true],
   ] as const)('a GPU that has another id since is kept for the job %s', async ([, isUnreadable]) => {
-    await using before = await TestServer.start({ gpus: 2 });
+    await using before = await TestServer.start({ ownProcess: true, gpus: 2 });
     const gate = before.gate();
     const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
     const running = await before.api.running('infer', { ...held, gpu: '1' });
@@ -192,7 +200,12 @@ describe('after a crash', () => {
     if (isUnreadable) truncateSync(record);
     // The first GPU has gone, and the second one has taken its id.
     const { dataDirectory } = before;
-    await using after = new TestServer({ gpus: 2, dataDirectory, environment: { FAKE_GPUS_GONE: '1' } });
+    await using after = new TestServer({
+      ownProcess: true,
+      gpus: 2,
+      dataDirectory,
+      environment: { FAKE_GPUS_GONE: '1' },
+    });
     await after.start();
     expect(await after.api.json('/available_devices')).toMatchObject({ devices_index: [0] });
     const { job_id: next } = await after.api.accepted('infer', least.infer);
@@ -203,7 +216,7 @@ describe('after a crash', () => {
 });
 
 describe('a server without GPUs', () => {
-  const cpuServer = sharedServer();
+  const cpuServer = sharedServer({ ownProcess: true });
 
   test('answers 503 with Retry-After to a job that wants a GPU', async () => {
     const response = await cpuServer.api.submit('infer', { ...least.infer, gpu: '0' });

@@ -324,7 +324,7 @@ describe('a server', () => {
   };
 
   test.for(['SIGTERM', 'SIGKILL'] as const)('that ends by %s leaves no spare runner', async (signal) => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const spare = await withSpare(server);
     server.signal(signal);
     await server.ended();
@@ -332,7 +332,7 @@ describe('a server', () => {
   });
 
   test('that dies leaves a spare runner that was stopped, which ends once it is continued', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const spare = await withSpare(server);
     process.kill(spare, 'SIGSTOP');
     await server.crash();
@@ -341,13 +341,13 @@ describe('a server', () => {
   });
 
   test('has none where none is wanted', async () => {
-    await using server = await TestServer.start({ flags: ['--spare-runners', '0'] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--spare-runners', '0'] });
     await server.api.running('infer', least.infer);
     expect(sparesOf(server.pid)).toEqual([]);
   });
 
   test('has as many as are wanted, and replaces those that are gone', async () => {
-    await using server = await TestServer.start({ flags: ['--spare-runners', '3'] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--spare-runners', '3'] });
     await until('there are three', () => sparesOf(server.pid).length === 3);
     const killed = sparesOf(server.pid);
     for (const spare of killed) process.kill(spare, 'SIGKILL');
@@ -358,7 +358,7 @@ describe('a server', () => {
   });
 
   test('finds the runner of a job again that was a spare one, without its record', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const spare = await withSpare(server);
     const gate = server.gate();
     const id = await server.api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });

@@ -21,6 +21,7 @@ afterAll(() => hub[Symbol.asyncDispose]());
 /** A server that asks the hub of the test. */
 function serving(sources: readonly string[], environment: Record<string, string> = {}, flags: string[] = []) {
   return TestServer.start({
+    ownProcess: true,
     apps: sources,
     flags: ['--engine', `${process.execPath} -e console.log(process.argv)`, ...flags],
     environment: { HF_HUB_OFFLINE: '', HF_ENDPOINT: hub.url, ...environment },
@@ -300,6 +301,7 @@ describe('serve --download', () => {
     hub.forget();
     hub.fail(() => 'hold');
     await using server = new TestServer({
+      ownProcess: true,
       apps: [app],
       flags: ['--download'],
       environment: { HF_HUB_OFFLINE: '', HF_ENDPOINT: hub.url },
@@ -346,7 +348,7 @@ describe('a refresh', () => {
   });
 
   test('of a server without repositories has nothing to do', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     expect(await server.api.json('/repo_apps_refresh', { method: 'POST' })).toEqual({
       refreshing: false,
       apps: [],

@@ -7,7 +7,7 @@ import { sharedServer, TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 import { unzip } from '../../support/unzip.mjs';
 
-const server = sharedServer({ flags: ['--grace', '1'] });
+const server = sharedServer({ ownProcess: true, flags: ['--grace', '1'] });
 const { api } = server;
 
 /** Milliseconds by which a timer may fire before the clock says so. */
@@ -101,7 +101,7 @@ describe('a download that is slower than the grace period', () => {
   });
 
   test('and is cut after it can be resumed for another grace period', async () => {
-    await using patient = await TestServer.start({ flags: ['--grace', '3'] });
+    await using patient = await TestServer.start({ ownProcess: true, flags: ['--grace', '3'] });
     const { id, view } = await patient.api.run('infer', {
       ...least.infer,
       ...steps('fill=noise.bin:60000000'),
@@ -135,7 +135,7 @@ describe('a download that is slower than the grace period', () => {
 
 describe('a server that was down', () => {
   test('starts the grace period of a job when it is back', async () => {
-    await using second = await TestServer.start({ flags: ['--grace', '2'] });
+    await using second = await TestServer.start({ ownProcess: true, flags: ['--grace', '2'] });
     const { id, view } = await second.api.run('infer', least.infer);
     await second.crash();
     const expires = Date.parse(view.expires_at ?? '');

@@ -21,7 +21,7 @@ function rewrite(server: TestServer, id: string, change: (record: Record<string,
 }
 
 describe('a job is kept after its end', () => {
-  const server = sharedServer();
+  const server = sharedServer({ ownProcess: true });
   const { api } = server;
 
   test.for([
@@ -66,7 +66,10 @@ describe('a job is kept after its end', () => {
 });
 
 test('a job is removed when its own time is over, independent of the grace period', async () => {
-  await using server = await TestServer.start({ flags: ['--grace', '1', '--max-keep', '4s'] });
+  await using server = await TestServer.start({
+    ownProcess: true,
+    flags: ['--grace', '1', '--max-keep', '4s'],
+  });
   const { api } = server;
   const long = await api.run('infer', { ...least.infer, keep: 'max' });
   const short = await api.run('infer', least.infer);
@@ -84,7 +87,7 @@ test.for([
   ['error', ['write=half.txt:half', 'exit=3']],
   ['killed', ['write=half.txt:half', 'print=ready', 'wait=/nowhere']],
 ] as const)('what was sent is removed when a job is %s, and not what it wrote', async ([state, todo]) => {
-  await using server = await TestServer.start();
+  await using server = await TestServer.start({ ownProcess: true });
   const { api } = server;
   const form = { ...least.infer, ...steps(...todo) };
   const id =
@@ -105,7 +108,7 @@ test.for([
 
 describe('a restart', () => {
   test('keeps a job as long as it was promised, also with another --max-keep, and no longer', async () => {
-    await using server = await TestServer.start({ flags: ['--grace', '1'] });
+    await using server = await TestServer.start({ ownProcess: true, flags: ['--grace', '1'] });
     const { api } = server;
     const { id, view } = await api.run('infer', { ...least.infer, keep: '7d' });
     for (const _ of [1, 2]) {
@@ -127,7 +130,7 @@ describe('a restart', () => {
   test.for([null, { boot: 'another', seconds: 1e9 }])(
     'after the promised time leaves a grace period to fetch the result',
     async (before) => {
-      await using server = await TestServer.start();
+      await using server = await TestServer.start({ ownProcess: true });
       const { api } = server;
       const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
       await server.crash();
@@ -147,7 +150,7 @@ describe('a restart', () => {
   test.runIf(process.platform === 'linux')(
     'with a clock that was set forward does not shorten the time',
     async () => {
-      await using server = await TestServer.start({ flags: ['--grace', '1'] });
+      await using server = await TestServer.start({ ownProcess: true, flags: ['--grace', '1'] });
       const { api } = server;
       const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
       await server.crash();
@@ -164,7 +167,7 @@ describe('a restart', () => {
   );
 
   test('sets a record aside that asks for a longer time than dates can express', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { api } = server;
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, keep: '1h', ...steps(`wait=${gate.path}`) });
@@ -178,7 +181,7 @@ describe('a restart', () => {
   });
 
   test('with a clock that was set back does not keep a job longer than it asked for', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { api } = server;
     const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
     await server.crash();
@@ -193,7 +196,7 @@ describe('a restart', () => {
   });
 
   test('reads a record from before jobs could ask for a time', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { api } = server;
     const { id } = await api.run('infer', least.infer);
     await server.crash();

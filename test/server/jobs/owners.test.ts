@@ -11,6 +11,7 @@ tokens.create('root', { role: 'admin' });
 afterAll(() => tokens[Symbol.asyncDispose]());
 
 const server = sharedServer({
+  ownProcess: true,
   token: 'of-the-environment',
   flags: ['--tokens', tokens.file, '--grace', '60', '--cpu-slots', '8'],
 });

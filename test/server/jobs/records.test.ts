@@ -70,7 +70,7 @@ describe('a start', () => {
   test('sets aside each job whose record is invalid, and keeps all others', {
     timeout: 90_000,
   }, async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { api } = server;
     const good = await api.run('infer', kept);
     const damaged: string[] = [];
@@ -105,7 +105,7 @@ describe('a start', () => {
     ['cut in the middle', (text: Buffer) => text.subarray(0, 200)],
     ['full of zeros', (text: Buffer) => Buffer.alloc(text.length)],
   ] as const)('goes on with jobs as they were accepted if a power cut left a record %s', async ([, left]) => {
-    await using server = await TestServer.start({ gpus: 1 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
     const { api } = server;
     const gate = server.gate();
     const ran = await api.running(
@@ -134,7 +134,7 @@ describe('a start', () => {
   });
 
   test('keeps the command of a job whose record it cannot read running, and its GPU reserved', async () => {
-    await using server = await TestServer.start({ gpus: 1 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
     const { api } = server;
     const gate = server.gate();
     const id = await api.running('infer', { ...kept, ...steps('print=ready', `wait=${gate.path}`) }, 'ready');
@@ -159,7 +159,7 @@ describe('a start', () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     const flags = ['--tokens', tokens.file];
-    await using server = await TestServer.start({ asOrdinaryUser: true, flags });
+    await using server = await TestServer.start({ ownProcess: true, asOrdinaryUser: true, flags });
     const ana = tokens.api(server, 'ana');
     const large = { ...least.infer, ...steps(`fill=large:${2 ** 20}`) };
     const { id: old } = await ana.run('infer', large);
@@ -181,7 +181,7 @@ describe('a start', () => {
   });
 
   test('ends the processes of a job whose directory was removed, before its GPU is granted again', async () => {
-    await using server = await TestServer.start({ gpus: 1 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
     const { api } = server;
     const id = await api.running(
       'infer',
@@ -197,7 +197,7 @@ describe('a start', () => {
   });
 
   test('does not run a job again if its app has removed the files of its runner', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { api } = server;
     const gate = server.gate();
     const taken = ['shell=rm -r ../claimed ../runner.json', 'print=ready', `wait=${gate.path}`];
@@ -211,11 +211,11 @@ describe('a start', () => {
   });
 
   test('finds its jobs through a data directory that is a link', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     await server.crash();
     const link = path.join(server.scratch, 'link');
     symlinkSync(server.dataDirectory, link);
-    await using linked = new TestServer({ dataDirectory: link, flags: ['--grace', '0'] });
+    await using linked = new TestServer({ ownProcess: true, dataDirectory: link, flags: ['--grace', '0'] });
     await linked.start();
     const { job_id: id } = await linked.api.accepted('infer', least.infer);
     await until('it expires', async () => (await linked.api.fetch(`/jobs/${id}`)).status === 410);
@@ -225,7 +225,7 @@ describe('a start', () => {
   });
 
   test('reads the record of a version without a version number and UUIDs', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { id, view } = await server.api.run('infer', kept);
     await server.crash();
     rewrite(server.jobDirectory(id), ({ version: _, gpuUuids: __, ...record }) => record);
@@ -235,7 +235,7 @@ describe('a start', () => {
   });
 
   test('sets aside entries that are not its own, and removes only incomplete uploads', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const jobs = path.join(server.dataDirectory, 'jobs');
     await server.crash();
     for (const name of ['thesis', 'lost+found', '0123456789AB']) {
@@ -256,7 +256,7 @@ describe('a start', () => {
     ['torn', 'abcdef012345 2026-01-01T00:00:00.000Z\nabcdef0123'],
     ['garbage', '\u0000\u0001\n{}'],
   ])('goes on where the list of expired jobs is %s', async ([, text]) => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     await server.crash();
     writeFileSync(path.join(server.dataDirectory, 'expired'), text ?? '');
     await server.start(['--grace', '0']);
@@ -272,7 +272,7 @@ describe('a start', () => {
     ['a link', (file: string) => symlinkSync('/etc/hostname', file)],
     ['a FIFO', (file: string) => execFileSync('mkfifo', [file])],
   ] as const)('sets aside a list of what was used, or of expired jobs, that is %s', async ([, plant]) => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     await server.crash();
     for (const name of ['usage', 'expired']) {
       rmSync(path.join(server.dataDirectory, name), { force: true });

@@ -15,7 +15,7 @@ const oneAtATime = { flags: ['--cpu-slots', '1'] };
 
 describe('a server that was killed and started again', () => {
   test('finishes running and waiting jobs, each once, with complete logs', async () => {
-    await using server = await TestServer.start(oneAtATime);
+    await using server = await TestServer.start({ ownProcess: true, ...oneAtATime });
     const { api } = server;
     const gate = server.gate();
     const form = (name: string) => ({
@@ -48,7 +48,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('reads the end of a job that ended while there was no server', async () => {
-    await using server = await TestServer.start(oneAtATime);
+    await using server = await TestServer.start({ ownProcess: true, ...oneAtATime });
     const { api } = server;
     const gate = server.gate();
     const taken = ['print=begins', `wait=${gate.path}`, 'print=ends', 'write=result.txt:here'];
@@ -71,7 +71,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('counts as run time what the command ran, and not the time without a server', async () => {
-    await using server = await TestServer.start(oneAtATime);
+    await using server = await TestServer.start({ ownProcess: true, ...oneAtATime });
     const { api } = server;
     const { id, gate } = await server.heldJob();
     await server.crash();
@@ -95,7 +95,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('packs a result again whose packing the crash interrupted', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { api } = server;
     const form = { ...least.infer, ...steps('zeros=big.raw:400000000', 'write=a.txt:a') };
     const { job_id: id } = await api.accepted('infer', form);
@@ -118,7 +118,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('still has the results, the logs and the failures of jobs that had ended', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { api } = server;
     const done = await api.run('infer', { ...least.infer, ...steps('write=a.txt:kept') });
     const failed = await api.run('infer', { ...least.infer, ...steps('exit=2') });
@@ -139,7 +139,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('can kill a job that an earlier server started', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     const { api } = server;
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
     const id = await api.running('infer', form);
@@ -152,7 +152,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('removes the uploads that the crash interrupted', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     await using connection = await RawConnection.open(server.url);
     connection.write(
       'POST /apps/probe/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n' +
@@ -168,7 +168,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('fails the job whose app is no longer on its allowlist, and says why', async () => {
-    await using server = await TestServer.start(oneAtATime);
+    await using server = await TestServer.start({ ownProcess: true, ...oneAtATime });
     const { api } = server;
     const gate = server.gate();
     await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
@@ -177,7 +177,11 @@ describe('a server that was killed and started again', () => {
     const appless = path.join(server.scratch, 'apps.json');
     mkdirSync(server.scratch, { recursive: true });
     writeFileSync(appless, '{"apps": []}');
-    await using second = new TestServer({ apps: [appless], dataDirectory: server.dataDirectory });
+    await using second = new TestServer({
+      ownProcess: true,
+      apps: [appless],
+      dataDirectory: server.dataDirectory,
+    });
     await second.start();
     gate.open();
     const { view } = await second.api.ended(id);

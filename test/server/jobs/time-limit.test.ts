@@ -17,7 +17,10 @@ const endless = {
 const dataset = { dataset: file('data.zip', zipOf({ a: 'b' })), ...onCpu };
 
 describe('a server with --max-run-time and --max-fine-tune-time', () => {
-  const server = sharedServer({ flags: ['--max-run-time', '3s', '--max-fine-tune-time', '1h'] });
+  const server = sharedServer({
+    ownProcess: true,
+    flags: ['--max-run-time', '3s', '--max-fine-tune-time', '1h'],
+  });
   const { api } = server;
 
   test('ends a job that runs for longer, with a sentence of its own, and keeps what it left', async () => {
@@ -63,7 +66,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
 });
 
 describe('a server without', () => {
-  const server = sharedServer({});
+  const server = sharedServer({ ownProcess: true });
   const { api } = server;
   let cli: Cli;
   beforeAll(async () => {
@@ -104,7 +107,7 @@ describe('a server without', () => {
 });
 
 describe('a server with one CPU slot', () => {
-  const server = sharedServer({ flags: ['--cpu-slots', '1'] });
+  const server = sharedServer({ ownProcess: true, flags: ['--cpu-slots', '1'] });
   const { api } = server;
 
   test('does not count the time that a job waits', async () => {
@@ -119,7 +122,7 @@ describe('a server with one CPU slot', () => {
 });
 
 describe('before anything is sent', () => {
-  const server = sharedServer({ flags: ['--max-run-time', '1h'] });
+  const server = sharedServer({ ownProcess: true, flags: ['--max-run-time', '1h'] });
 
   test('infer checks what the server says', async () => {
     await using cli = await Cli.create();

@@ -6,7 +6,7 @@ import { until } from '../../support/until.mjs';
 import { doing, keepersOf, noWorkerLeft, workerState } from './support.js';
 
 const started = (flags: readonly string[] = []) =>
-  TestServer.start({ apps: [apps.resident], app: 'resident', flags });
+  TestServer.start({ ownProcess: true, apps: [apps.resident], app: 'resident', flags });
 
 /** The process of the only keeper of a server. */
 function keeperOf(server: TestServer): number {
@@ -100,7 +100,7 @@ test('a job whose loaded app is gone by the time that it starts is not said to h
 });
 
 test('a keeper that is stopped goes on when it is given a job, and when that is killed', async () => {
-  await using server = await TestServer.start({ apps: [apps.resident], app: 'resident' });
+  await using server = await TestServer.start({ ownProcess: true, apps: [apps.resident], app: 'resident' });
   const { api } = server;
   await api.run('infer', doing());
   process.kill(keeperOf(server), 'SIGSTOP');

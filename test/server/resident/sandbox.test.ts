@@ -9,7 +9,12 @@ import { answers, attempts } from '../sandbox/attempts.js';
 import { doing, noWorkerLeft, ownApp, ownLines } from './support.js';
 
 describe.runIf(sandbox)('in a sandbox a resident app', () => {
-  const server = sharedServer({ apps: [apps.resident], app: 'resident', flags: ['--sandbox', 'bwrap'] });
+  const server = sharedServer({
+    ownProcess: true,
+    apps: [apps.resident],
+    app: 'resident',
+    flags: ['--sandbox', 'bwrap'],
+  });
   const { api } = server;
 
   test('stays loaded, and sees the files of the job that it has, and of no other', async () => {
@@ -84,6 +89,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
 test.runIf(sandbox)('in a sandbox an app that ends when it is ready is told by how it ended', async () => {
   await using own = await ownApp('leave');
   await using server = await TestServer.start({
+    ownProcess: true,
     apps: [own.app],
     app: 'resident',
     flags: ['--sandbox', 'bwrap'],
@@ -97,6 +103,7 @@ test.runIf(sandbox)('in a sandbox an app that ends when it is ready is told by h
 
 test.runIf(sandbox)('in a sandbox a resident app keeps to the memory of a job', async () => {
   await using server = await TestServer.start({
+    ownProcess: true,
     apps: [apps.resident],
     app: 'resident',
     flags: ['--sandbox', 'bwrap', '--memory-per-job', '400MiB'],
@@ -109,6 +116,7 @@ test.runIf(sandbox)('in a sandbox a resident app keeps to the memory of a job', 
 
 test.runIf(sandbox)('a worker in a sandbox is found again by the next server', async () => {
   await using server = await TestServer.start({
+    ownProcess: true,
     apps: [apps.resident],
     app: 'resident',
     flags: ['--sandbox', 'bwrap'],

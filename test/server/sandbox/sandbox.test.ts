@@ -25,6 +25,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     writeFileSync(path.join(home, 'private', 'token'), `${secret}\n`, { mode: 0o600 });
     cpSync(apps.probe, path.join(home, 'online'), { recursive: true });
     server = await TestServer.start({
+      ownProcess: true,
       token: secret,
       apps: [apps.probe, path.join(home, 'online')],
       environment: {
@@ -130,7 +131,11 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     const model = path.join(place.path, 'model');
     writeFileSync(model, 'voxels\n');
     const flags = ['--sandbox', 'bwrap', '--bind', model];
-    await using other = await TestServer.start({ flags, dataDirectory: path.join(place.path, 'data') });
+    await using other = await TestServer.start({
+      ownProcess: true,
+      flags,
+      dataDirectory: path.join(place.path, 'data'),
+    });
     const { log, view } = await other.api.run('infer', { ...least.infer, ...steps(`shell=cat ${model}`) });
     expect(view, log).toMatchObject({ status: 'done' });
     expect(log).toContain('data: voxels\n');
@@ -202,6 +207,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     const { command: _, ...manifest } = JSON.parse(readFileSync(path.join(apps.shell, 'app.json'), 'utf8'));
     writeFileSync(path.join(app, 'app.json'), JSON.stringify(manifest));
     await using other = await TestServer.start({
+      ownProcess: true,
       apps: [app],
       app: 'plain',
       environment: { PATH: `${path.dirname(engine)}:${process.env.PATH}` },
@@ -223,7 +229,12 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     writeFileSync(path.join(app, 'main.mjs'), program);
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
     writeFileSync(path.join(app, 'app.json'), JSON.stringify({ ...manifest, command: ['node', 'main.mjs'] }));
-    await using other = await TestServer.start({ apps: [app], app: 'member', flags: ['--sandbox', 'bwrap'] });
+    await using other = await TestServer.start({
+      ownProcess: true,
+      apps: [app],
+      app: 'member',
+      flags: ['--sandbox', 'bwrap'],
+    });
     const { log } = await other.api.run('infer', least.infer);
     expect(log).toContain('data: from the workspace false\n');
   });
@@ -254,7 +265,12 @@ console.log(sibling, ...seen);\n`;
     write('apps/member/main.mjs', program);
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
     write('apps/member/app.json', JSON.stringify({ ...manifest, command: ['node', 'main.mjs'] }));
-    await using other = await TestServer.start({ apps: [app], app: 'member', flags: ['--sandbox', 'bwrap'] });
+    await using other = await TestServer.start({
+      ownProcess: true,
+      apps: [app],
+      app: 'member',
+      flags: ['--sandbox', 'bwrap'],
+    });
     const { log } = await other.api.run('infer', least.infer);
     expect(log).toContain('data: of sibling false false\n');
   });
@@ -274,6 +290,7 @@ console.log(sibling, ...seen);\n`;
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
     writeFileSync(path.join(app, 'app.json'), JSON.stringify({ ...manifest, command: ['no-such-program'] }));
     await using other = await TestServer.start({
+      ownProcess: true,
       apps: [app],
       app: 'nowhere',
       flags: ['--sandbox', 'bwrap'],

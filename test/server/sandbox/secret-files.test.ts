@@ -114,7 +114,11 @@ describe.runIf(sandbox)('serve refuses to start', () => {
 
 describe('a secret in a directory of the system', () => {
   const check = (file: string, shown: readonly string[] = [], engine: readonly string[] = []) =>
-    checkSecrets({ secretFiles: [file], dataDirectory: '/nowhere', binds: [] }, shown, engine);
+    checkSecrets(
+      { secretFiles: [file], dataDirectory: '/nowhere', binds: [], environment: process.env },
+      shown,
+      engine,
+    );
 
   test('is fine in a directory of its own, which is hidden as a whole', () => {
     for (const file of ['/etc/remote-app/token', '/opt/lab/secrets/token', '/srv/token']) check(file);

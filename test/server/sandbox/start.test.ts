@@ -126,7 +126,7 @@ describe('serve refuses to start', () => {
     wrapper: readonly string[] = [],
   ) {
     await using cli = await Cli.create();
-    const { code, stderr } = await cli.run(
+    const { code, stderr } = await cli.runProcess(
       ['serve', '--port', '0', ...(flags.includes('--data-dir') ? [] : ['--data-dir', 'data']), ...flags],
       environment,
       '',

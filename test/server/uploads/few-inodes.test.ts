@@ -40,6 +40,7 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
     ['an archive of directories', [filePart('inputs', 'scan.konfaidir.zip', nested)]],
   ] as const)('keeps its headroom for jobs while many uploads come at once: %s', async ([, parts]) => {
     await using server = await TestServer.start({
+      ownProcess: true,
       apps: [apps.probe, apps.shell],
       dataDirectory,
       flags: ['--max-jobs', '32'],
@@ -76,6 +77,7 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
 
   test('takes many small uploads at once', async () => {
     await using server = await TestServer.start({
+      ownProcess: true,
       apps: [apps.probe, apps.shell],
       dataDirectory,
       flags: ['--max-jobs', '32'],
@@ -99,7 +101,7 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
 describe.skipIf(disk === null)('a start', () => {
   test('on a disk without inodes says that, and not that it has no FIFOs', async () => {
     for (const dataDirectory of tiny) {
-      const start = TestServer.start({ dataDirectory: dataDirectory ?? '' });
+      const start = TestServer.start({ ownProcess: true, dataDirectory: dataDirectory ?? '' });
       await expect(start).rejects.toThrow(
         `The data directory ${dataDirectory} cannot be written to: its file system has no room for another file (ENOSPC, no inode is free): remove files there`,
       );
@@ -107,7 +109,7 @@ describe.skipIf(disk === null)('a start', () => {
   });
 
   test('that may write no large file takes no upload, and does not call that a full disk', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ ownProcess: true });
     execFileSync('prlimit', ['--pid', String(server.pid), '--fsize=300000']);
     const inputs = file('ct.nii', 'x'.repeat(2_000_000));
     expect(await server.api.refused('infer', { inputs })).toEqual([
@@ -122,7 +124,7 @@ describe.skipIf(disk === null)('a start', () => {
     const command = ['sh', '-c', 'kill -XFSZ $$'];
     await plant(directory.path, { 'large/app.json': JSON.stringify({ ...app, command }) });
     const apps = [path.join(directory.path, 'large')];
-    await using server = await TestServer.start({ apps, app: 'large' });
+    await using server = await TestServer.start({ ownProcess: true, apps, app: 'large' });
     const { view } = await server.api.run('infer', least.infer);
     expect(view.error).toMatch(/SIGXFSZ\); it wrote a larger file than it may \(ulimit -f of the server\)$/);
   });

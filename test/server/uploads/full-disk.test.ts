@@ -37,7 +37,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   afterEach(() => rmSync(dataDirectory, { recursive: true }));
 
   test('refuses an upload of stated length before its body', async () => {
-    await using server = await TestServer.start({ dataDirectory });
+    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
     await using connection = await RawConnection.open(server.url);
     const headers = ['Content-Length: 23000000', 'Expect: 100-continue'];
     connection.write(submissionHead('/apps/probe/infer', ...headers));
@@ -53,7 +53,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   ] as [string, (free: number) => number[]][])(
     'refuses an upload that it cannot hold: %s',
     async ([, sizes]) => {
-      await using server = await TestServer.start({ dataDirectory });
+      await using server = await TestServer.start({ ownProcess: true, dataDirectory });
       const { bavail, bsize } = statfsSync(dataDirectory);
       const files = sizes(bavail * bsize).map((size) => Buffer.alloc(size, 7));
       const { status, body } = await upload(server.url, files);
@@ -66,6 +66,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
 
   test('does not harm a job that ran before it was full', async () => {
     await using server = await TestServer.start({
+      ownProcess: true,
       dataDirectory,
       flags: ['--cpu-slots', '2', '--grace', '2'],
     });
@@ -90,7 +91,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('is never filled by an upload: the headroom for jobs stays free', async () => {
-    await using server = await TestServer.start({ dataDirectory });
+    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
     let least = Number.POSITIVE_INFINITY;
     let isOver = false;
     const watch = async () => {
@@ -116,7 +117,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('refuses an archive whose files do not fit, and the headroom for jobs stays free', async () => {
-    await using server = await TestServer.start({ dataDirectory });
+    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
     const content = Buffer.alloc(22 * mebibyte, 7);
     const archive = zip([{ name: 'a.raw', content, deflated: true }]);
     const dataset = new File([archive], 'd.zip');
@@ -126,7 +127,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('lets a result that does not fit be packed while it is downloaded', async () => {
-    await using server = await TestServer.start({ dataDirectory });
+    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
     const { api } = server;
     const size = 14 * mebibyte;
     const { id, view } = await api.run('infer', { ...least.infer, ...steps(`fill=big:${size}`) });
@@ -145,7 +146,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('takes an upload as soon as results were fetched: only the oldest is removed', async () => {
-    await using server = await TestServer.start({ dataDirectory });
+    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
     const { api } = server;
     const filling = { ...least.infer, keep: '1h', ...steps(`fill=big:${3 * mebibyte}`) };
     const ids: string[] = [];
@@ -178,7 +179,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('never removes a job that is being downloaded to make room', async () => {
-    await using server = await TestServer.start({ dataDirectory });
+    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
     const { api } = server;
     const { id } = await api.run('infer', {
       ...least.infer,
@@ -196,7 +197,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('takes uploads again when the grace period of the job that filled it is over, and not before', async () => {
-    await using server = await TestServer.start({ dataDirectory, flags: ['--grace', '2'] });
+    await using server = await TestServer.start({ ownProcess: true, dataDirectory, flags: ['--grace', '2'] });
     const { api } = server;
     const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };
     const { job_id: id } = await api.accepted('infer', filling);
