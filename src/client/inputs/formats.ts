@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/index.js';
 import { beginsAsNifti } from '../../volumes/index.js';
-import { isCloudPlaceholder } from './entries.js';
+import { isPlaceholderName } from './placeholders.js';
 
 /**
  * The formats that are known here: how a file is recognised, by its content where that says it, otherwise by its name. A
@@ -173,7 +173,7 @@ const leftover =
  * neither.
  */
 export const isHidden = (name: string): boolean =>
-  (name.startsWith('.') && !isCloudPlaceholder(name)) || leftover.test(name);
+  (name.startsWith('.') && !isPlaceholderName(name)) || leftover.test(name);
 
 /** The file at the root of a data set of BIDS. */
 export const bidsDescription = 'dataset_description.json';
