@@ -289,7 +289,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'An upload ends with the files of a job, and starts none.',
   },
   'server/apps': {
-    imports: ['server/hub', 'server/jobs', 'server/executors', 'server', 'files', 'contract'],
+    imports: ['server/hub', 'server/jobs', 'server/executors', 'server', 'volumes', 'files', 'contract'],
     reason: 'An app knows what its job is asked to do, not how it came or is run.',
   },
   'server/hub': {
