@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
 /** The first bytes of a regular file, up to this many; empty for anything else, and for what cannot be read. */
-export function firstBytes(file: string, most: number): Buffer {
+export function firstBytes(file: string | Buffer, most: number): Buffer {
   try {
     const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
     try {

@@ -1,13 +1,7 @@
 import type { DataSet } from 'dicom-parser';
 import { decodeFrame, interleaved, requireDecoder, type Samples } from './dicom-codecs.js';
-import {
-  type ByteSource,
-  cutShort,
-  type DicomElements,
-  numberOf,
-  syntaxes,
-  wordsOf,
-} from './dicom-elements.js';
+import { type ByteSource, cutShort, type DicomElements } from './dicom-elements.js';
+import { numberOf, syntaxes, wordsOf } from './headers/index.js';
 import { VolumeError, type Voxels } from './volume.js';
 
 /** How the pixels of a file are stored. */

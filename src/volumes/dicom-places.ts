@@ -1,6 +1,6 @@
 import type { DataSet } from 'dicom-parser';
-import { itemOf, numberOf, numbersOf } from './dicom-elements.js';
 import type { PixelFormat } from './dicom-pixels.js';
+import { dot, itemOf, normalOf, numberOf, numbersOf, usualStep } from './headers/index.js';
 import { type Affine, VolumeError } from './volume.js';
 
 /** Where an image lies. Null for what the file does not say. */
@@ -37,7 +37,7 @@ export function placesOf(set: DataSet, { name, rows, columns, frames }: PixelFor
     const offset = offsets?.[index];
     let position = at;
     if (offset !== undefined && at && orientation?.length === 6) {
-      const normal = cross(orientation.slice(0, 3), orientation.slice(3));
+      const normal = normalOf(orientation);
       position = at.map((value, axis) => value + (normal[axis] ?? 0) * (offset - (offsets?.[0] ?? 0)));
     } else if (frames > 1 && !hasGroups(set)) position = null; // The one position is that of the first frame.
     return {
@@ -78,7 +78,7 @@ export function gridOf(places: readonly Place[]): Grid {
   const row = (first.orientation ?? []).slice(0, 3);
   const column = (first.orientation ?? []).slice(3);
   const [betweenRows = 1, betweenColumns = 1] = first.pixelSpacing ?? [];
-  const normal = cross(row, column);
+  const normal = normalOf(first.orientation ?? []);
   return {
     depthOf: ({ position }) => dot(position ?? [], normal),
     affineOf: ([start], step) => {
@@ -145,8 +145,7 @@ export function evenStep<P extends Place>(images: readonly P[], depthOf: (place:
     const way = wayTo(from, to);
     return [{ from, to, length, shift: Math.sqrt(Math.max(0, dot(way, way) - length ** 2)) }];
   });
-  const lengths = steps.map(({ length }) => length).sort((a, b) => a - b);
-  const usual = lengths[Math.floor(lengths.length / 2)] ?? 0;
+  const usual = usualStep(steps.map(({ length }) => length));
   const uneven = steps.find(({ length }) => Math.abs(length - usual) > tolerance * usual);
   if (uneven)
     throw new VolumeError(
@@ -164,23 +163,13 @@ const wayTo = (from: Place, to: Place): number[] =>
   (to.position ?? []).map((value, axis) => value - (from.position?.[axis] ?? 0));
 
 /** So many millimetres along the normal of an image. */
-export function normalStep({ orientation }: Place, length: number): number[] {
-  const along = orientation ?? [];
-  return cross(along.slice(0, 3), along.slice(3)).map((value) => value * length);
-}
+export const normalStep = ({ orientation }: Place, length: number): number[] =>
+  normalOf(orientation ?? []).map((value) => value * length);
 
 function requireThickness({ name, thickness }: Place): number {
   if (thickness !== null && thickness > 0) return thickness;
   throw new VolumeError(`${name} is a single slice and has no thickness: give the whole series.`);
 }
-
-const dot = (a: readonly number[], b: readonly number[]): number =>
-  a.reduce((sum, value, axis) => sum + value * (b[axis] ?? 0), 0);
-
-const cross = (
-  [a = 0, b = 0, c = 0]: readonly number[],
-  [x = 0, y = 0, z = 0]: readonly number[],
-): number[] => [b * z - c * y, c * x - a * z, a * y - b * x];
 
 /** Whether an image lies straight above or below another, as the slices of a volume do. */
 export function isStraight(one: Place, other: Place, step: number): boolean {

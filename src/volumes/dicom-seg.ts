@@ -1,15 +1,9 @@
 import type { DataSet } from 'dicom-parser';
-import { type DicomElements, openBytes, wordsOf } from './dicom-elements.js';
+import { type DicomElements, openBytes } from './dicom-elements.js';
 import { type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
 import { gridOf, groupOf, isStraight, normalStep, type Place, placesOf } from './dicom-places.js';
+import { wordsOf } from './headers/index.js';
 import { type Label, type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
-
-/** SOP classes: segments of their own, and one map of labels. */
-const segmentationClass = /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[47]$/;
-
-/** Whether a file is a DICOM SEG. */
-export const isSegmentation = ({ set }: DicomElements): boolean =>
-  segmentationClass.test(wordsOf(set, 'x00080016') ?? '');
 
 /** A frame of the file: a segment in one slice, or all labels of a slice. */
 interface SegmentFrame extends Place {

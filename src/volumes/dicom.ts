@@ -1,20 +1,20 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { DataSet } from 'dicom-parser';
-import {
-  type ByteSource,
-  cutShort,
-  type DicomElements,
-  isDicomStart,
-  numberOf,
-  numbersOf,
-  openBytes,
-  readElements,
-  wordsOf,
-} from './dicom-elements.js';
+import { type ByteSource, cutShort, type DicomElements, openBytes, readElements } from './dicom-elements.js';
 import { arrayFor, type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
 import { evenStep, gridOf, groupOf, hasGroups, isStraight, type Place, placesOf } from './dicom-places.js';
-import { isSegmentation, segmentationOf } from './dicom-seg.js';
+import { segmentationOf } from './dicom-seg.js';
+import {
+  type DicomHeader,
+  headerOf,
+  isDicomStart,
+  isSegmentation,
+  numberOf,
+  numbersOf,
+  stackOf,
+  wordsOf,
+} from './headers/index.js';
 import {
   type Affine,
   type Slice,
@@ -30,10 +30,7 @@ interface Instance {
   readonly name: string;
   readonly deflatedFrom: number | null;
   readonly format: PixelFormat;
-  readonly series: string | null;
-  readonly uid: string | null;
-  readonly number: number | null;
-  readonly modality: string | null;
+  readonly header: DicomHeader;
 }
 
 /** One image of a series: a file, or a frame of one. */
@@ -109,7 +106,8 @@ export async function openSeries(
     // The elements are not kept: they would keep the bytes of all headers in memory.
     for (const { file, name, dicom } of batch) {
       try {
-        if (files.length === 1 && isSegmentation(dicom)) return segmentationOf(file, name, target, dicom);
+        if (files.length === 1 && isSegmentation(headerOf(dicom.set)))
+          return segmentationOf(file, name, target, dicom);
         images.push(...imagesOf(file, name, dicom, files.length === 1));
       } catch (cause) {
         // The parser throws words where the value of an element ends behind the file.
@@ -121,7 +119,7 @@ export async function openSeries(
   }
   const [first] = images;
   if (!first) throw new VolumeError(`${title} holds no DICOM slices.`);
-  const other = images.find(({ instance }) => instance.series !== first.instance.series);
+  const other = images.find(({ instance }) => instance.header.seriesUid !== first.instance.header.seriesUid);
   if (other)
     throw new VolumeError(
       `${title} holds more than one DICOM series (${first.name}, ${other.name}): give each series its own directory.`,
@@ -149,16 +147,13 @@ function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: bool
     name,
     deflatedFrom,
     format,
-    series: wordsOf(set, 'x0020000e'),
-    uid: wordsOf(set, 'x00080018'),
-    number: numberOf(set, 'x00200013'),
-    modality: wordsOf(set, 'x00080060'),
+    header: headerOf(set),
   };
   const places = placesOf(set, format);
   const isPlaceless =
     isOnly &&
     !hasGroups(set) &&
-    !crossSections.has(wordsOf(set, 'x00080016') ?? '') &&
+    !crossSections.has(instance.header.sopClass) &&
     places.every(({ position, orientation }) => !position && !orientation);
   return places.map((place, index) => ({
     ...place,
@@ -190,7 +185,7 @@ function seriesOf(target: string, images: readonly Image[]): VolumeFile {
   const [first] = images;
   if (!first) throw new VolumeError(`${path.basename(target)} holds no DICOM slices.`);
   const { affine, places } = arrange(images);
-  const { format, modality } = first.instance;
+  const { format, header } = first.instance;
   const odd = images.find(({ instance }) => instance.format.components !== format.components);
   if (odd)
     throw new VolumeError(
@@ -230,7 +225,7 @@ function seriesOf(target: string, images: readonly Image[]): VolumeFile {
     hasOrientation,
     components: format.components,
     frames,
-    modality,
+    modality: header.modality,
     labels: null,
     slices,
   };
@@ -258,23 +253,13 @@ class Reader {
   }
 }
 
-/** Millimetres below which two images are of the same place. */
-const samePlace = 0.01;
-
 /**
  * The images by their places, from the first to the last along the normal, with all that are of one place together, and
  * where the voxels of the volume lie.
  */
 function arrange(images: readonly Image[]): { affine: Affine; places: Image[][] } {
   const { depthOf, affineOf } = gridOf(images);
-  const ordered = images.map((image) => ({ image, depth: depthOf(image) })).sort((a, b) => a.depth - b.depth);
-  const groups: { images: Image[]; depth: number }[] = [];
-  for (const { image, depth } of ordered) {
-    const last = groups.at(-1);
-    if (last && depth - last.depth < samePlace) last.images.push(image);
-    else groups.push({ images: [image], depth });
-  }
-  const places = groups.map((group) => inTime(group.images));
+  const places = stackOf(images, depthOf).map((level) => inTime(level.images));
   const count = places[0]?.length ?? 0;
   const uneven = places.find((place) => place.length !== count);
   if (uneven) throw sameplace(count > uneven.length ? (places[0] ?? []) : uneven);
@@ -289,9 +274,9 @@ const sameplace = ([one, other]: readonly Image[]): VolumeError =>
 
 /** The images of one place by their instance numbers, and by their frames in a file. */
 function inTime(images: Image[]): Image[] {
-  const ordered = images.sort(
-    (a, b) => (a.instance.number ?? 0) - (b.instance.number ?? 0) || a.index - b.index,
-  );
+  const numberIn = ({ instance }: Image) => instance.header.instanceNumber;
+  const uidOf = ({ instance }: Image) => instance.header.instanceUid;
+  const ordered = images.sort((a, b) => (numberIn(a) ?? 0) - (numberIn(b) ?? 0) || a.index - b.index);
   for (const [index, image] of ordered.entries()) {
     const before = ordered[index - 1];
     if (!before || before.instance === image.instance) continue;
@@ -299,9 +284,9 @@ function inTime(images: Image[]): Image[] {
       throw new VolumeError(
         `${before.name} and ${image.name} lie beside each other in one plane: give each series its own directory.`,
       );
-    const isCopy = image.instance.uid !== null && before.instance.uid === image.instance.uid;
+    const isCopy = uidOf(image) !== null && uidOf(before) === uidOf(image);
     // Without a number there is no order.
-    if (isCopy || image.instance.number === null || before.instance.number === image.instance.number)
+    if (isCopy || numberIn(image) === null || numberIn(before) === numberIn(image))
       throw sameplace([before, image].sort((a, b) => (a.name < b.name ? -1 : 1)));
   }
   return ordered;

@@ -1,10 +1,9 @@
 /** Volumes in the formats of medical imaging: their geometry and their voxels. Apps import it as `remote-app/volumes`. */
 
 export { openDicom, openSeries } from './dicom.js';
-export { isDicomStart, parseDicomStart } from './dicom-elements.js';
-export { beginsAsNifti } from './nifti.js';
+export { beginsAsNifti, isDicomStart, isGzip, parseDicomStart } from './headers/index.js';
 export type { WritableVolume } from './nifti-header.js';
-export { isGzip, openVolume, readVolume } from './open.js';
+export { openVolume, readVolume } from './open.js';
 export {
   type Affine,
   type AffineRow,

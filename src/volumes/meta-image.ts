@@ -1,7 +1,7 @@
 import path from 'node:path';
+import { parseMetaHeader } from './headers/index.js';
 import {
   besideHeader,
-  dataFileNames,
   type StoredVolume,
   type StoredVoxels,
   storedVolume,
@@ -25,33 +25,19 @@ const types: Readonly<Record<string, ValueType>> = {
   MET_DOUBLE: 'float64',
 };
 
-/** Whether a file begins as MetaImage does. */
-export const beginsAsMetaImage = (start: Buffer): boolean =>
-  /^\s*(ObjectType|NDims|Comment)\s*[=:]/.test(start.toString('latin1', 0, 64));
-
 const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
 
 /**
- * Reads a header of MetaImage, in a file of its own or before the voxels (https://itk.org/Wiki/ITK/MetaIO/Documentation).
+ * Opens a volume of MetaImage: a header in a file of its own, or before the voxels.
  * @param start the first bytes of the file, with the whole header
  * @throws VolumeError
  */
 export async function openMetaImage(file: string, start: Buffer): Promise<StoredVolume> {
   const name = path.basename(file);
-  const text = start.toString('latin1');
-  const last = /^[ \t]*ElementDataFile[ \t]*[=:][ \t]*(.*?)[ \t]*\r?(\n|$)/m.exec(text);
-  if (!last)
+  const header = parseMetaHeader(start);
+  if (!header)
     throw new VolumeError(`${name} is damaged: its header has no end (ElementDataFile). Send it again.`);
-  const end = last.index + last[0].length;
-  const fields = new Map(
-    text
-      .slice(0, end)
-      .split(/\r?\n/)
-      .flatMap((line) => {
-        const at = line.search(/[=:]/);
-        return at < 0 ? [] : [[line.slice(0, at).trim(), line.slice(at + 1).trim()] as const];
-      }),
-  );
+  const { fields, end } = header;
   const field = (...names: readonly string[]) => names.map((each) => fields.get(each)).find(Boolean);
   const numbers = (...names: readonly string[]) =>
     field(...names)
@@ -70,11 +56,10 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
     );
   const channels = Number(field('ElementNumberOfChannels') ?? 1);
   const isColour = type === 'uint8' && (channels === 3 || channels === 4);
-  const data = last[1] ?? '';
-  const isLocal = /^local$/i.test(data);
+  const isLocal = header.dataFiles === null;
   const headerSize = Number(field('HeaderSize') ?? 0);
   const isPacked = isTrue(field('CompressedData'));
-  const dataFiles = isLocal ? ([file] as const) : besideHeader(file, listed(data, text.slice(end)));
+  const dataFiles = header.dataFiles === null ? [file] : besideHeader(file, header.dataFiles);
   const volumes = more.reduce((product, count) => product * count, 1);
   const stored: StoredVoxels = {
     path: file,
@@ -109,15 +94,6 @@ const modalityOf = (text: string | undefined): string | null => {
   const modality = text?.replace(/^MET_MOD_/, '');
   return modality === 'CT' || modality === 'MR' ? modality : null;
 };
-
-/** The data files: those of a list after the last line of the header, or those that the line itself names. */
-const listed = (data: string, rest: string): string[] =>
-  /^list\b/i.test(data)
-    ? rest
-        .split(/\r?\n/)
-        .map((line) => line.trim())
-        .filter(Boolean)
-    : dataFileNames(data);
 
 /** The affine of a matrix that has the direction of one axis after another, in millimetres to the left and to the back. */
 function affineOf(

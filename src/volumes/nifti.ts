@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
+import { voxelNamesOf } from './headers/index.js';
 import {
   isAffine,
   type StoredVolume,
@@ -76,11 +77,6 @@ export function centredAffine(size: Size, pixelSizes: readonly number[]): number
     (-step * ((size[axis] ?? 1) - 1)) / 2,
   ]);
 }
-
-/** Whether a file begins as NIfTI or ANALYZE does. */
-export const beginsAsNifti = (start: Buffer): boolean =>
-  start.length >= first &&
-  [start.readInt32LE(0), start.readInt32BE(0)].some((length) => length === first || length === second);
 
 /**
  * Reads a header of NIfTI-1, NIfTI-2 or ANALYZE (https://nifti.nimh.nih.gov).
@@ -170,9 +166,7 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
 
 /** The file with the voxels of a header in a file of its own. */
 async function imageOf(header: string): Promise<string> {
-  const base = header.replace(/\.hdr(\.gz)?$/i, '');
-  const isUpper = /\.HDR(\.GZ)?$/.test(header);
-  const names = ['.img', '.img.gz'].map((ending) => base + (isUpper ? ending.toUpperCase() : ending));
+  const names = [...voxelNamesOf(header), `${header}.img`];
   for (const name of names) if ((await stat(name).catch(() => null))?.isFile()) return name;
   return names[0] as string;
 }

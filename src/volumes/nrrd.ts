@@ -1,7 +1,7 @@
 import path from 'node:path';
+import { parseNrrdHeader } from './headers/index.js';
 import {
   besideHeader,
-  dataFileNames,
   type StoredVolume,
   type StoredVoxels,
   storedVolume,
@@ -29,31 +29,14 @@ const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] 
   [/^(left-posterior-superior|lps)(-time|t)?$/, [-1, -1, 1]],
 ];
 
-/** Whether a file begins as NRRD does. */
-export const beginsAsNrrd = (start: Buffer): boolean => start.toString('latin1', 0, 7) === 'NRRD000';
-
 /**
- * Reads a header of NRRD, in a file of its own or before the voxels (https://teem.sourceforge.net/nrrd/format.html).
+ * Opens a volume of NRRD: a header in a file of its own, or before the voxels.
  * @param start the first bytes of the file, with the whole header
  * @throws VolumeError
  */
 export async function openNrrd(file: string, start: Buffer): Promise<StoredVolume> {
   const name = path.basename(file);
-  const text = start.toString('latin1');
-  const blank = /\r?\n\r?\n/.exec(text);
-  const end = blank ? blank.index + blank[0].length : text.length;
-  const fields = new Map<string, string>();
-  const lines = text.slice(0, end).split(/\r?\n/);
-  let list: string[] = [];
-  for (const [at, line] of lines.entries()) {
-    const [, key, value] = /^([^:#=]+):(?!=) *(.*?) *$/.exec(line) ?? [];
-    if (key === undefined || value === undefined) continue;
-    fields.set(key.toLowerCase().replace(' ', ''), value);
-    if (/^data ?file$/i.test(key) && /^list\b/i.test(value)) {
-      list = lines.slice(at + 1).filter((each) => each !== '');
-      break;
-    }
-  }
+  const { fields, end, dataFiles } = parseNrrdHeader(start);
   const field = (key: string) => fields.get(key);
   const type = types.find(([, names]) => names.test((field('type') ?? '').toLowerCase()))?.[0];
   if (!type)
@@ -70,13 +53,11 @@ export async function openNrrd(file: string, start: Buffer): Promise<StoredVolum
   const axes = axesOf(name, fields);
   const { size, kind, others, isFirst } = axes;
   const isColour = type === 'uint8' && isFirst && [3, 4].includes(others) && /color/.test(kind);
-  const data = field('datafile');
-  const names = data === undefined ? null : /^list\b/i.test(data) ? list : dataFileNames(data);
   const skip = Number(field('byteskip') ?? 0);
-  const from = data === undefined ? end : 0;
+  const from = dataFiles === null ? end : 0;
   const stored: StoredVoxels = {
     path: file,
-    dataFiles: names ? besideHeader(file, names) : [file],
+    dataFiles: dataFiles ? besideHeader(file, dataFiles) : [file],
     isPacked,
     packedFrom: from,
     // A skip of -1 bytes: whatever is before the voxels.

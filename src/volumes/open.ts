@@ -1,11 +1,18 @@
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { constants, gunzipSync } from 'node:zlib';
 import { type DicomOptions, isDicom, openDicom } from './dicom.js';
 import { isFreeSurfer, openFreeSurfer } from './freesurfer.js';
-import { beginsAsMetaImage, openMetaImage } from './meta-image.js';
-import { beginsAsNifti, openNifti } from './nifti.js';
-import { beginsAsNrrd, openNrrd } from './nrrd.js';
+import {
+  beginsAsMetaImage,
+  beginsAsNifti,
+  beginsAsNrrd,
+  headerNamesOf,
+  isGzip,
+  unzippedStart,
+} from './headers/index.js';
+import { openMetaImage } from './meta-image.js';
+import { openNifti } from './nifti.js';
+import { openNrrd } from './nrrd.js';
 import { notUnpacked, type StoredVolume, storedData } from './stored-voxels.js';
 import { arrayLike, type Volume, VolumeError, type VolumeFile, type Voxels } from './volume.js';
 
@@ -18,9 +25,6 @@ const startBytes = 1024 * 1024;
 
 /** Packed bytes of the beginning of a file: the headers of packed formats are short. */
 const packedBytes = 4096;
-
-/** Whether a file begins as one that is packed with gzip. */
-export const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;
 
 /** The first bytes of a file, unpacked. */
 async function startOf(file: string): Promise<{ readonly start: Buffer; readonly isPacked: boolean }> {
@@ -40,7 +44,7 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
   if (!isGzip(bytes)) return { start: bytes, isPacked: false };
   try {
     const packed = bytes.subarray(0, packedBytes);
-    return { start: gunzipSync(packed, { finishFlush: constants.Z_SYNC_FLUSH }), isPacked: true };
+    return { start: unzippedStart(packed), isPacked: true };
   } catch (error) {
     throw notUnpacked(file, (error as Error).message);
   }
@@ -63,7 +67,7 @@ async function openFile(file: string, options: DicomOptions): Promise<VolumeFile
   if (beginsAsMetaImage(start)) return openMetaImage(file, start);
   if (isDicom(file, start)) return openDicom(file, options);
   // Of a pair, either file may be given.
-  const header = /\.img(\.gz)?$/i.test(file) && (await headerOf(file));
+  const header = await headerOf(file);
   if (header) return openFile(header, options);
   throw new VolumeError(
     `${path.basename(file)} cannot be read as a volume: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file, or a directory with a DICOM series.`,
@@ -104,10 +108,8 @@ async function dataOf({ size, components, frames, slices }: VolumeFile, frame?: 
   return data ?? new Uint8Array(0);
 }
 
-/** The header beside a file of voxels, of the same name; null if there is none. */
-async function headerOf(image: string): Promise<string | null> {
-  const base = image.replace(/\.img(\.gz)?$/i, '');
-  for (const name of ['.hdr', '.hdr.gz', '.HDR'].map((ending) => base + ending))
-    if ((await stat(name).catch(() => null))?.isFile()) return name;
+/** The header beside a file of voxels; null if there is none. */
+async function headerOf(voxels: string): Promise<string | null> {
+  for (const name of headerNamesOf(voxels)) if ((await stat(name).catch(() => null))?.isFile()) return name;
   return null;
 }

@@ -74,23 +74,6 @@ export function besideHeader(file: string, names: readonly string[]): [string, .
   return [first, ...others];
 }
 
-/** Most files that a header may name. */
-const maxFiles = 100_000;
-
-/** The names of data files in a header: one, or a pattern such as `slice%03d.raw 1 20 1` (from, to, step). */
-export function dataFileNames(words: string): string[] {
-  const [, pattern, range] = /^(.*%\d{0,2}d.*?)((?:[ \t]+-?\d+){2,4})$/.exec(words) ?? [];
-  if (pattern === undefined || range === undefined) return words === '' ? [] : [words];
-  const [first = 0, last = 0, step = 1] = range.trim().split(/\s+/).map(Number);
-  const count = Math.floor((last - first) / step) + 1;
-  if (!(count >= 1 && count <= maxFiles)) return [];
-  return Array.from({ length: count }, (_, at) =>
-    pattern.replace(/%(0?)(\d{0,2})d/, (_all, zero: string, width: string) =>
-      String(first + at * step).padStart(Number(width), zero || ' '),
-    ),
-  );
-}
-
 /** Bytes that are unpacked at once. */
 const chunkSize = 1 << 20;
 

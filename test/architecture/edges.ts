@@ -155,7 +155,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Pictures are drawn from files, without a server and without a command line.',
   },
   'client/inputs': {
-    imports: ['client', 'archive', 'volumes', 'files', 'contract'],
+    imports: ['client', 'archive', 'volumes/headers', 'files', 'contract'],
     reason: 'Files are found without a server.',
   },
   'client/logs': {
@@ -289,7 +289,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'An upload ends with the files of a job, and starts none.',
   },
   'server/apps': {
-    imports: ['server/hub', 'server/jobs', 'server/executors', 'server', 'files', 'contract'],
+    imports: ['server/hub', 'server/jobs', 'server/executors', 'server', 'volumes', 'files', 'contract'],
     reason: 'An app knows what its job is asked to do, not how it came or is run.',
   },
   'server/hub': {
@@ -375,8 +375,13 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   archive: { imports: ['files', 'contract'], reason: bothSides },
   volumes: {
-    imports: [],
+    imports: ['volumes/headers'],
     reason: 'Apps import it as `remote-app/volumes`: it knows neither side of the service.',
+  },
+  'volumes/headers': {
+    imports: [],
+    reason:
+      'What files of scans say of themselves is read here, for whoever reads their voxels or sends them.',
   },
   files: {
     imports: [],

@@ -35,7 +35,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'One module of the client makes requests.',
   },
   'fast-png': { modules: ['client/pictures'], reason: 'Pictures are drawn in one place.' },
-  'dicom-parser': { modules: ['client/inputs', 'volumes'], reason: 'Only the client and apps read scans.' },
+  'dicom-parser': { modules: ['volumes', 'volumes/headers'], reason: 'Only the client and apps read scans.' },
   'jpeg-js': {
     modules: ['volumes', 'client/pictures'],
     reason: 'Compressed slices of DICOM are read with it, and those of a page are written.',

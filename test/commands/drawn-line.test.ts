@@ -280,29 +280,6 @@ describe('a log at a terminal', () => {
     expect(terminal.written).toBe(`${lines.join('\r\n')}\r\n`);
   });
 
-  test('shows the bars of nested loops side by side, and leaves the last state of the outer one', async () => {
-    const up = '\u001b[A';
-    const [second, end] = [gate(), gate()];
-    const inner = (step: number) => ['\r', `batch ${step}/9 ${'#'.repeat(60)}${up}`];
-    const outer = (step: number) => `Epoch ${step}/2 ${'='.repeat(60)}`;
-    const lines = [
-      'loading',
-      ...['\r', outer(0), ...inner(1), ...inner(2), '\r', `      ${up}\r`],
-      ...[outer(1), ...inner(1), second.before('\r'), `batch 7/9 ${up}`],
-      ...[end.before('\r'), `      ${up}\r`, `${outer(2)}\r`, outer(2), 'saved'],
-    ];
-    await withTerminal({ lines }, ['logs', jobId], { columns: 80 }, async (terminal) => {
-      await terminal.shows(/^Epoch 1\/2 =+ {2}batch 1\/9 #+$/);
-      expect(terminal.rows).toHaveLength(2);
-      second.open();
-      await terminal.shows(/^Epoch 1\/2 =+ {2}batch 7\/9$/);
-      end.open();
-      expect(await terminal.ended()).toBe(0);
-      expect(terminal.rows).toEqual(['loading', outer(2), 'saved']);
-      expectWhole(terminal);
-    });
-  });
-
   test('that is silent for a while says that the job is waited for, below its lines', async () => {
     const held = gate();
     const lines = ['a', held.before('b')];

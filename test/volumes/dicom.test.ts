@@ -475,6 +475,11 @@ describe('A series is refused, by the names of the files,', () => {
       ['series holds more than one DICOM series', slice(0), slice(4), 'its own directory'],
     ],
     [
+      'if a slice is of another patient, under the UID of the same series',
+      (file) => writeFile(file(4), dicomFile(sliceOf(4, { more: [element(0x00100020, 'LO', 'other')] }))),
+      ['series holds more than one DICOM series', slice(0), slice(4), 'its own directory'],
+    ],
+    [
       'if an image lies beside another',
       (file) => writeFile(`${file(4)}.too`, dicomFile(sliceOf(4, { position: [100, -90, -68] }))),
       [slice(4), `${slice(4)}.too`, 'lie beside each other in one plane'],

@@ -466,6 +466,8 @@ describe('voxels in several files', () => {
       counting(4).map((k) => `slices/${k + 1}.bin`),
       false,
     ],
+    ['umlauts.nhdr', `${inNrrd}data file: ä%d.bin 1 4\n`, ['ä1.bin', 'ä2.bin', 'ä3.bin', 'ä4.bin'], false],
+    ['umlauts.mhd', `${inMeta}ElementDataFile = LIST\n`, ['ü.raw', 'ö.raw', 'ä.raw', 'ß.raw'], true],
     ['list.mhd', `${inMeta}ElementDataFile = LIST\n`, ['b.raw', 'a.raw', 'd.raw', 'c.raw'], true],
     [
       'pattern.mhd',

@@ -3,37 +3,17 @@ import ora, { type Ora } from 'ora';
 import { monotonicTime } from '../../files/index.js';
 import type { OutputStream } from './command-io.js';
 
-const between = '  ';
-
 /**
  * As much of a text as fits. If a bar's figures would be cut off, as after a long case name, the middle of the name is
  * left out instead.
  */
-function cutRow(text: string, columns: number): string {
+export function cutRow(text: string, columns: number): string {
   const figures = text.search(/\d{1,3}(\.\d+)?\s?%/);
   const head = Math.floor(columns / 3);
   if (stringWidth(text) <= columns || figures < columns - 5 || head < 5) return cutToWidth(text, columns);
   // Starts within the bar, so that a part of it is shown before the figures.
   const tail = text.slice(Math.max(head, figures - Math.floor(columns / 3)));
   return cutToWidth(`${cutToWidth(text, head)}…${tail}`, columns);
-}
-
-/**
- * Puts several texts side by side in this many columns. If they do not fit, the longer ones are cut at the end to the
- * same width, because a bar's name is at its start.
- */
-export function inOneRow(texts: readonly string[], columns: number): string {
-  let free = columns - between.length * (texts.length - 1);
-  let left = texts.length;
-  const widths = new Map<number, number>();
-  const byWidth = texts.map((text, index) => [stringWidth(text), index] as const).sort(([a], [b]) => a - b);
-  for (const [width, index] of byWidth) {
-    const share = Math.min(width, Math.max(0, Math.floor(free / left)));
-    widths.set(index, share);
-    free -= share;
-    left -= 1;
-  }
-  return cutToWidth(texts.map((text, index) => cutRow(text, widths.get(index) ?? 0)).join(between), columns);
 }
 
 /** Draws a text on one line of at most this many columns, without control sequences other than colours. */

@@ -4,7 +4,7 @@ import { formatBytes, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { AppBars } from './app-bars.js';
 import type { CommandIo } from './command-io.js';
-import { cutToWidth, DrawnLine, inOneRow } from './drawn-line.js';
+import { cutRow, cutToWidth, DrawnLine } from './drawn-line.js';
 import { isBlank } from './log-rows.js';
 import { caption } from './terminal-text.js';
 import { type ReporterOptions, TextReporter, type Transfer } from './text-reporter.js';
@@ -48,8 +48,8 @@ export class TerminalReporter extends TextReporter {
     }
     const printed = super.line(text, isRedraw);
     if (!this.#bars.isEmpty) this.#draw('row', (columns) => this.#barLine(columns));
-    else if (this.rows.states.length > 0)
-      this.#draw('row', (columns) => inOneRow(this.rows.states.map(caption), columns));
+    else if (this.rows.state !== null)
+      this.#draw('row', (columns) => cutRow(caption(this.rows.state ?? ''), columns));
     else this.#clear('row');
     return printed;
   }

@@ -3,6 +3,7 @@ import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
 import { resultName, volumeSuffix } from '../../contract/index.js';
+import { isImage, isSegmentation } from '../../volumes/headers/index.js';
 import { isPlaceOfResults } from '../earlier-results.js';
 import { archiveFault } from './data-set.js';
 import { byName, emptyFile, entriesOf, listTree, lookAt, nothingToSend, type Obstacles } from './entries.js';
@@ -20,7 +21,7 @@ import {
 } from './formats.js';
 import { matchesOf, replacement } from './glob.js';
 import { type FoundFile, type Recognised, recognise } from './recognise.js';
-import { type DicomFile, groupSeries, isImage, isSegmentation, type Series, seriesName } from './series.js';
+import { type DicomFile, groupSeries, type Series, seriesName } from './series.js';
 
 /** One volume to send: a file, or files of a directory that travel together (a DICOM series, a Zarr store). */
 export type Unit = {

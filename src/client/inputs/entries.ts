@@ -1,16 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import {
-  accessSync,
-  closeSync,
-  existsSync,
-  lstatSync,
-  constants as open,
-  openSync,
-  readlinkSync,
-  readSync,
-  type Stats,
-  statSync,
-} from 'node:fs';
+import { accessSync, constants, lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -18,6 +7,7 @@ import type { ListedFile } from '../../archive/index.js';
 import { quotePath } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, isMissing } from '../../files/index.js';
 import { UsageError } from '../errors.js';
+import { linkFault, placeholderFault } from './placeholders.js';
 
 const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;
 
@@ -121,64 +111,10 @@ export type PathContent =
   | { readonly stats: Stats; readonly fault: null }
   | { readonly stats: null; readonly fault: string };
 
-/** Only files up to this size are checked for being placeholders. */
-const largestPointer = 1024;
-
-/** How the content of a placeholder begins that stands for a file which was not fetched. */
-const pointers = [
-  { start: '/annex/objects/', of: 'git-annex', remedy: "run 'datalad get' or 'git annex get'" },
-  { start: 'version https://git-lfs.github.com/spec/', of: 'Git LFS', remedy: "run 'git lfs pull'" },
-] as const;
-
-const notFetched = (of: string, remedy: string): string =>
-  `has no content on this machine, since ${of} did not fetch it; ${remedy}`;
-
-const inCloud = "choose Download Now in the Finder, or run 'brctl download'";
-
-/** Directories of cloud storage programs, and how to download a file there. */
-const clouds = [
-  { directory: /^OneDrive/i, of: 'OneDrive', remedy: "choose 'Always keep on this device'" },
-  { directory: /^Dropbox/i, of: 'Dropbox', remedy: "choose 'Make available offline'" },
-  { directory: /^(Google ?Drive|My Drive)/i, of: 'Google Drive', remedy: "choose 'Available offline'" },
-] as const;
-
-/** Smallest size, in bytes, that must occupy a block on the disk: a shorter file may be stored in its inode. */
-const leastOnDisk = 8192;
-
-/**
- * The fault of a file that a cloud program has not downloaded yet: it has a size, but takes no disk space. Reading it
- * would download it, one file at a time, or fail. Outside of such directories it may be a sparse file.
- */
-function notInCloudFolder(target: string, stats: Stats): string | null {
-  const { size, blocks } = stats;
-  if (!stats.isFile() || blocks > 0 || size < leastOnDisk) return null;
-  const parts = path.resolve(target).split(path.sep).slice(0, -1);
-  const cloud = clouds.find(({ directory }) => parts.some((part) => directory.test(part)));
-  return cloud ? notFetched(cloud.of, cloud.remedy) : null;
-}
-
-/** Small files that stand for another one: odrive's for a file or a directory, and DVC's. */
-const standIns = [
-  { name: /\.cloudf?$/i, of: 'odrive', remedy: "run 'odrive sync' with its path" },
-  { name: /\.dvc$/i, of: 'DVC', remedy: "run 'dvc pull'" },
-] as const;
-
-/** The fault of a file whose name shows that it stands for another one that is missing. */
-function standInFault(target: string, { size }: Stats): string | null {
-  const standIn = standIns.find(({ name }) => name.test(target));
-  if (!standIn || size > largestPointer) return null;
-  const original = target.replace(standIn.name, '');
-  return existsSync(original) ? null : notFetched(standIn.of, standIn.remedy);
-}
-
-/** Whether a file of this name stands for one that macOS has moved to iCloud: `.scan.nii.icloud` for `scan.nii`. */
-export const isCloudPlaceholder = (name: string): boolean => /^\..+\.icloud$/.test(name);
-
-/** The fault of a dangling link. In a git-annex data set, a file that was not fetched is such a link. */
+/** The fault of a dangling link. */
 function brokenLink(bytes: string | Buffer): string {
   const target = readlinkSync(bytes, { encoding: 'utf8' });
-  if (/(^|\/)\.git\/annex\/objects\//.test(target)) return notFetched(pointers[0].of, pointers[0].remedy);
-  return `is a link to ${quotePath(target)}, which does not exist`;
+  return linkFault(target) ?? `is a link to ${quotePath(target)}, which does not exist`;
 }
 
 function kindOf(stats: Stats): string {
@@ -186,24 +122,13 @@ function kindOf(stats: Stats): string {
   return stats.isSocket() ? 'a socket' : 'a device';
 }
 
-/** Why a file or a directory cannot be sent; null if it can. */
-function faultOf(bytes: string | Buffer, stats: Stats): string | null {
+/** Why a file or a directory cannot be sent; null if it can. @throws the system's error for a file that cannot be read */
+function faultOf(target: string, bytes: string | Buffer, stats: Stats): string | null {
   if (stats.isDirectory()) return null;
   if (!stats.isFile()) return `is neither a file nor a directory but ${kindOf(stats)}`;
-  const { size } = stats;
-  if (size === 0 || size > largestPointer) {
-    accessSync(bytes, open.R_OK);
-    return null;
-  }
-  const descriptor = openSync(bytes, open.O_RDONLY | open.O_NONBLOCK);
-  try {
-    const buffer = Buffer.alloc(64);
-    const start = buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0));
-    const pointer = pointers.find((each) => start.startsWith(each.start));
-    return pointer ? notFetched(pointer.of, pointer.remedy) : null;
-  } finally {
-    closeSync(descriptor);
-  }
+  const fault = placeholderFault(target, bytes, stats);
+  if (fault === null) accessSync(bytes, constants.R_OK);
+  return fault;
 }
 
 /**
@@ -215,10 +140,7 @@ function faultOf(bytes: string | Buffer, stats: Stats): string | null {
 export function lookAt(target: string, bytes: string | Buffer = target): PathContent | null {
   try {
     const stats = statSync(bytes);
-    const isInCloud = stats.isFile() && isCloudPlaceholder(path.basename(target));
-    const fault = isInCloud
-      ? notFetched('iCloud', inCloud)
-      : (notInCloudFolder(target, stats) ?? standInFault(target, stats) ?? faultOf(bytes, stats));
+    const fault = faultOf(target, bytes, stats);
     return fault === null ? { stats, fault } : { stats: null, fault };
   } catch (error) {
     if (!isMissing(error)) {

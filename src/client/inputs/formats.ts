@@ -1,12 +1,12 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/index.js';
-import { beginsAsNifti } from '../../volumes/index.js';
-import { isCloudPlaceholder } from './entries.js';
+import { beginsAsMetaImage, beginsAsNifti, beginsAsNrrd } from '../../volumes/headers/index.js';
+import { isPlaceholderName } from './placeholders.js';
 
 /**
  * The formats that are known here: how a file is recognised, by its content where that says it, otherwise by its name. A
- * file of several formats (`.hdr` and `.img`) has an entry for each of its files; halves.ts knows which belong together.
+ * file of several formats (`.hdr` and `.img`) has an entry for each of its files; volumes/headers knows which belong together.
  */
 interface Format {
   readonly name: string;
@@ -37,10 +37,10 @@ export const formats: readonly Format[] = [
     name: 'MetaImage',
     endings: ['.mha', '.mhd'],
     wholeEndings: ['.mha'],
-    begins: startsWith('ObjectType =', 'NDims ='),
+    begins: beginsAsMetaImage,
   },
   { name: 'raw voxels', endings: ['.raw', '.raw.gz', '.zraw'] },
-  { name: 'NRRD', endings: ['.nrrd', '.nhdr'], wholeEndings: ['.nrrd'], begins: startsWith('NRRD000') },
+  { name: 'NRRD', endings: ['.nrrd', '.nhdr'], wholeEndings: ['.nrrd'], begins: beginsAsNrrd },
   { name: 'FreeSurfer', endings: ['.mgh', '.mgz', '.mgh.gz'], wholeEndings: ['.mgh', '.mgz'] },
   {
     name: 'MINC',
@@ -75,7 +75,7 @@ const wholeEndings = formats.flatMap((format) => format.wholeEndings ?? []);
 export const isWholeVolumeName = (name: string): boolean =>
   wholeEndings.some((ending) => name.toLowerCase().endsWith(ending));
 
-/** DICOM, which is recognised by its content; a directory of it is read with dicom.ts. */
+/** DICOM, which is recognised by its content. */
 export const dicom = 'DICOM';
 /** A directory that is one volume. */
 export const zarr = 'OME-Zarr';
@@ -173,7 +173,7 @@ const leftover =
  * neither.
  */
 export const isHidden = (name: string): boolean =>
-  (name.startsWith('.') && !isCloudPlaceholder(name)) || leftover.test(name);
+  (name.startsWith('.') && !isPlaceholderName(name)) || leftover.test(name);
 
 /** The file at the root of a data set of BIDS. */
 export const bidsDescription = 'dataset_description.json';

@@ -1,6 +1,5 @@
 export { casesOf, type FoundCase, filesOfUnit } from './cases.js';
 export type { ChooseSeries, Unit } from './collect.js';
-export { countSlices } from './dicom.js';
 export { byName, exists, lookAt } from './entries.js';
 export {
   type FindOptions,
@@ -16,4 +15,5 @@ export {
 export { isHidden, isVolumeName, withoutVolumeEnding } from './formats.js';
 export { splitPattern } from './glob.js';
 export { groupBy, namesOf, type Pairing, plainName } from './names.js';
+export { countSlices } from './recognise.js';
 export { describeSeries, type Series, selectSeries } from './series.js';

@@ -1,6 +1,5 @@
-import { faultWithoutPath, isSystemError } from '../../files/index.js';
-import { isDicomStart } from '../../volumes/index.js';
-import { type DicomHeader, readStart } from './dicom.js';
+import { faultWithoutPath, firstBytes, isSystemError } from '../../files/index.js';
+import { type DicomHeader, isDicomStart, readStart } from '../../volumes/headers/index.js';
 import type { Obstacles } from './entries.js';
 import { dicom, formatOf, hasDicomName } from './formats.js';
 
@@ -59,3 +58,10 @@ export async function recognise(
   await Promise.all(Array.from({ length: atOnce }, readLeft));
   return all.filter((each) => each !== null);
 }
+
+/** Whether a file begins as DICOM does. False if it cannot be read: sending it then fails with the reason. */
+const isDicomFile = (file: string): boolean => isDicomStart(firstBytes(file, 256));
+
+/** How many of the files that paths name are DICOM. Nearly always all or none: the first one decides whether others are read. */
+export const countSlices = (files: readonly string[]): number =>
+  files[0] !== undefined && isDicomFile(files[0]) ? files.filter(isDicomFile).length : 0;

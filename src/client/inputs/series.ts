@@ -1,7 +1,14 @@
 import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
 import { counted } from '../../contract/index.js';
-import type { DicomHeader } from './dicom.js';
+import {
+  type DicomHeader,
+  dot,
+  isSegmentation,
+  normalOf,
+  stackOf,
+  usualStep,
+} from '../../volumes/headers/index.js';
 import { byName } from './entries.js';
 import { commonLength, groupBy, namesOf } from './names.js';
 
@@ -34,17 +41,6 @@ export interface Series {
   readonly remarks: readonly string[];
 }
 
-/** SOP classes of objects that are not images: doses, structures, plans, segmentations, reports, waveforms, DICOMDIR. */
-const objectClass =
-  /^1\.2\.840\.10008\.(1\.3\.10|5\.1\.4\.1\.1\.(481\.(?!1$)[\d.]+|66(\.\d+)*|67|68\.\d+|88\.\d+|11\.\d+|9\.[\d.]+|104\.\d+|78\.\d+|90\.\d+)|5\.1\.4\.34\.[\d.]+)$/;
-
-/** Whether a header is that of an image. One that names no class may be one. */
-export const isImage = ({ sopClass }: DicomHeader): boolean => !objectClass.test(sopClass);
-
-/** Whether a header is that of a segmentation, which holds all of its segments in one file. */
-export const isSegmentation = ({ sopClass }: DicomHeader): boolean =>
-  /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[45]$/.test(sopClass);
-
 /** Modalities whose images are complete in themselves, and not slices of a volume. */
 const projections = new Set([
   'CR',
@@ -65,12 +61,7 @@ const projections = new Set([
 
 /** Whether a file is a case of its own: it has several frames, or is a projection. */
 const isCaseOfItsOwn = ({ header }: DicomFile): boolean =>
-  header !== null && (header.frames > 1 || projections.has(header.modality) || isSegmentation(header));
-
-type Vector = readonly [number, number, number];
-
-const cross = ([a, b, c]: Vector, [x, y, z]: Vector): Vector => [b * z - c * y, c * x - a * z, a * y - b * x];
-const dot = (a: Vector, b: Vector): number => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+  header !== null && (header.frames > 1 || projections.has(header.modality ?? '') || isSegmentation(header));
 
 /** Least part of a unit vector along an axis with which a plane has the name of that axis. */
 const nearlyStraight = 0.9;
@@ -78,34 +69,23 @@ const nearlyStraight = 0.9;
 /** The anatomical plane of images of this orientation. */
 export function planeOf(header: DicomHeader | null | undefined): Series['plane'] {
   if (!header?.orientation) return null;
-  const normal = cross(...header.orientation).map(Math.abs);
+  const normal = normalOf(header.orientation).map(Math.abs);
   const most = Math.max(...normal);
   if (most < nearlyStraight) return 'oblique';
   return (['sagittal', 'coronal', 'axial'] as const)[normal.indexOf(most)] ?? null;
 }
 
-/** Millimetres by which two places may differ that are meant to be the same. */
+/** Most that a part of a direction may differ among images of one orientation. */
 const tolerance = 0.01;
 
-/** Where an image of a series lies along the normal of its plane, in mm. */
-interface Placed {
-  readonly at: number;
-  readonly image: number | null;
-}
-
 /** The images in the order of their positions; null unless all have one, and all have the same orientation. */
-function placesOf(headers: readonly DicomHeader[]): Placed[] | null {
-  const [first] = headers;
-  if (!first?.orientation) return null;
-  const same = first.orientation.flat();
-  const normal = cross(...first.orientation);
-  const placed: Placed[] = [];
-  for (const { position, orientation, instanceNumber } of headers) {
-    if (!position || !orientation?.flat().every((each, at) => Math.abs(each - (same[at] ?? 0)) < tolerance))
-      return null;
-    placed.push({ at: dot(position, normal), image: instanceNumber });
-  }
-  return placed.sort((a, b) => a.at - b.at);
+function levelsOf(headers: readonly DicomHeader[]): ReturnType<typeof stackOf<DicomHeader>> | null {
+  const same = headers[0]?.orientation;
+  if (!same) return null;
+  const isInPlace = ({ position, orientation }: DicomHeader) =>
+    position !== null && orientation?.every((each, at) => Math.abs(each - (same[at] ?? 0)) < tolerance);
+  const normal = normalOf(same);
+  return headers.every(isInPlace) ? stackOf(headers, ({ position }) => dot(position ?? [], normal)) : null;
 }
 
 /** Most gaps that are listed. */
@@ -113,29 +93,25 @@ const mostGaps = 5;
 
 /** Remarks about the positions of a series' images: gaps in even spacing, and several images at one position. */
 function remarksOn(headers: readonly DicomHeader[]): string[] {
-  const placed = placesOf(headers);
-  if (!placed) return [];
+  const levels = levelsOf(headers);
+  if (!levels) return [];
   const remarks: string[] = [];
-  const apart = placed.filter(
-    ({ at }, index) => index === 0 || at - (placed[index - 1]?.at ?? 0) > tolerance,
-  );
-  if (apart.length < placed.length) {
+  if (levels.length < headers.length) {
     remarks.push(
-      `has ${placed.length} images at ${counted(apart.length, 'position')}, such as echoes, b-values or two acquisitions`,
+      `has ${headers.length} images at ${counted(levels.length, 'position')}, such as echoes, b-values or two acquisitions`,
     );
   }
-  const steps = apart.slice(1).map(({ at }, index) => at - (apart[index]?.at ?? 0));
-  const usual = steps.toSorted((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
+  const steps = levels.slice(1).map(({ depth }, index) => depth - (levels[index]?.depth ?? 0));
+  const usual = usualStep(steps);
   const missing = steps.map((step) => step / usual - 1);
   // Unevenly spaced, as the three images of a localiser are: nothing can be said to be missing.
   const isEven = steps.length > 2 && missing.every((each) => Math.abs(each - Math.round(each)) < 0.1);
   const gaps = isEven ? missing.flatMap((each, index) => (Math.round(each) > 0 ? [index] : [])) : [];
   if (gaps.length > 0) {
     const count = gaps.reduce((sum, index) => sum + Math.round(missing[index] ?? 0), 0);
-    const name = (each: Placed | undefined) => each?.image ?? `${each?.at.toFixed(1)} mm`;
-    const between = gaps
-      .slice(0, mostGaps)
-      .map((index) => `${name(apart[index])} and ${name(apart[index + 1])}`);
+    const nameAt = (index: number) =>
+      levels[index]?.images[0]?.instanceNumber ?? `${levels[index]?.depth.toFixed(1)} mm`;
+    const between = gaps.slice(0, mostGaps).map((index) => `${nameAt(index)} and ${nameAt(index + 1)}`);
     const more = gaps.length > mostGaps ? `, and ${gaps.length - mostGaps} more gaps` : '';
     remarks.push(`lacks ${counted(count, 'slice')} of an even spacing, between ${between.join(', ')}${more}`);
   }

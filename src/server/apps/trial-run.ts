@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import {
@@ -23,27 +23,23 @@ interface Trial {
 /** Size of the volume along each axis, in voxels. */
 const size = 16;
 
-/** A NIfTI volume of a ball, brighter than its surroundings; as labels, 1 inside. */
-function tinyVolume(isLabels: boolean): Buffer {
-  const header = Buffer.alloc(352);
-  header.writeInt32LE(348, 0);
-  for (const [index, value] of [3, size, size, size, 1, 1, 1, 1].entries())
-    header.writeInt16LE(value, 40 + 2 * index);
-  header.writeInt16LE(4, 70); // int16
-  header.writeInt16LE(16, 72);
-  for (const index of [0, 1, 2, 3]) header.writeFloatLE(1, 76 + 4 * index);
-  header.writeFloatLE(352, 108); // where the voxels begin
-  header.writeFloatLE(1, 112);
-  header.write('n+1\0', 344, 'latin1');
-  const voxels = Buffer.alloc(2 * size ** 3);
-  for (let index = 0; index < size ** 3; index += 1) {
+/** Writes a volume of a ball, brighter than its surroundings; as labels, 1 inside. */
+async function writeTinyVolume(file: string, isLabels: boolean): Promise<void> {
+  // Imported lazily: a server that starts has no use for it.
+  const { writeNifti } = await import('../../volumes/index.js');
+  const data = Int16Array.from({ length: size ** 3 }, (_, index) => {
     const at = [index, index / size, index / size ** 2].map(
       (each) => (Math.floor(each) % size) - (size - 1) / 2,
     );
     const isInside = Math.hypot(...at) < size / 3;
-    voxels.writeInt16LE(isInside ? (isLabels ? 1 : 500 + (index % 50)) : 0, 2 * index);
-  }
-  return Buffer.concat([header, voxels]);
+    return isInside ? (isLabels ? 1 : 500 + (index % 50)) : 0;
+  });
+  const affine = [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ] as const;
+  await writeNifti(file, { size: [size, size, size], affine, data });
 }
 
 /** Characters kept of the app's output. */
@@ -151,14 +147,14 @@ export async function trialRun(
     const scratch = path.join(workspace, 'tmp');
     for (const each of [output, workspace, scratch]) mkdirSync(each);
     const needed = Object.entries(app.inputs).filter(([, input]) => input.required && !input.default);
-    const groups = (needed.length > 0 ? needed.map(([, input]) => input.volume_type) : ['VOLUME']).map(
-      (type, index) => {
-        const file = path.join(root, 'Input', `g${index}`, 'trial.nii');
-        mkdirSync(path.dirname(file), { recursive: true });
-        writeFileSync(file, tinyVolume(type === 'SEGMENTATION'));
-        return [file];
-      },
-    );
+    const types = needed.length > 0 ? needed.map(([, input]) => input.volume_type) : ['VOLUME'];
+    const groups: string[][] = [];
+    for (const [index, type] of types.entries()) {
+      const file = path.join(root, 'Input', `g${index}`, 'trial.nii');
+      mkdirSync(path.dirname(file), { recursive: true });
+      await writeTinyVolume(file, type === 'SEGMENTATION');
+      groups.push([file]);
+    }
     const values: Record<string, FieldValue> = {};
     for (const field of operations.infer.fields) if ('default' in field) values[field.name] = field.default;
     const refusal = path.join(root, 'refusal');

@@ -85,17 +85,20 @@ describe('a directory of DICOM files', () => {
     expect(segmentation.staged.parts.map(({ filename }) => filename)).toEqual(['SEG.dcm']);
   });
 
-  test('with images and a segmentation comes to the images for inputs, and to both for ground truth and masks', async () => {
-    await using root = await temporary();
-    const seg = dicomFile({ kind: 'SEG', image: 1, series: '9', number: 9, frames: 4 });
-    await plant(root.path, within('in', { ...dicomSeries(3, t1), seg }));
-    const kinds = async (takesSegmentations: boolean) =>
-      (
-        await collect([path.join(root.path, 'in')], { takesSegmentations: async () => takesSegmentations })
-      ).units.map(({ kind }) => kind);
-    expect(await kinds(false)).toEqual(['series']);
-    expect(await kinds(true)).toEqual(['series', 'file']);
-  });
+  test.each(['SEG', 'labelMap'] as const)(
+    'with images and a segmentation (%s) comes to the images for inputs, and to both for ground truth and masks',
+    async (kind) => {
+      await using root = await temporary();
+      const seg = dicomFile({ kind, modality: 'SEG', image: 1, series: '9', number: 9, frames: 4 });
+      await plant(root.path, within('in', { ...dicomSeries(3, t1), seg }));
+      const kinds = async (takesSegmentations: boolean) =>
+        (
+          await collect([path.join(root.path, 'in')], { takesSegmentations: async () => takesSegmentations })
+        ).units.map((unit) => unit.kind);
+      expect(await kinds(false)).toEqual(['series']);
+      expect(await kinds(true)).toEqual(['series', 'file']);
+    },
+  );
 
   test('with segmentations alone comes to these', async () => {
     const files = {

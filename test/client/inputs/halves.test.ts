@@ -46,6 +46,11 @@ describe('a header whose voxels are in another file', () => {
   test.each<[string, Files, string[]]>([
     ['MetaImage', { 'x.mhd': meta('x.raw'), 'x.raw': '1' }, ['x.mhd', 'x.raw']],
     ['MetaImage, as .mha', { 'x.mha': meta('./v.zraw'), 'v.zraw': '1' }, ['x.mha', 'v.zraw']],
+    [
+      'MetaImage, with a per cent sign',
+      { 'x.mhd': meta('50%d.raw'), '50%d.raw': '1' },
+      ['x.mhd', '50%d.raw'],
+    ],
     ['NRRD', { 'x.nhdr': nrrd('data file: x.raw.gz'), 'x.raw.gz': '1' }, ['x.nhdr', 'x.raw.gz']],
     ['NRRD, as .nrrd', { 'x.nrrd': nrrd('datafile: v.raw'), 'v.raw': '1' }, ['x.nrrd', 'v.raw']],
     ['ANALYZE', { 'x.hdr': pair(), 'x.img': '1' }, ['x.hdr', 'x.img']],
@@ -146,7 +151,7 @@ describe('a header whose voxels are in another file', () => {
   test.each<[string, string, string]>([
     ['in itself', 'x.mha', `${meta('LOCAL')}voxels\nElementDataFile = y.raw\n`],
     ['in itself', 'x.nrrd', `${nrrd('encoding: raw')}\ndata file: y.raw\n`],
-    ['behind more than is read', 'x.mhd', `Comment = ${'c'.repeat(70_000)}\n${meta('y.raw')}`],
+    ['behind more than is read', 'x.mhd', `Comment = ${'c'.repeat(2 ** 20)}\n${meta('y.raw')}`],
     ['in a file that is not known', 'x.hdr', 'ENVI\nsamples = 3\n'],
   ])('is sent as it is with voxels %s: %s', async (_, name, content) => {
     expect(await send({ [name]: content }, [[name]])).toEqual({ sent: [[`${name} ${name}`]], notes: [] });
@@ -155,6 +160,11 @@ describe('a header whose voxels are in another file', () => {
   test.each<[string, string, string]>([
     ['a list', 'x.mhd', `${meta('LIST')}1.raw\n2.raw\n3.raw\n`],
     ['a list of two dimensions', 'x.mhd', `${meta('LIST 2')}1.raw\n2.raw\n3.raw\n`],
+    [
+      'a list behind a long header',
+      'x.mhd',
+      `Comment = ${'c'.repeat(4060)}\n${meta('LIST')}1.raw\n2.raw\n3.raw\n`,
+    ],
     ['a list', 'x.nhdr', nrrd('data file: LIST\n./1.raw\n2.raw\n3.raw')],
     ['a pattern', 'x.mhd', meta('%d.raw 1 3 1')],
     ['a pattern without a step', 'x.nhdr', nrrd('data file: %d.raw 1 3')],

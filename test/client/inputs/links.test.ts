@@ -131,9 +131,15 @@ describe('what cannot be sent is refused by name', () => {
   });
 
   test('content that git-annex or Git LFS did not fetch', async () => {
+    const oid = '4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393';
+    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize 9437184\n`;
     await using root = await place(
       {
-        'lfs.nii': 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n',
+        'lfs.nii': pointer,
+        'dicom/1.dcm': dicom,
+        'dicom/2': pointer,
+        'pair/x.mhd': 'ObjectType = Image\nNDims = 3\nElementDataFile = x.raw\n',
+        'pair/x.raw': pointer,
         'unlocked.nii': '/annex/objects/MD5E-s42--d41d8cd9.nii.gz\n',
         'text/note.txt': 'version https://example.org',
       },
@@ -144,7 +150,11 @@ describe('what cannot be sent is refused by name', () => {
         "has no content on this machine, since git-annex did not fetch it; run 'datalad get' or 'git annex get'",
       );
     }
-    await expect(units(root.path, 'lfs.nii')).rejects.toThrow("run 'git lfs pull'");
+    for (const name of ['lfs.nii', 'dicom', 'pair']) {
+      await expect(units(root.path, name)).rejects.toThrow(
+        "has no content on this machine, since Git LFS did not fetch it; run 'git lfs pull'",
+      );
+    }
     expect(await units(root.path, 'text/note.txt')).toEqual(['file text/note.txt']);
     await expect(stageDataSet(root.at('locked'))).rejects.toThrow(
       "T1w.nii.gz' has no content on this machine",

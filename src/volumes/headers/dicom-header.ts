@@ -1,40 +1,49 @@
 import { open } from 'node:fs/promises';
-import { constants, gunzipSync } from 'node:zlib';
 import type { DataSet } from 'dicom-parser';
-import { firstBytes } from '../../files/index.js';
-import { isDicomStart, isGzip, parseDicomStart } from '../../volumes/index.js';
+import {
+  isGzip,
+  numberOf,
+  numbersOf,
+  parseDicomStart,
+  pixelData,
+  unzippedStart,
+  wordsOf,
+} from './dicom-start.js';
 
-/** Bytes that are read to find out whether a file is DICOM. */
-const sniffed = 256;
-
-/** Whether a file on disk begins as DICOM does. False if it cannot be read: sending it then fails with the reason. */
-const isDicomFile = (file: string): boolean => isDicomStart(firstBytes(file, sniffed));
-
-/** How many of the files that paths name are DICOM. Nearly always all or none: the first one decides whether others are read. */
-export const countSlices = (files: readonly string[]): number =>
-  files[0] !== undefined && isDicomFile(files[0]) ? files.filter(isDicomFile).length : 0;
-
-type Vector = readonly [x: number, y: number, z: number];
-
-/** The parts of a DICOM header that matter for sending. Null for what it does not contain. */
+/** What a DICOM file says of the image in it. Null for what it does not contain. */
 export interface DicomHeader {
   /** SeriesInstanceUID, with the study and the patient: careless tools give the series of several patients one UID. */
   readonly seriesUid: string | null;
   readonly instanceUid: string | null;
+  /** Empty if it is not given. */
   readonly sopClass: string;
-  /** `CT`, `MR`; empty if it is not given. */
-  readonly modality: string;
+  /** `CT`, `MR`. */
+  readonly modality: string | null;
   readonly seriesNumber: number | null;
+  /** Empty if it is not given. */
   readonly description: string;
   readonly instanceNumber: number | null;
   readonly rows: number | null;
   readonly columns: number | null;
   readonly frames: number;
-  /** Position of the first voxel, in mm (ImagePositionPatient). */
-  readonly position: Vector | null;
-  /** Directions of its rows and columns (ImageOrientationPatient). */
-  readonly orientation: readonly [rows: Vector, columns: Vector] | null;
+  /** Position of the first voxel, in mm: three numbers (ImagePositionPatient). */
+  readonly position: readonly number[] | null;
+  /** Directions of its rows and columns: six numbers (ImageOrientationPatient). */
+  readonly orientation: readonly number[] | null;
 }
+
+/** SOP classes of objects that are not images: doses, structures, plans, segmentations, reports, waveforms, DICOMDIR. */
+const objectClass =
+  /^1\.2\.840\.10008\.(1\.3\.10|5\.1\.4\.1\.1\.(481\.(?!1$)[\d.]+|66(\.\d+)*|67|68\.\d+|88\.\d+|11\.\d+|9\.[\d.]+|104\.\d+|78\.\d+|90\.\d+)|5\.1\.4\.34\.[\d.]+)$/;
+
+/** Whether a header is that of an image. One that names no class may be one. */
+export const isImage = ({ sopClass }: DicomHeader): boolean => !objectClass.test(sopClass);
+
+/** SOP classes of voxels with labels: segments of their own, and one map of labels. Those of surfaces have no voxels. */
+const segmentationClass = /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[47]$/;
+
+/** Whether a header is that of a segmentation, which holds all of its segments in one file. */
+export const isSegmentation = ({ sopClass }: DicomHeader): boolean => segmentationClass.test(sopClass);
 
 /** Encodings of texts, by SpecificCharacterSet; DICOM's own default is a part of latin1. */
 const encodings: Readonly<Record<string, string>> = {
@@ -58,13 +67,11 @@ function textOf(set: DataSet, tag: string): string {
   return new TextDecoder(encoding).decode(bytes).replaceAll('\0', '').trim();
 }
 
-/** The numbers in a text such as `-1\\0\\2.5`; null if there are not exactly this many. */
-function numbersOf(words: string | undefined, count: number): number[] | null {
-  const numbers = (words ?? '').split('\\').map((each) => (each.trim() === '' ? Number.NaN : Number(each)));
-  return numbers.length === count && numbers.every(Number.isFinite) ? numbers : null;
+/** The numbers of an element; null if there are not exactly this many. */
+function vectorOf(set: DataSet, tag: string, length: number): number[] | null {
+  const numbers = numbersOf(set, tag);
+  return numbers?.length === length ? numbers : null;
 }
-
-const numberOf = (words: string | undefined): number | null => numbersOf(words, 1)?.[0] ?? null;
 
 /** Texts that the files of a series share, kept once: a study may have 100,000 files. */
 const shared = new Map<string, string>();
@@ -78,29 +85,27 @@ function once(text: string): string {
   return text;
 }
 
-function headerOf(set: DataSet): DicomHeader {
-  const at = numbersOf(set.string('x00200032'), 3);
-  const along = numbersOf(set.string('x00200037'), 6);
-  const uid = set.string('x0020000e');
+/** What the elements of a file say of its image. */
+export function headerOf(set: DataSet): DicomHeader {
+  const uid = wordsOf(set, 'x0020000e');
+  const modality = wordsOf(set, 'x00080060');
   return {
-    seriesUid: uid ? once([uid, set.string('x0020000d'), set.string('x00100020')].join(' ')) : null,
-    instanceUid: set.string('x00080018') || null,
+    seriesUid: uid && once([uid, wordsOf(set, 'x0020000d'), wordsOf(set, 'x00100020')].join(' ')),
+    instanceUid: wordsOf(set, 'x00080018'),
     // The DICOMDIR names its class in the group that describes the file alone.
-    sopClass: once(set.string('x00080016') ?? set.string('x00020002') ?? ''),
-    modality: once(set.string('x00080060') ?? ''),
-    seriesNumber: numberOf(set.string('x00200011')),
+    sopClass: once(wordsOf(set, 'x00080016') ?? wordsOf(set, 'x00020002') ?? ''),
+    modality: modality && once(modality),
+    seriesNumber: numberOf(set, 'x00200011'),
     description: once(textOf(set, 'x0008103e')),
-    instanceNumber: numberOf(set.string('x00200013')),
+    instanceNumber: numberOf(set, 'x00200013'),
     rows: set.uint16('x00280010') ?? null,
-    columns: set.uint16('x00280011') ?? null,
-    frames: numberOf(set.string('x00280008')) ?? 1,
-    position: at && (at as unknown as Vector),
-    orientation: along && [along.slice(0, 3) as unknown as Vector, along.slice(3) as unknown as Vector],
+    columns: set.uint16(columns) ?? null,
+    frames: numberOf(set, 'x00280008') ?? 1,
+    position: vectorOf(set, 'x00200032', 3),
+    orientation: vectorOf(set, 'x00200037', 6),
   };
 }
 
-/** The last element that is read: what comes after it are voxels. */
-const pixelData = 'x7fe00010';
 /** Columns of the image. If these were read, the rest of a truncated header is not needed. */
 const columns = 'x00280011';
 
@@ -109,19 +114,16 @@ const firstPiece = 16 * 1024;
 /** How many bytes are read of a file whose header is longer: private elements may take megabytes. */
 const longPiece = 4 * 1024 * 1024;
 
-/** Bytes of a data set whose beginning alone was read. */
-const partly = { finishFlush: constants.Z_SYNC_FLUSH } as const;
-
-function unzipped(bytes: Buffer): Buffer | null {
+function unzipped(bytes: Buffer): Buffer {
   try {
-    return gunzipSync(bytes, partly);
+    return isGzip(bytes) ? unzippedStart(bytes) : bytes;
   } catch {
-    return null;
+    return bytes;
   }
 }
 
 /** What the beginning of a file shows. */
-export interface FileStart {
+interface FileStart {
   /** Its first bytes, unzipped if it is a gzip file. */
   readonly bytes: Buffer;
   /** Null for a file that is not DICOM, or whose header cannot be read. */
@@ -145,19 +147,18 @@ export async function readStart(file: string): Promise<FileStart> {
   try {
     const read = async (into: Buffer) =>
       into.subarray(0, (await handle.read(into, 0, into.length, 0)).bytesRead);
-    const plain = (piece: Buffer) => (isGzip(piece) ? (unzipped(piece) ?? piece) : piece);
     const first = await read(buffer);
-    let bytes = plain(first);
-    let elements = parseDicomStart(parser, bytes)?.set ?? null;
-    const isCut = elements !== null && !elements.elements[columns] && !elements.elements[pixelData];
+    let bytes = unzipped(first);
+    let set = parseDicomStart(parser, bytes)?.set ?? null;
+    const isCut = set !== null && !set.elements[columns] && !set.elements[pixelData];
     if (isCut && first.length === firstPiece) {
-      bytes = plain(await read(Buffer.allocUnsafe(longPiece)));
-      elements = parseDicomStart(parser, bytes)?.set ?? null;
+      bytes = unzipped(await read(Buffer.allocUnsafe(longPiece)));
+      set = parseDicomStart(parser, bytes)?.set ?? null;
     }
-    const isEmpty = elements === null || Object.keys(elements.elements).length === 0;
+    const isEmpty = set === null || Object.keys(set.elements).length === 0;
     return {
       bytes: Buffer.from(bytes.subarray(0, maxStart)),
-      dicom: isEmpty || elements === null ? null : headerOf(elements),
+      dicom: isEmpty || set === null ? null : headerOf(set),
     };
   } finally {
     buffers.push(buffer);

@@ -1,0 +1,39 @@
+/** What the beginnings of scan files say, without their voxels: for what reads volumes, and for what sends them. */
+
+export {
+  beginsAsNifti,
+  headerNamesOf,
+  isPairVoxels,
+  pairStem,
+  voxelFilesOf,
+  voxelNamesOf,
+} from './data-files.js';
+export {
+  type DicomHeader,
+  headerOf,
+  isImage,
+  isSegmentation,
+  readStart,
+} from './dicom-header.js';
+export { dot, normalOf, stackOf, usualStep } from './dicom-stack.js';
+export {
+  hasMagic,
+  isDicomStart,
+  isGzip,
+  itemOf,
+  maxInflated,
+  numberOf,
+  numbersOf,
+  type ParsedDicom,
+  parseDicomStart,
+  pixelData,
+  syntaxes,
+  unzippedStart,
+  wordsOf,
+} from './dicom-start.js';
+export {
+  beginsAsMetaImage,
+  beginsAsNrrd,
+  parseMetaHeader,
+  parseNrrdHeader,
+} from './text-headers.js';

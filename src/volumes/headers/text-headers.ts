@@ -1,0 +1,97 @@
+/** Whether a file begins as MetaImage does. */
+export const beginsAsMetaImage = (start: Buffer): boolean =>
+  /^\s*(ObjectType|NDims|Comment)\s*[=:]/.test(start.toString('latin1', 0, 64));
+
+/** Whether a file begins as NRRD does. */
+export const beginsAsNrrd = (start: Buffer): boolean => start.toString('latin1', 0, 7) === 'NRRD000';
+
+/** A header of lines of text, in a file of its own or before the voxels. */
+export interface TextHeader {
+  readonly fields: ReadonlyMap<string, string>;
+  /** Its length in bytes. */
+  readonly end: number;
+  /** The files that it names for the voxels, as it names them; null if the voxels follow it. */
+  readonly dataFiles: readonly string[] | null;
+  /** Whether all of it was there, even if the file goes on. */
+  readonly isWhole: boolean;
+}
+
+/** Most files that a header may name. */
+const maxFiles = 100_000;
+
+/** Names are UTF-8, in a header that was decoded byte by byte. */
+const decoded = (name: string): string => Buffer.from(name, 'latin1').toString();
+
+/** The names of data files in a header: one, or a pattern such as `slice%03d.raw 1 20 1` (from, to, step). */
+function dataFileNames(words: string): string[] {
+  if (words === '') return [];
+  const parts = words.split(/[ \t]+/);
+  const count = parts.length - 1 - parts.findLastIndex((part) => !/^-?\d+$/.test(part));
+  const pattern = parts.slice(0, parts.length - count).join(' ');
+  const conversion = /%(0?)(\d{0,2})d/;
+  if (count < 2 || count > 4 || !conversion.test(pattern)) return [decoded(words)];
+  const [first = 0, last = 0, step = 1] = parts.slice(-count).map(Number);
+  const files = Math.floor((last - first) / step) + 1;
+  if (!(files >= 1 && files <= maxFiles)) return [];
+  return Array.from({ length: files }, (_, at) =>
+    decoded(pattern).replace(conversion, (_all, zero: string, width: string) =>
+      String(first + at * step).padStart(Number(width), zero || ' '),
+    ),
+  );
+}
+
+const isList = (words: string): boolean => /^list(\s|$)/i.test(words);
+
+/** The data files of a key: those of the lines below it if it says `LIST`, otherwise those that it names itself. */
+function namesIn(words: string, below: readonly string[]): string[] {
+  if (!isList(words)) return dataFileNames(words);
+  const names = below.map((line) => decoded(line.trim())).filter((name) => name !== '');
+  return names.length <= maxFiles ? names : [];
+}
+
+/**
+ * Parses a header of MetaImage (https://itk.org/Wiki/ITK/MetaIO/Documentation).
+ * @param start the first bytes of a file, with the whole header
+ * @returns null for a header without an end
+ */
+export function parseMetaHeader(start: Buffer): TextHeader | null {
+  const text = start.toString('latin1');
+  const last = /^[ \t]*ElementDataFile[ \t]*[=:]([^\r\n]*)(\r?\n|$)/im.exec(text);
+  if (!last) return null;
+  const end = last.index + last[0].length;
+  const fields = new Map(
+    text
+      .slice(0, end)
+      .split('\n')
+      .flatMap((line) => {
+        const at = line.search(/[=:]/);
+        return at < 0 ? [] : [[line.slice(0, at).trim(), line.slice(at + 1).trim()] as const];
+      }),
+  );
+  const data = (last[1] ?? '').trim();
+  const dataFiles = /^local$/i.test(data) ? null : namesIn(data, text.slice(end).split('\n'));
+  return { fields, end, dataFiles, isWhole: !isList(data) };
+}
+
+/**
+ * Parses a header of NRRD (https://teem.sourceforge.net/nrrd/format.html). Keys are in lower case, without blanks.
+ * @param start the first bytes of a file, with the whole header
+ */
+export function parseNrrdHeader(start: Buffer): TextHeader {
+  const text = start.toString('latin1');
+  const blank = /\r?\n\r?\n/.exec(text);
+  const end = blank ? blank.index + blank[0].length : text.length;
+  const fields = new Map<string, string>();
+  const lines = text.slice(0, end).split('\n');
+  let dataFiles: string[] | null = null;
+  for (const [at, line] of lines.entries()) {
+    const [, name, words] = /^([^:#=]+):(?!=)(.*)$/.exec(line.trim()) ?? [];
+    if (name === undefined || words === undefined) continue;
+    const [key, value] = [name.toLowerCase().replace(' ', ''), words.trim()];
+    fields.set(key, value);
+    if (key !== 'datafile') continue;
+    dataFiles = namesIn(value, lines.slice(at + 1));
+    if (isList(value)) break;
+  }
+  return { fields, end, dataFiles, isWhole: blank !== null };
+}
