@@ -1,5 +1,5 @@
-import { execa } from 'execa';
 import { exitCodes, oneLine } from '../../contract/index.js';
+import { runProgram } from '../../programs/index.js';
 
 /** Milliseconds that the command may take. */
 const longest = 30_000;
@@ -29,14 +29,21 @@ function statusOf(exitCode: number): 'done' | 'failed' | 'interrupted' {
  */
 export async function runOnEnd(command: string, ended: EndedCommand): Promise<string | null> {
   const document = { ...ended, status: statusOf(ended.exit_code) };
-  const { failed, timedOut, shortMessage } = await execa(command, {
-    shell: true,
-    input: `${JSON.stringify(document)}\n`,
-    stdout: process.stderr,
-    stderr: process.stderr,
-    timeout: longest,
-    reject: false,
-  });
-  if (!failed) return null;
-  return timedOut ? `it was ended after ${longest / 1000} s` : oneLine(shortMessage ?? '');
+  try {
+    const { exitCode, signal, endedFor } = await runProgram([command], {
+      shell: true,
+      environment: process.env,
+      cwd: process.cwd(),
+      input: `${JSON.stringify(document)}\n`,
+      output: 'shown',
+      maxBytes: 0,
+      limit: longest,
+      endsOnSignals: true,
+    });
+    if (endedFor !== null) return `it was ended after ${longest / 1000} s`;
+    if (exitCode === 0) return null;
+    return signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
+  } catch (cause) {
+    return oneLine((cause as Error).message);
+  }
 }
