@@ -19,23 +19,31 @@ const isClosed = (error: unknown): boolean => ['EPIPE', 'ERR_STREAM_DESTROYED'].
 /** The error for a stdout that cannot be written to, usually a full disk behind a redirection. */
 const outFailure = (cause: unknown): OutputError => new OutputError(faultWithoutPath(cause), { cause });
 
+/** Whether a stream is a file or a device, to which Node writes at once. */
+function isFileStream({ fd, isTTY }: NodeJS.WriteStream & { readonly fd: number }): boolean {
+  const stats = fstatSync(fd);
+  return stats.isFile() || (stats.isCharacterDevice() && !isTTY);
+}
+
 /**
- * Writes to a stream that is a file or a device. Node's own write throws instead of reporting the error, and drops the
- * rest if a full disk accepted only part of it.
+ * Writes all of it, or reports an error. To a file it is written here, because Node's streams drop the rest if a full disk
+ * accepted only a part.
  */
-function mendFileStream(stream: NodeJS.WriteStream & { readonly fd: number }): void {
-  const stats = fstatSync(stream.fd);
-  if (!(stats.isFile() || (stats.isCharacterDevice() && !stream.isTTY))) return;
-  stream._write = (chunk: Buffer | string, encoding, done) => {
-    try {
-      // Writes everything or throws; a single write to a nearly full disk may be partial.
-      writeFileSync(stream.fd, typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
-    } catch (error) {
-      done(error as Error);
-      return;
-    }
+function writeAll(
+  stream: NodeJS.WriteStream & { readonly fd: number },
+  content: string | Uint8Array,
+  done: (error?: Error | null) => void,
+): void {
+  if (!isFileStream(stream)) {
+    stream.write(content, done);
+    return;
+  }
+  try {
+    writeFileSync(stream.fd, content);
     done();
-  };
+  } catch (error) {
+    done(error as Error);
+  }
 }
 
 /** Whether the writer of stdout reports its errors: commands do, oclif's help and version do not. */
@@ -54,7 +62,6 @@ export function tolerateClosedPipes(isReported = false): void {
     if (stream.listeners('error').includes(onError)) continue;
     // oclif's listener throws every error but a closed pipe, which would end the process before the error is shown.
     stream.removeAllListeners('error').on('error', onError);
-    mendFileStream(stream);
   }
 }
 
@@ -104,7 +111,7 @@ export const writeOut = (text: string): Promise<boolean> => writeOutAsIs(textFor
 export function writeOutAsIs(content: string | Uint8Array): Promise<boolean> {
   if (outClosed) return Promise.resolve(false);
   return new Promise((resolve, reject) => {
-    process.stdout.write(content, (error) => {
+    writeAll(process.stdout, content, (error) => {
       outClosed = Boolean(error);
       if (error && !isClosed(error)) reject(outFailure(error));
       else resolve(!outClosed);
@@ -114,7 +121,7 @@ export function writeOutAsIs(content: string | Uint8Array): Promise<boolean> {
 
 /** Writes to stderr. */
 export function writeErr(text: string): void {
-  process.stderr.write(textFor(process.stderr, text));
+  writeAll(process.stderr, textFor(process.stderr, text), () => {});
 }
 
 /** Whether a stream is a terminal that a person watches, and bars can be drawn. */
