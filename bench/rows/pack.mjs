@@ -104,7 +104,7 @@ export const rows = [
     what: 'end of app to result ready, 1 GiB of 16-bit raw volume, no larger',
     yardstick: 'zip -1 and sync of it',
     unit: 's',
-    reach: times(1.3),
+    reach: times(3),
     grows: true,
     tools: ['zip'],
     measure: measureDeflated,

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { crc32, deflateRaw, deflateRawSync } from 'node:zlib';
+import { deflateRaw } from 'node:zlib';
 import { quoteName } from '../contract/index.js';
 import { errorCode, faultWithoutPath, isShortage, type Notes } from '../files/index.js';
 import type { OpenedFile } from './walk-files.js';
@@ -74,24 +74,12 @@ export class FileContent {
   }
 }
 
-const deflateInThread = promisify(deflateRaw);
-
-/**
- * Files up to this size are deflated synchronously: that takes a fraction of a millisecond, less than a turn of the
- * thread pool.
- */
-const atOnceBytes = 16 * 1024;
-
-/** Favours speed over size. */
-const deflate = async (bytes: Buffer): Promise<Buffer> =>
-  bytes.length <= atOnceBytes
-    ? deflateRawSync(bytes, { level: 1 })
-    : await deflateInThread(bytes, { level: 1 });
+const deflate = promisify(deflateRaw);
 
 /** File formats that are already compressed. Sampling only their header could mislead. */
 const compressedSuffix = /\.(gz|png|jpe?g|jp2|zip|zst|xz|bz2|7z|mp4|webp|npz|safetensors)$/i;
 
-/** Bytes of one sample. A file of at most this size is judged by all of its bytes. */
+/** Bytes of one sample. A file of at most this size is small, and deflated whatever it holds. */
 const sampleBytes = 64 * 1024;
 
 /** A file that deflates to more than this share of its size is stored: the saving is not worth the time. */
@@ -99,12 +87,6 @@ const worthwhile = 0.92;
 
 /** Whether a file's name says that deflating would not make it smaller. */
 const isCompressed = (name: string): boolean => compressedSuffix.test(name);
-
-/** The bytes deflated, or null if that makes them hardly smaller. */
-async function deflated(bytes: Buffer): Promise<Buffer | null> {
-  const shorter = await deflate(bytes);
-  return shorter.length < bytes.length * worthwhile ? shorter : null;
-}
 
 /**
  * Whether deflating a large file would make it smaller, judged by samples from its start, middle and end. Deflating
@@ -116,7 +98,7 @@ async function isCompressible(file: FileHandle, size: number): Promise<boolean> 
   for (const position of [0, Math.floor((size - sampleBytes) / 2), size - sampleBytes]) {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(sampleBytes), 0, sampleBytes, position);
     before += bytesRead;
-    after += (await deflate(buffer.subarray(0, bytesRead))).length;
+    after += (await deflate(buffer.subarray(0, bytesRead), { level: 1 })).length;
   }
   return after < before * worthwhile;
 }
@@ -137,7 +119,7 @@ export class EntryPacker {
   files = 0;
   bytes = 0;
   /** Also empty directories, and files that were left out. */
-  #entries = 0;
+  entries = 0;
 
   constructor(
     private readonly zip: ZipWriter,
@@ -145,30 +127,28 @@ export class EntryPacker {
   ) {}
 
   async add({ name, stats, file }: OpenedFile): Promise<void> {
-    if (file === null) await this.zip.addBytes(name, stats, Buffer.alloc(0));
+    if (file === null) await this.zip.addDirectory(name, stats);
     else if (await this.#addFile(name, stats, file)) this.files += 1;
     await this.count();
   }
 
   /** Counts an entry, including one that is left out, because looking at it is work too. */
   async count(): Promise<void> {
-    this.#entries += 1;
-    await this.options.onMore(this.#entries, this.bytes);
+    this.entries += 1;
+    await this.options.onMore(this.entries, this.bytes);
   }
 
   #addFile(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
     return stats.size <= sampleBytes ? this.#addSmall(name, stats, file) : this.#addLarge(name, stats, file);
   }
 
-  /** Adds a file that is read whole into memory and deflated once. */
+  /** Adds a file that is read whole into memory, so that one that cannot be read leaves no entry. */
   async #addSmall(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
     const read = await this.#attempt(name, () => readSmall(file, stats.size));
     if (!read) return false;
     const { bytes, flaw } = read.value;
     this.#tell(name, flaw);
-    const shorter = isCompressed(name) ? null : await deflated(bytes);
-    if (shorter) await this.zip.addBytes(name, stats, shorter, { size: bytes.length, crc: crc32(bytes) });
-    else await this.zip.addBytes(name, stats, bytes);
+    await this.zip.addFile(name, stats, bytes.length === 0 ? [] : [bytes], !isCompressed(name));
     this.bytes += bytes.length;
     return true;
   }
@@ -181,9 +161,9 @@ export class EntryPacker {
     if (!sample) return false;
     const content = new FileContent(file, stats.size, (more) => {
       this.bytes += more;
-      return this.options.onMore(this.#entries, this.bytes);
+      return this.options.onMore(this.entries, this.bytes);
     });
-    await this.zip.addStream(name, stats, content, sample.value);
+    await this.zip.addFile(name, stats, content, sample.value);
     this.#tell(name, content.flaw);
     return true;
   }

@@ -2,7 +2,9 @@ import { constants } from 'node:fs';
 import { lstat, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
-import { Notes, syncDirectory } from '../files/index.js';
+import { maxEntries } from '../contract/index.js';
+import { freeName, Notes, syncDirectory } from '../files/index.js';
+import { carriedName, changedName } from './member-names.js';
 import { newFlags, partialMode } from './open-target.js';
 import { EntryPacker } from './pack-entry.js';
 import { type OpenedFile, walkFiles } from './walk-files.js';
@@ -34,10 +36,15 @@ export interface PackOptions {
   readonly pace?: (entries: number, bytes: number) => Promise<void> | void;
   /** Whether to make files of this process's user readable if they are not. */
   readonly openUp?: boolean;
+  /**
+   * How many entries are packed at most; by default as many as are extracted. archiver takes some 10 KB of memory for each
+   * when it writes the end of the archive.
+   */
+  readonly most?: number;
 }
 
 /** The options that apply to any packing. */
-type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace'>;
+type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace' | 'most'>;
 
 export interface Packed {
   readonly files: number;
@@ -47,12 +54,29 @@ export interface Packed {
   readonly notes: readonly string[];
 }
 
+/** The files, each under a name that archiver keeps. A changed name is numbered if another file has it. */
+function carriedFiles(files: readonly ListedFile[], notes: Notes): readonly ListedFile[] {
+  const taken = new Set(files.map(({ name }) => name));
+  const counts = new Map<string, number>();
+  return files.map((file) => {
+    const carried = carriedName(file.name);
+    if (carried === file.name) return file;
+    const directory = carried.slice(0, carried.lastIndexOf('/') + 1);
+    const base = carried.slice(directory.length);
+    const name =
+      base === '' ? carried : directory + freeName(base, counts, (each) => taken.has(directory + each));
+    taken.add(name);
+    notes.add(changedName(name, true));
+    return { ...file, name };
+  });
+}
+
 /**
  * Opens files one after the other. Links are followed, because the owner of the files chose them, unlike the files that
  * `walkFiles` finds in a job's output.
  */
-async function* openListed(files: Iterable<ListedFile>): AsyncGenerator<OpenedFile> {
-  for (const { name, path: place } of files) {
+async function* openListed(files: readonly ListedFile[], notes: Notes): AsyncGenerator<OpenedFile> {
+  for (const { name, path: place } of carriedFiles(files, notes)) {
     if (name.endsWith('/')) {
       yield { name, stats: await stat(place), file: null };
       continue;
@@ -68,7 +92,7 @@ async function packAll(
   filesWith: (onLeftOut: () => Promise<void>) => AsyncIterable<OpenedFile>,
   notes: Notes,
   strict: boolean,
-  { signal, onProgress, pace }: Course,
+  { signal, onProgress, pace, most = maxEntries }: Course,
 ): Promise<Packed> {
   const zip = new ZipWriter(sink, signal);
   const onMore = (count: number, bytes: number) => {
@@ -76,13 +100,21 @@ async function packAll(
     return pace?.(count, bytes);
   };
   const entries = new EntryPacker(zip, { notes, strict, onMore });
+  let isCut = false;
   try {
-    for await (const file of filesWith(() => entries.count())) await entries.add(file);
+    for await (const file of filesWith(() => entries.count())) {
+      isCut = entries.entries >= most;
+      if (isCut) break;
+      await entries.add(file);
+    }
+    if (isCut && strict)
+      throw new Error(`An archive of more than ${most} files and directories could not be extracted`);
     await zip.finish();
   } catch (cause) {
     throw await zip.abandon(cause);
   }
-  return { files: entries.files, bytes: entries.bytes, notes: notes.list() };
+  const cut = isCut ? [`Only ${most} files and directories were packed; the others were left out`] : [];
+  return { files: entries.files, bytes: entries.bytes, notes: [...cut, ...notes.list()] };
 }
 
 /** Each file, a second time if it has a second name. */
@@ -93,7 +125,7 @@ async function* withSecondNames(
   for await (const file of files) {
     yield file;
     const name = alsoAs(file.name);
-    if (name !== null) yield { ...file, name };
+    if (name !== null) yield { ...file, name: carriedName(name) };
   }
 }
 
@@ -119,10 +151,12 @@ export async function packTo(sink: Writable, source: string, options: PackOption
  */
 export const packListedTo = (
   sink: Writable,
-  files: Iterable<ListedFile>,
+  files: readonly ListedFile[],
   { alsoAs = () => null, ...course }: Pick<PackOptions, 'alsoAs'> & Course,
-): Promise<Packed> =>
-  packAll(sink, () => withSecondNames(openListed(files), alsoAs), new Notes(), false, course);
+): Promise<Packed> => {
+  const notes = new Notes();
+  return packAll(sink, () => withSecondNames(openListed(files, notes), alsoAs), notes, false, course);
+};
 
 /**
  * Makes the zip archive `archive`. It gets its name when it is complete and synced to the disk; before that, and after a
@@ -153,11 +187,13 @@ export const packDirectory = (source: string, archive: string, options: PackOpti
  * @throws if a file cannot be read completely
  */
 export const packListed = (
-  files: Iterable<ListedFile>,
+  files: readonly ListedFile[],
   archive: string,
   options: Course = {},
-): Promise<Packed> =>
-  intoArchive(archive, (sink) => packAll(sink, () => openListed(files), new Notes(), true, options));
+): Promise<Packed> => {
+  const notes = new Notes();
+  return intoArchive(archive, (sink) => packAll(sink, () => openListed(files, notes), notes, true, options));
+};
 
 /** Removes a partial archive, or anything else that has the name reserved for it. Follows no link. */
 async function clearPartial(partial: string): Promise<void> {

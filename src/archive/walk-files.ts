@@ -3,6 +3,7 @@ import { fstatSync, type Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { quoteName } from '../contract/index.js';
 import { errorCode, faultWithoutPath, freeName, isShortage, Notes } from '../files/index.js';
+import { carriedPart, changedName } from './member-names.js';
 import { type Item, OpenedDirectory } from './opened-directory.js';
 
 /** A file that is being packed. */
@@ -51,8 +52,8 @@ function pathTo(directory: Pending): Pending[] {
 }
 
 /**
- * The names that the files of one directory get in an archive. Names in a zip archive are UTF-8. A file name whose bytes
- * are not valid UTF-8 is decoded as Latin-1, and numbered if a neighbour has that name already.
+ * The names that the files of one directory get in an archive. Names in a zip archive are UTF-8: a file name whose bytes are
+ * not valid UTF-8 is decoded as Latin-1. A changed name is numbered if a neighbour has it already.
  */
 class MemberNames {
   readonly #counts = new Map<string, number>();
@@ -68,10 +69,13 @@ class MemberNames {
   /** The last part of the archive name of a file whose name has these bytes, one character per byte. */
   of(key: string): string {
     const bytes = Buffer.from(key, 'latin1');
-    if (isUtf8(bytes)) return bytes.toString();
-    const name = freeName(key, this.#counts, (each) => this.#given.has(each) || this.directory.has(each));
+    const isText = isUtf8(bytes);
+    const own = isText ? bytes.toString() : key;
+    const carried = carriedPart(own, this.prefix === '');
+    if (isText && carried === own) return own;
+    const name = freeName(carried, this.#counts, (each) => this.#given.has(each) || this.directory.has(each));
     this.#given.add(name);
-    this.notes.add(`A name that is not UTF-8 was changed to ${quoteName(this.prefix + name)}`);
+    this.notes.add(changedName(this.prefix + name, isText));
     return name;
   }
 }

@@ -14,6 +14,7 @@ export {
   isSystemError,
 } from './errors.js';
 export { isStillNamed, lockPath } from './file-lock.js';
+export { findProgram } from './find-program.js';
 export { hashFile } from './hash-file.js';
 export { expandHome, isOfAnotherHome } from './home-path.js';
 export {
@@ -29,7 +30,6 @@ export { foldedName, freeName, isSafeName, maxNameBytes, windowsName } from './n
 export { Notes } from './notes.js';
 export { closeInherited, NotOurFile, openDirectory, openOwnFile, readOwnFile } from './own-file.js';
 export { contentStamp, type Place, placesFrom } from './places.js';
-export { findProgram, type ProgramEnd, programEnd } from './programs.js';
 export { dropReserve, readReserve, reserveJsonFile, writeReservedJson } from './reserved-json.js';
 export { decodedText, firstBytes, readScriptStart, readSmallFile } from './small-file.js';
 export { syncDirectory, syncDirectorySync, syncFile, syncTree } from './sync.js';

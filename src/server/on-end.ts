@@ -1,8 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { counted, excerpt, quotePath } from '../contract/index.js';
-import { faultWithoutPath, findProgram, programEnd, type Release, Turns } from '../files/index.js';
+import { faultWithoutPath, findProgram, type Release, Turns } from '../files/index.js';
+import { runProgram } from '../programs/index.js';
 import type { EndedJob, ServerEvents } from './events.js';
 import type { Report } from './report.js';
 import { SetupError } from './setup-error.js';
@@ -70,27 +69,6 @@ export interface OnEndDeps {
   readonly report: Report;
 }
 
-/** The first bytes of a stream, which is read to its end. */
-function beginning(stream: Readable | null | undefined): () => string {
-  let text = '';
-  stream?.setEncoding('utf8');
-  stream?.on('error', () => {});
-  stream?.on('data', (chunk: string) => {
-    if (text.length < maxErrorBytes) text += chunk.slice(0, maxErrorBytes);
-  });
-  return () => text;
-}
-
-/** Ends a program and what it has started, unless all of it has ended. */
-function endGroup({ pid }: ChildProcess): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // Nothing is left.
-  }
-}
-
 /**
  * Runs a program of the admin for each job that ends. A job is noted as told before the program starts, so that it runs
  * at most once per job: after a crash in between, it has not run, and will not. Jobs that a stop or a crash of the server
@@ -99,7 +77,6 @@ function endGroup({ pid }: ChildProcess): void {
 export class OnEnd {
   readonly #turns = new Turns(mostAtOnce);
   readonly #closing = new AbortController();
-  readonly #running = new Set<ChildProcess>();
   readonly #told = new Set<Promise<void>>();
   #lastFailure = '';
 
@@ -130,7 +107,6 @@ export class OnEnd {
   async close(): Promise<void> {
     await Promise.race([Promise.all(this.#told), delay(closeGrace, undefined, { ref: false })]);
     this.#closing.abort();
-    for (const child of this.#running) endGroup(child);
     await Promise.all(this.#told);
   }
 
@@ -154,36 +130,19 @@ export class OnEnd {
   }
 
   async #run(end: EndedJob): Promise<void> {
-    const { longest } = this;
-    const { command, environment } = this.deps;
-    const [program = '', ...words] = command;
-    const child = spawn(program, words, {
-      cwd: '/',
-      // A group of its own, so that what it starts is ended with it.
-      detached: true,
-      stdio: ['pipe', 'ignore', 'pipe'],
-      env: environment,
+    const { exitCode, signal, stderr, endedFor } = await runProgram(this.deps.command, {
+      environment: this.deps.environment,
+      // A program that does not read it is none the worse for it.
+      input: `${JSON.stringify(this.#documentOf(end))}\n`,
+      limit: this.longest,
+      maxBytes: maxErrorBytes,
+      beyond: 'keepFirst',
+      stop: this.#closing.signal,
     });
-    this.#running.add(child);
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      endGroup(child);
-    }, longest);
-    try {
-      // A program that does not read its stdin is none the worse for it.
-      child.stdin?.on('error', () => {});
-      child.stdin?.end(`${JSON.stringify(this.#documentOf(end))}\n`);
-      const { exitCode, signal, stderr } = await programEnd(child, beginning);
-      const ended = signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
-      const how = isLate ? `it was ended after ${longest / 1000} s` : ended;
-      if (exitCode === 0) this.#lastFailure = '';
-      else this.#fail(end, [how, excerpt(stderr.trim().replaceAll(/\s+/g, ' '))].filter(Boolean).join(': '));
-    } finally {
-      clearTimeout(timer);
-      this.#running.delete(child);
-      endGroup(child);
-    }
+    const ended = signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
+    const how = endedFor === 'limit' ? `it was ended after ${this.longest / 1000} s` : ended;
+    if (exitCode === 0) this.#lastFailure = '';
+    else this.#fail(end, [how, excerpt(stderr.trim().replaceAll(/\s+/g, ' '))].filter(Boolean).join(': '));
   }
 
   #documentOf(end: EndedJob): EndDocument {

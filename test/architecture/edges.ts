@@ -75,6 +75,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/connection',
       'client',
       'files',
+      'programs',
       'contract',
     ],
     reason: 'A submission is read from the command line here; how it is sent is the business of the client.',
@@ -240,7 +241,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A check looks at what a start would use, and starts nothing.',
   },
   'server/on-end.ts': {
-    imports: ['server', 'files', 'contract'],
+    imports: ['server', 'files', 'programs', 'contract'],
     reason: 'The program that is run for ends is told of them as others are, and knows no record of a job.',
   },
   'server/settings.ts': {
@@ -289,7 +290,16 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'An upload ends with the files of a job, and starts none.',
   },
   'server/apps': {
-    imports: ['server/hub', 'server/jobs', 'server/executors', 'server', 'volumes', 'files', 'contract'],
+    imports: [
+      'server/hub',
+      'server/jobs',
+      'server/executors',
+      'server',
+      'volumes',
+      'files',
+      'programs',
+      'contract',
+    ],
     reason: 'An app knows what its job is asked to do, not how it came or is run.',
   },
   'server/hub': {
@@ -304,6 +314,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'access',
       'archive',
       'files',
+      'programs',
       'contract',
     ],
     reason: 'Jobs know no transport, no app and no device.',
@@ -330,6 +341,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'server',
       'runner',
       'files',
+      'programs',
       'contract',
     ],
     reason:
@@ -344,7 +356,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Loaded apps are kept and ended without knowing how a job is placed.',
   },
   'server/sandbox': {
-    imports: ['server/executors', 'server', 'files', 'contract'],
+    imports: ['server/executors', 'server', 'files', 'programs', 'contract'],
     reason: 'A sandbox is words before a command line: it starts no job, and knows no record of one.',
   },
   'server/executors': {
@@ -353,7 +365,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'What an executor is, and what a runner leaves in a job directory, does not depend on where jobs run.',
   },
   'server/devices': {
-    imports: ['server', 'files', 'contract'],
+    imports: ['server', 'files', 'programs', 'contract'],
     reason: 'Devices know neither the jobs that use them nor a transport.',
   },
   'server/metrics': {
@@ -386,6 +398,10 @@ export const modules: Readonly<Record<string, Module>> = {
   files: {
     imports: [],
     reason: 'Files are whole or not there for whoever uses them: this module knows nobody.',
+  },
+  programs: {
+    imports: [],
+    reason: 'A program is run without knowing for whom.',
   },
   contract: {
     imports: [],

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
-import { packDirectory } from '../../src/archive/pack.js';
+import { packDirectory, packListed } from '../../src/archive/pack.js';
 import { lacks } from '../support/needs.mjs';
 import { temporary } from '../support/temporary.js';
 import { unzip } from '../support/unzip.mjs';
@@ -11,11 +11,9 @@ import { unzip } from '../support/unzip.mjs';
 const limits = { maxBytes: 1 << 20, maxEntries: 1000, lenient: true };
 
 const nasty = [
-  'T1:mask.nii',
-  'T2:mask.nii',
-  'a\\b',
+  'd/T1:mask.nii',
+  'd/T2:mask.nii',
   'a/b',
-  'C:\\x',
   ' leading',
   'trailing. ',
   '...',
@@ -68,7 +66,7 @@ print(json.dumps({each.orig_filename: archive.read(each).decode() for each in ar
 test.skipIf(lacks('unzip'))('Info-ZIP finds no error in it, and the same names', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
-  const names = ['T1:mask.nii', 'T2:mask.nii', 'a\\b', 'é 頭🧠.nii', 'd/large.txt'];
+  const names = ['d/T1:mask.nii', 'd/T2:mask.nii', 'é 頭🧠.nii', 'd/large.txt'];
   plantNamed(source, names);
   writeFileSync(path.join(source, 'd/large.txt'), 'row,'.repeat(100_000));
   const archive = path.join(root.path, 'result.zip');
@@ -76,6 +74,48 @@ test.skipIf(lacks('unzip'))('Info-ZIP finds no error in it, and the same names',
   expect(execFileSync('unzip', ['-t', archive]).toString()).toContain('No errors detected');
   execFileSync('unzip', ['-q', archive, '-d', path.join(root.path, 'copy')]);
   execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
+});
+
+test('a name that archiver would change is changed to one that no other file has, and noted', async () => {
+  await using root = await temporary();
+  const source = path.join(root.path, 'source');
+  const names = [
+    'T1:mask.nii',
+    'T2:mask.nii',
+    'T1_mask.nii',
+    'a\\b',
+    'C:\\x',
+    'd\\',
+    'e:f/g\\h',
+    '\\\\?\\y',
+    '..\\z',
+  ];
+  plantNamed(source, names);
+  const expected = {
+    'T1_mask.nii': 'T1_mask.nii',
+    'T1_mask_1.nii': 'T1:mask.nii',
+    'T2_mask.nii': 'T2:mask.nii',
+    a_b: 'a\\b',
+    C__x: 'C:\\x',
+    d_: 'd\\',
+    'e_f/g_h': 'e:f/g\\h',
+    '__?_y': '\\\\?\\y',
+    '.._z': '..\\z',
+  };
+  const members = async (archive: string) =>
+    Object.fromEntries(
+      [...(await unzip(readFileSync(archive)))].map(([name, content]) => [name, `${content}`]),
+    );
+
+  const archive = path.join(root.path, 'a.zip');
+  const { notes } = await packDirectory(source, archive);
+  expect(await members(archive)).toEqual(expected);
+  expect(notes).toHaveLength(9);
+  expect(notes).toContain("A name that zip cannot carry was changed to 'T1_mask_1.nii'");
+
+  const listed = names.map((name) => ({ name, path: path.join(source, name) }));
+  expect((await packListed(listed, archive)).notes).toHaveLength(8);
+  expect(await members(archive)).toEqual(expected);
 });
 
 test('a name that is not UTF-8 is replaced by a readable one that no other file has', async () => {

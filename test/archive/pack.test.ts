@@ -4,10 +4,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import path from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { setImmediate } from 'node:timers/promises';
 import unzipper from 'unzipper';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
-import { packDirectory, packTo } from '../../src/archive/pack.js';
+import { packDirectory, packListed, packTo } from '../../src/archive/pack.js';
 import { plant, temporary } from '../support/temporary.js';
 
 const limits = { maxBytes: 1 << 30, maxEntries: 10_000 };
@@ -114,6 +115,42 @@ describe('packing a directory', () => {
       include: (name) => name.endsWith('.yml'),
     });
     expect(await names(archive)).toEqual(['a.yml', 'w/b.yml']);
+  });
+
+  test('holds no more entries than are extracted, and says so', async () => {
+    await using root = await temporary();
+    const source = path.join(root.path, 'source');
+    await plant(source, { a: 'a', b: 'b', c: 'c', 'd/': '' });
+    const archive = path.join(root.path, 'a.zip');
+    expect(await packDirectory(source, archive, { most: 4 })).toMatchObject({ files: 3, notes: [] });
+    const { notes } = await packDirectory(source, archive, { most: 2 });
+    expect(await names(archive)).toEqual(['a', 'b']);
+    expect(notes).toEqual(['Only 2 files and directories were packed; the others were left out']);
+    const listed = ['a', 'b', 'c'].map((name) => ({ name, path: path.join(source, name) }));
+    await expect(packListed(listed, archive, { most: 2 })).rejects.toThrow('more than 2 files');
+  });
+
+  test('waits for a sink that takes nothing', async () => {
+    await using root = await temporary();
+    const source = path.join(root.path, 'source');
+    const one = randomBytes(50_000);
+    await plant(source, Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`${index}.png`, one])));
+    let read = 0;
+    const stop = new AbortController();
+    const sink = new Writable({ write: () => {} });
+    const packing = packTo(sink, source, {
+      signal: stop.signal,
+      onProgress: (bytes) => {
+        read = bytes;
+      },
+    });
+    const readOnceStill = async (last: number): Promise<number> => {
+      for (let turn = 0; turn < 100; turn += 1) await setImmediate();
+      return read === last && read > 0 ? read : readOnceStill(read);
+    };
+    expect(await readOnceStill(-1)).toBeLessThan(3_000_000);
+    stop.abort();
+    await expect(packing).rejects.toThrow('abort');
   });
 
   test('leaves no incomplete archive', async () => {

@@ -10,7 +10,6 @@ export type Mode =
   | 'crash'
   | 'hang'
   | 'hold'
-  | 'escape'
   | 'silent'
   | 'garbage'
   | 'flood'
@@ -40,11 +39,6 @@ export class FakeNvidiaSmi implements Disposable {
   /** Process ids, in the order of the starts. */
   get started(): number[] {
     return this.#read('started');
-  }
-
-  /** Children that left their process group. */
-  get strays(): number[] {
-    return this.#read('strays');
   }
 
   #read(what: string): number[] {

@@ -1,5 +1,5 @@
-import { execa } from 'execa';
 import { exitCodes, oneLine } from '../../contract/index.js';
+import { runProgram } from '../../programs/index.js';
 import type { CommandIo } from '../terminal/index.js';
 
 /** Milliseconds that the command may take. */
@@ -30,16 +30,20 @@ function statusOf(exitCode: number): 'done' | 'failed' | 'interrupted' {
  */
 export async function runOnEnd(command: string, ended: EndedCommand, io: CommandIo): Promise<string | null> {
   const document = { ...ended, status: statusOf(ended.exit_code) };
-  const running = execa(command, {
-    shell: true,
-    input: `${JSON.stringify(document)}\n`,
-    buffer: false,
-    timeout: longest,
-    reject: false,
-  });
-  for (const output of [running.stdout, running.stderr])
-    output.on('data', (chunk: Buffer) => io.stderr.write(chunk));
-  const { failed, timedOut, shortMessage } = await running;
-  if (!failed) return null;
-  return timedOut ? `it was ended after ${longest / 1000} s` : oneLine(shortMessage ?? '');
+  try {
+    const { exitCode, signal, endedFor } = await runProgram([command], {
+      shell: true,
+      environment: io.env,
+      cwd: process.cwd(),
+      input: `${JSON.stringify(document)}\n`,
+      output: io.stderr,
+      limit: longest,
+      endsOnSignals: true,
+    });
+    if (endedFor !== null) return `it was ended after ${longest / 1000} s`;
+    if (exitCode === 0) return null;
+    return signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
+  } catch (cause) {
+    return oneLine((cause as Error).message);
+  }
 }

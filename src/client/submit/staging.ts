@@ -100,10 +100,11 @@ async function pack(
   // Imported lazily to keep start-up fast: most commands send files.
   const { packListed } = await import('../../archive/index.js');
   try {
-    await packListed(files, archive, {
+    const { notes } = await packListed(files, archive, {
       onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
       ...(packing.signal ? { signal: packing.signal } : {}),
     });
+    for (const note of notes) packing.reporter.note(note);
   } catch (cause) {
     if (isDiskFull(cause) || isFileTooLarge(cause)) throw new WriteError(archive, cause, noRoomHere);
     if (!isSystemError(cause) || packing.signal?.aborted) throw cause;

@@ -1,9 +1,9 @@
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
 import { findProgram } from '../../files/index.js';
+import { runProgram } from '../../programs/index.js';
 import { textOf } from './manifest.js';
 
 /** The content of an app's JSON file; undefined if it cannot be read. */
@@ -86,18 +86,21 @@ const modulesSchema = z.object({
 const patience = 30_000;
 
 /** @returns null if the Python cannot say it */
-function askPython(python: string, args: readonly string[]): Promise<z.infer<typeof modulesSchema> | null> {
-  return new Promise((resolve) => {
-    // Python looks for its own modules in the working directory first.
-    const options = { cwd: '/', timeout: patience, killSignal: 'SIGKILL', maxBuffer: 2 ** 20 } as const;
-    execFile(python, ['-c', lookForModules, ...args], options, (error, stdout) => {
-      try {
-        resolve(error ? null : modulesSchema.parse(JSON.parse(stdout)));
-      } catch {
-        resolve(null);
-      }
+async function askPython(
+  python: string,
+  args: readonly string[],
+): Promise<z.infer<typeof modulesSchema> | null> {
+  try {
+    // Not in the app's directory, in which Python would look for its own modules first.
+    const { exitCode, stdout } = await runProgram([python, '-c', lookForModules, ...args], {
+      environment: process.env,
+      limit: patience,
+      maxBytes: 2 ** 20,
     });
-  });
+    return exitCode === 0 ? modulesSchema.parse(JSON.parse(stdout)) : null;
+  } catch {
+    return null;
+  }
 }
 
 /**

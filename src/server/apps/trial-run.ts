@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,6 +10,7 @@ import {
   spellDuration,
 } from '../../contract/index.js';
 import { filesBelow } from '../../files/index.js';
+import { runProgram } from '../../programs/index.js';
 import { readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 
@@ -42,7 +42,7 @@ async function writeTinyVolume(file: string, isLabels: boolean): Promise<void> {
   await writeNifti(file, { size: [size, size, size], affine, data });
 }
 
-/** Characters kept of the app's output. */
+/** Bytes kept of the app's output. */
 const maxOutput = 2000;
 
 interface Ended {
@@ -51,58 +51,29 @@ interface Ended {
 }
 
 /** Runs a command, with all processes that it starts, until it ends or its time is up. `how` is null for exit code 0. */
-function run(
-  [program = '', ...args]: readonly string[],
+async function run(
+  words: readonly string[],
   cwd: string,
-  env: NodeJS.ProcessEnv,
+  environment: NodeJS.ProcessEnv,
   seconds: number,
 ): Promise<Ended> {
-  return new Promise((resolve) => {
-    const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-    const kill = () => {
-      try {
-        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // It has ended.
-      }
-    };
-    let printed = '';
-    let isLate = false;
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        printed = (printed + text).slice(-maxOutput);
-      });
-    }
-    const timer = setTimeout(() => {
-      isLate = true;
-      kill();
-    }, seconds * 1000);
-    // It is in its own process group, so a Ctrl-C does not reach it.
-    const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-    const onSignal = (signal: NodeJS.Signals) => {
-      kill();
-      for (const each of signals) process.off(each, onSignal);
-      process.kill(process.pid, signal);
-    };
-    for (const each of signals) process.on(each, onSignal);
-    const end = (how: string | null) => {
-      clearTimeout(timer);
-      for (const each of signals) process.off(each, onSignal);
-      kill();
-      resolve({ how, printed: printed.trim() });
-    };
-    child.on('error', (cause) => end(`could not be started: ${cause.message}`));
-    child.on('exit', (code, signal) => {
-      // Processes that it left behind, even outside its process group, may hold its output open.
-      kill();
-      setTimeout(() => [child.stdout, child.stderr].map((stream) => stream.destroy()), 1000).unref();
-      child.once('close', () => {
-        if (isLate) end(`took longer than ${spellDuration(seconds)}`);
-        else if (code === 0) end(null);
-        else end(signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`);
-      });
+  try {
+    const { exitCode, signal, stdout, endedFor } = await runProgram(words, {
+      cwd,
+      environment,
+      limit: seconds * 1000,
+      maxBytes: maxOutput,
+      beyond: 'keepLast',
+      output: 'merged',
+      endsOnSignals: true,
     });
-  });
+    const printed = stdout.trim();
+    if (endedFor !== null) return { how: `took longer than ${spellDuration(seconds)}`, printed };
+    if (exitCode === 0) return { how: null, printed };
+    return { how: signal === null ? `ended with exit code ${exitCode}` : `was ended by ${signal}`, printed };
+  } catch (cause) {
+    return { how: `could not be started: ${(cause as Error).message}`, printed: '' };
+  }
 }
 
 function judge({ how, printed }: Ended, directory: string, refusal: string | null, seconds: number): Trial {

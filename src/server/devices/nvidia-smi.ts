@@ -1,12 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { Socket } from 'node:net';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import { oneLine, quoteName } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, type ProgramEnd, programEnd } from '../../files/index.js';
+import { errorCode, faultWithoutPath } from '../../files/index.js';
+import { type ProgramEnd, type ProgramOptions, runProgram } from '../../programs/index.js';
 
 /** A GPU as nvidia-smi shows it at one moment. */
 export interface GpuRow {
@@ -91,8 +87,6 @@ const args = [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader,nounits
 
 /** Milliseconds that an answer may take: without persistence mode the driver needs seconds to load. */
 const defaultDeadline = 20_000;
-/** Milliseconds that a killed process may take to end. */
-const killGrace = 500;
 /** Bytes of an answer that are read. */
 const maxAnswerBytes = 1 << 20;
 /**
@@ -105,24 +99,6 @@ export const isInstalled = (environment: NodeJS.ProcessEnv): boolean =>
   (environment.PATH ?? '')
     .split(path.delimiter)
     .some((directory) => directory !== '' && existsSync(path.resolve('/', directory, program)));
-
-/** Reads a stream to its end. If it is longer than the limit, closes it and calls `onTooLong`. */
-function collect(stream: Readable | null | undefined, onTooLong: () => void): () => string {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  stream?.on('error', () => {});
-  stream?.on('data', (chunk: Buffer) => {
-    length += chunk.length;
-    if (length <= maxAnswerBytes) {
-      chunks.push(chunk);
-      return;
-    }
-    chunks.length = 0;
-    stream.destroy();
-    onTooLong();
-  });
-  return () => Buffer.concat(chunks).toString('utf8');
-}
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
@@ -152,28 +128,23 @@ function oddityOf({ exitCode, signal, stdout, stderr }: ProgramEnd): string {
     .join(', ');
 }
 
-function killProcessGroup(leader: number): void {
-  process.kill(-leader, 'SIGKILL');
-}
-
 /**
  * Asks nvidia-smi for the GPUs of this machine. Simultaneous calls share one process, which is killed when it takes too
  * long. If it survives that, because it hangs in the driver, no other one is started before it has ended.
  */
 export class NvidiaSmi {
   #underWay: Promise<readonly GpuRow[]> | null = null;
-  #isClosed = false;
-  #giveUp: ((cause: NoGpuAnswer) => void) | null = null;
-  #abandoned: { readonly pid: number; readonly end: Promise<unknown> } | null = null;
+  readonly #closing = new AbortController();
+  #remains: ProgramEnd['remains'] = null;
   readonly #oddities = new Set<string>();
 
   /**
-   * @param killGroup ends all processes of a group
+   * @param killGroup signals all processes of a group
    * @param onOdd called once for each different oddity in answers that list GPUs
    */
   constructor(
     private readonly deadline = defaultDeadline,
-    private readonly killGroup: (leader: number) => void = killProcessGroup,
+    private readonly killGroup?: ProgramOptions['killGroup'],
     private readonly onOdd: (oddity: string) => void = () => {},
     readonly environment: NodeJS.ProcessEnv = process.env,
   ) {}
@@ -191,17 +162,14 @@ export class NvidiaSmi {
 
   /** Ends a call in progress. Later calls fail. */
   close(): void {
-    this.#isClosed = true;
-    this.#giveUp?.(new NoGpuAnswer(closedMessage));
+    this.#closing.abort();
   }
 
   async #ask(): Promise<readonly GpuRow[]> {
-    if (this.#isClosed) throw new NoGpuAnswer(closedMessage);
-    // A process that was killed a moment ago will soon be gone.
-    if (this.#abandoned) await Promise.race([this.#abandoned.end, delay(killGrace)]);
-    if (this.#abandoned) {
+    if (this.#closing.signal.aborted) throw new NoGpuAnswer(closedMessage);
+    if (this.#remains) {
       throw new NoGpuAnswer(
-        `nvidia-smi (process ${this.#abandoned.pid}) hangs and could not be ended; no other is started before it has`,
+        `nvidia-smi (process ${this.#remains.pid}) hangs and could not be ended; no other is started before it has`,
       );
     }
     try {
@@ -223,47 +191,31 @@ export class NvidiaSmi {
   }
 
   async #run(): Promise<ProgramEnd> {
-    // In a group of its own, so that its children can be ended with it. Not execa: its promise settles only when the process
-    // has ended and its pipes are closed, and a process that hangs in the driver must be given up before that.
-    const child = spawn(program, args, {
-      cwd: '/',
-      env: this.environment,
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
+    const { signal } = this.#closing;
+    const end = await runProgram([program, ...args], {
+      environment: this.environment,
+      limit: this.deadline,
+      maxBytes: maxAnswerBytes,
+      stop: signal,
+      ...(this.killGroup ? { killGroup: this.killGroup } : {}),
     });
-    let isClosed = false;
-    let timer: NodeJS.Timeout | undefined;
-    try {
-      const given = new Promise<never>((_, reject) => {
-        this.#giveUp = reject;
-      });
-      const fail = (problem: string) => this.#giveUp?.(new NoGpuAnswer(problem));
-      const tooLong = () => fail(`nvidia-smi printed more than ${maxAnswerBytes} bytes`);
-      const late = `nvidia-smi did not answer within ${this.deadline / 1000} seconds`;
-      timer = setTimeout(() => fail(late), this.deadline);
-      const end = await Promise.race([programEnd(child, (stream) => collect(stream, tooLong)), given]);
-      isClosed = end.isClosed;
-      return end;
-    } finally {
-      clearTimeout(timer);
-      this.#giveUp = null;
-      if (!isClosed && child.pid !== undefined) this.#abandon(child, child.pid);
+    this.#remember(end);
+    if (end.endedFor === 'stop') throw new NoGpuAnswer(closedMessage);
+    if (end.endedFor === 'output') {
+      throw new NoGpuAnswer(`nvidia-smi printed more than ${maxAnswerBytes} bytes`);
     }
+    if (end.endedFor === 'limit') {
+      throw new NoGpuAnswer(`nvidia-smi did not answer within ${this.deadline / 1000} seconds`);
+    }
+    return end;
   }
 
-  /** Kills a process that is no longer needed, and remembers it until it has ended and its pipes are closed. */
-  #abandon(child: ChildProcess, pid: number): void {
-    const end = once(child, 'close').finally(() => {
-      this.#abandoned = null;
-    });
-    end.catch(() => {});
-    this.#abandoned = { pid, end };
-    child.unref();
-    for (const pipe of [child.stdout, child.stderr]) if (pipe instanceof Socket) pipe.unref();
-    try {
-      this.killGroup(pid);
-    } catch {
-      // It has ended, or belongs to another user.
-    }
+  /** Remembers a process that hangs until it has ended. */
+  #remember({ remains }: ProgramEnd): void {
+    this.#remains = remains;
+    const forget = () => {
+      this.#remains = null;
+    };
+    remains?.gone.then(forget, forget);
   }
 }

@@ -4,7 +4,7 @@ import {
   type IncomingMessage,
   type RequestListener,
   type Server,
-  type ServerResponse,
+  ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
 import { oneLine, ServiceError } from '../../contract/index.js';
@@ -42,19 +42,23 @@ function refusal(): string {
   return bareAnswer(new ServiceError('tooManyConnections', detail));
 }
 
+/** The answers in progress on each connection, oldest first: a client may send several requests before the first is answered. */
+type Unanswered = WeakMap<Socket, Set<ServerResponse>>;
+
 /**
  * Limits a server's connections according to the process's limit of descriptors: without a free descriptor no job can be
  * started, read or ended. At the limit, the connection that has been idle the longest is closed in favour of a new one,
  * so that silent clients cannot keep others out. A new connection is refused only if no other is idle. A connection with
  * more than `perSocket` requests under way is closed.
  */
-function limitConnections(server: Server, limit = connectionsFor(descriptorLimit())): void {
+function limitConnections(
+  server: Server,
+  unanswered: Unanswered,
+  limit = connectionsFor(descriptorLimit()),
+): void {
   const all = new Set<Socket>();
   /** Idle connections, the longest idle first. */
   const idle = new Set<Socket>();
-  /** Requests in progress on each connection: a client may send several before the first is answered. */
-  const requests = new WeakMap<Socket, number>();
-
   server.on('connection', (socket: Socket) => {
     if (all.size >= limit) {
       const [oldest] = idle;
@@ -76,51 +80,60 @@ function limitConnections(server: Server, limit = connectionsFor(descriptorLimit
 
   const onRequest = ({ socket }: IncomingMessage, response: ServerResponse) => {
     idle.delete(socket);
-    const underWay = (requests.get(socket) ?? 0) + 1;
-    requests.set(socket, underWay);
-    if (underWay > perSocket) socket.destroy();
-    response.once('close', () => {
-      const left = (requests.get(socket) ?? 1) - 1;
-      requests.set(socket, left);
-      if (left === 0 && all.has(socket)) idle.add(socket);
-    });
+    const underWay = unanswered.get(socket) ?? new Set();
+    unanswered.set(socket, underWay.add(response));
+    if (underWay.size > perSocket) socket.destroy();
+    const onAnswer = () => {
+      underWay.delete(response);
+      if (underWay.size === 0 && all.has(socket)) idle.add(socket);
+    };
+    response.once('answered', onAnswer).once('close', onAnswer);
   };
   for (const event of ['request', 'checkContinue', 'checkExpectation'])
     server.prependListener(event, onRequest);
-}
-
-/** Milliseconds for which the rest of a request is read and discarded. */
-const maxWait = 30_000;
-
-/** Reads and discards the rest of a request. If that takes longer, the connection is cut. */
-function dropRest(request: IncomingMessage, limit: number): void {
-  const timer = setTimeout(() => request.destroy(), limit).unref();
-  for (const event of ['end', 'close']) request.once(event, () => clearTimeout(timer));
-  request.resume();
 }
 
 /**
- * Reads and discards the rest of a refused request, so that the client can read the answer: closing a connection with
- * unread bytes resets it, and a client that sends at full speed, such as nginx, would then fail to write before it reads.
- * After the last answer of a connection, which for nginx is every answer, Node would close both directions. Here only the
- * server's own direction is closed, and the client may still send. Such a connection counts as idle.
+ * An answer that lets its client finish sending. Closing a connection with unread bytes resets it, and a client that sends
+ * at full speed, such as nginx, would then fail to write before it reads. So what comes of a refused request is read and
+ * discarded, for a limited time. After the last answer of a connection, which for nginx is every answer, Node closes both
+ * directions at its end: the whole answer is written and the server's own direction closed, and only then, when the client
+ * has sent all, does the answer end for Node. Meanwhile the connection counts as idle.
  */
-export function dropBehindAnswers(server: Server, limit = maxWait): void {
-  const onRequest = (request: IncomingMessage, response: ServerResponse) => {
-    const { socket } = request;
-    // Must run before Node's own listener, which closes the connection.
-    response.prependOnceListener('finish', () => {
-      if (request.complete || request.destroyed) return;
-      const isLast = !response.shouldKeepAlive;
-      if (isLast) {
-        socket.destroySoon = () => socket.end();
-        request.once('end', () => socket.destroy());
-      }
-      if (isLast || response.statusCode >= 400) dropRest(request, limit);
-    });
-  };
-  for (const event of ['request', 'checkContinue', 'checkExpectation'])
-    server.prependListener(event, onRequest);
+export class PatientResponse<
+  Request extends IncomingMessage = IncomingMessage,
+> extends ServerResponse<Request> {
+  /** Milliseconds for which the rest of a request is read. */
+  static readonly longestRest: number = 30_000;
+  #isEnded = false;
+
+  /** Takes what `end` of Node takes. */
+  override end(...words: [unknown?, unknown?, unknown?]): this {
+    const { req, socket } = this;
+    const finish = () => super.end(...(words as Parameters<ServerResponse['end']>));
+    if (this.#isEnded || req.complete || req.destroyed || socket === null) return finish();
+    this.#isEnded = true;
+    const isLast = !this.shouldKeepAlive;
+    if (!isLast && this.statusCode < 400) return finish();
+    const timer = setTimeout(
+      () => req.destroy(),
+      (this.constructor as typeof PatientResponse).longestRest,
+    ).unref();
+    for (const event of ['end', 'close']) req.once(event, () => clearTimeout(timer));
+    req.resume();
+    if (!isLast) return finish();
+    const [content] = words;
+    if (typeof content === 'string' || content instanceof Uint8Array) {
+      if (!this.headersSent && !this.hasHeader('Content-Length'))
+        this.setHeader('Content-Length', Buffer.byteLength(content));
+      this.write(content);
+    } else this.flushHeaders();
+    socket.end();
+    this.emit('answered');
+    const done = words.find((each) => typeof each === 'function') as (() => void) | undefined;
+    req.once('end', () => super.end(done));
+    return this;
+  }
 }
 
 /** The error for a request that Node's parser cannot read. */
@@ -151,11 +164,11 @@ function refuseWithoutHost({ httpVersion, headers }: IncomingMessage, response: 
 }
 
 /** Ends a connection after an unreadable request, once all earlier requests are answered. */
-function refuse(socket: Socket, cause: ParserError): void {
-  // Must not write into the middle of an answer in progress. Node checks the same field.
-  const { _httpMessage: current } = socket as Socket & { _httpMessage?: ServerResponse };
+function refuse(socket: Socket, cause: ParserError, unanswered: Unanswered): void {
+  // Must not write into the middle of an answer in progress.
+  const [current] = unanswered.get(socket) ?? [];
   if (current?.req.complete && !socket.destroyed) {
-    current.once('close', () => refuse(socket, cause));
+    current.once('close', () => refuse(socket, cause, unanswered));
     return;
   }
   if (socket.writable && !current?.headersSent) socket.write(bareAnswer(errorOf(cause)));
@@ -163,13 +176,13 @@ function refuse(socket: Socket, cause: ParserError): void {
 }
 
 /** Adds the usual error body to answers that Node itself would send with only a status. */
-function answerUnread(server: Server): void {
+function answerUnread(server: Server, unanswered: Unanswered): void {
   const refused = new WeakSet<Socket>();
   server.on('clientError', (cause: ParserError, socket: Socket) => {
     // Each further packet of an unreadable request causes another error.
     if (refused.has(socket)) return;
     refused.add(socket);
-    refuse(socket, cause);
+    refuse(socket, cause, unanswered);
   });
   server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     const detail = "This server does not do what the request expects; send no 'Expect'";
@@ -196,14 +209,15 @@ export function httpServer(handler: RequestListener): Server {
       keepAliveTimeout: 75_000,
       highWaterMark: 1 << 18,
       requireHostHeader: false,
+      ServerResponse: PatientResponse,
     },
     answer,
   );
   // Without this listener Node would answer `100 Continue` before anything is checked.
   server.on('checkContinue', answer);
-  answerUnread(server);
+  const unanswered: Unanswered = new WeakMap();
+  answerUnread(server, unanswered);
   noteAddresses(server);
-  limitConnections(server);
-  dropBehindAnswers(server);
+  limitConnections(server, unanswered);
   return server;
 }

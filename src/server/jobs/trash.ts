@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, lstatSync, readdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { execa } from 'execa';
 import { jobIdSource } from '../../contract/index.js';
 import { errorCode, isForbidden } from '../../files/index.js';
+import { runProgram } from '../../programs/index.js';
 import { ownDirectory } from '../data-directory/index.js';
 import type { Report } from '../report.js';
 
@@ -106,6 +106,13 @@ function moveOwn(directory: string, target: string): void {
   }
 }
 
+/** Milliseconds that `rm` may take. What it has not removed by then is removed by the next attempt. */
+const longest = 60 * 60_000;
+
+/** Runs a program whose first complaints are kept. */
+const run = (words: readonly string[]) =>
+  runProgram(words, { environment: process.env, limit: longest, maxBytes: 4096, beyond: 'keepFirst' });
+
 /**
  * Removes a directory and everything in it with the system's `rm`, which can do two things that Node's cannot: it removes
  * paths that are longer than PATH_MAX, and stays on one file system, so that it does not empty what a job has mounted.
@@ -114,13 +121,15 @@ function moveOwn(directory: string, target: string): void {
  */
 async function removeTree(directory: string): Promise<void> {
   if (process.platform === 'linux') {
-    const remove = () => execa('rm', ['-rf', '--one-file-system', '--', directory], { reject: false });
+    const remove = () => run(['rm', '-rf', '--one-file-system', '--', directory]);
     let end = await remove();
-    if (end.failed) {
-      await execa('chmod', ['-R', 'u+rwX', '--', directory], { reject: false });
+    if (end.exitCode !== 0) {
+      await run(['chmod', '-R', 'u+rwX', '--', directory]);
       end = await remove();
     }
-    if (end.failed) throw new Error(end.stderr?.split('\n').slice(0, 3).join('; ') || end.message);
+    if (end.exitCode !== 0) {
+      throw new Error(end.stderr.trim().split('\n').slice(0, 3).join('; ') || 'rm was ended');
+    }
   } else {
     await rm(directory, { recursive: true, force: true, maxRetries: 3 });
   }

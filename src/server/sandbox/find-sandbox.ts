@@ -1,12 +1,10 @@
-import { execFile } from 'node:child_process';
 import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import { platform } from 'node:os';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { oneLine } from '../../contract/index.js';
 import { findProgram } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
-import { complaint, tryTimeout } from './job-mounts.js';
+import { problemOf, tryProgram } from './job-mounts.js';
 import { systemFiles } from './machine-files.js';
 import { passedNames } from './passed-environment.js';
 import { emptySandbox, Sandbox } from './sandbox.js';
@@ -34,28 +32,18 @@ export type FoundSandbox =
     }
   | { readonly sandbox: null; readonly problem: string };
 
-const run = promisify(execFile);
-
 /** Starts an empty sandbox. @returns what bwrap said if that failed; null if it works */
-async function problemOf(program: string, filter: Buffer | undefined): Promise<string | null> {
+function tryEmpty(program: string, filter: Buffer | undefined): Promise<string | null> {
   const words = filter ? ['--seccomp', '0'] : [];
-  try {
-    const started = run(program, [...emptySandbox(false), ...words, '--', 'true'], { timeout: tryTimeout });
-    // bwrap may already have ended.
-    started.child.stdin?.on('error', () => {});
-    started.child.stdin?.end(filter);
-    await started;
-    return null;
-  } catch (cause) {
-    return complaint(cause);
-  }
+  return problemOf(tryProgram([program, ...emptySandbox(false), ...words, '--', 'true'], filter));
 }
 
 async function versionOf(program: string): Promise<string> {
-  const { stdout } = await run(program, ['--version'], { timeout: tryTimeout }).catch(() => ({
-    stdout: 'bwrap',
-  }));
-  return oneLine(stdout.trim());
+  const stdout = await tryProgram([program, '--version']).then(
+    (end) => end.stdout,
+    () => '',
+  );
+  return oneLine(stdout.trim() || 'bwrap');
 }
 
 /** @throws SetupError for a path that does not exist, or that would show jobs to each other */
@@ -84,13 +72,13 @@ async function find(rules: SandboxRules): Promise<FoundSandbox> {
     };
   }
   const filter = systemCallFilter(process.arch);
-  const [problem, version] = await Promise.all([problemOf(program, filter), versionOf(program)]);
+  const [problem, version] = await Promise.all([tryEmpty(program, filter), versionOf(program)]);
   if (problem === null) {
     const unfiltered = filter ? '' : `there is no filter of system calls for ${process.arch}`;
     return { sandbox: new Sandbox(program, rules, filter), version, unfiltered };
   }
   // The kernel may not support seccomp filters.
-  if (filter === undefined || (await problemOf(program, undefined)) !== null) {
+  if (filter === undefined || (await tryEmpty(program, undefined)) !== null) {
     return { sandbox: null, problem: `bwrap does not work here (${problem})` };
   }
   const unfiltered = `system calls cannot be filtered here (${problem})`;

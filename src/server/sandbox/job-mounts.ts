@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { oneLine } from '../../contract/index.js';
 import { findProgram } from '../../files/index.js';
+import { type ProgramEnd, runProgram } from '../../programs/index.js';
 
 /**
  * The directory in which a loaded app sees its jobs. The sandbox exists before the jobs, so it is started inside an outer
@@ -89,12 +88,28 @@ export function jobMountWords(bwrap: string, { directory, jobs }: JobMounts): st
 }
 
 /** Milliseconds that a trial may take. */
-export const tryTimeout = 10_000;
+const tryTimeout = 10_000;
 
-/** The message of a failed program, in one line. */
-export function complaint(cause: unknown): string {
-  const { stderr = '', message = '' } = Object(cause) as { stderr?: string; message?: string };
-  return oneLine((stderr.trim() || message.trim()).split('\n').at(-1) ?? '');
+/** Runs a program that tries something, in the environment of this process. */
+export const tryProgram = (words: readonly string[], input?: Buffer): Promise<ProgramEnd> =>
+  runProgram(words, {
+    environment: process.env,
+    limit: tryTimeout,
+    maxBytes: 64 * 1024,
+    ...(input ? { input } : {}),
+  });
+
+/** Why a trial failed, in one line; null if it did not. */
+export async function problemOf(trial: Promise<ProgramEnd>): Promise<string | null> {
+  try {
+    const { exitCode, signal, stderr, endedFor } = await trial;
+    if (exitCode === 0) return null;
+    const how = signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
+    const why = endedFor === 'limit' ? `no answer within ${tryTimeout / 1000} seconds` : how;
+    return oneLine(stderr.trim().split('\n').at(-1) || why);
+  } catch (cause) {
+    return oneLine((cause as Error).message);
+  }
 }
 
 /** Tries the outer sandbox with an empty one inside. @returns why that failed; null if it works */
@@ -103,14 +118,11 @@ export async function tryJobMounts(bwrap: string): Promise<string | null> {
   try {
     directory = await mkdtemp(path.join(tmpdir(), 'remote-app-mounts-'));
     const inner = [bwrap, '--unshare-user', '--ro-bind', '/', '/', '--', 'true'];
-    const [program = '', ...words] = [...jobMountWords(bwrap, { directory, jobs: directory }), ...inner];
+    const words = [...jobMountWords(bwrap, { directory, jobs: directory }), ...inner];
     // No job is requested here, so there is nothing to read from the descriptor.
-    await promisify(execFile)('sh', ['-c', 'exec "$@" 5</dev/null', 'sh', program, ...words], {
-      timeout: tryTimeout,
-    });
-    return null;
+    return await problemOf(tryProgram(['sh', '-c', 'exec "$@" 5</dev/null', 'sh', ...words]));
   } catch (cause) {
-    return complaint(cause);
+    return oneLine((cause as Error).message);
   } finally {
     if (directory !== null) await rm(directory, { recursive: true, force: true }).catch(() => {});
   }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { dropBehindAnswers } from '../../../src/server/http/http-server.js';
+import { PatientResponse } from '../../../src/server/http/http-server.js';
 import { least, steps } from '../../support/form.js';
 import { fieldPart, filePart, multipart, type RawPart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
@@ -100,10 +100,12 @@ test.for([
 ] as const)(
   'a request without an end is cut some time after an answer that %s',
   async ([, status, header]) => {
-    const server = createServer((_request, response) => {
+    class Hasty extends PatientResponse {
+      static override readonly longestRest = 300;
+    }
+    const server = createServer({ ServerResponse: Hasty }, (_request, response) => {
       response.writeHead(status, { 'Content-Length': 2 }).end('no');
     });
-    dropBehindAnswers(server, 300);
     await once(server.listen(0, '127.0.0.1'), 'listening');
     onTestFinished(() => {
       server.close();

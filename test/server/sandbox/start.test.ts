@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { findProgram } from '../../../src/files/programs.js';
+import { findProgram } from '../../../src/files/find-program.js';
 import { systemCallFilter } from '../../../src/server/sandbox/system-call-filter.js';
 import { Cli } from '../../support/cli.js';
 import { sandbox } from '../../support/sandbox.js';

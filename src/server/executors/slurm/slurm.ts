@@ -1,7 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import type { Readable, Writable } from 'node:stream';
 import { excerpt, oneLine, quoteName } from '../../../contract/index.js';
-import { errorCode, faultWithoutPath, programEnd } from '../../../files/index.js';
+import { errorCode, faultWithoutPath } from '../../../files/index.js';
+import { runProgram } from '../../../programs/index.js';
 import { passedNames } from '../../sandbox/index.js';
 import type { JobPlace } from '../index.js';
 import { batchEnvironment, batchOutput, batchScript, type NodePrograms } from './batch-script.js';
@@ -100,28 +99,6 @@ const isSlurmVariable = (name: string): boolean =>
 export const withoutSlurmJob = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !isSlurmVariable(name)));
 
-/** Collects the output of a command up to a limit. */
-function collect(stream: Readable | null | undefined): () => string {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  stream?.on('data', (chunk: Buffer) => {
-    length += chunk.length;
-    if (length <= maxAnswer) chunks.push(chunk);
-  });
-  stream?.on('error', () => {});
-  return () => Buffer.concat(chunks).toString();
-}
-
-/** Kills what is left of the process group of a command, and closes its pipes. */
-function killGroup({ pid, stdout, stderr }: ChildProcess): void {
-  try {
-    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
-  } catch {
-    // The group has already ended.
-  }
-  for (const pipe of [stdout, stderr]) pipe?.destroy();
-}
-
 /**
  * Runs a command of Slurm, without a shell.
  * @param input its standard input
@@ -136,25 +113,20 @@ export async function runSlurm(
   input = '',
   timeout = defaultTimeout,
 ): Promise<string> {
-  // In its own process group, so that `killGroup` also ends its children.
-  const child = spawn(program, words, { cwd: '/', env: environment, stdio: 'pipe', detached: true });
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    killGroup(child);
-  }, timeout);
-  const ended = programEnd(child, collect).finally(() => clearTimeout(timer));
-  child.unref();
-  const stdin: Writable | undefined = child.stdin;
-  stdin?.on('error', () => {});
-  stdin?.end(input);
-  const { exitCode, signal, stdout, stderr, isClosed } = await ended.catch((cause: unknown) => {
+  const end = await runProgram([program, ...words], {
+    environment,
+    input,
+    limit: timeout,
+    maxBytes: maxAnswer,
+    beyond: 'keepFirst',
+  }).catch((cause: unknown) => {
     const isMissing = errorCode(cause) === 'ENOENT';
     const why = isMissing ? 'there is no such program on PATH' : faultWithoutPath(cause);
     throw new SlurmFailure(`${program} could not be started: ${why}`, !isMissing);
   });
-  if (!isClosed) killGroup(child);
-  if (isLate) throw new SlurmFailure(`${program} did not answer within ${timeout / 1000} seconds`, true);
+  const { exitCode, signal, stdout, stderr } = end;
+  if (end.endedFor !== null)
+    throw new SlurmFailure(`${program} did not answer within ${timeout / 1000} seconds`, true);
   if (exitCode === null) throw new SlurmFailure(`${program} was ended by ${signal}`, true);
   if (exitCode === 0) return stdout;
   const complaint = complaintOf(stderr);
