@@ -9,6 +9,7 @@ import { type OpenedServer, openServer } from './open-server.js';
 import type { RunningServer, ServeContext } from './running-server.js';
 import { maxStreams, type ServerSettings } from './settings.js';
 
+export { surviveUncaughtErrors } from './http/index.js';
 export type { RunningServer, SandboxReport, ServeContext } from './running-server.js';
 
 /**

@@ -1,6 +1,5 @@
 import { type Command, CommandHelp, type Config, Help, type Interfaces } from '@oclif/core';
-import { ioOf } from '../cli/command/index.js';
-import type { CommandIo } from '../cli/terminal/index.js';
+import { type CommandIo, ioOf } from '../cli/terminal/index.js';
 
 /**
  * The commands as grouped in the help and the documentation, with those that people need first at the top. A topic stands

@@ -1,7 +1,6 @@
 import { userInfo } from 'node:os';
 import { type Config, Errors, loadHelpClass } from '@oclif/core';
-import { loadConfig } from '../cli/command/index.js';
-import type { CommandIo } from '../cli/terminal/index.js';
+import { type CommandIo, loadConfig } from '../cli/terminal/index.js';
 import { exitCodes } from '../contract/index.js';
 import { misplacedWord, refuseCommand } from './misplaced-word.js';
 

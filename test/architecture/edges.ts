@@ -212,7 +212,6 @@ export const modules: Readonly<Record<string, Module>> = {
       'server/sandbox',
       'server/data-directory',
       'server',
-      'files',
       'runner',
     ],
     reason: 'Which executor runs the jobs is decided here: nobody else knows more than one.',

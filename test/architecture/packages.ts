@@ -15,6 +15,7 @@ const cli = [
   'cli/submit',
   'cli/jobs',
   'cli/command',
+  'cli/terminal',
 ];
 
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';

@@ -1,8 +1,7 @@
 import { Command, type Config, Errors } from '@oclif/core';
 import { ClientError, HttpError, JobFailed } from '../../client/errors.js';
 import { counted, type ExitCode, exitCodes, ServiceError } from '../../contract/index.js';
-import { type CommandIo, type ErrorDocument, forJson } from '../terminal/index.js';
-import { ioOf } from './command-config.js';
+import { type CommandIo, type ErrorDocument, forJson, ioOf } from '../terminal/index.js';
 import { hintsOfFailed } from './failed-job.js';
 import { FlagValueError, sentenceOf } from './usage-errors.js';
 

@@ -1,7 +1,6 @@
 /** What all commands share: parsing, settings, connections, errors and interruptions. */
 export { BaseCommand } from './base-command.js';
 export { ClientCommand, type ConnectionFlags, type JobsOutput } from './client-command.js';
-export { ioOf, loadConfig } from './command-config.js';
 export { fetchLeft, keptUntil, leftText } from './failed-job.js';
 export {
   appFlag,

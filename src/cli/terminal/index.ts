@@ -3,6 +3,7 @@
 export { AppBars } from './app-bars.js';
 export { canvasOfTerminal } from './canvas.js';
 export { Colours } from './colours.js';
+export { ioOf, loadConfig } from './command-config.js';
 export {
   CommandIo,
   type ErrorDocument,

@@ -1,5 +1,5 @@
 import { Config, type Interfaces } from '@oclif/core';
-import { CommandIo } from '../terminal/index.js';
+import { CommandIo } from './command-io.js';
 
 /**
  * Loads the configuration with which oclif runs commands that have these streams, environment and exit code. oclif makes a new
