@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { appSchema } from './app-schema.mjs';
 import { cliPage } from './cli-page.mjs';
+import { httpPage } from './http-page.mjs';
 import { konfaiPage } from './konfai-page.mjs';
 import { manPage } from './man-page.mjs';
 import { openApi } from './openapi.mjs';
@@ -22,6 +23,7 @@ const [commands, description] = [read('oclif.manifest.json'), read('package.json
 writeFileSync(`${root}docs/remote-app.1`, manPage(commands, description));
 writeFileSync(`${root}docs/cli.md`, cliPage(commands, description));
 writeFileSync(`${root}docs/reference.md`, referencePage());
+writeFileSync(`${root}docs/http.md`, httpPage(readFileSync(`${root}docs/http.md`, 'utf8')));
 writeFileSync(`${root}docs/konfai.md`, konfaiPage(readFileSync(`${root}docs/konfai.md`, 'utf8')));
 writeFileSync(`${root}docs/app.schema.json`, `${JSON.stringify(appSchema(), null, 2)}\n`);
 writeFileSync(`${root}docs/openapi.json`, `${JSON.stringify(openApi(), null, 2)}\n`);
