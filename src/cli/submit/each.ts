@@ -3,7 +3,7 @@ import {
   type CaseState,
   type CaseStatus,
   type CohortSummary,
-  findCases,
+  findCasesToSend,
   runCohort,
 } from '../../client/cohort/index.js';
 import type { Connection } from '../../client/connection/index.js';
@@ -18,7 +18,7 @@ import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.j
 import type { EachFlags } from './each-flags.js';
 
 /** The flags that this reads. */
-type Flags = Partial<EachFlags> & {
+type CohortFlags = Partial<EachFlags> & {
   readonly output?: string | undefined;
   readonly force: boolean;
   readonly wait: number;
@@ -50,7 +50,7 @@ export type EachDocument = CohortDocument | { readonly cases: readonly PlannedCa
 const defaultAtMost = 4;
 
 /** The directory that the results go to. @throws UsageError for stdout */
-export function outputOfEach(flags: Pick<Flags, 'output' | 'force'>): string {
+export function outputOfEach(flags: Pick<CohortFlags, 'output' | 'force'>): string {
   if (isToStdout(flags)) throw new UsageError('With --each there are many results: name a directory with -o');
   if (flags.output === '') throw new UsageError('--output is empty; name a directory');
   return path.resolve(flags.output ?? defaultOutput);
@@ -76,14 +76,14 @@ function planOf({ name, files }: FoundCase): PlannedCase {
 /** Lists the cases without sending any. @throws UsageError for what cannot be sent or paired */
 export async function listCases(
   submission: Omit<Submission, 'app'>,
-  flags: Flags,
+  flags: CohortFlags,
   io: CommandIo,
   json: boolean,
 ): Promise<EachDocument> {
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   try {
     const chooseSeries = seriesChoice(flags.series, io, { mayAsk: false });
-    const found = await findCases(submission, { output: outputOfEach(flags), chooseSeries, reporter });
+    const found = await findCasesToSend(submission, { output: outputOfEach(flags), chooseSeries, reporter });
     const cases = found.map(planOf);
     for (const { name, fault } of found)
       if (fault !== null) reporter.note(oneLine(`${name} fails: ${fault}`));
@@ -128,7 +128,7 @@ function documentOf({ output, table, cases }: CohortSummary): CohortDocument {
 export async function runEach(
   connection: Connection,
   submission: Submission,
-  flags: Flags,
+  flags: CohortFlags,
   io: CommandIo,
   {
     output,

@@ -232,7 +232,12 @@ function nameInTable({ file }: Item): string | null {
 }
 
 /** A case for each segmentation of a scan, with the volume that it is named after. Maps are shown with the first of them. */
-function casesOf({ scan, masks, maps, notes }: Draft): { readonly shown: ShownCase; readonly after: Item }[] {
+function casesOfDraft({
+  scan,
+  masks,
+  maps,
+  notes,
+}: Draft): { readonly shown: ShownCase; readonly after: Item }[] {
   const result = masks[0]?.item ?? maps[0];
   const inTable = masks.length > 1 || !result ? null : nameInTable(result);
   if (masks.length === 0 && scan) {
@@ -253,7 +258,7 @@ function casesOf({ scan, masks, maps, notes }: Draft): { readonly shown: ShownCa
 }
 
 /** The cases, those that share a name with what tells their folders apart: `c1_t1` and `c2_t1`. */
-function named(cases: readonly ReturnType<typeof casesOf>[number][]): ShownCase[] {
+function named(cases: readonly ReturnType<typeof casesOfDraft>[number][]): ShownCase[] {
   const sharing = groupBy(cases, ({ shown }) => foldedName(shown.name)).filter((group) => group.length > 1);
   const names = new Map(
     sharing.flatMap((group) => {
@@ -264,7 +269,7 @@ function named(cases: readonly ReturnType<typeof casesOf>[number][]): ShownCase[
   return cases.map(({ shown }) => ({ ...shown, name: names.get(shown) ?? shown.name }));
 }
 
-export interface FindCasesOptions {
+export interface FindCasesToShowOptions {
   readonly output?: string | null;
   readonly onRead?: (done: number, total: number) => void;
 }
@@ -278,15 +283,15 @@ export interface FindCasesOptions {
  * @returns the cases in the order of the paths, and a sentence for each volume that cannot be read
  * @throws UsageError for what does not exist and for paths without a volume, VolumeError if no volume can be read
  */
-export async function findCases(
+export async function findCasesToShow(
   paths: readonly string[],
-  options: FindCasesOptions = {},
+  options: FindCasesToShowOptions = {},
 ): Promise<{ readonly cases: readonly ShownCase[]; readonly problems: readonly string[] }> {
   const problems: string[] = [];
   const items = await itemsOf(await findVolumes(paths, options), problems);
   if (items.length === 0) throw new VolumeError(problems[0] ?? 'There is no volume to show.');
   const found = await findScans(items);
-  return { cases: named(pair(items, found).flatMap(casesOf)), problems };
+  return { cases: named(pair(items, found).flatMap(casesOfDraft)), problems };
 }
 
 /** Most scans of the same name that are compared. */

@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readRecord } from '../../../src/client/cohort/index.js';
-import { numbersOf } from '../../../src/client/cohort/numbers.js';
+import { readRecord } from '../../../src/client/case/index.js';
+import { numbersOf } from '../../../src/client/case/numbers.js';
 import {
   computationOf,
   digestOf,
@@ -10,7 +10,7 @@ import {
   keyOf,
   makeRecord,
   writeRecord,
-} from '../../../src/client/cohort/record.js';
+} from '../../../src/client/case/record.js';
 import { recordName } from '../../../src/contract/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { plant, temporary } from '../../support/temporary.js';

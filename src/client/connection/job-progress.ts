@@ -1,7 +1,7 @@
-import { oneLine } from '../contract/index.js';
+import { oneLine } from '../../contract/index.js';
 
 /** What is known about a job that has not ended. */
-export interface UnfinishedView {
+interface UnfinishedView {
   readonly job_id: string;
   readonly status: string;
   readonly queue_position?: number | null;
