@@ -8,8 +8,9 @@ import {
 } from '../../client/cohort/index.js';
 import type { Connection } from '../../client/connection/index.js';
 import { UsageError } from '../../client/errors.js';
-import type { FoundCase } from '../../client/inputs/index.js';
+import { type FoundCase, filesOfUnit } from '../../client/inputs/index.js';
 import type { Submission } from '../../client/submission.js';
+import { type SentFiles, sentFilesOf } from '../../client/submit/index.js';
 import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
 import { isToStdout } from '../jobs/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
@@ -29,10 +30,7 @@ type CohortFlags = Partial<EachFlags> & {
 /** A case that would be sent, in the document of `--dry-run --json`. */
 interface PlannedCase {
   readonly case: string;
-  /** By field, then for each group: the files, and the names by which the app gets them. */
-  readonly sent: Readonly<
-    Record<string, readonly (readonly { readonly path: string; readonly name: string }[])[]>
-  >;
+  readonly sent: SentFiles['sent'];
   readonly bytes: number;
 }
 
@@ -57,19 +55,11 @@ export function outputOfEach(flags: Pick<CohortFlags, 'output' | 'force'>): stri
 }
 
 function planOf({ name, files }: FoundCase): PlannedCase {
-  const units = files.volumes.flatMap(({ groups }) => groups.flat());
-  const sizes = units.flatMap((unit) =>
-    unit.kind === 'file' ? [unit.size] : unit.files.map(({ size = 0 }) => size),
-  );
+  const sizes = files.volumes.flatMap(({ groups }) => groups.flat().flatMap(filesOfUnit));
   return {
     case: name,
-    sent: Object.fromEntries(
-      files.volumes.map(({ field, groups }) => [
-        field.name,
-        groups.map((group) => group.map((unit) => ({ path: unit.path, name: unit.name }))),
-      ]),
-    ),
-    bytes: sizes.reduce((sum, size) => sum + size, 0),
+    sent: sentFilesOf(files).sent,
+    bytes: sizes.reduce((sum, { size = 0 }) => sum + size, 0),
   };
 }
 

@@ -1,5 +1,4 @@
-import { counted, mostCounted } from '../../contract/index.js';
-import { type Connection, job, kill } from '../connection/index.js';
+import { type Connection, fetchLeft, job, kill, leftText } from '../connection/index.js';
 import { type ErrorDetails, Interrupted } from '../errors.js';
 import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
@@ -22,8 +21,7 @@ async function leftFilesOf(connection: Connection, jobId: string): Promise<strin
   const signal = AbortSignal.timeout(maxWait * 1000);
   const view = await job(connection, jobId, maxWait, signal).catch(() => null);
   if (!view?.left_files) return '';
-  const files = `${view.left_files < mostCounted ? '' : 'at least '}${counted(view.left_files, 'file')}`;
-  return ` and left ${files}; '${nextCommand(`result ${jobId} --partial`)}' fetches what it left`;
+  return ` and left ${leftText(view.left_files)}; ${fetchLeft(jobId)} fetches what it left`;
 }
 
 /** How to continue with a job that an interruption leaves running. */

@@ -1,29 +1,25 @@
 import { quotePath, recordName } from '../../contract/index.js';
 import { isSystemError } from '../../files/index.js';
 import {
-  type AppAnswer,
   app as askApp,
   devices as askDevices,
   job as askJob,
   limits as askLimits,
   type Connection,
-  type JobAnswer,
 } from '../connection/index.js';
-import type { FoundFiles } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
-import type { Submission } from '../submission.js';
 import { numbersOf } from './numbers.js';
 import {
   computationOf,
   hashInputs,
   hashOutputs,
-  inputPaths,
   makeRecord,
-  type RecordedInput,
+  type RecordFacts,
   type ServerFacts,
-  stampOf,
+  stampIfThere,
   writeRecord,
 } from './record.js';
+import type { Case } from './run-case.js';
 
 /** Seconds for a question without whose answer the record says less. */
 const maxWait = 10;
@@ -41,51 +37,14 @@ export async function serverFacts(connection: Connection): Promise<ServerFacts> 
   };
 }
 
-/** What a record says besides what the job and its result say. */
-export interface CaseFacts {
-  readonly inputs: readonly RecordedInput[];
-  readonly app: AppAnswer | null;
-  readonly server: ServerFacts;
-}
-
-interface RecordOptions {
-  readonly submission: Submission;
-  /** The version of this program. */
-  readonly clientVersion: string;
-}
-
-/**
- * Writes the record of a job among the files of its result.
- * @param job with the server's view of it, if there is one
- * @throws the system's error
- */
+/** Writes the record of a job among the files of its result. @throws the system's error */
 export async function recordResult(
-  connection: Connection,
-  { submission, clientVersion }: RecordOptions,
-  facts: CaseFacts,
-  job: { readonly id: string; readonly view: JobAnswer | null },
   directory: string,
+  facts: RecordFacts,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
-  const outputs = await hashOutputs(directory, connection.signal);
-  const record = makeRecord({
-    ...facts,
-    computation: computationOf(submission, facts.app),
-    job: job.view,
-    jobId: job.id,
-    clientVersion,
-    outputs,
-    numbers: numbersOf(directory, outputs),
-  });
-  writeRecord(directory, record);
-}
-
-/** The stamp of what is sent; undefined if a file is gone. */
-function stampNow(found: FoundFiles): string | undefined {
-  try {
-    return stampOf(inputPaths(found));
-  } catch {
-    return undefined;
-  }
+  const outputs = await hashOutputs(directory, signal);
+  writeRecord(directory, makeRecord(facts, outputs, numbersOf(directory, outputs)));
 }
 
 /**
@@ -94,56 +53,51 @@ function stampNow(found: FoundFiles): string | undefined {
  */
 export class BackgroundRecorder implements Disposable {
   readonly #reading = new AbortController();
-  #stamp: string | undefined;
-  #facts: Promise<CaseFacts> | undefined;
+  readonly #stamp: string | null;
+  #facts: Promise<Omit<RecordFacts, 'job' | 'jobId'> | null> | undefined;
 
   constructor(
     private readonly connection: Connection,
-    private readonly found: FoundFiles,
-    private readonly options: RecordOptions & { readonly reporter: Reporter },
-  ) {}
-
-  /** Called when the case is about to be sent. */
-  sends(): void {
-    this.#stamp = stampNow(this.found);
+    private readonly work: Case,
+    private readonly how: { readonly reporter: Reporter; readonly clientVersion: string },
+  ) {
+    this.#stamp = stampIfThere(work.found);
   }
 
-  /** Called when its job is accepted. */
+  /** Called when its job is accepted. A data set has no record: its result is a checkpoint. */
   begins(): void {
-    // A data set has no record: its result is a checkpoint.
-    if (this.found.dataSet) return;
-    this.#facts = this.#read();
-    // It is awaited at the end of the job, if that has a result.
-    this.#facts.catch(() => {});
+    if (!this.work.found.dataSet) this.#facts = this.#read().catch(() => null);
   }
 
-  async #read(): Promise<CaseFacts> {
-    const { connection } = this;
+  async #read(): Promise<Omit<RecordFacts, 'job' | 'jobId'>> {
+    const { submission, found } = this.work;
     const [inputs, app, server] = await Promise.all([
-      hashInputs(this.found, this.#reading.signal),
-      askApp(connection, this.options.submission.app, maxWait).catch(() => null),
-      serverFacts(connection),
+      hashInputs(found, this.#reading.signal),
+      askApp(this.connection, submission.app, maxWait).catch(() => null),
+      serverFacts(this.connection),
     ]);
-    return { inputs, app, server };
+    const { clientVersion } = this.how;
+    return { computation: computationOf(submission, app), inputs, app, server, clientVersion };
   }
 
   /** @param directory of the result, before it gets its place */
   async write(jobId: string, directory: string): Promise<void> {
     if (!this.#facts) return;
-    const { connection } = this;
-    const { reporter } = this.options;
-    const facts = await this.#facts.catch(() => undefined);
-    if (!facts || this.#stamp === undefined || this.#stamp !== stampNow(this.found)) {
-      connection.signal?.throwIfAborted();
-      reporter.note(`The inputs have changed since they were sent, so that no ${recordName} is written`);
+    const { signal } = this.connection;
+    const facts = await this.#facts;
+    if (facts === null || this.#stamp === null || this.#stamp !== stampIfThere(this.work.found)) {
+      signal?.throwIfAborted();
+      this.how.reporter.note(
+        `The inputs have changed since they were sent, so that no ${recordName} is written`,
+      );
       return;
     }
-    const view = await askJob(connection, jobId, maxWait).catch(() => null);
+    const job = await askJob(this.connection, jobId, maxWait).catch(() => null);
     try {
-      await recordResult(connection, this.options, facts, { id: jobId, view }, directory);
+      await recordResult(directory, { ...facts, job, jobId }, signal);
     } catch (cause) {
       if (!isSystemError(cause)) throw cause;
-      reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);
+      this.how.reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);
     }
   }
 

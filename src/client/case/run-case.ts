@@ -1,4 +1,4 @@
-import { exitCodes, isFinal, type JobEnvelope } from '../../contract/index.js';
+import { errorKinds, exitCodes, isFinal, type JobEnvelope, killErrors } from '../../contract/index.js';
 import {
   job as askJob,
   backoff,
@@ -7,16 +7,15 @@ import {
   pause,
   untilAnswered,
 } from '../connection/index.js';
-import { ClientError } from '../errors.js';
+import { ClientError, HttpError, isExpiredJob, isUnknownJob, JobFailed, JobForgotten } from '../errors.js';
 import type { FoundFiles } from '../inputs/index.js';
 import { followToEnd } from '../logs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Destination, SavedArchive, StreamedArchive } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
-import { isJobGone, isKilledWithServer, takesNoJobNow } from './failures.js';
 import { type KillOptions, killAndSay, killedOnInterrupt, killQuietly } from './kill-job.js';
-import { inputPaths, stampOf } from './record.js';
+import { stampOfInputs } from './record.js';
 
 /** How often a case is sent again whose job its server has lost, or killed when it was stopped. */
 const mostRepeats = 5;
@@ -67,6 +66,25 @@ export interface CaseOptions<T> extends SendOptions {
   readonly wait: number;
 }
 
+/** The error under an error that says how to go on. */
+export const causeOf = (error: unknown): unknown =>
+  error instanceof ClientError && error.cause instanceof ClientError ? error.cause : error;
+
+/** Whether a server answers that it takes no job now: it is full, or being drained. */
+function takesNoJobNow(error: unknown): boolean {
+  const cause = causeOf(error);
+  if (!(cause instanceof HttpError) || cause.isOfProxy) return false;
+  return cause.status === errorKinds.busy.status || cause.status === errorKinds.draining.status;
+}
+
+/** Whether a server does not have a job that it accepted. */
+const isJobGone = (error: unknown): boolean =>
+  error instanceof JobForgotten || isUnknownJob(causeOf(error)) || isExpiredJob(causeOf(error));
+
+/** Whether a job was killed because its server was stopped. */
+const isKilledWithServer = (error: unknown): boolean =>
+  error instanceof JobFailed && error.state === 'killed' && error.details.reason === killErrors.stop;
+
 /** Asks about a job. A server that is away is waited for. */
 export function askPatiently(connection: Connection, jobId: string, reporter: Reporter): Promise<JobAnswer> {
   const patience = connection.patience(reporter);
@@ -116,7 +134,7 @@ export async function sendCase(
   options.onAccepted?.(jobId, attempt);
   return killedOnInterrupt(connection, jobId, options, async () => {
     const ignored = unacknowledged(submission, envelope);
-    const isChanged = many !== undefined && stampOf(inputPaths(found)) !== many.stamp;
+    const isChanged = many !== undefined && stampOfInputs(found) !== many.stamp;
     if (ignored.length === 0 && !isChanged) return envelope;
     const unread = `The server did not acknowledge: ${ignored.join(', ')}`;
     if (many) {

@@ -4,19 +4,16 @@ import type { ChooseSeries } from '../inputs/index.js';
 import type { Destination } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
-import type { KillOptions } from './kill-job.js';
 import { BackgroundRecorder } from './recorder.js';
-import { type Case, type Fetched, runCase, sendCase } from './run-case.js';
+import { type Case, type Fetched, runCase, type SendOptions, sendCase } from './run-case.js';
 
-export interface RunOptions extends KillOptions {
+export interface RunOptions extends SendOptions {
   /** Where results are saved: what is there is not sent along. */
   readonly output: string;
   /** Whether results replace files of the same names there; inputs among them are then refused. */
   readonly mayReplace?: boolean;
   /** Chooses among the series of a directory; without it all of them are sent. */
   readonly chooseSeries?: ChooseSeries | undefined;
-  /** Called as soon as the server has accepted the job. */
-  readonly onAccepted?: (jobId: string) => void;
 }
 
 export interface FinishOptions extends RunOptions {
@@ -48,12 +45,8 @@ async function onlyCase(
   submission: Submission,
   { reporter, output, mayReplace = false, chooseSeries }: RunOptions,
 ): Promise<Case> {
-  const found = await findInputs(submission, {
-    place: { directory: output, mayReplace },
-    chooseSeries,
-    reporter,
-    describeApp: () => app(connection, submission.app),
-  });
+  const finding = { place: { directory: output, mayReplace }, chooseSeries };
+  const found = await findInputs(submission, finding, reporter, () => app(connection, submission.app));
   reporter.waiting(`Asking ${connection.server} what it takes`);
   const terms = await preflight(connection, submission).finally(() => reporter.waiting(null));
   return { submission, found, terms };
@@ -79,10 +72,9 @@ export async function runJob(
   const { reporter, clientVersion, destination } = options;
   const { app, operation } = submission;
   const work = await onlyCase(connection, submission, options);
-  using recorder = new BackgroundRecorder(connection, work.found, { submission, clientVersion, reporter });
+  using recorder = new BackgroundRecorder(connection, work, { reporter, clientVersion });
   const { jobId, received } = await runCase(connection, work, {
     ...options,
-    onSending: () => recorder.sends(),
     onRunning: async (id) => {
       recorder.begins();
       // Reported at once, even if the server's log does not say it.

@@ -66,12 +66,6 @@ function readSeen(file: string): Map<string, LastLook> {
   return seen;
 }
 
-/** Why nothing can be written for a case without `--force`. */
-const foreign = (directory: string): UsageError =>
-  new UsageError(
-    `${quotePath(directory)} has files that no record names; move them, or give --force to write the result beside them`,
-  );
-
 /** The directory that the results of a cohort go to, and what is known of the cases in it. */
 export class CohortDirectory implements Disposable {
   readonly own: string;
@@ -180,7 +174,10 @@ export class CohortDirectory implements Disposable {
     const directory = this.directoryOf(name);
     if (isForced || this.record(name) !== null) return;
     const stats = statSync(directory, { throwIfNoEntry: false });
-    if (stats && (!stats.isDirectory() || readdirSync(directory).length > 0)) throw foreign(directory);
+    if (!stats || (stats.isDirectory() && readdirSync(directory).length === 0)) return;
+    throw new UsageError(
+      `${quotePath(directory)} has files that no record names; move them, or give --force to write the result beside them`,
+    );
   }
 
   /**

@@ -8,18 +8,18 @@ import {
   computationOf,
   digestOf,
   hashInputs,
-  inputPaths,
   keyOf,
   type RecordedInput,
   recordResult,
   runCase,
   type ServerFacts,
   serverFacts,
-  stampOf,
+  stampIfThere,
+  stampOfInputs,
 } from '../case/index.js';
 import { type AppAnswer, type Connection, kill } from '../connection/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError, writing } from '../errors.js';
-import type { FoundCase, FoundFiles } from '../inputs/index.js';
+import type { FoundCase } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
 import { preflight, type ServerTerms } from '../submit/index.js';
 import { CohortDirectory } from './cohort-directory.js';
@@ -39,15 +39,6 @@ interface Prepared {
   readonly key: string;
   /** Of the inputs when they were read. */
   readonly stamp: string;
-}
-
-/** The stamp of the inputs of a case; null if one is gone, which is found out again when it is read. */
-function seenStamp(files: FoundFiles): string | null {
-  try {
-    return stampOf(inputPaths(files));
-  } catch {
-    return null;
-  }
 }
 
 /** A queue of cases, of which some run at once. */
@@ -103,7 +94,7 @@ class Cohort {
   async #isSeen({ name, files }: FoundCase): Promise<boolean> {
     if (this.options.verifies) return false;
     const record = this.directory.record(name);
-    const stamp = record && seenStamp(files);
+    const stamp = record && stampIfThere(files);
     const digest = stamp && this.directory.seenDigest(name, stamp);
     if (!record || !digest || record.key !== keyOf(this.#computation, digest)) return false;
     if (!(await this.directory.hasOutputs(name, record, 'seen'))) return false;
@@ -145,7 +136,7 @@ class Cohort {
     this.#table.change(name, { status: 'reading' });
     try {
       if (fault !== null) throw new UsageError(fault);
-      const stamp = stampOf(inputPaths(files));
+      const stamp = stampOfInputs(files);
       const inputs = await hashInputs(files, this.connection.signal);
       this.directory.sawInputs(name, stamp, digestOf(inputs));
       const key = keyOf(this.#computation, digestOf(inputs));
@@ -209,12 +200,18 @@ class Cohort {
               fetch({ directory, taken: 'replace' }),
             );
           },
-          record: async (id, directory) => {
-            const view = await askPatiently(connection, id, reporter).catch(() => null);
+          record: async (jobId, directory) => {
+            const job = await askPatiently(connection, jobId, reporter).catch(() => null);
             this.#server ??= serverFacts(connection);
-            const facts = { inputs, app, server: await this.#server };
+            const facts = {
+              computation: this.#computation,
+              inputs,
+              app,
+              server: await this.#server,
+              clientVersion,
+            };
             await writing(directory, 'run the command again', () =>
-              recordResult(connection, { submission, clientVersion }, facts, { id, view }, directory),
+              recordResult(directory, { ...facts, job, jobId }, connection.signal),
             );
           },
         },

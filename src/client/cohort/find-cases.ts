@@ -29,13 +29,8 @@ export async function findCasesToSend(
   { output, chooseSeries, reporter }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter'>,
   view: AppAnswer | null = null,
 ): Promise<readonly FoundCase[]> {
-  const found = await findInputs(submission, {
-    place: { directory: output, mayReplace: true },
-    chooseSeries,
-    isEach: true,
-    reporter,
-    describeApp: async () => view,
-  });
+  const finding = { place: { directory: output, mayReplace: true }, chooseSeries, isEach: true };
+  const found = await findInputs(submission, finding, reporter, async () => view);
   tellSending(found, reporter, { isListed: true });
   return divideIntoCases(found);
 }

@@ -232,12 +232,7 @@ function nameInTable({ file }: Item): string | null {
 }
 
 /** A case for each segmentation of a scan, with the volume that it is named after. Maps are shown with the first of them. */
-function casesOfDraft({
-  scan,
-  masks,
-  maps,
-  notes,
-}: Draft): { readonly shown: ShownCase; readonly after: Item }[] {
+function casesOf({ scan, masks, maps, notes }: Draft): { readonly shown: ShownCase; readonly after: Item }[] {
   const result = masks[0]?.item ?? maps[0];
   const inTable = masks.length > 1 || !result ? null : nameInTable(result);
   if (masks.length === 0 && scan) {
@@ -258,7 +253,7 @@ function casesOfDraft({
 }
 
 /** The cases, those that share a name with what tells their folders apart: `c1_t1` and `c2_t1`. */
-function named(cases: readonly ReturnType<typeof casesOfDraft>[number][]): ShownCase[] {
+function named(cases: readonly ReturnType<typeof casesOf>[number][]): ShownCase[] {
   const sharing = groupBy(cases, ({ shown }) => foldedName(shown.name)).filter((group) => group.length > 1);
   const names = new Map(
     sharing.flatMap((group) => {
@@ -269,7 +264,7 @@ function named(cases: readonly ReturnType<typeof casesOfDraft>[number][]): Shown
   return cases.map(({ shown }) => ({ ...shown, name: names.get(shown) ?? shown.name }));
 }
 
-export interface FindCasesToShowOptions {
+export interface FindCasesOptions {
   readonly output?: string | null;
   readonly onRead?: (done: number, total: number) => void;
 }
@@ -285,13 +280,13 @@ export interface FindCasesToShowOptions {
  */
 export async function findCasesToShow(
   paths: readonly string[],
-  options: FindCasesToShowOptions = {},
+  options: FindCasesOptions = {},
 ): Promise<{ readonly cases: readonly ShownCase[]; readonly problems: readonly string[] }> {
   const problems: string[] = [];
   const items = await itemsOf(await findVolumes(paths, options), problems);
   if (items.length === 0) throw new VolumeError(problems[0] ?? 'There is no volume to show.');
   const found = await findScans(items);
-  return { cases: named(pair(items, found).flatMap(casesOfDraft)), problems };
+  return { cases: named(pair(items, found).flatMap(casesOf)), problems };
 }
 
 /** Most scans of the same name that are compared. */

@@ -3,19 +3,16 @@ import { type FindOptions, type FoundFiles, findFiles } from '../inputs/index.js
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 
-export interface FindInputsOptions extends Pick<FindOptions, 'place' | 'chooseSeries' | 'isEach'> {
-  readonly reporter: Reporter;
-  /** The description of the app, asked for only if the files leave a question; null if the server gives none. */
-  readonly describeApp: () => Promise<AppAnswer | null>;
-}
-
 /**
  * Finds the files of a submission.
+ * @param describeApp asked only if the files leave a question; null if the server does not describe the app
  * @throws UsageError for paths without anything to send, and for files that cannot be sent
  */
 export const findInputs = (
   submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
-  { reporter, describeApp, ...finding }: FindInputsOptions,
+  finding: Pick<FindOptions, 'place' | 'chooseSeries' | 'isEach'>,
+  reporter: Reporter,
+  describeApp: () => Promise<AppAnswer | null>,
 ): Promise<FoundFiles> =>
   findFiles(submission, {
     ...finding,

@@ -1,4 +1,4 @@
-export { type FindInputsOptions, findInputs } from './find-inputs.js';
+export { findInputs } from './find-inputs.js';
 export { preflight, type ServerTerms } from './preflight.js';
 export { type SentFiles, type Staged, sentFilesOf, stage } from './staging.js';
 export { submit, unacknowledged } from './submit.js';

@@ -149,9 +149,6 @@ export interface SizedSource {
   readonly extracted?: number;
 }
 
-/** Checks the sizes of the files of a submission, as far as they are known. */
-type SizeCheck = (files: readonly SizedSource[]) => void;
-
 /** Two sizes, formatted so that they differ. */
 function inWords(size: number, most: number): [string, string] {
   const words: [string, string] = [formatBytes(size), formatBytes(most)];
@@ -249,7 +246,7 @@ function keptForADay(
 /** On which terms a server takes a submission. */
 export interface ServerTerms {
   /** Checks files, some of which are packed later. */
-  readonly checkSizes: SizeCheck;
+  readonly checkSizes: (files: readonly SizedSource[]) => void;
   /** Fields to send where the submission does not set them. */
   readonly fields: Readonly<Record<string, string>>;
   /** Most jobs that may be active at once; null if the server does not say. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { inputPaths, stampOf } from '../../../src/client/case/record.js';
+import { stampOfInputs } from '../../../src/client/case/record.js';
 import { type OneOfMany, runCase } from '../../../src/client/case/run-case.js';
 import { findFiles } from '../../../src/client/inputs/index.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
@@ -29,7 +29,7 @@ async function run(fake: Fake, many: Partial<OneOfMany> = {}) {
     reporter: memoryReporter(),
     killTimeout: 5,
     wait: 5,
-    many: { key: 'key', stamp: stampOf(inputPaths(found)), attempt: 1, stop: stop.signal, ...many },
+    many: { key: 'key', stamp: stampOfInputs(found), attempt: 1, stop: stop.signal, ...many },
     onAccepted: (_, attempt) => accepted.push(attempt),
     onRunning: () => {},
     receive: (fetch) => fetch({ directory: path.join(directory.path, 'Output'), taken: 'refuse' }),

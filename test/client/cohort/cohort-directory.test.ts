@@ -30,9 +30,10 @@ async function place(
       jobId: 'x',
       server: { address: 'x', version: null, devices: new Map() },
       clientVersion: '1',
+      inputs: [],
     };
     const outputs = await hashOutputs(directory);
-    writeRecord(directory, makeRecord({ ...facts, inputs: [], outputs, numbers: {} }));
+    writeRecord(directory, makeRecord(facts, outputs, {}));
     await plant(directory, { 'result.zip': 'packed' });
   });
 }
