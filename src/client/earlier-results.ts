@@ -4,8 +4,8 @@ import { resultName } from '../contract/index.js';
 
 /** Directories that hold earlier results: `Output`, and `Output-2`, `Output-3` and so on beside it. */
 
-/** The place of that number, counted from 1, for results that go to `directory`. */
-export const numberedPlace = (directory: string, number: number): string =>
+/** The directory of that number, counted from 1, for results that go to `directory`. */
+export const numberedDirectory = (directory: string, number: number): string =>
   number === 1 ? directory : `${directory}-${number}`;
 
 /**
@@ -13,7 +13,7 @@ export const numberedPlace = (directory: string, number: number): string =>
  * does not suffice: `case-2` could hold somebody's volumes.
  * @param output absolute path of the first of these directories
  */
-export function isPlaceOfResults(directory: string, output: string): boolean {
+export function isResultDirectory(directory: string, output: string): boolean {
   const target = path.resolve(directory);
   if (target === output) return true;
   if (!target.startsWith(`${output}-`) || !/^[1-9]\d*$/.test(target.slice(output.length + 1))) return false;

@@ -259,7 +259,7 @@ export const isServerFailure = (error: unknown): boolean =>
   error instanceof HttpError && error.status >= errorKinds.internal.status && !('fault' in error.details);
 
 /** What is known about a job that is no longer followed. */
-interface Left {
+interface UnfollowedJob {
   /** Whether the server is known to have the job, so that a refusal does not mean that there is none. */
   readonly isKnown?: boolean | undefined;
   /** Whether it is known to be done, so that only its result is missing. */
@@ -272,7 +272,7 @@ interface Left {
 class GaveUp extends ClientError {
   override readonly name = 'GaveUp';
 
-  constructor(jobId: string, cause: ClientError, { isDone = false, again }: Left) {
+  constructor(jobId: string, cause: ClientError, { isDone = false, again }: UnfollowedJob) {
     const fetch = `'${again ?? nextCommand(`result ${jobId}`)}' fetches its result`;
     const next = isDone
       ? `job ${jobId} is done: ${fetch}`
@@ -312,7 +312,7 @@ const isRefused = (error: unknown): error is HttpError =>
   error instanceof HttpError && !isUnknownJob(error) && !isExpiredJob(error);
 
 /** The error for a command that followed a job: if it does not mention the job, the job and how to continue are added. */
-export function leaving(jobId: string, error: unknown, left: Left = {}): unknown {
+export function leaving(jobId: string, error: unknown, left: UnfollowedJob = {}): unknown {
   // It already names the job, and includes the details of its cause.
   if (error instanceof GaveUp) return error;
   const isKnown = left.isKnown || left.isDone;

@@ -68,8 +68,8 @@ export const modules: Readonly<Record<string, Module>> = {
       'cli/apps',
       'cli/command',
       'cli/terminal',
-      'client/run-job.ts',
       'client/cohort',
+      'client/case',
       'client/submit',
       'client/inputs',
       'client/connection',
@@ -121,20 +121,19 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: ['client/pictures', 'client', 'files', 'contract'],
     reason: 'What is written for a person is told by others.',
   },
-  'client/run-job.ts': {
+  'client/cohort': {
     imports: [
-      'client/cohort',
+      'client/case',
       'client/submit',
       'client/inputs',
-      'client/logs',
-      'client/result',
       'client/connection',
       'client',
+      'files',
       'contract',
     ],
-    reason: 'The client knows the contract, not the server, and no flags.',
+    reason: 'Many cases are each run as one; what is kept of them together is known here alone.',
   },
-  'client/cohort': {
+  'client/case': {
     imports: [
       'client/submit',
       'client/inputs',
@@ -145,7 +144,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'files',
       'contract',
     ],
-    reason: 'Many cases are sent, followed and fetched as one is; what is kept of them is known here alone.',
+    reason: 'The client knows the contract, not the server, and no flags.',
   },
   'client/submit': {
     imports: ['client/inputs', 'client/connection', 'client', 'archive', 'files', 'contract'],

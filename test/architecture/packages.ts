@@ -69,7 +69,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     modules: [
       'client/connection',
       'client/pictures',
-      'client/cohort',
+      'client/case',
       'server/apps',
       'server/hub',
       'server/jobs',

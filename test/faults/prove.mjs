@@ -52,7 +52,7 @@ const breaks = [
   },
   {
     name: 'A result gets its place before it is on the disk',
-    file: 'dist/client/cohort/workplace.js',
+    file: 'dist/client/cohort/cohort-directory.js',
     edits: [[/await syncTree\(complete\);/g, ';']],
     family: 'power-cut',
     rounds: 10,
@@ -62,7 +62,7 @@ const breaks = [
     file: 'dist/client/cohort/cohort.js',
     edits: [
       [/this\.#known\.get\(name, key\)/, 'null'],
-      [/staged, reporter, unique\)/, 'staged, reporter)'],
+      [/many: \{\s+key,/, 'many: { key: String(Math.random()),'],
     ],
     family: 'cohort',
   },

@@ -1,7 +1,7 @@
 /** What all commands share: parsing, settings, connections, errors and interruptions. */
 export { BaseCommand } from './base-command.js';
 export { ClientCommand, type ConnectionFlags, type JobsOutput } from './client-command.js';
-export { fetchLeft, keptUntil, leftText } from './failed-job.js';
+export { keptUntil } from './failed-job.js';
 export {
   appFlag,
   connectionFlags,

@@ -50,9 +50,9 @@ export async function readDestination(
     return { stream: io.outStream() };
   }
   const output = outputDirectory(flags);
-  const { checkOutput, foreseePlace } = await import('../../client/result/index.js');
+  const { checkOutput, foreseeOutput } = await import('../../client/result/index.js');
   if (output.taken !== 'number') checkOutput(output.directory);
-  const place = foreseePlace(output);
+  const place = foreseeOutput(output);
   if (output.taken === 'number') checkOutput(place);
   return output;
 }

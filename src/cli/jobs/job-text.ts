@@ -1,4 +1,4 @@
-import { type Connection, type JobAnswer, jobs } from '../../client/connection/index.js';
+import { type Connection, fetchLeft, type JobAnswer, jobs, leftText } from '../../client/connection/index.js';
 import {
   commandOf,
   excerpt,
@@ -9,7 +9,6 @@ import {
   notRunning,
   quoteName,
 } from '../../contract/index.js';
-import { fetchLeft, leftText } from '../command/index.js';
 import {
   type Cell,
   type Colours,

@@ -6,9 +6,9 @@ import {
   job,
   jobs as listJobs,
   pause,
+  progressOf,
 } from '../../client/connection/index.js';
 import { ClientError, isTransient, JobFailed, UsageError } from '../../client/errors.js';
-import { progressOf } from '../../client/job-progress.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes, isFinal, type JobState } from '../../contract/index.js';

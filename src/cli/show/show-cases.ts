@@ -7,7 +7,7 @@ import {
   type Canvas,
   type CaseView,
   drawForTerminal,
-  findCases,
+  findCasesToShow,
   htmlPage,
   millilitresText,
   type PageCase,
@@ -193,7 +193,7 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
   checkDestination(options);
   const isDrawn = png === null && html === null && !json && io.stdout.isTTY;
   const canvas = isDrawn ? await canvasOfTerminal(io) : null;
-  const found = await findCases(
+  const found = await findCasesToShow(
     paths.map((each) => expandHome(each)),
     {
       output: options.output ?? null,

@@ -248,66 +248,39 @@ class TerminalView implements CohortView {
 }
 
 /** A pipe or a file: a line for each case that ends. With `--json` stdout has the document, and the lines go to stderr. */
-class PlainView implements CohortView {
-  #hasBegun = false;
-
-  constructor(
-    private readonly io: CommandIo,
-    readonly reporter: OpenReporter,
-    private readonly json: boolean,
-  ) {}
-
-  reporterOf(): Reporter {
-    return new CaseProgress();
-  }
-
-  began(states: readonly CaseState[]): void {
-    this.#hasBegun = true;
-    const done = states.filter(({ status }) => status === 'done').length;
-    if (done > 0) this.reporter.note(`${done} of ${states.length} cases are done already`);
-  }
-
-  changed({ name, status, reason, seconds, isNew }: CaseState): void {
-    if (!this.#hasBegun || !(status === 'failed' || (status === 'done' && isNew))) return;
-    const more =
-      status === 'failed' ? `: ${reason ?? ''}` : seconds === null ? '' : ` (${formatDuration(seconds)})`;
-    const line = `${oneLine(`${status} ${name}${more}`)}\n`;
-    if (this.json) this.io.writeErr(line);
-    else void this.io.writeOut(line);
-  }
-
-  close(): void {
-    this.reporter.close();
-  }
+function plainLines(
+  io: CommandIo,
+  reporter: Reporter,
+  json: boolean,
+): Pick<CohortWatcher, 'began' | 'changed'> {
+  let hasBegun = false;
+  return {
+    began: (states) => {
+      hasBegun = true;
+      const done = states.filter(({ status }) => status === 'done').length;
+      if (done > 0) reporter.note(`${done} of ${states.length} cases are done already`);
+    },
+    changed: ({ name, status, reason, seconds, isNew }) => {
+      if (!hasBegun || !(status === 'failed' || (status === 'done' && isNew))) return;
+      const more =
+        status === 'failed' ? `: ${reason ?? ''}` : seconds === null ? '' : ` (${formatDuration(seconds)})`;
+      const line = `${oneLine(`${status} ${name}${more}`)}\n`;
+      if (json) io.writeErr(line);
+      else void io.writeOut(line);
+    },
+  };
 }
 
 /** For a program: a document on stdout for each change of a case, on a line. */
-class JsonView implements CohortView {
-  constructor(
-    private readonly io: CommandIo,
-    readonly reporter: OpenReporter,
-  ) {}
-
-  reporterOf(): Reporter {
-    return new CaseProgress();
-  }
-
-  began(states: readonly CaseState[]): void {
-    for (const state of states) this.changed(state);
-  }
-
-  changed(state: CaseState): void {
-    void this.io.writeOut(`${forJson(JSON.stringify(caseDocument(state)))}\n`);
-  }
-
-  close(): void {
-    this.reporter.close();
-  }
+function jsonLines(io: CommandIo): Pick<CohortWatcher, 'began' | 'changed'> {
+  const changed = (state: CaseState) => void io.writeOut(`${forJson(JSON.stringify(caseDocument(state)))}\n`);
+  return { began: (states) => states.forEach(changed), changed };
 }
 
 /** How a cohort is shown: at a terminal in one block, elsewhere with a line for each case, or as documents for each change. */
 export async function openCohortView(io: CommandIo, json: boolean, watches: boolean): Promise<CohortView> {
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
-  if (watches) return new JsonView(io, reporter);
-  return io.isInteractive() ? new TerminalView(io, reporter) : new PlainView(io, reporter, json);
+  if (io.isInteractive() && !watches) return new TerminalView(io, reporter);
+  const lines = watches ? jsonLines(io) : plainLines(io, reporter, json);
+  return { reporter, reporterOf: () => new CaseProgress(), close: () => reporter.close(), ...lines };
 }

@@ -3,13 +3,14 @@ import {
   type CaseState,
   type CaseStatus,
   type CohortSummary,
-  findCases,
+  findCasesToSend,
   runCohort,
 } from '../../client/cohort/index.js';
 import type { Connection } from '../../client/connection/index.js';
 import { UsageError } from '../../client/errors.js';
-import type { FoundCase } from '../../client/inputs/index.js';
+import { type FoundCase, filesOfUnit } from '../../client/inputs/index.js';
 import type { Submission } from '../../client/submission.js';
+import { type SentFiles, sentFilesOf } from '../../client/submit/index.js';
 import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
 import { isToStdout } from '../jobs/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
@@ -18,7 +19,7 @@ import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.j
 import type { EachFlags } from './each-flags.js';
 
 /** The flags that this reads. */
-type Flags = Partial<EachFlags> & {
+type CohortFlags = Partial<EachFlags> & {
   readonly output?: string | undefined;
   readonly force: boolean;
   readonly wait: number;
@@ -29,10 +30,7 @@ type Flags = Partial<EachFlags> & {
 /** A case that would be sent, in the document of `--dry-run --json`. */
 interface PlannedCase {
   readonly case: string;
-  /** By field, then for each group: the files, and the names by which the app gets them. */
-  readonly sent: Readonly<
-    Record<string, readonly (readonly { readonly path: string; readonly name: string }[])[]>
-  >;
+  readonly sent: SentFiles['sent'];
   readonly bytes: number;
 }
 
@@ -50,40 +48,32 @@ export type EachDocument = CohortDocument | { readonly cases: readonly PlannedCa
 const defaultAtMost = 4;
 
 /** The directory that the results go to. @throws UsageError for stdout */
-export function outputOfEach(flags: Pick<Flags, 'output' | 'force'>): string {
+export function outputOfEach(flags: Pick<CohortFlags, 'output' | 'force'>): string {
   if (isToStdout(flags)) throw new UsageError('With --each there are many results: name a directory with -o');
   if (flags.output === '') throw new UsageError('--output is empty; name a directory');
   return path.resolve(flags.output ?? defaultOutput);
 }
 
 function planOf({ name, files }: FoundCase): PlannedCase {
-  const units = files.volumes.flatMap(({ groups }) => groups.flat());
-  const sizes = units.flatMap((unit) =>
-    unit.kind === 'file' ? [unit.size] : unit.files.map(({ size = 0 }) => size),
-  );
+  const sizes = files.volumes.flatMap(({ groups }) => groups.flat().flatMap(filesOfUnit));
   return {
     case: name,
-    sent: Object.fromEntries(
-      files.volumes.map(({ field, groups }) => [
-        field.name,
-        groups.map((group) => group.map((unit) => ({ path: unit.path, name: unit.name }))),
-      ]),
-    ),
-    bytes: sizes.reduce((sum, size) => sum + size, 0),
+    sent: sentFilesOf(files).sent,
+    bytes: sizes.reduce((sum, { size = 0 }) => sum + size, 0),
   };
 }
 
 /** Lists the cases without sending any. @throws UsageError for what cannot be sent or paired */
 export async function listCases(
   submission: Omit<Submission, 'app'>,
-  flags: Flags,
+  flags: CohortFlags,
   io: CommandIo,
   json: boolean,
 ): Promise<EachDocument> {
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   try {
     const chooseSeries = seriesChoice(flags.series, io, { mayAsk: false });
-    const found = await findCases(submission, { output: outputOfEach(flags), chooseSeries, reporter });
+    const found = await findCasesToSend(submission, { output: outputOfEach(flags), chooseSeries, reporter });
     const cases = found.map(planOf);
     for (const { name, fault } of found)
       if (fault !== null) reporter.note(oneLine(`${name} fails: ${fault}`));
@@ -128,7 +118,7 @@ function documentOf({ output, table, cases }: CohortSummary): CohortDocument {
 export async function runEach(
   connection: Connection,
   submission: Submission,
-  flags: Flags,
+  flags: CohortFlags,
   io: CommandIo,
   {
     output,

@@ -12,12 +12,7 @@ import {
   readSmallFile,
   writeJsonFile,
 } from '../../files/index.js';
-
-/** A word of a command line as oclif has read it: a flag's value, or an argument. */
-interface Word {
-  readonly input: string;
-  readonly flag?: string;
-}
+import type { Word } from './path-order.js';
 
 /** A command that submitted a job, as `retry` repeats it. It holds no token. */
 interface SubmittedCommand {

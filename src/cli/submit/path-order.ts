@@ -11,7 +11,7 @@ export interface Word {
 }
 
 /** A flag that names files, with its value. */
-interface Group {
+interface FileFlag {
   readonly field: Field;
   readonly value: string;
 }
@@ -43,7 +43,7 @@ function spellings(flag: string, paths: readonly string[]): string {
 }
 
 /** @param strays the paths after the flag's value: expanded from a pattern by the shell, or typed by a person */
-function refuseNext({ field, value }: Group, strays: readonly [string, ...string[]]): UsageError {
+function refuseNext({ field, value }: FileFlag, strays: readonly [string, ...string[]]): UsageError {
   const flag = flagOf(field);
   const more = strays.length > 1 ? ` and ${strays.length - 1} more follow` : ' follows';
   const inputs = field.role === 'paths' ? '' : `; write an input before ${flag}`;
@@ -92,7 +92,7 @@ const mayBeOfOnePattern = (one: string, other: string): boolean =>
   [one, other].every((each) => splitPaths(each).length === 1);
 
 /** Whether the path after a flag is the input that the command line needs, as in `--gt ./labels ./preds`. */
-const isTheInput = ({ field, value }: Group, strays: readonly string[], words: readonly Word[]): boolean =>
+const isTheInput = ({ field, value }: FileFlag, strays: readonly string[], words: readonly Word[]): boolean =>
   field.role !== 'paths' &&
   strays.length === 1 &&
   strays.every((each) => endingOf(each) === '' && withoutNumbers(each) !== withoutNumbers(value)) &&

@@ -73,12 +73,6 @@ function row({ name, format, files, bytes, series }: InputVolume): string[] {
   return [name, kind, ...about, String(files), formatBytes(bytes)];
 }
 
-/** What the command takes. */
-export interface InputsFlags {
-  readonly series?: readonly string[] | undefined;
-  readonly 'all-files': boolean;
-}
-
 /**
  * Shows what `infer` would send for these paths.
  * @param isQuiet whether only notes are printed
@@ -86,7 +80,7 @@ export interface InputsFlags {
  */
 export async function showInputs(
   paths: readonly string[],
-  flags: InputsFlags,
+  flags: { readonly series?: readonly string[] | undefined; readonly 'all-files': boolean },
   io: CommandIo,
   isQuiet: boolean,
 ): Promise<InputsDocument> {

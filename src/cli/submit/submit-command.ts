@@ -1,7 +1,7 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
+import type { FinishedJob, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
 import { leaving } from '../../client/errors.js';
-import type { FinishedJob, StartedJob } from '../../client/run-job.js';
 import {
   type Field,
   type FieldKind,
@@ -218,8 +218,8 @@ export abstract class SubmitCommand extends ClientCommand {
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
     const [{ readSubmission }, client] = await Promise.all([
-      import('./submission.js'),
-      import('../../client/run-job.js'),
+      import('./read-submission.js'),
+      import('../../client/case/index.js'),
     ]);
     const reporter = await this.reporter({
       stdoutIsTaken: this.jsonEnabled() || (isToStdout(flags) && !flags.detach),
@@ -295,7 +295,10 @@ export abstract class SubmitCommand extends ClientCommand {
 
   /** One job for each case. */
   async #submitEach(name: OperationName, { flags, args, raw }: ParsedSubmit): Promise<EachDocument> {
-    const [{ readSubmission }, each] = await Promise.all([import('./submission.js'), import('./each.js')]);
+    const [{ readSubmission }, each] = await Promise.all([
+      import('./read-submission.js'),
+      import('./each.js'),
+    ]);
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     const submission = { ...read, allFiles: flags['all-files'] };
     const json = this.jsonEnabled();

@@ -1,33 +1,10 @@
 import { errorKinds, excerpt, exitCodes, servicePrefix } from '../../contract/index.js';
-import {
-  ClientError,
-  HttpError,
-  isExpiredJob,
-  isTransient,
-  isUnknownJob,
-  JobFailed,
-  JobForgotten,
-  WriteError,
-} from '../errors.js';
+import { causeOf } from '../case/index.js';
+import { type ClientError, HttpError, isTransient, JobFailed, WriteError } from '../errors.js';
 import type { Reporter, TransferPhase } from '../reporter.js';
 
-/** The error under an error that says how to go on. */
-const causeOf = (error: unknown): unknown =>
-  error instanceof ClientError && error.cause instanceof ClientError ? error.cause : error;
-
-/** Whether a server answers that it takes no job now: it is full, or being drained. */
-export function isBusy(error: unknown): boolean {
-  const cause = causeOf(error);
-  if (!(cause instanceof HttpError) || cause.isOfProxy) return false;
-  return cause.status === errorKinds.busy.status || cause.status === errorKinds.draining.status;
-}
-
-/** Whether a server has lost a job. */
-export const isLost = (error: unknown): boolean =>
-  error instanceof JobForgotten || isUnknownJob(causeOf(error)) || isExpiredJob(causeOf(error));
-
 /** Whether the same would happen to every other case. */
-export function endsAll(error: unknown): boolean {
+export function concernsAllCases(error: unknown): boolean {
   const cause = causeOf(error);
   if (cause instanceof WriteError || isTransient(cause)) return true;
   const { notAuthorised } = exitCodes;

@@ -8,10 +8,10 @@ import {
   untilAnswered,
 } from '../connection/index.js';
 import { HttpError, isTransient } from '../errors.js';
-import { casesOf, type FoundCase, findFiles } from '../inputs/index.js';
+import { divideIntoCases, type FoundCase } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
-import { tellSending } from '../submit/index.js';
+import { findInputs, tellSending } from '../submit/index.js';
 import type { CohortOptions } from './state.js';
 
 /** Seconds to wait for the version of an app, which the server computes when it is first asked. */
@@ -20,32 +20,23 @@ const versionWait = 60;
 const maxWait = 30;
 
 /**
- * The cases of a submission.
+ * Finds the files of a submission, and divides them into cases.
  * @param view the description of the app, if the server gave one
  * @throws UsageError for what cannot be sent, and for files that cannot be paired
  */
-export async function findCases(
+export async function findCasesToSend(
   submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
   { output, chooseSeries, reporter }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter'>,
   view: AppAnswer | null = null,
 ): Promise<readonly FoundCase[]> {
-  const asksForSegmentations = async (group: number): Promise<boolean> => {
-    if (!['infer', 'pipeline'].includes(submission.operation.segment)) return true;
-    return view?.available === true && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
-  };
-  const found = await findFiles(submission, {
-    place: { directory: output, mayReplace: true },
-    chooseSeries,
-    asksForSegmentations,
-    isEach: true,
-    onRead: (done, total) => reporter.progress('Reading', done, total),
-  });
+  const finding = { place: { directory: output, mayReplace: true }, chooseSeries, isEach: true };
+  const found = await findInputs(submission, finding, reporter, async () => view);
   tellSending(found, reporter, { isListed: true });
-  return casesOf(found);
+  return divideIntoCases(found);
 }
 
 /** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */
-export async function describe(
+export async function describeApp(
   connection: Connection,
   app: string,
   reporter: Reporter,

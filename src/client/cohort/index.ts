@@ -1,6 +1,4 @@
-/** Many cases as many jobs, each with a record next to its result. */
+/** Many cases, each run as one job, and the table of what became of them. */
 export { runCohort } from './cohort.js';
-export { findCases } from './find-cases.js';
-export { JobRecord } from './job-record.js';
-export { type CaseRecord, readRecord } from './record.js';
+export { findCasesToSend } from './find-cases.js';
 export type { CaseState, CaseStatus, CohortSummary, CohortWatcher } from './state.js';

@@ -1,4 +1,4 @@
-import type { ChooseSeries } from '../inputs/index.js';
+import type { FinishOptions } from '../case/index.js';
 import type { Reporter } from '../reporter.js';
 
 /** What is being done with a case. `waiting` also if the command ended before its turn. */
@@ -28,7 +28,8 @@ export interface CohortWatcher {
   changed(state: CaseState): void;
 }
 
-export interface CohortOptions {
+export interface CohortOptions
+  extends Pick<FinishOptions, 'chooseSeries' | 'clientVersion' | 'killTimeout' | 'wait'> {
   /** The directory of the results, with one directory for each case. */
   readonly output: string;
   /** Most jobs at once. */
@@ -39,12 +40,6 @@ export interface CohortOptions {
   readonly verifies: boolean;
   /** Whether the first failure ends the command. */
   readonly failsFast: boolean;
-  /** Longest wait for a result once its job has ended, in seconds. */
-  readonly wait: number;
-  /** Longest wait for a kill, in seconds. */
-  readonly killTimeout: number;
-  readonly clientVersion: string;
-  readonly chooseSeries?: ChooseSeries | undefined;
   readonly watcher: CohortWatcher;
   /** For what concerns all cases. */
   readonly reporter: Reporter;

@@ -70,9 +70,8 @@ export class CaseTable {
     return [...this.#states.values()];
   }
 
-  /** Names of the cases in this state. */
-  with(status: CaseStatus): string[] {
-    return this.states.filter((each) => each.status === status).map(({ name }) => name);
+  with(status: CaseStatus): CaseState[] {
+    return this.states.filter((each) => each.status === status);
   }
 
   change(name: string, change: Partial<CaseState>): void {

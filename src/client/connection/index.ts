@@ -61,6 +61,7 @@ export {
   usageOfAll,
 } from './api.js';
 export { checkAppId, checkJobId, pathJobId } from './identifiers.js';
+export { fetchLeft, leftText, progressOf } from './job-words.js';
 export { backoff, type Patience, pause, untilAnswered, type Watcher } from './patience.js';
 export { defaultProfile, listProfiles, type Profile, readProfile, writeProfile } from './profiles.js';
 export { bodyOf, header, type Reply, retryAfter } from './reply.js';

@@ -95,7 +95,7 @@ function checkCount(group: readonly Volume[], first: readonly Volume[], flag: st
  * @param found with `isEach`
  * @throws UsageError if the groups have different numbers of volumes
  */
-export function casesOf(found: FoundFiles): FoundCase[] {
+export function divideIntoCases(found: FoundFiles): FoundCase[] {
   const fields = found.volumes.map(({ field, groups }) => ({ field, groups: groups.map(volumesOf) }));
   const first = fields[0]?.groups[0] ?? [];
   for (const { field, groups } of fields) {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
 import { resultName, volumeSuffix } from '../../contract/index.js';
 import { isImage, isSegmentation } from '../../volumes/headers/index.js';
-import { isPlaceOfResults } from '../earlier-results.js';
+import { isResultDirectory } from '../earlier-results.js';
 import { archiveFault } from './data-set.js';
 import { byName, emptyFile, entriesOf, listTree, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import {
@@ -345,7 +345,7 @@ class Collector {
 
   /** Whether a directory contains the result of an earlier run. That is not an input unless a path names it. */
   #isResult(directory: string): boolean {
-    return this.#output !== null && isPlaceOfResults(directory, this.#output);
+    return this.#output !== null && isResultDirectory(directory, this.#output);
   }
 
   #isWanted(name: string, child: string): boolean {

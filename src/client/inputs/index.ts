@@ -1,4 +1,4 @@
-export { casesOf, type FoundCase, filesOfUnit } from './cases.js';
+export { divideIntoCases, type FoundCase, filesOfUnit } from './cases.js';
 export type { ChooseSeries, Unit } from './collect.js';
 export { byName, exists, lookAt } from './entries.js';
 export {

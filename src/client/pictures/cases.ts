@@ -278,7 +278,7 @@ export interface FindCasesOptions {
  * @returns the cases in the order of the paths, and a sentence for each volume that cannot be read
  * @throws UsageError for what does not exist and for paths without a volume, VolumeError if no volume can be read
  */
-export async function findCases(
+export async function findCasesToShow(
   paths: readonly string[],
   options: FindCasesOptions = {},
 ): Promise<{ readonly cases: readonly ShownCase[]; readonly problems: readonly string[] }> {

@@ -1,5 +1,5 @@
 /** Pictures of scans and of what came back: for the terminal, as PNG and as an HTML page. */
-export { findCases, type ShownCase } from './cases.js';
+export { findCasesToShow, type ShownCase } from './cases.js';
 export { drawSlice } from './draw.js';
 export { htmlPage, type PageCase, PageError, type PageOptions, pageDefaults } from './html.js';
 export type {

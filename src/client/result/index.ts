@@ -1,7 +1,7 @@
 export {
   checkOutput,
   type Destination,
-  foreseePlace,
+  foreseeOutput,
   type OutputDirectory,
 } from './place.js';
 export { fetchResult, type StreamedArchive, saveAppConfig } from './result.js';

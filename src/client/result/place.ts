@@ -14,7 +14,7 @@ import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { quotePath, resultName } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, makeDirectory, replaceFile } from '../../files/index.js';
-import { numberedPlace } from '../earlier-results.js';
+import { numberedDirectory } from '../earlier-results.js';
 import { UsageError } from '../errors.js';
 
 /** A directory that a result is to be saved in. */
@@ -36,7 +36,7 @@ const ofNobody =
   /^(?:\.git(?:keep|ignore)|\.remote-app-\w{6}|\.DS_Store|\._.*|\.nfs.*|Thumbs\.db|desktop\.ini|lost\+found)$/;
 
 /** Highest number of a result directory. */
-const lastPlace = 100_000;
+const highestNumber = 100_000;
 
 /**
  * Whether there is anything at a path that a result could replace or be mixed with. A directory that cannot be read may have
@@ -53,12 +53,12 @@ export function hasFiles(directory: string): boolean {
 /** The first directory without files among `Output`, `Output-2`, `Output-3` and so on. */
 function firstFree(directory: string, number = 1): { readonly place: string; readonly number: number } {
   const target = path.resolve(directory);
-  for (let each = number; each <= lastPlace; each += 1) {
-    const place = numberedPlace(target, each);
+  for (let each = number; each <= highestNumber; each += 1) {
+    const place = numberedDirectory(target, each);
     if (!hasFiles(place)) return { place, number: each };
   }
   throw new UsageError(
-    `${quotePath(directory)} and all up to '-${lastPlace}' have results; remove some of them`,
+    `${quotePath(directory)} and all up to '-${highestNumber}' have results; remove some of them`,
   );
 }
 
@@ -66,7 +66,7 @@ function firstFree(directory: string, number = 1): { readonly place: string; rea
  * The directory that a result would go to now. Determined before anything is sent, so that no job ends in a refusal.
  * @throws UsageError for a directory with other files, if these may not be replaced
  */
-export function foreseePlace({ directory, taken }: OutputDirectory): string {
+export function foreseeOutput({ directory, taken }: OutputDirectory): string {
   const target = path.resolve(directory);
   if (taken === 'replace' || !hasFiles(target)) return target;
   if (taken === 'number') return firstFree(directory).place;

@@ -27,6 +27,7 @@ import {
   jobFailure,
   type Patience,
   pause,
+  progressOf,
   type Reply,
   retryAfter,
 } from '../connection/index.js';
@@ -39,7 +40,6 @@ import {
   leaving,
   UsageError,
 } from '../errors.js';
-import { progressOf } from '../job-progress.js';
 import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
 import { download, streamSink } from './download.js';

@@ -14,7 +14,7 @@ import { AnswerError, type Connection, type Patience, type Reply } from '../conn
 import { ClientError, writing } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { download, fileSink, type Sink } from './download.js';
-import { foreseePlace, type OutputDirectory, PrivateDirectory } from './place.js';
+import { foreseeOutput, type OutputDirectory, PrivateDirectory } from './place.js';
 
 export interface SavedArchive {
   /** Absolute path of the zip. */
@@ -85,7 +85,7 @@ class IncomingArchive implements Sink {
     // Refusing was possible only before the download; files that others have put there since are left alone.
     const taken = output.taken === 'refuse' ? 'number' : output.taken;
     const place = await writing(path.join(wanted, name), next, async () =>
-      foreseePlace({ ...output, taken }),
+      foreseeOutput({ ...output, taken }),
     );
     const target = path.join(place, name);
     const own = await writing(target, next, () => PrivateDirectory.make(place));

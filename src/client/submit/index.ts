@@ -1,4 +1,5 @@
-export { type Clearance, preflight } from './preflight.js';
-export { type Sending, type Staged, stage, stageFound } from './staging.js';
+export { findInputs } from './find-inputs.js';
+export { preflight, type ServerTerms } from './preflight.js';
+export { type SentFiles, type Staged, sentFilesOf, stage } from './staging.js';
 export { submit, unacknowledged } from './submit.js';
 export { tellSending } from './tell-sending.js';

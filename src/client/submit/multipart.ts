@@ -131,27 +131,6 @@ class SegmentReader {
 }
 
 /**
- * The bytes of segments in pieces of one size; the last piece may be shorter. All pieces share one buffer: a piece is valid
- * only until the next one is requested.
- * @param seen of the readings before this one, whose files must not have changed since
- */
-function* readSegments(
-  segments: Iterable<Segment>,
-  pieceSize: number,
-  seen: SeenFiles = new Map(),
-): Generator<Buffer> {
-  const reader = new SegmentReader(segments, seen);
-  const buffer = Buffer.allocUnsafe(pieceSize);
-  try {
-    for (let filled = reader.fill(buffer); filled > 0; filled = reader.fill(buffer)) {
-      yield buffer.subarray(0, filled);
-    }
-  } finally {
-    reader.close();
-  }
-}
-
-/**
  * 32 hexadecimal digits that nothing else has. They are not secret, so `node:crypto` is not used: loading it takes 8 ms
  * at the start.
  */
@@ -242,7 +221,7 @@ export class Multipart {
   }
 
   /**
-   * The body from its beginning. A piece's bytes are gone when the next is asked for (see `readSegments`).
+   * The body from its beginning. All pieces share one buffer: the bytes of one are gone when the next is asked for.
    * @param onBytes called with the bytes handed out so far, and with how many of them are of files
    * @param ready awaited after the first piece: what is sent before it resolves is a few bytes
    */
@@ -259,10 +238,16 @@ export class Multipart {
     onBytes(sent, filesIn(sent));
     const size = Math.min(pieceSize, this.length - sent);
     if (size === 0) return;
-    for (const piece of readSegments(rest, size, this.#seen)) {
-      yield piece;
-      sent += piece.length;
-      onBytes(sent, filesIn(sent));
+    const reader = new SegmentReader(rest, this.#seen);
+    const buffer = Buffer.allocUnsafe(size);
+    try {
+      for (let filled = reader.fill(buffer); filled > 0; filled = reader.fill(buffer)) {
+        yield buffer.subarray(0, filled);
+        sent += filled;
+        onBytes(sent, filesIn(sent));
+      }
+    } finally {
+      reader.close();
     }
   }
 }

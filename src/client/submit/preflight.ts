@@ -149,9 +149,6 @@ export interface SizedSource {
   readonly extracted?: number;
 }
 
-/** Checks the sizes of the files of a submission, as far as they are known. */
-type SizeCheck = (files: readonly SizedSource[]) => void;
-
 /** Two sizes, formatted so that they differ. */
 function inWords(size: number, most: number): [string, string] {
   const words: [string, string] = [formatBytes(size), formatBytes(most)];
@@ -196,10 +193,15 @@ export function checkSizes(files: readonly SizedSource[], limits: LimitsAnswer, 
   }
 }
 
-type Timed = Pick<Submission, 'operation' | 'fields'>;
+type FormValues = Pick<Submission, 'operation' | 'fields'>;
 
 /** @throws UsageError for longer than the most; null where the server does not say, or has no limit */
-function checkTime({ operation, fields }: Timed, role: FieldRole, most: number | null, rule: string): void {
+function checkTime(
+  { operation, fields }: FormValues,
+  role: FieldRole,
+  most: number | null,
+  rule: string,
+): void {
   const field = fieldWithRole(operation, role);
   // NaN if no time is given, and for the word that asks for the maximum.
   const asked = Number(fields[field.name]);
@@ -213,7 +215,7 @@ function checkTime({ operation, fields }: Timed, role: FieldRole, most: number |
  * Checks for how long a job asks to be kept, and to run.
  * @throws UsageError for longer than the server allows
  */
-function checkTimes(submission: Timed, limits: LimitsAnswer, server: string): void {
+function checkTimes(submission: FormValues, limits: LimitsAnswer, server: string): void {
   const { max_keep, max_run_time, max_fine_tune_time } = limits;
   checkTime(submission, 'keep', max_keep, `${server} keeps a job for`);
   const isFineTuning = submission.operation.segment === operations.fine_tune.segment;
@@ -241,10 +243,10 @@ function keptForADay(
   return { [fieldWithRole(operation, 'keep').name]: String(Math.min(wanted, most)) };
 }
 
-/** What a server's limits mean for a submission that it can take. */
-export interface Clearance {
+/** On which terms a server takes a submission. */
+export interface ServerTerms {
   /** Checks files, some of which are packed later. */
-  readonly checkSizes: SizeCheck;
+  readonly checkSizes: (files: readonly SizedSource[]) => void;
   /** Fields to send where the submission does not set them. */
   readonly fields: Readonly<Record<string, string>>;
   /** Most jobs that may be active at once; null if the server does not say. */
@@ -254,21 +256,26 @@ export interface Clearance {
 }
 
 /** For a server that does not say what its limits are. */
-export const noLimits: Clearance = { checkSizes: () => {}, fields: {}, maxJobs: null, knowsKeys: false };
+export const unknownTerms: ServerTerms = {
+  checkSizes: () => {},
+  fields: {},
+  maxJobs: null,
+  knowsKeys: false,
+};
 
 /**
  * Checks a submission against what the server says of itself before anything is packed or sent: GPUs, the app, limits. What
  * the server does not say is not checked: it decides when it has the submission.
- * @returns what else its limits mean
+ * @returns what else its limits mean for the submission
  * @throws ClientError for the first thing that cannot be right
  */
-export async function preflight(connection: Connection, submission: Submission): Promise<Clearance> {
+export async function preflight(connection: Connection, submission: Submission): Promise<ServerTerms> {
   const [known] = await Promise.all([
     ifItCanSay(connection, () => limits(connection, patience)),
     checkApp(connection, submission),
     checkGpus(connection, submission),
   ]);
-  if (!known) return noLimits;
+  if (!known) return unknownTerms;
   const { server, longestOutage } = connection;
   checkTimes(submission, known, server);
   return {

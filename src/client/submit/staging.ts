@@ -6,17 +6,11 @@ import type { ListedFile } from '../../archive/index.js';
 import { groupsField, optionsField, quotePath, volumeSuffix } from '../../contract/index.js';
 import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/index.js';
 import { UsageError, WriteError, writing } from '../errors.js';
-import {
-  type FindOptions,
-  type FoundFiles,
-  findFiles,
-  type NamedDataSet,
-  type NamedUnit,
-} from '../inputs/index.js';
+import type { FoundFiles, NamedDataSet, NamedUnit } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import type { FilePart } from './multipart.js';
-import { type Clearance, noLimits, type SizedSource } from './preflight.js';
+import type { ServerTerms, SizedSource } from './preflight.js';
 import { tellSending } from './tell-sending.js';
 
 /** Retried several times: Windows cannot remove a file that is open elsewhere, for example in a virus scanner. */
@@ -54,7 +48,7 @@ interface SentFile {
 }
 
 /** What a submission sends, in the document that `--json` prints. */
-export interface Sending {
+export interface SentFiles {
   /** By field; of each, a list for every group. */
   readonly sent: Readonly<Record<string, readonly (readonly SentFile[])[]>>;
   /** Files beside volumes, which are not volumes themselves and are not sent. */
@@ -62,7 +56,7 @@ export interface Sending {
 }
 
 /** What is sent, with paths and names alone. */
-function sendingOf({ volumes, dataSet, skipped }: FoundFiles): Sending {
+export function sentFilesOf({ volumes, dataSet, skipped }: FoundFiles): SentFiles {
   const shown = ({ path, name }: SentFile): SentFile => ({ path, name });
   const sent: Record<string, SentFile[][]> = {};
   for (const { field, groups } of volumes) sent[field.name] = groups.map((units) => units.map(shown));
@@ -74,8 +68,6 @@ function sendingOf({ volumes, dataSet, skipped }: FoundFiles): Sending {
 export interface Staged {
   readonly fields: Readonly<Record<string, string>>;
   readonly parts: readonly FilePart[];
-  readonly sending: Sending;
-  readonly found: FoundFiles;
   /** Removes the archives that were created for it. */
   remove(): Promise<void>;
 }
@@ -141,34 +133,14 @@ const sizedSet = (set: NamedDataSet): SizedSource => ({
 });
 
 /**
- * Finds the files of a submission and, if all can be sent, packs its directories into a private temporary directory, so that
- * the length of the request is known before it is sent.
- * @param ready called when all files are found and nothing is packed; the check of sizes that it resolves with is called
- * then, and again for each archive
- * @throws UsageError for paths without anything to send, and for files that cannot be sent
+ * Packs the directories of a submission into a private temporary directory, so that the length of the request is known before it
+ * is sent.
+ * @throws UsageError for files that are too large for the server, or cannot be packed
  */
 export async function stage(
   submission: Submission,
-  reporter: Reporter,
-  signal: AbortSignal | undefined,
-  finding: Omit<FindOptions, 'onRead'> = {},
-  ready: () => Promise<Clearance> = async () => noLimits,
-): Promise<Staged> {
-  const found = await findFiles(submission, {
-    ...finding,
-    onRead: (done, total) => reporter.progress('Reading', done, total),
-  });
-  return stageFound(submission, found, await ready(), reporter, signal);
-}
-
-/**
- * The second half of `stage`, for files that are found already.
- * @throws UsageError for files that are too large for the server, or cannot be packed
- */
-export async function stageFound(
-  submission: Submission,
   found: FoundFiles,
-  { checkSizes, fields: others }: Clearance,
+  { checkSizes, fields: others }: ServerTerms,
   reporter: Reporter,
   signal: AbortSignal | undefined,
 ): Promise<Staged> {
@@ -194,7 +166,7 @@ export async function stageFound(
     }
     if (dataSet) add(await dataSetPart(dataSet.field.name, dataSet.set, packing));
     if (Object.keys(submission.options).length > 0) fields[optionsField] = JSON.stringify(submission.options);
-    return { fields, parts, sending: sendingOf(found), found, remove: () => directory.remove() };
+    return { fields, parts, remove: () => directory.remove() };
   } catch (error) {
     await directory.remove();
     throw error;

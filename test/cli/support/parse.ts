@@ -1,5 +1,5 @@
 import { Parser } from '@oclif/core';
-import { readSubmission } from '../../../src/cli/submit/submission.js';
+import { readSubmission } from '../../../src/cli/submit/read-submission.js';
 import { type ParsedSubmit, submitFlags, volumeArgs } from '../../../src/cli/submit/submit-command.js';
 import type { Submission } from '../../../src/client/submission.js';
 import type { OperationName } from '../../../src/contract/operations.js';

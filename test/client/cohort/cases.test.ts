@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { findCases } from '../../../src/client/cohort/index.js';
+import { findCasesToSend } from '../../../src/client/cohort/index.js';
 import { type OperationName, operationOf } from '../../../src/contract/operations.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
@@ -17,7 +17,7 @@ async function casesOf(
   const files = Array.isArray(made) ? Object.fromEntries(made.map((each) => [each, 'x'])) : made;
   await plant(root.path, files as Record<string, string>);
   const operation = operationOf(name);
-  const found = await findCases(
+  const found = await findCasesToSend(
     {
       operation,
       archive: null,

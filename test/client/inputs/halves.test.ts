@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
-import { stage } from '../../../src/client/submit/staging.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
+import { stage } from '../support/stage.js';
 
 type Files = Readonly<Record<string, string | Buffer>>;
 

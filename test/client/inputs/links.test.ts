@@ -4,12 +4,12 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
 import { UsageError } from '../../../src/client/errors.js';
-import { stage } from '../../../src/client/submit/staging.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { zip, zipOf } from '../../support/zip.mjs';
 import { collect } from '../support/collect.js';
 import { memoryReporter } from '../support/connect.js';
+import { stage } from '../support/stage.js';
 
 const bounds = { maxBytes: 1e6, maxEntries: 100 };
 

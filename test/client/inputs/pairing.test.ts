@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { stage } from '../../../src/client/submit/staging.js';
 import { type OperationName, operationOf } from '../../../src/contract/operations.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
+import { stage } from '../support/stage.js';
 
 type Groups = Readonly<Record<string, readonly (readonly string[])[]>>;
 

@@ -1,7 +1,7 @@
 import { appendFile, mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { findCases } from '../../../src/client/pictures/index.js';
+import { findCasesToShow } from '../../../src/client/pictures/index.js';
 import { hashFile } from '../../../src/files/index.js';
 import { type Affine, writeNifti } from '../../../src/volumes/index.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -66,7 +66,7 @@ describe('cases', () => {
 
   /** The cases of paths, with paths relative to the root. */
   async function casesOf(...paths: string[]) {
-    const { cases } = await findCases(paths.map(at));
+    const { cases } = await findCasesToShow(paths.map(at));
     const relative = (file: { path: string } | null) => file && path.relative(root.path, file.path);
     return cases.map(({ name, scan, mask, maps, notes }) => ({
       name,
@@ -288,7 +288,11 @@ describe('cases', () => {
   test('what is not a volume is named, and does not hide the others', async () => {
     await write({ 'a.nii': 'scan' });
     await plant(root.path, { 'broken.nii.gz': 'not gzip', 'Out/result.zip': 'zip' });
-    const { cases, problems } = await findCases([at('a.nii'), at('broken.nii.gz'), at('Out/result.zip')]);
+    const { cases, problems } = await findCasesToShow([
+      at('a.nii'),
+      at('broken.nii.gz'),
+      at('Out/result.zip'),
+    ]);
     expect(cases.map(({ name }) => name)).toEqual(['a']);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain('broken.nii.gz');
@@ -296,9 +300,9 @@ describe('cases', () => {
 
   test('paths without a volume are refused', async () => {
     await plant(root.path, { 'Out/Evaluation.json': '{}' });
-    await expect(findCases([at('Out')])).rejects.toThrow(
+    await expect(findCasesToShow([at('Out')])).rejects.toThrow(
       /Evaluation\.json' is not a volume, and there is none beside it$/,
     );
-    await expect(findCases([at('nothing')])).rejects.toThrow(/No such file or directory/);
+    await expect(findCasesToShow([at('nothing')])).rejects.toThrow(/No such file or directory/);
   });
 });

@@ -3,7 +3,7 @@ import { readdir, readFile, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
-import { checkOutput, foreseePlace, type OutputDirectory } from '../../../src/client/result/place.js';
+import { checkOutput, foreseeOutput, type OutputDirectory } from '../../../src/client/result/place.js';
 import { saveResult } from '../../../src/client/result/result.js';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -57,7 +57,7 @@ describe('the place of a result', () => {
   test('is known before the result if the directory has files: the next number, a refusal, or the same one', async () => {
     await using place = await world();
     await plant(place.root, { 'Output/mask.nii': '', 'Output-2/x': '', 'Output-3': 'a file' });
-    const foresee = (taken: OutputDirectory['taken']) => foreseePlace({ directory: place.directory, taken });
+    const foresee = (taken: OutputDirectory['taken']) => foreseeOutput({ directory: place.directory, taken });
     expect(foresee('number')).toBe(`${place.directory}-4`);
     expect(foresee('replace')).toBe(place.directory);
     expect(() => foresee('refuse')).toThrow(/Output' has files already.*--output.*--force/);
@@ -66,7 +66,7 @@ describe('the place of a result', () => {
   test('may have files of version control and of the system', async () => {
     await using place = await world('refuse');
     await plant(place.root, { 'Output/.gitkeep': '', 'Output/.DS_Store': '' });
-    expect(foreseePlace(place.output)).toBe(place.directory);
+    expect(foreseeOutput(place.output)).toBe(place.directory);
   });
 
   test('that has files of the system when the result comes gets the result beside them', async () => {

@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/client/errors.js';
-import { stage } from '../../../src/client/submit/staging.js';
 import { submit } from '../../../src/client/submit/submit.js';
 import { shuttingDownDetail } from '../../../src/contract/errors.js';
 import { operationOf } from '../../../src/contract/operations.js';
@@ -11,6 +10,7 @@ import { jobEnvelope } from '../../../src/contract/routes.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { stage } from '../support/stage.js';
 
 const operation = operationOf('infer');
 const envelope = jobEnvelope('0123456789ab', []);

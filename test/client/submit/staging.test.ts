@@ -5,11 +5,11 @@ import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
 import { UsageError } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
-import { stage } from '../../../src/client/submit/staging.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
 import { memoryReporter } from '../support/connect.js';
+import { stage } from '../support/stage.js';
 
 const bounds = { maxBytes: 1e6, maxEntries: 100 };
 

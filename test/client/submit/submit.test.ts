@@ -3,7 +3,6 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
-import { stage } from '../../../src/client/submit/staging.js';
 import { submit, unacknowledged } from '../../../src/client/submit/submit.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { jobEnvelope } from '../../../src/contract/routes.js';
@@ -11,6 +10,7 @@ import { formOf, type Handler, json, ScriptedServer } from '../../support/script
 import { TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { stage } from '../support/stage.js';
 
 const operation = operationOf('infer');
 const inputs = operation.fields.find((field) => field.name === 'inputs');

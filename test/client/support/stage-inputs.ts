@@ -1,7 +1,7 @@
 import path from 'node:path';
-import { stage } from '../../../src/client/submit/staging.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { memoryReporter } from './connect.js';
+import { stage } from './stage.js';
 
 const operation = operationOf('infer');
 

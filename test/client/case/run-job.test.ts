@@ -1,16 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Interrupted } from '../../src/client/errors.js';
-import type { TransferPhase } from '../../src/client/reporter.js';
-import { runJob } from '../../src/client/run-job.js';
-import type { Submission } from '../../src/client/submission.js';
-import { operationOf } from '../../src/contract/operations.js';
-import { type Fake, fakeService, jobId } from '../support/fake-service.js';
-import { json } from '../support/scripted-server.js';
-import { plant, temporary } from '../support/temporary.js';
-import { zipOf } from '../support/zip.mjs';
-import { connectTo, memoryReporter } from './support/connect.js';
+import { runJob } from '../../../src/client/case/run-job.js';
+import { Interrupted } from '../../../src/client/errors.js';
+import type { TransferPhase } from '../../../src/client/reporter.js';
+import type { Submission } from '../../../src/client/submission.js';
+import { operationOf } from '../../../src/contract/operations.js';
+import { type Fake, fakeService, jobId } from '../../support/fake-service.js';
+import { json } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { zipOf } from '../../support/zip.mjs';
+import { connectTo, memoryReporter } from '../support/connect.js';
 
 const operation = operationOf('infer');
 

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { quotePath, recordName, tableName } from '../../contract/index.js';
+import { quotePath, recordName, resultName, tableName } from '../../contract/index.js';
 import {
   freeName,
   hashFile,
@@ -23,14 +23,14 @@ import {
   syncTree,
   writeJsonFile,
 } from '../../files/index.js';
-import { UsageError } from '../errors.js';
-import { type CaseRecord, namesBelow, readRecord, stampOf } from './record.js';
+import { type CaseRecord, namesBelow, readRecord, stampOf } from '../case/index.js';
+import { UsageError, writing } from '../errors.js';
 
 /** The directory, beside those of the cases, with what is only of use to the next command. */
 export const ownDirectory = '.remote-app';
 
 /** What the last look at a case found, by the times and identities of its files: it saves reading them again. */
-interface Seen {
+interface LastLook {
   /** Of the inputs: the stamp of their files, and the hash of their contents. */
   readonly stamp: string | null;
   readonly digest: string | null;
@@ -38,7 +38,10 @@ interface Seen {
   readonly outputs: string | null;
 }
 
-const nothingSeen: Seen = { stamp: null, digest: null, outputs: null };
+const neverLooked: LastLook = { stamp: null, digest: null, outputs: null };
+
+/** What to do after a fault of the disk. */
+const again = 'run the command again';
 
 /** Largest file of what was seen, in bytes: some 100,000 cases. */
 const maxSeen = 32 << 20;
@@ -46,8 +49,8 @@ const maxSeen = 32 << 20;
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /** What was seen, as far as it has the form that is expected: it can always be found out again. */
-function readSeen(file: string): Map<string, Seen> {
-  const seen = new Map<string, Seen>();
+function readSeen(file: string): Map<string, LastLook> {
+  const seen = new Map<string, LastLook>();
   try {
     const document = JSON.parse(readSmallFile(file, maxSeen));
     for (const [name, [stamp, digest, outputs]] of Object.entries<unknown[]>(document)) {
@@ -63,16 +66,10 @@ function readSeen(file: string): Map<string, Seen> {
   return seen;
 }
 
-/** Why nothing can be written for a case without `--force`. */
-const foreign = (directory: string): UsageError =>
-  new UsageError(
-    `${quotePath(directory)} has files that no record names; move them, or give --force to write the result beside them`,
-  );
-
 /** The directory that the results of a cohort go to, and what is known of the cases in it. */
-export class Workplace implements Disposable {
+export class CohortDirectory implements Disposable {
   readonly own: string;
-  readonly #seen: Map<string, Seen>;
+  readonly #seen: Map<string, LastLook>;
   #isChanged = false;
 
   private constructor(
@@ -88,7 +85,7 @@ export class Workplace implements Disposable {
    * puts back a result that it was replacing.
    * @throws UsageError if another command works on it, or it cannot be written
    */
-  static async open(directory: string): Promise<Workplace> {
+  static async open(directory: string): Promise<CohortDirectory> {
     const own = path.join(directory, ownDirectory);
     makeDirectory(own);
     const outcome = lockPath(own, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -98,16 +95,16 @@ export class Workplace implements Disposable {
       );
     }
     const isLocked = typeof outcome === 'object' && 'descriptor' in outcome;
-    const workplace = new Workplace(path.resolve(directory), isLocked ? outcome.descriptor : null);
+    const cohort = new CohortDirectory(path.resolve(directory), isLocked ? outcome.descriptor : null);
     // Without a lock, they may be those of a command that is running.
-    if (isLocked) await workplace.#clear();
-    return workplace;
+    if (isLocked) await cohort.#clear();
+    return cohort;
   }
 
   async #clear(): Promise<void> {
     const old = path.join(this.own, 'old');
     for (const name of existsSync(old) ? readdirSync(old) : []) {
-      if (!existsSync(this.placeOf(name))) renameSync(path.join(old, name), this.placeOf(name));
+      if (!existsSync(this.directoryOf(name))) renameSync(path.join(old, name), this.directoryOf(name));
     }
     for (const name of readdirSync(this.own)) {
       if (name === 'old' || name.startsWith('new-') || name.endsWith('.partial'))
@@ -116,8 +113,8 @@ export class Workplace implements Disposable {
     removePartials(path.join(this.directory, tableName));
   }
 
-  /** Where the result of a case goes. */
-  placeOf(name: string): string {
+  /** Where the result of a case is. */
+  directoryOf(name: string): string {
     return path.join(this.directory, name);
   }
 
@@ -131,19 +128,19 @@ export class Workplace implements Disposable {
     this.#note(name, { stamp, digest });
   }
 
-  #note(name: string, seen: Partial<Seen>): void {
-    this.#seen.set(name, { ...(this.#seen.get(name) ?? nothingSeen), ...seen });
+  #note(name: string, seen: Partial<LastLook>): void {
+    this.#seen.set(name, { ...(this.#seen.get(name) ?? neverLooked), ...seen });
     this.#isChanged = true;
   }
 
   /** The record of a case; null if there is none. */
   record(name: string): CaseRecord | null {
-    return readRecord(this.placeOf(name));
+    return readRecord(this.directoryOf(name));
   }
 
   #stampOfOutputs(name: string, record: CaseRecord): string | null {
     try {
-      return stampOf(record.outputs.map((each) => path.join(this.placeOf(name), each.name)));
+      return stampOf(record.outputs.map((each) => path.join(this.directoryOf(name), each.name)));
     } catch {
       return null;
     }
@@ -167,22 +164,43 @@ export class Workplace implements Disposable {
   }
 
   async #isUnchanged(name: string, output: CaseRecord['outputs'][number]): Promise<boolean> {
-    const target = path.join(this.placeOf(name), output.name);
+    const target = path.join(this.directoryOf(name), output.name);
     if (statSync(target, { throwIfNoEntry: false })?.size !== output.size) return false;
     return (await hashFile(target)).sha256 === output.sha256;
   }
 
   /** @throws UsageError if a result of this case could replace files that are not known to be an earlier result */
-  checkPlace(name: string, isForced: boolean): void {
-    const place = this.placeOf(name);
+  checkReplaceable(name: string, isForced: boolean): void {
+    const directory = this.directoryOf(name);
     if (isForced || this.record(name) !== null) return;
-    const stats = statSync(place, { throwIfNoEntry: false });
-    if (stats && (!stats.isDirectory() || readdirSync(place).length > 0)) throw foreign(place);
+    const stats = statSync(directory, { throwIfNoEntry: false });
+    if (!stats || (stats.isDirectory() && readdirSync(directory).length === 0)) return;
+    throw new UsageError(
+      `${quotePath(directory)} has files that no record names; move them, or give --force to write the result beside them`,
+    );
   }
 
-  /** A new private directory, on the file system of the results. */
-  async privateDirectory(): Promise<string> {
-    return mkdtemp(path.join(this.own, 'new-'));
+  /**
+   * Takes the result of a case.
+   * @param fetch saves the result and its record in a private directory, from which they get their place all at once
+   * @throws WriteError
+   */
+  async receive(
+    name: string,
+    isForced: boolean,
+    fetch: (directory: string) => Promise<unknown>,
+  ): Promise<CaseRecord | null> {
+    const own = await writing(this.directory, again, () => mkdtemp(path.join(this.own, 'new-')));
+    const files = path.join(own, 'files');
+    try {
+      await fetch(files);
+      return await writing(files, again, async () => {
+        await rm(path.join(files, resultName));
+        return this.#putInPlace(name, files, isForced);
+      });
+    } finally {
+      await rm(own, { recursive: true, force: true });
+    }
   }
 
   /**
@@ -190,8 +208,8 @@ export class Workplace implements Disposable {
    * name if the result has theirs; with `isForced` the result's replace them.
    * @param complete a directory with the files and the record
    */
-  async place(name: string, complete: string, isForced: boolean): Promise<CaseRecord | null> {
-    const place = this.placeOf(name);
+  async #putInPlace(name: string, complete: string, isForced: boolean): Promise<CaseRecord | null> {
+    const place = this.directoryOf(name);
     const old = path.join(this.own, 'old', name);
     if (existsSync(place)) {
       await this.#keepForeign(name, complete, isForced);
@@ -210,7 +228,7 @@ export class Workplace implements Disposable {
 
   /** Adds to a complete result the files that are in its place and that the record there does not know as they are. */
   async #keepForeign(name: string, complete: string, isForced: boolean): Promise<void> {
-    const place = this.placeOf(name);
+    const place = this.directoryOf(name);
     if (!statSync(place).isDirectory()) return;
     const known = new Map(this.record(name)?.outputs.map((each) => [each.name, each]));
     const counts = new Map<string, number>();

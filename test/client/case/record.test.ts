@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readRecord } from '../../../src/client/cohort/index.js';
-import { numbersOf } from '../../../src/client/cohort/numbers.js';
+import { readRecord } from '../../../src/client/case/index.js';
+import { numbersOf } from '../../../src/client/case/numbers.js';
 import {
   computationOf,
   digestOf,
@@ -10,7 +10,7 @@ import {
   keyOf,
   makeRecord,
   writeRecord,
-} from '../../../src/client/cohort/record.js';
+} from '../../../src/client/case/record.js';
 import { recordName } from '../../../src/contract/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -86,10 +86,8 @@ test('a record is read as it was written, and its key has the version that the j
     server: { address: 'http://x', version: '1.2.4', devices: new Map([[1, 'NVIDIA H100']]) },
     clientVersion: '1.2.3',
     inputs: [input],
-    outputs,
-    numbers: { dice: 0.5 },
   } as unknown as Parameters<typeof makeRecord>[0];
-  const record = makeRecord(facts);
+  const record = makeRecord(facts, outputs, { dice: 0.5 });
   writeRecord(directory.path, record);
   expect(readRecord(directory.path)).toEqual(record);
   expect(record).toMatchObject({
@@ -116,8 +114,9 @@ test('a record that names a file outside its directory is none', async () => {
     jobId: 'x',
     server: { address: 'x', version: null, devices: new Map() },
     clientVersion: '1',
+    inputs: [],
   };
-  writeRecord(directory.path, makeRecord({ ...facts, inputs: [], outputs, numbers: {} }));
+  writeRecord(directory.path, makeRecord(facts, outputs, {}));
   expect(readRecord(directory.path)).not.toBeNull();
   const file = path.join(directory.path, recordName);
   const document = JSON.parse(await readFile(file, 'utf8'));

@@ -182,7 +182,7 @@ export interface ServerFacts {
   readonly devices: ReadonlyMap<number, string>;
 }
 
-/** What is known of a finished job. */
+/** What is known of a finished job before its result is looked at. */
 export interface RecordFacts {
   readonly computation: Computation;
   readonly app: AppAnswer | null;
@@ -191,8 +191,6 @@ export interface RecordFacts {
   readonly server: ServerFacts;
   readonly clientVersion: string;
   readonly inputs: readonly RecordedInput[];
-  readonly outputs: readonly RecordedFile[];
-  readonly numbers: Readonly<Record<string, number>>;
 }
 
 function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number | null {
@@ -202,8 +200,12 @@ function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number 
 }
 
 /** The record of a result. Its key has the version of the app that the job ran, if the server says it. */
-export function makeRecord(facts: RecordFacts): CaseRecord {
-  const { app, job, inputs, outputs, server } = facts;
+export function makeRecord(
+  facts: RecordFacts,
+  outputs: readonly RecordedFile[],
+  numbers: Readonly<Record<string, number>>,
+): CaseRecord {
+  const { app, job, inputs, server } = facts;
   const computation = { ...facts.computation, version: job?.version ?? facts.computation.version };
   const { version } = computation;
   const described = app?.available ? app : null;
@@ -225,7 +227,7 @@ export function makeRecord(facts: RecordFacts): CaseRecord {
     options: computation.settings,
     inputs: [...inputs],
     outputs: [...outputs],
-    numbers: facts.numbers,
+    numbers,
     job_id: facts.jobId,
     server: server.address,
     server_version: server.version,
@@ -248,8 +250,22 @@ export function stampOf(paths: readonly string[]): string {
   return hash.digest('hex');
 }
 
-/** Where the inputs of a case lie. */
-export const inputPaths = (found: FoundFiles): string[] =>
-  found.volumes.flatMap(({ groups }) =>
-    groups.flat().flatMap((unit) => filesOfUnit(unit).map((each) => each.path)),
+/** The stamp of the inputs of a case. @throws the system's error for one that is missing */
+export const stampOfInputs = (found: FoundFiles): string =>
+  stampOf(
+    found.volumes.flatMap(({ groups }) =>
+      groups
+        .flat()
+        .flatMap(filesOfUnit)
+        .map((each) => each.path),
+    ),
   );
+
+/** The same; null if one is missing, which is found out again when it is read. */
+export function stampIfThere(found: FoundFiles): string | null {
+  try {
+    return stampOfInputs(found);
+  } catch {
+    return null;
+  }
+}

@@ -1,7 +1,8 @@
-import { oneLine } from '../contract/index.js';
+import { counted, mostCounted, oneLine } from '../../contract/index.js';
+import { nextCommand } from '../next-command.js';
 
 /** What is known about a job that has not ended. */
-export interface UnfinishedView {
+interface UnfinishedView {
   readonly job_id: string;
   readonly status: string;
   readonly queue_position?: number | null;
@@ -14,3 +15,10 @@ export function progressOf({ job_id, status, queue_position, waiting_for }: Unfi
   const cause = waiting_for ? ` for ${oneLine(waiting_for)}` : '';
   return `Job ${job_id} is ${status}${cause}${place}; waiting for its end`;
 }
+
+/** How many files a job left, such as `3 files`. The server stops counting at a limit. */
+export const leftText = (count: number): string =>
+  `${count < mostCounted ? '' : 'at least '}${counted(count, 'file')}`;
+
+/** The quoted command that fetches the files that a job left. */
+export const fetchLeft = (jobId: string): string => `'${nextCommand(`result ${jobId} --partial`)}'`;

@@ -1,0 +1,19 @@
+/** One case: from files on this machine to its result on this machine, with the record of what made it. */
+export {
+  type CaseRecord,
+  type Computation,
+  computationOf,
+  digestOf,
+  hashInputs,
+  keyOf,
+  namesBelow,
+  type RecordedInput,
+  readRecord,
+  type ServerFacts,
+  stampIfThere,
+  stampOf,
+  stampOfInputs,
+} from './record.js';
+export { recordResult, serverFacts } from './recorder.js';
+export { askPatiently, causeOf, runCase } from './run-case.js';
+export { type FinishedJob, type FinishOptions, runJob, type StartedJob, startJob } from './run-job.js';

@@ -1,0 +1,90 @@
+import { type Connection, fetchLeft, job, kill, leftText } from '../connection/index.js';
+import { type ErrorDetails, Interrupted } from '../errors.js';
+import { nextCommand } from '../next-command.js';
+import type { Reporter } from '../reporter.js';
+
+export interface KillOptions {
+  readonly reporter: Reporter;
+  /** Longest time for a kill to take effect, in seconds. */
+  readonly killTimeout: number;
+}
+
+/** What a person can do about a job whose kill was not confirmed. */
+const mayStillRun = (jobId: string): string =>
+  `remote job ${jobId} may still run: '${nextCommand(`kill ${jobId}`)}' ends it`;
+
+/** Seconds to wait for the list of what a killed job left: the command should end soon. */
+const maxWait = 5;
+
+/** What a killed job left and how to get it, as a sentence goes on; empty if it is nothing, or the server does not say. */
+async function leftFilesOf(connection: Connection, jobId: string): Promise<string> {
+  const signal = AbortSignal.timeout(maxWait * 1000);
+  const view = await job(connection, jobId, maxWait, signal).catch(() => null);
+  if (!view?.left_files) return '';
+  return ` and left ${leftText(view.left_files)}; ${fetchLeft(jobId)} fetches what it left`;
+}
+
+/** How to continue with a job that an interruption leaves running. */
+const goesOn = (jobId: string): string =>
+  `remote job ${jobId} goes on: '${nextCommand(`logs ${jobId}`)}' follows it, '${nextCommand(`result ${jobId}`)}' fetches its result`;
+
+/** Kills a job that is no longer wanted. Never throws: returns what became of it, as a sentence and as details. */
+export async function killAndSay(
+  connection: Connection,
+  jobId: string,
+  why: string,
+  { reporter, killTimeout }: KillOptions,
+): Promise<{ readonly outcome: string; readonly details: ErrorDetails }> {
+  reporter.note(`${why}: killing remote job ${jobId}`);
+  try {
+    const { status } = await kill(connection, jobId, killTimeout);
+    // It may have ended before it could be killed.
+    const next =
+      status === 'done'
+        ? `; '${nextCommand(`result ${jobId}`)}' fetches its result`
+        : await leftFilesOf(connection, jobId);
+    return { outcome: `remote job ${jobId} is ${status}${next}`, details: { job_id: jobId, status } };
+  } catch (error) {
+    const why = (error as Error).message;
+    return { outcome: `${mayStillRun(jobId)} (${why})`, details: { job_id: jobId } };
+  }
+}
+
+/** Kills the job of one case of many, of which nothing is said. Never throws. */
+export async function killQuietly(
+  connection: Connection,
+  jobId: string,
+  { reporter, killTimeout }: KillOptions,
+): Promise<void> {
+  reporter.waiting('Stopping the job');
+  await kill(connection, jobId, killTimeout).catch(() => {});
+}
+
+/**
+ * Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on, unless the
+ * interruption leaves it running.
+ * @param options.many present if the command has other jobs: it then says by itself what an interruption means
+ */
+export async function killedOnInterrupt<T>(
+  connection: Connection,
+  jobId: string,
+  options: KillOptions & { readonly many?: object | undefined },
+  wait: () => Promise<T>,
+): Promise<T> {
+  try {
+    connection.signal?.throwIfAborted();
+    return await wait();
+  } catch (error) {
+    if (!connection.signal?.aborted) throw error;
+    const { reason } = connection.signal;
+    const interrupted = reason instanceof Interrupted ? reason : null;
+    if (options.many) {
+      if (!interrupted?.leavesJob) await killQuietly(connection, jobId, options);
+      throw reason;
+    }
+    if (interrupted?.leavesJob) throw interrupted.with(goesOn(jobId), { job_id: jobId });
+    if (interrupted) interrupted.leaves = mayStillRun(jobId);
+    const { outcome, details } = await killAndSay(connection, jobId, 'Interrupted', options);
+    throw interrupted ? interrupted.with(outcome, details) : reason;
+  }
+}

@@ -1,0 +1,212 @@
+import { errorKinds, exitCodes, isFinal, type JobEnvelope, killErrors } from '../../contract/index.js';
+import {
+  job as askJob,
+  backoff,
+  type Connection,
+  type JobAnswer,
+  pause,
+  untilAnswered,
+} from '../connection/index.js';
+import { ClientError, HttpError, isExpiredJob, isUnknownJob, JobFailed, JobForgotten } from '../errors.js';
+import type { FoundFiles } from '../inputs/index.js';
+import { followToEnd } from '../logs/index.js';
+import type { Reporter } from '../reporter.js';
+import type { Destination, SavedArchive, StreamedArchive } from '../result/index.js';
+import type { Submission } from '../submission.js';
+import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
+import { type KillOptions, killAndSay, killedOnInterrupt, killQuietly } from './kill-job.js';
+import { stampOfInputs } from './record.js';
+
+/** How often a case is sent again whose job its server has lost, or killed when it was stopped. */
+const mostRepeats = 5;
+/** Seconds for a question about a job. */
+const maxWait = 30;
+
+/** What runs as one job: an operation on an app, with the files that are sent for it. */
+export interface Case {
+  readonly submission: Submission;
+  readonly found: FoundFiles;
+  readonly terms: ServerTerms;
+}
+
+/** What a case has that is one of many: its command may give it more than one job, and go on with a job of an earlier command. */
+export interface OneOfMany {
+  /** From it the idempotency keys are made: a server makes one job of each attempt, however often that is sent. */
+  readonly key: string;
+  /** The stamp of the inputs when the key was computed. */
+  readonly stamp: string;
+  /** The number of the next attempt, counted from 1. */
+  readonly attempt: number;
+  /** The job of that attempt, if an earlier command sent it. */
+  readonly jobId?: string | undefined;
+  /** Aborted when no job is to be begun any more. */
+  readonly stop: AbortSignal;
+}
+
+export interface SendOptions extends KillOptions {
+  /** Absent for a case that is the only one of its command. */
+  readonly many?: OneOfMany | undefined;
+  /** Called when its files are about to be packed and sent. */
+  readonly onSending?: () => void;
+  /** Called as soon as the server has accepted the job. */
+  readonly onAccepted?: ((jobId: string, attempt: number) => void) | undefined;
+}
+
+/** What was fetched of a result. */
+export type Fetched = SavedArchive | StreamedArchive;
+
+export interface CaseOptions<T> extends SendOptions {
+  /** Called when the job is about to be followed. */
+  readonly onRunning: (jobId: string) => Promise<void> | void;
+  /** Called when the job is done: brings its result where it belongs, by fetching it to a destination. */
+  readonly receive: (fetch: (destination: Destination) => Promise<Fetched>) => Promise<T>;
+  /** Writes the record of the job among the files of its result, in this directory. */
+  readonly record: (jobId: string, directory: string) => Promise<void>;
+  /** Longest wait for the result once the job has ended, in seconds. */
+  readonly wait: number;
+}
+
+/** The error under an error that says how to go on. */
+export const causeOf = (error: unknown): unknown =>
+  error instanceof ClientError && error.cause instanceof ClientError ? error.cause : error;
+
+/** Whether a server answers that it takes no job now: it is full, or being drained. */
+function takesNoJobNow(error: unknown): boolean {
+  const cause = causeOf(error);
+  if (!(cause instanceof HttpError) || cause.isOfProxy) return false;
+  return cause.status === errorKinds.busy.status || cause.status === errorKinds.draining.status;
+}
+
+/** Whether a server does not have a job that it accepted. */
+const isJobGone = (error: unknown): boolean =>
+  error instanceof JobForgotten || isUnknownJob(causeOf(error)) || isExpiredJob(causeOf(error));
+
+/** Whether a job was killed because its server was stopped. */
+const isKilledWithServer = (error: unknown): boolean =>
+  error instanceof JobFailed && error.state === 'killed' && error.details.reason === killErrors.stop;
+
+/** Asks about a job. A server that is away is waited for. */
+export function askPatiently(connection: Connection, jobId: string, reporter: Reporter): Promise<JobAnswer> {
+  const patience = connection.patience(reporter);
+  return untilAnswered(connection, patience, () => askJob(connection, jobId, maxWait));
+}
+
+/** Sends what is staged. For one case of many, a server that takes no job now is waited for without a limit. */
+async function sendStaged(
+  connection: Connection,
+  { submission, terms }: Case,
+  staged: Staged,
+  { reporter, many }: SendOptions,
+  attempt: number,
+): Promise<JobEnvelope> {
+  if (!many) return submit(connection, submission, staged, reporter);
+  const key = attempt === 1 ? many.key : `${many.key}-${attempt}`;
+  for (let round = 0; ; round += 1) {
+    try {
+      return await submit(connection, submission, staged, reporter, key, terms.knowsKeys);
+    } catch (error) {
+      if (!takesNoJobNow(error) || many.stop.aborted) throw error;
+      reporter.waiting(`Waiting for a place: ${(error as Error).message}`);
+      await pause(backoff(round, 1000, 15_000), connection.signal);
+      reporter.waiting(null);
+    }
+  }
+}
+
+/**
+ * Sends a case, and makes sure that the server read every option that was sent, and that the files are those of the key; a job of
+ * which that is not so is killed (spec.md, Job options field).
+ */
+export async function sendCase(
+  connection: Connection,
+  work: Case,
+  options: SendOptions,
+  attempt = 1,
+): Promise<JobEnvelope> {
+  const { submission, found, terms } = work;
+  const { reporter, many } = options;
+  options.onSending?.();
+  const staged = await stage(submission, found, terms, reporter, connection.signal);
+  const envelope = await sendStaged(connection, work, staged, options, attempt).finally(() =>
+    staged.remove(),
+  );
+  const { job_id: jobId } = envelope;
+  options.onAccepted?.(jobId, attempt);
+  return killedOnInterrupt(connection, jobId, options, async () => {
+    const ignored = unacknowledged(submission, envelope);
+    const isChanged = many !== undefined && stampOfInputs(found) !== many.stamp;
+    if (ignored.length === 0 && !isChanged) return envelope;
+    const unread = `The server did not acknowledge: ${ignored.join(', ')}`;
+    if (many) {
+      await killQuietly(connection, jobId, options);
+      const changed = 'Its files changed while they were sent; run the command again';
+      throw new ClientError(isChanged ? changed : unread, exitCodes.failed);
+    }
+    const { outcome } = await killAndSay(connection, jobId, 'The server did not read every option', options);
+    throw new ClientError(`${unread}; ${outcome}`, exitCodes.failed, {
+      job_id: jobId,
+      ignored_options: ignored,
+    });
+  });
+}
+
+/**
+ * Whether a job is not the one that is wanted now: its server has lost it, somebody has killed the one that an earlier command
+ * sent, or the server answered with an old one of the same key, which came to nothing. A job that failed while nobody waited for
+ * it is one that is reported.
+ * @param sentAt by the server's clock; undefined for the job of an earlier command
+ */
+async function isOutdated(
+  connection: Connection,
+  jobId: string,
+  sentAt: number | undefined,
+  reporter: Reporter,
+): Promise<boolean> {
+  try {
+    const { status, finished_at } = await askPatiently(connection, jobId, reporter);
+    if (sentAt === undefined) return status === 'killed';
+    return isFinal(status) && status !== 'done' && Date.parse(finished_at ?? '') < sentAt;
+  } catch (error) {
+    if (isJobGone(error)) return true;
+    throw error;
+  }
+}
+
+/**
+ * Runs a case from the files on this machine to its result and its record on this machine. An interruption kills the remote job,
+ * unless it is done already; another failure leaves it, so that its result can be fetched later. One case of many is sent again,
+ * up to `mostRepeats` times, if its job is lost or outdated; what becomes of the last job is what becomes of the case.
+ */
+export async function runCase<T>(
+  connection: Connection,
+  work: Case,
+  options: CaseOptions<T>,
+): Promise<{ readonly jobId: string; readonly received: T }> {
+  // Before anything is sent: the program may be upgraded while the job runs.
+  const { fetchResult } = await import('../result/index.js');
+  const { reporter, many, wait } = options;
+  let earlier = many?.jobId;
+  for (let repeats = 0; ; repeats += 1) {
+    const mayRepeat = () => many !== undefined && repeats < mostRepeats && !many.stop.aborted;
+    try {
+      const sentAt = earlier === undefined ? connection.now() : undefined;
+      const jobId =
+        earlier ?? (await sendCase(connection, work, options, (many?.attempt ?? 1) + repeats)).job_id;
+      const isFollowed = await killedOnInterrupt(connection, jobId, options, async () => {
+        if (mayRepeat() && (await isOutdated(connection, jobId, sentAt, reporter))) return false;
+        await options.onRunning(jobId);
+        if (many?.stop.aborted) await killQuietly(connection, jobId, options);
+        await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, isAnnounced: true });
+        return true;
+      });
+      // The job is done; an interruption from here on does not affect it.
+      const complete = (directory: string) => options.record(jobId, directory);
+      const how = { wait, reporter, isDone: true, complete };
+      const fetch = (destination: Destination) => fetchResult(connection, jobId, destination, how);
+      if (isFollowed) return { jobId, received: await options.receive(fetch) };
+    } catch (error) {
+      if (!(mayRepeat() && (isJobGone(error) || isKilledWithServer(error)))) throw error;
+    }
+    earlier = undefined;
+  }
+}

@@ -1,0 +1,95 @@
+import type { JobEnvelope, Operation } from '../../contract/index.js';
+import { app, type Connection } from '../connection/index.js';
+import type { ChooseSeries } from '../inputs/index.js';
+import type { Destination } from '../result/index.js';
+import type { Submission } from '../submission.js';
+import { findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
+import { BackgroundRecorder } from './recorder.js';
+import { type Case, type Fetched, runCase, type SendOptions, sendCase } from './run-case.js';
+
+export interface RunOptions extends SendOptions {
+  /** Where results are saved: what is there is not sent along. */
+  readonly output: string;
+  /** Whether results replace files of the same names there; inputs among them are then refused. */
+  readonly mayReplace?: boolean;
+  /** Chooses among the series of a directory; without it all of them are sent. */
+  readonly chooseSeries?: ChooseSeries | undefined;
+}
+
+export interface FinishOptions extends RunOptions {
+  /** Where the result goes. */
+  readonly destination: Destination;
+  /** Longest wait for the result once the job has ended, in seconds. */
+  readonly wait: number;
+  /** The version of this program, for the record beside the result. */
+  readonly clientVersion: string;
+  /** Reports further notes about an accepted job. Never rejects. */
+  readonly tellAccepted?: (jobId: string) => Promise<unknown>;
+}
+
+/** A job that the server has accepted, and what was sent to it. */
+export type StartedJob = JobEnvelope & SentFiles;
+
+/** A job that is done and whose result is on this machine. */
+export type FinishedJob = {
+  readonly job_id: string;
+  readonly status: 'done';
+  readonly app: string;
+  readonly operation: Operation['segment'];
+} & SentFiles &
+  Fetched;
+
+/** The one case of a command: finds the files first, since a mistake in a path needs no server, then asks the server. */
+async function onlyCase(
+  connection: Connection,
+  submission: Submission,
+  { reporter, output, mayReplace = false, chooseSeries }: RunOptions,
+): Promise<Case> {
+  const finding = { place: { directory: output, mayReplace }, chooseSeries };
+  const found = await findInputs(submission, finding, reporter, () => app(connection, submission.app));
+  reporter.waiting(`Asking ${connection.server} what it takes`);
+  const terms = await preflight(connection, submission).finally(() => reporter.waiting(null));
+  return { submission, found, terms };
+}
+
+/** Submits a job that nobody waits for. */
+export async function startJob(
+  connection: Connection,
+  submission: Submission,
+  options: RunOptions,
+): Promise<StartedJob> {
+  const work = await onlyCase(connection, submission, options);
+  const envelope = await sendCase(connection, work, options);
+  return { ...envelope, ...sentFilesOf(work.found) };
+}
+
+/** Runs one operation, as one job, from the files on this machine to the result on this machine. */
+export async function runJob(
+  connection: Connection,
+  submission: Submission,
+  options: FinishOptions,
+): Promise<FinishedJob> {
+  const { reporter, clientVersion, destination } = options;
+  const { app, operation } = submission;
+  const work = await onlyCase(connection, submission, options);
+  using recorder = new BackgroundRecorder(connection, work, { reporter, clientVersion });
+  const { jobId, received } = await runCase(connection, work, {
+    ...options,
+    onRunning: async (id) => {
+      recorder.begins();
+      // Reported at once, even if the server's log does not say it.
+      reporter.note(`Job ${id} is accepted: ${operation.command} on ${app}`);
+      await options.tellAccepted?.(id);
+    },
+    receive: (fetch) => fetch(destination),
+    record: (id, directory) => recorder.write(id, directory),
+  });
+  return {
+    job_id: jobId,
+    status: 'done',
+    app,
+    operation: operation.segment,
+    ...received,
+    ...sentFilesOf(work.found),
+  };
+}

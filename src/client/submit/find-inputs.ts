@@ -1,0 +1,26 @@
+import type { AppAnswer } from '../connection/index.js';
+import { type FindOptions, type FoundFiles, findFiles } from '../inputs/index.js';
+import type { Reporter } from '../reporter.js';
+import type { Submission } from '../submission.js';
+
+/**
+ * Finds the files of a submission.
+ * @param describeApp asked only if the files leave a question; null if the server does not describe the app
+ * @throws UsageError for paths without anything to send, and for files that cannot be sent
+ */
+export const findInputs = (
+  submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
+  finding: Pick<FindOptions, 'place' | 'chooseSeries' | 'isEach'>,
+  reporter: Reporter,
+  describeApp: () => Promise<AppAnswer | null>,
+): Promise<FoundFiles> =>
+  findFiles(submission, {
+    ...finding,
+    asksForSegmentations: async (group) => {
+      // Other operations work on what an app has segmented.
+      if (!['infer', 'pipeline'].includes(submission.operation.segment)) return true;
+      const view = await describeApp();
+      return view?.available === true && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
+    },
+    onRead: (done, total) => reporter.progress('Reading', done, total),
+  });

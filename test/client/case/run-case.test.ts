@@ -1,0 +1,99 @@
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { stampOfInputs } from '../../../src/client/case/record.js';
+import { type OneOfMany, runCase } from '../../../src/client/case/run-case.js';
+import { findFiles } from '../../../src/client/inputs/index.js';
+import { unknownTerms } from '../../../src/client/submit/preflight.js';
+import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { type Fake, fakeService, jobId } from '../../support/fake-service.js';
+import { json } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { zipOf } from '../../support/zip.mjs';
+import { connectTo, memoryReporter } from '../support/connect.js';
+
+/** Runs one case of many on a service that behaves like this, and tells with which idempotency keys it was sent. */
+async function run(fake: Fake, many: Partial<OneOfMany> = {}) {
+  await using directory = await temporary();
+  await plant(directory.path, { 'ct.nii': 'volume' });
+  await using server = await fakeService({ result: zipOf({ 'mask.nii': 'mask' }), ...fake });
+  await using connection = connectTo(server.url);
+  const operation = operationOf('infer');
+  const groups = [[path.join(directory.path, 'ct.nii')]];
+  const files = [{ field: fieldWithRole(operation, 'paths'), groups }];
+  const submission = { operation, app: 'tissue', fields: {}, options: {}, files, archive: null };
+  const found = await findFiles(submission);
+  const stop = new AbortController();
+  const accepted: number[] = [];
+  const work = { submission, found, terms: unknownTerms };
+  const outcome = await runCase(connection, work, {
+    reporter: memoryReporter(),
+    killTimeout: 5,
+    wait: 5,
+    many: { key: 'key', stamp: stampOfInputs(found), attempt: 1, stop: stop.signal, ...many },
+    onAccepted: (_, attempt) => accepted.push(attempt),
+    onRunning: () => {},
+    receive: (fetch) => fetch({ directory: path.join(directory.path, 'Output'), taken: 'refuse' }),
+    record: async () => {},
+  }).catch((error: Error) => error);
+  const keys = server.to('/apps/').map(({ headers }) => headers['idempotency-key']);
+  return { outcome, keys, accepted };
+}
+
+const failed: Fake = {
+  status: 'error',
+  error: 'The disk was full',
+  marker: '__ERROR__ The disk was full',
+  view: { finished_at: '2020-01-01T00:00:00Z' },
+};
+
+/** The answer of a server that does not have the job, to the first questions about it. */
+const losesJob = (times: number): Pick<Fake, 'override'> => {
+  let asked = 0;
+  return {
+    override: ({ method, url }, response) => {
+      if (method !== 'GET' || url !== `/jobs/${jobId}` || asked++ >= times) return false;
+      json(response, 404, { detail: 'Unknown job_id' });
+      return true;
+    },
+  };
+};
+
+test('a case whose job the server loses is sent again, with another key', async () => {
+  const { outcome, keys, accepted } = await run(losesJob(2));
+  expect(outcome).toMatchObject({ jobId, received: { files: 1 } });
+  expect(keys).toEqual(['key', 'key-2', 'key-3']);
+  expect(accepted).toEqual([1, 2, 3]);
+});
+
+test('a server that always answers with an old job that failed is asked six times, and that failure is reported', async () => {
+  const { outcome, keys } = await run(failed, { attempt: 3 });
+  expect(outcome).toMatchObject({ state: 'error', message: expect.stringContaining('The disk was full') });
+  expect(keys).toEqual(['key-3', 'key-4', 'key-5', 'key-6', 'key-7', 'key-8']);
+});
+
+test('nothing is sent again once the command stops', async () => {
+  const { outcome, keys } = await run(failed, { stop: AbortSignal.abort() });
+  expect(outcome).toMatchObject({ state: 'error' });
+  expect(keys).toEqual(['key']);
+});
+
+test('a job that an earlier command sent is gone on with, and its failure is reported', async () => {
+  const done = await run({}, { jobId, attempt: 2 });
+  expect([done.outcome, done.keys]).toEqual([expect.objectContaining({ jobId }), []]);
+  const ended = await run(failed, { jobId, attempt: 2 });
+  expect([ended.outcome, ended.keys]).toEqual([expect.objectContaining({ state: 'error' }), []]);
+});
+
+test('a job of an earlier command that somebody has killed is sent anew', async () => {
+  const killed = { status: 'killed', error: 'Killed by user', marker: '__ERROR__ Killed by user' };
+  const { outcome, keys } = await run(killed, { jobId, attempt: 2 });
+  expect(outcome).toMatchObject({ state: 'killed' });
+  expect(keys).toEqual(['key-3']);
+});
+
+test('a job whose files changed while they were sent is killed', async () => {
+  const killed: string[] = [];
+  const { outcome } = await run({ onKill: () => killed.push(jobId) }, { stamp: 'of other files' });
+  expect(outcome).toMatchObject({ exitCode: 1, message: expect.stringContaining('Its files changed') });
+  expect(killed).toEqual([jobId]);
+});

@@ -1,0 +1,23 @@
+import { type FindOptions, findFiles } from '../../../src/client/inputs/index.js';
+import type { Reporter } from '../../../src/client/reporter.js';
+import type { Submission } from '../../../src/client/submission.js';
+import { unknownTerms } from '../../../src/client/submit/preflight.js';
+import {
+  type SentFiles,
+  type Staged,
+  sentFilesOf,
+  stage as stageFound,
+} from '../../../src/client/submit/staging.js';
+
+/** Finds and packs the files of a submission, for a server that says nothing of itself. */
+export async function stage(
+  submission: Submission,
+  reporter: Reporter,
+  signal?: AbortSignal,
+  finding: FindOptions = {},
+): Promise<Staged & { readonly sending: SentFiles }> {
+  const onRead = (done: number, total: number) => reporter.progress('Reading', done, total);
+  const found = await findFiles(submission, { ...finding, onRead });
+  const staged = await stageFound(submission, found, unknownTerms, reporter, signal);
+  return { ...staged, sending: sentFilesOf(found) };
+}
