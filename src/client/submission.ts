@@ -12,7 +12,7 @@ export interface Submission {
   readonly app: string;
   /** Form fields by their names on the wire. */
   readonly fields: Readonly<Record<string, string>>;
-  /** The values in the field `options` (spec.md, Job options field). */
+  /** The values in the field `options` (docs/http.md, Submission). */
   readonly options: Readonly<Record<string, FieldValue>>;
   readonly files: readonly PathGroups[];
   /** The data set of a fine-tuning: a directory or a zip archive. */

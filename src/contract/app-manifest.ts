@@ -7,7 +7,7 @@ export interface AppVolume {
 }
 type Volumes = Record<string, AppVolume>;
 
-/** `app.json` of an app directory (interface.md, An app); `manifest-schema.ts` of the server says what each key means. */
+/** `app.json` of an app directory (docs/apps.md); `manifest-schema.ts` of the server says what each key means. */
 export interface AppManifest {
   display_name: string;
   description: string;

@@ -1,11 +1,11 @@
-/** Files that hold model weights (interface.md, Apps). */
+/** Files that hold model weights (docs/http.md, Apps). */
 const weights = /\.(pt|pth|ckpt|onnx|safetensors|bin|h5)$/i;
 
 export const isWeights = (name: string): boolean => weights.test(name);
 
 /** Zip archives that one side makes and the other extracts. */
 
-/** File name of a result: in the job's directory, as a download, and where a client saves it (spec.md, Job control). */
+/** File name of a result: in the job's directory, as a download, and where a client saves it (docs/http.md, Result). */
 export const resultName = 'result.zip';
 
 /** The record beside the files of a result, of how it was made. */
@@ -20,7 +20,7 @@ export const defaultOutput = './Output';
 /** File name of an app's configuration, as a download and where a client saves it. */
 export const configName = 'config.zip';
 
-/** Suffix of an uploaded file that is one directory volume (interface.md, Submission). */
+/** Suffix of an uploaded file that is one directory volume (docs/http.md, Submission). */
 export const volumeSuffix = '.konfaidir.zip';
 
 /** Most entries that are extracted from an archive of the other side. */

@@ -1,4 +1,4 @@
-/** Defaults that both sides share (spec.md, Authentication, Events; interface.md, Command line). */
+/** Defaults that both sides share (docs/http.md). */
 
 export const defaultHost = '127.0.0.1';
 export const defaultPort = 8000;

@@ -1,6 +1,6 @@
 import { quoteName } from './text.js';
 
-/** How a command ends, as its exit code (interface.md, Clients). */
+/** How a command ends, as its exit code. */
 export const exitCodes = {
   done: 0,
   failed: 1,

@@ -17,14 +17,14 @@ export type JobStart = (typeof jobStarts)[number];
 export const killErrors = { user: 'Killed by user', stop: 'The server was stopped' } as const;
 export type KillCause = keyof typeof killErrors;
 
-/** Bytes of a job's id; it is written in hexadecimal digits (spec.md, Job envelope). */
+/** Bytes of a job's id; it is written in hexadecimal digits (docs/http.md, Submission). */
 export const jobIdBytes = 6;
 
 /** A job's id as a regular expression, for a larger one. */
 export const jobIdSource = `[0-9a-f]{${2 * jobIdBytes}}`;
 export const jobIdPattern = new RegExp(`^${jobIdSource}$`);
 
-/** The answer to every submission (spec.md, Job envelope). */
+/** The answer to every submission (docs/http.md, Submission). */
 export interface JobEnvelope {
   /** Of the form of `jobIdPattern`. */
   readonly job_id: string;

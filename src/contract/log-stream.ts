@@ -1,4 +1,4 @@
-/** Grammar of the job log as server-sent events (spec.md, Events). */
+/** Grammar of the job log as server-sent events (docs/http.md, Log). */
 
 /** The line that ends the stream of a job that is done. */
 export const doneMarker = '__DONE__';

@@ -1,8 +1,7 @@
 import type { Field, FieldRole } from './fields.js';
 
 /**
- * THE table: the operations and their fields (spec.md, Job submission; interface.md, Submission and The app's
- * command line). The server's validation, the flags of the commands, the app's argument list and the reference
+ * THE table: the operations and their fields (docs/http.md, Submission and The app's command line). The server's validation, the flags of the commands, the app's argument list and the reference
  * page all derive from it. Fields stand in the order in which the app's command line has them; `outputArgument` and
  * the result's directory stand before the devices, the first of which is the field with the role `gpus`. What is for the
  * service alone stands last.

@@ -116,7 +116,7 @@ const submission = (form: OperationName): Route => ({
 const submitRoute = (segment: string): string => `/apps/{app}/${segment}`;
 
 /**
- * The routes of the service (spec.md, Endpoints). The server's router, the client's paths and docs/openapi.json are
+ * The routes of the service (docs/http.md, Routes). The server's router, the client's paths and docs/openapi.json are
  * derived from it.
  */
 export const routes = {

@@ -136,7 +136,7 @@ function gpus(text: string, field: Field): readonly number[] {
 }
 
 /**
- * Reads the text of one form field or flag (interface.md, Submission).
+ * Reads the text of one form field or flag (docs/http.md, Submission).
  * @returns the value; undefined for an empty text, because an empty value counts as absent
  * @throws FieldError naming the field
  */
@@ -231,7 +231,7 @@ export function readSizes(name: string, text: string | undefined): number[] | nu
   return items.map((item) => integer({ name, kind: 'integers', help: '', min: 1 }, item));
 }
 
-/** Sizes of a `*_groups` field that must add up to `count` files (spec.md, Job submission). */
+/** Sizes of a `*_groups` field that must add up to `count` files (docs/http.md, Submission). */
 export function readGroups(name: string, text: string | undefined, count: number): number[] {
   const sizes = readSizes(name, text);
   if (sizes === null) return [count];

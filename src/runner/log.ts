@@ -13,7 +13,7 @@ interface OutputLine {
 }
 
 /**
- * Splits a program's output into lines. A line ends at `\n`, `\r\n` or `\r` (interface.md, Log stream); bytes that are
+ * Splits a program's output into lines. A line ends at `\n`, `\r\n` or `\r` (docs/http.md, Log); bytes that are
  * not UTF-8 become U+FFFD. Holds at most one line in memory.
  */
 export class LineSplitter {

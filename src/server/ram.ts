@@ -1,7 +1,7 @@
 import { totalmem } from 'node:os';
 import type { MemoryUse } from '../contract/index.js';
 
-/** Bytes of a gigabyte (interface.md, Health and system). */
+/** Bytes of a gigabyte (docs/http.md, Health and system). */
 export const gigabyte = 1024 ** 3;
 
 /** The share of RAM that is in use. */

@@ -66,9 +66,9 @@ export interface ServerSettings extends UploadSettings {
   readonly passEnvironment: readonly string[];
 }
 
-/** Number of log streams that may be open at once (spec.md, Limits). */
+/** Number of log streams that may be open at once (docs/http.md, Limits). */
 export const maxStreams = 200;
-/** Milliseconds between SIGTERM and SIGKILL (interface.md, Jobs). */
+/** Milliseconds between SIGTERM and SIGKILL (docs/http.md, Jobs). */
 export const killGrace = 3000;
 /** Bytes of a job's log that are kept from its start. */
 export const maxLogBytes = 256 << 20;

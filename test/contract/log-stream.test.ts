@@ -115,7 +115,7 @@ describe("a log stream's parser", () => {
 });
 
 describe('the wire', () => {
-  test('is what spec.md says', () => {
+  test('is what docs/http.md says', () => {
     expect(formatEvent('a line')).toBe('data: a line\n\n');
     expect(keepAlive).toBe(': keepalive\n\n');
     expect(errorLine('first\r\nsecond')).toBe('__ERROR__ first second');

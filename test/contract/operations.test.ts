@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { carriesFiles, type Field, flagName, groupsField } from '../../src/contract/fields.js';
 import { fieldWithRole, operationNames, operationOf, operations } from '../../src/contract/operations.js';
 
-/** The field tables of spec.md, `keep`, `time_limit` and `tag` of interface.md, written by hand: name, default; `!` if it is required. */
+/** The fields that clients rely on, written by hand: name, default; `!` if it is required. */
 const specified: Record<string, Record<string, unknown>> = {
   infer: {
     inputs: '!',
@@ -65,7 +65,7 @@ specified.pipeline = {
   uncertainty: true,
 };
 
-/** The options of interface.md, written by hand. */
+/** The options that clients rely on, written by hand. */
 const optional: Record<string, string[]> = {
   infer: ['batch_size', 'config_overrides', 'max_voxels', 'patch_size'],
   pipeline: ['batch_size', 'config_overrides', 'max_voxels', 'patch_size'],
@@ -88,20 +88,17 @@ describe('the operations table', () => {
     ]);
   });
 
-  test.for(operationNames)(
-    'has exactly the fields and defaults of %s that spec.md and interface.md list',
-    (name) => {
-      const fields: readonly Field[] = operationOf(name).fields;
-      const plain = fields.filter(({ option }) => !option);
-      const table = Object.fromEntries(
-        plain.map((field) => [field.name, field.required ? '!' : field.default]),
-      );
-      expect(table).toEqual(specified[name]);
-      expect(Object.keys(table).sort()).toEqual(Object.keys(specified[name] ?? {}).sort());
-      const options = fields.filter(({ option }) => option).map((field) => field.name);
-      expect(options.sort()).toEqual(optional[name]);
-    },
-  );
+  test.for(operationNames)('has exactly the fields and defaults of %s that clients rely on', (name) => {
+    const fields: readonly Field[] = operationOf(name).fields;
+    const plain = fields.filter(({ option }) => !option);
+    const table = Object.fromEntries(
+      plain.map((field) => [field.name, field.required ? '!' : field.default]),
+    );
+    expect(table).toEqual(specified[name]);
+    expect(Object.keys(table).sort()).toEqual(Object.keys(specified[name] ?? {}).sort());
+    const options = fields.filter(({ option }) => option).map((field) => field.name);
+    expect(options.sort()).toEqual(optional[name]);
+  });
 
   test('has no duplicate field or flag', () => {
     for (const name of operationNames) {

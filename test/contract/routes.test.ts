@@ -32,7 +32,7 @@ const documented = Object.entries(paths).flatMap(([path, methods]) =>
 const routeOf = (name: (typeof routeNames)[number]): Route => routes[name];
 
 describe('the table of routes', () => {
-  test('is what spec.md and interface.md list', () => {
+  test('is what clients rely on', () => {
     expect(routeNames.map((name) => `${routes[name].method} ${routes[name].path}`)).toEqual([
       'GET /health',
       'GET /available_devices',

@@ -3,7 +3,7 @@ import { HttpError, UsageError } from '../../client/errors.js';
 import { excerpt, nearest, quoteName } from '../../contract/index.js';
 
 /**
- * The app to run: the named one, or the server's only app (interface.md, Clients).
+ * The app to run: the named one, or the server's only app.
  * @throws UsageError that lists the apps if there are several, and for a name that no app can have
  */
 export async function chooseApp(connection: Connection, named: string | undefined): Promise<string> {

@@ -3,7 +3,7 @@ import { defaultOutput, defaultServer, resultName, tokenVariable } from '../../c
 import { expandHome, isOfAnotherHome } from '../../files/index.js';
 import { FlagValueError } from './usage-errors.js';
 
-/** Flags that several commands share, defined once, with their environment variables (interface.md, Clients). */
+/** Flags that several commands share, defined once, with their environment variables. */
 
 /** In seconds: 23 days, close to the longest delay of a timer. */
 const longestTime = 2_000_000;

@@ -90,7 +90,7 @@ function refuseEmpty(choices: ConnectionChoices, typed: TypedFlags): void {
 }
 
 /**
- * Settings from flags, then environment, then profile, then defaults (interface.md, Clients). A profile's token is sent
+ * Settings from flags, then environment, then profile, then defaults. A profile's token is sent
  * only to the profile's server, not to another one that a flag or the environment names.
  * @throws UsageError for a flag that is empty, or a token that cannot be sent
  */

@@ -95,7 +95,7 @@ const slurmFlags = {
   }),
 };
 
-/** The flags of `serve` (interface.md, Command line). */
+/** The flags of `serve`. */
 export const serveFlags = {
   config: filledPathFlag({
     helpValue: 'FILE',

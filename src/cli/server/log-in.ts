@@ -61,7 +61,7 @@ export interface Login {
   readonly file: string;
 }
 
-/** Whether others on the network could read a token sent to this address (spec.md, What the service does). */
+/** Whether others on the network could read a token sent to this address (docs/http.md, What the service does). */
 function isOpenToTheNetwork(server: string): boolean {
   const { protocol, hostname } = new URL(server);
   return protocol === 'http:' && !isLoopback(bareHost(hostname));

@@ -3,7 +3,7 @@ import type { JobState } from '../../contract/index.js';
 
 type Paint = (text: string) => string;
 
-/** Whether a stream gets colours: a terminal does, unless the environment says otherwise (interface.md, Clients). */
+/** Whether a stream gets colours: a terminal does, unless the environment says otherwise. */
 export function hasColour(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
   const { FORCE_COLOR, NO_COLOR, CI, TERM } = env;
   if (FORCE_COLOR) return !['0', 'false'].includes(FORCE_COLOR);

@@ -115,7 +115,7 @@ async function sendStaged(
 
 /**
  * Sends a case, and makes sure that the server read every option that was sent, and that the files are those of the key; a job of
- * which that is not so is killed (spec.md, Job options field).
+ * which that is not so is killed (docs/http.md, Submission).
  */
 export async function sendCase(
   connection: Connection,

@@ -4,7 +4,7 @@ import type { Answer } from './answers.js';
 import { appIdPattern, pathJobId } from './identifiers.js';
 
 /**
- * Schemas of a server's answers. Types are strict, but fields that KonfAI's server leaves out (interface.md) are optional
+ * Schemas of a server's answers. Types are strict, but fields that KonfAI's server leaves out (docs/konfai.md) are optional
  * and read as null. Unknown fields are dropped.
  */
 

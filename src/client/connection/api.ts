@@ -42,7 +42,7 @@ export const submissionAnswer = async (): Promise<Answers['envelopeAnswer']> =>
   (await import('./answer-schemas.js')).envelopeAnswer;
 
 /**
- * `GET /health` (spec.md, Health and system).
+ * `GET /health` (docs/http.md, Health and system).
  * @param timeout seconds for the whole call
  */
 export const health = (connection: Connection, timeout: number): Promise<{ status: 'ok' }> =>
@@ -247,7 +247,7 @@ export interface Machine {
   readonly ram: MemoryUse;
 }
 
-/** Asks for the GPUs, the memory of each, and the RAM (spec.md, Health and system). */
+/** Asks for the GPUs, the memory of each, and the RAM (docs/http.md, Health and system). */
 export async function readMachine(connection: Connection): Promise<Machine> {
   const [list, memory] = await Promise.all([devices(connection), ram(connection)]);
   const gpus = await Promise.all(

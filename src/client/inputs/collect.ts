@@ -358,7 +358,7 @@ class Collector {
 }
 
 /**
- * The volumes that the paths of one group name (interface.md, Clients): files as they are, globs sorted by name, directories
+ * The volumes that the paths of one group name: files as they are, globs sorted by name, directories
  * walked in the order of names without hidden files, links followed. In a directory, the images of a DICOM series and a
  * `.zarr` store count as one volume, and what is not a volume is left out. Sidecars are left out, unless paths name them and
  * the group has nothing else: an app may be one for text.

@@ -23,7 +23,7 @@ import {
 
 /**
  * A stream that is silent for this long, in seconds, is taken to be dead: four of the comments that the service sends
- * are missing (spec.md, Events).
+ * are missing (docs/http.md, Log).
  */
 const silence = 4 * keepAliveInterval;
 
@@ -125,7 +125,7 @@ async function* readOnce(
 }
 
 /**
- * A job's log, line by line, up to and including its terminal marker (spec.md, Events). A stream that drops is reopened
+ * A job's log, line by line, up to and including its terminal marker (docs/http.md, Log). A stream that drops is reopened
  * after the last line that was read, so that no line is lost and none comes twice. Where another reader has the stream, the
  * log is read as text from then on.
  * @throws HttpError for an unknown job; the error of the last attempt when the patience is over

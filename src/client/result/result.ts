@@ -96,7 +96,7 @@ function notReady(jobId: string, state: string | undefined, waited: number): Cli
 }
 
 /**
- * Asks for a job's result until it is ready (spec.md, Job control: 202 until then). The time limit starts when the job
+ * Asks for a job's result until it is ready (docs/http.md, Result). The time limit starts when the job
  * has ended: a running job is never given up.
  * @param headers of a resumed download
  * @returns the answer with the result, or with a part of it, or 416
@@ -226,7 +226,7 @@ function ofJob(jobId: string, error: unknown): unknown {
 }
 
 /**
- * Waits for a job's result, saves it as `result.zip` in a directory and extracts it there (spec.md, Job control).
+ * Waits for a job's result, saves it as `result.zip` in a directory and extracts it there (docs/http.md, Result).
  * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over, and for an archive that must
  * not be extracted
  */
@@ -283,7 +283,7 @@ export const fetchResult = (
     : saveResult(connection, jobId, destination, options);
 
 /**
- * Downloads an app's configuration files to a directory (spec.md, App repository). The server chooses their names.
+ * Downloads an app's configuration files to a directory (docs/http.md, Apps). The server chooses their names.
  * @param isForced whether files that are there may be replaced
  * @throws UsageError for a directory that has files
  */

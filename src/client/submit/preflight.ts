@@ -58,7 +58,7 @@ async function ifItCanSay<T>(connection: Connection, ask: () => Promise<T>): Pro
 const isNotFound = (error: unknown): error is HttpError => error instanceof HttpError && error.status === 404;
 
 /**
- * Checks a submission against the description of its app, as far as that says anything (interface.md, Apps).
+ * Checks a submission against the description of its app, as far as that says anything (docs/http.md, Apps).
  * @throws UsageError naming the flags as a person types them
  */
 function checkDescribed({ operation, fields, options, files }: Submission, app: AvailableAppAnswer): void {

@@ -198,7 +198,7 @@ function givenUp(error: unknown, why: string, isSent: boolean): unknown {
 }
 
 /**
- * Sends a submission (spec.md, Job submission). If the server goes away before it has answered, the submission is sent again
+ * Sends a submission (docs/http.md, Submission). If the server goes away before it has answered, the submission is sent again
  * with the same `Idempotency-Key`, so that it never becomes two jobs, for as long as the connection has patience. A server
  * that was never reached is not waited for; one that is busy is.
  * @param key the `Idempotency-Key`: a server that has a job of this key answers with that job
@@ -267,7 +267,7 @@ export async function submit(
   }
 }
 
-/** Names of the options that were sent and that the server did not say it read (spec.md, Job options field). */
+/** Names of the options that were sent and that the server did not say it read (docs/http.md, Submission). */
 export function unacknowledged(submission: Submission, envelope: JobEnvelope): string[] {
   return Object.keys(submission.options).filter((name) => !envelope.accepted_options.includes(name));
 }

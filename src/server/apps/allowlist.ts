@@ -149,7 +149,7 @@ export function sourceProblems({ source, isParent, apps, unreadable }: AppSource
 
 /**
  * Reads what `serve --apps` names: each source is a JSON file, an app directory, a directory of app directories, or a
- * repository id (interface.md, serve). A directory may be empty if other apps are served: its last app may have been
+ * repository id. A directory may be empty if other apps are served: its last app may have been
  * removed.
  * @throws SetupError that says which source is wrong
  */

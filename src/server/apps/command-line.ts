@@ -71,7 +71,7 @@ export function residentCommandLine(
 }
 
 /**
- * The argument list that runs an operation (interface.md, The app's command line). It is one pass over the operations
+ * The argument list that runs an operation (docs/http.md, The app's command line). It is one pass over the operations
  * table: nothing outside the table can reach a command line.
  */
 export function commandLine(invocation: AppInvocation): string[] {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { AppManifest } from '../../contract/index.js';
 
 /**
- * `app.json` of an app directory (interface.md, An app). Unknown keys are left alone. The descriptions are those of
+ * `app.json` of an app directory (docs/apps.md). Unknown keys are left alone. The descriptions are those of
  * docs/app.schema.json, which editors show.
  */
 

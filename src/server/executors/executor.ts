@@ -1,6 +1,6 @@
 import { type JobStart, ServiceError } from '../../contract/index.js';
 
-/** Devices that a job asks for (interface.md, Submission: `gpu`). */
+/** Devices that a job asks for (docs/http.md, Submission). */
 export type DeviceRequest =
   | { readonly kind: 'gpus'; readonly ids: readonly number[] }
   | { readonly kind: 'anyGpu' }
@@ -61,7 +61,7 @@ export function refuseUnknown(ids: readonly number[], gpus: readonly Named[]): v
 }
 
 /**
- * Where a job may run (interface.md, Submission: `gpu`).
+ * Where a job may run (docs/http.md, Submission).
  * @param known null while the GPUs are not known: a job that wants one waits until they are, and is checked then
  * @throws ServiceError `noGpu` or `unknownGpu`
  */

@@ -15,7 +15,7 @@ export interface Sender {
 }
 
 /**
- * Requires `Authorization: Bearer <token>` on every route (spec.md, Authentication), unless the server is open. An answer
+ * Requires `Authorization: Bearer <token>` on every route (docs/http.md, Authentication), unless the server is open. An answer
  * in progress, such as a log stream or a download, is cut off when the token is no longer allowed to get it.
  */
 export function requireToken(access: Access): Middleware {

@@ -17,7 +17,7 @@ import type { Report } from '../report.js';
 const contentType = `${mediaTypes.json}; charset=utf-8`;
 
 /**
- * The answer for an error (interface.md, Errors). The bodies of all errors are written here, and the headers that some of
+ * The answer for an error (docs/http.md, Errors). The bodies of all errors are written here, and the headers that some of
  * them need.
  */
 function errorAnswer({ kind: { status, retryAfter }, detail }: ServiceError) {
@@ -106,7 +106,7 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
   return internalError();
 }
 
-/** Turns anything thrown by later middleware into an error answer (interface.md, Errors). */
+/** Turns anything thrown by later middleware into an error answer (docs/http.md, Errors). */
 export function handleErrors(report: Report, events: ServerEvents): Middleware {
   return async (ctx, next) => {
     try {

@@ -305,7 +305,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     });
   }
 
-  /** The job as clients see it (interface.md, Jobs). */
+  /** The job as clients see it (docs/http.md, Jobs). */
   view(): JobView {
     const record = this.#record;
     const waiting = record.state === 'waiting' ? this.#waiting : null;

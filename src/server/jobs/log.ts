@@ -232,7 +232,7 @@ interface Held {
   readonly released: Promise<void>;
 }
 
-/** Counts open log streams: at most one per job and `limit` in total (spec.md, Events: admission rules). */
+/** Counts open log streams: at most one per job and `limit` in total (docs/http.md, Log). */
 export class StreamSlots {
   readonly #held = new Map<string, Held>();
 

@@ -65,7 +65,7 @@ function isMarker(lines: Buffer, start: number): boolean {
 }
 
 /**
- * Turns the lines of a log into server-sent events (spec.md, Events). Works on bytes, in one buffer for the whole stream:
+ * Turns the lines of a log into server-sent events (docs/http.md, Log). Works on bytes, in one buffer for the whole stream:
  * with a string for each line, many streams would take far more memory (bench row `memory-server-streams`).
  */
 export class EventBytes {

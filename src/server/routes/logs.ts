@@ -28,7 +28,7 @@ export interface LogDeps {
   readonly closing: AbortSignal;
 }
 
-/** What a client requests for a stream beyond spec.md. */
+/** What a client requests for a stream beyond the plain log. */
 interface Wishes {
   /** The number of lines to skip if events are to be numbered; null for plain events from the first line on. */
   readonly since: number | null;
@@ -110,7 +110,7 @@ function setHeaders(ctx: RouterContext): void {
   ctx.flushHeaders();
 }
 
-/** `GET /jobs/{id}/logs` (spec.md, Events). */
+/** `GET /jobs/{id}/logs` (docs/http.md, Log). */
 export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
   const job = deps.jobs.get(captured(ctx), principalOf(ctx));
   const wishes = {

@@ -203,7 +203,7 @@ async function receive(
   );
 }
 
-/** `POST /apps/{app}/{operation}`: checks in the order of interface.md, answers with the envelope. */
+/** `POST /apps/{app}/{operation}`: checks in the order of docs/http.md (Submission), answers with the envelope. */
 export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
   const app = deps.catalog.get(captured(ctx)).id;
   const asker = principalOf(ctx);

@@ -42,7 +42,7 @@ const leastFilePart = 40;
 export const maxFilesIn = (bytes: number): number => Math.ceil(bytes / leastFilePart);
 
 export interface UploadLimits {
-  /** Bytes (spec.md, Limits). */
+  /** Bytes (docs/http.md, Limits). */
   readonly maxFileSize: number;
   readonly maxUploadSize: number;
 }

@@ -172,8 +172,7 @@ async function placeGroup(
 }
 
 /**
- * Moves the files of a form into the job's input directory: a folder for each group, with archives extracted (spec.md,
- * Job submission).
+ * Moves the files of a form into the job's input directory: a folder for each group, with archives extracted (docs/http.md, Submission).
  * @throws ServiceError 400, 413 or 507 for an archive, FieldError for a name
  */
 export async function placeFiles(

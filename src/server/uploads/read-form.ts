@@ -178,7 +178,7 @@ export interface SubmissionForm {
   readonly ignored: readonly string[];
 }
 
-/** @throws FieldError if the sizes that were sent do not add up to the number of files (interface.md, Submission) */
+/** @throws FieldError if the sizes that were sent do not add up to the number of files (docs/http.md, Submission) */
 function groupSizes(field: Field, form: ReceivedForm, count: number): number[] {
   const name = groupsField(field);
   return readGroups(name, textOf(form.fields, name, true), count);

@@ -19,7 +19,7 @@ async function argvOf(operation: string, form: FormValues): Promise<string[]> {
   return argv.map((each) => each.replace(directory, ''));
 }
 
-/** Every field of each operation, as a form; written by hand from spec.md and interface.md. */
+/** Every field of each operation, as a form; written by hand. */
 const everything: Record<string, FormValues> = {
   infer: {
     inputs: [file('a.nii'), file('b.nii'), file('c.nii')],
@@ -143,7 +143,7 @@ describe("an app's command line, every field given", () => {
     ],
   };
 
-  test.for(operationNames)('is for %s as interface.md says', async (operation) => {
+  test.for(operationNames)('is for %s as docs/reference.md says', async (operation) => {
     expect(await argvOf(operation, everything[operation] ?? {})).toEqual(expected[operation]);
   });
 

@@ -1,4 +1,4 @@
-/** The app's command line as interface.md defines it, read word by word: a word that is left over came from a value. */
+/** The app's command line as docs/reference.md describes it, read word by word: a word that is left over came from a value. */
 const integer = /^\d+$/;
 const number = /^\d+(\.\d+)?(e[+-]?\d+)?$/;
 const relative = /^(?![-/\\])(?!.*\.\.)/;
