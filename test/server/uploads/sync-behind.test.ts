@@ -1,6 +1,7 @@
 import { symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { UploadTurns } from '../../../src/server/uploads/limits.js';
 import { SyncBehind } from '../../../src/server/uploads/uploaded-file.js';
 import { plant, temporary } from '../../support/temporary.js';
 
@@ -9,7 +10,7 @@ const mebibyte = 1 << 20;
 /** What is told of a file that bytes are written to. A link cannot be opened, so each sync of it is told as an error. */
 async function told(file: string, ...written: readonly number[]): Promise<unknown[]> {
   const errors: unknown[] = [];
-  const behind = new SyncBehind((cause) => errors.push(cause));
+  const behind = new SyncBehind(new UploadTurns(), (cause) => errors.push(cause));
   for (const bytes of written) behind.wrote(file, bytes);
   await behind.settled();
   return errors;
@@ -32,7 +33,7 @@ test('bytes of other files do not count', async () => {
   const link = path.join(directory.path, 'link');
   symlinkSync('nowhere', link);
   const errors: unknown[] = [];
-  const behind = new SyncBehind((cause) => errors.push(cause));
+  const behind = new SyncBehind(new UploadTurns(), (cause) => errors.push(cause));
   for (const name of ['a', 'b', 'c']) behind.wrote(`${link}/${name}`, 7 * mebibyte);
   await behind.settled();
   expect(errors).toEqual([]);
