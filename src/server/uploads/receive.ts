@@ -85,7 +85,7 @@ export async function receiveForm(
   checkCodings(ctx);
   const boundary = readBoundary(ctx.get('Content-Type'));
   const disk = new DiskWatch(directory, makeRoom);
-  const behind = new SyncBehind(turns, (cause) => parser.destroy(cause as Error));
+  const behind = new SyncBehind(turns);
   const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, behind, checks);
   const parser = new FormParser(boundary, receiver);
   const done = new AbortController();
@@ -96,7 +96,6 @@ export async function receiveForm(
     const parsed = finished(ctx.req.pipe(parser));
     await Promise.all([parsed, wholeRequest(ctx, done.signal, awaited)]);
     await behind.settled();
-    if (parser.errored) throw parser.errored;
     return receiver;
   } catch (cause) {
     ctx.req.unpipe(parser);

@@ -30,15 +30,10 @@ export class SyncBehind {
   #file = '';
   #unsynced = 0;
   #syncing: Promise<void> = Promise.resolve();
+  #failure: unknown = null;
 
-  /**
-   * @param turns only one upload syncs at a time
-   * @param onFailure called with the error of a write that the disk could not complete: the system tells it only once
-   */
-  constructor(
-    private readonly turns: UploadTurns,
-    private readonly onFailure: (cause: unknown) => void,
-  ) {}
+  /** @param turns only one upload syncs at a time */
+  constructor(private readonly turns: UploadTurns) {}
 
   /** Records that bytes of a file were written. */
   wrote(file: string, bytes: number): void {
@@ -52,9 +47,13 @@ export class SyncBehind {
     });
   }
 
-  /** Resolves when no sync is in progress. */
-  settled(): Promise<void> {
-    return this.#syncing;
+  /**
+   * Resolves when no sync is in progress.
+   * @throws the error of a write that the disk could not complete: the system tells it only once
+   */
+  async settled(): Promise<void> {
+    await this.#syncing;
+    if (this.#failure !== null) throw this.#failure;
   }
 
   async #sync(file: string): Promise<void> {
@@ -62,7 +61,7 @@ export class SyncBehind {
       await syncFile(file);
     } catch (cause) {
       // The files of a failed upload may be removed in the meantime.
-      if (errorCode(cause) !== 'ENOENT') this.onFailure(cause);
+      if (errorCode(cause) !== 'ENOENT') this.#failure ??= cause;
     }
   }
 }
