@@ -42,8 +42,6 @@ export interface ExtractOptions {
    * and those of them that are content of files.
    */
   readonly onPlan?: (entries: number, bytes: number, content: number) => void;
-  /** Called for each file and directory that is made. */
-  readonly onMake?: () => void;
 }
 
 export interface Extracted {
@@ -121,7 +119,7 @@ export async function extractArchive(
   makeDirectory(root);
   const directories = new MadeDirectories(root);
   // If a file and a directory have the same name, lenient extraction makes the one that comes first in the archive.
-  if (!lenient) await directories.makeAll(cost.directories, slice, { signal, onMake: options.onMake });
+  if (!lenient) await directories.makeAll(cost.directories, slice, signal);
 
   for (const target of targets) {
     signal?.throwIfAborted();
@@ -136,7 +134,6 @@ export async function extractArchive(
       continue;
     }
     if (!opened) continue;
-    options.onMake?.();
     const allowed = Math.min(maxFileBytes, options.maxBytes - overhead - bytes);
     try {
       await writeEntry(source, target.entry, opened.descriptor, allowed, onBytes, signal);

@@ -48,14 +48,10 @@ export class MadeDirectories {
   async makeAll(
     directories: Iterable<string>,
     slice: TimeSlice,
-    {
-      signal,
-      onMake,
-    }: { readonly signal: AbortSignal | undefined; readonly onMake: (() => void) | undefined },
+    signal: AbortSignal | undefined,
   ): Promise<void> {
     for (const directory of directories) {
       signal?.throwIfAborted();
-      onMake?.();
       try {
         this.make(directory);
       } catch {

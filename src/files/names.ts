@@ -1,3 +1,7 @@
+import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
+import path from 'node:path';
+
 /** Names of devices on Windows, in any directory and with any extension. */
 const deviceName = /^(con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$) *(\.|$)/i;
 
@@ -77,3 +81,32 @@ export function isSafeName(name: string, platform: NodeJS.Platform = process.pla
 
 /** A key that is the same for names which some file systems treat as equal. */
 export const foldedName = (name: string): string => name.normalize('NFC').toLowerCase();
+
+/** A path in which `~` or `~/` at its start stands for the user's home directory, as in a shell. */
+export function expandHome(given: string, home = homedir()): string {
+  return /^~(?=$|[/\\])/.test(given) ? path.join(home, given.slice(1)) : given;
+}
+
+/** Whether a path begins with the home directory of another user as a shell spells it, `~ana/`, and is no file of that name. */
+export const isOfAnotherHome = (given: string): boolean => {
+  const [, first] = /^(~[A-Za-z_][\w.-]*)\//.exec(given) ?? [];
+  return first !== undefined && !existsSync(first);
+};
+
+/** Most notes that are listed one by one. */
+const maxNotes = 20;
+
+/** Sentences on what was renamed, cut or left out while an archive was packed or extracted. */
+export class Notes {
+  readonly #told: string[] = [];
+  #more = 0;
+
+  add(sentence: string): void {
+    if (this.#told.length < maxNotes) this.#told.push(sentence);
+    else this.#more += 1;
+  }
+
+  list(): string[] {
+    return this.#more === 0 ? [...this.#told] : [...this.#told, `and ${this.#more} more`];
+  }
+}

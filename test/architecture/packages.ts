@@ -21,7 +21,6 @@ const cli = [
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';
 const commandLine = 'Only the command line knows oclif.';
 const terminal = 'Only one module of the command line writes to a terminal.';
-const parser = 'Only an upload reads forms.';
 const codecs = 'Only one module reads voxels.';
 const archives = 'One module writes and reads archives; nobody else knows their packages.';
 
@@ -46,7 +45,6 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   tinyglobby: { modules: ['client/inputs'], reason: 'Only what is sent is searched for.' },
   koa: { modules: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
   '@koa/router': { modules: ['server/routes'], reason: koa },
-  'koa-body': { modules: ['server/uploads'], reason: parser },
   '@huggingface/hub': { modules: ['server/hub'], reason: 'One module of the server asks the hub.' },
   yaml: {
     modules: ['cli/serve', 'server/apps'],
@@ -56,7 +54,6 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     modules: ['server/metrics'],
     reason: 'Who tells of what happens does not know what it is counted with.',
   },
-  formidable: { modules: ['server/uploads'], reason: parser },
   send: { modules: ['server/routes'], reason: 'Only a route answers with a file.' },
   execa: {
     modules: ['programs'],
@@ -81,7 +78,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'What comes from outside is parsed where it comes in, and has types from there on.',
   },
   'node:http': {
-    modules: ['server/check.ts', 'server/http', 'server/uploads'],
+    modules: ['server/check.ts', 'server/http'],
     reason: "The client makes its requests with undici, and HTTP ends at the server's doors.",
   },
   'node:child_process': {

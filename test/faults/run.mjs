@@ -19,12 +19,9 @@ import * as input from './families/input.mjs';
 import * as kill from './families/kill.mjs';
 import * as leaks from './families/leaks.mjs';
 import * as load from './families/load.mjs';
-import * as lock from './families/lock.mjs';
-import * as names from './families/names.mjs';
 import * as network from './families/network.mjs';
 import * as powerCut from './families/power-cut.mjs';
 import * as ownProcess from './families/process.mjs';
-import * as records from './families/records.mjs';
 import * as removal from './families/removal.mjs';
 import * as requests from './families/requests.mjs';
 import * as residents from './families/residents.mjs';
@@ -45,10 +42,7 @@ const lanes = [
     'server-death': serverDeath,
     'runner-death': runnerDeath,
     disk,
-    records,
     'power-cut': powerCut,
-    names,
-    lock,
     residents,
   },
   {

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readJsonFile, replaceFile, replaceFileSync, writeJsonFile } from '../../src/files/json-file.js';
-import { readSmallFile } from '../../src/files/small-file.js';
+import { readSmallFile } from '../../src/files/read-file.js';
 import { syncDirectory, syncDirectorySync } from '../../src/files/sync.js';
+import { readJsonFile, replaceFile, replaceFileSync, writeJsonFile } from '../../src/files/whole-file.js';
 import { imitate } from '../support/platform.js';
 import { plant, temporary } from '../support/temporary.js';
 

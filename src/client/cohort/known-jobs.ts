@@ -1,5 +1,4 @@
-import { closeSync, openSync } from 'node:fs';
-import { appendWhole, readSmallFile, writeTextFile } from '../../files/index.js';
+import { appendLine, errorCode, lastLines, writeTextFile } from '../../files/index.js';
 
 /** The last job of a case, as an earlier command or this one left it. */
 interface KnownJob {
@@ -11,8 +10,11 @@ interface KnownJob {
   readonly isOver: boolean;
 }
 
-/** Largest file that is read, in bytes: some 200,000 jobs. */
+/** Bytes at the end of the file that are read: some 200,000 jobs. */
 const maxBytes = 32 << 20;
+
+const lineOf = (name: string, { key, attempt, jobId, isOver }: KnownJob): string =>
+  JSON.stringify([name, key, attempt, jobId, isOver]);
 
 /** A line of the file: the case, and what is known of its job. */
 function readLine(line: string): readonly [string, KnownJob] | null {
@@ -36,16 +38,18 @@ function readLine(line: string): readonly [string, KnownJob] | null {
  */
 export class KnownJobs {
   readonly #jobs = new Map<string, KnownJob>();
-  #descriptor: number | null = null;
+  #isChanged = false;
 
+  /** @throws the system's error if there is a file that cannot be read */
   constructor(private readonly file: string) {
     try {
-      for (const line of readSmallFile(file, maxBytes).split('\n')) {
+      for (const line of lastLines(file, maxBytes)) {
         const read = readLine(line);
         if (read) this.#jobs.set(...read);
       }
-    } catch {
-      // A new directory. A damaged file costs another upload of the cases that are running.
+    } catch (cause) {
+      // A new directory.
+      if (errorCode(cause) !== 'ENOENT') throw cause;
     }
   }
 
@@ -57,20 +61,14 @@ export class KnownJobs {
 
   set(name: string, job: KnownJob): void {
     this.#jobs.set(name, job);
-    const { key, attempt, jobId, isOver } = job;
-    this.#descriptor ??= openSync(this.file, 'a', 0o600);
-    appendWhole(this.#descriptor, Buffer.from(`${JSON.stringify([name, key, attempt, jobId, isOver])}\n`));
+    this.#isChanged = true;
+    appendLine(this.file, lineOf(name, job));
   }
 
-  /** Forgets the jobs of cases that are done, and closes the file. */
+  /** Forgets the jobs of cases that are done. */
   close(done: ReadonlySet<string>): void {
-    if (this.#descriptor === null) return;
-    closeSync(this.#descriptor);
-    this.#descriptor = null;
+    if (!this.#isChanged) return;
     const left = [...this.#jobs].filter(([name]) => !done.has(name));
-    const lines = left.map(([name, { key, attempt, jobId, isOver }]) =>
-      JSON.stringify([name, key, attempt, jobId, isOver]),
-    );
-    writeTextFile(this.file, lines.map((line) => `${line}\n`).join(''), { isKept: false });
+    writeTextFile(this.file, left.map((entry) => `${lineOf(...entry)}\n`).join(''), { isKept: false });
   }
 }

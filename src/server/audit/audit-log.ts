@@ -1,60 +1,11 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  lstatSync,
-  openSync,
-  readlinkSync,
-  readSync,
-} from 'node:fs';
+import { accessSync, closeSync, constants, lstatSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
 import { roles, type TokenDocument, type TokenEntry } from '../../access/index.js';
 import { quotePath } from '../../contract/index.js';
-import { appendWhole, errorCode, faultWithoutPath } from '../../files/index.js';
+import { appendLines, errorCode, faultWithoutPath, openLines } from '../../files/index.js';
 import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
-
-/** Bytes at the end of the log in which the beginning of the last line is looked for; lines are shorter than that. */
-const tailBytes = 64 * 1024;
-/** What each line of an audit log begins with. */
-const lineStart = '{"time":"';
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** The text after the last line feed of a file; null if it is too long to be a line of the log. */
-function unendedLine(descriptor: number, size: number): string | null {
-  const tail = Buffer.alloc(Math.min(size, tailBytes));
-  readSync(descriptor, tail, 0, tail.length, size - tail.length);
-  const begin = tail.lastIndexOf('\n') + 1;
-  return begin === 0 && size > tail.length ? null : tail.toString('latin1', begin);
-}
-
-/**
- * Removes the last line of an audit log if a crash or a full disk has truncated it, so that readers of JSON lines do not
- * stop there. Only what begins as a line of this log, has no line end and is not whole is removed; anything else stays.
- * @param descriptor open for reading and writing
- * @returns whether the file ends with a line end now, or is empty
- * @throws the system's error
- */
-function removeTornLine(descriptor: number): boolean {
-  const { size } = fstatSync(descriptor);
-  const line = unendedLine(descriptor, size);
-  if (line === '') return true;
-  if (line === null || isJson(line)) return false;
-  if (!line.startsWith(lineStart) && !lineStart.startsWith(line)) return false;
-  ftruncateSync(descriptor, size - line.length);
-  return true;
-}
 
 /** What a line says of one thing. */
 type Fact =
@@ -83,25 +34,7 @@ interface LostLines {
 }
 type Entry = AuditEntry | LostLines;
 
-const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDWR, W_OK, X_OK } = constants;
-
-/** @param isMade whether the file is made where it is missing */
-function openLog(file: string, isMade = true): number {
-  const descriptor = openSync(file, O_RDWR | O_APPEND | O_NONBLOCK | (isMade ? O_CREAT : 0), 0o600);
-  if (fstatSync(descriptor).isFile()) return descriptor;
-  closeSync(descriptor);
-  throw new Error('it is not a regular file');
-}
-
-/** Whether the next line starts on its own line, once a truncated one has been removed. */
-function endsLine(descriptor: number): boolean {
-  try {
-    return removeTornLine(descriptor);
-  } catch {
-    // An attribute of the file may forbid it. An empty line does no harm.
-    return false;
-  }
-}
+const { W_OK, X_OK } = constants;
 
 function unwritable(file: string, cause: unknown): SetupError {
   return new SetupError(`The audit log ${quotePath(file)} cannot be written: ${faultWithoutPath(cause)}`, {
@@ -119,7 +52,7 @@ function checkPlace(file: string): void {
 /** Checks whether a start could open an audit log, without creating a file. @throws SetupError */
 export function lookAtAuditLog(file: string): void {
   try {
-    closeSync(openLog(file, false));
+    closeSync(openLines(file, false));
   } catch (cause) {
     if (errorCode(cause) !== 'ENOENT') throw unwritable(file, cause);
     try {
@@ -138,7 +71,6 @@ export class AuditLog {
   /** Null once it is closed, because the number may belong to another file by then. */
   #descriptor: number | null;
   #lost = 0;
-  #isMidLine: boolean;
 
   /** @throws SetupError if the file cannot be opened */
   constructor(
@@ -146,8 +78,7 @@ export class AuditLog {
     private readonly report: Report,
   ) {
     try {
-      this.#descriptor = openLog(file);
-      this.#isMidLine = !endsLine(this.#descriptor);
+      this.#descriptor = openLines(file);
     } catch (cause) {
       throw unwritable(file, cause);
     }
@@ -166,10 +97,9 @@ export class AuditLog {
   reopen(): void {
     try {
       if (this.#descriptor === null) return;
-      const next = openLog(this.file);
+      const next = openLines(this.file);
       closeSync(this.#descriptor);
       this.#descriptor = next;
-      this.#isMidLine = !endsLine(next);
     } catch (cause) {
       this.report('The audit log could not be opened again; the file that is open is written on', cause);
     }
@@ -185,14 +115,11 @@ export class AuditLog {
     const descriptor = this.#descriptor;
     if (descriptor === null) return false;
     const time = new Date().toISOString();
-    const lines = entries.map((entry) => `${JSON.stringify({ time, ...entry })}\n`);
-    const text = `${this.#isMidLine ? '\n' : ''}${lines.join('')}`;
+    const lines = entries.map((entry) => JSON.stringify({ time, ...entry }));
     try {
-      appendWhole(descriptor, Buffer.from(text));
-      this.#isMidLine = false;
+      appendLines(descriptor, lines);
       return true;
     } catch (cause) {
-      this.#isMidLine = !endsLine(descriptor);
       if (this.#lost === 0) {
         this.report(
           'The audit log cannot be written; the service goes on, and the lines that are lost are counted',

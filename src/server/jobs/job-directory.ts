@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, mkdirSync, readSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt, oneLine, redrawEnd, resultName, servicePrefix } from '../../contract/index.js';
 import {
-  appendWhole,
+  appendLines,
   dropReserve,
   isDiskFull,
   isGone,
@@ -27,7 +27,7 @@ const recordGrowth = 8192;
 
 /** A line of the service's own, as it appears in the log. */
 const loggedLine = (line: string, isRedraw: boolean): string =>
-  `${servicePrefix}${oneLine(line)}${isRedraw ? redrawEnd : ''}\n`;
+  `${servicePrefix}${oneLine(line)}${isRedraw ? redrawEnd : ''}`;
 
 /**
  * The directory of one job, which holds everything about it: it can be read with `ls` and `cat`, and removed with one
@@ -142,10 +142,10 @@ export class JobDirectory {
 
   /** Adds a line of the service's own to the log. */
   log(line: string, isRedraw = false): void {
-    const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
+    const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT;
     const file = openOwnFile(this.logFile, flags);
     try {
-      appendWhole(file, Buffer.from(loggedLine(line, isRedraw)));
+      appendLines(file, [loggedLine(line, isRedraw)]);
     } finally {
       closeSync(file);
     }
@@ -158,7 +158,7 @@ export class JobDirectory {
       const { size } = fstatSync(file);
       const tail = Buffer.alloc(Math.min(size, tailBytes));
       readSync(file, tail, 0, tail.length, size - tail.length);
-      return `\n${tail}`.includes(`\n${loggedLine(line, isRedraw)}`);
+      return `\n${tail}`.includes(`\n${loggedLine(line, isRedraw)}\n`);
     } finally {
       closeSync(file);
     }

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, fsyncSync, readSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import { mayReach, type Owner, type Principal } from '../../access/index.js';
 import {
@@ -10,7 +10,7 @@ import {
   ServiceError,
   spellDuration,
 } from '../../contract/index.js';
-import { appendWhole, openOwnFile, secondsUntil, writeTextFile } from '../../files/index.js';
+import { appendLine, lastLines, secondsUntil, writeTextFile } from '../../files/index.js';
 import { readOrSetAside } from '../data-directory/index.js';
 import type { GoneCause } from '../events.js';
 import type { Report } from '../report.js';
@@ -63,7 +63,7 @@ interface Gone {
 }
 
 const lineOf = ([id, { time, cause, owner }]: readonly [string, Gone]): string =>
-  `${id} ${time}${cause === 'expired' ? '' : ` ${cause}`}${owner === null ? '' : ownerMark + owner}\n`;
+  `${id} ${time}${cause === 'expired' ? '' : ` ${cause}`}${owner === null ? '' : ownerMark + owner}`;
 
 /**
  * The jobs that have expired or were removed, and when. Requests for them are answered with 410 instead of 404, even
@@ -88,13 +88,7 @@ export class ExpiredJobs {
     this.#gone.set(id, gone);
     const oldest = this.#gone.keys().next().value;
     if (this.#gone.size > remembered && oldest !== undefined) this.#gone.delete(oldest);
-    const file = openOwnFile(this.#file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
-    try {
-      appendWhole(file, Buffer.from(lineOf([id, gone])));
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    appendLine(this.#file, lineOf([id, gone]), true);
   }
 
   has(id: string): boolean {
@@ -116,7 +110,8 @@ export class ExpiredJobs {
 
   #rewrite(): void {
     try {
-      writeTextFile(this.#file, [...this.#gone].map(lineOf).join(''));
+      const lines = [...this.#gone].map((entry) => `${lineOf(entry)}\n`);
+      writeTextFile(this.#file, lines.join(''));
     } catch (cause) {
       this.report('The list of expired jobs could not be shortened', cause);
     }
@@ -124,23 +119,11 @@ export class ExpiredJobs {
 
   /** Reads the newest entries, and shortens the file if it has more than twice as many. */
   #load(): void {
-    const file = openOwnFile(this.#file, constants.O_RDONLY);
-    let text: string;
-    let size: number;
-    try {
-      ({ size } = fstatSync(file));
-      const tail = Buffer.alloc(Math.min(size, remembered * lineBytes));
-      text = tail.toString('latin1', 0, readSync(file, tail, 0, tail.length, size - tail.length));
-    } finally {
-      closeSync(file);
-    }
-    for (const line of text.split('\n')) {
+    for (const line of lastLines(this.#file, remembered * lineBytes)) {
       const [, id = '', time = '', mark = 'expired', owner = null] = linePattern.exec(line) ?? [];
       if (id !== '') this.#gone.set(id, { time, cause: mark as GoneCause, owner });
     }
-    // Ends a line that was cut off by a crash, so that the next one is not appended to it.
-    const isTorn = text !== '' && !text.endsWith('\n');
-    if (isTorn || size > 2 * remembered * lineBytes) this.#rewrite();
+    if (statSync(this.#file).size > 2 * remembered * lineBytes) this.#rewrite();
   }
 }
 

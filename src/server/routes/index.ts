@@ -2,6 +2,7 @@ import Router, { type RouterMiddleware } from '@koa/router';
 import { eachOperation, type RouteName, routeNames, routes } from '../../contract/index.js';
 import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
+import { UploadTurns } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
@@ -23,7 +24,7 @@ import {
 } from './system.js';
 
 /** What the routes need; all of it is created elsewhere. */
-export interface RouteDeps extends SubmitDeps, LogDeps {
+export interface RouteDeps extends Omit<SubmitDeps, 'turns'>, LogDeps {
   readonly executor: Executor;
   readonly limits: ShownLimits;
   readonly metrics: ShownMetrics;
@@ -46,6 +47,7 @@ const verbs = { GET: 'get', POST: 'post', DELETE: 'delete' } as const;
 /** The API: what each route of the table does. */
 export function createRouter(deps: RouteDeps): Router {
   const { catalog, executor, jobs, report } = deps;
+  const submissions = { ...deps, turns: new UploadTurns() };
   const handlers: Readonly<Record<RouteName, RouterMiddleware>> = {
     health,
     devices: devices(executor, jobs),
@@ -58,7 +60,7 @@ export function createRouter(deps: RouteDeps): Router {
     appConfig: sendAppConfig(catalog, report),
     refresh: askForRefresh(catalog),
     refreshed: showRefresh(catalog),
-    ...eachOperation((operation) => submit(operation, deps)),
+    ...eachOperation((operation) => submit(operation, submissions)),
     usage: showUsage(deps.usage, jobs),
     jobs: listJobs(jobs),
     job: showJob(jobs),

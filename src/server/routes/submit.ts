@@ -33,6 +33,7 @@ import {
   readForm,
   receiveForm,
   type UploadSettings,
+  type UploadTurns,
   within,
 } from '../uploads/index.js';
 
@@ -40,6 +41,7 @@ export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
   readonly limits: UploadSettings;
+  readonly turns: UploadTurns;
   readonly report: Report;
 }
 
@@ -141,6 +143,7 @@ async function receive(
   const { directory } = slot;
   const spec = operationOf(operation);
   const limits = within(limitsOf(deps.limits, spec), slot.allowed);
+  const { turns } = deps;
   const makeRoom = () => deps.jobs.makeRoom();
   await checkSpace(contentLength(ctx), directory.path, limits, makeRoom);
   // Null without a body, whatever its type.
@@ -167,6 +170,7 @@ async function receive(
     awaited,
     refused: sender.refused,
     makeRoom,
+    turns,
   });
   slot.allowed.hold(received.bytes);
   const form = readForm(spec, received);
@@ -177,6 +181,7 @@ async function receive(
   const { files, extracted } = await placeFiles(form.groups, directory.input, limits, {
     onExtract: (bytes) => slot.allowed.hold(received.bytes + bytes),
     makeRoom,
+    turns,
   });
   await becomeOutput(incoming, directory.output);
   directory.create();

@@ -5,10 +5,13 @@ import { sizeIn } from './part-headers.js';
 
 /** Receives the content of one part. An error that it throws ends the form. */
 export interface PartSink {
-  /** Called with each piece of the content, in order. The piece must not be changed. */
-  take(piece: Buffer): void;
-  /** Called once, after the last piece. */
-  end(): void;
+  /**
+   * Called with each piece of the content, in order. The piece must not be changed.
+   * @returns when the next piece may come; undefined for at once
+   */
+  take(piece: Buffer): Promise<void> | undefined;
+  /** Called once, after the last piece. @returns when the next part may come; undefined for at once */
+  end(): Promise<void> | undefined;
 }
 
 /** Receives the parts of a form. An error that it throws ends the form. */
@@ -18,6 +21,9 @@ export interface PartReceiver {
   /** Called for each piece of the body, with the bytes and the parts so far. */
   onProgress(bytes: number, parts: number): void;
 }
+
+/** Bytes that may wait while earlier ones are written. */
+const maxQueued = 256 << 10;
 
 const carriageReturn = 0x0d;
 const lineBreak = Buffer.from('\r\n');
@@ -69,21 +75,21 @@ class Base64Sink implements PartSink {
 
   constructor(private readonly sink: PartSink) {}
 
-  take(piece: Buffer): void {
+  take(piece: Buffer): Promise<void> | undefined {
     const text = this.#rest + piece.toString('latin1');
     const groups = text.slice(0, text.length - (text.length % 4));
     this.#rest = text.slice(groups.length);
-    if (groups === '') return;
+    if (groups === '') return undefined;
     const bytes = Buffer.from(groups, 'base64');
     // If the decoder has skipped nothing, encoding the result again gives the same text.
     if (this.#isOver || bytes.toString('base64') !== groups) throw this.#fault();
     this.#isOver = groups.endsWith('=');
-    this.sink.take(bytes);
+    return this.sink.take(bytes);
   }
 
-  end(): void {
+  end(): Promise<void> | undefined {
     if (this.#rest !== '') throw this.#fault();
-    this.sink.end();
+    return this.sink.end();
   }
 
   #fault = () => badForm('a part in base64 has bytes that are not base64');
@@ -125,6 +131,7 @@ export class FormParser extends Writable {
     private readonly receiver: PartReceiver,
   ) {
     super({
+      highWaterMark: maxQueued,
       write: (piece: Buffer, _, done) => this.#take(piece).then(() => done(), done),
       final: (done) => done(this.#state === 'ended' ? null : this.#endedEarly()),
     });
@@ -140,8 +147,10 @@ export class FormParser extends Writable {
     let isMore = true;
     while (isMore && this.#state !== 'ended') {
       const before = buffer;
-      buffer = this.#state === 'headers' ? await this.#takeHeaders(buffer) : this.#takeContent(buffer);
-      isMore = buffer.length > 0 && buffer !== before;
+      const isHeaders = this.#state === 'headers';
+      buffer = isHeaders ? await this.#takeHeaders(buffer) : await this.#takeContent(buffer);
+      // Whoever destroys the parser wants nothing more of it.
+      isMore = buffer.length > 0 && buffer !== before && !this.destroyed;
     }
     this.#rest = this.#state === 'ended' ? empty : buffer;
   }
@@ -167,15 +176,17 @@ export class FormParser extends Writable {
   }
 
   /** Takes content, and the boundary after it. Returns what follows; the same buffer if more has to arrive. */
-  #takeContent(buffer: Buffer): Buffer {
+  async #takeContent(buffer: Buffer): Promise<Buffer> {
     const end = this.#left === null ? this.#searchEnd(buffer) : this.#statedEnd(buffer, this.#left);
     if (end > 0) {
       if (this.#sink === null) throw malformed();
-      this.#sink.take(buffer.subarray(0, end));
+      const taken = this.#sink.take(buffer.subarray(0, end));
+      if (taken) await taken;
     }
     const mark = end + this.#delimiter.length;
     if (buffer.length < mark + markSize) return end === 0 ? buffer : buffer.subarray(end);
-    this.#sink?.end();
+    const ended = this.#sink?.end();
+    if (ended) await ended;
     this.#sink = null;
     if (buffer.subarray(mark, mark + markSize).equals(hyphens)) this.#state = 'ended';
     else this.#state = 'headers';

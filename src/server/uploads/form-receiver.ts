@@ -7,7 +7,7 @@ import type { PartReceiver, PartSink } from './form-parser.js';
 import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles, type UploadQuota } from './limits.js';
 import { readPartHeaders } from './part-headers.js';
 import type { EarlyChecks, ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
-import { type RequestFlow, SyncBehind, UploadedFile } from './uploaded-file.js';
+import { type SyncBehind, UploadedFile } from './uploaded-file.js';
 
 const strictText = new TextDecoder('utf-8', { fatal: true });
 
@@ -20,9 +20,6 @@ function decodeText(bytes: Buffer, field: string): string {
   }
 }
 
-/** Files that may still be written while the next one arrives. Each takes a descriptor and up to 1 MiB of memory. */
-const maxFinishing = 2;
-
 const tooMany = (what: string, most: number, advice: string) =>
   new ServiceError('uploadTooLarge', `The form has more than ${most} ${what}; ${advice}`);
 
@@ -31,28 +28,22 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   readonly fields: ReceivedField[] = [];
   readonly files: ReceivedFile[] = [];
   bytes = 0;
-  readonly #stop = new AbortController();
   #fieldBytes = 0;
-  /** The arriving file, and earlier ones that are still being written. */
-  readonly #open = new Set<UploadedFile>();
-  readonly #finishing = new Set<Promise<void>>();
-  readonly #behind = new SyncBehind((cause) => this.fail(cause));
+  /** The file that arrives. */
+  #arriving: UploadedFile | null = null;
   readonly #slice = new TimeSlice();
 
   constructor(
     private readonly directory: string,
     private readonly quota: UploadQuota,
     private readonly disk: DiskWatch,
-    private readonly flow: RequestFlow,
+    private readonly behind: SyncBehind,
     private readonly checks: EarlyChecks,
   ) {}
 
   async begin(headers: Readonly<Record<string, string>>): Promise<PartSink> {
-    this.#checkGoing();
-    if (this.#finishing.size >= maxFinishing || this.disk.isBehind || this.#slice.isOver) {
-      await this.#catchUp();
-      this.#checkGoing();
-    }
+    if (this.disk.isDue) await this.disk.check();
+    await this.#slice.pause();
     const { field, file, size } = readPartHeaders(headers);
     if (field.length > maxFieldName)
       throw new FieldError(field, `has a name of more than ${maxFieldName} characters`);
@@ -62,61 +53,14 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   }
 
   onProgress(bytes: number, parts: number): void {
-    this.#checkGoing();
     this.bytes = bytes;
     this.quota.checkRequest(bytes, parts);
   }
 
-  /** Ends the form with a disk or request error. */
-  fail(cause: unknown): void {
-    this.#stop.abort(cause);
-  }
-
-  /** Aborted with the first error from outside the parser. */
-  get failure(): AbortSignal {
-    return this.#stop.signal;
-  }
-
-  /** Resolves when every file is written. */
-  async finish(): Promise<void> {
-    await Promise.all(this.#finishing);
-    await this.#behind.settled();
-    await this.disk.settled();
-    this.#checkGoing();
-  }
-
-  /** Closes open files and removes the files of the form. */
+  /** Closes the file that arrives, and removes the files of the form. */
   async abandon(): Promise<void> {
-    this.#stop.abort();
-    const abandoned = [...this.#open].map((file) => file.abandon());
-    await Promise.allSettled([...this.#finishing, ...abandoned]);
+    await this.#arriving?.abandon();
     await this.#removeFiles();
-  }
-
-  #checkGoing(): void {
-    this.#stop.signal.throwIfAborted();
-  }
-
-  /** Pauses the request until everything that has arrived is processed. */
-  async #catchUp(): Promise<void> {
-    this.flow.hold();
-    try {
-      await this.#slice.pause();
-      if (this.disk.isBehind) await this.disk.settled();
-      if (this.#finishing.size >= maxFinishing) await Promise.race(this.#finishing);
-    } finally {
-      this.flow.release();
-    }
-  }
-
-  #waitFor(file: UploadedFile, finished: Promise<void>): void {
-    const finishing = finished
-      .catch((cause) => this.fail(cause))
-      .finally(() => {
-        this.#open.delete(file);
-        this.#finishing.delete(finishing);
-      });
-    this.#finishing.add(finishing);
   }
 
   /**
@@ -151,9 +95,11 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
         }
         // A copy, because the piece may be a small part of a large buffer, which would stay in memory.
         pieces.push(Buffer.from(piece));
+        return undefined;
       },
       end: () => {
         this.fields.push({ name, text: decodeText(Buffer.concat(pieces), name) });
+        return undefined;
       },
     };
   }
@@ -170,22 +116,16 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     this.quota.checkFile(stated, name);
     const target = path.join(this.directory, String(this.files.length));
     this.files.push({ field, name, path: target });
-    const file = new UploadedFile(target, this.disk, this.flow, this.#behind, (cause) => this.fail(cause));
-    this.#open.add(file);
+    const file = new UploadedFile(target, this.disk, this.behind);
+    this.#arriving = file;
     let size = 0;
     return {
       take: (piece) => {
-        this.#checkGoing();
         size += piece.length;
         this.quota.takeFile(piece.length, size, name);
-        file.take(piece);
+        return file.take(piece);
       },
-      end: () => {
-        this.#checkGoing();
-        const finished = file.finish();
-        if (finished === null) this.#open.delete(file);
-        else this.#waitFor(file, finished);
-      },
+      end: () => file.finish(),
     };
   }
 }

@@ -5,6 +5,7 @@ export {
   type SubmissionLimits,
   type UploadLimits,
   type UploadSettings,
+  UploadTurns,
   within,
 } from './limits.js';
 export { placeFiles } from './place-files.js';

@@ -1,4 +1,5 @@
 import { formatBytes, maxEntries, type Operation, quoteName, ServiceError } from '../../contract/index.js';
+import { Turns } from '../../files/index.js';
 import { diskSpace, type MakeRoom, noSpace, withSpace } from './disk-space.js';
 
 /* Bounds of a form besides those of its files, which `serve` has flags for. */
@@ -35,11 +36,12 @@ export const framingAllowance = (parts: number): number => framing + parts * fra
 export const framingOfUpload = (maxUploadSize: number): number =>
   framingAllowance(Math.min(maxFiles + maxFields, Math.ceil(maxUploadSize / averageFile)));
 
-/** Fewest bytes of a file part: its boundary, and a header with the names of its field and its file. */
-const leastFilePart = 40;
-
-/** Most files that a form of this size can contain. */
-export const maxFilesIn = (bytes: number): number => Math.ceil(bytes / leastFilePart);
+/** What all uploads of a server take turns at, because its threads and its memory are few. */
+export class UploadTurns {
+  readonly largeArchives = new Turns(1);
+  /** Whether an upload syncs its files while they arrive. */
+  isSyncing = false;
+}
 
 export interface UploadLimits {
   /** Bytes (docs/http.md, Limits). */

@@ -10,10 +10,10 @@ import {
   ServiceError,
   volumeSuffix,
 } from '../../contract/index.js';
-import { freeName, isSafeName, type Release, TimeSlice, Turns } from '../../files/index.js';
+import { freeName, isSafeName, type Release, TimeSlice } from '../../files/index.js';
 import type { JobFiles } from '../jobs/index.js';
 import { DiskWatch, diskSpace, type MakeRoom, noSpace, withSpace } from './disk-space.js';
-import { extractionLimits, type SubmissionLimits } from './limits.js';
+import { extractionLimits, type SubmissionLimits, type UploadTurns } from './limits.js';
 import type { ReceivedFile } from './read-form.js';
 
 /** The last part of a file's name, after the separators of any system. */
@@ -36,6 +36,7 @@ export interface PlacingAsks {
   readonly onExtract: (bytes: number) => void;
   /** Frees disk space before something that does not fit is refused. */
   readonly makeRoom: MakeRoom;
+  readonly turns: UploadTurns;
 }
 
 /** The state of placing one upload's files. */
@@ -47,8 +48,6 @@ interface Placing extends PlacingAsks {
   readonly stop: AbortController;
   /** Bytes of the extracted files. */
   extracted: number;
-  /** Called for the directory of each group. */
-  readonly onGroup: () => void;
 }
 
 /** The files of an upload in their places. */
@@ -57,11 +56,6 @@ export interface Placed {
   /** Bytes of the content extracted from its archives. */
   readonly extracted: number;
 }
-
-/**
- * Group directories for which the disk is not checked: nearly every form has fewer, and the headroom has space for them.
- */
-const fewGroups = 8;
 
 /** Turns an ArchiveError into a ServiceError. */
 function archiveFault(cause: ArchiveError, file: ReceivedFile, advice: string): ServiceError {
@@ -73,14 +67,11 @@ function archiveFault(cause: ArchiveError, file: ReceivedFile, advice: string): 
 /** An archive with more entries than this counts as large, because each entry takes 3 KB of memory. */
 const manyEntries = 20_000;
 
-/** Large archives are extracted one after the other. */
-const largeTurns = new Turns(1);
-
-/** Waits for a turn if the archive is large. */
-async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release> {
+/** Waits for a turn if the archive is large: those are extracted one after the other. */
+async function turnFor(file: ReceivedFile, { turns, stop }: Placing): Promise<Release> {
   await using archive = await open(file.path);
   const { entries } = await archiveEnd(archive);
-  return entries > manyEntries ? largeTurns.take(signal) : () => {};
+  return entries > manyEntries ? turns.largeArchives.take(stop.signal) : () => {};
 }
 
 /** Extracts an archive, and tries again if it did not fit on the disk and room could be made. */
@@ -96,7 +87,7 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
   await rm(file.path);
 }
 
-/** Extracts an archive within the remaining limits, as long as the disk keeps its headroom. */
+/** Extracts an archive within the remaining limits, as long as the disk keeps its reserve. */
 async function tryExtract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
   const { left, disk, stop, extracted, onExtract } = placing;
   const { signal } = stop;
@@ -105,7 +96,7 @@ async function tryExtract(file: ReceivedFile, destination: string, placing: Plac
   let taken = { entries: 0, bytes: 0, content: 0 };
   let seen = 0;
   const onProgress = (bytes: number) => {
-    disk.count(bytes - seen);
+    disk.wrote(bytes - seen).catch((cause) => stop.abort(cause));
     seen = bytes;
     if (bytes <= taken.content) return;
     // The archive contains more than it states.
@@ -115,18 +106,16 @@ async function tryExtract(file: ReceivedFile, destination: string, placing: Plac
       stop.abort(cause);
     }
   };
-  const onMake = () => disk.madePlanned();
   let release: Release = () => {};
   try {
-    release = await turnFor(file, signal);
+    release = await turnFor(file, placing);
     const maxBytes = Math.min(left.maxBytes, Math.max(0, found.bytes));
     const maxEntries = Math.min(left.maxEntries, Math.max(0, found.files));
     const onPlan = (entries: number, bytes: number, content: number) => {
       onExtract(extracted + content);
-      disk.plan(entries, what);
       taken = { entries, bytes, content };
     };
-    const options = { maxBytes, maxEntries, onPlan, onProgress, onMake, signal };
+    const options = { maxBytes, maxEntries, onPlan, onProgress, signal };
     await extractArchive(file.path, destination, options);
     left.maxBytes -= taken.bytes;
     left.maxEntries -= taken.entries;
@@ -153,7 +142,6 @@ async function placeGroup(
 ): Promise<string[]> {
   placing.stop.signal.throwIfAborted();
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  placing.onGroup();
   const taken = new Set<string>();
   const counts = new Map<string, number>();
   const paths: string[] = [];
@@ -181,17 +169,12 @@ export async function placeFiles(
   limits: SubmissionLimits,
   asks: PlacingAsks,
 ): Promise<Placed> {
-  const stop = new AbortController();
-  using disk = new DiskWatch(path.dirname(input), (cause) => stop.abort(cause), 0, asks.makeRoom);
-  const count = [...groups.values()].flat().length;
-  if (count > fewGroups) await withSpace(asks.makeRoom, () => disk.plan(count, 'this upload'));
   const placing: Placing = {
     left: extractionLimits(limits),
-    disk,
-    stop,
+    disk: new DiskWatch(path.dirname(input), asks.makeRoom),
+    stop: new AbortController(),
     extracted: 0,
     ...asks,
-    onGroup: count > fewGroups ? () => disk.madePlanned() : () => {},
   };
   const placed: Record<string, string[][]> = {};
   for (const [field, fieldGroups] of groups) {

@@ -1,14 +1,12 @@
-import type { PluginFunction } from 'formidable';
+import { finished } from 'node:stream/promises';
 import type { Context } from 'koa';
-import { koaBody } from 'koa-body';
 import { ServiceError } from '../../contract/index.js';
-import { isDiskFull } from '../../files/index.js';
 import { DiskWatch, type MakeRoom } from './disk-space.js';
 import { FormParser, readBoundary } from './form-parser.js';
 import { FormReceiver } from './form-receiver.js';
-import { maxFilesIn, type SubmissionLimits, UploadQuota } from './limits.js';
+import { type SubmissionLimits, UploadQuota, type UploadTurns } from './limits.js';
 import type { EarlyChecks, ReceivedForm } from './read-form.js';
-import { RequestFlow } from './uploaded-file.js';
+import { SyncBehind } from './uploaded-file.js';
 
 /** Milliseconds without a byte after which an upload is aborted. */
 const idleLimit = 60_000;
@@ -18,16 +16,6 @@ const idleLimit = 60_000;
  * the upload again.
  */
 const awaitedLimit = 3000;
-
-/** Turns an error of formidable, of the disk or of the connection into a ServiceError. */
-function formFault(cause: unknown): unknown {
-  if (cause instanceof ServiceError || !(cause instanceof Error)) return cause;
-  if (isDiskFull(cause)) {
-    return new ServiceError('diskFull', "The server's disk is full; try again later", { cause });
-  }
-  if (!('httpCode' in cause)) return cause;
-  return new ServiceError('badRequest', `The body is not a whole multipart form: ${cause.message}`);
-}
 
 /**
  * Resolves when the request has been read completely. Rejects if it breaks off, or if no byte arrives for too long.
@@ -58,40 +46,6 @@ function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Pr
   });
 }
 
-/** The members of formidable's form that its plugins use to install a parser. */
-interface PluggedForm {
-  _parser: FormParser;
-  ended: boolean;
-  _maybeEnd(): void;
-}
-
-/** Makes formidable use this parser, as its own plugins do with theirs. */
-const pluginWith =
-  (parser: FormParser): PluginFunction =>
-  (formidable) => {
-    const form = formidable as unknown as PluggedForm;
-    form._parser = parser;
-    parser.once('finish', () => {
-      form.ended = true;
-      form._maybeEnd();
-    });
-  };
-
-/** Reads the body of the request through a parser. */
-async function parse(ctx: Context, parser: FormParser): Promise<void> {
-  const read = koaBody({
-    multipart: true,
-    json: false,
-    text: false,
-    urlencoded: false,
-    onError: (cause) => {
-      throw cause;
-    },
-    formidable: { enabledPlugins: [pluginWith(parser)] },
-  });
-  await read(ctx, async () => {});
-}
-
 /** @throws ServiceError 415 for a body that is encoded in any way: Node does not decode it */
 function checkCodings(ctx: Context): void {
   if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
@@ -113,46 +67,41 @@ export interface UploadContext {
   readonly refused: AbortSignal;
   /** Frees disk space before an upload that does not fit is refused. */
   readonly makeRoom: MakeRoom;
+  readonly turns: UploadTurns;
 }
 
 /**
  * Reads a multipart form. Its files are written into `directory` as they arrive, with numbers as names.
  * @param checks of what is known before a file is read
- * @throws ServiceError 400, 401, 408, 413, 415, 422, 503 or 507; the caller removes the directory
+ * @throws ServiceError 400, 401, 408, 413, 415, 422, 503 or 507, or the system's error; the caller removes the directory
  */
 export async function receiveForm(
   ctx: Context,
   directory: string,
   limits: SubmissionLimits,
   checks: EarlyChecks,
-  { awaited, refused, makeRoom }: UploadContext,
+  { awaited, refused, makeRoom, turns }: UploadContext,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
   const boundary = readBoundary(ctx.get('Content-Type'));
-  const flow = new RequestFlow(ctx.req);
-  const maxFiles = maxFilesIn(ctx.request.length ?? Number.POSITIVE_INFINITY);
-  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause), maxFiles, makeRoom);
-  const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow, checks);
+  const disk = new DiskWatch(directory, makeRoom);
+  const behind = new SyncBehind(turns);
+  const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, behind, checks);
   const parser = new FormParser(boundary, receiver);
-  const failed = new Promise<never>((_, reject) => {
-    receiver.failure.addEventListener('abort', () => reject(receiver.failure.reason));
-  });
-  failed.catch(() => {});
   const done = new AbortController();
-  refused.addEventListener('abort', () => receiver.fail(refused.reason), { signal: done.signal });
+  refused.addEventListener('abort', () => parser.destroy(refused.reason), { signal: done.signal });
   try {
-    // The form may be complete before the request is; a request that breaks off then is refused too. The disk is checked
-    // while the headers of the first part arrive.
-    disk.look();
-    const whole = Promise.all([parse(ctx, parser), wholeRequest(ctx, done.signal, awaited)]);
-    await Promise.race([whole, failed]);
-    await Promise.race([receiver.finish(), failed]);
+    // The form may be complete before the request is; a request that breaks off then is refused too. Not `pipeline`, which
+    // would end the connection with the parser, before the client has an answer.
+    const parsed = finished(ctx.req.pipe(parser));
+    await Promise.all([parsed, wholeRequest(ctx, done.signal, awaited)]);
+    await behind.settled();
     return receiver;
   } catch (cause) {
-    // formidable ignores the rest of the request.
-    parser.destroy(cause instanceof Error ? cause : undefined);
+    ctx.req.unpipe(parser);
+    parser.destroy();
     await receiver.abandon();
-    throw formFault(cause);
+    throw cause;
   } finally {
     done.abort();
   }

@@ -1,8 +1,8 @@
-import { closeSync, constants, createReadStream } from 'node:fs';
+import { closeSync, createReadStream } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import type { UsageRow } from '../../contract/index.js';
-import { appendWhole, errorCode, openOwnFile } from '../../files/index.js';
+import { appendLine, errorCode, openLines } from '../../files/index.js';
 import { LineSplitter } from '../../runner/index.js';
 import { readOrSetAside } from '../data-directory/index.js';
 import type { EndedJob, ServerEvents } from '../events.js';
@@ -88,9 +88,7 @@ export class UsageLedger {
     private readonly report: Report,
   ) {
     this.#file = path.join(dataDirectory, 'usage');
-    readOrSetAside(dataDirectory, this.#file, report, () =>
-      closeSync(openOwnFile(this.#file, constants.O_RDONLY)),
-    );
+    readOrSetAside(dataDirectory, this.#file, report, () => closeSync(openLines(this.#file, false)));
   }
 
   /** Adds a line for each job that ends from now on. */
@@ -137,30 +135,19 @@ export class UsageLedger {
   }
 
   async #each(since: number, take: (used: UsedByJob) => void): Promise<void> {
-    let descriptor: number;
     try {
-      descriptor = openOwnFile(this.#file, constants.O_RDONLY);
+      for await (const line of linesOf(createReadStream(this.#file))) {
+        const used = parseLine(line);
+        if (used && Date.parse(used.time) >= since) take(used);
+      }
     } catch (cause) {
-      if (errorCode(cause) === 'ENOENT') return;
-      throw cause;
-    }
-    // The stream closes the descriptor.
-    for await (const line of linesOf(createReadStream('', { fd: descriptor }))) {
-      const used = parseLine(line);
-      if (used && Date.parse(used.time) >= since) take(used);
+      if (errorCode(cause) !== 'ENOENT') throw cause;
     }
   }
 
   #add(used: UsedByJob): void {
     try {
-      const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
-      const descriptor = openOwnFile(this.#file, flags);
-      try {
-        // The leading line feed ends a line that was cut off by a crash.
-        appendWhole(descriptor, Buffer.from(`\n${JSON.stringify(used)}`));
-      } finally {
-        closeSync(descriptor);
-      }
+      appendLine(this.#file, JSON.stringify(used));
     } catch (cause) {
       this.report(`What job ${used.job_id} used could not be noted`, cause);
     }

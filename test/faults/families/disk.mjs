@@ -3,9 +3,8 @@ import { checkDirectories } from '../invariants.mjs';
 import { apps, Server } from '../support/server.mjs';
 import { SmallDisk } from '../support/tmpfs.mjs';
 import { fullDuring } from './disk/full-during.mjs';
-import { neighbours } from './disk/neighbours.mjs';
 import { readOnly } from './disk/read-only.mjs';
-import { fullAtTransitions, fullOfFiles } from './disk/transitions.mjs';
+import { fullAtTransitions } from './disk/transitions.mjs';
 
 const size = 'size=24m';
 
@@ -29,7 +28,5 @@ export async function run(context) {
     await server.close();
     disk.unmount();
   }
-  await neighbours(context);
-  await fullOfFiles(context);
   await readOnly(context, size);
 }

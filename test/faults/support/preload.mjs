@@ -1,12 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
-import { constants } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const source = fileURLToPath(new URL('preload.c', import.meta.url));
 
-/** Moves the wall clock of one server, and fails its openings of chosen files (see `preload.c`). */
+/** Moves the wall clock of one server (see `preload.c`). */
 export class Preload {
   #file;
 
@@ -25,7 +24,7 @@ export class Preload {
       return null;
     }
     const file = `${library}.control`;
-    writeFileSync(file, Buffer.alloc(256));
+    writeFileSync(file, Buffer.alloc(8));
     chmodSync(file, 0o666);
     return new Preload(library, file);
   }
@@ -34,25 +33,8 @@ export class Preload {
   setClock(seconds) {
     const bytes = Buffer.alloc(8);
     bytes.writeBigInt64LE(BigInt(seconds));
-    this.#write(bytes, 0);
-  }
-
-  /** Openings of paths that contain `text` fail with `error` so many times (-1: always). */
-  failOpening(text, error, count = -1) {
-    const bytes = Buffer.alloc(248);
-    bytes.writeInt32LE(constants.errno[error], 0);
-    bytes.writeInt32LE(count, 4);
-    bytes.write(text, 8, 239);
-    this.#write(bytes, 8);
-  }
-
-  failNothing() {
-    this.#write(Buffer.alloc(248), 8);
-  }
-
-  #write(bytes, at) {
     const fd = openSync(this.#file, 'r+');
-    writeSync(fd, bytes, 0, bytes.length, at);
+    writeSync(fd, bytes, 0, bytes.length, 0);
     closeSync(fd);
   }
 }

@@ -132,11 +132,20 @@ describe('a job that replaces files of the server', () => {
     expect(view).toMatchObject({ status: 'done', error: null });
   });
 
-  test('a FIFO that replaces its exit.json blocks nothing', async () => {
-    const { view } = await api.run('infer', shell('rm -f ../exit.json* ; mkfifo ../exit.json'));
-    expect(view.status).toBe('done');
-    expect(await api.json('/health')).toEqual({ status: 'ok' });
-  });
+  test.for(['log', 'exit.json', 'exit.json.reserved', 'runner.json', 'run.json', 'job.json'])(
+    'a FIFO or a directory named %s blocks nothing',
+    async (name) => {
+      for (const make of ['mkfifo', 'mkdir']) {
+        const { job_id: id } = await api.accepted('infer', shell(`rm -rf ../${name}; ${make} ../${name}`));
+        const view = await until('it has ended', async () => {
+          const now = await api.job(id);
+          return now.finished_at === null ? null : now;
+        });
+        expect(['done', 'error']).toContain(view.status);
+        expect(await api.json('/health')).toEqual({ status: 'ok' });
+      }
+    },
+  );
 });
 
 describe('a job that has expired', () => {

@@ -133,6 +133,28 @@ describe('a start', () => {
     }
   });
 
+  test.for(['exit.json', 'runner.json'])(
+    'tells the end of a job whose %s is damaged, and keeps its output',
+    async (name) => {
+      await using server = await TestServer.start({ ownProcess: true });
+      const { api } = server;
+      const gate = server.gate();
+      const taken = ['write=a.txt:kept', 'print=ready', `wait=${gate.path}`];
+      const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'ready');
+      await server.crash();
+      gate.open();
+      const directory = server.jobDirectory(id);
+      await until('its command ends', () => existsSync(path.join(directory, 'exit.json')));
+      await until('its runner ends', () => server.processes().length === 0);
+      truncateSync(path.join(directory, name), 5);
+      await server.start();
+      const { view, log } = await api.ended(id);
+      expect(['done', 'error']).toContain(view.status);
+      expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
+      expect(readFileSync(path.join(directory, 'Output', 'a.txt'), 'utf8')).toBe('kept');
+    },
+  );
+
   test('keeps the command of a job whose record it cannot read running, and its GPU reserved', async () => {
     await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
     const { api } = server;
@@ -269,7 +291,6 @@ describe('a start', () => {
 
   test.for([
     ['a directory', mkdirSync],
-    ['a link', (file: string) => symlinkSync('/etc/hostname', file)],
     ['a FIFO', (file: string) => execFileSync('mkfifo', [file])],
   ] as const)('sets aside a list of what was used, or of expired jobs, that is %s', async ([, plant]) => {
     await using server = await TestServer.start({ ownProcess: true });

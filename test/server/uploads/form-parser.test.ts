@@ -157,4 +157,34 @@ describe('the contents of parts', () => {
     for (const cut of [next, ...[3, 4, 5, 9].map((length) => body.subarray(0, -length))])
       await expect(contents([cut])).rejects.toThrow('The body ended before the form was complete');
   });
+
+  test('are held back until what came before is taken', async () => {
+    let free = () => {};
+    const taken: string[] = [];
+    const parser = new FormParser(boundary, {
+      onProgress: () => {},
+      begin: async () => ({
+        take: (piece) => {
+          taken.push(String(piece));
+          return new Promise<void>((resolve) => {
+            free = resolve;
+          });
+        },
+        end: () => undefined,
+      }),
+    });
+    const [first, second] = [form(['one']).subarray(0, -10), Buffer.from('two')];
+    let isDone = false;
+    const firstTaken = new Promise<void>((resolve) => parser.write(first, () => resolve())).then(() => {
+      isDone = true;
+    });
+    parser.write(second);
+    while (taken.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect([taken, isDone]).toEqual([['one'], false]);
+    free();
+    await firstTaken;
+    while (taken.length === 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(taken).toEqual(['one', 'two']);
+    parser.destroy();
+  });
 });

@@ -1,18 +1,20 @@
 import { symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { UploadTurns } from '../../../src/server/uploads/limits.js';
 import { SyncBehind } from '../../../src/server/uploads/uploaded-file.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const mebibyte = 1 << 20;
 
-/** What is told of a file that bytes are written to. A link cannot be opened, so each sync of it is told as an error. */
-async function told(file: string, ...written: readonly number[]): Promise<unknown[]> {
-  const errors: unknown[] = [];
-  const behind = new SyncBehind((cause) => errors.push(cause));
+/**
+ * Whether a file was synced while so many bytes were written to it. A link cannot be opened, so each sync of it is an error,
+ * which is told at the end.
+ */
+async function settled(turns: UploadTurns, file: string, ...written: readonly number[]): Promise<void> {
+  const behind = new SyncBehind(turns);
   for (const bytes of written) behind.wrote(file, bytes);
   await behind.settled();
-  return errors;
 }
 
 test('a file is synced while it arrives, each time that so many bytes are written', async () => {
@@ -20,32 +22,36 @@ test('a file is synced while it arrives, each time that so many bytes are writte
   await plant(directory.path, { real: 'x' });
   const link = path.join(directory.path, 'link');
   symlinkSync('real', link);
-  expect(await told(link, 7 * mebibyte)).toEqual([]);
-  expect(await told(link, 4 * mebibyte, 4 * mebibyte)).toMatchObject([{ code: 'ELOOP' }]);
+  const turns = new UploadTurns();
+  await settled(turns, link, 7 * mebibyte);
+  await expect(settled(turns, link, 4 * mebibyte, 4 * mebibyte)).rejects.toMatchObject({ code: 'ELOOP' });
   // The sync before this one has given its turn back.
-  expect(await told(link, 8 * mebibyte)).toMatchObject([{ code: 'ELOOP' }]);
-  expect(await told(path.join(directory.path, 'real'), 8 * mebibyte)).toEqual([]);
+  await expect(settled(turns, link, 8 * mebibyte)).rejects.toMatchObject({ code: 'ELOOP' });
+  await settled(turns, path.join(directory.path, 'real'), 8 * mebibyte);
 });
 
 test('bytes of other files do not count', async () => {
   await using directory = await temporary();
   const link = path.join(directory.path, 'link');
   symlinkSync('nowhere', link);
-  const errors: unknown[] = [];
-  const behind = new SyncBehind((cause) => errors.push(cause));
+  const behind = new SyncBehind(new UploadTurns());
   for (const name of ['a', 'b', 'c']) behind.wrote(`${link}/${name}`, 7 * mebibyte);
   await behind.settled();
-  expect(errors).toEqual([]);
 });
 
 test('a file that is gone is no failure: its upload has ended', async () => {
   await using directory = await temporary();
-  expect(await told(path.join(directory.path, 'gone'), 8 * mebibyte)).toEqual([]);
+  await settled(new UploadTurns(), path.join(directory.path, 'gone'), 8 * mebibyte);
 });
 
-test('one sync at a time is under way', async () => {
+test('one upload at a time syncs', async () => {
   await using directory = await temporary();
   const link = path.join(directory.path, 'link');
   symlinkSync('nowhere', link);
-  expect(await told(link, 8 * mebibyte, 8 * mebibyte)).toHaveLength(1);
+  const turns = new UploadTurns();
+  const [first, second] = [new SyncBehind(turns), new SyncBehind(turns)];
+  first.wrote(link, 8 * mebibyte);
+  second.wrote(link, 8 * mebibyte);
+  await second.settled();
+  await expect(first.settled()).rejects.toMatchObject({ code: 'ELOOP' });
 });

@@ -1,6 +1,5 @@
 /** Misbehaves in the way that `--set do=NAME` names. */
 import { spawn, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   ftruncateSync,
@@ -105,7 +104,6 @@ const deeds = {
   /** Keeps the disk full until it is ended. */
   overflowAndStay: () => fill(Number.POSITIVE_INFINITY),
   /** Output that fits, beside an archive that does not. */
-  large: () => writeFileSync(path.join(after('--output'), 'large'), randomBytes(14 * mebibyte)),
   /** A sparse file of 200 GiB: packing it takes an hour. */
   holes: () => {
     const file = openSync(path.join(after('--output'), 'holes'), 'w');

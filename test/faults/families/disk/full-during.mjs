@@ -3,11 +3,7 @@ import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { file } from '../../../support/form.mjs';
-import { filePart, multipart, multipartType, requestHead } from '../../../support/multipart.mjs';
-import { unzip } from '../../../support/unzip.mjs';
-import { checkDirectories } from '../../invariants.mjs';
-import { ended, job, kill, request, steps, submit } from '../../support/api.mjs';
-import { Connection } from '../../support/connection.mjs';
+import { job, kill, steps, submit } from '../../support/api.mjs';
 import { until, within } from '../../support/until.mjs';
 import { endAll, tellsOfTheDisk, worksAgain } from './works-again.mjs';
 
@@ -18,32 +14,6 @@ const fifoNames = ['job.json', 'job.json.reserved', 'exit.json', 'exit.json.rese
 
 const start = (server, deed) =>
   submit(server, 'rogue', 'infer', { inputs: file('scan.nii'), options: steps({ do: deed }) });
-
-/** Uploads without a stated length that are larger than the disk. */
-async function duringUpload(context, server) {
-  const sizes = context.random.pick([[40], Array(40).fill(0.9), [20, 20]]);
-  const body = multipart(
-    sizes.map((size, at) => filePart('inputs', `${at}.nii`, Buffer.alloc(size * mebibyte, 7))),
-  );
-  const connection = await Connection.open(server.url);
-  const headers = [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked'];
-  connection.write(requestHead('POST', '/apps/rogue/infer', headers));
-  for (let at = 0; at < body.length; at += mebibyte) {
-    const piece = body.subarray(at, at + mebibyte);
-    connection.write(
-      Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]),
-    );
-  }
-  connection.write('0\r\n\r\n');
-  const answer = await connection.answer('the answer to an upload on a full disk');
-  const text = `${answer?.status}: ${answer?.body}`;
-  context.check(
-    answer?.status === 507 && tellsOfTheDisk.test(answer.body),
-    `An upload on a full disk was answered ${text}`,
-  );
-  connection.close();
-  await checkDirectories(context, server);
-}
 
 /** The command fills the disk and ends with its own error, while nothing else can be written. */
 async function duringRun(context, server, disk) {
@@ -107,19 +77,6 @@ async function logWhenFull(context, server, disk) {
   );
 }
 
-/** An archive that does not fit: the complete result is sent from the job's output. */
-async function packedWhenFull(context, server) {
-  const id = await start(server, 'large');
-  const { status, error } = await ended(server, id, 30_000);
-  context.check(
-    status === 'done',
-    `A job whose archive does not fit on the disk ended as ${status}: ${error}`,
-  );
-  const result = await request(server, `/jobs/${id}/result`);
-  const isWhole = result.status === 200 && unzip(result.bytes).get('large')?.length === 14 * mebibyte;
-  context.check(isWhole, `The result of a job whose archive does not fit answers ${result.status}`);
-}
-
 /** A server that died on a full disk starts again, or says what is wrong. */
 async function startedWhenFull(context, server, disk) {
   await server.kill();
@@ -146,12 +103,10 @@ function clean(server) {
 }
 
 const cases = {
-  'an upload': duringUpload,
   'the run': duringRun,
   'a kill': killedWhenFull,
   'a kill among FIFOs': killedAmongFifos,
   'the log': logWhenFull,
-  packing: packedWhenFull,
   'a start': startedWhenFull,
 };
 

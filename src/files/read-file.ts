@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 
 /** The first bytes of a regular file, up to this many; empty for anything else, and for what cannot be read. */
 export function firstBytes(file: string | Buffer, most: number): Buffer {
@@ -85,5 +87,23 @@ export function readSmallFile(file: string, maxBytes = usual): string {
     return decodedText(bytes);
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** The size of a file in bytes, and the SHA-256 of its content. @throws the system's error; the reason of the signal */
+export async function hashFile(
+  target: string,
+  signal?: AbortSignal,
+): Promise<{ readonly size: number; readonly sha256: string }> {
+  const hash = createHash('sha256');
+  await using handle = await open(target);
+  // One buffer: with a new one for each piece, most of the time goes into collecting them.
+  const buffer = Buffer.allocUnsafe(Math.min(1 << 20, (await handle.stat()).size + 1));
+  for (let size = 0; ; ) {
+    signal?.throwIfAborted();
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, size);
+    if (bytesRead === 0) return { size, sha256: hash.digest('hex') };
+    hash.update(buffer.subarray(0, bytesRead));
+    size += bytesRead;
   }
 }

@@ -1,0 +1,95 @@
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
+
+const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
+const lineFeed = 0x0a;
+
+/**
+ * Appends bytes to a file, all of them or none: a full disk may accept only part of a line, which would confuse readers.
+ * @param descriptor opened for appending
+ * @throws the system's error of the write; a part that could not be removed either stays
+ */
+export function appendWhole(descriptor: number, bytes: Uint8Array): void {
+  let written = 0;
+  try {
+    while (written < bytes.length) written += writeSync(descriptor, bytes, written);
+  } catch (cause) {
+    if (written > 0) removeLast(descriptor, written);
+    throw cause;
+  }
+}
+
+/** Removes that many bytes, which were just written, from the end of a file. Never throws. */
+function removeLast(descriptor: number, bytes: number): void {
+  try {
+    ftruncateSync(descriptor, fstatSync(descriptor).size - bytes);
+  } catch {
+    // An attribute of the file may forbid it. The error of the failed write is more helpful.
+  }
+}
+
+/** The bytes at the end of a file, at most so many. */
+function tailOf(descriptor: number, most: number): Buffer {
+  const { size } = fstatSync(descriptor);
+  const tail = Buffer.alloc(Math.min(size, most));
+  return tail.subarray(0, readSync(descriptor, tail, 0, tail.length, size - tail.length));
+}
+
+/**
+ * Appends lines, all of them or none. A line that a crash has cut off before is ended first: it stays as a line of its own,
+ * which readers skip.
+ * @param descriptor opened for reading and appending
+ */
+export function appendLines(descriptor: number, lines: readonly string[]): void {
+  const last = tailOf(descriptor, 1)[0] ?? lineFeed;
+  const text = lines.map((line) => `${line}\n`).join('');
+  appendWhole(descriptor, Buffer.from(last === lineFeed ? text : `\n${text}`));
+}
+
+function openRegular(file: string, flags: number): number {
+  const descriptor = openSync(file, flags | O_NONBLOCK, 0o600);
+  if (fstatSync(descriptor).isFile()) return descriptor;
+  closeSync(descriptor);
+  throw new Error('it is not a regular file');
+}
+
+/**
+ * Opens a file for `appendLines`.
+ * @param isMade whether it is made where it is missing
+ * @throws the system's error, or an error that says that it is no regular file
+ */
+export const openLines = (file: string, isMade = true): number =>
+  openRegular(file, O_RDWR | O_APPEND | (isMade ? O_CREAT : 0));
+
+/** Appends a line to a file, which is made if it is missing. @param isKept whether the line survives a power cut */
+export function appendLine(file: string, line: string, isKept = false): void {
+  const descriptor = openLines(file);
+  try {
+    appendLines(descriptor, [line]);
+    if (isKept) fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * The lines at the end of a file, up to so many bytes. The first may be the end of a longer one, and any may be cut off:
+ * a reader skips what it can't parse.
+ */
+export function lastLines(file: string, maxBytes: number): string[] {
+  const descriptor = openRegular(file, O_RDONLY);
+  try {
+    const text = tailOf(descriptor, maxBytes).toString();
+    return text.split('\n').filter((line) => line !== '');
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,311 @@
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
+  ftruncateSync,
+  linkSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { rename } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { namesIn } from './directories.js';
+import { errorCode } from './errors.js';
+import { lockPath } from './file-lock.js';
+import { openDirectory, openOwnFile, readOwnFile } from './own-file.js';
+import { readSmallFile } from './read-file.js';
+import { syncDescriptor, syncDirectory, syncDirectorySync } from './sync.js';
+
+/** How long to wait before each further try, in milliseconds: 1.5 seconds in all. */
+const waits = [10, 40, 150, 300, 1000];
+
+/** Windows refuses to move or replace a file that a virus scanner or an indexer has open. */
+const isHeld = (cause: unknown): boolean =>
+  process.platform === 'win32' && ['EPERM', 'EACCES', 'EBUSY'].includes(errorCode(cause));
+
+/**
+ * Renames a file, replacing any file of that name.
+ * @param move for tests
+ * @throws the system's error
+ */
+export async function replaceFile(from: string, to: string, move = rename): Promise<void> {
+  for (const wait of waits) {
+    try {
+      await move(from, to);
+      return;
+    } catch (cause) {
+      if (!isHeld(cause)) throw cause;
+    }
+    await sleep(wait);
+  }
+  await move(from, to);
+}
+
+/** The same, blocking. */
+export function replaceFileSync(from: string, to: string, move = renameSync): void {
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  for (const wait of waits) {
+    try {
+      move(from, to);
+      return;
+    } catch (cause) {
+      if (!isHeld(cause)) throw cause;
+    }
+    Atomics.wait(clock, 0, 0, wait);
+  }
+  move(from, to);
+}
+
+/** The text of a JSON file. */
+export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+
+/** The owner and mode of a file. */
+interface FileAccess {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** Gives an open file the owner and the mode of another one. Only root may give a file away. */
+function takeOver(descriptor: number, { mode, uid, gid }: FileAccess): void {
+  fchownSync(descriptor, uid, gid);
+  fchmodSync(descriptor, mode & 0o777);
+}
+
+/** How a file is replaced. */
+interface Replacement {
+  /** False for a file that nobody needs after a power cut; it may then be empty. */
+  readonly isKept?: boolean;
+  /** The file whose owner and mode it gets; otherwise only this user can read it. With `new` it must not exist yet. */
+  readonly like?: FileAccess | 'new';
+}
+
+/** The new text of a file under a temporary name beside it. Without `place` it is removed again. */
+class Partial implements Disposable {
+  readonly descriptor: number;
+  readonly #directory;
+  readonly #target: string;
+  readonly #path: string;
+  #isPlaced = false;
+
+  /** @throws the system's error */
+  constructor(file: string, text: string) {
+    this.#directory = openDirectory(path.dirname(file));
+    this.#target = path.join(this.#directory.path, path.basename(file));
+    this.#path = `${this.#target}.${process.pid}.partial`;
+    try {
+      // A job may have made a link of this name, which must not be written through.
+      rmSync(this.#path, { recursive: true, force: true });
+      this.descriptor = openSync(this.#path, 'wx', 0o600);
+    } catch (cause) {
+      this.#directory[Symbol.dispose]();
+      throw cause;
+    }
+    try {
+      writeFileSync(this.descriptor, text);
+    } catch (cause) {
+      this[Symbol.dispose]();
+      throw cause;
+    }
+  }
+
+  get directory(): string {
+    return this.#directory.path;
+  }
+
+  /** Gives the text its name. @throws EEXIST if the file was to be new, and there is one */
+  place(isNew: boolean): void {
+    if (isNew) linkSync(this.#path, this.#target);
+    else replaceFileSync(this.#path, this.#target);
+    this.#isPlaced = !isNew;
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.descriptor);
+    if (!this.#isPlaced) rmSync(this.#path, { force: true });
+    this.#directory[Symbol.dispose]();
+  }
+}
+
+/**
+ * Replaces a text file atomically: a reader, a crash or a power cut finds the old text or the new one, never a part of it.
+ * A file that is new survives a power cut only after `syncDirectory`.
+ * @throws the system's error: EEXIST for a file that was to be new
+ */
+export function writeTextFile(file: string, text: string, { isKept = true, like }: Replacement = {}): void {
+  using partial = new Partial(file, text);
+  if (typeof like === 'object') takeOver(partial.descriptor, like);
+  if (isKept) fsyncSync(partial.descriptor);
+  partial.place(like === 'new');
+}
+
+/** Removes what `writeTextFile` left beside a file because its process was killed. Nobody may be writing the file. */
+export function removePartials(file: string): void {
+  const { dir, base } = path.parse(file);
+  for (const name of namesIn(dir)) {
+    const isPartial = name.startsWith(`${base}.`) && /^\d+\.partial$/.test(name.slice(base.length + 1));
+    if (isPartial) rmSync(path.join(dir, name), { force: true });
+  }
+}
+
+/** `writeTextFile` with a value as JSON. */
+export const writeJsonFile = (file: string, value: unknown, how?: Replacement): void =>
+  writeTextFile(file, jsonText(value), how);
+
+/**
+ * `writeJsonFile` without blocking the event loop while the disk writes. The file, also a new one, survives a power cut
+ * once the promise resolves. Calls for one file must not overlap.
+ * @param isKept false if nobody needs the text after a power cut, which may leave an older text or part of this one
+ */
+export async function saveJsonFile(file: string, value: unknown, isKept = true): Promise<void> {
+  using partial = new Partial(file, jsonText(value));
+  if (isKept) await syncDescriptor(partial.descriptor);
+  // Not in a thread: once the bytes are on the disk, this is faster than starting a thread.
+  partial.place(false);
+  if (isKept) await syncDirectory(partial.directory);
+}
+
+/**
+ * Reads a JSON file of this user's own; undefined where there is none.
+ * @throws SyntaxError, NotSmallFile, or the system's error
+ */
+export function readJsonFile(file: string): unknown {
+  try {
+    return JSON.parse(readSmallFile(file));
+  } catch (cause) {
+    if (errorCode(cause) === 'ENOENT') return undefined;
+    throw cause;
+  }
+}
+
+/** Seconds to wait for another command that changes the same file. */
+const patience = 10;
+/** How often to start again if another command created the file in the meantime. */
+const maxEdits = 5;
+
+/** A path without links: the file that they lead to is replaced, and not the link. */
+function realPath(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch (cause) {
+    if (errorCode(cause) !== 'ENOENT') throw cause;
+    return path.join(realpathSync(path.dirname(path.resolve(file))), path.basename(file));
+  }
+}
+
+/** Locks an existing file. @returns a function that unlocks it; null if there is no file */
+function lock(file: string): (() => void) | 'taken' | null {
+  try {
+    const outcome = lockPath(file, constants.O_RDONLY | constants.O_NONBLOCK, patience);
+    if (outcome === 'taken') return outcome;
+    // Without locks, it is up to people not to change the file at the same time.
+    return typeof outcome === 'object' && 'descriptor' in outcome
+      ? () => closeSync(outcome.descriptor)
+      : () => {};
+  } catch (cause) {
+    if (errorCode(cause) === 'ENOENT') return null;
+    throw cause;
+  }
+}
+
+export interface EditOptions {
+  /** Whether an existing file keeps its owner and mode; otherwise it belongs to this user alone. */
+  readonly keepsAccess: boolean;
+}
+
+/**
+ * The outcome of a change. `taken`: another command has the file's lock; `replaced`: others created the file each time.
+ */
+export type Edited = 'done' | 'taken' | 'replaced';
+
+/**
+ * Changes a JSON file, and creates it if it does not exist. Readers find either the old content or the new; if two
+ * commands change it at the same time, one waits.
+ * @param change returns the new content; it is given the file's path, or null if there is no file. May throw
+ * @throws the system's error, or what `change` throws
+ */
+export function editJsonFile(
+  given: string,
+  change: (file: string | null) => unknown,
+  { keepsAccess }: EditOptions,
+): Edited {
+  const file = realPath(given);
+  for (let attempt = 0; attempt < maxEdits; attempt += 1) {
+    const unlock = lock(file);
+    if (unlock === 'taken') return 'taken';
+    try {
+      const after = change(unlock && file);
+      const access = keepsAccess && unlock ? { like: statSync(file) } : {};
+      writeJsonFile(file, after, unlock ? access : { like: 'new' });
+      syncDirectorySync(path.dirname(file));
+      return 'done';
+    } catch (cause) {
+      // Another command created the file at the same time.
+      if (unlock || errorCode(cause) !== 'EEXIST') throw cause;
+    } finally {
+      unlock?.();
+    }
+  }
+  return 'replaced';
+}
+
+/** The name of the file that reserves the space. */
+const reserveOf = (file: string): string => `${file}.reserved`;
+
+/**
+ * Reserves disk space for a small JSON file, so that it can still be written when the disk is full.
+ * @param bytes longest text that the file will have
+ * @param text the content that `readReserve` finds until then
+ * @throws the system's error: there is no room
+ */
+export function reserveJsonFile(file: string, bytes: number, text = ''): void {
+  rmSync(reserveOf(file), { recursive: true, force: true });
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+  const descriptor = openOwnFile(reserveOf(file), flags);
+  try {
+    const room = Buffer.alloc(bytes, ' ');
+    room.write(text);
+    writeFileSync(descriptor, room);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * The text in the reserved space, including its trailing spaces.
+ * @returns undefined if no space is reserved
+ * @throws NotOurFile, or the system's error
+ */
+export const readReserve = (file: string, maxBytes: number): string | undefined =>
+  readOwnFile(reserveOf(file), maxBytes);
+
+/**
+ * Writes the file into its reserved space, once. Bytes and name survive a power cut. A power cut in the middle may leave
+ * neither the old text nor the new, so the current file should be synced first.
+ * @throws the system's error, or NotOurFile if somebody replaced the reserved file
+ */
+export function writeReservedJson(file: string, value: unknown): void {
+  const text = Buffer.from(jsonText(value));
+  const descriptor = openOwnFile(reserveOf(file), constants.O_WRONLY);
+  try {
+    writeFileSync(descriptor, text);
+    ftruncateSync(descriptor, text.length);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  using directory = openDirectory(path.dirname(file));
+  const target = path.join(directory.path, path.basename(file));
+  renameSync(reserveOf(target), target);
+  syncDirectorySync(directory.path);
+}
+
+/** Gives the reserved space back. */
+export const dropReserve = (file: string): void => rmSync(reserveOf(file), { recursive: true, force: true });

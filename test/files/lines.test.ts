@@ -1,0 +1,68 @@
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { appendLine, appendWhole, lastLines, openLines } from '../../src/files/lines.js';
+import { smallDisk } from '../support/small-disk.js';
+import { temporary } from '../support/temporary.js';
+
+const disk = smallDisk(1);
+
+// Not every machine allows mounting.
+test.skipIf(disk === null)(
+  'a disk that fills takes no part of what does not fit, and the next fits again',
+  () => {
+    const file = path.join(disk ?? '', 'lines');
+    const descriptor = openSync(file, 'a');
+    try {
+      appendWhole(descriptor, Buffer.from('first\n'));
+      const filler = path.join(disk ?? '', 'filler');
+      const { bavail, bsize } = statfsSync(disk ?? '');
+      writeFileSync(filler, Buffer.alloc((bavail - 1) * bsize));
+      const large = Buffer.alloc(1 << 18, 'x');
+      expect(() => appendWhole(descriptor, large)).toThrow(/ENOSPC/);
+      expect(readFileSync(file, 'utf8')).toBe('first\n');
+      rmSync(filler);
+      appendWhole(descriptor, Buffer.from('last\n'));
+      expect(readFileSync(file, 'utf8')).toBe('first\nlast\n');
+    } finally {
+      closeSync(descriptor);
+    }
+  },
+);
+
+test('a line that a crash has cut off stays, and the next one is a line of its own', async () => {
+  await using directory = await temporary();
+  const file = path.join(directory.path, 'lines');
+  appendLine(file, 'first');
+  writeFileSync(file, 'first\ncut o');
+  appendLine(file, 'second');
+  appendLine(file, 'third', true);
+  expect(readFileSync(file, 'utf8')).toBe('first\ncut o\nsecond\nthird\n');
+  expect(lastLines(file, 1000)).toEqual(['first', 'cut o', 'second', 'third']);
+  expect(lastLines(file, 12)).toEqual(['econd', 'third']);
+});
+
+test('only a regular file has lines, and nothing blocks', async () => {
+  await using directory = await temporary();
+  const name = (each: string) => path.join(directory.path, each);
+  mkdirSync(name('directory'));
+  execFileSync('mkfifo', [name('fifo')]);
+  for (const each of ['directory', 'fifo']) {
+    expect(() => openLines(name(each))).toThrow(/EISDIR|not a regular file/);
+    expect(() => lastLines(name(each), 1000)).toThrow('not a regular file');
+  }
+  expect(() => openLines(name('absent'), false)).toThrow('ENOENT');
+  symlinkSync('lines', name('link'));
+  appendLine(name('link'), 'first');
+  expect(readFileSync(name('lines'), 'utf8')).toBe('first\n');
+});
