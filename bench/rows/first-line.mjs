@@ -14,9 +14,9 @@ const line = 'first line';
 const roundsPerRun = 30;
 const roundsPerRunOfTwo = 5;
 const burst = 20;
-/** Milliseconds after a job until the next one, in which a server with a spare runner gets another one: it is idle. */
+/** Milliseconds after a job until the next one, so that the server is idle again. */
 const pause = 200;
-/** The same after a burst, for as many runners as it had. */
+/** The same after a burst. */
 const pauseOfBurst = 3000;
 
 /** From the submission of 1 KiB to the app's line on the log stream, over HTTP: the start of a client is another row. */

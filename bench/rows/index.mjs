@@ -11,7 +11,6 @@ import { rows as lineDelay } from './line-delay.mjs';
 import { rows as liveLogs } from './live-logs.mjs';
 import { rows as logReplay } from './log-replay.mjs';
 import { rows as memoryJobs } from './memory-jobs.mjs';
-import { rows as memorySpare } from './memory-spare.mjs';
 import { rows as memoryStreams } from './memory-streams.mjs';
 import { rows as memoryTransfer } from './memory-transfer.mjs';
 import { rows as pack } from './pack.mjs';
@@ -29,7 +28,6 @@ export const rows = [
   ...memoryTransfer,
   ...memoryStreams,
   ...memoryJobs,
-  ...memorySpare,
   ...logReplay,
   ...liveLogs,
   ...lineDelay,

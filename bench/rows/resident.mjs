@@ -14,7 +14,7 @@ const loading = 5;
 const working = 1;
 const line = 'first line';
 const roundsPerRun = 30;
-/** Milliseconds after a job until the next one, in which a server with a spare runner gets another one. */
+/** Milliseconds after a job until the next one, so that the server is idle again. */
 const pause = 200;
 
 /** The app as its protocol has it, spoken to over its pipes, without a server. */

@@ -18,12 +18,10 @@ export {
   type RunRequest,
   runFiles,
   sendFrame,
-  spareArgument,
-  spareChannel,
   type WorkerCall,
   type WorkerRequest,
   withSocketAddress,
   workerFiles,
 } from './protocol.js';
-export { lowerNiceness, lowerPriority } from './start-program.js';
+export { lowerPriority } from './start-program.js';
 export { signal, terminateGroup, terminateStrays } from './terminate.js';

@@ -1,12 +1,10 @@
 /**
- * The runner: runs one job's command beside the server, and outlives it. Started with the job directory as its one argument,
- * or as a spare runner that is told the directory later. From then on it shares nothing with the server but files: `run.json`
- * in, `log` and `exit.json` out.
+ * The runner: runs one job's command beside the server, and outlives it. Started with the job directory as its one argument.
+ * It shares nothing with the server but files: `run.json` in, `log` and `exit.json` out.
  */
 
 import { mkdirSync } from 'node:fs';
-import { Socket } from 'node:net';
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   closeInherited,
   errorCode,
@@ -25,8 +23,6 @@ import {
   type RunnerRecord,
   type RunRequest,
   runFiles,
-  spareArgument,
-  spareChannel,
 } from './protocol.js';
 import { runCommand, sendToKeeper } from './run-command.js';
 
@@ -59,14 +55,12 @@ function claim(directory: string): boolean {
 
 /**
  * Runs a job, unless another runner has claimed it.
- * @param onClaimed called once this runner has claimed it
  * @returns whether it has run it
  */
-async function run(directory: string, onClaimed = () => {}): Promise<boolean> {
+async function run(directory: string): Promise<boolean> {
   const files = runFiles(directory);
   const text = readOwnFile(files.request, maxRequestBytes);
   if (text === undefined || !claim(files.claim)) return false;
-  onClaimed();
   const request = JSON.parse(text) as RunRequest;
   // The worker begins while the files below are being written. If this process is killed first, the keeper ends the job.
   const keeper = await sendToKeeper(request);
@@ -125,43 +119,8 @@ async function writeEnd(file: string, end: RunEnd): Promise<void> {
   }
 }
 
-/**
- * The job directory that a server sends to its spare runner; undefined if the server closes the channel, or the runner
- * must end.
- */
-async function readJob(channel: Socket): Promise<string | undefined> {
-  let text = '';
-  channel.setEncoding('utf8');
-  channel.on('error', () => {});
-  stop.signal.addEventListener('abort', () => channel.destroy());
-  await new Promise<void>((resolve) => {
-    channel.once('end', resolve).once('close', resolve);
-    channel.on('data', (chunk: string) => {
-      text += chunk;
-      if (text.endsWith('\n')) resolve();
-    });
-  });
-  // Handles a signal that arrived before the job.
-  await nextTurn();
-  return text.endsWith('\n') && !stop.signal.aborted ? text.slice(0, -1) : undefined;
-}
-
-/** Waits for a job, and runs it. @returns whether there was one */
-async function runAsSpare(): Promise<boolean> {
-  const channel = new Socket({ fd: spareChannel });
-  try {
-    const directory = await readJob(channel);
-    if (directory === undefined) return false;
-    // Done before the job is claimed: if the server dies then, the next one finds the runner this way.
-    process.chdir(directory);
-    return await run(directory, () => channel.destroy());
-  } finally {
-    channel.destroy();
-  }
-}
-
 const [, , directory = '.'] = process.argv;
-(directory === spareArgument ? runAsSpare() : run(directory)).then(
+run(directory).then(
   (hasRun) => {
     if (!hasRun) process.exitCode = notRun;
   },

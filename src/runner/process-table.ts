@@ -109,7 +109,7 @@ function processIn(program: string, wanted: string): ProcessIdentity | undefined
 }
 
 /**
- * All runners of this machine, by process id and job directory; a spare runner has `/` instead. Linux only.
+ * All runners of this machine, by process id and job directory. Linux only.
  * @throws the system's error if a process could not be examined
  */
 export const runners = () => processesOf('/runner/main.js');

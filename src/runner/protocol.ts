@@ -103,15 +103,6 @@ export const runFiles = (directory: string) => ({
 /** Most bytes of `exit.json`. Space for it is reserved before the command starts. */
 export const maxEndBytes = 4096;
 
-/** The argument of a spare runner, in place of the job's directory: it is started before there is a job for it. */
-export const spareArgument = '--spare';
-
-/**
- * The descriptor on which a spare runner waits for its job: a line with the job's directory. It closes the descriptor once it
- * has claimed the job. A server that dies closes the other end, and the runner ends.
- */
-export const spareChannel = 3;
-
 /** `worker.json`: what the server asks a keeper to do. */
 export interface WorkerRequest
   extends Pick<

@@ -92,24 +92,19 @@ const retryPause = 400;
 /** Number of attempts. The system allows ten such writes a second: this is enough for a hundred processes. */
 const retries = 100;
 
-/** Lowers the priority of a child that was just started, and of its later children. */
-export function lowerNiceness({ pid }: ChildProcess): void {
-  if (pid === undefined) return;
-  try {
-    // Must be set at once: only threads and children that start later inherit it.
-    setPriority(pid, niceness);
-  } catch {
-    // The child has ended, or the system does not allow it: the job runs at normal priority.
-  }
-}
-
 /**
- * Lowers the priority of a child that was just started, or was just given a job, and of its children, below the server's.
+ * Lowers the priority of a child that was just started, and of its children, below the server's.
  * The child must be started detached: with Linux's autogroups (sched(7)) niceness counts only within a session, so the
  * priority of its whole session is lowered as well, after a head start.
  */
 export function lowerPriority(child: ChildProcess): void {
-  lowerNiceness(child);
+  if (child.pid === undefined) return;
+  try {
+    // Must be set at once: only threads and children that start later inherit it.
+    setPriority(child.pid, niceness);
+  } catch {
+    // The child has ended, or the system does not allow it: the job runs at normal priority.
+  }
   setTimeout(() => lowerSession(child, retries), headStart).unref();
 }
 

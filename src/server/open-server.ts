@@ -125,7 +125,6 @@ async function openExecutor(
         idle: settings.residentIdle,
         memoryUse: shareOfRam,
       },
-      spares: settings.spareRunners,
     });
     return { executor: local, local, gpus, cluster: null, found };
   } catch (cause) {
@@ -298,7 +297,6 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
       for (const end of jobs.unnoticedEnds()) onEnd?.take(end);
       jobs.resume();
       repositories.start();
-      local?.open();
       void sayResident(local, catalog, report);
     },
     /** Kills the jobs or leaves them, and ends the background tasks. */

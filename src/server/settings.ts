@@ -50,8 +50,6 @@ export interface ServerSettings extends UploadSettings {
   /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;
-  /** Number of spare runners, which are started before there is a job for them. */
-  readonly spareRunners: number;
   /** How jobs run on a Slurm cluster; null if they run on this machine. */
   readonly slurm: SlurmOptions | null;
   readonly onExit: 'kill' | 'keep';

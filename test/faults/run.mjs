@@ -28,7 +28,6 @@ import * as residents from './families/residents.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
-import * as spares from './families/spares.mjs';
 import * as strangeServer from './families/strange-server.mjs';
 import * as terminal from './families/terminal.mjs';
 import { readOptions } from './options.mjs';
@@ -58,7 +57,6 @@ const lanes = [
     terminal,
   },
   {
-    spares,
     process: ownProcess,
     removal,
     'strange-server': strangeServer,

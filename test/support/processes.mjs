@@ -45,17 +45,6 @@ export const argumentsOf = (pid) => readProcess(pid, 'cmdline').split('\0').slic
 export const environmentOf = (pid) => readProcess(pid, 'environ').split('\0').slice(0, -1);
 
 /**
- * The children of a process.
- * @param {number} parent
- */
-export const childrenOf = (parent) =>
-  allProcesses().filter((pid) => {
-    const stat = readProcess(pid, 'stat');
-    const [state = 'Z', itsParent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return Number(itsParent) === parent && !/[ZX]/.test(state);
-  });
-
-/**
  * The working directory of a process; empty if that cannot be told.
  * @param {number} pid
  */
@@ -66,15 +55,3 @@ export function directoryOf(pid) {
     return '';
   }
 }
-
-/**
- * Whether it is a runner that waits for a job: it works in the directory of its job once it has one.
- * @param {number} pid
- */
-export const isSpare = (pid) => argumentsOf(pid)[2] === '--spare' && directoryOf(pid) === '/';
-
-/**
- * The spare runners of a server.
- * @param {number} server
- */
-export const sparesOf = (server) => childrenOf(server).filter(isSpare);

@@ -228,13 +228,6 @@ export const serveFlags = {
     min: 1,
     summary: 'CPU workers shared by the CPU jobs; by default all cores',
   }),
-  'spare-runners': wholeNumber({
-    helpValue: 'N',
-    min: 0,
-    max: 64,
-    summary:
-      'Processes started in advance, so that jobs start at once, each of up to 45 MiB; 1 by default, 0 for none',
-  }),
   'metrics-port': wholeNumber({
     helpValue: 'N',
     min: 0,

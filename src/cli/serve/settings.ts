@@ -164,7 +164,6 @@ export function serverSettings(
     maxRunTime,
     maxFineTuneTime: runTimeOf('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,
-    spareRunners: flags['spare-runners'] ?? 1,
     cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
     slurm,
     onExit: flags['on-exit'],

@@ -60,11 +60,6 @@ function refuseLocal(flags: ServeFlags): void {
       '--memory-per-job is held by the sandbox of a job, and there is none with --executor slurm; use --slurm-arg=--mem=SIZE',
     );
   }
-  if (flags['spare-runners'] !== undefined) {
-    throw new UsageError(
-      '--spare-runners keeps processes of this machine ready, and with --executor slurm jobs run on others; leave it out',
-    );
-  }
   if (flags['engine-resident']) {
     throw new UsageError(
       '--engine-resident keeps the engine loaded on this machine, and with --executor slurm jobs run on others; leave it out',

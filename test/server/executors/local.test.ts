@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { executorContract } from './contract.js';
 import { fullDiskContract } from './full-disk-contract.js';
@@ -27,3 +28,12 @@ test('the local executor reads the end that an older runner wrote', async () => 
     lostLines: 0,
   });
 });
+
+test('the local executor kills a runner that does not exit after the end of its job', async () => {
+  const program = fileURLToPath(new URL('../../fixtures/programs/runner/main.js', import.meta.url));
+  await using bench = await Bench.open(localSubject({ program }));
+  const executor = await bench.executor();
+  const job = bench.job();
+  expect(await new Followed(executor.run(job.order('echo ran'))).ended).toMatchObject({ exitCode: 7 });
+  expect(job.processes()).toEqual([]);
+}, 30_000);

@@ -102,11 +102,6 @@ export class LocalExecutor implements Executor {
     this.#residency = new Residency(settings);
   }
 
-  /** Begins to start spare runners. Called when the server listens, so that they do not slow down its start. */
-  open(): void {
-    this.#runners.open();
-  }
-
   /**
    * Counts what an owner used before this server started.
    * @param gpuTime milliseconds on a GPU, times the number of GPUs
@@ -205,9 +200,9 @@ export class LocalExecutor implements Executor {
     if (this.#isDraining && this.#scheduler.waiting === 0) void this.#residency.endIdle();
   }
 
-  /** Ends spare runners and idle loaded apps, and leaves the others, with their jobs, to the next server. */
+  /** Ends idle loaded apps, and leaves the others, with their jobs, to the next server. */
   async close(): Promise<void> {
-    await Promise.all([this.#runners.close(), this.#residency.close()]);
+    await this.#residency.close();
   }
 
   async *#events(order: RunOrder, run: Run, settle: () => void): AsyncGenerator<RunEvent, void> {
@@ -325,7 +320,7 @@ export class LocalExecutor implements Executor {
     const { directory, isAccepted } = order;
     if (this.#runners.hasStarted(directory.path, !isAccepted)) return true;
     await place.cleared;
-    const isLaunched = await whenThereIsRoom(
+    return await whenThereIsRoom(
       async () => {
         const request = this.#request(order, grant);
         const worker = await this.#residency.callOf(request, place);
@@ -334,6 +329,5 @@ export class LocalExecutor implements Executor {
       () => run.isStopped,
       (cause) => this.settings.report(`Job ${directory.id} waits until the machine has room for it`, cause),
     );
-    return isLaunched || !this.#runners.withdraw(directory.path);
   }
 }

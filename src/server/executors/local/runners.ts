@@ -1,15 +1,19 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorCode, isGone, isShortage, writeJsonFile } from '../../../files/index.js';
+import { isGone, isShortage, writeJsonFile } from '../../../files/index.js';
 import {
   isAlive,
   isSignalable,
+  lowerPriority,
   type ProcessIdentity,
   type RunRequest,
   runFiles,
   runnerIn,
+  runnerProgram,
   runners,
   signal,
   terminateGroup,
@@ -25,7 +29,6 @@ import {
   readRunnerRecord,
   settleRunEnd,
 } from '../index.js';
-import { type RunnerProcess, type RunnerProgram, SpareRunners, startRunner } from './start-runner.js';
 
 /** Milliseconds between two checks of a runner that an earlier server started. */
 const pollInterval = 100;
@@ -39,11 +42,37 @@ const runnerGrace = 2500;
  */
 const leaving = 5000;
 
-export interface RunnerSettings extends RunnerProgram {
+export interface RunnerSettings {
+  /** The environment of runners and commands: the server's, without its token variables. */
+  readonly environment: NodeJS.ProcessEnv;
+  /** The runner's program; by default the one beside this program. */
+  readonly program?: string;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
-  /** Number of spare runners, which are started before there is a job for them. */
-  readonly spares?: number;
+}
+
+/** A runner of this server. */
+interface RunnerProcess {
+  readonly process: ChildProcess;
+  readonly exited: Promise<unknown>;
+}
+
+/** @throws the system's error if it could not be started */
+async function startRunner(
+  { environment, program = runnerProgram }: RunnerSettings,
+  directory: string,
+): Promise<RunnerProcess> {
+  const child = spawn(process.execPath, [program, directory], {
+    cwd: directory,
+    env: environment,
+    stdio: 'ignore',
+    detached: true,
+  });
+  const exited = once(child, 'exit').catch(() => {});
+  await once(child, 'spawn');
+  child.unref();
+  lowerPriority(child);
+  return { process: child, exited };
 }
 
 /** Whether a file is certainly there. Asynchronous for the same reason as `isRemoved`. */
@@ -62,59 +91,17 @@ export class Runners {
   /** When each job was asked to end, by directory (`performance.now()`). */
   readonly #stopping = new Map<string, number>();
 
-  readonly #spares: SpareRunners;
-
-  constructor(private readonly settings: RunnerSettings) {
-    this.#spares = new SpareRunners(settings, settings.spares ?? 0);
-  }
-
-  /** Starts to fill the pool of spare runners. */
-  open(): void {
-    this.#spares.open();
-  }
-
-  /** Ends the spare runners; those that have a job go on. Resolves when they are gone. */
-  async close(): Promise<void> {
-    await this.#spares.close();
-  }
+  constructor(private readonly settings: RunnerSettings) {}
 
   /**
-   * Starts a runner on a job directory, or hands it to one that is ready. A second one on the same directory ends at
-   * once.
+   * Starts a runner on a job directory. A second one on the same directory ends at once.
    * @throws the system's error if it could not be started
    */
   async launch(directory: string, request: RunRequest): Promise<void> {
     checkRunnerRoom(directory);
     // Not synced, because after a power cut there is no runner to read it.
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
-    if (await this.#handOver(directory)) return;
     this.#watch(directory, await startRunner(this.settings, directory));
-  }
-
-  /**
-   * Claims a job that is not to run any more. An earlier server may have told a spare runner of it that has not claimed it yet,
-   * and would run it while others have its devices.
-   * @returns false if a runner has claimed it before
-   */
-  withdraw(directory: string): boolean {
-    try {
-      mkdirSync(runFiles(directory).claim, { mode: 0o700 });
-      return true;
-    } catch (cause) {
-      // Where this directory cannot be made, a runner cannot make it either.
-      return errorCode(cause) !== 'EEXIST';
-    }
-  }
-
-  /**
-   * Hands a job to a spare runner.
-   * @returns false if nobody has claimed it, and it must be started in another way
-   */
-  async #handOver(directory: string): Promise<boolean> {
-    const spare = this.#spares.take();
-    if (!spare) return false;
-    this.#watch(directory, spare);
-    return await spare.give(directory);
   }
 
   /** Registers a child as the runner of a job until the child has ended. */
