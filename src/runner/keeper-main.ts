@@ -5,7 +5,7 @@
 
 import { closeSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { readOwnFile } from '../files/index.js';
+import { readOwnFile } from '../files/own-file.js';
 import { Keeper } from './keeper.js';
 import { type WorkerRequest, workerFiles } from './protocol.js';
 

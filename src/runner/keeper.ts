@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { writeJsonFile } from '../files/index.js';
+import { writeJsonFile } from '../files/whole-file.js';
 import { KeeperSocket } from './keeper-socket.js';
 import { identify, isAlive } from './process-table.js';
 import {

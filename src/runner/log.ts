@@ -1,7 +1,10 @@
 import { closeSync, constants, fstatSync, fsyncSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { counted, redrawEnd, servicePrefix } from '../contract/index.js';
-import { appendWhole, faultWithoutPath, openOwnFile } from '../files/index.js';
+import { redrawEnd, servicePrefix } from '../contract/log-stream.js';
+import { counted } from '../contract/text.js';
+import { faultWithoutPath } from '../files/errors.js';
+import { appendWhole } from '../files/lines.js';
+import { openOwnFile } from '../files/own-file.js';
 
 /** Most characters of a line of the log. A longer line is continued on the next one. */
 export const maxLineLength = 64 * 1024;

@@ -5,16 +5,9 @@
 
 import { mkdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  closeInherited,
-  errorCode,
-  faultWithoutPath,
-  isDiskFull,
-  readOwnFile,
-  reserveJsonFile,
-  writeJsonFile,
-  writeReservedJson,
-} from '../files/index.js';
+import { errorCode, faultWithoutPath, isDiskFull } from '../files/errors.js';
+import { closeInherited, readOwnFile } from '../files/own-file.js';
+import { reserveJsonFile, writeJsonFile, writeReservedJson } from '../files/whole-file.js';
 import { identify } from './process-table.js';
 import {
   maxEndBytes,

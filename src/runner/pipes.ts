@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
 import path from 'node:path';
-import { oneLine } from '../contract/index.js';
-import { isSystemError } from '../files/index.js';
+import { oneLine } from '../contract/text.js';
+import { isSystemError } from '../files/errors.js';
 import { outputFifo } from './protocol.js';
 
 /** A pipe into this process. */

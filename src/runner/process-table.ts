@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { errorCode, TimeSlice, thisBoot } from '../files/index.js';
+import { TimeSlice, thisBoot } from '../files/clocks.js';
+import { errorCode } from '../files/errors.js';
 import { jobMarker, type ProcessIdentity } from './protocol.js';
 
 interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import path from 'node:path';
-import { openDirectory } from '../files/index.js';
+import { openDirectory } from '../files/own-file.js';
 
 /** The environment variable that marks every process of a job, even one that has left its process group. */
 export const jobMarker = 'REMOTE_APP_JOB_ID';

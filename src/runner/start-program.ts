@@ -3,8 +3,9 @@ import { lstatSync, readlinkSync, symlinkSync, unlinkSync, writeFileSync } from 
 import { constants, setPriority } from 'node:os';
 import path from 'node:path';
 import { Writable } from 'node:stream';
-import { counted, quoteName, shellQuoted } from '../contract/index.js';
-import { errorCode, faultWithoutPath, findProgram } from '../files/index.js';
+import { counted, quoteName, shellQuoted } from '../contract/text.js';
+import { errorCode, faultWithoutPath } from '../files/errors.js';
+import { findProgram } from '../files/find-program.js';
 import { jobMarker, type RunRequest } from './protocol.js';
 
 /** bwrap takes at most 9000 words, including its own. */

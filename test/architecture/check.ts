@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { modules } from './edges.js';
+import { modules, pastEntries } from './edges.js';
 import { importsOf } from './imports.js';
 import { packages } from './packages.js';
 
@@ -98,7 +98,7 @@ function folderWithEntry(sources: Sources, file: string): string | null {
   return null;
 }
 
-/** Imports that go around the entry of another module: the file, the line, and the entry that it should import. */
+/** Imports that go around the entry of another module, where they must not: the file, the line, and the entry. */
 export function aroundEntries(sources: Sources): string[] {
   return [...sources].flatMap(([file, text]) =>
     importsOf(file, text).flatMap(({ specifier, line }) => {
@@ -106,7 +106,8 @@ export function aroundEntries(sources: Sources): string[] {
       const target = targetOf(file, specifier);
       const folder = folderWithEntry(sources, target);
       const isEntry = folder === null || target === `${folder}/index.ts`;
-      if (isEntry || `${path.posix.dirname(file)}/`.startsWith(`${folder}/`)) return [];
+      if (isEntry || pastEntries.includes(moduleOf(file))) return [];
+      if (`${path.posix.dirname(file)}/`.startsWith(`${folder}/`)) return [];
       return [`src/${file}:${line} imports ${target}: the entry is ${folder}/index.ts`];
     }),
   );
