@@ -135,7 +135,7 @@ export const routes = {
     '/metrics',
     "What there is and what has happened, in Prometheus' text format; for an admin",
     { 200: 'Metrics' },
-    ['adminOnly'],
+    ['adminOnly', 'notFound'],
   ),
   apps: get('/repo_apps_list', 'The apps', { 200: 'AppList' }),
   app: get('/repo_apps/{app}', 'What an app is', { 200: 'AppView' }, ['unknownApp']),

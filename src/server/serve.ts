@@ -4,7 +4,6 @@ import { unwritable } from './data-directory/index.js';
 import { ServerEvents } from './events.js';
 import { checkPorts, HttpService, proxyList, Traffic } from './http/index.js';
 import { StreamSlots } from './jobs/index.js';
-import { Metrics } from './metrics/index.js';
 import { type OpenedServer, openServer } from './open-server.js';
 import type { RunningServer, ServeContext } from './running-server.js';
 import { maxStreams, type ServerSettings } from './settings.js';
@@ -45,7 +44,8 @@ async function serveFrom(
     access.follow(closing.signal);
     const slots = new StreamSlots(maxStreams);
     const traffic = new Traffic();
-    const metrics = new Metrics({ events, jobs, gpus, slots, traffic, dataDirectory });
+    const sources = { events, jobs, gpus, slots, traffic, dataDirectory };
+    const metrics = settings.metrics ? new (await import('./metrics/index.js')).Metrics(sources) : null;
     const app = createApp({
       ...opened,
       slots,
@@ -61,8 +61,7 @@ async function serveFrom(
     const http = new HttpService({
       handler: app.callback(),
       address: settings,
-      metricsAt: settings.metricsAt,
-      readMetrics: () => metrics.text(),
+      metrics: metrics && settings.metricsAt && { ...settings.metricsAt, read: () => metrics.text() },
       traffic,
       report,
     });

@@ -11,7 +11,9 @@ export interface ServerSettings extends UploadSettings {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
-  /** Where the metrics are served without a token; null if only with one, among the other routes. */
+  /** Whether there are metrics, for admins among the other routes. */
+  readonly metrics: boolean;
+  /** Where the metrics are also served without a token; null if nowhere. */
   readonly metricsAt: { readonly host: string; readonly port: number } | null;
   /** The environment's token, whose holder may do everything; null if there is none. */
   readonly token: string | null;

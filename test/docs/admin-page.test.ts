@@ -95,7 +95,7 @@ describe('docs/admin.md', () => {
   });
 
   test('names metrics that there are', async () => {
-    await using server = await TestServer.start({ gpus: 1 });
+    await using server = await TestServer.start({ gpus: 1, flags: ['--metrics'] });
     const text = await (await server.api.fetch('/metrics')).text();
     const named = new Set([...page.matchAll(/`(remote_app_\w+)/g)].map(([, name]) => name));
     expect(named.size).toBeGreaterThan(4);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { refusal } from '../support/api.js';
 import { least, steps } from '../support/form.js';
 import { lacks } from '../support/needs.mjs';
 import { freePort } from '../support/ports.mjs';
@@ -28,7 +29,7 @@ const read = async (url: string): Promise<string> => (await fetch(url)).text();
 
 describe('GET /metrics', () => {
   test('counts jobs by state, their times, refusals, bytes, streams and GPUs', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 2 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 2, flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     await server.api.run('infer', { ...least.infer, ...steps('exit=1') });
     await server.api.fetch('/nowhere');
@@ -77,7 +78,7 @@ describe('GET /metrics', () => {
   });
 
   test('counts no time on a GPU while a result is packed, when the next job has it', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1, flags: ['--metrics'] });
     const busy = async () => metric(await read(`${server.url}/metrics`), 'remote_app_gpu_busy', { gpu: '0' });
     const start = performance.now();
     // Hours of packing.
@@ -97,7 +98,7 @@ describe('GET /metrics', () => {
   });
 
   test('counts no time without a server as run time', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1, flags: ['--metrics'] });
     const { id, gate } = await server.heldJob({ gpu: '0' });
     const directory = server.jobDirectory(id);
     const [record, exit] = ['job.json', 'exit.json'].map((name) => path.join(directory, name)) as [
@@ -121,6 +122,14 @@ describe('GET /metrics', () => {
     const text = await read(`${server.url}/metrics`);
     expect(metric(text, 'remote_app_gpu_seconds_total')).toBe(2);
     expect(server.stderr).toMatch(/done after 2 s/);
+  });
+
+  test('is not there unless it is asked for', async () => {
+    await using server = await TestServer.start();
+    expect(await refusal(await server.api.fetch('/metrics'))).toEqual([
+      404,
+      expect.stringContaining('--metrics'),
+    ]);
   });
 
   test('needs the token, but not on a port of its own, which has nothing else', async () => {
@@ -182,7 +191,7 @@ describe('GET /metrics', () => {
 
 describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
   test('finds nothing to criticise', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
+    await using server = await TestServer.start({ ownProcess: true, gpus: 1, flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     await server.api.fetch('/nowhere');
     const text = await read(`${server.url}/metrics`);
@@ -194,7 +203,7 @@ describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
   });
 
   test('scrapes it with the token', async () => {
-    await using server = await TestServer.start({ ownProcess: true, token: 'secret' });
+    await using server = await TestServer.start({ ownProcess: true, token: 'secret', flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     const port = await freePort();
     const config = path.join(server.scratch, 'prometheus.yml');

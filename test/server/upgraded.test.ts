@@ -47,7 +47,7 @@ test('what runs ends with its result where the program is replaced under a serve
   await using root = await temporary();
   const installation = path.join(root.path, 'installation');
   const program = install(installation);
-  await using server = await TestServer.start({ program, flags: ['--cpu-slots', '8'] });
+  await using server = await TestServer.start({ program, flags: ['--cpu-slots', '8', '--metrics'] });
   const { api } = server;
   const work = path.join(root.path, 'work');
   mkdirSync(work);

@@ -1,4 +1,5 @@
-import { Flags, type Interfaces } from '@oclif/core';
+import type { Interfaces } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import {
   defaultHost,
   defaultPort,
@@ -228,11 +229,12 @@ export const serveFlags = {
     min: 1,
     summary: 'CPU workers shared by the CPU jobs; by default all cores',
   }),
+  metrics: Flags.boolean({ summary: 'Serve GET /metrics to admins' }),
   'metrics-port': wholeNumber({
     helpValue: 'N',
     min: 0,
     max: 65535,
-    summary: 'Also serve GET /metrics on a port of its own, without a token; 0 takes any free one',
+    summary: 'The same, and on a port of its own without a token; 0 takes any free one',
   }),
   'metrics-host': textFlag({
     default: defaultHost,

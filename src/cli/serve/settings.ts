@@ -135,6 +135,7 @@ export function serverSettings(
     environment,
     host: flags.host,
     port: flags.port,
+    metrics: flags.metrics || flags['metrics-port'] !== undefined,
     metricsAt:
       flags['metrics-port'] === undefined
         ? null

@@ -50,8 +50,8 @@ export async function checkPorts(server: Address, metrics: Address | null): Prom
   const isEvery = [address, ofMetrics].some((each) => each === '0.0.0.0' || each === '::');
   if (address !== ofMetrics && !isEvery) return;
   throw new SetupError(
-    `--metrics-port ${metrics.port} is the port of the server itself; give the metrics another one, or leave it out: ` +
-      'GET /metrics is also there, with a token of the role admin',
+    `--metrics-port ${metrics.port} is the port of the server itself; give the metrics another one, or use --metrics in its place: ` +
+      'GET /metrics is then there with a token of the role admin',
   );
 }
 
@@ -126,9 +126,8 @@ const lastAnswers = 1000;
 interface HttpServiceDeps {
   readonly handler: RequestListener;
   readonly address: Address;
-  /** Where the separate metrics server listens; null if there is none. */
-  readonly metricsAt: Address | null;
-  readonly readMetrics: () => Promise<string>;
+  /** Where the separate metrics server listens, and what it answers with; null if there is none. */
+  readonly metrics: (Address & { readonly read: () => Promise<string> }) | null;
   readonly traffic: Traffic;
   readonly report: Report;
 }
@@ -140,16 +139,16 @@ export class HttpService {
   #closed: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly deps: HttpServiceDeps) {
-    const { handler, metricsAt, readMetrics, traffic, report } = deps;
+    const { handler, metrics, traffic, report } = deps;
     this.#server = httpServer(handler);
     traffic.count(this.#server);
-    this.#metrics = metricsAt && metricsServer(metricsAt.host, readMetrics, report).unref();
+    this.#metrics = metrics && metricsServer(metrics.host, metrics.read, report).unref();
   }
 
   /** @returns `http://host:port`; null where there is no such server @throws SetupError */
   async listenForMetrics(): Promise<string | null> {
-    const { metricsAt } = this.deps;
-    return metricsAt && this.#metrics && listen(this.#metrics, metricsAt.host, metricsAt.port);
+    const { metrics } = this.deps;
+    return metrics && this.#metrics && listen(this.#metrics, metrics.host, metrics.port);
   }
 
   /** @returns `http://host:port` @throws SetupError */

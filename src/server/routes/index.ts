@@ -27,7 +27,8 @@ import {
 export interface RouteDeps extends Omit<SubmitDeps, 'turns'>, LogDeps {
   readonly executor: Executor;
   readonly limits: ShownLimits;
-  readonly metrics: ShownMetrics;
+  /** Null if there are none. */
+  readonly metrics: ShownMetrics | null;
   readonly usage: UsageLedger;
   readonly report: Report;
 }

@@ -11,6 +11,7 @@ import {
   metricsType,
   parameters,
   quoteName,
+  ServiceError,
   type Usage,
 } from '../../contract/index.js';
 import type { Device, Executor, LoadedApp } from '../executors/index.js';
@@ -80,8 +81,13 @@ export interface ShownMetrics {
 }
 
 /** `GET /metrics`: only for admins, because it covers everybody's jobs. */
-export const metrics = (shown: ShownMetrics) => async (ctx: RouterContext) => {
+export const metrics = (shown: ShownMetrics | null) => async (ctx: RouterContext) => {
   requireAdmin(ctx, 'read the metrics');
+  if (shown === null) {
+    const detail =
+      'This server counts no metrics: its admin turns them on with serve --metrics or --metrics-port';
+    throw new ServiceError('notFound', detail);
+  }
   ctx.set('Content-Type', metricsType);
   ctx.body = await shown.text();
 };

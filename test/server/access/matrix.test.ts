@@ -57,7 +57,7 @@ afterAll(() => tokens[Symbol.asyncDispose]());
 const server = sharedServer({
   gpus: 1,
   token: 'of-the-environment',
-  flags: ['--tokens', tokens.file, '--cpu-slots', '64', '--max-jobs', '500', '--grace', '600'],
+  flags: ['--metrics', '--tokens', tokens.file, '--cpu-slots', '64', '--max-jobs', '500', '--grace', '600'],
 });
 const [ana, bob] = [tokens.api(server, 'ana'), tokens.api(server, 'bob')] as const;
 
