@@ -281,6 +281,7 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
   };
   try {
     checkFileSystem(settings.dataDirectory);
+    await catalog.prepare();
     opened = await openJobs(settings, { access, catalog, events, report });
     if (settings.download) await repositories.fetchAll(hurry);
   } catch (cause) {

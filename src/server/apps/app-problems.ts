@@ -78,11 +78,10 @@ interface AllFindings {
 }
 
 /** Faults as sentences that name the file, the line and the field. */
-async function describe(directory: string, faults: readonly ManifestFault[]): Promise<string[]> {
+function describe(directory: string, faults: readonly ManifestFault[]): string[] {
   if (faults.length === 0) return [];
   const file = manifestFile(directory);
-  const found = await onLines(file, faults);
-  return found.map(({ path: keys, problem, line }) => {
+  return onLines(file, faults).map(({ path: keys, problem, line }) => {
     const place = line === null ? file : `${file}, line ${line}`;
     const field = keys.length === 0 ? '' : `${oneLine(keys.map(String).join('.'))}: `;
     return `${place}: ${field}${oneLine(problem)}`;
@@ -132,7 +131,7 @@ async function warningsOf(
   searched: string,
   thoroughness: Thoroughness,
 ): Promise<string[]> {
-  const ofManifest = await describe(directory, manifestWarnings(directory, command !== null));
+  const ofManifest = describe(directory, manifestWarnings(directory, command !== null));
   const ofPackages = command ? await missingPackages(directory, command, searched, thoroughness) : [];
   return [...ofManifest, ...ofPackages];
 }
@@ -167,7 +166,7 @@ async function findingsOf(
     const found = await lookInCache(repository, environment);
     return {
       id,
-      problems: await describe(found.directory, found.faults),
+      problems: describe(found.directory, found.faults),
       warnings: nothing,
       missing: async () => found.missing,
     };
@@ -175,7 +174,7 @@ async function findingsOf(
   if (directory === null) return { id, problems: [], warnings: nothing, missing: nothing };
   return {
     id,
-    problems: await describe(directory, faultsOf(own, searched)),
+    problems: describe(directory, faultsOf(own, searched)),
     warnings: async (thoroughness) =>
       'command' in own ? warningsOf(directory, own.command, searched, thoroughness) : [],
     missing: 'command' in own ? async () => describe(directory, await missingFiles(id, directory)) : nothing,

@@ -1,90 +1,16 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { parse } from 'yaml';
-import { z } from 'zod';
 import { type AppView, type AvailableApp, isWeights, type RepositoryState } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, filesBelow, readSmallFile } from '../../files/index.js';
+import { errorCode, faultWithoutPath, filesBelow } from '../../files/index.js';
 import { HubError, hubSettings, type RepositoryName, TrackedRepository } from '../hub/index.js';
 import {
-  isDeepYaml,
   ManifestError,
   type ManifestFault,
   manifestFile,
   type ReadManifest,
   readManifest,
 } from './manifest.js';
-
-/** The part of a prediction configuration that gives the patch size. */
-const prediction = z.object({
-  Predictor: z.object({
-    Dataset: z.object({
-      Patch: z.object({ patch_size: z.array(z.coerce.number().int().min(0)).min(1) }),
-    }),
-  }),
-});
-
-/** The model's block of a configuration, and the model's class. */
-const model = z.object({ Predictor: z.object({ Model: z.record(z.string(), z.unknown()) }) });
-
-const block = z.record(z.string(), z.unknown());
-
-/** Keys of the model's block that define its structure and training, and are not parameters. */
-const structural = ['outputs_criterions', 'optimizer', 'schedulers', 'engine', 'parameter_maps', 'classpath'];
-
-/** Largest size of the values, in characters of JSON. */
-const maxValuesLength = 64 * 1024;
-
-/**
- * The parameters that `--set` changes, in KonfAI's form. KonfAI keeps their constraints in its program, which is not run
- * here.
- */
-interface ModelParameters {
-  readonly values: Readonly<Record<string, unknown>>;
-  readonly constraints: Readonly<Record<string, never>>;
-  /** Where the values are in the configuration: a nested one is set by its whole path. */
-  readonly path: string;
-}
-
-/** What an app's `Prediction.yml` says, as far as it is readable: hints for a person. */
-interface PredictionFacts {
-  /** Voxels along each axis. */
-  readonly patchSize: number[] | null;
-  readonly parameters: ModelParameters | null;
-}
-
-function parametersOf(document: unknown): ModelParameters | null {
-  const found = model.safeParse(document).data?.Predictor.Model ?? {};
-  for (const [name, value] of Object.entries(found)) {
-    const values = name === 'classpath' ? undefined : block.safeParse(value).data;
-    if (!values) continue;
-    const own = Object.entries(values).filter(([key]) => !structural.includes(key));
-    if (own.length === 0) return null;
-    // Throws for a value that contains itself, which YAML can express.
-    const text = JSON.stringify(Object.fromEntries(own));
-    // Repeated parts are stored once in YAML, but written out each time here.
-    if (text.length > maxValuesLength) return null;
-    return { values: JSON.parse(text), constraints: {}, path: `Predictor.Model.${name}` };
-  }
-  return null;
-}
-
-/** Reads what an app's `Prediction.yml` says. */
-export function readPrediction(directory: string): PredictionFacts {
-  try {
-    const text = readSmallFile(path.join(directory, 'Prediction.yml'));
-    if (isDeepYaml(text)) return { patchSize: null, parameters: null };
-    // KonfAI's own tags are ignored. Pretty errors and the check for repeated keys take quadratic time.
-    const options = { logLevel: 'silent', prettyErrors: false, uniqueKeys: false } as const;
-    const document: unknown = parse(text, options);
-    const patch = prediction.safeParse(document).data;
-    return {
-      patchSize: patch?.Predictor.Dataset.Patch.patch_size ?? null,
-      parameters: parametersOf(document),
-    };
-  } catch {
-    return { patchSize: null, parameters: null };
-  }
-}
+import { readPrediction } from './prediction.js';
 
 /** Whether a directory is that of an app. @throws the system's error where that cannot be told */
 export function isAppDirectory(directory: string): boolean {
@@ -164,7 +90,7 @@ async function describeApp(
   // Clients take this name for what the server says of the app's files.
   const { version: _ofAuthor, ...others } = more;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
-  const { patchSize, parameters: ofModel } = readPrediction(directory);
+  const { patchSize, parameters: ofModel } = await readPrediction(directory);
   // What the app itself says takes precedence.
   const parameters = declared ?? ofModel;
   return {

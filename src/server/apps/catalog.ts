@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import {
   type AppView,
@@ -9,7 +10,7 @@ import {
 } from '../../contract/index.js';
 import { findProgram } from '../../files/index.js';
 import type { Grant, Reach, Resident } from '../executors/index.js';
-import type { CachedFile, Repositories } from '../hub/index.js';
+import { type CachedFile, loadHub, type Repositories } from '../hub/index.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';
 import { type AllowedApp, type AllowedApps, checkNetworkApps } from './allowlist.js';
 import { lookAtApps } from './app-problems.js';
@@ -24,6 +25,7 @@ import {
 } from './app-view.js';
 import { commandLine, residentCommandLine } from './command-line.js';
 import { ManifestError } from './manifest.js';
+import { loadYaml, predictionFile } from './prediction.js';
 
 /** What exit codes of the engine mean, and what to do. */
 const engineExits: Readonly<Record<number, string>> = {
@@ -70,6 +72,16 @@ export class AppCatalog {
   #repositoryOf({ repository }: AllowedApp): RepositoryApp | undefined {
     if (repository === null) return undefined;
     return { tracked: this.repositories.track(repository), folder: repository.folder };
+  }
+
+  /** Imports the libraries that these apps need, so that a server imports nothing once it listens. */
+  async prepare(): Promise<void> {
+    const apps = [...this.apps.current.values()];
+    const isFromHub = apps.some(({ repository }) => repository !== null);
+    const isConfigured = apps.some(
+      ({ directory }) => directory !== null && existsSync(predictionFile(directory)),
+    );
+    await Promise.all([isFromHub && loadHub(), (isFromHub || isConfigured) && loadYaml()]);
   }
 
   /**

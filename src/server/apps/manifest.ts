@@ -1,6 +1,5 @@
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
-import { isNode, Lexer, LineCounter, Parser, parseDocument } from 'yaml';
 import { z } from 'zod';
 import type { AppManifest } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
@@ -12,7 +11,7 @@ export const manifestFile = (directory: string): string => path.join(directory, 
 /** Most bytes of an `app.json`: hundreds of labels take 50 KB. */
 const maxManifest = 1024 * 1024;
 
-/** Maximum nesting of JSON and YAML. The schema needs 5 levels, and KonfAI's configurations have about ten. */
+/** Maximum nesting. The schema needs 5 levels. */
 const deepest = 64;
 
 /** Whether a value is nested more deeply than that. Not recursive, because the call stack would overflow. */
@@ -24,19 +23,6 @@ function isTooDeep(json: unknown): boolean {
     );
   }
   return level.length > 0;
-}
-
-/**
- * Whether a YAML text is nested more deeply than that. The package converts a text to values recursively, and Node exits
- * if the call stack overflows in a regular expression. Its syntax parser alone has a stack of its own.
- */
-export function isDeepYaml(text: string): boolean {
-  const parser = new Parser();
-  for (const token of new Lexer().lex(text)) {
-    for (const _ of parser.next(token));
-    if (parser.stack.length > deepest) return true;
-  }
-  return false;
 }
 
 /** The text of an app's file; null if it does not exist or cannot be read. */
@@ -232,25 +218,51 @@ function syntaxOffset(text: string): number {
   return Math.min(right, text.trimEnd().length);
 }
 
+/** A JSON text in pieces: a string, a mark, or another value. */
+const jsonToken = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+
 /**
- * Finds the lines of faults in an `app.json`. The parser of YAML reads JSON too, and says where each value is. For a key that
- * is missing, the line is that of the object around it. In a very deeply nested file no lines are found.
+ * The offset in a JSON text at which the value at this path begins. If there is none, that of the innermost object or list
+ * around it.
  */
-export async function onLines(file: string, faults: readonly ManifestFault[]): Promise<FaultOnLine[]> {
-  const text = textOf(file);
-  if (text === null || isDeepYaml(text)) return faults.map((fault) => ({ ...fault, line: null }));
-  const lineCounter = new LineCounter();
-  const document = parseDocument(text, { lineCounter });
-  const lineAt = (offset: number) => lineCounter.linePos(offset).line;
-  const lineOf = (path: readonly PropertyKey[]): number => {
-    for (let length = path.length; length > 0; length -= 1) {
-      const node = document.getIn(path.slice(0, length), true);
-      if (isNode(node) && node.range) return lineAt(node.range[0]);
+function valueOffset(text: string, path: readonly PropertyKey[]): number {
+  /** For each object and list that is open, the key or index of its current value. */
+  const open: PropertyKey[] = [];
+  let found = { depth: -1, offset: 0 };
+  let isKey = false;
+  for (const { 0: token, index } of text.matchAll(jsonToken)) {
+    if (token === '}' || token === ']') {
+      open.pop();
+      isKey = false;
+    } else if (token === ',') {
+      const last = open.at(-1);
+      isKey = typeof last === 'string';
+      if (typeof last === 'number') open[open.length - 1] = last + 1;
+    } else if (token === ':') {
+      isKey = false;
+    } else if (isKey) {
+      open[open.length - 1] = JSON.parse(token);
+    } else {
+      const isOnPath = open.length <= path.length && open.every((key, depth) => key === path[depth]);
+      if (isOnPath && open.length > found.depth) found = { depth: open.length, offset: index };
+      if (token === '{') open.push('');
+      else if (token === '[') open.push(0);
+      isKey = token === '{';
     }
-    return lineAt(document.contents?.range?.[0] ?? 0);
-  };
+  }
+  return found.offset;
+}
+
+/**
+ * Finds the lines of faults in an `app.json`. For a key that is missing, the line is that of the object around
+ * it.
+ */
+export function onLines(file: string, faults: readonly ManifestFault[]): FaultOnLine[] {
+  const text = textOf(file);
+  if (text === null) return faults.map((fault) => ({ ...fault, line: null }));
+  const lineAt = (offset: number) => text.slice(0, offset).split('\n').length;
   return faults.map((fault) => ({
     ...fault,
-    line: fault.isSyntax ? lineAt(syntaxOffset(text)) : lineOf(fault.path),
+    line: lineAt(fault.isSyntax ? syntaxOffset(text) : valueOffset(text, fault.path)),
   }));
 }

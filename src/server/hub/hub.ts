@@ -1,4 +1,3 @@
-import { downloadFile, listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
 import { quoteName } from '../../contract/index.js';
 import { type Asked, answerError, connectionError, HubError } from './hub-error.js';
@@ -86,6 +85,9 @@ const fileFetch =
     }
   };
 
+/** The hub's own package. A server imports it at its start if one of its apps is from a repository. */
+export const loadHub = () => import('@huggingface/hub');
+
 /** A repository at a revision. */
 export interface RevisionName {
   readonly repository: string;
@@ -113,6 +115,7 @@ export class Hub {
   async commit(name: RevisionName, signal: AbortSignal): Promise<string> {
     const { asked, common } = this.#asked(name);
     return this.#answered(async () => {
+      const { modelInfo } = await loadHub();
       const info = await modelInfo({
         ...common,
         name: name.repository,
@@ -130,6 +133,7 @@ export class Hub {
     const fetch = boundedFetch({ asked, signal });
     const found: TreeFile[] = [];
     return this.#answered(async () => {
+      const { listFiles } = await loadHub();
       for await (const entry of listFiles({
         ...common,
         repo: repository,
@@ -173,6 +177,7 @@ export class Hub {
     };
     const url = `${endpoint}/${repository}/resolve/${commit}/${encodedPath(file.path)}`;
     try {
+      const { downloadFile } = await loadHub();
       const whole = await downloadFile({
         ...common,
         repo: repository,

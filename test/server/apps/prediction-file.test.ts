@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readPrediction } from '../../../src/server/apps/app-view.js';
+import { readPrediction } from '../../../src/server/apps/prediction.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 /** What is read of this `Prediction.yml`. */

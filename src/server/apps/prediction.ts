@@ -1,0 +1,101 @@
+import path from 'node:path';
+import { z } from 'zod';
+import { readSmallFile } from '../../files/index.js';
+
+/** The prediction configuration of an app for KonfAI. */
+export const predictionFile = (directory: string): string => path.join(directory, 'Prediction.yml');
+
+/**
+ * What reads YAML. A server imports it at its start if one of its apps has a prediction configuration; only for an app that
+ * gets one later is it imported then.
+ */
+export const loadYaml = () => import('yaml');
+
+/** Maximum nesting of a configuration: KonfAI's have about ten levels. */
+const deepest = 64;
+
+/**
+ * Whether a text is nested more deeply than that. The package converts a text to values recursively, and Node exits if the
+ * call stack overflows in a regular expression. Its syntax parser alone has a stack of its own.
+ */
+function isDeep(text: string, { Lexer, Parser }: Awaited<ReturnType<typeof loadYaml>>): boolean {
+  const parser = new Parser();
+  for (const token of new Lexer().lex(text)) {
+    for (const _ of parser.next(token));
+    if (parser.stack.length > deepest) return true;
+  }
+  return false;
+}
+
+/** The part of a prediction configuration that gives the patch size. */
+const prediction = z.object({
+  Predictor: z.object({
+    Dataset: z.object({
+      Patch: z.object({ patch_size: z.array(z.coerce.number().int().min(0)).min(1) }),
+    }),
+  }),
+});
+
+/** The model's block of a configuration, and the model's class. */
+const model = z.object({ Predictor: z.object({ Model: z.record(z.string(), z.unknown()) }) });
+
+const block = z.record(z.string(), z.unknown());
+
+/** Keys of the model's block that define its structure and training, and are not parameters. */
+const structural = ['outputs_criterions', 'optimizer', 'schedulers', 'engine', 'parameter_maps', 'classpath'];
+
+/** Largest size of the values, in characters of JSON. */
+const maxValuesLength = 64 * 1024;
+
+/**
+ * The parameters that `--set` changes, in KonfAI's form. KonfAI keeps their constraints in its program, which is not run
+ * here.
+ */
+interface ModelParameters {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly constraints: Readonly<Record<string, never>>;
+  /** Where the values are in the configuration: a nested one is set by its whole path. */
+  readonly path: string;
+}
+
+/** What an app's `Prediction.yml` says, as far as it is readable: hints for a person. */
+interface PredictionFacts {
+  /** Voxels along each axis. */
+  readonly patchSize: number[] | null;
+  readonly parameters: ModelParameters | null;
+}
+
+function parametersOf(document: unknown): ModelParameters | null {
+  const found = model.safeParse(document).data?.Predictor.Model ?? {};
+  for (const [name, value] of Object.entries(found)) {
+    const values = name === 'classpath' ? undefined : block.safeParse(value).data;
+    if (!values) continue;
+    const own = Object.entries(values).filter(([key]) => !structural.includes(key));
+    if (own.length === 0) return null;
+    // Throws for a value that contains itself, which YAML can express.
+    const text = JSON.stringify(Object.fromEntries(own));
+    // Repeated parts are stored once in YAML, but written out each time here.
+    if (text.length > maxValuesLength) return null;
+    return { values: JSON.parse(text), constraints: {}, path: `Predictor.Model.${name}` };
+  }
+  return null;
+}
+
+/** Reads what an app's `Prediction.yml` says. */
+export async function readPrediction(directory: string): Promise<PredictionFacts> {
+  try {
+    const text = readSmallFile(predictionFile(directory));
+    const yaml = await loadYaml();
+    if (isDeep(text, yaml)) return { patchSize: null, parameters: null };
+    // KonfAI's own tags are ignored. Pretty errors and the check for repeated keys take quadratic time.
+    const options = { logLevel: 'silent', prettyErrors: false, uniqueKeys: false } as const;
+    const document: unknown = yaml.parse(text, options);
+    const patch = prediction.safeParse(document).data;
+    return {
+      patchSize: patch?.Predictor.Dataset.Patch.patch_size ?? null,
+      parameters: parametersOf(document),
+    };
+  } catch {
+    return { patchSize: null, parameters: null };
+  }
+}
