@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { ClientCommand } from '../cli/command/index.js';
 import { describeDrain, drain } from '../cli/server/index.js';
 import type { DrainState } from '../contract/index.js';

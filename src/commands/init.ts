@@ -1,4 +1,5 @@
-import { Args, Flags } from '@oclif/core';
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
 import { firstSteps, type Language, languageNames, type NewApp, writeNewApp } from '../cli/apps/index.js';
 import { BaseCommand } from '../cli/command/index.js';
 

@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { ClientCommand, FlagValueError, tagFlag } from '../cli/command/index.js';
 import { defaultInterval, type JobsDocument, selectedJobs, watch, watchFlags } from '../cli/jobs/index.js';
 import { type JobState, jobStates } from '../contract/index.js';

@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { ClientCommand, killTimeoutFlag, tagFlag } from '../cli/command/index.js';
 import { jobsToKill, type KillSummary, killJobs, optionalJobArgs } from '../cli/jobs/index.js';
 

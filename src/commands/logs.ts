@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { ClientCommand, wholeNumber } from '../cli/command/index.js';
 import { followJob, jobArg, type LogSummary } from '../cli/jobs/index.js';
 import type { ErrorDocument } from '../cli/terminal/index.js';

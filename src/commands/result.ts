@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { ClientCommand, outputFlags, waitFlag } from '../cli/command/index.js';
 import { fetchJobResult, jobArg, type ResultSummary } from '../cli/jobs/index.js';
 

@@ -1,4 +1,5 @@
-import { Args, Flags } from '@oclif/core';
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
 import { appFlag, ClientCommand, pathFlag, wholeNumber } from '../cli/command/index.js';
 import { loadShowCases, type ShowDocument } from '../cli/show/index.js';
 import { app } from '../client/connection/index.js';

@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { ClientCommand, FlagValueError } from '../cli/command/index.js';
 import { describeUsage } from '../cli/server/index.js';
 import { health, usage } from '../client/connection/index.js';

@@ -1,4 +1,5 @@
-import { type Command, CommandHelp, type Config, Help, type Interfaces } from '@oclif/core';
+import type { Command, Config, Interfaces } from '@oclif/core';
+import { CommandHelp, Help } from '@oclif/core/help';
 import { type CommandIo, ioOf } from '../cli/terminal/index.js';
 
 /**

@@ -1,5 +1,7 @@
 import { userInfo } from 'node:os';
-import { type Config, Errors, loadHelpClass } from '@oclif/core';
+import type { Config } from '@oclif/core';
+import * as Errors from '@oclif/core/errors';
+import { loadHelpClass } from '@oclif/core/help';
 import { type CommandIo, loadConfig } from '../cli/terminal/index.js';
 import { exitCodes } from '../contract/index.js';
 import { misplacedWord, refuseCommand } from './misplaced-word.js';

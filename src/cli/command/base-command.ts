@@ -1,4 +1,6 @@
-import { Command, type Config, Errors } from '@oclif/core';
+import type { Config } from '@oclif/core';
+import { Command } from '@oclif/core/command';
+import * as Errors from '@oclif/core/errors';
 import { ClientError, HttpError, JobFailed } from '../../client/errors.js';
 import { counted, type ExitCode, exitCodes, ServiceError } from '../../contract/index.js';
 import { type CommandIo, type ErrorDocument, forJson, ioOf } from '../terminal/index.js';

@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { defaultOutput, defaultServer, resultName, tokenVariable } from '../../contract/index.js';
 import { expandHome, isOfAnotherHome } from '../../files/index.js';
 import { FlagValueError } from './usage-errors.js';

@@ -1,4 +1,5 @@
-import { Flags, type Interfaces } from '@oclif/core';
+import type { Interfaces } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { UsageError } from '../../client/errors.js';
 import { nearest, oneLine, quoteName, unlabelled } from '../../contract/index.js';
 

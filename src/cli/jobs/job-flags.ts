@@ -1,4 +1,5 @@
-import { Args, Flags } from '@oclif/core';
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
 import { checkJobId } from '../../client/connection/index.js';
 import { seconds } from '../command/index.js';
 

@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { readDuration } from '../../contract/index.js';
 import { FlagValueError, parseSize, readPath } from '../command/index.js';
 

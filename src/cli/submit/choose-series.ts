@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline';
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { Interrupted, UsageError } from '../../client/errors.js';
 import type { ChooseSeries, Series } from '../../client/inputs/index.js';
 import { oneLine, quoteName } from '../../contract/index.js';

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import stringWidth from 'fast-string-width';
-import { cutToWidth } from './drawn-line.js';
+import { cutToWidth } from './cut-text.js';
 import { caption } from './terminal-text.js';
 
 /** The progress that an app reports on one line. */

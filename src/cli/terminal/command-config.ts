@@ -1,4 +1,5 @@
-import { Config, type Interfaces } from '@oclif/core';
+import type { Interfaces } from '@oclif/core';
+import { Config } from '@oclif/core/config';
 import { CommandIo } from './command-io.js';
 
 /**

@@ -1,20 +1,6 @@
-import stringWidth from 'fast-string-width';
 import ora, { type Ora } from 'ora';
 import { monotonicTime } from '../../files/index.js';
 import type { OutputStream } from './command-io.js';
-
-/**
- * As much of a text as fits. If a bar's figures would be cut off, as after a long case name, the middle of the name is
- * left out instead.
- */
-export function cutRow(text: string, columns: number): string {
-  const figures = text.search(/\d{1,3}(\.\d+)?\s?%/);
-  const head = Math.floor(columns / 3);
-  if (stringWidth(text) <= columns || figures < columns - 5 || head < 5) return cutToWidth(text, columns);
-  // Starts within the bar, so that a part of it is shown before the figures.
-  const tail = text.slice(Math.max(head, figures - Math.floor(columns / 3)));
-  return cutToWidth(`${cutToWidth(text, head)}…${tail}`, columns);
-}
 
 /** Draws a text on one line of at most this many columns, without control sequences other than colours. */
 type Drawing = (columns: number) => string;
@@ -27,21 +13,6 @@ const margin = 3;
  * tmux.
  */
 const withoutWrap = (text: string): string => `\u001b[?7l${text}\u001b[?7h`;
-
-const graphemes = new Intl.Segmenter();
-
-/** As much of a text without colours as fits into this many columns: some characters take two of them. */
-export function cutToWidth(text: string, columns: number): string {
-  if (stringWidth(text) <= columns) return text;
-  let cut = '';
-  let width = 0;
-  for (const { segment } of graphemes.segment(text)) {
-    width += stringWidth(segment);
-    if (width > columns) break;
-    cut += segment;
-  }
-  return cut;
-}
 
 /**
  * The one line of stderr that is redrawn in place. While there is one, ora sees every write to stdout and stderr: it

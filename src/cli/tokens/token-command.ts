@@ -1,4 +1,6 @@
-import { Args, Flags, type Interfaces } from '@oclif/core';
+import type { Interfaces } from '@oclif/core';
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
 import type { LimitTable, TokenDocument, TokenEntry } from '../../access/index.js';
 import { UsageError } from '../../client/errors.js';
 import { readDuration } from '../../contract/index.js';

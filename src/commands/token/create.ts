@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core';
+import * as Flags from '@oclif/core/flags';
 import { roles } from '../../access/index.js';
 import {
   expiresFlag,

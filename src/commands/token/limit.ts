@@ -1,4 +1,5 @@
-import { Args, Flags } from '@oclif/core';
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
 import { type LimitTable, roles, type TokenDocument } from '../../access/index.js';
 import { type Edits, limitFlags, limitLine, limitsOf, TokenCommand } from '../../cli/tokens/index.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cutRow } from '../../../src/cli/terminal/drawn-line.js';
+import { cutRow } from '../../../src/cli/terminal/cut-text.js';
 
 test.each([
   ['all of it where there is room', 'aaaa', 4, 'aaaa'],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cutToWidth } from '../../../src/cli/terminal/drawn-line.js';
+import { cutToWidth } from '../../../src/cli/terminal/cut-text.js';
 import { Transfer } from '../../../src/cli/terminal/text-reporter.js';
 
 const mebi = 2 ** 20;
