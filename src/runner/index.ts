@@ -1,16 +1,14 @@
 /** The programs that run a job or keep an app loaded, and how the server talks to them. */
 export { LineSplitter } from './log.js';
 export { makeFifo } from './pipes.js';
-export { identify, isAlive, isSignalable, keeperIn, runnerIn, runners } from './process-table.js';
-export { areReplaced, cleanupProgram, keeperProgram, runnerProgram } from './programs.js';
+export { identify, isAlive, isSignalable, runnerIn, runners, workerHostIn } from './process-table.js';
+export { areReplaced, cleanupProgram, runnerProgram, workerHostProgram } from './programs.js';
 export {
   type Frame,
   FrameReader,
   frameKinds,
   isClosed,
   jobMarker,
-  type KeeperRecord,
-  type KeeperState,
   maxEndBytes,
   type ProcessIdentity,
   type RunEnd,
@@ -19,7 +17,9 @@ export {
   runFiles,
   sendFrame,
   type WorkerCall,
+  type WorkerHostRecord,
   type WorkerRequest,
+  type WorkerState,
   withSocketAddress,
   workerFiles,
 } from './protocol.js';

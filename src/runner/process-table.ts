@@ -122,10 +122,10 @@ export const runners = () => processesOf('/runner/main.js');
 export const runnerIn = (directory: string) => processIn('/runner/main.js', directory);
 
 /**
- * Finds the keeper of a worker in the same way.
+ * Finds the worker host of a worker in the same way.
  * @throws the system's error if a process could not be examined
  */
-export const keeperIn = (directory: string) => processIn('/runner/keeper-main.js', directory);
+export const workerHostIn = (directory: string) => processIn('/runner/worker-host-main.js', directory);
 
 function argumentsOf(pid: number): string[] {
   try {

@@ -8,12 +8,12 @@ export const runnerProgram = fileURLToPath(new URL('./main.js', import.meta.url)
 /** The program that ends what a killed runner has left. */
 export const cleanupProgram = fileURLToPath(new URL('./cleanup.js', import.meta.url));
 
-/** The keeper's program. */
-export const keeperProgram = fileURLToPath(new URL('./keeper-main.js', import.meta.url));
+/** The worker host's program. */
+export const workerHostProgram = fileURLToPath(new URL('./worker-host-main.js', import.meta.url));
 
 /** Identifies these program files: an upgrade puts new files and a new directory in their place. */
 function identity(): string {
-  return [runnerProgram, keeperProgram, path.dirname(runnerProgram)]
+  return [runnerProgram, workerHostProgram, path.dirname(runnerProgram)]
     .map((each) => {
       const { ino, mtimeMs } = statSync(each, { throwIfNoEntry: false }) ?? {};
       return `${ino} ${mtimeMs}`;

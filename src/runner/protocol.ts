@@ -49,15 +49,15 @@ export interface RunRequest {
   readonly killGrace: number;
   /** UUIDs of its GPUs, since a later server may see them under other ids. */
   readonly gpuUuids: readonly string[];
-  /** The loaded app that runs the job instead of the command, if it is still available. */
+  /** The worker that runs the job instead of the command, if it is still available. */
   readonly worker?: WorkerCall;
 }
 
-/** A job for a worker: an app that a keeper has loaded already, or is loading for this job. */
+/** A job for a worker: an app that a worker host has loaded already, or is loading for this job. */
 export interface WorkerCall {
   /** The worker's id, which marks its processes as a job's id marks a job's processes. */
   readonly id: string;
-  /** The keeper's directory. */
+  /** The worker host's directory. */
   readonly directory: string;
   /** The arguments that a cold start would pass after the program. */
   readonly arguments: readonly string[];
@@ -82,7 +82,7 @@ export interface RunEnd {
   readonly fault: 'diskFull' | 'outOfMemory' | null;
   /** Lines of output missing from the log because the disk was full. */
   readonly lostLines: number;
-  /** Whether its loaded app was gone, so the command was started just for this job. */
+  /** Whether its worker was gone, so the command was started just for this job. */
   readonly wasAlone: boolean;
   /** ISO 8601. */
   readonly endedAt: string;
@@ -103,7 +103,7 @@ export const runFiles = (directory: string) => ({
 /** Most bytes of `exit.json`. Space for it is reserved before the command starts. */
 export const maxEndBytes = 4096;
 
-/** `worker.json`: what the server asks a keeper to do. */
+/** `worker.json`: what the server asks a worker host to do. */
 export interface WorkerRequest
   extends Pick<
     RunRequest,
@@ -127,21 +127,21 @@ export interface WorkerRequest
   readonly seen: string;
 }
 
-/** `keeper.json`: the processes of keeper and worker. */
-export interface KeeperRecord {
-  readonly keeper: ProcessIdentity;
+/** `host.json`: the processes of worker host and worker. */
+export interface WorkerHostRecord {
+  readonly host: ProcessIdentity;
   /** The leader of the worker's process group; null until it is started. */
   readonly worker: ProcessIdentity | null;
 }
 
-/** What a keeper reports to the server. */
-export interface KeeperState {
+/** What a worker host reports to the server. */
+export interface WorkerState {
   readonly state: 'loading' | 'idle' | 'busy' | 'leaving';
   /** Its current job. */
   readonly job: string | null;
 }
 
-/** A job as its runner passes it to a keeper, and the keeper to the worker. */
+/** A job as its runner passes it to a worker host, and the worker host to the worker. */
 export interface JobCall {
   readonly job: string;
   readonly arguments: readonly string[];
@@ -149,16 +149,16 @@ export interface JobCall {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** How a job in a worker ended, as the keeper reports it to the runner. */
+/** How a job in a worker ended, as the worker host reports it to the runner. */
 export type WorkerEnd = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'> & {
   /** A line for the job's log, if there is something to add. */
   readonly note: string | null;
 };
 
-/** The files of a keeper. */
+/** The files of a worker host. */
 export const workerFiles = (directory: string) => ({
   request: path.join(directory, 'worker.json'),
-  record: path.join(directory, 'keeper.json'),
+  record: path.join(directory, 'host.json'),
   socket: path.join(directory, 'socket'),
   /** The worker's working directory between two jobs. */
   home: path.join(directory, 'home'),
@@ -173,7 +173,7 @@ export const answersFifo = (home: string): string => path.join(home, 'answers.fi
 /** The same for its stdin. */
 export const jobsFifo = (home: string): string => path.join(home, 'jobs.fifo');
 
-/** The variable that names the file for a worker's answers, and what it names: the descriptor that the keeper gives it. */
+/** The variable that names the file for a worker's answers, and what it names: the descriptor that the worker host gives it. */
 export const answersVariable = 'REMOTE_APP_ANSWERS';
 export const answersFile = '/dev/fd/3';
 
@@ -192,7 +192,7 @@ export function withSocketAddress<T>(directory: string, use: (address: string) =
 }
 
 /**
- * The messages on a keeper's socket. Each frame is a letter, a length and that many bytes.
+ * The messages on a worker host's socket. Each frame is a letter, a length and that many bytes.
  */
 export const frameKinds = {
   /** Runner: a job, as JSON. */
@@ -203,15 +203,15 @@ export const frameKinds = {
   attach: 'C',
   /** Server: leave, or when the job has ended if there is one. */
   leave: 'L',
-  /** Keeper to runner: it has the job, and the worker's process, as JSON. */
+  /** Worker host to runner: it has the job, and the worker's process, as JSON. */
   accepted: 'A',
-  /** Keeper to runner: it does not take the job. */
+  /** Worker host to runner: it does not take the job. */
   refused: 'N',
-  /** Keeper to runner: bytes of the app's output. */
+  /** Worker host to runner: bytes of the app's output. */
   output: 'O',
-  /** Keeper to runner: how the job ended, as JSON. */
+  /** Worker host to runner: how the job ended, as JSON. */
   end: 'X',
-  /** Keeper to server: its state, as JSON. */
+  /** Worker host to server: its state, as JSON. */
   state: 'T',
 } as const;
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];

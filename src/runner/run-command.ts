@@ -13,12 +13,12 @@ import { identify, isAlive, isSignalable } from './process-table.js';
 import {
   FrameReader,
   frameKinds,
-  type KeeperRecord,
   type ProcessIdentity,
   type RunEnd,
   type RunRequest,
   sendFrame,
   type WorkerEnd,
+  type WorkerHostRecord,
   withSocketAddress,
   workerFiles,
 } from './protocol.js';
@@ -33,21 +33,21 @@ import {
 } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 
-/** Milliseconds that a keeper may take to accept a job: it only says yes or no. */
+/** Milliseconds that a worker host may take to accept a job: it only says yes or no. */
 const acceptPatience = 60_000;
-/** Milliseconds after which a keeper that does not answer is assumed to be stopped, and is continued. */
+/** Milliseconds after which a worker host that does not answer is assumed to be stopped, and is continued. */
 const wakePatience = 1000;
-/** Most bytes of `keeper.json`. */
+/** Most bytes of `host.json`. */
 const maxRecordBytes = 4096;
 
-/** How a keeper's job ended. */
+/** How a worker host's job ended. */
 type EndInWorker = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'>;
 
-/** The answers of a keeper about a job. */
+/** The answers of a worker host about a job. */
 interface Answers {
   /** Resolves with the worker's process once it has the job, or with null if it does not accept it. */
   readonly accepted: Promise<ProcessIdentity | null>;
-  /** Resolves with null if the keeper is gone. */
+  /** Resolves with null if the worker host is gone. */
   readonly ended: Promise<WorkerEnd | null>;
 }
 
@@ -73,7 +73,7 @@ function listen(socket: Socket, output: OutputLog): Answers {
     try {
       read(chunk);
     } catch {
-      // Something else is listening on the keeper's socket.
+      // Something else is listening on the worker host's socket.
       socket.destroy();
     }
   });
@@ -86,7 +86,7 @@ function listen(socket: Socket, output: OutputLog): Answers {
   return { accepted, ended };
 }
 
-/** Ends what a killed keeper has left of its worker, in case there is no server to do it. */
+/** Ends what a killed worker host has left of its worker, in case there is no server to do it. */
 async function endWorker({ worker, jobId, directory }: RunRequest, leader: ProcessIdentity): Promise<void> {
   // If the process id belongs to another process by now, the group is gone.
   if (!isSignalable(leader.pid) || isAlive(leader)) await terminateGroup(leader.pid, 0);
@@ -95,10 +95,10 @@ async function endWorker({ worker, jobId, directory }: RunRequest, leader: Proce
 }
 
 /**
- * Sends a job to the keeper of its worker. Resolves when it is sent; the keeper's answer says whether it accepts the job.
+ * Sends a job to the worker host of its worker. Resolves when it is sent; the worker host's answer says whether it accepts the job.
  * @returns the connection; null where the job has no worker
  */
-export async function sendToKeeper(request: RunRequest): Promise<Socket | null> {
+export async function sendToWorker(request: RunRequest): Promise<Socket | null> {
   const { worker, jobId, directory, isSandboxed } = request;
   if (!worker) return null;
   try {
@@ -116,12 +116,12 @@ export async function sendToKeeper(request: RunRequest): Promise<Socket | null> 
   }
 }
 
-/** Sends SIGCONT to the keeper, in case it was stopped. Never throws. */
-function wakeKeeper(directory: string): void {
+/** Sends SIGCONT to the worker host, in case it was stopped. Never throws. */
+function wakeHost(directory: string): void {
   try {
     const text = readOwnFile(workerFiles(directory).record, maxRecordBytes);
-    const { keeper } = JSON.parse(text ?? '') as KeeperRecord;
-    if (isAlive(keeper)) signal(keeper.pid, 'SIGCONT');
+    const { host } = JSON.parse(text ?? '') as WorkerHostRecord;
+    if (isAlive(host)) signal(host.pid, 'SIGCONT');
   } catch {
     // It is gone, or has just started.
   }
@@ -129,7 +129,7 @@ function wakeKeeper(directory: string): void {
 
 /**
  * Waits until the worker has taken the job that was sent to it, and for its end, with its output in the log.
- * @param socket that of the worker's keeper
+ * @param socket that of the worker host
  * @param note called with the worker's process, and with null when that is done with the job
  * @returns null if no worker accepts it; nothing was run then
  */
@@ -144,7 +144,7 @@ async function runInWorker(
   if (!worker || !socket) return null;
   const output = new OutputLog(log);
   const answers = listen(socket, output);
-  const asleep = setTimeout(() => wakeKeeper(worker.directory), wakePatience);
+  const asleep = setTimeout(() => wakeHost(worker.directory), wakePatience);
   const late = setTimeout(() => socket.destroy(), acceptPatience);
   const process = await answers.accepted;
   clearTimeout(asleep);
@@ -157,8 +157,8 @@ async function runInWorker(
   }
   note(process);
   const onStop = () => {
-    wakeKeeper(worker.directory);
-    // Reads what the keeper has sent first: if it is gone, writing to it would lose that.
+    wakeHost(worker.directory);
+    // Reads what the worker host has sent first: if it is gone, writing to it would lose that.
     setImmediate(() => {
       if (!socket.destroyed) sendFrame(socket, frameKinds.stop);
     });
@@ -280,18 +280,18 @@ async function runStarted(
  * the job is left, and its output survives a power cut.
  * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
  * @param note called with the command's process once it runs
- * @param keeper the connection to the keeper of its worker, to which the job was sent; null without one
+ * @param host the connection to the worker host of its worker, to which the job was sent; null without one
  */
 export async function runCommand(
   request: RunRequest,
   logPath: string,
   stop: AbortSignal,
   note: RunNote,
-  keeper: Socket | null,
+  host: Socket | null,
 ): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
   const noting = onStartNoting(note);
-  const inWorker: CommandEnd | null = await runInWorker(request, keeper, log, stop, noting);
+  const inWorker: CommandEnd | null = await runInWorker(request, host, log, stop, noting);
   const end = inWorker ?? (await runStarted(request, log, stop, noting));
   let error = end.error ?? null;
   if (error !== null) log.append([servicePrefix + error]);

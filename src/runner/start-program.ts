@@ -53,7 +53,7 @@ function targetOf(link: string): string | undefined {
 /**
  * A path of the directory for temporary files that is short enough for sockets in it: its own, or a link in `/tmp`. The
  * files themselves stay in the job's directory, where they count towards its limit and are removed with it.
- * @param id of the job, or of the loaded app
+ * @param id of the job, or of the worker
  * @returns the long path where the link can't be made
  */
 export function shortTemporary(id: string, directory: string): string {

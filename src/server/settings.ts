@@ -33,7 +33,7 @@ export interface ServerSettings extends UploadSettings {
   readonly engine: readonly string[];
   /** The directory of the programs that keep engines loaded between jobs; null if an engine is started for each job. */
   readonly residentEngines: string | null;
-  /** Milliseconds that a loaded app may be idle; 0: apps are started anew for each job. */
+  /** Milliseconds that a worker may be idle; 0: apps are started anew for each job. */
   readonly residentIdle: number;
   /** Whether the apps of repositories are fetched completely before the server listens. */
   readonly download: boolean;

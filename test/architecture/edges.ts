@@ -357,7 +357,7 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'server/executors/resident': {
     imports: ['server/sandbox', 'server/executors', 'server', 'runner', 'files', 'contract'],
-    reason: 'Loaded apps are kept and ended without knowing how a job is placed.',
+    reason: 'Workers are kept and ended without knowing how a job is placed.',
   },
   'server/sandbox': {
     imports: ['server/executors', 'server', 'files', 'programs', 'contract'],
@@ -383,7 +383,7 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   runner: {
     imports: ['files', 'contract'],
-    reason: 'The runner and the keeper of a loaded app are programs of their own: they know neither side.',
+    reason: 'The runner and the worker host are programs of their own: they know neither side.',
   },
   access: {
     imports: ['files', 'contract'],

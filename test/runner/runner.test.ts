@@ -135,24 +135,24 @@ describe('a runner', () => {
     environment: {},
   });
 
-  test('ends when its log cannot be opened, although the keeper of its app waits', async () => {
+  test('ends when its log cannot be opened, although the worker host of its app waits', async () => {
     await using root = await temporary();
-    const keeper = createServer(() => {}).listen(path.join(root.path, 'socket'));
-    await once(keeper, 'listening');
+    const host = createServer(() => {}).listen(path.join(root.path, 'socket'));
+    await once(host, 'listening');
     await using job = await RunnerJob.create(shell('echo started'), { worker: worker(root.path) });
     mkdirSync(path.join(job.directory, 'log'));
     const runner = job.start();
     await until('the end is written', () => job.hasEnded);
     expect(job.end().error).toMatch(/^The runner failed: /);
     await until('the runner has ended', () => hasEnded(runner), 3000);
-    keeper.close();
+    host.close();
   });
 
   describe('whose app is loaded no more', () => {
     const alone = '[remote-app] The loaded app is gone: it is started for this job alone\nstarted\n';
 
     test.each([
-      ['the directory of its keeper is gone', (directory: string) => path.join(directory, 'gone')],
+      ['the directory of its worker host is gone', (directory: string) => path.join(directory, 'gone')],
       [
         'nobody listens any more',
         (directory: string) => {
@@ -171,23 +171,23 @@ describe('a runner', () => {
       ['refuses the job', (socket: Socket) => socket.end(Buffer.from([0x4e, 0, 0, 0, 0]))],
       ['ends before it takes the job', (socket: Socket) => socket.destroy()],
       [
-        'says what no keeper says',
+        'says what no worker host says',
         (socket: Socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'.repeat(9)),
       ],
-    ])('starts the app for this job alone when its keeper %s', async (_, answer) => {
+    ])('starts the app for this job alone when its worker host %s', async (_, answer) => {
       await using root = await temporary();
-      const keeper = createServer((socket) => {
+      const host = createServer((socket) => {
         socket.on('error', () => {});
         socket.once('data', () => answer(socket));
       });
-      keeper.listen(path.join(root.path, 'socket'));
-      await once(keeper, 'listening');
+      host.listen(path.join(root.path, 'socket'));
+      await once(host, 'listening');
       await using job = await RunnerJob.create(shell('echo started'), { worker: worker(root.path) });
       try {
         expect(await job.run()).toMatchObject({ exitCode: 0, error: null });
         expect(job.log).toBe(alone);
       } finally {
-        keeper.close();
+        host.close();
       }
     });
   });

@@ -114,7 +114,7 @@ export interface Resident {
   readonly name: string;
   /** What loads it: program and arguments. */
   readonly command: readonly string[];
-  /** How many words of a job's command name the program; the loaded app gets the rest. */
+  /** How many words of a job's command name the program; the worker gets the rest. */
   readonly programWords: number;
   /** Files and directories that it consists of. When one changes, it is loaded again. */
   readonly watched: readonly string[];
@@ -122,8 +122,8 @@ export interface Resident {
   readonly reach: () => Reach;
 }
 
-/** An app that is loaded at the moment. */
-export interface LoadedApp {
+/** A worker, as people ask for it: an app that is loaded at the moment. */
+export interface WorkerInfo {
   readonly name: string;
   /** Whose jobs it is for; null for the admin's. */
   readonly owner: string | null;
@@ -199,7 +199,7 @@ export interface Ended {
   readonly lostLines: number;
   /** ISO 8601; absent if the runner did not report it. */
   readonly endedAt?: string;
-  /** Whether its loaded app was gone, so the app was started just for this job. */
+  /** Whether its worker was gone, so the app was started just for this job. */
   readonly wasAlone?: boolean;
 }
 
@@ -242,6 +242,6 @@ export interface Executor {
    * that releases them.
    */
   hold(job: JobPlace): () => void;
-  /** The apps that are loaded at the moment, whether a job uses them or not. */
-  loaded?(): readonly LoadedApp[];
+  /** The workers of this executor, whether a job uses them or not. */
+  workers?(): readonly WorkerInfo[];
 }

@@ -11,7 +11,6 @@ export {
   gpuEnvironment,
   gpusOf,
   type JobPlace,
-  type LoadedApp,
   type Placed,
   type Reach,
   type Resident,
@@ -19,6 +18,7 @@ export {
   type RunOrder,
   refuseUnknown,
   type Waiting,
+  type WorkerInfo,
 } from './executor.js';
 export {
   checkRunnerRoom,

@@ -10,11 +10,11 @@ import type { AppCatalog } from '../apps/index.js';
 import type { Executor } from '../executors/index.js';
 import { captured, goneSignal } from '../http/index.js';
 import type { Report } from '../report.js';
-import { loadedFor } from './system.js';
+import { workersFor } from './system.js';
 
 export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: RouterContext) => {
   const apps = catalog.ids();
-  const names = new Set(loadedFor(ctx, executor).map(({ name }) => name));
+  const names = new Set(workersFor(ctx, executor).map(({ name }) => name));
   const isLoaded = (id: string) => names.has(catalog.residentName(id) ?? '');
   // Finding out their names means reading the apps' files, so this is done only if an app is loaded.
   const loaded = names.size > 0 ? apps.filter(isLoaded) : [];

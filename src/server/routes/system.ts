@@ -14,7 +14,7 @@ import {
   ServiceError,
   type Usage,
 } from '../../contract/index.js';
-import type { Device, Executor, LoadedApp } from '../executors/index.js';
+import type { Device, Executor, WorkerInfo } from '../executors/index.js';
 import { isAskedFor, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import { gigabyte, readRam } from '../ram.js';
@@ -22,12 +22,12 @@ import type { UploadSettings } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 
 /**
- * The loaded apps that concern the sender: those of their own jobs, or all of them for an admin, because each one takes
+ * The workers that concern the sender: those of their own jobs, or all of them for an admin, because each one takes
  * memory.
  */
-export function loadedFor(ctx: RouterContext, executor: Executor): readonly LoadedApp[] {
+export function workersFor(ctx: RouterContext, executor: Executor): readonly WorkerInfo[] {
   const { name, role } = principalOf(ctx);
-  return (executor.loaded?.() ?? []).filter(({ owner }) => role === 'admin' || owner === name);
+  return (executor.workers?.() ?? []).filter(({ owner }) => role === 'admin' || owner === name);
 }
 
 export function health(ctx: RouterContext): void {
@@ -43,7 +43,7 @@ export const devices = (executor: Executor, jobs: JobService) => async (ctx: Rou
     const job = jobs.list().find((each) => each.holds(device));
     return job && mayReach(asker, job.request.owner) ? { job_id: job.id, owner: job.request.owner } : {};
   };
-  const loaded = loadedFor(ctx, executor);
+  const loaded = workersFor(ctx, executor);
   const on = (id: number) => loaded.filter(({ gpus }) => gpus.includes(id)).map(({ name }) => name);
   ctx.body = {
     devices_index: all.map(({ id }) => id),

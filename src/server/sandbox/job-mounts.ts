@@ -6,18 +6,18 @@ import { findProgram } from '../../files/index.js';
 import { type ProgramEnd, runProgram } from '../../programs/index.js';
 
 /**
- * The directory in which a loaded app sees its jobs. The sandbox exists before the jobs, so it is started inside an outer
+ * The directory in which a worker sees its jobs. The sandbox exists before the jobs, so it is started inside an outer
  * one whose user may mount. Mounts below the directory in the outer one appear in the sandbox too, until they are
  * unmounted.
  */
 export interface JobMounts {
-  /** An empty directory of the keeper. */
+  /** An empty directory of the worker host. */
   readonly directory: string;
   /** The directory of all jobs, which the sandbox replaces with the one above. */
   readonly jobs: string;
 }
 
-/** The descriptor on which the keeper says which job to show, and is told when it is visible. */
+/** The descriptor on which the worker host says which job to show, and is told when it is visible. */
 const mountsDescriptor = 5;
 
 /** The parts of its directory that a job sees. */
@@ -27,8 +27,8 @@ const places = parts.map((part) => `"$mounts/$job/${part}"`).join(' ');
 
 /**
  * Shares the mounts of the directory, and then becomes the command that follows. A process of its own reads lines
- * `show ID` and `hide ID` until the keeper is gone, and answers each when it is done. It has no other descriptor of the
- * keeper. The job waits for it, so the parts are mounted in parallel.
+ * `show ID` and `hide ID` until the worker host is gone, and answers each when it is done. It has no other descriptor of the
+ * worker host. The job waits for it, so the parts are mounted in parallel.
  */
 const script = `mounts=$1 jobs=$2
 shift 2
@@ -56,7 +56,7 @@ const withoutRights = ['--inh-caps=-all', '--ambient-caps=-all'];
 const systemPath = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin';
 
 /**
- * The words before the sandbox command of a loaded app.
+ * The words before the sandbox command of a worker.
  * @param bwrap the program
  * @throws Error that names a missing program
  */

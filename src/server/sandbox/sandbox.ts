@@ -14,11 +14,11 @@ import {
 } from './visible-files.js';
 
 /**
- * The value of `TMPDIR` in a sandbox: the directory of the job, or of the loaded app, under a name that is short enough
+ * The value of `TMPDIR` in a sandbox: the directory of the job, or of the worker, under a name that is short enough
  * for sockets.
  */
 export const temporaryInSandbox = '/tmp';
-/** Where a loaded app sees its jobs a second time, to get a short name. */
+/** Where a worker sees its jobs a second time, to get a short name. */
 export const jobsInSandbox = '/run/jobs';
 
 /** One job, for its sandbox. */
@@ -36,7 +36,7 @@ interface Confined {
   readonly memory: number | null;
 }
 
-/** A loaded app, which has one sandbox for all its jobs. */
+/** A worker, which has one sandbox for all its jobs. */
 interface ConfinedWorker extends Omit<Confined, 'directory'> {
   /** Its working directory between two jobs. */
   readonly home: string;
@@ -48,7 +48,7 @@ interface ConfinedWorker extends Omit<Confined, 'directory'> {
 
 /**
  * The descriptor on which bwrap tells how the command ended, and the one from which it reads the filter of system calls. The
- * runner, or the keeper, has the other end of each; the command does not have them.
+ * runner, or the worker host, has the other end of each; the command does not have them.
  */
 const descriptors = { job: { status: 3, filter: 4 }, worker: { status: 4, filter: 6 } };
 
@@ -110,7 +110,7 @@ export const emptySandbox = (
   ...kernelMounts(devices, memory),
 ];
 
-/** The differences between a job's sandbox and a loaded app's. */
+/** The differences between a job's sandbox and a worker's. */
 interface Mounts extends Omit<Confined, 'directory'> {
   readonly temporary: string;
   readonly workspace: string;
@@ -145,7 +145,7 @@ export class Sandbox {
   }
 
   /**
-   * The same for a loaded app, which sees Input, Output and Workspace of its current job only.
+   * The same for a worker, which sees Input, Output and Workspace of its current job only.
    * @throws Error that names a missing program
    */
   wrapWorker({ home, jobMounts, watched, reach, ...more }: ConfinedWorker, searchPath: string): string[] {
@@ -163,7 +163,7 @@ export class Sandbox {
     return [...jobMountWords(this.program, jobMounts), ...this.#words(inner, descriptors.worker, searchPath)];
   }
 
-  /** Why no loaded app can have a sandbox on this machine; null if one can. Tries a real one, once. */
+  /** Why no worker can have a sandbox on this machine; null if one can. Tries a real one, once. */
   jobMountsProblem(): Promise<string | null> {
     this.#jobMountsProblem ??= tryJobMounts(this.program);
     return this.#jobMountsProblem;

@@ -56,7 +56,7 @@ test('a job says once what the networks were trained on and are not for, and how
   expect(cold.stdout).toContain('On the CPU with 2 threads');
 });
 
-test('a loaded app runs job after job, with the result of one that is started for it', async () => {
+test('a worker runs job after job, with the result of one that is started for it', async () => {
   const words = [process.execPath, path.join(APP, 'main.mjs'), 'resident', APP, '--gpu', '0'];
   await using worker = new ResidentWorker(words);
   expect(await worker.answer()).toEqual({ ready: true });

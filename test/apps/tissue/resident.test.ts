@@ -44,7 +44,7 @@ async function contentOf(directory: string): Promise<Record<string, string>> {
 const timeless = (log: string): string => log.replaceAll(/[\d.]+ s\b/g, 'TIME');
 
 test.each(Object.keys(operations))(
-  '%s writes and prints in a loaded app what it does in one that is started for it',
+  '%s writes and prints in a worker what it does in one that is started for it',
   async (operation) => {
     const cwd = shared();
     const words = operations[operation] ?? [];

@@ -1,4 +1,4 @@
-/** Apps that stay loaded: the server, keepers, runners and workers die; workers hang, print garbage, answer twice, leave children. */
+/** Apps that stay loaded: the server, worker hosts, runners and workers die; workers hang, print garbage, answer twice, leave children. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +33,7 @@ const deeds = {
 
 const workersDirectory = (server) => path.join(server.dataDirectory, 'workers');
 
-function keepers(server) {
+function hosts(server) {
   const directory = workersDirectory(server);
   return existsSync(directory) ? readdirSync(directory).map((name) => path.join(directory, name)) : [];
 }
@@ -68,18 +68,18 @@ async function die(server) {
 const disasters = {
   'no death': { isHarmless: true, make: async () => {} },
   'death of the server': { isHarmless: true, make: (_, server) => die(server) },
-  'death of a keeper': {
+  'death of a worker host': {
     make: async (context, server) =>
       killOne(
         context,
-        keepers(server).map((each) => processIn(path.join(each, 'keeper.json'), 'keeper')),
+        hosts(server).map((each) => processIn(path.join(each, 'host.json'), 'host')),
       ),
   },
   'death of a worker': {
     make: async (context, server) =>
       killOne(
         context,
-        keepers(server).map((each) => processIn(path.join(each, 'keeper.json'), 'worker')),
+        hosts(server).map((each) => processIn(path.join(each, 'host.json'), 'worker')),
       ),
   },
   'death of a runner': {
@@ -89,10 +89,10 @@ const disasters = {
         jobs.map(({ id }) => processIn(path.join(server.jobDirectory(id), 'runner.json'), 'runner')),
       ),
   },
-  'death of the server and a keeper': {
+  'death of the server and a worker host': {
     make: async (context, server, jobs) => {
       await server.kill();
-      await disasters['death of a keeper'].make(context, server, jobs);
+      await disasters['death of a worker host'].make(context, server, jobs);
       await server.start();
     },
   },
@@ -149,7 +149,7 @@ async function check(context, server, { id, deed }, view, isHarmless) {
 async function checkRest(context, server) {
   await server.stop();
   const look = () => [
-    ...keepers(server),
+    ...hosts(server),
     ...processesUnder(server.dataDirectory).map(({ pid, command }) => `${pid} ${command}`),
   ];
   await until('nothing of a loaded app is left', () => look().length === 0, 15_000).catch(() => {
@@ -169,7 +169,7 @@ async function round(context, server) {
   const { isHarmless = false, make } = disasters[kind];
   context.count(kind);
   // Some time after the first job has begun.
-  await until('a job has begun', () => keepers(server).length > 0).catch(() => {});
+  await until('a job has begun', () => hosts(server).length > 0).catch(() => {});
   await new Promise((resolve) => setTimeout(resolve, random.integer(0, 600)));
   await make(context, server, jobs);
   writeFileSync(gate, '');

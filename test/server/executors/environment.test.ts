@@ -83,7 +83,7 @@ const leadingTo = (directory: string): string[] =>
 describe.each([...(sandbox ? ['bwrap'] : []), 'off'])(
   'with --sandbox %s and a data directory of a long path',
   (mode) => {
-    test('jobs and loaded apps have room for sockets, and nothing that the server was started with', async () => {
+    test('jobs and workers have room for sockets, and nothing that the server was started with', async () => {
       await using root = await temporary();
       const left = path.join(root.path, 'left-open');
       const file = openSync(left, 'w');

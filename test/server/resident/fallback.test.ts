@@ -6,7 +6,7 @@ import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
-import { doing, keepersOf, workerState } from './support.js';
+import { doing, hostsOf, workerState } from './support.js';
 
 /** A directory with a `bwrap` that makes every sandbox but one whose user may mount, as some kernels do. */
 async function refusingMounts(): Promise<AsyncDisposable & { readonly path: string }> {
@@ -43,7 +43,7 @@ test.runIf(sandbox)(
       expect(log).toContain('in a sandbox without network, where no app can stay loaded\n');
       expect((await workerState(api, id)).jobs).toBe(1);
     }
-    expect(keepersOf(server)).toEqual([]);
+    expect(hostsOf(server)).toEqual([]);
     await until('the admin is told', () => server.stderr.includes('bwrap: mounting is not permitted'));
   },
 );

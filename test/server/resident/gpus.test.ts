@@ -3,7 +3,7 @@ import { Cli } from '../../support/cli.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
 import { until } from '../../support/until.mjs';
-import { keepersOf, noWorkerLeft, onGpu, workerState } from './support.js';
+import { hostsOf, noWorkerLeft, onGpu, workerState } from './support.js';
 
 describe('on GPUs a resident app', () => {
   const server = sharedServer({ apps: [apps.resident, apps.shell], app: 'resident', gpus: 3 });
@@ -29,7 +29,7 @@ describe('on GPUs a resident app', () => {
     const instead = await api.run('infer', { inputs, gpu: '1' }, { app: 'shell' });
     expect(instead.view).toMatchObject({ status: 'done', assigned_gpus: [1] });
     expect(server.workers()).toEqual([]);
-    expect(keepersOf(server)).toEqual([]);
+    expect(hostsOf(server)).toEqual([]);
     expect((await api.run('infer', onGpu('1'))).view).toMatchObject({ start: 'cold' });
   });
 
@@ -48,7 +48,7 @@ describe('on GPUs a resident app', () => {
 
   test('leaves when the server is drained', async () => {
     await api.run('infer', onGpu('1'));
-    expect(keepersOf(server)).not.toEqual([]);
+    expect(hostsOf(server)).not.toEqual([]);
     await api.fetch('/drain', { method: 'POST' });
     await noWorkerLeft(server);
     await api.fetch('/drain', { method: 'DELETE' });
@@ -59,11 +59,11 @@ describe('on GPUs a resident app', () => {
     await api.run('infer', onGpu('1'));
     expect((await api.run('infer', onGpu('1,2'))).view).toMatchObject({ status: 'done', start: 'cold' });
     expect((await api.run('infer', onGpu('1,2'))).view).toMatchObject({ status: 'done', start: 'warm' });
-    await until('the first one is gone', () => keepersOf(server).length === 1);
+    await until('the first one is gone', () => hostsOf(server).length === 1);
   });
 });
 
-test('a loaded app is of one owner: two people never share a process', async () => {
+test('a worker is of one owner: two people never share a process', async () => {
   await using tokens = new TestTokens();
   for (const name of ['ada', 'eva']) tokens.create(name);
   await using server = await TestServer.start({

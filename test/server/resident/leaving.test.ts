@@ -7,37 +7,37 @@ import { writeJsonFile } from '../../../src/files/index.js';
 import {
   frameKinds,
   identify,
-  type KeeperState,
   sendFrame,
   type WorkerRequest,
+  type WorkerState,
   workerFiles,
 } from '../../../src/runner/index.js';
 import { Worker } from '../../../src/server/executors/resident/worker.js';
 import { temporary } from '../../support/temporary.js';
 
-/** Milliseconds in which a keeper that leaves would have been killed: more than it is given beyond a grace of none. */
+/** Milliseconds in which a worker host that leaves would have been killed: more than it is given beyond a grace of none. */
 const longEnough = 4000;
 
-test('a keeper that takes long to leave is not killed before its job has ended', async () => {
+test('a worker host that takes long to leave is not killed before its job has ended', async () => {
   await using root = await temporary();
   const { record, socket } = workerFiles(root.path);
-  const keeper = spawn('sleep', ['60'], { stdio: 'ignore' });
-  onTestFinished(() => void keeper.kill('SIGKILL'));
-  const ended = once(keeper, 'exit').then(([, signal]) => signal);
-  writeJsonFile(record, { keeper: identify(keeper.pid ?? 0), worker: null }, { isKept: false });
+  const host = spawn('sleep', ['60'], { stdio: 'ignore' });
+  onTestFinished(() => void host.kill('SIGKILL'));
+  const ended = once(host, 'exit').then(([, signal]) => signal);
+  writeJsonFile(record, { host: identify(host.pid ?? 0), worker: null }, { isKept: false });
   const listener = createServer().listen(socket);
   onTestFinished(() => void listener.close());
 
   const attached = Worker.attach(root.path, { killGrace: 0 } as WorkerRequest);
   const [connection] = (await once(listener, 'connection')) as [Socket];
   onTestFinished(() => void connection.destroy());
-  const say = (state: KeeperState) => sendFrame(connection, frameKinds.state, JSON.stringify(state));
+  const say = (state: WorkerState) => sendFrame(connection, frameKinds.state, JSON.stringify(state));
   say({ state: 'leaving', job: 'one' });
   const worker = await attached;
   worker.promised = 'one';
   expect(await Promise.race([ended, delay(longEnough, 'runs')])).toBe('runs');
 
-  // The job has ended for the keeper, and its runner has yet to say so.
+  // The job has ended for the worker host, and its runner has yet to say so.
   say({ state: 'leaving', job: null });
   await once(worker, 'change');
   expect(await Promise.race([ended, delay(longEnough, 'runs')])).toBe('runs');

@@ -9,7 +9,7 @@ import { localSubject } from '../executors/local-subject.js';
 import { Bench, Followed } from '../executors/support.js';
 
 const main = path.join(apps.resident, 'main.mjs');
-const program = fileURLToPath(new URL('../../../dist/runner/keeper-main.js', import.meta.url));
+const program = fileURLToPath(new URL('../../../dist/runner/worker-host-main.js', import.meta.url));
 
 test('when memory runs short, the app that has had nothing to do for the longest time leaves', async () => {
   await using root = await temporary();
@@ -33,7 +33,7 @@ test('when memory runs short, the app that has had nothing to do for the longest
     const followed = new Followed(executor.run(order));
     expect(await followed.ended).toMatchObject({ exitCode: 0, error: null });
   };
-  const loaded = () => executor.loaded().map(({ name }) => name);
+  const loaded = () => executor.workers().map(({ name }) => name);
   try {
     await run('one');
     await run('two');

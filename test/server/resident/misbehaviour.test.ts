@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
-import { doing, keepersOf, noWorkerLeft, ownApp, workerState } from './support.js';
+import { doing, hostsOf, noWorkerLeft, ownApp, workerState } from './support.js';
 
 const against = (what: string) => `The app ${what}, against the protocol of resident apps, and was ended`;
 
@@ -17,7 +17,7 @@ describe('a resident app that misbehaves fails one job only', () => {
     const next = await api.run('infer', doing());
     expect(next.view).toMatchObject({ status: 'done', start: 'cold' });
     expect((await workerState(api, next.id)).pid).not.toBe((await workerState(api, before.id)).pid);
-    await until('the old one is gone', () => keepersOf(server).length === 1);
+    await until('the old one is gone', () => hostsOf(server).length === 1);
     return { view, log, id };
   }
 

@@ -3,19 +3,19 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { apps, TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
-import { doing, keepersOf, noWorkerLeft, workerState } from './support.js';
+import { doing, hostsOf, noWorkerLeft, workerState } from './support.js';
 
 const started = (flags: readonly string[] = []) =>
   TestServer.start({ ownProcess: true, apps: [apps.resident], app: 'resident', flags });
 
-/** The process of the only keeper of a server. */
-function keeperOf(server: TestServer): number {
-  const [name = ''] = keepersOf(server);
-  const file = path.join(server.dataDirectory, 'workers', name, 'keeper.json');
-  return (JSON.parse(readFileSync(file, 'utf8')) as { keeper: { pid: number } }).keeper.pid;
+/** The process of the only worker host of a server. */
+function hostOf(server: TestServer): number {
+  const [name = ''] = hostsOf(server);
+  const file = path.join(server.dataDirectory, 'workers', name, 'host.json');
+  return (JSON.parse(readFileSync(file, 'utf8')) as { host: { pid: number } }).host.pid;
 }
 
-test('a server that was killed leaves its loaded apps to the next one', async () => {
+test('a server that was killed leaves its workers to the next one', async () => {
   await using server = await started();
   const { api } = server;
   const first = await api.run('infer', doing());
@@ -56,14 +56,14 @@ test('a job that ends while there is no server is done for the next one', async 
   expect((await api.ended(id)).view).toMatchObject({ status: 'done', start: 'cold' });
 });
 
-test('without a server a loaded app leaves after its time', async () => {
+test('without a server a worker leaves after its time', async () => {
   await using server = await started(['--resident-idle', '2s']);
   await server.api.run('infer', doing());
   await server.crash();
   await noWorkerLeft(server);
 });
 
-test('a server that wants no loaded apps ends those of the one before', async () => {
+test('a server that wants no workers ends those of the one before', async () => {
   await using server = await started();
   await server.api.run('infer', doing());
   await server.crash();
@@ -71,11 +71,11 @@ test('a server that wants no loaded apps ends those of the one before', async ()
   await noWorkerLeft(server);
 });
 
-test('a keeper that is killed takes its worker with it, and the job ends with a sentence', async () => {
+test('a worker host that is killed takes its worker with it, and the job ends with a sentence', async () => {
   await using server = await started();
   const { api } = server;
   const id = await api.running('infer', doing('ignore'), /^job /);
-  process.kill(keeperOf(server), 'SIGKILL');
+  process.kill(hostOf(server), 'SIGKILL');
   const { view } = await api.ended(id);
   expect(view).toMatchObject({
     status: 'error',
@@ -84,38 +84,38 @@ test('a keeper that is killed takes its worker with it, and the job ends with a 
   await noWorkerLeft(server);
   const idle = await api.run('infer', doing());
   expect(idle.view).toMatchObject({ status: 'done', start: 'cold' });
-  process.kill(keeperOf(server), 'SIGKILL');
+  process.kill(hostOf(server), 'SIGKILL');
   await noWorkerLeft(server);
 });
 
-test('a job whose loaded app is gone by the time that it starts is not said to have found it', async () => {
+test('a job whose worker is gone by the time that it starts is not said to have found it', async () => {
   await using server = await started();
   const { api } = server;
   for (let count = 0; count < 5; count += 1) {
     await api.run('infer', doing());
-    await until('only its keeper is there', () => keepersOf(server).length === 1);
-    process.kill(keeperOf(server), 'SIGKILL');
+    await until('only its worker host is there', () => hostsOf(server).length === 1);
+    process.kill(hostOf(server), 'SIGKILL');
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   }
 });
 
-test('a keeper that is stopped goes on when it is given a job, and when that is killed', async () => {
+test('a worker host that is stopped goes on when it is given a job, and when that is killed', async () => {
   await using server = await TestServer.start({ ownProcess: true, apps: [apps.resident], app: 'resident' });
   const { api } = server;
   await api.run('infer', doing());
-  process.kill(keeperOf(server), 'SIGSTOP');
+  process.kill(hostOf(server), 'SIGSTOP');
   expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
   const id = await api.running('infer', doing('hang'), /^job /);
-  process.kill(keeperOf(server), 'SIGSTOP');
+  process.kill(hostOf(server), 'SIGSTOP');
   expect(await api.kill(id)).toMatchObject({ status: 'killed' });
   await noWorkerLeft(server);
 });
 
-test('a keeper that was killed while there was no server is cleared away by the next one', async () => {
+test('a worker host that was killed while there was no server is cleared away by the next one', async () => {
   await using server = await started();
   const id = await server.api.running('infer', doing('ignore'), /^job /);
   await server.crash();
-  process.kill(keeperOf(server), 'SIGKILL');
+  process.kill(hostOf(server), 'SIGKILL');
   await server.start();
   expect((await server.api.ended(id)).view.status).toBe('error');
   await noWorkerLeft(server);
@@ -138,26 +138,26 @@ test('a server that stops and keeps its jobs leaves the worker of a running one,
   const gate = server.gate();
   const id = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
   await api.run('infer', doing());
-  expect(keepersOf(server)).toHaveLength(2);
+  expect(hostsOf(server)).toHaveLength(2);
   expect(await server.stop()).toBe(0);
-  expect(keepersOf(server)).toHaveLength(1);
+  expect(hostsOf(server)).toHaveLength(1);
   await server.start();
   gate.open();
   expect((await api.ended(id)).view.status).toBe('done');
 });
 
-test('a keeper that is asked to end does so at once without a job, and after the one that it has', async () => {
+test('a worker host that is asked to end does so at once without a job, and after the one that it has', async () => {
   await using server = await started();
   const { api } = server;
   await api.run('infer', doing());
-  process.kill(keeperOf(server), 'SIGTERM');
+  process.kill(hostOf(server), 'SIGTERM');
   await noWorkerLeft(server);
   const gate = server.gate();
   const id = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
-  const keeper = keeperOf(server);
-  process.kill(keeper, 'SIGTERM');
+  const host = hostOf(server);
+  process.kill(host, 'SIGTERM');
   // It is asked a second time while it waits for the job, which changes nothing.
-  process.kill(keeper, 'SIGTERM');
+  process.kill(host, 'SIGTERM');
   gate.open();
   expect((await api.ended(id)).view).toMatchObject({ status: 'done', start: 'cold' });
   await noWorkerLeft(server);

@@ -67,15 +67,15 @@ export async function workerState(
   return { jobs: Number(jobs), pid: Number(pid), marker };
 }
 
-/** Names of the keepers' directories of a server. */
-export function keepersOf(server: TestServer): string[] {
+/** Names of the worker hosts' directories of a server. */
+export function hostsOf(server: TestServer): string[] {
   const directory = path.join(server.dataDirectory, 'workers');
   return existsSync(directory) ? readdirSync(directory) : [];
 }
 
 /** Resolves when no worker, and nothing of one, is left. */
 export const noWorkerLeft = (server: TestServer) =>
-  until('no worker is left', () => server.workers().length === 0 && keepersOf(server).length === 0);
+  until('no worker is left', () => server.workers().length === 0 && hostsOf(server).length === 0);
 
 /** The app's own lines of a log, without those of the service. */
 export const ownLines = (log: string): string[] =>

@@ -5,7 +5,7 @@ import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
-import { doing, keepersOf, noWorkerLeft, ownApp, ownLines, workerState } from './support.js';
+import { doing, hostsOf, noWorkerLeft, ownApp, ownLines, workerState } from './support.js';
 
 describe('a resident app', () => {
   const server = sharedServer({ ownProcess: true, apps: [apps.resident], app: 'resident' });
@@ -77,7 +77,7 @@ test('a resident app that is changed is loaded again', async () => {
   const second = await api.run('infer', doing());
   expect(second.view).toMatchObject({ status: 'done', start: 'cold' });
   expect((await workerState(api, second.id)).pid).not.toBe((await workerState(api, first.id)).pid);
-  await until('the old one is gone', () => keepersOf(server).length === 1);
+  await until('the old one is gone', () => hostsOf(server).length === 1);
   // Also while nobody submits a job.
   rmSync(path.join(own.app, 'weights.pt'));
   await noWorkerLeft(server);
@@ -118,7 +118,7 @@ test('a resident app leaves after --resident-idle', async () => {
   });
   const { id } = await server.api.run('infer', doing());
   expect((await workerState(server.api, id)).jobs).toBe(1);
-  expect(keepersOf(server)).toHaveLength(1);
+  expect(hostsOf(server)).toHaveLength(1);
   await noWorkerLeft(server);
 });
 
@@ -136,7 +136,7 @@ test('--resident-idle 0 starts a resident app for each job', async () => {
     expect((await workerState(server.api, id)).jobs).toBe(1);
     expect(log).toContain('Starting infer on the CPU\n');
   }
-  expect(keepersOf(server)).toEqual([]);
+  expect(hostsOf(server)).toEqual([]);
 });
 
 test.each(sandbox ? ['off', 'bwrap'] : ['off'])(
@@ -195,5 +195,5 @@ test('a server that is asked to stop leaves no worker', async () => {
   expect(server.workers()).not.toEqual([]);
   expect(await server.stop()).toBe(0);
   expect(server.workers()).toEqual([]);
-  expect(keepersOf(server)).toEqual([]);
+  expect(hostsOf(server)).toEqual([]);
 });

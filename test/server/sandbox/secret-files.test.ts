@@ -49,7 +49,7 @@ describe.runIf(sandbox && !withoutOpt)('a secret in a directory of its own below
     expect(log).not.toMatch(/^data: token/m);
   });
 
-  test('is not seen by a loaded app when it is created after the app was loaded', async () => {
+  test('is not seen by a worker when it is created after the app was loaded', async () => {
     using own = madeIn('/opt');
     await using cli = await Cli.create();
     const tokens = path.join(own.path, 'tokens.json');

@@ -15,13 +15,13 @@ import {
   type Grant,
   gpuEnvironment,
   type JobPlace,
-  type LoadedApp,
   type Placed,
   type RunEvent,
   type RunOrder,
   refuseUnknown,
   unrecordedEnd,
   type Waiting,
+  type WorkerInfo,
 } from '../index.js';
 import { type Place, Residency, type ResidencySettings } from '../resident/index.js';
 import { type RunnerSettings, Runners } from './runners.js';
@@ -181,8 +181,8 @@ export class LocalExecutor implements Executor {
     return () => this.#scheduler.release(grant);
   }
 
-  loaded(): readonly LoadedApp[] {
-    return this.#residency.loaded();
+  workers(): readonly WorkerInfo[] {
+    return this.#residency.workers();
   }
 
   /** Why apps cannot stay loaded in this machine's sandbox; null if they can. */
@@ -190,7 +190,7 @@ export class LocalExecutor implements Executor {
     return this.#residency.problem();
   }
 
-  /** Draining has started or stopped. While draining, loaded apps leave as soon as no waiting job could use them. */
+  /** Draining has started or stopped. While draining, workers leave as soon as no waiting job could use them. */
   drain(isDraining: boolean): void {
     this.#isDraining = isDraining;
     this.#endUnneeded();
@@ -200,7 +200,7 @@ export class LocalExecutor implements Executor {
     if (this.#isDraining && this.#scheduler.waiting === 0) void this.#residency.endIdle();
   }
 
-  /** Ends idle loaded apps, and leaves the others, with their jobs, to the next server. */
+  /** Ends idle workers, and leaves the others, with their jobs, to the next server. */
   async close(): Promise<void> {
     await this.#residency.close();
   }

@@ -4,7 +4,7 @@ import type { JobStart } from '../../../contract/index.js';
 import { isDiskFull, isShortage } from '../../../files/index.js';
 import { jobMarker, type RunRequest, type WorkerCall, workerFiles } from '../../../runner/index.js';
 import { isWithin, type JobLimits, jobsInSandbox, limitWords, type Sandbox } from '../../sandbox/index.js';
-import type { Grant, LoadedApp, Reach, Resident, RunOrder } from '../index.js';
+import type { Grant, Reach, Resident, RunOrder, WorkerInfo } from '../index.js';
 import { fingerprint } from './fingerprint.js';
 import type { Worker, WorkerOrder } from './worker.js';
 import { type WorkerChoice, Workers, type WorkersSettings } from './workers.js';
@@ -21,7 +21,7 @@ interface WorkerParts {
   /** The server's variables, some of which the worker inherits. */
   readonly environment: NodeJS.ProcessEnv;
   readonly idle: number;
-  /** The words before its command, given the keeper's directory: its sandbox, if there is one. */
+  /** The words before its command, given the worker host's directory: its sandbox, if there is one. */
   readonly wrapper: (directory: string) => readonly string[];
 }
 
@@ -70,7 +70,7 @@ function workerCall(
   const differing = Object.entries(environment).filter(
     ([name, value]) => request.environment[name] !== value,
   );
-  // In its sandbox, `/tmp` is the loaded app's.
+  // In its sandbox, `/tmp` is the worker's.
   const temporary = path.join(jobsInSandbox, jobId, 'Workspace', 'tmp');
   const inside = request.isSandboxed ? { HOME: temporary, TMPDIR: temporary } : {};
   return {
@@ -120,16 +120,16 @@ export class Residency {
     this.#workers = workers ? new Workers({ ...workers, environment, report }) : null;
   }
 
-  loaded(): readonly LoadedApp[] {
+  workers(): readonly WorkerInfo[] {
     return this.#workers?.loaded() ?? [];
   }
 
-  /** Ends the idle loaded apps. */
+  /** Ends the idle workers. */
   async endIdle(): Promise<void> {
     await this.#workers?.endIdle();
   }
 
-  /** Ends the idle loaded apps, and leaves the others, with their jobs, to the next server. */
+  /** Ends the idle workers, and leaves the others, with their jobs, to the next server. */
   async close(): Promise<void> {
     await this.#workers?.close();
   }
@@ -204,7 +204,7 @@ export class Residency {
     await this.#workers?.release(jobId);
   }
 
-  /** The words before the command of a loaded app, for its keeper's directory: its sandbox, if jobs have one. */
+  /** The words before the command of a worker, for its worker host's directory: its sandbox, if jobs have one. */
   #wrapper(
     order: RunOrder,
     grant: Grant,

@@ -7,18 +7,18 @@ import { readOwnFile } from '../../../files/index.js';
 import {
   isAlive,
   isSignalable,
-  type KeeperRecord,
-  type KeeperState,
-  keeperIn,
   type ProcessIdentity,
   signal,
   terminateGroup,
   terminateStrays,
+  type WorkerHostRecord,
   type WorkerRequest,
+  type WorkerState,
   workerFiles,
+  workerHostIn,
 } from '../../../runner/index.js';
 
-/** Most bytes that are read of `worker.json` and of `keeper.json`. */
+/** Most bytes that are read of `worker.json` and of `host.json`. */
 const maxBytes = 64 << 20;
 
 const identity = z.object({
@@ -56,17 +56,17 @@ const workerRequest = z.object({
   seen: z.string(),
 }) satisfies z.ZodType<WorkerRequest>;
 
-const keeperRecord = z.object({
-  keeper: identity,
+const hostRecord = z.object({
+  host: identity,
   worker: identity.nullable(),
-}) satisfies z.ZodType<KeeperRecord>;
+}) satisfies z.ZodType<WorkerHostRecord>;
 
-const keeperState = z.object({
+const workerState = z.object({
   state: z.enum(['loading', 'idle', 'busy', 'leaving']),
   job: z.string().nullable(),
-}) satisfies z.ZodType<KeeperState>;
+}) satisfies z.ZodType<WorkerState>;
 
-/** Reads a file of a keeper; undefined if there is none, or if its content was not written by a server or keeper. */
+/** Reads a file of a worker host; undefined if there is none, or if its content was not written by a server or worker host. */
 function read<T>(schema: z.ZodType<T>, file: string): T | undefined {
   try {
     const text = readOwnFile(file, maxBytes);
@@ -79,13 +79,13 @@ function read<T>(schema: z.ZodType<T>, file: string): T | undefined {
 export const readWorkerRequest = (directory: string): WorkerRequest | undefined =>
   read(workerRequest, workerFiles(directory).request);
 
-export const readKeeperRecord = (directory: string): KeeperRecord | undefined =>
-  read(keeperRecord, workerFiles(directory).record);
+export const readHostRecord = (directory: string): WorkerHostRecord | undefined =>
+  read(hostRecord, workerFiles(directory).record);
 
-/** Parses the report of a keeper. @throws ZodError, or SyntaxError */
-export const parseKeeperState = (text: string): KeeperState => keeperState.parse(JSON.parse(text));
+/** Parses the report of a worker host. @throws ZodError, or SyntaxError */
+export const parseWorkerState = (text: string): WorkerState => workerState.parse(JSON.parse(text));
 
-/** Milliseconds that a keeper may take to exit after it has closed its socket, and between two checks. */
+/** Milliseconds that a worker host may take to exit after it has closed its socket, and between two checks. */
 const endPatience = 2000;
 const pollInterval = 20;
 
@@ -98,34 +98,34 @@ function mayRun(found: ProcessIdentity): boolean {
   }
 }
 
-/** The keeper of a directory, found by its record or by its working directory. */
-function keeperOf(directory: string): ProcessIdentity | undefined {
+/** The worker host of a directory, found by its record or by its working directory. */
+function hostOf(directory: string): ProcessIdentity | undefined {
   try {
-    return readKeeperRecord(directory)?.keeper ?? keeperIn(directory);
+    return readHostRecord(directory)?.host ?? workerHostIn(directory);
   } catch {
     return undefined;
   }
 }
 
-/** Ends the keeper of a directory at once, if it is running. Whoever notices that it is gone ends its worker. */
-export function killKeeper(directory: string): void {
-  const keeper = keeperOf(directory);
-  if (keeper && mayRun(keeper)) signal(keeper.pid, 'SIGKILL');
+/** Ends the worker host of a directory at once, if it is running. Whoever notices that it is gone ends its worker. */
+export function killHost(directory: string): void {
+  const host = hostOf(directory);
+  if (host && mayRun(host)) signal(host.pid, 'SIGKILL');
 }
 
 /**
- * Removes what is left of an unreachable keeper: the keeper itself if it does not end, every process of its worker, and
+ * Removes what is left of an unreachable worker host: the worker host itself if it does not end, every process of its worker, and
  * its directory. Only for a directory directly below that of the workers, whose socket is closed. Never rejects.
  */
 export async function removeWorker(directory: string): Promise<void> {
-  const record = readKeeperRecord(directory);
-  const keeper = keeperOf(directory);
+  const record = readHostRecord(directory);
+  const host = hostOf(directory);
   const deadline = performance.now() + endPatience;
-  while (keeper && mayRun(keeper)) {
-    if (performance.now() > deadline) signal(keeper.pid, 'SIGKILL');
+  while (host && mayRun(host)) {
+    if (performance.now() > deadline) signal(host.pid, 'SIGKILL');
     await delay(pollInterval);
   }
-  // A keeper that ends by itself has already ended its worker, and removes its directory last.
+  // A worker host that ends by itself has already ended its worker, and removes its directory last.
   if (!existsSync(directory)) return;
   try {
     const worker = record?.worker;

@@ -12,49 +12,49 @@ import {
   FrameReader,
   frameKinds,
   isClosed,
-  type KeeperState,
-  keeperProgram,
   lowerPriority,
   sendFrame,
   type WorkerRequest,
+  type WorkerState,
   withSocketAddress,
   workerFiles,
+  workerHostProgram,
 } from '../../../runner/index.js';
-import { killKeeper, parseKeeperState, removeWorker } from './worker-records.js';
+import { killHost, parseWorkerState, removeWorker } from './worker-records.js';
 
-/** Milliseconds that a keeper may take to answer. */
+/** Milliseconds that a worker host may take to answer. */
 const answerPatience = 30_000;
-/** Milliseconds that a keeper may take beyond the worker's grace before it is killed. */
-const keeperGrace = 2500;
+/** Milliseconds that a worker host may take beyond the worker's grace before it is killed. */
+const hostGrace = 2500;
 
 /** What a worker is started with, except its id and what depends on it. */
 export type WorkerOrder = Omit<WorkerRequest, 'id' | 'wrapper'> & {
-  /** The words before its command, for a keeper's directory. */
+  /** The words before its command, for a worker host's directory. */
   readonly wrapper: (directory: string) => readonly string[];
 };
 
-export interface KeeperSettings {
+export interface WorkerHostSettings {
   /** Where the directories of the workers are. */
   readonly directory: string;
-  /** The environment of keepers and workers: the server's, without its token variables. */
+  /** The environment of worker hosts and workers: the server's, without its token variables. */
   readonly environment: NodeJS.ProcessEnv;
-  /** The keeper's program; by default the one beside this program. */
+  /** The worker host's program; by default the one beside this program. */
   readonly program?: string;
 }
 
-/** A loaded app, as its keeper reports it to the server. */
+/** A worker, as its worker host reports it to the server. */
 export class Worker extends EventEmitter<{ change: [] }> {
   /** The job that it is reserved for, from being chosen until the job has ended; null for none. */
   promised: string | null = null;
-  /** Resolves when the keeper and every process of the worker are gone. */
+  /** Resolves when the worker host and every process of the worker are gone. */
   readonly gone: Promise<void>;
-  #state: KeeperState['state'] | 'gone' = 'loading';
+  #state: WorkerState['state'] | 'gone' = 'loading';
   /** Since when it has been idle (`performance.now()`). */
   #idleSince = performance.now();
   #killTimer: NodeJS.Timeout | undefined;
   #isAskedToLeave = false;
   #isDetached = false;
-  /** The job that its keeper currently has. */
+  /** The job that its worker host currently has. */
   #job: string | null = null;
 
   private constructor(
@@ -78,10 +78,10 @@ export class Worker extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Starts a keeper, which starts the worker at once.
-   * @throws the system's error, or an Error if the keeper does not come up
+   * Starts a worker host, which starts the worker at once.
+   * @throws the system's error, or an Error if the worker host does not come up
    */
-  static async start(order: WorkerOrder, settings: KeeperSettings): Promise<Worker> {
+  static async start(order: WorkerOrder, settings: WorkerHostSettings): Promise<Worker> {
     const id = `worker-${randomBytes(6).toString('hex')}`;
     const directory = path.join(settings.directory, id);
     const { request: file, temporary, jobMounts } = workerFiles(directory);
@@ -89,33 +89,33 @@ export class Worker extends EventEmitter<{ change: [] }> {
     const request: WorkerRequest = { ...order, id, wrapper: order.wrapper(directory) };
     writeJsonFile(file, request, { isKept: false });
     try {
-      const { program = keeperProgram, environment } = settings;
-      const keeper = spawn(process.execPath, [program, directory], {
+      const { program = workerHostProgram, environment } = settings;
+      const host = spawn(process.execPath, [program, directory], {
         cwd: directory,
         env: environment,
         stdio: ['ignore', 'pipe', 'ignore'],
         detached: true,
       });
-      const spawned = once(keeper, 'spawn');
+      const spawned = once(host, 'spawn');
       // It is missing if there were too few descriptors.
-      const stdout: Readable | undefined = keeper.stdout;
+      const stdout: Readable | undefined = host.stdout;
       stdout?.resume();
       const isUp = stdout && once(stdout, 'close').catch(() => {});
       await spawned;
-      lowerPriority(keeper);
-      keeper.unref();
+      lowerPriority(host);
+      host.unref();
       // It closes its stdout when it starts to listen, and when it ends.
       await Promise.race([isUp, delay(answerPatience, undefined, { ref: false })]);
       stdout?.destroy();
       return await Worker.attach(directory, request);
     } catch (cause) {
-      killKeeper(directory);
+      killHost(directory);
       await removeWorker(directory);
       throw cause;
     }
   }
 
-  /** Connects to the keeper of a directory. @throws if none answers */
+  /** Connects to the worker host of a directory. @throws if none answers */
   static async attach(directory: string, request: WorkerRequest): Promise<Worker> {
     const socket = withSocketAddress(directory, (address) => connect(address));
     try {
@@ -126,7 +126,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
         worker.gone,
         delay(answerPatience, undefined, { ref: false }),
       ]);
-      if (worker.#state === 'gone') throw new Error('The keeper has left');
+      if (worker.#state === 'gone') throw new Error('The worker host has left');
       return worker;
     } catch (cause) {
       socket.destroy();
@@ -169,7 +169,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
     while (this.#job === jobId && !this.isGone && performance.now() < deadline) {
       await Promise.race([once(this, 'change'), delay(answerPatience, undefined, { ref: false })]);
     }
-    // A keeper that still has the job has lost its runner, and is stuck.
+    // A worker host that still has the job has lost its runner, and is stuck.
     if (this.#job === jobId) this.kill();
     if (this.promised === jobId) this.promised = null;
     this.#idleSince = performance.now();
@@ -178,7 +178,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Asks it to leave, after its current job if any. A keeper that does not comply is killed. Resolves when it is gone.
+   * Asks it to leave, after its current job if any. A worker host that does not comply is killed. Resolves when it is gone.
    */
   leave(): Promise<void> {
     this.#isAskedToLeave = true;
@@ -189,29 +189,29 @@ export class Worker extends EventEmitter<{ change: [] }> {
 
   kill(): void {
     this.#isAskedToLeave = true;
-    killKeeper(this.directory);
+    killHost(this.directory);
   }
 
-  /** Leaves the keeper to the next server. */
+  /** Leaves the worker host to the next server. */
   detach(): void {
     this.#isDetached = true;
     this.socket.destroy();
   }
 
   /**
-   * Kills a keeper that leaves and takes too long, but not before its job has ended: it would be ended with the keeper, which
+   * Kills a worker host that leaves and takes too long, but not before its job has ended: it would be ended with the worker host, which
    * may only be slow, because everything else comes before it on a busy machine.
    */
   #killIfLate(): void {
     const isLeaving = this.#isAskedToLeave || this.#state === 'leaving';
     if (!isLeaving || !this.isUnused) return;
-    this.#killTimer ??= setTimeout(() => this.kill(), this.request.killGrace + keeperGrace);
+    this.#killTimer ??= setTimeout(() => this.kill(), this.request.killGrace + hostGrace);
     this.#killTimer.unref();
   }
 
   #hear({ kind, payload }: Frame): void {
     if (kind !== frameKinds.state) return;
-    const { state, job } = parseKeeperState(`${payload}`);
+    const { state, job } = parseWorkerState(`${payload}`);
     this.#state = state;
     if (job === null && this.#job !== null) this.#idleSince = performance.now();
     this.#job = job;

@@ -1,17 +1,17 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Report } from '../../report.js';
-import type { Grant, LoadedApp } from '../index.js';
+import type { Grant, WorkerInfo } from '../index.js';
 import { fingerprint } from './fingerprint.js';
-import { type KeeperSettings, Worker, type WorkerOrder } from './worker.js';
-import { isWorkerId, killKeeper, readWorkerRequest, removeWorker } from './worker-records.js';
+import { Worker, type WorkerHostSettings, type WorkerOrder } from './worker.js';
+import { isWorkerId, killHost, readWorkerRequest, removeWorker } from './worker-records.js';
 
 /** Milliseconds between two checks of idle workers. */
 const checkInterval = 5000;
 /** The share of the machine's memory that may be in use before idle apps leave. */
 export const mostMemory = 0.9;
 
-export interface WorkersSettings extends KeeperSettings {
+export interface WorkersSettings extends WorkerHostSettings {
   /** Milliseconds after which an idle worker leaves; 0 means that apps are started anew for each job. */
   readonly idle: number;
   /** The share of the machine's memory in use. */
@@ -94,7 +94,7 @@ export class Workers {
     return { own: gpusOf(free.filter(isOwn)), others: gpusOf(free.filter((each) => !isOwn(each))) };
   }
 
-  loaded(): LoadedApp[] {
+  loaded(): WorkerInfo[] {
     return [...this.#workers]
       .filter((each) => each.isLoaded)
       .map(({ request: { name, owner, gpus } }) => ({ name, owner, gpus }));
@@ -153,7 +153,7 @@ export class Workers {
     if (mostIdle) void mostIdle.leave();
   }
 
-  /** The directories of keepers started by an earlier server. */
+  /** The directories of worker hosts started by an earlier server. */
   #left(): string[] {
     try {
       const names = readdirSync(this.settings.directory).filter((name) => isWorkerId(name));
@@ -163,7 +163,7 @@ export class Workers {
     }
   }
 
-  /** Finds a keeper of an earlier server again. One that cannot be reached is ended. */
+  /** Finds a worker host of an earlier server again. One that cannot be reached is ended. */
   async #recover(directory: string): Promise<void> {
     const request = readWorkerRequest(directory);
     try {
@@ -173,7 +173,7 @@ export class Workers {
       this.#watchIdle(worker);
       if (this.settings.idle === 0) void worker.leave();
     } catch {
-      killKeeper(directory);
+      killHost(directory);
       await removeWorker(directory);
     }
   }

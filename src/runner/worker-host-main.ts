@@ -1,13 +1,13 @@
 /**
- * The keeper: holds one loaded app, the worker, and gives it job after job. Its only argument is its directory. It
+ * The worker host: the program beside a worker, which starts it and gives it job after job. Its only argument is its directory. It
  * outlives the server. `worker.json` says what to start; runners and the server connect to its socket.
  */
 
 import { closeSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { readOwnFile } from '../files/own-file.js';
-import { Keeper } from './keeper.js';
 import { type WorkerRequest, workerFiles } from './protocol.js';
+import { WorkerHost } from './worker-host.js';
 
 /** Most bytes of `worker.json`. */
 const maxRequestBytes = 64 << 20;
@@ -15,15 +15,15 @@ const maxRequestBytes = 64 << 20;
 async function keep(directory: string): Promise<void> {
   const text = readOwnFile(workerFiles(directory).request, maxRequestBytes);
   if (text === undefined) return;
-  const keeper = new Keeper(directory, JSON.parse(text) as WorkerRequest);
-  process.on('SIGTERM', () => keeper.leave());
-  process.on('SIGINT', () => keeper.leave());
+  const host = new WorkerHost(directory, JSON.parse(text) as WorkerRequest);
+  process.on('SIGTERM', () => host.leave());
+  process.on('SIGINT', () => host.leave());
   process.on('SIGHUP', () => {});
-  await keeper.open();
+  await host.open();
   // Tells the server that it listens.
   closeSync(1);
-  await keeper.gone;
-  // The directory belongs to the keeper, and is useless without the worker.
+  await host.gone;
+  // The directory belongs to the worker host, and is useless without the worker.
   await rm(directory, { recursive: true, force: true });
 }
 

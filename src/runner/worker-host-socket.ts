@@ -6,14 +6,14 @@ import {
   frameKinds,
   isClosed,
   type JobCall,
-  type KeeperState,
   sendFrame,
+  type WorkerState,
   withSocketAddress,
 } from './protocol.js';
 
 /** What to do with each request. */
 interface Handlers {
-  readonly state: () => KeeperState;
+  readonly state: () => WorkerState;
   readonly job: (runner: Socket, call: JobCall) => void;
   readonly stop: (runner: Socket) => void;
   /** A connection was closed; it may have been a runner's. */
@@ -24,10 +24,10 @@ interface Handlers {
 }
 
 /**
- * The socket through which runners and the server reach the keeper. Only its user may connect: others may not enter its
+ * The socket through which runners and the server reach the worker host. Only its user may connect: others may not enter its
  * directory.
  */
-export class KeeperSocket {
+export class WorkerHostSocket {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #servers = new Set<Socket>();

@@ -2,20 +2,20 @@ import { mkdirSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../files/whole-file.js';
-import { KeeperSocket } from './keeper-socket.js';
 import { identify, isAlive } from './process-table.js';
 import {
   frameKinds,
   type JobCall,
-  type KeeperRecord,
-  type KeeperState,
   type ProcessIdentity,
   sendFrame,
   type WorkerEnd,
+  type WorkerHostRecord,
   type WorkerRequest,
+  type WorkerState,
   workerFiles,
 } from './protocol.js';
 import { signal } from './terminate.js';
+import { WorkerHostSocket } from './worker-host-socket.js';
 import {
   type Answer,
   AnswerReader,
@@ -51,10 +51,10 @@ interface CurrentJob {
 }
 
 /** Holds a worker, and gives it one job at a time. Ends when the worker does. */
-export class Keeper {
+export class WorkerHost {
   /** Resolves when the worker, and all that it started, is gone and its runner knows. */
   readonly gone: Promise<void>;
-  readonly #socket: KeeperSocket;
+  readonly #socket: WorkerHostSocket;
   #worker: WorkerProcess | null = null;
   #job: CurrentJob | null = null;
   #hasSaidReady = false;
@@ -82,7 +82,7 @@ export class Keeper {
     this.gone = new Promise((resolve) => {
       this.#resolveGone = resolve;
     });
-    this.#socket = new KeeperSocket({
+    this.#socket = new WorkerHostSocket({
       state: () => this.#state,
       job: (runner, call) => this.#take(runner, call),
       stop: (runner) => this.#stop(runner),
@@ -100,13 +100,13 @@ export class Keeper {
     const { directory, request } = this;
     const { home, temporary, record } = workerFiles(directory);
     mkdirSync(temporary, { recursive: true, mode: 0o700 });
-    const keeper = identify(process.pid);
-    writeJsonFile(record, { keeper, worker: null } satisfies KeeperRecord, { isKept: false });
+    const host = identify(process.pid);
+    writeJsonFile(record, { host, worker: null } satisfies WorkerHostRecord, { isKept: false });
     const environment = { TMPDIR: temporary, ...request.environment };
     const worker = await WorkerProcess.start({ ...request, environment }, home);
     this.#worker = worker;
     this.#listen(worker);
-    writeJsonFile(record, { keeper, worker: worker.identity } satisfies KeeperRecord, { isKept: false });
+    writeJsonFile(record, { host, worker: worker.identity } satisfies WorkerHostRecord, { isKept: false });
     await this.#socket.open(directory);
     this.#waitForJobs();
   }
@@ -118,7 +118,7 @@ export class Keeper {
     if (this.#job === null) this.#end();
   }
 
-  get #state(): KeeperState {
+  get #state(): WorkerState {
     const job = this.#job?.call.job ?? null;
     if (this.#isLeaving) return { state: 'leaving', job };
     if (job !== null) return { state: 'busy', job };
