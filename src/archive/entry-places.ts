@@ -75,7 +75,7 @@ export interface PlaceOptions {
 }
 
 /** The name of an entry, and the path below the root that it would get in an archive of its own. */
-interface Wish {
+interface WantedPath {
   readonly name: string;
   /** The name without slashes at its end. */
   readonly own: string;
@@ -105,19 +105,19 @@ export class LenientPlaces {
    * @throws ArchiveError for a name that leads out of the root: such an archive is not an accident
    */
   all(): (string | null)[] {
-    const changed: { readonly index: number; readonly wish: Wish }[] = [];
+    const changed: { readonly index: number; readonly wanted: WantedPath }[] = [];
     const places = this.names.map((name, index) => {
-      const wish = this.#wish(name);
-      if (wish && wish.place !== wish.own) changed.push({ index, wish });
-      return wish && wish.place === wish.own ? this.#settle(wish) : null;
+      const wanted = this.#wantedPath(name);
+      if (wanted && wanted.place !== wanted.own) changed.push({ index, wanted });
+      return wanted && wanted.place === wanted.own ? this.#settle(wanted) : null;
     });
     // Entries that keep their names are placed first, so that no changed name takes the name of another entry.
-    for (const { index, wish } of changed) places[index] = this.#settle(wish);
+    for (const { index, wanted } of changed) places[index] = this.#settle(wanted);
     return places;
   }
 
   /** The name in a form that is possible on this system; null if there is none. */
-  #wish(name: string): Wish | null {
+  #wantedPath(name: string): WantedPath | null {
     const own = name.endsWith('/') ? name.replace(/\/+$/, '') : name;
     const parts = own.split('/');
     if (parts.some((part) => part === '' || part === '.' || part === '..')) {
@@ -160,7 +160,7 @@ export class LenientPlaces {
   }
 
   /** The final path of an entry. */
-  #settle({ name, own, place }: Wish): string {
+  #settle({ name, own, place }: WantedPath): string {
     const settled = name.endsWith('/') ? place : this.#apart(place);
     if (settled !== own) {
       this.options.notes.add(

@@ -67,7 +67,7 @@ export const madeDirectories: ReadonlySet<string> = new Set(['node_modules', '__
 const ignored: ReadonlySet<string> = new Set([...madeDirectories, '.git', '.hg', '.svn']);
 
 /** A file or a directory, with links followed, and the link's target. */
-export interface Place {
+export interface TreeEntry {
   readonly file: string;
   /** Null if it cannot be read, for example because of a dangling link. */
   readonly stats: Stats | null;
@@ -83,7 +83,7 @@ function orNull<T>(read: () => T): T | null {
   }
 }
 
-function placeOf(file: string): Place {
+function entryOf(file: string): TreeEntry {
   const own = orNull(() => lstatSync(file));
   if (!own?.isSymbolicLink()) return { file, stats: own, link: null };
   return { file, stats: orNull(() => statSync(file)), link: orNull(() => readlinkSync(file)) };
@@ -95,18 +95,18 @@ function placeOf(file: string): Place {
  * top. In the order of names, which is the same on all machines. Uses synchronous calls: the thread pool is slower.
  * @param isLeftOut whether a directory is left out with all below it
  */
-export function* placesFrom(
+export function* treeEntries(
   start: string,
   isLeftOut = (_directory: string): boolean => false,
-): Generator<Place, void> {
+): Generator<TreeEntry, void> {
   const seen = new Set<string>();
   const waiting = [start];
   for (const file of waiting) {
-    const place = placeOf(file);
-    const { stats } = place;
+    const entry = entryOf(file);
+    const { stats } = entry;
     const isDirectory = stats?.isDirectory() ?? false;
     if (isDirectory && isLeftOut(file)) continue;
-    yield place;
+    yield entry;
     if (!isDirectory || seen.has(`${stats?.dev} ${stats?.ino}`)) continue;
     seen.add(`${stats?.dev} ${stats?.ino}`);
     // One by one, because a data directory may have more names than a call takes arguments.

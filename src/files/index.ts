@@ -5,8 +5,8 @@ export {
   madeDirectories,
   makeDirectory,
   namesIn,
-  type Place,
-  placesFrom,
+  type TreeEntry,
+  treeEntries,
 } from './directories.js';
 export {
   errorCode,

@@ -73,26 +73,27 @@ const manyNames = 32;
 const atOnce = 16;
 
 /** A file or a directory of a tree. */
-interface Place {
+interface TreeEntry {
   readonly path: string;
   readonly isDirectory: boolean;
 }
 
 /** Adds the entries of a directory. Returns how many names it has, or more than `most`. */
-function addEntries(directory: string, places: Place[], most: number): number {
-  const entries = opendirSync(directory);
+function addEntries(directory: string, entries: TreeEntry[], most: number): number {
+  const opened = opendirSync(directory);
   let names = 0;
   try {
-    for (let entry = entries.readSync(); entry !== null; entry = entries.readSync()) {
+    for (let entry = opened.readSync(); entry !== null; entry = opened.readSync()) {
       names += 1;
       if (names > most) break;
       const isDirectory = entry.isDirectory();
       // Anything else has no bytes of its own, and could block.
-      if (isDirectory || entry.isFile()) places.push({ path: path.join(directory, entry.name), isDirectory });
+      if (isDirectory || entry.isFile())
+        entries.push({ path: path.join(directory, entry.name), isDirectory });
     }
     return names;
   } finally {
-    entries.closeSync();
+    opened.closeSync();
   }
 }
 
@@ -100,18 +101,18 @@ function addEntries(directory: string, places: Place[], most: number): number {
  * A small tree: the root, its directories and its files. Undefined if it has many names, or a directory that cannot be
  * listed. Blocks, because waiting for a thread for each of the few names would delay a job's start more.
  */
-function fewPlaces(directory: string): readonly Place[] | undefined {
-  const places: Place[] = [{ path: directory, isDirectory: true }];
-  const synced: Place[] = [];
+function fewEntries(directory: string): readonly TreeEntry[] | undefined {
+  const entries: TreeEntry[] = [{ path: directory, isDirectory: true }];
+  const synced: TreeEntry[] = [];
   let left = manyNames;
   try {
     // Added directories are walked in the same loop.
-    for (const place of places) {
-      const names = place.isDirectory ? addEntries(place.path, places, left) : 0;
+    for (const entry of entries) {
+      const names = entry.isDirectory ? addEntries(entry.path, entries, left) : 0;
       left -= names;
       if (left < 0) return undefined;
       // An empty directory has no names to sync.
-      if (names > 0 || !place.isDirectory) synced.push(place);
+      if (names > 0 || !entry.isDirectory) synced.push(entry);
     }
     return synced;
   } catch (cause) {
@@ -121,13 +122,13 @@ function fewPlaces(directory: string): readonly Place[] | undefined {
 }
 
 /** Syncs a file, or the names in a directory. Skips it if it is gone. */
-const syncPlace = ({ path: place, isDirectory }: Place): Promise<void> =>
-  (isDirectory ? syncDirectory(place) : syncFile(place)).catch(ignoreGone);
+const syncEntry = ({ path: entry, isDirectory }: TreeEntry): Promise<void> =>
+  (isDirectory ? syncDirectory(entry) : syncFile(entry)).catch(ignoreGone);
 
 /** Several at once, because the disk commits them together; not all, because each takes a descriptor. */
-async function syncAll(places: readonly Place[]): Promise<void> {
-  for (let done = 0; done < places.length; done += atOnce) {
-    await Promise.all(places.slice(done, done + atOnce).map(syncPlace));
+async function syncAll(entries: readonly TreeEntry[]): Promise<void> {
+  for (let done = 0; done < entries.length; done += atOnce) {
+    await Promise.all(entries.slice(done, done + atOnce).map(syncEntry));
   }
 }
 
@@ -152,7 +153,7 @@ function ignoreGone(cause: unknown): void {
  * @throws the system's error, also for an earlier write that the disk could not complete
  */
 export async function syncTree(directory: string): Promise<void> {
-  const few = fewPlaces(directory);
+  const few = fewEntries(directory);
   if (few !== undefined) {
     await syncAll(few);
     return;

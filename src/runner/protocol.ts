@@ -113,7 +113,7 @@ export interface WorkerRequest
   /** Milliseconds after which it exits if it has no job and there is no server. */
   readonly idle: number;
   /** Who can use it: jobs of the same app, devices and owner. */
-  readonly place: string;
+  readonly sharedBy: string;
   /** What it was started with: a job may use it only if it would be started in the same way. */
   readonly content: string;
   /** The app's name, for people. */

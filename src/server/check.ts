@@ -99,11 +99,11 @@ async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGene
 async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'address';
   await checkPorts({ host, port }, metricsAt);
-  for (const place of [{ host, port }, ...(metricsAt ? [metricsAt] : [])]) {
+  for (const address of [{ host, port }, ...(metricsAt ? [metricsAt] : [])]) {
     const server = createServer();
     try {
-      const url = await listen(server, place.host, place.port);
-      yield { kind: 'ok', about, says: place.port === 0 ? `${place.host}, any free port` : url };
+      const url = await listen(server, address.host, address.port);
+      yield { kind: 'ok', about, says: address.port === 0 ? `${address.host}, any free port` : url };
     } catch (cause) {
       // The server with these settings may be running.
       const isTaken = cause instanceof SetupError && errorCode(cause.cause) === 'EADDRINUSE';

@@ -186,7 +186,7 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
       residentOf: (job, grant) => catalog.residentFor(job.request, grant),
       versionOf: (job) => catalog.versionOf(job.request.app),
-      reachOf: (job) => catalog.reachOf(job.request.app),
+      accessOf: (job) => catalog.accessOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       mostJobs: access.mostJobs,
       areEndsNoticed: settings.onEnd !== null,

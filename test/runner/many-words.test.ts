@@ -40,7 +40,7 @@ describe.runIf(sandbox)('a command in a sandbox with more words than bwrap takes
         directory: { input, output, workspace, temporary },
         command,
         grant: { gpus: [], gpuUuids: [], cpuSlots: 1 },
-        reach: { network: false, directories: [], environment: {} },
+        access: { network: false, directories: [], environment: {} },
         memory: null,
       },
       process.env.PATH ?? '',

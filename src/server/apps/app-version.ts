@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { contentStamp, isForbidden, placesFrom, TimeSlice } from '../../files/index.js';
+import { contentStamp, isForbidden, TimeSlice, treeEntries } from '../../files/index.js';
 
 /** Most files and directories of an app that has a version: a job that starts waits until they were looked at. */
-const mostPlaces = 5000;
+const mostEntries = 5000;
 /** Most bytes of the same. */
 const mostBytes = 256 * 1024 ** 3;
 /** Most contents that are remembered for all apps together. */
@@ -32,16 +32,16 @@ interface AppFile {
 async function filesOf(directory: string): Promise<readonly AppFile[] | null> {
   const slice = new TimeSlice();
   const files: AppFile[] = [];
-  let [places, bytes] = [0, 0];
+  let [entries, bytes] = [0, 0];
   const isEnvironment = (each: string) => each !== directory && existsSync(path.join(each, 'pyvenv.cfg'));
-  for (const { file, stats } of placesFrom(directory, isEnvironment)) {
-    places += 1;
+  for (const { file, stats } of treeEntries(directory, isEnvironment)) {
+    entries += 1;
     if (stats?.isFile()) {
       bytes += stats.size;
       const name = path.relative(directory, file).replaceAll(path.sep, '/');
       files.push({ name, path: file, stamp: [stats.dev, ...contentStamp(stats)].join(' ') });
     }
-    if (places > mostPlaces || bytes > mostBytes) return null;
+    if (entries > mostEntries || bytes > mostBytes) return null;
     await slice.pause();
   }
   return files;

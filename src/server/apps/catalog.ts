@@ -9,7 +9,7 @@ import {
   ServiceError,
 } from '../../contract/index.js';
 import { findProgram } from '../../files/index.js';
-import type { Grant, Reach, Resident } from '../executors/index.js';
+import type { Grant, JobAccess, Resident } from '../executors/index.js';
 import { type CachedFile, loadHub, type Repositories } from '../hub/index.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';
 import { type AllowedApp, type AllowedApps, checkNetworkApps } from './allowlist.js';
@@ -211,20 +211,20 @@ export class AppCatalog {
       command: residentCommandLine(loader, own ? app.argument : null, { request, grant }),
       programWords: (own?.command ?? this.engine).length,
       watched: own ? [app.argument] : filesOfEngine().filter((each) => path.isAbsolute(each)),
-      reach: () => (own ? this.reachOf(request.app) : this.#engineReach(this.#hasNetwork(app))),
+      access: () => (own ? this.accessOf(request.app) : this.#engineAccess(this.#hasNetwork(app))),
     };
   }
 
   /** What a loaded engine may access: it serves all apps that may use the network, or all that may not. */
-  #engineReach(network: boolean): Reach {
+  #engineAccess(network: boolean): JobAccess {
     const apps = [...this.apps.current.values()].filter(
       (app) => this.#hasNetwork(app) === network && this.#isOfEngine(app),
     );
-    const reaches = apps.map(({ id }) => this.reachOf(id));
+    const accesses = apps.map(({ id }) => this.accessOf(id));
     return {
       network,
-      directories: [...new Set(reaches.flatMap(({ directories }) => directories))].sort(),
-      environment: Object.fromEntries(reaches.flatMap(({ environment }) => Object.entries(environment))),
+      directories: [...new Set(accesses.flatMap(({ directories }) => directories))].sort(),
+      environment: Object.fromEntries(accesses.flatMap(({ environment }) => Object.entries(environment))),
     };
   }
 
@@ -266,7 +266,7 @@ export class AppCatalog {
    * What jobs of this app may access besides their own files: its directory, or its repository's in the cache, and the
    * network if allowed.
    */
-  reachOf(id: string): Reach {
+  accessOf(id: string): JobAccess {
     const app = this.apps.current.get(id);
     if (!app) return { network: false, directories: [], environment: {} };
     const network = this.#hasNetwork(app);

@@ -49,11 +49,8 @@ export interface Grant {
   readonly cpuSlots: number;
 }
 
-/** A GPU, as requests can name it. */
-type Named = Pick<Device, 'id'>;
-
 /** @throws ServiceError `unknownGpu` for ids of GPUs that this server does not have */
-export function refuseUnknown(ids: readonly number[], gpus: readonly Named[]): void {
+export function refuseUnknown(ids: readonly number[], gpus: readonly Pick<Device, 'id'>[]): void {
   const unknown = ids.filter((id) => !gpus.some((gpu) => gpu.id === id));
   if (unknown.length === 0) return;
   const known = gpus.map(({ id }) => id).join(', ') || 'none';
@@ -67,7 +64,7 @@ export function refuseUnknown(ids: readonly number[], gpus: readonly Named[]): v
  */
 export function checkDevices(
   { gpus: ids, isCpu, workers }: AskedDevices,
-  known: readonly Named[] | null,
+  known: readonly Pick<Device, 'id'>[] | null,
 ): DeviceRequest {
   if (!ids) return isCpu || known?.length === 0 ? { kind: 'cpu', workers } : { kind: 'anyGpu' };
   if (known?.length === 0) {
@@ -93,13 +90,13 @@ export function gpusOfEnvironment(environment: Readonly<Record<string, string>>)
 }
 
 /** A job, identified by its directory. */
-export interface JobPlace {
+export interface JobRef {
   readonly id: string;
   readonly path: string;
 }
 
 /** What a job may access besides its own files, if jobs are kept apart from each other. */
-export interface Reach {
+export interface JobAccess {
   /** Whether it may use the network. */
   readonly network: boolean;
   /** Directories that it may read, including everything below: its app's. */
@@ -119,7 +116,7 @@ export interface Resident {
   /** Files and directories that it consists of. When one changes, it is loaded again. */
   readonly watched: readonly string[];
   /** What it may access; for an engine, the directories of all apps that it runs. */
-  readonly reach: () => Reach;
+  readonly access: () => JobAccess;
 }
 
 /** A worker, as people ask for it: an app that is loaded at the moment. */
@@ -133,7 +130,7 @@ export interface WorkerInfo {
 
 /** What an executor is given: a job directory and what the job asks for. */
 export interface RunOrder {
-  readonly directory: JobPlace & {
+  readonly directory: JobRef & {
     /** The uploaded files. */
     readonly input: string;
     /** Working directory of the command. */
@@ -157,7 +154,7 @@ export interface RunOrder {
   /** Program and arguments. Called after `placed` was handled. */
   readonly command: () => readonly string[];
   /** Called with the command. */
-  readonly reach: () => Reach;
+  readonly access: () => JobAccess;
   /** The app as it is loaded on these devices, if it stays loaded; otherwise null. */
   readonly resident?: (grant: Grant) => Resident | null;
 }
@@ -232,16 +229,16 @@ export interface Executor {
    * Ends a job in any state, including one that only an earlier server ran. Resolves when none of its processes is left.
    * Never throws or rejects.
    */
-  stop(job: JobPlace): Promise<void>;
+  stop(job: JobRef): Promise<void>;
   /** Whether the job may be running; true if that cannot be determined. */
-  isRunning(job: JobPlace): boolean;
+  isRunning(job: JobRef): boolean;
   /** Jobs that run in directories directly below this one. */
-  runningUnder(directory: string): readonly JobPlace[];
+  runningUnder(directory: string): readonly JobRef[];
   /**
    * Reserves the devices that a run of an earlier server may hold, if only its directory is known. Returns a function
    * that releases them.
    */
-  hold(job: JobPlace): () => void;
+  hold(job: JobRef): () => void;
   /** The workers of this executor, whether a job uses them or not. */
   workers?(): readonly WorkerInfo[];
 }

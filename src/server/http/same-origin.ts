@@ -20,7 +20,7 @@ function isSameOrigin(origin: string, host: string): boolean {
 }
 
 /** A server that answers without a token, as a refusal refers to it. */
-export interface OpenPlace {
+export interface OpenListener {
   /** The address that it listens on. */
   readonly host: string;
   /** As the subject of a sentence. */
@@ -39,7 +39,11 @@ const headerOf = (request: IncomingMessage, name: string): string => String(requ
  * its own name at that address (DNS rebinding).
  * @returns a check that throws for a request of another site
  */
-export function siteCheck({ host: listensOn, name, remedy }: OpenPlace): (request: IncomingMessage) => void {
+export function siteCheck({
+  host: listensOn,
+  name,
+  remedy,
+}: OpenListener): (request: IncomingMessage) => void {
   const checksHost = isLoopback(listensOn);
   const isOwn = (header: string): boolean => {
     const host = hostName(header);

@@ -2,7 +2,7 @@ import { excerpt, quoteName } from '../../contract/index.js';
 import { errorCode } from '../../files/index.js';
 
 /** What was requested from the hub, for error messages. */
-export interface Asked {
+export interface HubQuestion {
   readonly endpoint: string;
   readonly repository: string;
   readonly revision: string;
@@ -24,14 +24,14 @@ export class HubError extends Error {
   }
 }
 
-function wayIn({ hasToken, endpoint }: Asked): string {
+function wayIn({ hasToken, endpoint }: HubQuestion): string {
   return hasToken
     ? `the token of this server may not read it: accept its terms at ${endpoint}, or use another token`
     : 'if it is private or gated, set HF_TOKEN to a token that may read it';
 }
 
 /** The error for an unsuccessful answer. */
-export function answerError(response: Response, asked: Asked): HubError {
+export function answerError(response: Response, asked: HubQuestion): HubError {
   const { status, headers } = response;
   const { endpoint, revision } = asked;
   const name = quoteName(asked.repository);

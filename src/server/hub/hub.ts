@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { quoteName } from '../../contract/index.js';
-import { type Asked, answerError, connectionError, HubError } from './hub-error.js';
+import { answerError, connectionError, HubError, type HubQuestion } from './hub-error.js';
 import type { HubSettings } from './hub-settings.js';
 import { checkNames, listedSchema, mostTreeFiles, type TreeFile } from './tree.js';
 
@@ -31,7 +31,7 @@ function checkOrigin(url: string, endpoint: string): void {
 }
 
 interface Bounds {
-  readonly asked: Asked;
+  readonly asked: HubQuestion;
   readonly signal: AbortSignal;
   /** Receives the thrown error, because the package converts it to text while it streams. */
   readonly onError?: (error: HubError) => void;
@@ -102,7 +102,7 @@ const encodedPath = (name: string): string => name.split('/').map(encodeURICompo
 export class Hub {
   constructor(private readonly settings: Pick<HubSettings, 'endpoint' | 'token'>) {}
 
-  #asked(name: RevisionName): { asked: Asked; common: { hubUrl: string; accessToken?: string } } {
+  #asked(name: RevisionName): { asked: HubQuestion; common: { hubUrl: string; accessToken?: string } } {
     const { endpoint, token } = this.settings;
     const accessToken = token();
     return {

@@ -18,7 +18,7 @@ import type { JobStore } from './store.js';
 import type { Trash } from './trash.js';
 
 /** What is known about an upload besides its request. */
-export interface Told {
+export interface UploadFacts {
   /** Lines for the job's log. */
   readonly notes: readonly string[];
   /** Bytes of the request's body. */
@@ -34,9 +34,9 @@ export interface Slot {
   /** What remains of its owner's limits. */
   readonly allowed: Omit<Allowed, 'release'>;
   /** The directory of the job after it is accepted. */
-  readonly place: JobDirectory;
+  readonly finalDirectory: JobDirectory;
   /** Turns the upload into a job that survives a power cut. */
-  accept(request: JobRequest, told: Told): Promise<Job>;
+  accept(request: JobRequest, facts: UploadFacts): Promise<Job>;
   /** Releases the place and removes the upload, unless it has become a job. */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -70,7 +70,7 @@ export interface AdmissionDeps {
   readonly owners: OwnerLimits;
   /** Whether the program was replaced under the running server, which then cannot start jobs. */
   readonly isUpgraded?: (() => boolean) | undefined;
-  readonly start: (upload: JobDirectory, request: JobRequest, told: Told) => Promise<Job>;
+  readonly start: (upload: JobDirectory, request: JobRequest, facts: UploadFacts) => Promise<Job>;
 }
 
 /**
@@ -106,7 +106,7 @@ export class Admission {
         'The program was upgraded under the running server: its admin must restart it; submit again then';
       throw new ServiceError('upgraded', detail);
     }
-    if (!owners.isHeld(asker) && owners.places >= maxJobs) {
+    if (!owners.isHeld(asker) && owners.takenSlots >= maxJobs) {
       throw new ServiceError(
         'busy',
         `Server busy: ${counted(maxJobs, 'job')} ${maxJobs === 1 ? 'is' : 'are'} active, the most there may be; try again later`,
@@ -125,9 +125,9 @@ export class Admission {
     return {
       directory,
       allowed,
-      place: store.placeOf(directory),
-      accept: async (request, told) => {
-        const job = await start(directory, request, told);
+      finalDirectory: store.finalDirectory(directory),
+      accept: async (request, facts) => {
+        const job = await start(directory, request, facts);
         isAccepted = true;
         return job;
       },

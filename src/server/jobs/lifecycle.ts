@@ -25,8 +25,8 @@ import type {
   Ended,
   Executor,
   Grant,
+  JobAccess,
   Placed,
-  Reach,
   Resident,
   RunOrder,
   Waiting,
@@ -89,7 +89,7 @@ export interface LifecycleDeps {
   /** The version of a job's app as its files are now. Null if it has none. */
   readonly versionOf: (job: Job) => Promise<{ readonly known: Promise<string | null> } | null>;
   /** What a job may access besides its own files. */
-  readonly reachOf: (job: Job) => Reach;
+  readonly accessOf: (job: Job) => JobAccess;
   /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
   readonly residentOf: (job: Job, grant: Grant) => Resident | null;
   /** What an exit code of the job's program means, as a sentence; null if it has no special meaning. */
@@ -238,7 +238,7 @@ export class Lifecycle {
         ...Object.fromEntries(refusalVariables.map((name) => [name, directory.refusal])),
       },
       command: () => this.#command,
-      reach: () => this.deps.reachOf(this.job),
+      access: () => this.deps.accessOf(this.job),
       resident: (grant) => this.deps.residentOf(this.job, grant),
     };
   }

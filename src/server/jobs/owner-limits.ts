@@ -56,18 +56,18 @@ export class OwnerLimits {
   constructor(private readonly now: OwnedNow) {}
 
   /**
-   * Shared places that jobs and uploads take. A job that waits for its owner's limit takes none: otherwise one owner
+   * Shared slots that jobs and uploads take. A job that waits for its owner's limit takes none: otherwise one owner
    * could fill them all.
    */
-  get places(): number {
+  get takenSlots(): number {
     const active = new Map<Owner, number>();
     const add = (owner: Owner, jobs: number) => active.set(owner, (active.get(owner) ?? 0) + jobs);
     for (const owner of this.now.activeOwners()) add(owner, 1);
     for (const [owner, { jobs }] of this.#uploads) add(owner, jobs);
-    let places = 0;
+    let taken = 0;
     for (const [owner, jobs] of active)
-      places += Math.min(jobs, this.now.mostJobs(owner) ?? Number.POSITIVE_INFINITY);
-    return places;
+      taken += Math.min(jobs, this.now.mostJobs(owner) ?? Number.POSITIVE_INFINITY);
+    return taken;
   }
 
   /** Whether an owner's next job would wait for their own limit, and so take none of those places. */

@@ -23,7 +23,7 @@ import {
   type Slot,
   type Submit,
   type Submitter,
-  type Told,
+  type UploadFacts,
 } from './admission.js';
 import { usualDiskPerJob } from './disk-use.js';
 import { Job } from './job.js';
@@ -100,7 +100,7 @@ export class JobService {
       maxJobs,
       isUpgraded,
       owners: this.#owners,
-      start: (upload, request, told) => this.#accept(upload, request, told),
+      start: (upload, request, facts) => this.#accept(upload, request, facts),
     });
     this.#unreadable = new UnreadableJobs({
       store,
@@ -319,9 +319,9 @@ export class JobService {
     await Promise.all([this.#unreadable.stop(), ...killed]);
   }
 
-  async #accept(upload: JobDirectory, request: JobRequest, told: Told): Promise<Job> {
+  async #accept(upload: JobDirectory, request: JobRequest, facts: UploadFacts): Promise<Job> {
     this.#refuseWhileClosing();
-    const { notes, bytes, extracted } = told;
+    const { notes, bytes, extracted } = facts;
     upload.log(`${acceptance(upload.id)}: ${commandOf(request.operation)} on ${request.app}`);
     for (const note of notes) upload.log(note);
     const record = newRecord(upload.id, request, bytes);

@@ -64,7 +64,7 @@ export class JobStore {
 
   /** False if there is certainly no directory for that job. */
   has(id: string): boolean {
-    return this.placeOf(new JobDirectory(id, '')).exists();
+    return this.finalDirectory(new JobDirectory(id, '')).exists();
   }
 
   /** A new directory for an upload, with an id that no job has. */
@@ -77,7 +77,7 @@ export class JobStore {
   }
 
   /** The directory for an upload that becomes a job. */
-  placeOf(upload: JobDirectory): JobDirectory {
+  finalDirectory(upload: JobDirectory): JobDirectory {
     return new JobDirectory(upload.id, path.join(this.#jobs, upload.id));
   }
 
@@ -88,7 +88,7 @@ export class JobStore {
   async accept(upload: JobDirectory, record: JobRecord): Promise<JobDirectory> {
     upload.saveFirst(record);
     await syncTree(upload.path);
-    const directory = this.placeOf(upload);
+    const directory = this.finalDirectory(upload);
     renameSync(upload.path, directory.path);
     try {
       await syncDirectory(this.#jobs);

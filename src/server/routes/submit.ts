@@ -192,7 +192,7 @@ async function receive(
       app,
       operation,
       values: form.values,
-      files: moved(files, directory.path, slot.place.path),
+      files: moved(files, directory.path, slot.finalDirectory.path),
       ...asked,
       acceptedOptions: form.acceptedOptions,
       tag: form.tag,

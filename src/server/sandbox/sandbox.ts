@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { findProgram } from '../../files/index.js';
-import type { Grant, Reach } from '../executors/index.js';
+import type { Grant, JobAccess } from '../executors/index.js';
 import { type JobMounts, jobMountWords, tryJobMounts } from './job-mounts.js';
 import { gpuDevices, kernelSettings, nameServers, systemFiles } from './machine-files.js';
 import { linkedPackages, packagesAbove, programPlaces } from './program-places.js';
@@ -31,7 +31,7 @@ interface Confined {
   };
   readonly command: readonly string[];
   readonly grant: Grant;
-  readonly reach: Reach;
+  readonly access: JobAccess;
   /** Bytes that the job may use; null for no limit. */
   readonly memory: number | null;
 }
@@ -148,7 +148,7 @@ export class Sandbox {
    * The same for a worker, which sees Input, Output and Workspace of its current job only.
    * @throws Error that names a missing program
    */
-  wrapWorker({ home, jobMounts, watched, reach, ...more }: ConfinedWorker, searchPath: string): string[] {
+  wrapWorker({ home, jobMounts, watched, access, ...more }: ConfinedWorker, searchPath: string): string[] {
     const shown = [jobMounts.jobs, jobsInSandbox].flatMap((place) => [
       '--ro-bind',
       jobMounts.directory,
@@ -158,8 +158,8 @@ export class Sandbox {
     // A program is mounted together with its surroundings: alone, a link in a Python environment could not be mounted.
     const places = programPlaces(more.command[0] ?? '', searchPath);
     const others = watched.filter((file) => !places.some((place) => isWithin(place, file)));
-    const all = { ...reach, directories: [...reach.directories, ...others] };
-    const inner = { ...more, reach: all, own, workspace: home };
+    const all = { ...access, directories: [...access.directories, ...others] };
+    const inner = { ...more, access: all, own, workspace: home };
     return [...jobMountWords(this.program, jobMounts), ...this.#words(inner, descriptors.worker, searchPath)];
   }
 
@@ -170,7 +170,7 @@ export class Sandbox {
   }
 
   #words(
-    { command, grant, reach, memory, temporary, own, workspace }: Mounts,
+    { command, grant, access, memory, temporary, own, workspace }: Mounts,
     { status, filter }: (typeof descriptors)['job'],
     searchPath: string,
   ): string[] {
@@ -179,9 +179,9 @@ export class Sandbox {
     const isOfSystem = (file: string) =>
       [file, realPath(file)].every((name) => system.some((each) => isWithin(each, name)));
     const readable = [
-      ...reach.directories.flatMap((each) => [each, ...packagesAbove(each), ...linkedPackages(each)]),
+      ...access.directories.flatMap((each) => [each, ...packagesAbove(each), ...linkedPackages(each)]),
       ...programPlaces(command[0] ?? '', searchPath),
-      ...(reach.network ? nameServers() : []),
+      ...(access.network ? nameServers() : []),
     ];
     const visible = withRealPaths([
       ...readable.filter((each) => !isOfSystem(each)).map((each) => ({ path: each, isWritable: false })),
@@ -193,7 +193,7 @@ export class Sandbox {
       '--json-status-fd',
       String(status),
       ...(this.filter === undefined ? [] : ['--seccomp', String(filter)]),
-      ...emptySandbox(reach.network, gpuDevices(grant), memory),
+      ...emptySandbox(access.network, gpuDevices(grant), memory),
       '--dir',
       '/run',
       '--dir',

@@ -112,13 +112,13 @@ describe('a limit of active jobs', () => {
       mostJobs: (owner) => (owner === 'ana' ? 2 : null),
       keptBytesOf: () => 0,
     });
-    expect([owners.isHeld(asker), owners.places]).toEqual([true, 2]);
+    expect([owners.isHeld(asker), owners.takenSlots]).toEqual([true, 2]);
     owners.take(asker, undefined);
     expect(() => owners.take(asker, undefined)).toThrow(
       "Server busy: 1000 jobs of token 'ana' wait for its limit of 2 active jobs (the limit of the token 'ana'), the most that may wait",
     );
     active.push(...new Array<null>(7).fill(null));
-    expect(owners.places).toBe(9);
+    expect(owners.takenSlots).toBe(9);
   });
 });
 

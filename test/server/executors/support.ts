@@ -76,7 +76,7 @@ export class TestJob {
       grant: null,
       environment: {},
       command: () => ['sh', '-c', script],
-      reach: () => ({ network: false, directories: [], environment: {} }),
+      access: () => ({ network: false, directories: [], environment: {} }),
       ...more,
     };
   }

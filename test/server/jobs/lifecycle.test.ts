@@ -37,7 +37,7 @@ async function runningJob() {
     packer: new Packer(),
     commandFor: () => ['true'],
     versionOf: async () => null,
-    reachOf: () => ({ network: false, directories: [], environment: {} }),
+    accessOf: () => ({ network: false, directories: [], environment: {} }),
     residentOf: () => null,
     explainExit: () => null,
     diskPerJob: Number.POSITIVE_INFINITY,

@@ -27,7 +27,7 @@ test('when memory runs short, the app that has had nothing to do for the longest
         command: ['node', main, 'resident', name],
         programWords: 2,
         watched: [],
-        reach: () => ({ network: false, directories: [], environment: {} }),
+        access: () => ({ network: false, directories: [], environment: {} }),
       }),
     });
     const followed = new Followed(executor.run(order));

@@ -14,7 +14,7 @@ import {
   type Executor,
   type Grant,
   gpuEnvironment,
-  type JobPlace,
+  type JobRef,
   type Placed,
   type RunEvent,
   type RunOrder,
@@ -23,7 +23,7 @@ import {
   type Waiting,
   type WorkerInfo,
 } from '../index.js';
-import { type Place, Residency, type ResidencySettings } from '../resident/index.js';
+import { type Assignment, Residency, type ResidencySettings } from '../resident/index.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler } from './scheduler.js';
 import { type Ticket, TicketCancelled } from './tickets.js';
@@ -152,7 +152,7 @@ export class LocalExecutor implements Executor {
     return this.#events(order, run, settle);
   }
 
-  async stop(job: JobPlace): Promise<void> {
+  async stop(job: JobRef): Promise<void> {
     const runs = [...this.#runs].filter(({ path }) => path === job.path);
     for (const run of runs) {
       run.isStopped = true;
@@ -163,16 +163,16 @@ export class LocalExecutor implements Executor {
     await Promise.all(runs.map(({ over }) => over));
   }
 
-  isRunning({ path }: JobPlace): boolean {
+  isRunning({ path }: JobRef): boolean {
     return this.#runners.isRunning(path);
   }
 
-  runningUnder(directory: string): readonly JobPlace[] {
+  runningUnder(directory: string): readonly JobRef[] {
     return this.#runners.below(directory);
   }
 
   /** Reserves the GPUs of a running command if they are known, otherwise all GPUs. */
-  hold({ path }: JobPlace): () => void {
+  hold({ path }: JobRef): () => void {
     const all = { gpus: this.settings.gpus.current?.map(({ id }) => id) ?? [], gpuUuids: [] };
     const none = { gpus: [], gpuUuids: [] };
     const held = this.#runners.isRunning(path) ? (this.#runners.gpusOf(path) ?? all) : none;
@@ -240,11 +240,11 @@ export class LocalExecutor implements Executor {
     const { directory, timeLimit } = order;
     try {
       if (order.grant === null || !this.#runners.hasStarted(directory.path, false)) {
-        const place = await this.#residency.place(order, grant, this.#frame(order, grant));
-        const where = this.#describe(grant, order, place);
-        const { start } = place;
+        const assignment = await this.#residency.assign(order, grant, this.#frame(order, grant));
+        const where = this.#describe(grant, order, assignment);
+        const { start } = assignment;
         yield { kind: 'placed', where, grant, ...(start === null ? {} : { start }) };
-        if (!(await this.#launch(order, run, grant, place))) return undefined;
+        if (!(await this.#launch(order, run, grant, assignment))) return undefined;
       }
       run.isLaunched = true;
       if (run.isStopped) this.#runners.stop(directory.path);
@@ -256,13 +256,13 @@ export class LocalExecutor implements Executor {
   }
 
   /** Where a job runs, for the log. */
-  #describe(grant: Grant, order: RunOrder, place: Place): string {
+  #describe(grant: Grant, order: RunOrder, assignment: Assignment): string {
     const devices = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
-    const network = order.reach().network ? 'with' : 'without';
+    const network = order.access().network ? 'with' : 'without';
     return [
       devices,
       ...(this.settings.sandbox ? [`in a sandbox ${network} network`] : []),
-      ...place.words,
+      ...assignment.words,
     ].join(', ');
   }
 
@@ -271,11 +271,11 @@ export class LocalExecutor implements Executor {
     const { sandbox, environment: own, limits } = this.settings;
     const { directory } = order;
     const command = order.command();
-    const reach = order.reach();
+    const access = order.access();
     const searchPath = own.PATH ?? '';
     const wrapper = sandbox
       ? [
-          ...sandbox.wrap({ directory, command, grant, reach, memory: limits.memory }, searchPath),
+          ...sandbox.wrap({ directory, command, grant, access, memory: limits.memory }, searchPath),
           ...limitWords(limits, searchPath),
         ]
       : [];
@@ -293,8 +293,8 @@ export class LocalExecutor implements Executor {
       killGrace,
     } = this.settings;
     const { directory, environment } = order;
-    const reach = order.reach();
-    const inside = sandbox ? { HOME: temporaryInSandbox, ...reach.environment } : {};
+    const access = order.access();
+    const inside = sandbox ? { HOME: temporaryInSandbox, ...access.environment } : {};
     const temporary = sandbox ? { TMPDIR: temporaryInSandbox } : {};
     return {
       jobId: directory.id,
@@ -305,7 +305,7 @@ export class LocalExecutor implements Executor {
       output: directory.output,
       inherited: passedNames(own, {
         isSandboxed: sandbox !== null,
-        network: sandbox === null || reach.network,
+        network: sandbox === null || access.network,
         added,
       }),
       environment: { ...inside, ...environment, ...temporary, ...gpuEnvironment(grant) },
@@ -316,14 +316,14 @@ export class LocalExecutor implements Executor {
   }
 
   /** @returns whether there is a runner now */
-  async #launch(order: RunOrder, run: Run, grant: Grant, place: Place): Promise<boolean> {
+  async #launch(order: RunOrder, run: Run, grant: Grant, assignment: Assignment): Promise<boolean> {
     const { directory, isAccepted } = order;
     if (this.#runners.hasStarted(directory.path, !isAccepted)) return true;
-    await place.cleared;
+    await assignment.cleared;
     return await whenThereIsRoom(
       async () => {
         const request = this.#request(order, grant);
-        const worker = await this.#residency.callOf(request, place);
+        const worker = await this.#residency.callOf(request, assignment);
         await this.#runners.launch(directory.path, worker ? { ...request, worker } : request);
       },
       () => run.isStopped,

@@ -24,7 +24,7 @@ import {
   type Ended,
   type Grant,
   isRemoved,
-  type JobPlace,
+  type JobRef,
   readRunGpus,
   readRunnerRecord,
   settleRunEnd,
@@ -118,7 +118,7 @@ export class Runners {
    * removed meanwhile. Never rejects.
    * @param timeLimit milliseconds from now on after which the job is ended
    */
-  async settle({ path: directory, id }: JobPlace, timeLimit: number | null): Promise<Ended> {
+  async settle({ path: directory, id }: JobRef, timeLimit: number | null): Promise<Ended> {
     const { workspace, end: endFile } = runFiles(directory);
     const start = performance.now();
     let isLate = false;
@@ -166,7 +166,7 @@ export class Runners {
   }
 
   /** Jobs whose runners work in directories directly below this one. */
-  below(parent: string): readonly JobPlace[] {
+  below(parent: string): readonly JobRef[] {
     try {
       const paths = [...runners()].map(({ directory }) => directory);
       const below = [...new Set(paths)].filter((each) => path.dirname(each) === parent);

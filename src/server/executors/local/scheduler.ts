@@ -170,9 +170,9 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     let cancel = () => {};
     let entry: Waiting | undefined;
     this.#arrivals += 1;
-    const place = { owner, arrival: this.#arrivals, since: this.#now(), limit: null };
+    const common = { owner, arrival: this.#arrivals, since: this.#now(), limit: null };
     const granted = new Promise<Grant>((grant, reject) => {
-      entry = { ...place, request, isAccepted, rank, grant, fail: reject };
+      entry = { ...common, request, isAccepted, rank, grant, fail: reject };
       cancel = () => {
         if (!this.#queue.some((each) => each === entry)) return;
         this.#queue = this.#queue.filter((each) => each !== entry);

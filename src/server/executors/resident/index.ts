@@ -1,2 +1,2 @@
 /** Apps that stay loaded between the jobs of an executor. */
-export { type Place, Residency, type ResidencySettings } from './residency.js';
+export { type Assignment, Residency, type ResidencySettings } from './residency.js';

@@ -4,7 +4,7 @@ import type { JobStart } from '../../../contract/index.js';
 import { isDiskFull, isShortage } from '../../../files/index.js';
 import { jobMarker, type RunRequest, type WorkerCall, workerFiles } from '../../../runner/index.js';
 import { isWithin, type JobLimits, jobsInSandbox, limitWords, type Sandbox } from '../../sandbox/index.js';
-import type { Grant, Reach, Resident, RunOrder, WorkerInfo } from '../index.js';
+import type { Grant, JobAccess, Resident, RunOrder, WorkerInfo } from '../index.js';
 import { fingerprint } from './fingerprint.js';
 import type { Worker, WorkerOrder } from './worker.js';
 import { type WorkerChoice, Workers, type WorkersSettings } from './workers.js';
@@ -14,7 +14,7 @@ interface WorkerParts {
   readonly order: RunOrder;
   readonly resident: Resident;
   /** What it may access in its sandbox; null without one. */
-  readonly reach: Reach | null;
+  readonly access: JobAccess | null;
   readonly grant: Grant;
   /** How the job would be started without a worker. */
   readonly request: Omit<RunRequest, 'command' | 'wrapper'>;
@@ -32,10 +32,10 @@ function sharedEnvironment(environment: RunRequest['environment'], { path }: Run
 
 /** The settings that a job's worker is started with, which identify an existing worker with the same settings. */
 async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
-  const { order, resident, reach, grant, request, environment: own, idle, wrapper } = parts;
+  const { order, resident, access, grant, request, environment: own, idle, wrapper } = parts;
   const { isSandboxed, filter, limits, inherited, killGrace } = request;
   const { command, watched, name } = resident;
-  const environment = { ...reach?.environment, ...sharedEnvironment(request.environment, order.directory) };
+  const environment = { ...access?.environment, ...sharedEnvironment(request.environment, order.directory) };
   const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
   const inheritedValues = inherited.map((each) => [each, own[each]]);
   const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/'), filter]);
@@ -49,7 +49,7 @@ async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
     environment,
     killGrace,
     idle,
-    place: JSON.stringify([command, devices, order.owner, reach?.network]),
+    sharedBy: JSON.stringify([command, devices, order.owner, access?.network]),
     content: createHash('sha256').update(content).digest('hex'),
     name,
     owner: order.owner,
@@ -90,8 +90,8 @@ export interface ResidencySettings extends Pick<WorkersSettings, 'environment' |
   readonly workers?: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse' | 'program'>;
 }
 
-/** How a job runs on its devices. */
-export interface Place {
+/** The worker that a job is given, if its app stays loaded. */
+export interface Assignment {
   /** Its app, if that stays loaded. */
   readonly resident: Resident | null;
   /** The worker for that app. */
@@ -109,7 +109,13 @@ const startWords: Readonly<Record<JobStart, string>> = {
   warm: 'the app is loaded already',
 };
 
-const nowhere: Place = { resident: null, choice: null, start: null, words: [], cleared: Promise.resolve() };
+const unassigned: Assignment = {
+  resident: null,
+  choice: null,
+  start: null,
+  words: [],
+  cleared: Promise.resolve(),
+};
 
 /** The apps that stay loaded on this machine, for the jobs of the local executor. */
 export class Residency {
@@ -157,13 +163,13 @@ export class Residency {
    * Chooses the worker of a job, if its app stays loaded, and begins to free its devices.
    * @param request how the job would be started without a worker
    */
-  async place(
+  async assign(
     order: RunOrder,
     grant: Grant,
     request: Omit<RunRequest, 'command' | 'wrapper'>,
-  ): Promise<Place> {
+  ): Promise<Assignment> {
     const workers = this.#workers;
-    if (!workers) return nowhere;
+    if (!workers) return unassigned;
     const { workers: { idle = 0 } = {}, environment } = this.settings;
     const asked = idle > 0 ? (order.resident?.(grant) ?? null) : null;
     const isAlone = asked !== null && (await this.problem()) !== null;
@@ -171,11 +177,11 @@ export class Residency {
     const cleared = (choice: WorkerChoice | null) => workers.clear(grant, choice?.worker ?? null);
     if (!resident) {
       const words = isAlone ? ['where no app can stay loaded'] : [];
-      return { ...nowhere, words, cleared: cleared(null) };
+      return { ...unassigned, words, cleared: cleared(null) };
     }
-    const reach = this.settings.sandbox ? resident.reach() : null;
-    const wrapper = this.#wrapper(order, grant, resident, reach);
-    const wanted = await workerOrder({ order, resident, reach, grant, request, environment, idle, wrapper });
+    const access = this.settings.sandbox ? resident.access() : null;
+    const wrapper = this.#wrapper(order, grant, resident, access);
+    const wanted = await workerOrder({ order, resident, access, grant, request, environment, idle, wrapper });
     const choice = await workers.choose(wanted, order.directory.id);
     const start = choice.worker?.isLoaded ? 'warm' : 'cold';
     return { resident, choice, start, words: [startWords[start]], cleared: cleared(choice) };
@@ -185,7 +191,7 @@ export class Residency {
    * The message from its runner to the worker; null without a worker, or if it cannot be started: then the command is
    * started.
    */
-  async callOf(request: RunRequest, { resident, choice }: Place): Promise<WorkerCall | null> {
+  async callOf(request: RunRequest, { resident, choice }: Assignment): Promise<WorkerCall | null> {
     if (!this.#workers || !resident || !choice) return null;
     try {
       const worker = await this.#workers.workerFor(choice, request.jobId);
@@ -209,10 +215,10 @@ export class Residency {
     order: RunOrder,
     grant: Grant,
     { command, watched }: Resident,
-    reach: Reach | null,
+    access: JobAccess | null,
   ): (directory: string) => string[] {
     const { sandbox, limits, environment } = this.settings;
-    if (!sandbox || !reach) return () => [];
+    if (!sandbox || !access) return () => [];
     const searchPath = environment.PATH ?? '';
     const { memory } = limits;
     const jobs = path.dirname(order.directory.path);
@@ -220,7 +226,7 @@ export class Residency {
       const { home, temporary, jobMounts } = workerFiles(directory);
       const files = { home, temporary, jobMounts: { directory: jobMounts, jobs }, watched };
       return [
-        ...sandbox.wrapWorker({ ...files, command, grant, reach, memory }, searchPath),
+        ...sandbox.wrapWorker({ ...files, command, grant, access, memory }, searchPath),
         ...limitWords(limits, searchPath),
       ];
     };

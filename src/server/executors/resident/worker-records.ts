@@ -46,7 +46,7 @@ const workerRequest = z.object({
   environment: z.record(z.string(), z.string()),
   killGrace: z.number().min(0),
   idle: z.number().min(0),
-  place: z.string(),
+  sharedBy: z.string(),
   content: z.string(),
   name: z.string(),
   owner: z.string().nullable(),

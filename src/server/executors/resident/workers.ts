@@ -43,7 +43,7 @@ export class Workers {
    */
   async choose(order: WorkerOrder, jobId: string): Promise<WorkerChoice> {
     await this.#recovered;
-    const same = this.#free().filter(({ request }) => request.place === order.place);
+    const same = this.#free().filter(({ request }) => request.sharedBy === order.sharedBy);
     const isAsOrdered = ({ request }: Worker) =>
       request.content === order.content && request.seen === order.seen;
     for (const worker of same) if (!isAsOrdered(worker)) void worker.leave();

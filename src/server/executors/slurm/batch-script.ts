@@ -4,7 +4,7 @@ import path from 'node:path';
 import { excerpt } from '../../../contract/index.js';
 import { isGone, openOwnFile, readOwnFile } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
-import type { JobPlace } from '../index.js';
+import type { JobRef } from '../index.js';
 
 /** Exit code of the batch script if the job directory is not visible on its node (EX_NOINPUT). */
 const noDirectory = 66;
@@ -65,7 +65,7 @@ export interface NodePrograms {
 
 /** The variables of the batch script. The app does not get them. */
 export const batchEnvironment = (
-  { id, path: directory }: JobPlace,
+  { id, path: directory }: JobRef,
   { node, runner, cleanup }: NodePrograms,
   notices: string,
 ): Readonly<Record<string, string>> => ({

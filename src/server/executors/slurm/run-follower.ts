@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isGone } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
-import { type Ended, isRemoved, type JobPlace, settleRunEnd, unrecordedEnd } from '../index.js';
+import { type Ended, isRemoved, type JobRef, settleRunEnd, unrecordedEnd } from '../index.js';
 import { lastOutput, notedId, placementOf, refreshDirectory } from './batch-script.js';
 import { type SlurmContext, Stopping, Wake } from './context.js';
 import { phaseOf, type QueueRow } from './queue.js';
@@ -25,7 +25,7 @@ export interface SlurmEnd {
 type Cause = Pick<Ended, 'fault'> & { readonly error: string };
 
 /** For each state in which Slurm, or somebody using it, ended the job. */
-const causes: Readonly<Record<string, (end: SlurmEnd, place: string) => Cause>> = {
+const causes: Readonly<Record<string, (end: SlurmEnd, onNode: string) => Cause>> = {
   CANCELLED: ({ id }) => ({
     fault: 'lost',
     error: `It was cancelled in Slurm (job ${id}), and not by this service; ask the admin of the cluster`,
@@ -38,21 +38,21 @@ const causes: Readonly<Record<string, (end: SlurmEnd, place: string) => Cause>> 
     fault: null,
     error: `Slurm ended it at its deadline (job ${id})`,
   }),
-  OUT_OF_MEMORY: (_, place) => ({
+  OUT_OF_MEMORY: (_, onNode) => ({
     fault: 'outOfMemory',
-    error: `Out of memory: Slurm ended it${place}, since it used more memory than its job has there; the admin of this server sets that with --slurm-arg=--mem=SIZE`,
+    error: `Out of memory: Slurm ended it${onNode}, since it used more memory than its job has there; the admin of this server sets that with --slurm-arg=--mem=SIZE`,
   }),
-  NODE_FAIL: (_, place) => ({
+  NODE_FAIL: (_, onNode) => ({
     fault: 'lost',
-    error: `The node failed while the job ran${place}; submit it again`,
+    error: `The node failed while the job ran${onNode}; submit it again`,
   }),
-  BOOT_FAIL: (_, place) => ({
+  BOOT_FAIL: (_, onNode) => ({
     fault: 'lost',
-    error: `The node could not be started for the job${place}; submit it again`,
+    error: `The node could not be started for the job${onNode}; submit it again`,
   }),
-  PREEMPTED: (_, place) => ({
+  PREEMPTED: (_, onNode) => ({
     fault: 'lost',
-    error: `Slurm preempted it${place} for a job that goes first; submit it again`,
+    error: `Slurm preempted it${onNode} for a job that goes first; submit it again`,
   }),
 };
 
@@ -61,25 +61,25 @@ const causes: Readonly<Record<string, (end: SlurmEnd, place: string) => Cause>> 
  * @returns null if Slurm did not end it: then the runner's record says how it ended
  */
 export function causeBySlurm(end: SlurmEnd): Cause | null {
-  const place = end.node === '' ? '' : ` on node ${end.node}`;
+  const onNode = end.node === '' ? '' : ` on node ${end.node}`;
   if (end.isRequeued) {
     return {
       fault: 'lost',
-      error: `Slurm preempted it${place} and queued it again, and an app is never started twice for a job; submit it again`,
+      error: `Slurm preempted it${onNode} and queued it again, and an app is never started twice for a job; submit it again`,
     };
   }
-  return causes[end.state ?? '']?.(end, place) ?? null;
+  return causes[end.state ?? '']?.(end, onNode) ?? null;
 }
 
 /** The end of a job that neither the runner nor Slurm explains. */
 function unexplainedEnd({ id, state, node }: SlurmEnd, lastOutput: string): Cause {
-  const place = node === '' ? '' : ` on node ${node}`;
+  const onNode = node === '' ? '' : ` on node ${node}`;
   const saying = lastOutput === '' ? '' : `: ${lastOutput}`;
   if (state === null) {
     const error = `Slurm does not know its job ${id} any more, and nothing on the shared disk says how it ended${saying}`;
     return { fault: 'lost', error };
   }
-  return { fault: 'lost', error: `Its batch script failed in Slurm (job ${id}, ${state})${place}${saying}` };
+  return { fault: 'lost', error: `Its batch script failed in Slurm (job ${id}, ${state})${onNode}${saying}` };
 }
 
 /** The explanation if the batch script has not written anything into the job directory. */
@@ -91,12 +91,12 @@ export function failedStart(
   { id, state, node }: Pick<SlurmEnd, 'id' | 'state' | 'node'>,
   lastOutput: string,
 ): string {
-  const place = node === '' ? '' : ` on node ${node}`;
+  const onNode = node === '' ? '' : ` on node ${node}`;
   if (state === 'CANCELLED') {
     return `It was cancelled in Slurm (job ${id}) before it had started, and not by this service; ask the admin of the cluster`;
   }
   const saying = lastOutput === '' ? noOutput : lastOutput;
-  return `It could not be started${place} (Slurm job ${id}, ${state ?? 'gone'}): ${saying}`;
+  return `It could not be started${onNode} (Slurm job ${id}, ${state ?? 'gone'}): ${saying}`;
 }
 
 /** How often an expected `exit.json` is looked for, and milliseconds between two attempts. */
@@ -189,7 +189,7 @@ export class RunFollower {
 
   /** @param id its id in Slurm; null if that is not known */
   constructor(
-    private readonly order: { readonly directory: JobPlace; readonly timeLimit: number | null },
+    private readonly order: { readonly directory: JobRef; readonly timeLimit: number | null },
     private readonly context: SlurmContext,
     private id: number | null,
   ) {}

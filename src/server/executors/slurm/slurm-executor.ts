@@ -11,7 +11,7 @@ import type {
   DeviceMemory,
   DeviceRequest,
   Executor,
-  JobPlace,
+  JobRef,
   RunEvent,
   RunOrder,
 } from '../index.js';
@@ -120,7 +120,7 @@ export class SlurmExecutor implements Executor {
     return [...this.#runs].filter(({ rank }) => rank !== null && compare(rank, own) < 0).length + 1;
   }
 
-  async stop(job: JobPlace): Promise<void> {
+  async stop(job: JobRef): Promise<void> {
     const runs = [...this.#runs].filter((run) => run.path === job.path);
     for (const run of runs) run.stop();
     if (runs.length === 0) await this.#stopUnknown(job);
@@ -128,7 +128,7 @@ export class SlurmExecutor implements Executor {
   }
 
   /** Ends a job that is known only by its directory. */
-  async #stopUnknown(job: JobPlace): Promise<void> {
+  async #stopUnknown(job: JobRef): Promise<void> {
     if (existsSync(runFiles(job.path).end)) return;
     const { queue } = this.#context;
     const wakeAll = () => follower.wake();
@@ -148,7 +148,7 @@ export class SlurmExecutor implements Executor {
     }
   }
 
-  isRunning({ path: directory }: JobPlace): boolean {
+  isRunning({ path: directory }: JobRef): boolean {
     const { end } = runFiles(directory);
     if (!hasRun(directory) || existsSync(end)) return false;
     const { queue } = this.#context;
@@ -156,7 +156,7 @@ export class SlurmExecutor implements Executor {
   }
 
   /** Includes jobs that wait in Slurm although their directories were removed. */
-  runningUnder(parent: string): readonly JobPlace[] {
+  runningUnder(parent: string): readonly JobRef[] {
     const rows = this.#context.queue.view?.rows ?? [];
     const below = rows.filter((row) => phaseOf(row) !== 'ended' && path.dirname(row.directory) === parent);
     const running = below.filter(

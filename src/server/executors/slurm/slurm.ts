@@ -2,7 +2,7 @@ import { excerpt, oneLine, quoteName } from '../../../contract/index.js';
 import { errorCode, faultWithoutPath } from '../../../files/index.js';
 import { runProgram } from '../../../programs/index.js';
 import { passedNames } from '../../sandbox/index.js';
-import type { JobPlace } from '../index.js';
+import type { JobRef } from '../index.js';
 import { batchEnvironment, batchOutput, batchScript, type NodePrograms } from './batch-script.js';
 import { phaseOf, slurmName } from './queue.js';
 
@@ -195,7 +195,7 @@ export class Slurm {
    * @returns its id in Slurm
    * @throws SlurmFailure; if it is temporary, the job may have been submitted nevertheless
    */
-  async submit(job: JobPlace, resources: Resources): Promise<number> {
+  async submit(job: JobRef, resources: Resources): Promise<number> {
     const { programs, notices } = this.settings;
     const words = [
       ...this.#optionsFor(resources),
