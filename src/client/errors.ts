@@ -8,7 +8,7 @@ import {
   unlabelled,
 } from '../contract/index.js';
 import { errorCode, faultWithoutPath } from '../files/index.js';
-import { nextCommand } from './next-command.js';
+import type { NextCommands } from './next-command.js';
 
 /** Facts about a failure that `--json` prints beside the message. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
@@ -183,9 +183,11 @@ interface FailedFacts {
   readonly leftFiles: number | null;
   /** The time by the clock of the server when it said so, in milliseconds. */
   readonly now: number;
+  /** The quoted command that fetches these files; empty without any. */
+  readonly fetch: string;
 }
 
-const nothingKnown: FailedFacts = { expiresAt: null, leftFiles: null, now: 0 };
+const nothingKnown: FailedFacts = { expiresAt: null, leftFiles: null, now: 0, fetch: '' };
 
 /** The job ended without a result. */
 export class JobFailed extends ClientError {
@@ -272,11 +274,16 @@ interface UnfollowedJob {
 class GaveUp extends ClientError {
   override readonly name = 'GaveUp';
 
-  constructor(jobId: string, cause: ClientError, { isDone = false, again }: UnfollowedJob) {
-    const fetch = `'${again ?? nextCommand(`result ${jobId}`)}' fetches its result`;
+  constructor(
+    connection: NextCommands,
+    jobId: string,
+    cause: ClientError,
+    { isDone = false, again }: UnfollowedJob,
+  ) {
+    const fetch = `'${again ?? connection.nextCommand(`result ${jobId}`)}' fetches its result`;
     const next = isDone
       ? `job ${jobId} is done: ${fetch}`
-      : `job ${jobId} may go on: '${nextCommand(`logs ${jobId}`)}' follows it, ${fetch}`;
+      : `job ${jobId} may go on: '${connection.nextCommand(`logs ${jobId}`)}' follows it, ${fetch}`;
     super(`${cause.message}; ${next}`, cause.exitCode, { ...cause.details, job_id: jobId }, { cause });
   }
 }
@@ -312,9 +319,14 @@ const isRefused = (error: unknown): error is HttpError =>
   error instanceof HttpError && !isUnknownJob(error) && !isExpiredJob(error);
 
 /** The error for a command that followed a job: if it does not mention the job, the job and how to continue are added. */
-export function leaving(jobId: string, error: unknown, left: UnfollowedJob = {}): unknown {
+export function leaving(
+  connection: NextCommands,
+  jobId: string,
+  error: unknown,
+  left: UnfollowedJob = {},
+): unknown {
   // It already names the job, and includes the details of its cause.
   if (error instanceof GaveUp) return error;
   const isKnown = left.isKnown || left.isDone;
-  return isLost(error) || (isKnown && isRefused(error)) ? new GaveUp(jobId, error, left) : error;
+  return isLost(error) || (isKnown && isRefused(error)) ? new GaveUp(connection, jobId, error, left) : error;
 }

@@ -1,15 +1,17 @@
 import { oneLine, shellWord } from '../contract/index.js';
 
-let wayTyped = '';
-
-/**
- * Stores the flags that named the server to this process. A command suggested in a message must repeat them, or it would
- * go to another server.
- * @param flags name and value of each
- */
-export function reachedBy(flags: readonly (readonly [string, string])[]): void {
-  wayTyped = flags.map(([name, value]) => ` --${name} ${shellWord(oneLine(value))}`).join('');
+/** Whatever knows how a command named its server: a suggested command must name it the same way, or it would go to another. */
+export interface NextCommands {
+  /** A command for a person to run next, including the flags for the same server. */
+  nextCommand(words: string): string;
 }
 
-/** A command for a person to run next, including the flags for the same server. */
-export const nextCommand = (words: string): string => `remote-app ${words}${wayTyped}`;
+/**
+ * A command for a person to run next.
+ * @param serverFlags name and value of each flag that named the server
+ */
+export const nextCommand = (
+  words: string,
+  serverFlags: readonly (readonly [string, string])[] = [],
+): string =>
+  `remote-app ${words}${serverFlags.map(([name, value]) => ` --${name} ${shellWord(oneLine(value))}`).join('')}`;

@@ -16,7 +16,7 @@ export default class Status extends ClientCommand {
     const { args, flags } = await this.parse(Status);
     const connection = await this.connect(flags);
     const view = await job(connection, args.job);
-    await this.print(describeJob(view, connection.now(), this.io.colours(this.io.stdout)));
+    await this.print(describeJob(view, connection.now(), this.io.colours(this.io.stdout), connection));
     return view;
   }
 }

@@ -1,7 +1,6 @@
 import type { Interfaces } from '@oclif/core';
 import { type Connection, openConnection } from '../../client/connection/index.js';
 import { Interrupted, TransportError } from '../../client/errors.js';
-import { reachedBy } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 import {
   type CommandIo,
@@ -89,12 +88,10 @@ export abstract class ClientCommand extends BaseCommand {
   protected async connectTo(settings: Settings, flags: ConnectionFlags): Promise<Connection> {
     const signal = this.interruption;
     this.#isDefaultServer = settings.isDefault;
-    reachedBy(
-      waysToServer.flatMap((name) => {
-        const value = this.typed.has(name) ? flags[name] : undefined;
-        return value ? [[name, value] as const] : [];
-      }),
-    );
+    const serverFlags = waysToServer.flatMap((name) => {
+      const value = this.typed.has(name) ? flags[name] : undefined;
+      return value ? [[name, value] as const] : [];
+    });
     const connection = await openConnection({
       ...(await transportTo(settings, this.io, { timeout: flags['connect-timeout'], signal })),
       server: settings.server,
@@ -102,6 +99,7 @@ export abstract class ClientCommand extends BaseCommand {
       connectTimeout: flags['connect-timeout'],
       readTimeout: flags['read-timeout'],
       patience: flags.patience,
+      serverFlags,
       signal,
     });
     this.#closers.push(() => connection.close());

@@ -9,13 +9,11 @@ export function keptUntil(expiresAt: string | null, now: number): string | null 
 
 /** Hints that follow the error of a failed job. */
 export function hintsOfFailed({ jobId, facts }: JobFailed): string[] {
-  const { expiresAt, leftFiles, now } = facts;
+  const { expiresAt, leftFiles, now, fetch } = facts;
   const until = keptUntil(expiresAt, now);
   return [
     ...(leftFiles
-      ? [
-          `Job ${jobId} left ${leftText(leftFiles)}; ${fetchLeft(jobId)} fetches ${leftFiles === 1 ? 'it' : 'them'}`,
-        ]
+      ? [`Job ${jobId} left ${leftText(leftFiles)}; ${fetch} fetches ${leftFiles === 1 ? 'it' : 'them'}`]
       : []),
     ...(until === null ? [] : [`Job ${jobId} is kept until ${until}`]),
   ];

@@ -1,5 +1,4 @@
 import type { Connection } from '../../client/connection/index.js';
-import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 
 export interface LogSummary {
@@ -24,7 +23,7 @@ export async function followJob(
     return { job_id: jobId, status: lines === null ? 'unread' : 'done', lines: lines ?? 0 };
   } catch (error) {
     if (connection.signal?.aborted)
-      reporter.note(`Job ${jobId} goes on; '${nextCommand(`kill ${jobId}`)}' ends it`);
+      reporter.note(`Job ${jobId} goes on; '${connection.nextCommand(`kill ${jobId}`)}' ends it`);
     throw error;
   }
 }

@@ -1,4 +1,5 @@
 import { type Connection, fetchLeft, type JobAnswer, jobs, leftText } from '../../client/connection/index.js';
+import type { NextCommands } from '../../client/next-command.js';
 import {
   commandOf,
   excerpt,
@@ -87,8 +88,8 @@ export const keptAfterEnd = ({ status: state, keep }: JobAnswer): string | null 
   isFinal(state) || keep === null ? null : `for ${formatDuration(keep)} after it ends`;
 
 /** What a failed job left, and how to get it; null if it left nothing, or the server does not say. */
-const leftBehind = ({ job_id, left_files: left }: JobAnswer): string | null =>
-  left ? `${leftText(left)}: ${fetchLeft(job_id)}` : null;
+const leftBehind = ({ job_id, left_files: left }: JobAnswer, connection: NextCommands): string | null =>
+  left ? `${leftText(left)}: ${fetchLeft(connection, job_id)}` : null;
 
 /** Widest tag and name of an input in a table, in characters: two long ones would push the rest off the screen. */
 const widestName = 32;
@@ -113,7 +114,12 @@ function inputNames({ inputs }: JobAnswer): string | null {
  * One job, one fact a line. A server may leave some of them out.
  * @param now by the clock of the server, in milliseconds
  */
-export function describeJob(job: JobAnswer, now: number, colours: Colours): string[] {
+export function describeJob(
+  job: JobAnswer,
+  now: number,
+  colours: Colours,
+  connection: NextCommands,
+): string[] {
   const distance = (at: number) => formatDistance(at, now);
   const took = running(job, now);
   const finished = (at: number) => (took === null ? distance(at) : `${distance(at)}, took ${took}`);
@@ -133,7 +139,7 @@ export function describeJob(job: JobAnswer, now: number, colours: Colours): stri
     ['Created', formatTime(job.created_at, distance)],
     ['Started', formatTime(job.started_at, distance)],
     ['Finished', formatTime(job.finished_at, finished)],
-    ['Left', leftBehind(job)],
+    ['Left', leftBehind(job, connection)],
     ['Time limit', job.time_limit === null ? null : formatDuration(job.time_limit)],
     ['Kept', keptAfterEnd(job)],
     ['Kept until', formatTime(job.expires_at, distance)],

@@ -2,6 +2,7 @@ import {
   askFailure,
   backoff,
   type Connection,
+  fetchLeft,
   type JobAnswer,
   job,
   jobs as listJobs,
@@ -9,7 +10,6 @@ import {
   progressOf,
 } from '../../client/connection/index.js';
 import { ClientError, isTransient, JobFailed, UsageError } from '../../client/errors.js';
-import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes, isFinal, type JobState } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
@@ -121,7 +121,9 @@ export async function jobsToWaitFor(
   if (named.length > 0) throw new UsageError('Name jobs or give --tag, not both');
   const ids = (await listJobs(connection, { tag })).map((job) => job.job_id).reverse();
   if (ids.length === 0)
-    throw new UsageError(`${noJobs(connection.server, undefined, tag)}; '${nextCommand('jobs')}' lists all`);
+    throw new UsageError(
+      `${noJobs(connection.server, undefined, tag)}; '${connection.nextCommand('jobs')}' lists all`,
+    );
   return ids;
 }
 
@@ -158,7 +160,7 @@ export async function waitForJobs(
 
   /** Why a job has no result. The answer of its result also tells whether its app refused the input. */
   const explain = async (view: JobAnswer): Promise<JobFailed> =>
-    (await askFailure(connection, view.job_id)) ?? failureIn(view, connection.now());
+    (await askFailure(connection, view.job_id)) ?? failureIn(view, connection);
 
   try {
     for (let round = 0; ; round += 1) {
@@ -181,7 +183,7 @@ export async function waitForJobs(
       await pause(Math.min(backoff(round, shortestPause, longestPause), left()), connection.signal);
     }
   } catch (error) {
-    if (connection.signal?.aborted) reporter.note(goingOn([...jobs.pending]));
+    if (connection.signal?.aborted) reporter.note(goingOn(connection, [...jobs.pending]));
     throw error;
   } finally {
     reporter.waiting(null);
@@ -189,16 +191,20 @@ export async function waitForJobs(
 }
 
 /** The failure that the job itself reports. */
-const failureIn = ({ job_id, status, error, expires_at, left_files }: JobAnswer, now: number): JobFailed =>
+const failureIn = (
+  { job_id, status, error, expires_at, left_files }: JobAnswer,
+  connection: Connection,
+): JobFailed =>
   new JobFailed(job_id, status === 'killed' ? 'killed' : 'error', error ?? 'no reason given', {
     expiresAt: expires_at,
     leftFiles: left_files,
-    now,
+    now: connection.now(),
+    fetch: fetchLeft(connection, job_id),
   });
 
 /** Says that the jobs keep running, and how to wait for them again. */
-function goingOn(ids: readonly string[]): string {
-  const again = nextCommand(`wait ${ids.join(' ')}`);
+function goingOn(connection: Connection, ids: readonly string[]): string {
+  const again = connection.nextCommand(`wait ${ids.join(' ')}`);
   const [only] = ids;
   return ids.length === 1
     ? `Job ${only} goes on; '${again}' waits for it again`

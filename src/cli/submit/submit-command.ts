@@ -278,7 +278,7 @@ export abstract class SubmitCommand extends ClientCommand {
       client.startJob(connection, { ...keptForLong(submission), app }, options),
     );
     await this.print([envelope.job_id]).catch((error: unknown) => {
-      throw leaving(envelope.job_id, error);
+      throw leaving(connection, envelope.job_id, error);
     });
     const view = await tellKept(connection, envelope.job_id, reporter, true);
     if (flags['time-limit'] !== undefined && view?.time_limit === null) {

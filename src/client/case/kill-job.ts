@@ -1,6 +1,5 @@
 import { type Connection, fetchLeft, job, kill, leftText } from '../connection/index.js';
 import { type ErrorDetails, Interrupted } from '../errors.js';
-import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
 
 export interface KillOptions {
@@ -10,8 +9,8 @@ export interface KillOptions {
 }
 
 /** What a person can do about a job whose kill was not confirmed. */
-const mayStillRun = (jobId: string): string =>
-  `remote job ${jobId} may still run: '${nextCommand(`kill ${jobId}`)}' ends it`;
+const mayStillRun = (connection: Connection, jobId: string): string =>
+  `remote job ${jobId} may still run: '${connection.nextCommand(`kill ${jobId}`)}' ends it`;
 
 /** Seconds to wait for the list of what a killed job left: the command should end soon. */
 const maxWait = 5;
@@ -21,12 +20,12 @@ async function leftFilesOf(connection: Connection, jobId: string): Promise<strin
   const signal = AbortSignal.timeout(maxWait * 1000);
   const view = await job(connection, jobId, maxWait, signal).catch(() => null);
   if (!view?.left_files) return '';
-  return ` and left ${leftText(view.left_files)}; ${fetchLeft(jobId)} fetches what it left`;
+  return ` and left ${leftText(view.left_files)}; ${fetchLeft(connection, jobId)} fetches what it left`;
 }
 
 /** How to continue with a job that an interruption leaves running. */
-const goesOn = (jobId: string): string =>
-  `remote job ${jobId} goes on: '${nextCommand(`logs ${jobId}`)}' follows it, '${nextCommand(`result ${jobId}`)}' fetches its result`;
+const goesOn = (connection: Connection, jobId: string): string =>
+  `remote job ${jobId} goes on: '${connection.nextCommand(`logs ${jobId}`)}' follows it, '${connection.nextCommand(`result ${jobId}`)}' fetches its result`;
 
 /** Kills a job that is no longer wanted. Never throws: returns what became of it, as a sentence and as details. */
 export async function killAndSay(
@@ -41,12 +40,12 @@ export async function killAndSay(
     // It may have ended before it could be killed.
     const next =
       status === 'done'
-        ? `; '${nextCommand(`result ${jobId}`)}' fetches its result`
+        ? `; '${connection.nextCommand(`result ${jobId}`)}' fetches its result`
         : await leftFilesOf(connection, jobId);
     return { outcome: `remote job ${jobId} is ${status}${next}`, details: { job_id: jobId, status } };
   } catch (error) {
     const why = (error as Error).message;
-    return { outcome: `${mayStillRun(jobId)} (${why})`, details: { job_id: jobId } };
+    return { outcome: `${mayStillRun(connection, jobId)} (${why})`, details: { job_id: jobId } };
   }
 }
 
@@ -82,8 +81,8 @@ export async function killedOnInterrupt<T>(
       if (!interrupted?.leavesJob) await killQuietly(connection, jobId, options);
       throw reason;
     }
-    if (interrupted?.leavesJob) throw interrupted.with(goesOn(jobId), { job_id: jobId });
-    if (interrupted) interrupted.leaves = mayStillRun(jobId);
+    if (interrupted?.leavesJob) throw interrupted.with(goesOn(connection, jobId), { job_id: jobId });
+    if (interrupted) interrupted.leaves = mayStillRun(connection, jobId);
     const { outcome, details } = await killAndSay(connection, jobId, 'Interrupted', options);
     throw interrupted ? interrupted.with(outcome, details) : reason;
   }

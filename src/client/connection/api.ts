@@ -20,6 +20,7 @@ import { HttpError, JobFailed } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
 import { type Answer, healthAnswer } from './answers.js';
 import type { Call, Connection } from './connection.js';
+import { fetchLeft } from './job-words.js';
 import { bodyOf } from './reply.js';
 
 type Answers = typeof import('./answer-schemas.js');
@@ -285,6 +286,7 @@ export async function jobFailure(
     expiresAt: view?.expires_at ?? null,
     leftFiles: view?.left_files ?? null,
     now: connection.now(),
+    fetch: fetchLeft(connection, jobId),
   };
   return new JobFailed(jobId, isRefused ? 'refused' : data.status, reason, facts);
 }

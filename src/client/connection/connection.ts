@@ -3,6 +3,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { authScheme, mediaTypes, type Route } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
+import { type NextCommands, nextCommand } from '../next-command.js';
 import { readServerUrl, showServerUrl } from './address.js';
 import { type Answer, readAnswer, tooLong } from './answers.js';
 import { Connector, readToTheEnd } from './connector.js';
@@ -72,6 +73,8 @@ export interface ConnectionOptions {
   /** How the server is reached, if not directly. */
   readonly transport?: Transport | undefined;
   readonly trust?: Trust | undefined;
+  /** Name and value of each flag that named the server, which suggested commands repeat. */
+  readonly serverFlags?: readonly (readonly [string, string])[] | undefined;
   /** Ends every request that brings no signal of its own. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -117,7 +120,7 @@ function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promis
 }
 
 /** The only way to send requests to the service: base address, token, timeouts, and readable errors. */
-export class Connection {
+export class Connection implements NextCommands {
   readonly #address: URL;
   readonly #agent: Dispatcher;
   readonly #connector: Connector;
@@ -144,6 +147,10 @@ export class Connection {
   /** The address, without a slash at the end. */
   get server(): string {
     return showServerUrl(this.#address);
+  }
+
+  nextCommand(words: string): string {
+    return nextCommand(words, this.#options.serverFlags);
   }
 
   /** Seconds. */
@@ -271,7 +278,8 @@ export class Connection {
 
   /** The same, with the body already read. */
   refusal(reply: Reply, path: string, text: string): Promise<HttpError> {
-    return refusal(reply, text, { server: this.server, path, transport: this.#options.transport });
+    const { transport } = this.#options;
+    return refusal(reply, text, { server: this.server, path, transport, list: this.nextCommand('jobs') });
   }
 
   /**

@@ -1,5 +1,5 @@
 import { counted, mostCounted, oneLine } from '../../contract/index.js';
-import { nextCommand } from '../next-command.js';
+import type { NextCommands } from '../next-command.js';
 
 /** What is known about a job that has not ended. */
 interface UnfinishedView {
@@ -21,4 +21,5 @@ export const leftText = (count: number): string =>
   `${count < mostCounted ? '' : 'at least '}${counted(count, 'file')}`;
 
 /** The quoted command that fetches the files that a job left. */
-export const fetchLeft = (jobId: string): string => `'${nextCommand(`result ${jobId} --partial`)}'`;
+export const fetchLeft = (connection: NextCommands, jobId: string): string =>
+  `'${connection.nextCommand(`result ${jobId} --partial`)}'`;

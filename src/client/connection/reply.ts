@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { errorKinds, excerpt, jobIdOf, quoteName, wireDetails } from '../../contract/index.js';
 import { HttpError, isGatewayError, isOfAnother, isRedirect, proxyLoginStatus } from '../errors.js';
-import { nextCommand } from '../next-command.js';
 import { needsTls, type Transport } from './transport.js';
 
 /** The texts with which nginx, Apache and Go's server report a plain request to a TLS port. */
@@ -95,12 +94,14 @@ async function detailOf(text: string): Promise<string | null> {
 export interface Asked {
   readonly server: string;
   readonly path: string;
+  /** The command that lists the jobs. */
+  readonly list: string;
   /** How the server is reached, if not directly. */
   readonly transport?: Transport | undefined;
 }
 
 /** The client's own sentence for a refusal, where it knows more than the server says: which job, which server. */
-function ownSentence(status: number, detail: string, { server, path }: Asked): string {
+function ownSentence(status: number, detail: string, { server, path, list }: Asked): string {
   const again = `run 'remote-app login --server ${server}'`;
   if (status === errorKinds.missingToken.status && detail === wireDetails.missingToken) {
     return `${server} needs a token: ${again}`;
@@ -110,7 +111,7 @@ function ownSentence(status: number, detail: string, { server, path }: Asked): s
   }
   const job = jobIdOf(path);
   if (status === errorKinds.unknownJob.status && detail === wireDetails.unknownJob && job !== undefined) {
-    return `No job ${quoteName(job)} on ${server}; '${nextCommand('jobs')}' lists them`;
+    return `No job ${quoteName(job)} on ${server}; '${list}' lists them`;
   }
   if (status === errorKinds.expired.status && job !== undefined && !detail.includes(job)) {
     // KonfAI's server says only that something has expired.

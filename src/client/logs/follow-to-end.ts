@@ -150,7 +150,7 @@ export async function followToEnd(
   } catch (error) {
     const isKnown = lines > 0 || options.persistent;
     if (isKnown && isUnknownJob(error)) throw new JobForgotten(jobId, connection.server, error);
-    throw connection.isMet ? leaving(jobId, error, { isKnown }) : error;
+    throw connection.isMet ? leaving(connection, jobId, error, { isKnown }) : error;
   } finally {
     clearInterval(watch);
     reporter.running(false);

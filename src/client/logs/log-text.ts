@@ -17,7 +17,6 @@ import {
   isTransient,
   TransportError,
 } from '../errors.js';
-import { nextCommand } from '../next-command.js';
 
 /**
  * The log of a server that neither numbers lines nor replays them, as KonfAI's: its readers empty a queue, so a second
@@ -52,10 +51,10 @@ export async function checkedEnd(connection: Connection, jobId: string): Promise
 }
 
 /** A log that another program is reading. KonfAI's server cuts a job's second stream; ours refuses it. */
-export const readAlready = ({ server }: Connection, jobId: string): ClientError =>
+export const readAlready = (connection: Connection, jobId: string): ClientError =>
   new ClientError(
-    `The log of job ${jobId} is being read already, and ${server} gives it to one reader at a time; ` +
-      `'${nextCommand(`status ${jobId}`)}' tells how the job does, '${nextCommand(`result ${jobId}`)}' waits for its result`,
+    `The log of job ${jobId} is being read already, and ${connection.server} gives it to one reader at a time; ` +
+      `'${connection.nextCommand(`status ${jobId}`)}' tells how the job does, '${connection.nextCommand(`result ${jobId}`)}' waits for its result`,
     exitCodes.busy,
     { job_id: jobId },
   );

@@ -40,7 +40,6 @@ import {
   leaving,
   UsageError,
 } from '../errors.js';
-import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
 import { download, streamSink } from './download.js';
 import { type Destination, hasFiles, type OutputDirectory } from './place.js';
@@ -86,8 +85,13 @@ const notHandedOut = (server: string, { message, exitCode, details }: JobFailed)
   new ClientError(`${message}; ${server} does not hand out what it left`, exitCode, details);
 
 /** The error when the wait is over. */
-function notReady(jobId: string, state: string | undefined, waited: number): ClientError {
-  const [logs, result] = [nextCommand(`logs ${jobId}`), nextCommand(`result ${jobId}`)];
+function notReady(
+  connection: Connection,
+  jobId: string,
+  state: string | undefined,
+  waited: number,
+): ClientError {
+  const [logs, result] = ['logs', 'result'].map((each) => connection.nextCommand(`${each} ${jobId}`));
   const next = `'${logs}' follows it, '${result}' asks for its result again`;
   const message = state
     ? `Job ${jobId} is ${state}, and has no result yet: ${next}`
@@ -148,19 +152,19 @@ async function awaitResult(
         throw new JobForgotten(jobId, connection.server, error);
       }
       if (!met) throw error;
-      if (!isTransient(error)) throw leaving(jobId, error, { ...options, isKnown: isTold });
+      if (!isTransient(error)) throw leaving(connection, jobId, error, { ...options, isKnown: isTold });
       // An error with advice on how to continue does not make the download retry.
-      if (options.isImpatient) throw leaving(jobId, error, options);
+      if (options.isImpatient) throw leaving(connection, jobId, error, options);
       const left = deadline === null ? undefined : deadline - monotonicTime();
       await patience.after(error as Error, left).catch((reason: unknown) => {
-        throw leaving(jobId, reason, options);
+        throw leaving(connection, jobId, reason, options);
       });
       continue;
     }
     const isOver = deadline !== null && monotonicTime() + wait > deadline;
     if (isOver || options.isImpatient) {
       reporter.waiting(null);
-      throw notReady(jobId, state, options.isImpatient ? 0 : options.wait);
+      throw notReady(connection, jobId, state, options.isImpatient ? 0 : options.wait);
     }
     await pause(wait, connection.signal);
   }
@@ -176,13 +180,14 @@ const isPlain = (text: string): boolean => isPlainWord(text) && !text.startsWith
 
 /** The command that fetches a result again, to the same place. */
 function fetchAgain(
+  connection: Connection,
   jobId: string,
   { directory, taken }: OutputDirectory,
   { isPartial = false }: AwaitOptions,
 ): string {
   const place = taken === 'number' ? '' : ` -o ${isPlain(directory) ? directory : 'DIR'}`;
   const flags = `${taken === 'replace' ? ' --force' : ''}${isPartial ? ' --partial' : ''}`;
-  return nextCommand(`result ${jobId}${place}${flags}`);
+  return connection.nextCommand(`result ${jobId}${place}${flags}`);
 }
 
 /** Asks for the result with these additional headers. */
@@ -214,7 +219,7 @@ async function fetching<T>(
       options.reporter.note(`Job ${jobId} ${state}; '${again}' fetches its result`);
       throw ofJob(jobId, connection.signal.reason);
     }
-    throw ofJob(jobId, connection.isMet ? leaving(jobId, error, { isDone, again }) : error);
+    throw ofJob(jobId, connection.isMet ? leaving(connection, jobId, error, { isDone, again }) : error);
   }
 }
 
@@ -237,7 +242,7 @@ export async function saveResult(
   options: AwaitOptions,
 ): Promise<SavedArchive> {
   const { reporter } = options;
-  const again = fetchAgain(jobId, destination, options);
+  const again = fetchAgain(connection, jobId, destination, options);
   const saved = await fetching(connection, jobId, again, options, (request) =>
     saveArchive(connection, request, {
       reporter,
@@ -260,7 +265,7 @@ async function streamResult(
   stream: Writable,
   options: AwaitOptions,
 ): Promise<StreamedArchive> {
-  const again = nextCommand(`result ${jobId} -o -${options.isPartial ? ' --partial' : ''}`);
+  const again = connection.nextCommand(`result ${jobId} -o -${options.isPartial ? ' --partial' : ''}`);
   const bytes = await fetching(connection, jobId, again, options, (request) =>
     download(connection, request, streamSink(stream, 'stdout', `run '${again}'`), {
       onProgress: (done, total) => options.reporter.progress('Downloading', done, total),
@@ -309,6 +314,6 @@ export async function saveAppConfig(
     reporter,
     name: configName,
     output: { directory, taken: isForced ? 'replace' : 'refuse' },
-    again: nextCommand(`apps ${shellWord(app)} --config DIR`),
+    again: connection.nextCommand(`apps ${shellWord(app)} --config DIR`),
   });
 }

@@ -17,7 +17,6 @@ import {
   isTransient,
   TransportError,
 } from '../errors.js';
-import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import { Multipart, uniqueText } from './multipart.js';
@@ -154,16 +153,16 @@ function mayPass(error: unknown, isReached: boolean): error is Error {
 }
 
 /** What a server that received a whole submission may have created: a job whose id is unknown here. */
-const mayBeAccepted = (): string =>
-  `the server may have accepted the job: '${nextCommand('jobs')}' lists it then`;
+const mayBeAccepted = (connection: Connection): string =>
+  `the server may have accepted the job: '${connection.nextCommand('jobs')}' lists it then`;
 
 /** The same of a server that cannot be asked, and would make a second job. */
 const mayHaveJob =
   'the server may have the job, and cannot be asked for it: run the command again to send the case once more';
 
 /** An interruption of an upload. */
-const interrupted = (error: Interrupted, isSent: boolean): Interrupted =>
-  isSent ? error.with(mayBeAccepted()) : error;
+const interrupted = (connection: Connection, error: Interrupted, isSent: boolean): Interrupted =>
+  isSent ? error.with(mayBeAccepted(connection)) : error;
 
 /** Whether the server is full: it may take the job once others have ended. */
 const isBusy = (error: unknown): error is HttpError =>
@@ -187,11 +186,11 @@ async function waitForPlace(patience: Patience, error: HttpError): Promise<void>
  * The error with which an upload is given up that was tried again: what became of it, and how to go on.
  * @param why it was given up
  */
-function givenUp(error: unknown, why: string, isSent: boolean): unknown {
-  if (error instanceof Interrupted) return interrupted(error, isSent);
+function givenUp(connection: Connection, error: unknown, why: string, isSent: boolean): unknown {
+  if (error instanceof Interrupted) return interrupted(connection, error, isSent);
   if (!(error instanceof ClientError) || !isTransient(error)) return error;
   const next = isSent
-    ? mayBeAccepted()
+    ? mayBeAccepted(connection)
     : 'no job was made: run the command again once the server can be reached, or have it tried for longer with --patience';
   const message = `${error.message}; the upload is given up ${why}; ${next}`;
   return new ClientError(message, error.exitCode, error.details, { cause: error });
@@ -235,7 +234,7 @@ export async function submit(
     const onLastWord = () => {
       reporter.waiting('Interrupted: waiting for the id of the job, to kill it');
       const reason: unknown = connection.signal?.reason;
-      if (reason instanceof Interrupted) reason.leaves = mayBeAccepted();
+      if (reason instanceof Interrupted) reason.leaves = mayBeAccepted(connection);
     };
     try {
       return await send(connection, {
@@ -247,7 +246,8 @@ export async function submit(
         onLastWord,
       }).finally(() => reporter.waiting(null));
     } catch (error) {
-      if (error instanceof Interrupted) throw interrupted(error, Math.max(sent, farthest) === body.length);
+      if (error instanceof Interrupted)
+        throw interrupted(connection, error, Math.max(sent, farthest) === body.length);
       if (isBusy(error)) {
         await waitForPlace(place, error);
         continue;
@@ -259,9 +259,9 @@ export async function submit(
       const isSent = farthest === body.length;
       if (isSent && !isRepeatable) throw new ClientError(`${error.message}; ${mayHaveJob}`, exitCodes.failed);
       if (fruitless + 1 >= attempts)
-        throw givenUp(error, `after ${attempts} times that got no farther`, isSent);
+        throw givenUp(connection, error, `after ${attempts} times that got no farther`, isSent);
       await patience.after(error).catch((reason: unknown) => {
-        throw givenUp(reason, `after ${patience.words}`, isSent);
+        throw givenUp(connection, reason, `after ${patience.words}`, isSent);
       });
     }
   }

@@ -3,6 +3,7 @@ import { describeJob, listJobs } from '../../../src/cli/jobs/job-text.js';
 import { formatMemory, formatPairs, formatTable } from '../../../src/cli/terminal/format.js';
 import { Colours } from '../../../src/cli/terminal/index.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
+import { nextCommand } from '../../../src/client/next-command.js';
 import { formatBytes } from '../../../src/contract/text.js';
 
 const plain = new Colours({}, {});
@@ -57,7 +58,7 @@ test('a job is shown with only the facts that the server sends', () => {
   const checked = jobAnswer('ab').check({ status: 'running' });
   if (!checked.success) throw new Error('it is not accepted as a job');
   const little = checked.data;
-  expect(describeJob(little, 0, plain)).toEqual(['Job     ab', 'Status  running']);
+  expect(describeJob(little, 0, plain, { nextCommand })).toEqual(['Job     ab', 'Status  running']);
   expect(listJobs([little], 0, plain)[1]).toBe('ab   running');
   expect(listJobs([], 0, plain)).toEqual([]);
 });

@@ -8,6 +8,7 @@ import {
   readTime,
 } from '../../../src/cli/terminal/time-text.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
+import { nextCommand } from '../../../src/client/next-command.js';
 
 const plain = new Colours({}, {});
 
@@ -81,7 +82,7 @@ test('the times of a job are local, and say how long ago and how long it took', 
     expires_at: '2026-03-08T12:04:02Z',
   });
   const now = Date.parse('2026-03-01T12:06:02Z');
-  expect(describeJob(done, now, plain).slice(2)).toEqual([
+  expect(describeJob(done, now, plain, { nextCommand }).slice(2)).toEqual([
     'Created     2026-03-01 17:30 (6 min ago)',
     'Started     2026-03-01 17:31 (5 min ago)',
     'Finished    2026-03-01 17:34 (2 min ago, took 3 min)',
@@ -94,12 +95,12 @@ test('packing a result does not count as run time', () => {
   const times = { started_at: '2026-03-01T12:00:00Z', finished_at: '2026-03-01T12:00:45Z' };
   const done = job({ ...times, run_seconds: 9 });
   expect(listJobs([done], 0, plain)[1]).toMatch(/ {2}9 s$/);
-  expect(describeJob(done, 0, plain).join()).toContain('took 9 s');
+  expect(describeJob(done, 0, plain, { nextCommand }).join()).toContain('took 9 s');
 });
 
 test('a running job says how long it has run; a text that is not a time is shown unchanged', () => {
   const now = Date.parse('2026-03-01T12:06:02Z');
   const running = job({ created_at: 'yesterday', started_at: '2026-03-01T12:00:00Z' });
   expect(listJobs([running], now, plain)[1]).toMatch(/yesterday {2}6 min$/);
-  expect(describeJob(running, now, plain)).toContain('Created  yesterday');
+  expect(describeJob(running, now, plain, { nextCommand })).toContain('Created  yesterday');
 });
