@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags';
 import { ClientCommand, wholeNumber } from '../cli/command/index.js';
-import { followJob, jobArg, type LogSummary } from '../cli/jobs/index.js';
+import { followJob, type LogSummary, namedOrLast, optionalJobArg } from '../cli/jobs/index.js';
 import type { ErrorDocument } from '../cli/terminal/index.js';
 
 export default class Logs extends ClientCommand {
@@ -17,7 +17,7 @@ job, or an error.';
     '<%= config.bin %> logs 3f9a0c1b2d4e --since 1000 | grep loss',
     "<%= config.bin %> logs 3f9a0c1b2d4e --json | jq -r 'select(.text) | .text'",
   ];
-  static override args = { job: jobArg };
+  static override args = { job: optionalJobArg };
   static override flags = {
     since: wholeNumber({
       min: 0,
@@ -45,6 +45,7 @@ job, or an error.';
     const { args, flags } = await this.parse(Logs);
     const { since, tail, all } = flags;
     const [connection, reporter] = [await this.connect(flags), await this.logReporter(all)];
-    return followJob(connection, args.job, { since, tail }, reporter);
+    const id = namedOrLast(args.job, this.config.configDir, connection, reporter);
+    return followJob(connection, id, { since, tail }, reporter);
   }
 }

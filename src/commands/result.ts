@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags';
 import { ClientCommand, outputFlags, waitFlag } from '../cli/command/index.js';
-import { fetchJobResult, jobArg, type ResultSummary } from '../cli/jobs/index.js';
+import { fetchJobResult, namedOrLast, optionalJobArg, type ResultSummary } from '../cli/jobs/index.js';
 
 export default class Result extends ClientCommand {
   static override summary = "Download a job's result";
@@ -13,7 +13,7 @@ export default class Result extends ClientCommand {
     '<%= config.bin %> result 3f9a0c1b2d4e --no-wait',
     '<%= config.bin %> result 3f9a0c1b2d4e --partial',
   ];
-  static override args = { job: jobArg };
+  static override args = { job: optionalJobArg };
   static override flags = {
     ...outputFlags,
     wait: waitFlag,
@@ -29,6 +29,8 @@ export default class Result extends ClientCommand {
   async run(): Promise<ResultSummary> {
     const { args, flags } = await this.parse(Result);
     const connection = await this.connect(flags);
-    return fetchJobResult(connection, args.job, flags, this.io, this.jsonEnabled(), await this.reporter());
+    const reporter = await this.reporter();
+    const id = namedOrLast(args.job, this.config.configDir, connection, reporter);
+    return fetchJobResult(connection, id, flags, this.io, this.jsonEnabled(), reporter);
   }
 }

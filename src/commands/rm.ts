@@ -1,5 +1,5 @@
-import { ClientCommand } from '../cli/command/index.js';
-import { jobArgs, type RemovalSummary, removeJobs } from '../cli/jobs/index.js';
+import { ClientCommand, tagFlag } from '../cli/command/index.js';
+import { jobsToRemove, optionalJobArgs, type RemovalSummary, removeJobs } from '../cli/jobs/index.js';
 
 export default class Rm extends ClientCommand {
   static override summary = 'Remove jobs that have ended, and their results';
@@ -9,11 +9,15 @@ export default class Rm extends ClientCommand {
   static override examples = [
     '<%= config.bin %> rm 3f9a0c1b2d4e',
     '<%= config.bin %> rm 3f9a0c1b2d4e 77aa01bc23de',
+    '<%= config.bin %> rm --tag study-7',
   ];
-  static override args = { jobs: jobArgs };
+  static override args = { jobs: optionalJobArgs };
+  static override flags = { tag: tagFlag };
 
   async run(): Promise<RemovalSummary> {
     const { args, flags } = await this.parse(Rm);
-    return removeJobs(await this.connect(flags), args.jobs, await this.reporter(), this.jobsOutput());
+    const [connection, reporter] = [await this.connect(flags), await this.reporter()];
+    const ids = await jobsToRemove(connection, args.jobs ?? [], flags.tag, reporter);
+    return removeJobs(connection, ids, reporter, this.jobsOutput());
   }
 }

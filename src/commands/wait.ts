@@ -1,5 +1,11 @@
-import { ClientCommand, seconds, tagFlag } from '../cli/command/index.js';
-import { jobsToWaitFor, optionalJobArgs, type WaitSummary, waitForJobs } from '../cli/jobs/index.js';
+import { ClientCommand, seconds, tagsFlag } from '../cli/command/index.js';
+import {
+  jobsToWaitFor,
+  namedOrLast,
+  optionalJobArgs,
+  type WaitSummary,
+  waitForJobs,
+} from '../cli/jobs/index.js';
 
 export default class Wait extends ClientCommand {
   static override summary = 'Wait for the end of jobs';
@@ -10,12 +16,12 @@ export default class Wait extends ClientCommand {
   static override examples = [
     '<%= config.bin %> wait 3f9a0c1b2d4e',
     '<%= config.bin %> wait 3f9a0c1b2d4e 77aa01bc23de --timeout 3600',
-    '<%= config.bin %> wait --tag study-7',
+    '<%= config.bin %> wait --tag study-7 --tag study-8',
     '<%= config.bin %> jobs --status queued,waiting,running -q | xargs -r <%= config.bin %> wait',
   ];
   static override args = { jobs: optionalJobArgs };
   static override flags = {
-    tag: tagFlag,
+    tag: tagsFlag,
     timeout: seconds({ description: 'Longest wait for all of them; as long as it takes by default' }),
   };
 
@@ -23,7 +29,11 @@ export default class Wait extends ClientCommand {
     const { args, flags } = await this.parse(Wait);
     const [connection, reporter] = [await this.connect(flags), await this.reporter()];
     const { timeout } = flags;
-    const ids = await jobsToWaitFor(connection, args.jobs ?? [], flags.tag);
+    const { jobs = [] } = args;
+    const ids =
+      jobs.length === 0 && flags.tag === undefined
+        ? [namedOrLast(undefined, this.config.configDir, connection, reporter)]
+        : await jobsToWaitFor(connection, jobs, flags.tag ?? []);
     return waitForJobs(connection, { ids, timeout, output: this.jobsOutput(), reporter });
   }
 }

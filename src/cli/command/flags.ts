@@ -106,8 +106,7 @@ export const outputFlags = {
   }),
 };
 
-/** Selects jobs by the tag that they were submitted with. */
-export const tagFlag = Flags.custom<string>({
+const customTag = Flags.custom<string>({
   helpValue: 'TEXT',
   description: "Jobs that were submitted with this '--tag'",
   parse: async (input, _, { name }) => {
@@ -115,7 +114,13 @@ export const tagFlag = Flags.custom<string>({
     if (tag === '') throw new FlagValueError(name, 'a tag', input);
     return tag;
   },
-})();
+});
+
+/** Selects jobs by the tag that they were submitted with. */
+export const tagFlag = customTag();
+
+/** The same for a command that takes several. */
+export const tagsFlag = customTag({ multiple: true, multipleNonGreedy: true });
 
 /** How long to wait for a result. */
 export const waitFlag = seconds({

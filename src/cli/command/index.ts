@@ -12,6 +12,7 @@ export {
   readPath,
   seconds,
   tagFlag,
+  tagsFlag,
   waitFlag,
 } from './flags.js';
 export {

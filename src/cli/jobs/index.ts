@@ -7,10 +7,11 @@ export {
   readDestination,
 } from './fetch-result.js';
 export { followJob, type LogSummary } from './follow-job.js';
-export { defaultInterval, jobArg, jobArgs, optionalJobArgs, watchFlags } from './job-flags.js';
+export { defaultInterval, jobArg, optionalJobArg, optionalJobArgs, watchFlags } from './job-flags.js';
 export { describeJob, type JobsDocument, selectedJobs } from './job-text.js';
 export { type Kept, keptForLong, keptOf, tellKept } from './kept.js';
 export { jobsToKill, type KillSummary, killJobs } from './kill-jobs.js';
-export { type RemovalSummary, removeJobs } from './remove-jobs.js';
+export { jobsToRemove, type RemovalSummary, removeJobs } from './remove-jobs.js';
+export { keepCommand, keptCommand, namedOrLast, type SentCommand } from './sent-jobs.js';
 export { jobsToWaitFor, type WaitSummary, waitForJobs } from './wait-jobs.js';
 export { watch } from './watch.js';

@@ -3,12 +3,19 @@ import * as Flags from '@oclif/core/flags';
 import { checkJobId } from '../../client/connection/index.js';
 import { seconds } from '../command/index.js';
 
-/** The job that a command is about. */
-export const jobArg = Args.string({
-  required: true,
+const one = {
   ignoreStdin: true,
-  parse: async (input) => checkJobId(input),
+  parse: async (input: string) => checkJobId(input),
   description: "The job's id, as a submission printed it",
+} as const;
+
+/** The job that a command is about. */
+export const jobArg = Args.string({ ...one, required: true });
+
+/** The same for a command that takes the last job sent from this directory if none is named. */
+export const optionalJobArg = Args.string({
+  ...one,
+  description: `${one.description}; by default the last one sent from this directory`,
 });
 
 const several = {
@@ -18,10 +25,7 @@ const several = {
   description: 'Ids of the jobs',
 } as const;
 
-/** The jobs that a command is about, one or more. */
-export const jobArgs = Args.string({ ...several, required: true });
-
-/** The same for a command that also works without jobs. */
+/** The jobs that a command is about, if they are not selected otherwise. */
 export const optionalJobArgs = Args.string(several);
 
 /** Seconds between two requests of a watch. */

@@ -1,9 +1,16 @@
-import { type Connection, type Patience, remove, untilAnswered } from '../../client/connection/index.js';
-import { type HttpError, isExpiredJob, isUnknownJob } from '../../client/errors.js';
+import {
+  type Connection,
+  jobs as listJobs,
+  type Patience,
+  remove,
+  untilAnswered,
+} from '../../client/connection/index.js';
+import { type HttpError, isExpiredJob, isUnknownJob, UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
-import type { RemovedJob } from '../../contract/index.js';
+import { counted, isFinal, type RemovedJob } from '../../contract/index.js';
 import type { JobsOutput } from '../command/index.js';
 import { type JobFailure, tellFailure } from './each-job.js';
+import { noJobs, tagged } from './job-text.js';
 
 export interface RemovalSummary {
   /** One entry for each job, in the order in which they were named. */
@@ -33,6 +40,30 @@ async function removeJob(
       return { job_id: id, status: 'removed' };
     }
   });
+}
+
+/**
+ * The jobs that a command line means: those that it names, or those of a tag that have ended.
+ * @throws UsageError unless exactly one of both is given, and for a tag without jobs
+ */
+export async function jobsToRemove(
+  connection: Connection,
+  named: readonly string[],
+  tag: string | undefined,
+  reporter: Reporter,
+): Promise<readonly string[]> {
+  if (tag === undefined) {
+    if (named.length > 0) return named;
+    throw new UsageError('Name the jobs, or give --tag');
+  }
+  if (named.length > 0) throw new UsageError('Name jobs or give --tag, not both');
+  const all = await listJobs(connection, { tag });
+  if (all.length === 0) throw new UsageError(noJobs(connection.server, undefined, tag));
+  const ended = all.filter(({ status }) => isFinal(status)).map((job) => job.job_id);
+  const active = all.length - ended.length;
+  const rest = active > 0 ? `; ${counted(active, 'active job')} ${active === 1 ? 'stays' : 'stay'}` : '';
+  reporter.note(`Removing ${counted(ended.length, 'job')}${tagged(tag)}${rest}`);
+  return ended;
 }
 
 /**

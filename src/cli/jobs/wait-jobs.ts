@@ -105,26 +105,32 @@ interface WaitForJobs {
   readonly reporter: Reporter;
 }
 
+/** All jobs of these tags, oldest first. @throws UsageError for a tag without jobs */
+async function jobsTagged(connection: Connection, tags: readonly string[]): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const tag of tags) {
+    const ids = (await listJobs(connection, { tag })).map((job) => job.job_id).reverse();
+    if (ids.length === 0)
+      throw new UsageError(
+        `${noJobs(connection.server, undefined, tag)}; '${connection.nextCommand('jobs')}' lists all`,
+      );
+    found.push(...ids);
+  }
+  return [...new Set(found)];
+}
+
 /**
- * The jobs that a command line means: those that it names, or all of a tag, ended or not.
- * @throws UsageError for both, for neither, and for a tag without jobs
+ * The jobs that a command line means: those that it names, or all of its tags, ended or not.
+ * @throws UsageError for both, and for a tag without jobs
  */
 export async function jobsToWaitFor(
   connection: Connection,
   named: readonly string[],
-  tag: string | undefined,
+  tags: readonly string[],
 ): Promise<readonly string[]> {
-  if (tag === undefined) {
-    if (named.length > 0) return named;
-    throw new UsageError('Name the jobs, or give --tag');
-  }
+  if (tags.length === 0) return named;
   if (named.length > 0) throw new UsageError('Name jobs or give --tag, not both');
-  const ids = (await listJobs(connection, { tag })).map((job) => job.job_id).reverse();
-  if (ids.length === 0)
-    throw new UsageError(
-      `${noJobs(connection.server, undefined, tag)}; '${connection.nextCommand('jobs')}' lists all`,
-    );
-  return ids;
+  return jobsTagged(connection, tags);
 }
 
 /** Longest and shortest pause between two rounds of requests, in milliseconds. */

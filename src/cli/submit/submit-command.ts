@@ -25,6 +25,7 @@ import {
 import {
   isToStdout,
   type Kept,
+  keepCommand,
   keptForLong,
   keptOf,
   outputDirectory,
@@ -35,7 +36,7 @@ import { loadShowCases } from '../show/index.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
 import type { EachDocument } from './each.js';
 import { type EachFlags, eachFlags } from './each-flags.js';
-import { commandWords, keepCommand } from './earlier-commands.js';
+import { commandWords } from './earlier-commands.js';
 import type { EndedCommand } from './on-end.js';
 import type { Word } from './path-order.js';
 
