@@ -12,7 +12,7 @@ import { WorkerHost } from './worker-host.js';
 /** Most bytes of `worker.json`. */
 const maxRequestBytes = 64 << 20;
 
-async function keep(directory: string): Promise<void> {
+async function runHost(directory: string): Promise<void> {
   const text = readOwnFile(workerFiles(directory).request, maxRequestBytes);
   if (text === undefined) return;
   const host = new WorkerHost(directory, JSON.parse(text) as WorkerRequest);
@@ -27,7 +27,7 @@ async function keep(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true });
 }
 
-keep(process.argv[2] ?? '.').then(
+runHost(process.argv[2] ?? '.').then(
   () => process.exit(0),
   () => process.exit(1),
 );

@@ -131,7 +131,7 @@ class SegmentReader {
 }
 
 /**
- * 32 hexadecimal digits that nothing else has. They are not secret, so `node:crypto` is not used: loading it takes 8 ms
+ * 32 random hexadecimal digits. They are not secret, so `node:crypto` is not used: loading it takes 8 ms
  * at the start.
  */
 export const uniqueText = (): string =>
@@ -149,8 +149,8 @@ export interface FilePart extends SizedFile {
 }
 
 /**
- * Bytes handed out at once. Each piece takes a twentieth of a millisecond beside its bytes: with a quarter of this, an upload takes a
- * third more processor time.
+ * Bytes handed out at once. Each piece costs a twentieth of a millisecond, whatever its size: with pieces a quarter as large, an
+ * upload takes a third more processor time.
  */
 const pieceSize = 1024 * 1024;
 const lineEnd = Buffer.from('\r\n');
@@ -184,7 +184,7 @@ function fileByteCounter(segments: readonly Segment[]): (sent: number) => number
  * the same for any size. It can be sent again: every stream starts from the beginning, and fails if a file has changed.
  *
  * undici's `FormData` with `fs.openAsBlob` does the same in pieces of 64 KiB: to read 1 GiB takes it 1.3 s and 110 MiB
- * of memory (this: 0.3 s, 51 MiB), 2,000 files 2.4 s (0.2 s). It does not say either how far it has come.
+ * of memory (this: 0.3 s, 51 MiB), 2,000 files 2.4 s (0.2 s). Nor does it report its progress.
  */
 export class Multipart {
   readonly contentType: string;

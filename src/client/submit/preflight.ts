@@ -29,8 +29,8 @@ import {
 import { ClientError, HttpError, TransportError, UsageError } from '../errors.js';
 import type { Submission } from '../submission.js';
 
-/** Seconds that such a question may take. Without an answer the submission is sent anyway, and the server decides. */
-export const patience = 30;
+/** Seconds that a question to the server may take. Without an answer the submission is sent anyway, and the server decides. */
+const maxWait = 30;
 
 /** Whether an error would make the submission fail too. */
 function stopsAll(error: unknown): boolean {
@@ -58,7 +58,7 @@ async function ifItCanSay<T>(connection: Connection, ask: () => Promise<T>): Pro
 const isNotFound = (error: unknown): error is HttpError => error instanceof HttpError && error.status === 404;
 
 /**
- * Checks a submission against the description of its app, as far as that says anything (docs/http.md, Apps).
+ * Checks a submission against what the description of its app states (docs/http.md, Apps).
  * @throws UsageError naming the flags as a person types them
  */
 function checkDescribed({ operation, fields, options, files }: Submission, app: AvailableAppAnswer): void {
@@ -90,7 +90,7 @@ function checkDescribed({ operation, fields, options, files }: Submission, app: 
 export async function checkApp(connection: Connection, submission: Submission): Promise<void> {
   let isMissing = false;
   const view = await ifItCanSay(connection, () =>
-    describe(connection, submission.app, patience).catch((error: unknown) => {
+    describe(connection, submission.app, maxWait).catch((error: unknown) => {
       isMissing = isNotFound(error);
       throw error;
     }),
@@ -100,7 +100,7 @@ export async function checkApp(connection: Connection, submission: Submission): 
   else if (view && view.reason !== null) throw new UsageError(notAvailable(submission.app, view.reason));
   if (!isMissing) return;
   // A server may also lack the route; its list decides.
-  const list = await ifItCanSay(connection, () => apps(connection, patience));
+  const list = await ifItCanSay(connection, () => apps(connection, maxWait));
   if (list === null || list.includes(submission.app)) return;
   throw new HttpError(404, `Unknown app ${quoteName(submission.app)}`, null);
 }
@@ -117,7 +117,7 @@ export async function checkGpus(
   const gpu = fieldWithRole(operation, 'gpus');
   const given = fields[gpu.name];
   if (given === undefined) return;
-  const list = await ifItCanSay(connection, () => devices(connection, patience));
+  const list = await ifItCanSay(connection, () => devices(connection, maxWait));
   if (list === null) return;
   const known = list.devices_index;
   const unknown = given
@@ -145,7 +145,7 @@ export interface SizedSource {
   readonly source: string;
   /** Bytes as they are sent: of the archive for a directory; 0 while it is not packed yet. */
   size: number;
-  /** Bytes that a data set has before it is packed, as far as they are known; absent for any other file. */
+  /** Known bytes of a data set before it is packed; absent for any other file. */
   readonly extracted?: number;
 }
 
@@ -195,7 +195,10 @@ export function checkSizes(files: readonly SizedSource[], limits: LimitsAnswer, 
 
 type FormValues = Pick<Submission, 'operation' | 'fields'>;
 
-/** @throws UsageError for longer than the most; null where the server does not say, or has no limit */
+/**
+ * @param most null if the server does not say, or has no limit
+ * @throws UsageError for a longer time
+ */
 function checkTime(
   { operation, fields }: FormValues,
   role: FieldRole,
@@ -243,7 +246,7 @@ function keptForADay(
   return { [fieldWithRole(operation, 'keep').name]: String(Math.min(wanted, most)) };
 }
 
-/** On which terms a server takes a submission. */
+/** What a server's limits mean for a submission. */
 export interface ServerTerms {
   /** Checks files, some of which are packed later. */
   readonly checkSizes: (files: readonly SizedSource[]) => void;
@@ -271,7 +274,7 @@ export const unknownTerms: ServerTerms = {
  */
 export async function preflight(connection: Connection, submission: Submission): Promise<ServerTerms> {
   const [known] = await Promise.all([
-    ifItCanSay(connection, () => limits(connection, patience)),
+    ifItCanSay(connection, () => limits(connection, maxWait)),
     checkApp(connection, submission),
     checkGpus(connection, submission),
   ]);

@@ -39,7 +39,7 @@ class TemporaryDirectory {
   }
 }
 
-/** A file, or a directory that travels whole, that is sent. */
+/** A file that is sent, or a directory that is sent as one archive. */
 interface SentFile {
   /** The path as the command found it. */
   readonly path: string;
@@ -126,7 +126,7 @@ const sizedSource = (each: NamedUnit | NamedDataSet): SizedSource => ({
   size: 'size' in each ? each.size : 0,
 });
 
-/** The same of a data set, with what its files take before they are packed. */
+/** The same for a data set, with the size of its files before they are packed. */
 const sizedSet = (set: NamedDataSet): SizedSource => ({
   ...sizedSource(set),
   extracted: (set.files ?? []).reduce((sum, { size = 0 }) => sum + size, 0),

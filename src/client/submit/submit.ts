@@ -23,7 +23,7 @@ import { Multipart, uniqueText } from './multipart.js';
 import type { Staged } from './staging.js';
 
 /** How long an interrupted command waits for the answer to a body that is completely sent, in milliseconds. */
-const lastWord = 5000;
+const answerWait = 5000;
 
 /**
  * Ends one request: at once if `signal` is aborted while the body is being sent. After that, the job may already exist
@@ -42,7 +42,7 @@ export class UploadWatch {
     readonly outer: AbortSignal | undefined,
     server: string,
     /** Called when an interrupted command begins to wait for the answer. */
-    readonly onLastWord: () => void,
+    readonly onAnswerWait: () => void,
   ) {
     if (outer?.aborted) {
       this.#interrupted();
@@ -80,12 +80,12 @@ export class UploadWatch {
       stop();
       return;
     }
-    this.onLastWord();
-    this.#timer = setTimeout(stop, lastWord);
+    this.onAnswerWait();
+    this.#timer = setTimeout(stop, answerWait);
   }
 }
 
-/** How many times a body is sent without getting further than before: something on the way does not let it through. */
+/** How often a body is sent without getting farther than before. After that, something on the way is taken to block it. */
 const attempts = 4;
 
 /**
@@ -103,16 +103,16 @@ interface Attempt {
   /** Called with the bytes that have been handed out, and with how many of them are of files. */
   readonly onBytes: (sent: number, ofFiles: number) => void;
   /** Called when an interruption arrives while only the answer is missing. */
-  readonly onLastWord: () => void;
+  readonly onAnswerWait: () => void;
 }
 
 async function send(
   connection: Connection,
-  { path, body, key, isFirst, onBytes, onLastWord }: Attempt,
+  { path, body, key, isFirst, onBytes, onAnswerWait }: Attempt,
 ): Promise<JobEnvelope> {
   const { readTimeout, signal, server } = connection;
   const answer = await submissionAnswer();
-  const upload = new UploadWatch(body.length, readTimeout, signal, server, onLastWord);
+  const upload = new UploadWatch(body.length, readTimeout, signal, server, onAnswerWait);
   const onPiece = (sent: number, ofFiles: number) => {
     // The body may hand out one more piece after the request has ended.
     if (upload.isDone) return;
@@ -143,7 +143,7 @@ async function send(
  * refusal is final.
  * @param isReached whether the server has answered, or has taken a part of the body
  */
-function mayPass(error: unknown, isReached: boolean): error is Error {
+function mayWorkLater(error: unknown, isReached: boolean): error is Error {
   if (error instanceof TransportError) {
     return error.fault === 'broken' || (error.fault === 'unreached' && isReached);
   }
@@ -172,7 +172,7 @@ const isBusy = (error: unknown): error is HttpError =>
  * Waits before a busy server is asked again.
  * @throws ClientError once the wait has been long enough; the reason of an interruption
  */
-async function waitForPlace(patience: Patience, error: HttpError): Promise<void> {
+async function waitWhileBusy(patience: Patience, error: HttpError): Promise<void> {
   await patience.after(error).catch((reason: unknown) => {
     if (reason !== error) throw reason;
     const message =
@@ -216,8 +216,9 @@ export async function submit(
   const path = submitPath(submission.app, submission.operation.segment);
   const patience = connection.patience(reporter);
   // A separate patience: bytes that a busy server accepts before it refuses do not mean that the wait is over.
-  const place = connection.patience(reporter);
+  const whileBusy = connection.patience(reporter);
   let farthest = 0;
+  /** Attempts that were cut off without getting farther than those before them. */
   let fruitless = 0;
   for (let number = 0; ; number += 1) {
     let sent = 0;
@@ -231,7 +232,7 @@ export async function submit(
       // The last bytes are still on their way, and the server checks the whole submission before it answers.
       if (sent === body.length) reporter.waiting('Waiting for the server to accept the job');
     };
-    const onLastWord = () => {
+    const onAnswerWait = () => {
       reporter.waiting('Interrupted: waiting for the id of the job, to kill it');
       const reason: unknown = connection.signal?.reason;
       if (reason instanceof Interrupted) reason.leaves = mayBeAccepted(connection);
@@ -243,16 +244,16 @@ export async function submit(
         key,
         isFirst: number === 0,
         onBytes,
-        onLastWord,
+        onAnswerWait,
       }).finally(() => reporter.waiting(null));
     } catch (error) {
       if (error instanceof Interrupted)
         throw interrupted(connection, error, Math.max(sent, farthest) === body.length);
       if (isBusy(error)) {
-        await waitForPlace(place, error);
+        await waitWhileBusy(whileBusy, error);
         continue;
       }
-      if (!mayPass(error, connection.isMet || number > 0)) throw error;
+      if (!mayWorkLater(error, connection.isMet || number > 0)) throw error;
       const isCut = isStall(error) || (error instanceof TransportError && error.fault === 'broken');
       if (isCut && (sent > 0 || !connection.isMet) && sent <= farthest) fruitless += 1;
       farthest = Math.max(farthest, sent);

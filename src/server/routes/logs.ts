@@ -29,7 +29,7 @@ export interface LogDeps {
 }
 
 /** What a client requests for a stream beyond the plain log. */
-interface Wishes {
+interface StreamOptions {
   /** The number of lines to skip if events are to be numbered; null for plain events from the first line on. */
   readonly since: number | null;
   /** If that is null: the number of last lines to begin with, also numbered; null for all of them. */
@@ -56,9 +56,9 @@ function requestedPosition(ctx: RouterContext): number | null {
 }
 
 /** The stream, in pieces. Each piece is valid until the next one is requested. */
-async function* events(job: Job, wishes: Wishes, deps: LogDeps, signal: AbortSignal) {
-  const { tail, redraws } = wishes;
-  const since = wishes.since ?? (tail === null ? null : Math.max(0, (await countLines(job, signal)) - tail));
+async function* events(job: Job, options: StreamOptions, deps: LogDeps, signal: AbortSignal) {
+  const { tail, redraws } = options;
+  const since = options.since ?? (tail === null ? null : Math.max(0, (await countLines(job, signal)) - tail));
   const bytes = new EventBytes(since === null ? null : since + 1, redraws);
   for await (const lines of readLog(job, since ?? 0, deps.keepAlive, signal)) {
     if (lines === null) yield keepAlive;
@@ -69,7 +69,7 @@ async function* events(job: Job, wishes: Wishes, deps: LogDeps, signal: AbortSig
 }
 
 /** Sends a job's stream until it ends or the client leaves. */
-async function send(ctx: RouterContext, job: Job, wishes: Wishes, deps: LogDeps): Promise<void> {
+async function send(ctx: RouterContext, job: Job, options: StreamOptions, deps: LogDeps): Promise<void> {
   const { res } = ctx;
   const release = await deps.slots.take(job.id);
   const gone = new AbortController();
@@ -84,7 +84,7 @@ async function send(ctx: RouterContext, job: Job, wishes: Wishes, deps: LogDeps)
   // From here on, the answer is sent, ended or reset without Koa.
   ctx.respond = false;
   try {
-    for await (const piece of events(job, wishes, deps, AbortSignal.any([gone.signal, deps.closing]))) {
+    for await (const piece of events(job, options, deps, AbortSignal.any([gone.signal, deps.closing]))) {
       if (gone.signal.aborted) return;
       // Waits for each write, because the single buffer must not change before the system has taken its content.
       await new Promise<void>((resolve) => {
@@ -113,13 +113,13 @@ function setHeaders(ctx: RouterContext): void {
 /** `GET /jobs/{id}/logs` (docs/http.md, Log). */
 export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
   const job = deps.jobs.get(captured(ctx), principalOf(ctx));
-  const wishes = {
+  const options = {
     since: requestedPosition(ctx),
     tail: numberOfLines(ctx, parameters.tail),
     redraws: isAskedFor(ctx, parameters.redraws),
   };
   if (ctx.method === 'HEAD') setHeaders(ctx);
-  else await send(ctx, job, wishes, deps);
+  else await send(ctx, job, options, deps);
 };
 
 /**
