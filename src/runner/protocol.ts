@@ -22,7 +22,7 @@ export interface RunRequest {
   readonly jobId: string;
   /** Program and arguments, which are not passed to a shell. */
   readonly command: readonly string[];
-  /** The words before the command: the sandbox. */
+  /** The words before the command, which put it into its sandbox; empty without one. */
   readonly wrapper: readonly string[];
   /** Whether the wrapper is bubblewrap, which reports on descriptor 3 how the command ended. */
   readonly isSandboxed: boolean;
@@ -201,7 +201,7 @@ export const frameKinds = {
   stop: 'S',
   /** Server: report every change of your state. */
   attach: 'C',
-  /** Server: leave, or when the job has ended if there is one. */
+  /** Server: leave, after the current job if there is one. */
   leave: 'L',
   /** Worker host to runner: it has the job, and the worker's process, as JSON. */
   accepted: 'A',

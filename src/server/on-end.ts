@@ -59,7 +59,7 @@ export interface OnEndDeps {
   /** Without the server's secrets. */
   readonly environment: NodeJS.ProcessEnv;
   /**
-   * Notes on the disk that the program is about to run for a job, and completes what is known of it.
+   * Notes on the disk that the program is about to run for a job. Returns the end with what has become known of it since.
    * @returns null if it ran for this job before
    * @throws the system's error if that cannot be noted
    */
@@ -70,9 +70,9 @@ export interface OnEndDeps {
 }
 
 /**
- * Runs a program of the admin for each job that ends. A job is noted as told before the program starts, so that it runs
- * at most once per job: after a crash in between, it has not run, and will not. Jobs that a stop or a crash of the server
- * left waiting are told by the next server. No failure touches a job.
+ * Runs the admin's program for each job that ends. That is noted on the disk before the program starts, so that it runs at
+ * most once per job: after a crash in between, it does not run at all. Ends for which it had no turn before the server stopped
+ * are left to the next server. A failure of the program affects no job.
  */
 export class OnEnd {
   readonly #turns = new Turns(mostAtOnce);

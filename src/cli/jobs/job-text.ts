@@ -204,7 +204,7 @@ export function endLine({ job_id, status: state, error }: JobAnswer, colours: Co
 export const tagged = (tag: string | undefined): string =>
   tag === undefined ? '' : ` tagged ${quoteName(tag)}`;
 
-/** The words for a list without jobs: `No jobs on http://...`. */
+/** The message for an empty list: `No jobs on http://...`. */
 export function noJobs(
   server: string,
   states: readonly JobState[] | undefined,

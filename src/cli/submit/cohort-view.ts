@@ -73,7 +73,7 @@ const inProgress: readonly CaseStatus[] = ['reading', 'sending', 'running', 'fet
 
 const isInProgress = ({ status }: CaseState): boolean => inProgress.includes(status);
 
-/** What is known of a case that is worked on, besides its state. */
+/** What is known of a case in progress, besides its state. */
 class CaseProgress implements Reporter {
   readonly #bars = new AppBars();
   /** The last line of the app. */

@@ -90,7 +90,7 @@ export async function listCases(
   }
 }
 
-/** The words at the end: counts, the failures, where the table is. */
+/** The summary at the end: counts, the failures, where the table is. */
 function summaryLines({ cases, table }: CohortSummary): string[] {
   const of = (status: CaseStatus) => cases.filter((each) => each.status === status);
   const [done, failed] = [of('done'), of('failed')];

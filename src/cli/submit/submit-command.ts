@@ -197,7 +197,7 @@ export abstract class SubmitCommand extends ClientCommand {
   /** The command of `--on-end`. */
   #onEnd: string | undefined;
   readonly #startedAt = monotonicTime();
-  /** What it is told, as far as it is known. */
+  /** What is known so far of what that command is told. */
   readonly #ended: Pick<EndedCommand, 'app' | 'job_id' | 'cases'> = { app: null, job_id: null, cases: null };
 
   protected override async finally(error: Error | undefined): Promise<void> {

@@ -15,7 +15,7 @@ const mayStillRun = (connection: Connection, jobId: string): string =>
 /** Seconds to wait for the list of what a killed job left: the command should end soon. */
 const maxWait = 5;
 
-/** What a killed job left and how to get it, as a sentence goes on; empty if it is nothing, or the server does not say. */
+/** What a killed job left and how to get it, to continue a sentence; empty if it left nothing, or the server does not say. */
 async function leftFilesOf(connection: Connection, jobId: string): Promise<string> {
   const signal = AbortSignal.timeout(maxWait * 1000);
   const view = await job(connection, jobId, maxWait, signal).catch(() => null);
@@ -49,7 +49,7 @@ export async function killAndSay(
   }
 }
 
-/** Kills the job of one case of many, of which nothing is said. Never throws. */
+/** Kills the job of one case of many without a note. Never throws. */
 export async function killQuietly(
   connection: Connection,
   jobId: string,
@@ -62,7 +62,7 @@ export async function killQuietly(
 /**
  * Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on, unless the
  * interruption leaves it running.
- * @param options.many present if the command has other jobs: it then says by itself what an interruption means
+ * @param options.many present if the command has other jobs: it then explains the interruption itself
  */
 export async function killedOnInterrupt<T>(
   connection: Connection,

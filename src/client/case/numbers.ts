@@ -21,7 +21,7 @@ function flattened(value: unknown, prefix: string, found: Map<string, number>): 
     flattened(each, prefix === '' ? key : `${prefix}.${key}`, found);
 }
 
-/** The values of KonfAI's report: by metric, then by case, of which there is one. */
+/** The values of KonfAI's report, which has them by metric and then by case, without the name of the one case. */
 function withoutCaseNames(metrics: Tree): Tree {
   return Object.fromEntries(
     Object.entries(metrics).map(([metric, byCase]) => {
@@ -31,7 +31,7 @@ function withoutCaseNames(metrics: Tree): Tree {
   );
 }
 
-/** The part of a report that is about the case. The rest is how it was computed, or a mean over the cases, of which there is one. */
+/** The part of a report that is about the case. The rest says how it was computed, or is a mean over this one case. */
 function ofCase(report: unknown): unknown {
   if (!isTree(report)) return null;
   if (isTree(report.case) && !Array.isArray(report.case)) return withoutCaseNames(report.case);
@@ -39,8 +39,8 @@ function ofCase(report: unknown): unknown {
 }
 
 /**
- * The numbers that a result carries, for the columns of a table. Where two reports name one number, the later one's has the
- * report's path before it. A report that cannot be read has none.
+ * The numbers that a result carries, for the columns of a table. If two reports have a number of the same name, the later one's
+ * column begins with the path of its report. A report that cannot be read is skipped.
  */
 export function numbersOf(directory: string, outputs: readonly RecordedFile[]): Record<string, number> {
   const numbers: Record<string, number> = {};

@@ -118,7 +118,7 @@ export const namesBelow = (directory: string): string[] =>
     )
     .sort();
 
-/** Fields that say where and how a job runs, and not what it computes. */
+/** Roles of fields that say where and how a job runs, and not what it computes. */
 const besides = ['keep', 'timeLimit', 'tag', 'gpus', 'workers'];
 
 /** The values of all fields that change a result, in the order of their names; null for one without a value and a default. */
@@ -160,7 +160,7 @@ export const keyOf = (
   digest: string,
 ): string => sha256(['remote-app case', 1, operation, app, version, checkpoints, settings, digest]);
 
-/** What a submission computes, as far as the app's description says: null if the server does not describe it. */
+/** What a submission computes. @param view the app's description; null if the server gives none */
 export function computationOf(submission: Submission, view: AppAnswer | null): Computation {
   const described = view?.available ? view : null;
   const named = submission.operation.fields.find(({ bound }) => bound === 'checkpointNames');
@@ -240,7 +240,7 @@ export function makeRecord(
   };
 }
 
-/** The time and identity of files: equal as long as nobody writes to them. @throws the system's error for one that is missing */
+/** A hash of the times and identities of files: the same as long as nobody writes to them. @throws the system's error for a missing file */
 export function stampOf(paths: readonly string[]): string {
   const hash = createHash('sha256');
   for (const target of paths) {
@@ -250,7 +250,7 @@ export function stampOf(paths: readonly string[]): string {
   return hash.digest('hex');
 }
 
-/** The stamp of the inputs of a case. @throws the system's error for one that is missing */
+/** The stamp of the inputs of a case. @throws the system's error for a missing file */
 export const stampOfInputs = (found: FoundFiles): string =>
   stampOf(
     found.volumes.flatMap(({ groups }) =>
@@ -261,7 +261,7 @@ export const stampOfInputs = (found: FoundFiles): string =>
     ),
   );
 
-/** The same; null if one is missing, which is found out again when it is read. */
+/** The same; null if a file is missing, which is reported when it is read. */
 export function stampIfThere(found: FoundFiles): string | null {
   try {
     return stampOfInputs(found);

@@ -21,10 +21,10 @@ import {
 } from './record.js';
 import type { Case } from './run-case.js';
 
-/** Seconds for a question without whose answer the record says less. */
+/** Seconds that a question for the record may take. Without an answer the record says less. */
 const maxWait = 10;
 
-/** What a server says of itself, as far as it does. Never rejects. */
+/** What a server says of itself; null or empty where it does not answer. Never rejects. */
 export async function serverFacts(connection: Connection): Promise<ServerFacts> {
   const [limits, list] = await Promise.all([
     askLimits(connection, maxWait).catch(() => null),
@@ -48,8 +48,8 @@ export async function recordResult(
 }
 
 /**
- * The record of a case of which nothing is known before it is sent: its inputs are read while its job runs, so that nobody waits
- * for it. No record is written, and a note says why, if they are not as they were sent any more.
+ * The record of a case whose inputs were not read before it was sent: they are read while its job runs, so that nobody waits for
+ * it. If they have changed since they were sent, no record is written, and a note says so.
  */
 export class BackgroundRecorder implements Disposable {
   readonly #reading = new AbortController();
@@ -101,7 +101,7 @@ export class BackgroundRecorder implements Disposable {
     }
   }
 
-  /** Ends the reading of the inputs, of a job that has failed for example. */
+  /** Stops reading the inputs, for example because the job has failed. */
   [Symbol.dispose](): void {
     this.#reading.abort();
   }

@@ -17,7 +17,7 @@ import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '..
 import { type KillOptions, killAndSay, killedOnInterrupt, killQuietly } from './kill-job.js';
 import { stampOfInputs } from './record.js';
 
-/** How often a case is sent again whose job its server has lost, or killed when it was stopped. */
+/** How often a case is sent again because its server lost its job, or killed it when it was stopped. */
 const mostRepeats = 5;
 /** Seconds for a question about a job. */
 const maxWait = 30;
@@ -29,9 +29,9 @@ export interface Case {
   readonly terms: ServerTerms;
 }
 
-/** What a case has that is one of many: its command may give it more than one job, and go on with a job of an earlier command. */
+/** What one case of many has in addition: it may need more than one job, and may go on with the job of an earlier command. */
 export interface OneOfMany {
-  /** From it the idempotency keys are made: a server makes one job of each attempt, however often that is sent. */
+  /** The idempotency keys are made from it: a server makes one job of each attempt, however often it is sent. */
   readonly key: string;
   /** The stamp of the inputs when the key was computed. */
   readonly stamp: string;
@@ -39,7 +39,7 @@ export interface OneOfMany {
   readonly attempt: number;
   /** The job of that attempt, if an earlier command sent it. */
   readonly jobId?: string | undefined;
-  /** Aborted when no job is to be begun any more. */
+  /** Aborted when no further job is to begin. */
   readonly stop: AbortSignal;
 }
 
@@ -114,8 +114,8 @@ async function sendStaged(
 }
 
 /**
- * Sends a case, and makes sure that the server read every option that was sent, and that the files are those of the key; a job of
- * which that is not so is killed (docs/http.md, Submission).
+ * Sends a case. Kills its job if the server did not acknowledge every option (docs/http.md, Submission), or if the files changed
+ * after the key was computed from them.
  */
 export async function sendCase(
   connection: Connection,
@@ -151,9 +151,9 @@ export async function sendCase(
 }
 
 /**
- * Whether a job is not the one that is wanted now: its server has lost it, somebody has killed the one that an earlier command
- * sent, or the server answered with an old one of the same key, which came to nothing. A job that failed while nobody waited for
- * it is one that is reported.
+ * Whether a case has to be sent again, since its job will bring no result: the server has lost the job, somebody killed the job of
+ * an earlier command, or the server answered with an old job of the same key that failed. A job of an earlier command that failed
+ * by itself is not outdated: nobody has been told of its failure yet.
  * @param sentAt by the server's clock; undefined for the job of an earlier command
  */
 async function isOutdated(

@@ -39,7 +39,7 @@ export type FinishedJob = {
 } & SentFiles &
   Fetched;
 
-/** The one case of a command: finds the files first, since a mistake in a path needs no server, then asks the server. */
+/** The one case of a command. Finds the files first, because a mistake in a path needs no server; then asks the server. */
 async function onlyCase(
   connection: Connection,
   submission: Submission,

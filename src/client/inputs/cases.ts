@@ -28,7 +28,7 @@ function volumesOf(units: readonly NamedUnit[]): Volume[] {
   return units.filter(({ isHalf }) => !isHalf).map((unit) => [unit, ...(halves.get(unit.path) ?? [])]);
 }
 
-/** A volume with the names that it has by itself: no other case is sent with it. */
+/** A volume under the names that it gets if it is sent alone, without other cases. */
 function renamed(volume: Volume): Volume {
   const names = namesOf(volume.map(wantedPath));
   return volume.map((unit, index) => ({ ...unit, name: names[index] ?? unit.name }));
@@ -109,7 +109,7 @@ export function divideIntoCases(found: FoundFiles): FoundCase[] {
   const chosen = first.map((_, index) =>
     fields.map(({ field, groups }) => ({ field, groups: groups.map((group) => volumeAt(group, index)) })),
   );
-  // A mask for all says nothing about a case, and files keep here the names that tell them from those of other cases.
+  // A mask for all cases says nothing about one. The files keep the names here that distinguish them from those of other cases.
   const naming = first.map((_, index) =>
     fields.flatMap(({ groups }) =>
       groups.filter((group) => group.length === first.length).map((group) => group[index] ?? []),

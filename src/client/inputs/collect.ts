@@ -47,7 +47,7 @@ export type Unit = {
     }
 );
 
-/** Chooses some of the series of a directory, of which nothing else is sent then; null to send all that it has. */
+/** Chooses some of the series of a directory, and nothing else in it is sent; null to send everything. */
 export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
 
 export interface CollectOptions {
@@ -84,7 +84,7 @@ export interface Collected {
   readonly skipped: readonly string[];
   /** DICOM objects beside images, which are not sent. */
   readonly objects: readonly LeftObject[];
-  /** Directories of which all files are sent, since none has a format that is known. */
+  /** Directories whose files are all sent, because none has a known format. */
   readonly unknown: readonly string[];
 }
 
@@ -182,7 +182,7 @@ class Collector {
     this.#addFailing(before);
   }
 
-  /** Adds the files that fail alone where they belong in the order of names, after this many units of other paths. */
+  /** Adds the files that fail alone at their places in the order of names, behind the first `before` units, which are of other paths. */
   #addFailing(before: number): void {
     for (const [file, fault] of this.options.obstacles.takeAlone()) {
       const at = this.units.findIndex((unit, index) => index >= before && byPath(unit.path, file) > 0);
@@ -301,7 +301,7 @@ class Collector {
     return { series, others };
   }
 
-  /** An empty file in a directory of slices is one that was not copied, unless it is known to be something else. */
+  /** An empty file in a directory of slices is taken for a slice that was not copied, unless its name says otherwise. */
   #checkEmpty(unknown: readonly Recognised[], images: readonly DicomFile[]): void {
     const directories = new Set(images.map((file) => path.dirname(file.path)));
     for (const { path: file, size } of unknown) {

@@ -61,7 +61,7 @@ export class Obstacles {
 
   /**
    * @param purpose what the files are wanted for
-   * @param failsAlone whether what is wrong with a file is no reason to send nothing: see `takeAlone`
+   * @param failsAlone whether a file can fail by itself, while all others are sent: see `takeAlone`
    */
   constructor(
     readonly purpose: 'sent' | 'shown' = 'sent',
@@ -79,7 +79,7 @@ export class Obstacles {
     else this.#note(`${quotePath(target)} ${why}`);
   }
 
-  /** The files that fail alone, with the words for why; they are no obstacles any more. */
+  /** The files that fail alone, each with the reason. From then on they are no obstacles. */
   takeAlone(): ReadonlyMap<string, string> {
     const alone = this.#alone;
     this.#alone = new Map();

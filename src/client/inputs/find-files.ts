@@ -83,7 +83,7 @@ export interface ResultPlace {
 /** Most files that are named to a person. */
 export const mostShown = 5;
 
-/** The first few of these texts on one line, and how many more there are. */
+/** The first few of these texts on one line, with the number of the others. */
 export function someOf(shown: readonly string[]): string {
   const rest = shown.length > mostShown ? ` and ${shown.length - mostShown} more` : '';
   return oneLine(shown.slice(0, mostShown).join(', ')) + rest;
@@ -116,7 +116,7 @@ export interface FoundFiles {
   readonly skipped: readonly string[];
   /** DICOM objects beside images, which are not sent. */
   readonly objects: readonly LeftObject[];
-  /** Directories of which all files are sent, since none has a format that is known. */
+  /** Directories whose files are all sent, because none has a known format. */
   readonly unknown: readonly string[];
   /** Files that are sent although their header is not there. */
   readonly headless: readonly string[];
@@ -195,8 +195,9 @@ export async function findFiles(
 ): Promise<FoundFiles> {
   const output = place?.directory ?? null;
   const { archive, allFiles = false } = submission;
+  // With `isEach`, a damaged volume fails alone; what concerns several files stops everything.
+  const damaged = new Obstacles('sent', isEach ? isWholeVolumeName : undefined);
   const obstacles = new Obstacles();
-  const ofPaths = new Obstacles('sent', isEach ? isWholeVolumeName : undefined);
   const found: Collected[] = [];
   const headless: string[] = [];
   const named: NamedUnit[][] = [];
@@ -207,7 +208,7 @@ export async function findFiles(
     for (const [index, group] of groups.entries()) {
       const collected = await collectUnits(group, {
         output,
-        obstacles: ofPaths,
+        obstacles: damaged,
         allFiles,
         choose,
         onRead,
@@ -216,6 +217,7 @@ export async function findFiles(
       found.push(collected);
       const whole = completed(collected.units, obstacles);
       headless.push(...whole.headless);
+      // Names may clash with those of other cases if each case is sent by itself.
       named.push(nameUnits(whole, isEach ? new Obstacles() : obstacles));
     }
   }
@@ -224,7 +226,7 @@ export async function findFiles(
     const files = [...named.flat(), ...(set ? [set] : [])].flatMap(filesOf);
     checkReplaceable(files, place.directory, obstacles);
   }
-  ofPaths.check();
+  damaged.check();
   obstacles.check();
   const dataSet = archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } };
   const { groups: paired, pairings } = pairGroups(named);

@@ -82,7 +82,7 @@ const interval = 1000;
 
 const lineFeed = 0x0a;
 
-/** The server has no route for a log as text, as KonfAI's has none. */
+/** The server, such as KonfAI's, has no route for a log as text. */
 export class NoLogText extends Error {
   override readonly name = 'NoLogText';
 }

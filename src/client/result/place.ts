@@ -28,7 +28,7 @@ export interface OutputDirectory {
 /** Where a result goes: into a directory, or as a zip to a stream. */
 export type Destination = OutputDirectory | { readonly stream: Writable };
 
-/** How the private directories of this file are called, before six random characters. */
+/** The names of private directories begin with this; six random characters follow. */
 const privatePrefix = '.remote-app-';
 
 /** Files of version control, of file managers and of file systems, and private directories: these are no results. */
@@ -194,7 +194,7 @@ export class PrivateDirectory {
     this.files = path.join(directory, 'files');
   }
 
-  /** @param place that the files will get, as far as can be foreseen */
+  /** @param place where the files will probably go */
   static async make(place: string): Promise<PrivateDirectory> {
     const parent = existsSync(place) ? place : path.dirname(place);
     const made: string[] = [];

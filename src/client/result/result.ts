@@ -62,7 +62,7 @@ export interface AwaitOptions {
   readonly patience?: Patience | undefined;
   /** The command that fetches the result, if it is not the usual one. */
   readonly again?: string;
-  /** Adds to the extracted files, in this directory, before they get their place. */
+  /** Adds files to the extracted ones, in this directory, before they are moved to their place. */
   readonly complete?: ((directory: string) => Promise<void>) | undefined;
 }
 
@@ -129,7 +129,7 @@ async function awaitResult(
       const reply = await connection.send(path, { headers, query });
       met = true;
       if ([200, 206, errorKinds.noSuchRange.status].includes(reply.statusCode)) {
-        // Whether the outage is over is seen when bytes come.
+        // Only arriving bytes show that the outage is over.
         patience.answered();
         reporter.waiting(null);
         return reply;

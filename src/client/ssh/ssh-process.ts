@@ -69,7 +69,7 @@ const meanings: readonly {
 ];
 
 /**
- * Why ssh ended before there was a tunnel, or without one being closed.
+ * Why ssh ended before there was a tunnel, or before the tunnel was closed.
  * @param code of its end; null if it could not be run, as on Windows, which has no shell of this kind
  * @param isAgain whether it was a reconnect, at which nobody is asked for a password
  */
@@ -124,7 +124,7 @@ interface SshOptions {
   readonly timeout: number;
   /** A reconnect: nobody is asked for anything. */
   readonly isAgain: boolean;
-  /** Is told what ssh says while it waits for a person, such as where to log in. */
+  /** Called with what ssh says while it waits for a person, such as where to log in. */
   readonly onWords: (line: string) => void;
 }
 

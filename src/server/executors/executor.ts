@@ -174,7 +174,7 @@ export interface Placed {
   /** The devices, as the log names them. */
   readonly where: string;
   readonly grant: Grant;
-  /** Whether its app is loaded already, if it is one that stays loaded. */
+  /** For a resident app, whether it is loaded already. */
   readonly start?: JobStart;
 }
 

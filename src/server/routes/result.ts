@@ -76,7 +76,7 @@ const hasOutput = ({ directory }: Job): boolean =>
 
 /**
  * Sends a result without an archive: the disk had no space for one, or it was removed or replaced.
- * @throws ServiceError `expired` if its files are not there any more
+ * @throws ServiceError `expired` if its files are gone
  */
 async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
   if (!hasOutput(job)) {

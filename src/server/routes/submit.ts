@@ -129,7 +129,10 @@ function unwritable(cause: unknown, report: Report): ServiceError {
   return new ServiceError('unwritable', detail, { cause });
 }
 
-/** Receives one submission. Everything from it is removed unless it becomes a job. */
+/**
+ * Receives one submission. Everything from it is removed unless it becomes a job.
+ * @param awaited aborted when a repetition of the submission waits for it
+ */
 async function receive(
   ctx: RouterContext,
   app: string,

@@ -149,7 +149,7 @@ export class FormParser extends Writable {
       const before = buffer;
       const isHeaders = this.#state === 'headers';
       buffer = isHeaders ? await this.#takeHeaders(buffer) : await this.#takeContent(buffer);
-      // Whoever destroys the parser wants nothing more of it.
+      // A destroyed parser takes no more parts.
       isMore = buffer.length > 0 && buffer !== before && !this.destroyed;
     }
     this.#rest = this.#state === 'ended' ? empty : buffer;
@@ -221,7 +221,7 @@ export class FormParser extends Writable {
     return at < 0 ? buffer.length : at;
   }
 
-  /** Whether a boundary with its ending starts here, or its beginning, as far as the buffer goes. */
+  /** Whether a boundary with its ending starts here, or as much of it as the buffer still holds. */
   #mayEndAt(buffer: Buffer, at: number): boolean {
     const { length } = this.#delimiter;
     const seen = buffer.subarray(at, at + length);

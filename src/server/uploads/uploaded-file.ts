@@ -122,7 +122,7 @@ export class UploadedFile {
   /** Starts to write what was collected. */
   #write(): void {
     this.#writing = this.#writePieces();
-    // Whoever brings the next piece, or ends the file, gets the error.
+    // The error is thrown when the next piece comes, or when the file ends.
     this.#writing.catch(() => {});
   }
 

@@ -86,7 +86,7 @@ const isCertainlyThere = (file: string): Promise<boolean> =>
 export class Runners {
   /** By job directory. */
   readonly #children = new Map<string, RunnerProcess>();
-  /** Directories whose jobs a child has taken to their end, and of which it has left no process. */
+  /** Directories of jobs that a child of this server has run to the end, with no process left. */
   readonly #completed = new Set<string>();
   /** When each job was asked to end, by directory (`performance.now()`). */
   readonly #stopping = new Map<string, number>();

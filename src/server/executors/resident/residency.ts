@@ -21,7 +21,7 @@ interface WorkerParts {
   /** The server's variables, some of which the worker inherits. */
   readonly environment: NodeJS.ProcessEnv;
   readonly idle: number;
-  /** The words before its command, given the worker host's directory: its sandbox, if there is one. */
+  /** The words before its command, which put it into its sandbox, for the worker host's directory. Empty without a sandbox. */
   readonly wrapper: (directory: string) => readonly string[];
 }
 
@@ -210,7 +210,7 @@ export class Residency {
     await this.#workers?.release(jobId);
   }
 
-  /** The words before the command of a worker, for its worker host's directory: its sandbox, if jobs have one. */
+  /** The words before the command of a worker, which put it into its sandbox, for its worker host's directory. Empty without a sandbox. */
   #wrapper(
     order: RunOrder,
     grant: Grant,
