@@ -1,4 +1,4 @@
-import { fetchLeft, leftText } from '../../client/connection/index.js';
+import { leftText } from '../../client/connection/index.js';
 import type { JobFailed } from '../../client/errors.js';
 import { formatDistance, formatTime } from '../terminal/index.js';
 
