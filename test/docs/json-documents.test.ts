@@ -212,7 +212,7 @@ describe('--json', () => {
 
   test('prints the described document for an error', async () => {
     const failed = await run('infer', 'ct.nii', '--set', 'exit=3', '-o', 'failed');
-    const wrong = [await run('status', nobody), await run('status'), await run('infer', 'gone.nii')];
+    const wrong = [await run('status', nobody), await run('kill'), await run('infer', 'gone.nii')];
     const unreached = await run('health', '--server', 'http://127.0.0.1:1');
     for (const document of [failed, ...wrong, unreached].flat()) errorDocument.parse(document);
     expect(failed).toMatchObject([{ error: { exit_code: 1, status: 'error', left_files: 1 } }]);
