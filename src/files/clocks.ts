@@ -29,14 +29,43 @@ export function thisBoot(): string {
 }
 
 /** A time this many seconds from now, for another process to read; null if the system has no boot ids. */
-export function bootTimeIn(seconds: number): BootTime | null {
+export function bootTimeIn(clock: Clock, seconds: number): BootTime | null {
   const boot = thisBoot();
-  return boot === '' ? null : { boot, seconds: uptime() + seconds };
+  return boot === '' ? null : { boot, seconds: clock.uptime() + seconds };
 }
 
 /** Seconds until then, negative if it has passed; null after a reboot. */
-export const secondsUntil = ({ boot, seconds }: BootTime): number | null =>
-  boot === thisBoot() ? seconds - uptime() : null;
+export const secondsUntil = (clock: Clock, { boot, seconds }: BootTime): number | null =>
+  boot === thisBoot() ? seconds - clock.uptime() : null;
+
+/** The clocks and timers that a server reads. Tests pass some that they move. */
+export interface Clock {
+  /** Milliseconds of the wall clock, which may be set. */
+  now(): number;
+  /** Milliseconds of the monotonic clock, since some moment in the past. */
+  monotonic(): number;
+  /** Seconds since the machine's boot. */
+  uptime(): number;
+  /** Calls something after so many milliseconds, unless the process ends before. Returns a function that cancels it. */
+  after(length: number, call: () => void): () => void;
+}
+
+/** The clocks of the machine. */
+export const systemClock: Clock = {
+  now: Date.now,
+  monotonic: monotonicTime,
+  uptime,
+  after: (length, call) => {
+    const timer = setTimeout(call, length).unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Resolves after so many milliseconds. */
+export const pause = (clock: Clock, length: number): Promise<void> =>
+  new Promise((resolve) => {
+    clock.after(length, resolve);
+  });
 
 /** Milliseconds of work without a pause: a server with 32 uploads under way must still answer other requests. */
 const slice = 5;

@@ -1,4 +1,13 @@
-export { bootTimeIn, monotonicTime, secondsUntil, TimeSlice, thisBoot } from './clocks.js';
+export {
+  bootTimeIn,
+  type Clock,
+  monotonicTime,
+  pause,
+  secondsUntil,
+  systemClock,
+  TimeSlice,
+  thisBoot,
+} from './clocks.js';
 export {
   contentStamp,
   filesBelow,

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { systemClock } from '../files/index.js';
 import { areReplaced } from '../runner/index.js';
 import { Access } from './access/index.js';
 import { AllowedApps, AppCatalog, residentEngine } from './apps/index.js';
@@ -71,6 +72,9 @@ function upgradeWatch(report: Report): () => boolean {
   };
 }
 
+/** What is found where no sandbox is looked for. */
+const noSandbox: FoundSandbox = { sandbox: null, problem: '' };
+
 /** Why jobs of a cluster have no sandbox. */
 const noneOnCluster: FoundSandbox = {
   sandbox: null,
@@ -78,7 +82,7 @@ const noneOnCluster: FoundSandbox = {
     'with --executor slurm there is none, since a job in one sees its own GPUs alone, and only their node knows these',
 };
 
-interface OpenContext {
+interface OpenContext extends Pick<ServeContext, 'executor' | 'clock'> {
   readonly access: Access;
   readonly catalog: AppCatalog;
   readonly events: ServerEvents;
@@ -88,10 +92,11 @@ interface OpenContext {
 /** The executor, and what it has found out about the machine or the cluster. @throws SetupError */
 async function openExecutor(
   settings: ServerSettings,
-  { access, report }: OpenContext,
+  { access, report, executor: make }: OpenContext,
   isUpgraded: () => boolean,
 ) {
   const { passEnvironment, dataDirectory, slurm } = settings;
+  if (make) return { executor: make(access), local: null, gpus: null, cluster: null, found: noSandbox };
   const given = {
     environment: runnerEnvironment(settings),
     killGrace,
@@ -169,7 +174,7 @@ function openOnEnd(
 
 /** The jobs of a server, and the executor that runs them. Starts none of them. @throws SetupError */
 async function openJobs(settings: ServerSettings, context: OpenContext) {
-  const { access, catalog, events, report } = context;
+  const { access, catalog, events, report, clock = systemClock } = context;
   const isUpgraded = upgradeWatch(report);
   const opened = await openExecutor(settings, context, isUpgraded);
   const { executor, local } = opened;
@@ -192,6 +197,7 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
       areEndsNoticed: settings.onEnd !== null,
       isUpgraded,
       events,
+      clock,
       report,
     });
     const onEnd = openOnEnd(settings, jobs, opened.gpus, report);
@@ -282,7 +288,7 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
   try {
     checkFileSystem(settings.dataDirectory);
     await catalog.prepare();
-    opened = await openJobs(settings, { access, catalog, events, report });
+    opened = await openJobs(settings, { ...context, access, catalog, events });
     if (settings.download) await repositories.fetchAll(hurry);
   } catch (cause) {
     await abandon();

@@ -218,11 +218,19 @@ export const modules: Readonly<Record<string, Module>> = {
       'server/data-directory',
       'server',
       'runner',
+      'files',
     ],
     reason: 'Which executor runs the jobs is decided here: nobody else knows more than one.',
   },
   'server/running-server.ts': {
-    imports: ['server/settings.ts', 'server/executors/slurm', 'server/devices', 'server'],
+    imports: [
+      'server/settings.ts',
+      'server/executors',
+      'server/executors/slurm',
+      'server/devices',
+      'server',
+      'files',
+    ],
     reason: 'What a running server offers is a type.',
   },
   'server/check.ts': {

@@ -8,7 +8,7 @@ import type * as mainModule from '../../src/start/main.js';
 /** A directory of the built program. */
 export const built = (name: string): string => new URL(`../../dist/${name}`, import.meta.url).href;
 
-const load = <T>(name: string): Promise<T> => import(/* @vite-ignore */ built(name));
+export const load = <T>(name: string): Promise<T> => import(/* @vite-ignore */ built(name));
 
 /**
  * Servers and commands in the test's own process are those of the build, loaded once: the programs that they start, such as

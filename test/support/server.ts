@@ -1,24 +1,31 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Parser } from '@oclif/core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import type { RunningServer } from '../../src/server/serve.js';
+import { systemClock } from '../../src/files/index.js';
+import type { OwnersLimits, RunningServer } from '../../src/server/running-server.js';
+import type { ServerSettings } from '../../src/server/settings.js';
 import { Api } from './api.js';
 import { builtServer } from './built.js';
 import { shareCode } from './code-cache.js';
 import { least, steps } from './form.js';
 import { openFilesOf, processesWith } from './processes.js';
+import { ScriptedExecutor, ScriptedRuns } from './scripted-executor.js';
 import { addressIn, hasEnded, serverEnvironment, serveWords } from './serve.mjs';
+import type { TestClock } from './test-clock.js';
 import { until } from './until.mjs';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 const bin = path.join(repository, 'bin/run.js');
+const { version } = JSON.parse(readFileSync(path.join(repository, 'package.json'), 'utf8')) as {
+  version: string;
+};
 
 export const apps = {
   probe: fixture('apps/probe'),
@@ -42,6 +49,13 @@ export interface ServerOptions {
    * Otherwise it runs in the test's process.
    */
   readonly ownProcess?: boolean;
+  /**
+   * Whether jobs run as scripts in the test's process, for tests of what the server does with jobs and not of how they are
+   * run. They do the steps of the probe, whatever app they name, and outlive the server: `stop` leaves them to the next one.
+   */
+  readonly scripted?: boolean;
+  /** The clocks of the server and of its scripted jobs. */
+  readonly clock?: TestClock;
   /** The program of another installation. This and what follows needs a process of its own. */
   readonly program?: string;
   /** Options of Node itself. */
@@ -95,6 +109,8 @@ export class TestServer implements AsyncDisposable {
   #child: ChildProcess | null = null;
   /** The server in this process. */
   #running: RunningServer | null = null;
+  readonly #scripted = new ScriptedRuns();
+  #executor: ScriptedExecutor | null = null;
   #root = '';
   #jobIds = new Set<string>();
   #gates = 0;
@@ -143,9 +159,9 @@ export class TestServer implements AsyncDisposable {
     return ['jobs', 'incoming'].flatMap((name) => readdirSync(path.join(this.dataDirectory, name)));
   }
 
-  /** What the server has open. */
+  /** What the server has open, or the process of the test that it runs in. */
   openFiles(): string[] {
-    return [...openFilesOf(this.pid).values()];
+    return [...openFilesOf(this.#child?.pid ?? process.pid).values()];
   }
 
   /** A gate that is shut until the test opens it, or ends. */
@@ -191,8 +207,10 @@ export class TestServer implements AsyncDisposable {
 
   async #startHere(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
     const { serve, serveFlags, serverSettings, ServerEvents, logEvents } = await builtServer();
-    const { flags } = await Parser.parse(words.slice(1), { flags: serveFlags });
-    const place = { version: 'test', root: repository, dataDir: path.join(this.#root, 'unused') };
+    const { scripted, clock } = this.options;
+    const left = scripted ? ['--on-exit', 'keep'] : [];
+    const { flags } = await Parser.parse([...words.slice(1), ...left], { flags: serveFlags });
+    const place = { version, root: repository, dataDir: path.join(this.#root, 'unused') };
     const say = (line: string) => {
       this.stderr += `${line}\n`;
     };
@@ -204,8 +222,22 @@ export class TestServer implements AsyncDisposable {
     };
     logEvents(events, { note });
     const hurry = new AbortController().signal;
-    this.#running = await serve(serverSettings(flags, place, environment), { events, report, say, hurry });
+    const settings = serverSettings(flags, place, environment);
+    this.#running = await serve(settings, {
+      ...{ events, report, say, hurry },
+      ...(clock ? { clock } : {}),
+      ...(scripted ? { executor: await this.#scriptedExecutor(settings) } : {}),
+    });
     this.url = this.#running.url;
+  }
+
+  async #scriptedExecutor({ cpuSlots }: ServerSettings) {
+    const { gpus = 0, clock = systemClock } = this.options;
+    const make = await ScriptedExecutor.maker(this.#scripted, { gpus, cpuSlots, clock });
+    return (limits: OwnersLimits) => {
+      this.#executor = make(limits);
+      return this.#executor;
+    };
   }
 
   async #startProcess(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
@@ -241,6 +273,12 @@ export class TestServer implements AsyncDisposable {
     return this.#end('SIGTERM');
   }
 
+  /** Stops it and starts it again, on the same data directory. */
+  async restart(flags: readonly string[] = []): Promise<void> {
+    await this.stop();
+    await this.start(flags);
+  }
+
   /** Closes the pipe that its stderr goes to. */
   stopReading(): void {
     this.#process.stderr?.destroy();
@@ -273,12 +311,18 @@ export class TestServer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       const code = await this.stop();
+      await this.#scripted.close();
       if (code !== 0) throw new Error(`serve ended with ${code} when it was asked to stop: ${this.stderr}`);
       await until('no process of the server is left', () => this.processes().length === 0, 5000);
     } finally {
       for (const pid of this.processes()) process.kill(pid, 'SIGKILL');
       await rm(this.#root, { recursive: true, force: true, maxRetries: 5 });
     }
+  }
+
+  /** Resolves when the script of a job has ended, whether there is a server or not. */
+  async scriptEnded(id: string): Promise<void> {
+    await this.#scripted.of({ path: this.jobDirectory(id) })?.ended;
   }
 
   /** The processes of all its jobs, their runners, and its workers. */
@@ -312,6 +356,7 @@ export class TestServer implements AsyncDisposable {
     const child = this.#child;
     if (child === null) {
       if (this.#running !== null && signal === 'SIGKILL') return this.#process.exitCode;
+      this.#executor?.leave();
       if (this.#running !== null) this.#noteJobs();
       await this.#running?.close();
       this.#running = null;

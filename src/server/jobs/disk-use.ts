@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { countFiles } from '../../archive/index.js';
 import { formatBytes, mostCounted } from '../../contract/index.js';
+import { type Clock, pause } from '../../files/index.js';
 import type { JobDirectory } from './job-directory.js';
 
 /** Bytes of the regular files below a directory. Unreadable ones do not count; no link is followed. */
@@ -70,6 +71,7 @@ export class DiskLimit {
   constructor(
     private readonly directory: JobDirectory,
     readonly most: number,
+    private readonly clock: Clock,
   ) {
     this.#given = diskUse(directory.input, new Set());
   }
@@ -77,11 +79,11 @@ export class DiskLimit {
   /** Resolves with a phrase that says where the bytes are, once the limit is exceeded; with null once it is closed. */
   async exceeded(): Promise<string | null> {
     while (!this.#isOver) {
-      const start = performance.now();
+      const start = this.clock.monotonic();
       const found = await this.look();
       if (found !== null) return found;
-      const took = performance.now() - start;
-      await delay(Math.max(interval, pausePerWalk * took), undefined, { ref: false });
+      const took = this.clock.monotonic() - start;
+      await pause(this.clock, Math.max(interval, pausePerWalk * took));
     }
     return null;
   }

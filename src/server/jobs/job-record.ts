@@ -109,6 +109,7 @@ export type JobFiles = JobRequest['files'];
 export const newRecord = (
   jobId: string,
   request: JobRequest,
+  createdAt: string,
   uploadBytes: number | null = null,
 ): JobRecord => ({
   version: currentVersion,
@@ -117,7 +118,7 @@ export const newRecord = (
   state: 'queued',
   error: null,
   isRefused: false,
-  createdAt: new Date().toISOString(),
+  createdAt,
   uploadBytes,
   startedAt: null,
   finishedAt: null,

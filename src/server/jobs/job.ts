@@ -8,13 +8,11 @@ import {
   type JobView,
   type KillCause,
 } from '../../contract/index.js';
-import { bootTimeIn, monotonicTime } from '../../files/index.js';
+import { bootTimeIn, type Clock, pause } from '../../files/index.js';
 import type { Grant, Waiting } from '../executors/index.js';
 import type { Report } from '../report.js';
 import type { JobDirectory } from './job-directory.js';
 import type { JobRecord, JobRequest } from './job-record.js';
-
-const now = () => new Date().toISOString();
 
 /** Milliseconds after which a job's end is shown even if it is not saved yet, because a kill must be answered. */
 const saveTimeout = 10_000;
@@ -28,8 +26,8 @@ export const secondsBetween = (start: string, end: string): number =>
 /**
  * When a command ended. The job could have written `told` itself, so the time is limited to between its start and now.
  */
-function endBetween(startedAt: string, told: string): string {
-  const time = Math.min(Math.max(Date.parse(told), Date.parse(startedAt)), Date.now());
+function endBetween(startedAt: string, told: string, now: number): string {
+  const time = Math.min(Math.max(Date.parse(told), Date.parse(startedAt)), now);
   return new Date(time).toISOString();
 }
 
@@ -89,6 +87,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     record: JobRecord,
     readonly isRestored: boolean,
     private readonly report: Report,
+    private readonly clock: Clock,
   ) {
     super();
     // There is a listener for each log stream.
@@ -151,7 +150,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /** When its command ended (ISO 8601); if it never ran, when the job ended; now if neither has. */
   get commandEndedAt(): string {
-    return this.#commandEndedAt ?? this.#record.finishedAt ?? now();
+    return this.#commandEndedAt ?? this.#record.finishedAt ?? this.#now;
+  }
+
+  /** The wall clock's time (ISO 8601). */
+  get #now(): string {
+    return new Date(this.clock.now()).toISOString();
   }
 
   /** Whether it holds devices: it is running, and its command has not ended. */
@@ -175,10 +179,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const { startedAt } = this.#record;
     if (this.#ranFor !== null || startedAt === null) return;
     this.#exitCode = exitCode;
-    const end = endBetween(startedAt, at ?? now());
+    const end = endBetween(startedAt, at ?? this.#now, this.clock.now());
     this.#commandEndedAt = end;
     this.#ranFor =
-      this.#begunAt === null ? secondsBetween(startedAt, end) : (monotonicTime() - this.#begunAt) / 1000;
+      this.#begunAt === null
+        ? secondsBetween(startedAt, end)
+        : (this.clock.monotonic() - this.#begunAt) / 1000;
   }
 
   /**
@@ -188,9 +194,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   async run(grant: Grant, start: JobStart | null): Promise<void> {
     this.#waiting = null;
     const { timeLimit } = this.request;
-    const limitAtBootTime = timeLimit === null ? null : bootTimeIn(timeLimit);
-    this.#begunAt = monotonicTime();
-    await this.#become('running', { ...grant, start, startedAt: now(), limitAtBootTime });
+    const limitAtBootTime = timeLimit === null ? null : bootTimeIn(this.clock, timeLimit);
+    this.#begunAt = this.clock.monotonic();
+    await this.#become('running', { ...grant, start, startedAt: this.#now, limitAtBootTime });
   }
 
   /** The app that it was supposed to find loaded was gone. Saved with its end. */
@@ -231,9 +237,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (this.#last) return;
     this.release(null, null);
     const { keep } = this.request;
-    const finishedAt = now();
+    const finishedAt = this.#now;
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
-    const expiresAtBootTime = keep === null ? null : bootTimeIn(keep);
+    const expiresAtBootTime = keep === null ? null : bootTimeIn(this.clock, keep);
     const end = {
       finishedAt,
       ranFor: this.#ranFor,
@@ -251,7 +257,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       },
     );
     // An unresponsive disk must not delay the end.
-    const isSaved = await Promise.race([saved, delay(saveTimeout, false, { ref: false })]);
+    const isSaved = await Promise.race([saved, pause(this.clock, saveTimeout).then(() => false)]);
     this.#show(this.#last);
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater()));
   }
@@ -284,7 +290,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** Its result has been fetched, so it may be removed early if the disk is short of space. */
   noteFetched(): void {
     if (this.#record.fetchedAt !== null) return;
-    this.#record = { ...this.#record, fetchedAt: now() };
+    this.#record = { ...this.#record, fetchedAt: this.#now };
     // If this cannot be saved, the next server keeps the job for as long as promised.
     this.#saveAgain().catch(() => {});
   }
@@ -386,7 +392,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** Retries until the disk accepts the record, or the directory is gone. */
   async #saveLater(): Promise<void> {
     for (;;) {
-      await delay(retryInterval, undefined, { ref: false });
+      await pause(this.clock, retryInterval);
       try {
         if (!this.directory.exists()) return;
         await this.#saveLast();

@@ -13,6 +13,7 @@ import {
   startPrefix,
 } from '../../contract/index.js';
 import {
+  type Clock,
   errorCode,
   faultWithoutPath,
   isDiskFull,
@@ -98,6 +99,7 @@ export interface LifecycleDeps {
   readonly diskPerJob: number;
   /** Removes what a job has written. */
   readonly discard: (job: Job) => void;
+  readonly clock: Clock;
   readonly report: Report;
 }
 
@@ -118,13 +120,13 @@ function endError(
 }
 
 /** The remaining run time of a job in milliseconds, since a job of an earlier server has used some. Null for no limit. */
-function timeLeft({ request: { timeLimit }, record, state }: Job): number | null {
+function timeLeft({ request: { timeLimit }, record, state }: Job, clock: Clock): number | null {
   if (timeLimit === null) return null;
   if (state !== 'running') return timeLimit * 1000;
   const { limitAtBootTime, startedAt } = record;
   // After a reboot, only the wall clock is left.
-  const byBoot = limitAtBootTime && secondsUntil(limitAtBootTime);
-  const left = byBoot ?? timeLimit - (Date.now() - Date.parse(startedAt ?? '')) / 1000;
+  const byBoot = limitAtBootTime && secondsUntil(clock, limitAtBootTime);
+  const left = byBoot ?? timeLimit - (clock.now() - Date.parse(startedAt ?? '')) / 1000;
   return Math.min(Math.max(left, 0), timeLimit) * 1000;
 }
 
@@ -229,7 +231,7 @@ export class Lifecycle {
       directory,
       devices: request.device,
       owner: request.owner,
-      timeLimit: timeLeft(this.job),
+      timeLimit: timeLeft(this.job, this.deps.clock),
       isAccepted: isRestored,
       grant,
       environment: {
@@ -272,7 +274,7 @@ export class Lifecycle {
 
   /** Ends the job when it has written more than it may. */
   #watchDisk(): void {
-    const disk = new DiskLimit(this.job.directory, this.deps.diskPerJob);
+    const disk = new DiskLimit(this.job.directory, this.deps.diskPerJob, this.deps.clock);
     this.#disk = disk;
     void disk.exceeded().then((written) => {
       if (written === null) return;

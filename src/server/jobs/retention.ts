@@ -10,7 +10,7 @@ import {
   ServiceError,
   spellDuration,
 } from '../../contract/index.js';
-import { appendLine, lastLines, secondsUntil, writeTextFile } from '../../files/index.js';
+import { appendLine, type Clock, lastLines, secondsUntil, writeTextFile } from '../../files/index.js';
 import { readOrSetAside } from '../data-directory/index.js';
 import type { GoneCause } from '../events.js';
 import type { Report } from '../report.js';
@@ -22,20 +22,26 @@ const clockTolerance = 2000;
 
 /** A point in time on the machine's monotonic clock, which does not change when the wall clock is set. */
 class Deadline implements Expiry {
-  readonly #monotonic = performance.now();
-  readonly #wall = Date.now();
+  readonly #monotonic: number;
+  readonly #wall: number;
 
   /** @param length milliseconds */
-  constructor(private readonly length: number) {}
+  constructor(
+    private readonly length: number,
+    private readonly clock: Clock,
+  ) {
+    this.#monotonic = clock.monotonic();
+    this.#wall = clock.now();
+  }
 
   /** Milliseconds until then; negative once it has passed. */
   get left(): number {
-    return this.length - (performance.now() - this.#monotonic);
+    return this.length - (this.clock.monotonic() - this.#monotonic);
   }
 
   /** The same as a date, by the wall clock as it is set now. */
   get date(): Date {
-    const moved = Date.now() - this.#wall - (performance.now() - this.#monotonic);
+    const moved = this.clock.now() - this.#wall - (this.clock.monotonic() - this.#monotonic);
     return new Date(this.#wall + this.length + (Math.abs(moved) > clockTolerance ? moved : 0));
   }
 }
@@ -76,6 +82,7 @@ export class ExpiredJobs {
   /** A file that cannot be read, or is not a file, is set aside, so that a start does not fail because of it. */
   constructor(
     dataDirectory: string,
+    private readonly clock: Clock,
     private readonly report: Report,
   ) {
     this.#file = path.join(dataDirectory, 'expired');
@@ -84,7 +91,7 @@ export class ExpiredJobs {
 
   /** @throws the system's error if it cannot be written; it is still remembered until the server ends */
   add(id: string, cause: GoneCause, owner: Owner): void {
-    const gone = { time: new Date().toISOString(), cause, owner };
+    const gone = { time: new Date(this.clock.now()).toISOString(), cause, owner };
     this.#gone.set(id, gone);
     const oldest = this.#gone.keys().next().value;
     if (this.#gone.size > remembered && oldest !== undefined) this.#gone.delete(oldest);
@@ -141,6 +148,7 @@ export interface RetentionDeps {
   /** Milliseconds that a job is kept at most after its end, if that is more. */
   readonly maxKeep: number;
   readonly forget: (job: Job, cause: GoneCause) => void;
+  readonly clock: Clock;
   readonly report: Report;
 }
 
@@ -149,7 +157,8 @@ export interface RetentionDeps {
  * request.
  */
 export class Retention {
-  readonly #timers = new Map<string, NodeJS.Timeout>();
+  /** What cancels the timer of each job. */
+  readonly #timers = new Map<string, () => void>();
   readonly #downloads = new Map<string, number>();
   /** Directories of jobs that were removed during a download, by id. They are deleted when the download is over. */
   readonly #doomed = new Map<string, string>();
@@ -185,8 +194,9 @@ export class Retention {
    */
   restore(job: Job): void {
     const { expiresAt, expiresAtBootTime } = job.record;
-    const byWall = expiresAt === null ? 0 : Date.parse(expiresAt) - Date.now();
-    const byBoot = 1000 * ((expiresAtBootTime && secondsUntil(expiresAtBootTime)) ?? 0);
+    const { clock } = this.deps;
+    const byWall = expiresAt === null ? 0 : Date.parse(expiresAt) - clock.now();
+    const byBoot = 1000 * ((expiresAtBootTime && secondsUntil(clock, expiresAtBootTime)) ?? 0);
     const promised = Math.min(Math.max(byWall, byBoot), this.#lengthOf(job));
     this.#keep(job, Math.max(this.deps.grace, promised));
   }
@@ -229,7 +239,7 @@ export class Retention {
    * over. Resolves when they are gone, or are going to be deleted.
    */
   async remove(job: Job, cause: GoneCause = 'removed'): Promise<void> {
-    clearTimeout(this.#timers.get(job.id));
+    this.#timers.get(job.id)?.();
     this.#timers.delete(job.id);
     this.#forget(job, cause);
     if (this.#downloads.has(job.id)) this.#doomed.set(job.id, job.directory.path);
@@ -237,7 +247,7 @@ export class Retention {
   }
 
   close(): void {
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();
   }
 
@@ -248,18 +258,17 @@ export class Retention {
 
   /** @param length milliseconds from now on */
   #keep(job: Job, length: number): void {
-    job.expiry = new Deadline(length);
+    job.expiry = new Deadline(length, this.deps.clock);
     this.#arm(job);
   }
 
   #arm(job: Job): void {
-    clearTimeout(this.#timers.get(job.id));
+    this.#timers.get(job.id)?.();
     const left = Math.max(job.expiry?.left ?? 0, 0);
-    const timer = setTimeout(
-      () => (left <= maxTimerDelay ? this.#expire(job) : this.#arm(job)),
-      Math.min(left, maxTimerDelay),
+    const cancel = this.deps.clock.after(Math.min(left, maxTimerDelay), () =>
+      left <= maxTimerDelay ? this.#expire(job) : this.#arm(job),
     );
-    this.#timers.set(job.id, timer.unref());
+    this.#timers.set(job.id, cancel);
   }
 
   #expire(job: Job): void {

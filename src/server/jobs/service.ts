@@ -86,9 +86,9 @@ export class JobService {
 
   /** @throws SetupError if the data directory is on more than one file system */
   constructor(private readonly deps: JobServiceDeps) {
-    const { dataDirectory, maxJobs, isUpgraded, grace, maxKeep, report } = deps;
+    const { dataDirectory, maxJobs, isUpgraded, grace, maxKeep, clock, report } = deps;
     const store = new JobStore(dataDirectory, report);
-    const expired = new ExpiredJobs(dataDirectory, report);
+    const expired = new ExpiredJobs(dataDirectory, clock, report);
     const trash = new Trash(dataDirectory, report);
     this.#diskPerJob = deps.diskPerJob ?? usualDiskPerJob(dataDirectory);
     this.#store = store;
@@ -105,6 +105,7 @@ export class JobService {
     this.#unreadable = new UnreadableJobs({
       store,
       executor: deps.executor,
+      clock,
       report,
       found: (stored) => this.#goOn(this.#restore(stored)),
     });
@@ -113,6 +114,7 @@ export class JobService {
       trash,
       grace,
       maxKeep,
+      clock,
       report,
       forget: (job, cause) => this.#forget(job, cause),
     });
@@ -144,7 +146,8 @@ export class JobService {
   }
 
   #restore({ directory, record }: StoredJob): Job {
-    const job = new Job(directory, record, true, this.deps.report);
+    const { report, clock } = this.deps;
+    const job = new Job(directory, record, true, report, clock);
     this.#jobs.set(job.id, job);
     this.#admission.remember(job);
     return job;
@@ -322,10 +325,11 @@ export class JobService {
   async #accept(upload: JobDirectory, request: JobRequest, facts: UploadFacts): Promise<Job> {
     this.#refuseWhileClosing();
     const { notes, bytes, extracted } = facts;
+    const { report, clock } = this.deps;
     upload.log(`${acceptance(upload.id)}: ${commandOf(request.operation)} on ${request.app}`);
     for (const note of notes) upload.log(note);
-    const record = newRecord(upload.id, request, bytes);
-    const job = new Job(await this.#store.accept(upload, record), record, false, this.deps.report);
+    const record = newRecord(upload.id, request, new Date(clock.now()).toISOString(), bytes);
+    const job = new Job(await this.#store.accept(upload, record), record, false, report, clock);
     this.#jobs.set(job.id, job);
     this.#kept.add(job, bytes + extracted);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { jobIdBytes, jobIdPattern, ServiceError } from '../../contract/index.js';
 import {
+  type Clock,
   errorCode,
   faultWithoutPath,
   NotOurFile,
+  pause,
   syncDirectory,
   syncDirectorySync,
   syncTree,
@@ -142,6 +143,7 @@ const retryInterval = 2000;
 export interface UnreadableDeps {
   readonly store: JobStore;
   readonly executor: Executor;
+  readonly clock: Clock;
   readonly report: Report;
   /** Called with a job whose record became readable. */
   readonly found: (job: StoredJob) => void;
@@ -218,10 +220,10 @@ export class UnreadableJobs {
   }
 
   async #watch(directory: JobDirectory): Promise<void> {
-    const { store, executor, found } = this.deps;
+    const { store, executor, found, clock } = this.deps;
     const release = executor.hold(directory);
     for (;;) {
-      await delay(retryInterval, undefined, { ref: false });
+      await pause(clock, retryInterval);
       if (this.#isClosing) return;
       const again = store.look(directory.id);
       if (again.kind === 'unreadable') continue;

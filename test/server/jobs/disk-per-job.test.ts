@@ -4,10 +4,12 @@ import { expect, test } from 'vitest';
 import { least, steps } from '../../support/form.js';
 import { file } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';
+import { TestClock } from '../../support/test-clock.js';
 import { until } from '../../support/until.mjs';
 
 const mebibyte = 2 ** 20;
-const server = sharedServer({ flags: ['--disk-per-job', '4MiB'] });
+const clock = new TestClock();
+const server = sharedServer({ scripted: true, clock, flags: ['--disk-per-job', '4MiB'] });
 const { api } = server;
 const wait = 'wait=/nowhere';
 
@@ -18,6 +20,11 @@ test.for([
   ['many small files', 'Workspace', ['shell=for i in $(seq 1400); do echo x > $TMPDIR/$i; done', wait]],
 ] as const)('a job is ended that writes more than it may: %s', async ([, part, todo]) => {
   const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(...todo) });
+  // The size is looked at every second.
+  await until('the job is ended', async () => {
+    clock.pass(1);
+    return (await api.job(id)).status === 'error';
+  });
   const { view, log } = await api.ended(id);
   const sentence = new RegExp(
     `Ended: it wrote [4-9]\\.\\d MiB \\(.*${part} .*\\), and a job may write 4\\.0 MiB \\(--disk-per-job of the server\\); its files are removed`,

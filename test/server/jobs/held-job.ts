@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished } from 'vitest';
 import type { JobState } from '../../../src/contract/job.js';
+import { type Clock, systemClock } from '../../../src/files/index.js';
 import { Job } from '../../../src/server/jobs/job.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
-import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
+import { type JobRecord, type JobRequest, newRecord } from '../../../src/server/jobs/job-record.js';
 import { temporary } from '../../support/temporary.js';
 
 /** A directory whose records can be delayed. */
@@ -33,11 +34,11 @@ export class HeldDirectory extends JobDirectory {
 }
 
 /** A new job in such a directory. */
-export async function makeJob(): Promise<{ job: Job; directory: HeldDirectory }> {
+export async function makeJob(clock: Clock = systemClock): Promise<{ job: Job; directory: HeldDirectory }> {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const directory = new HeldDirectory('0123456789ab', root.path);
-  const record = newRecord(directory.id, {
+  const request: JobRequest = {
     app: 'tissue',
     operation: 'infer',
     values: {},
@@ -50,8 +51,9 @@ export async function makeJob(): Promise<{ job: Job; directory: HeldDirectory }>
     owner: null,
     keep: 120,
     timeLimit: null,
-  });
+  };
+  const record = newRecord(directory.id, request, new Date().toISOString());
   directory.saveFirst(record);
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  return { job: new Job(directory, record, false, report), directory };
+  return { job: new Job(directory, record, false, report, clock), directory };
 }

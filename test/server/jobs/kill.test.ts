@@ -5,19 +5,83 @@ import { least, steps } from '../../support/form.js';
 import { linesOf } from '../../support/log-lines.mjs';
 import { processesNaming, processesOfJob } from '../../support/processes.js';
 import { isRunning } from '../../support/processes.mjs';
-import { sharedServer } from '../../support/server.js';
+import { sharedServer, type TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
-const server = sharedServer({ flags: ['--cpu-slots', '2'] });
-const { api } = server;
+const flags = ['--cpu-slots', '2'];
 
 /** A probe that takes these steps, then waits until the test ends. */
-const busy = (...taken: string[]) => ({
+const waiting = (server: TestServer, ...taken: string[]) => ({
   ...least.infer,
   ...steps(...taken, 'print=ready', `wait=${server.gate().path}`),
 });
 
 describe('killing a job', () => {
+  const server = sharedServer({ scripted: true, flags });
+  const { api } = server;
+  const busy = () => waiting(server);
+
+  test('ends its open log stream with the reason', async () => {
+    const { job_id: id } = await api.accepted('infer', busy());
+    await using log = await api.follow(id);
+    await log.until('ready');
+    await api.kill(id);
+    expect((await log.end()).endsWith('data: ready\n\ndata: __ERROR__ Killed by user\n\n')).toBe(true);
+  });
+
+  test('that waits takes it out of the queue: it never starts', async () => {
+    const first = await api.running('infer', busy(), 'ready');
+    const { job_id: wide } = await api.accepted('infer', { ...busy(), cpu: '2' });
+    const { job_id: behind } = await api.accepted('infer', { ...least.infer });
+    expect((await api.reaches(wide, 'waiting')).queue_position).toBe(1);
+    expect(await api.kill(wide)).toMatchObject({ status: 'killed' });
+    expect((await api.job(wide)).started_at).toBeNull();
+    expect(await api.log(wide)).not.toContain('Starting');
+    // The job behind it moved up, and runs in the slot beside the first.
+    expect((await api.ended(behind)).view.status).toBe('done');
+    await api.kill(first);
+  });
+
+  test('that has ended changes nothing, also repeatedly', async () => {
+    const { id, view } = await api.run('infer', least.infer);
+    for (let round = 0; round < 2; round += 1) {
+      expect(await api.kill(id)).toEqual({ job_id: id, status: 'done', message: expect.any(String) });
+    }
+    expect(await api.job(id)).toEqual(view);
+    expect((await api.result(id)).has('probe.json')).toBe(true);
+  });
+
+  test('whose result is being packed ends it without a result, also without a partial one', async () => {
+    const { job_id: id } = await api.accepted('infer', {
+      ...least.infer,
+      ...steps('zeros=big.raw:400000000'),
+    });
+    const directory = server.jobDirectory(id);
+    await until('the packing has begun', () => existsSync(path.join(directory, 'result.zip.partial')));
+    expect((await api.job(id)).status).toBe('running');
+    expect(await api.kill(id)).toMatchObject({ status: 'killed' });
+    expect((await api.fetch(`/jobs/${id}/result`)).status).toBe(409);
+    expect(readdirSync(directory).filter((name) => name.startsWith('result'))).toEqual([]);
+  });
+
+  test('several times at once is answered each time', async () => {
+    const id = await api.running('infer', busy(), 'ready');
+    const replies = await Promise.all([api.kill(id), api.kill(id), api.kill(id)]);
+    expect(replies.map(({ status }) => status)).toEqual(['killed', 'killed', 'killed']);
+    expect((await api.kill(id)).status).toBe('killed');
+  });
+
+  test('that is unknown is 404', async () => {
+    const response = await api.fetch('/jobs/0123456789ab/kill', { method: 'POST' });
+    expect([response.status, await response.json()]).toEqual([404, { detail: 'Unknown job_id' }]);
+  });
+});
+
+const server = sharedServer({ flags });
+const { api } = server;
+const busy = (...taken: string[]) => waiting(server, ...taken);
+
+describe('killing the processes of a job', () => {
   test('that runs ends it, which the answer, the status, the log and the result say', async () => {
     const id = await api.running('infer', busy('write=half.txt:half'), 'ready');
     const response = await api.fetch(`/jobs/${id}/kill`, { method: 'POST' });
@@ -76,57 +140,6 @@ describe('killing a job', () => {
     expect(processesNaming(mark)).toEqual([]);
   });
 
-  test('ends its open log stream with the reason', async () => {
-    const { job_id: id } = await api.accepted('infer', busy());
-    await using log = await api.follow(id);
-    await log.until('ready');
-    await api.kill(id);
-    expect((await log.end()).endsWith('data: ready\n\ndata: __ERROR__ Killed by user\n\n')).toBe(true);
-  });
-
-  test('that waits takes it out of the queue: it never starts', async () => {
-    const first = await api.running('infer', busy(), 'ready');
-    const { job_id: wide } = await api.accepted('infer', { ...busy(), cpu: '2' });
-    const { job_id: behind } = await api.accepted('infer', { ...least.infer });
-    expect((await api.reaches(wide, 'waiting')).queue_position).toBe(1);
-    expect(await api.kill(wide)).toMatchObject({ status: 'killed' });
-    expect((await api.job(wide)).started_at).toBeNull();
-    expect(await api.log(wide)).not.toContain('Starting');
-    expect(existsSync(path.join(server.jobDirectory(wide), 'run.json'))).toBe(false);
-    // The job behind it moved up, and runs in the slot beside the first.
-    expect((await api.ended(behind)).view.status).toBe('done');
-    await api.kill(first);
-  });
-
-  test('that has ended changes nothing, also repeatedly', async () => {
-    const { id, view } = await api.run('infer', least.infer);
-    for (let round = 0; round < 2; round += 1) {
-      expect(await api.kill(id)).toEqual({ job_id: id, status: 'done', message: expect.any(String) });
-    }
-    expect(await api.job(id)).toEqual(view);
-    expect((await api.result(id)).has('probe.json')).toBe(true);
-  });
-
-  test('whose result is being packed ends it without a result, also without a partial one', async () => {
-    const { job_id: id } = await api.accepted('infer', {
-      ...least.infer,
-      ...steps('zeros=big.raw:800000000'),
-    });
-    const directory = server.jobDirectory(id);
-    await until('the packing has begun', () => existsSync(path.join(directory, 'result.zip.partial')));
-    expect((await api.job(id)).status).toBe('running');
-    expect(await api.kill(id)).toMatchObject({ status: 'killed' });
-    expect((await api.fetch(`/jobs/${id}/result`)).status).toBe(409);
-    expect(readdirSync(directory).filter((name) => name.startsWith('result'))).toEqual([]);
-  });
-
-  test('several times at once is answered each time', async () => {
-    const id = await api.running('infer', busy(), 'ready');
-    const replies = await Promise.all([api.kill(id), api.kill(id), api.kill(id)]);
-    expect(replies.map(({ status }) => status)).toEqual(['killed', 'killed', 'killed']);
-    expect((await api.kill(id)).status).toBe('killed');
-  });
-
   test('sends SIGKILL after 3 s to processes that ignore SIGTERM; all are gone when the answer comes', async () => {
     const form = busy('stubborn=', 'child=', 'stray=');
     const id = await api.running('infer', form, 'ready');
@@ -149,11 +162,6 @@ describe('killing a job', () => {
     const start = performance.now();
     await api.kill(id);
     expect(performance.now() - start).toBeLessThan(2000);
-  });
-
-  test('that is unknown is 404', async () => {
-    const response = await api.fetch('/jobs/0123456789ab/kill', { method: 'POST' });
-    expect([response.status, await response.json()]).toEqual([404, { detail: 'Unknown job_id' }]);
   });
 });
 

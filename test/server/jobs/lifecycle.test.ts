@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Packer } from '../../../src/archive/packer.js';
+import { systemClock } from '../../../src/files/index.js';
 import type { Executor, RunEvent } from '../../../src/server/executors/index.js';
 import { Lifecycle } from '../../../src/server/jobs/lifecycle.js';
 import { makeJob } from './held-job.js';
@@ -42,6 +43,7 @@ async function runningJob() {
     explainExit: () => null,
     diskPerJob: Number.POSITIVE_INFINITY,
     discard: () => {},
+    clock: systemClock,
     report,
   };
   const lifecycle = new Lifecycle(job, deps);

@@ -11,7 +11,7 @@ tokens.create('root', { role: 'admin' });
 afterAll(() => tokens[Symbol.asyncDispose]());
 
 const server = sharedServer({
-  ownProcess: true,
+  scripted: true,
   token: 'of-the-environment',
   flags: ['--tokens', tokens.file, '--grace', '60', '--cpu-slots', '8'],
 });
@@ -62,12 +62,11 @@ describe('a job belongs to the token that it was submitted with', () => {
     expect([toBob.status, await toBob.json()]).toEqual([404, { detail: 'Unknown job_id' }]);
   });
 
-  test('also after a crash, and so does one that is gone', async () => {
+  test('also after a restart, and so does one that is gone', async () => {
     const kept = await ana.run('infer', least.infer);
     const gone = await ana.run('infer', least.infer);
     await ana.fetch(`/jobs/${gone.id}`, { method: 'DELETE' });
-    await server.crash();
-    await server.start();
+    await server.restart();
     expect((await ana.job(kept.id)).owner).toBe('ana');
     expect((await ana.fetch(`/jobs/${gone.id}`)).status).toBe(410);
     for (const id of [kept.id, gone.id, nobody]) expect((await bob.fetch(`/jobs/${id}`)).status).toBe(404);
@@ -90,8 +89,7 @@ test('an Idempotency-Key is its owner’s: the same one of another is another', 
   expect(new Set(ids).size).toBe(4);
   for (const [index, api] of owners.entries())
     expect((await api.accepted('infer', least.infer, key)).job_id).toBe(ids[index]);
-  await server.crash();
-  await server.start();
+  await server.restart();
   for (const [index, api] of owners.entries())
     expect((await api.accepted('infer', least.infer, key)).job_id).toBe(ids[index]);
 });

@@ -11,6 +11,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { least, steps } from '../../support/form.js';
 import { sharedServer, TestServer } from '../../support/server.js';
+import { TestClock } from '../../support/test-clock.js';
 import { until } from '../../support/until.mjs';
 
 const server = sharedServer({ flags: ['--grace', '600'] });
@@ -81,40 +82,6 @@ describe('a job that replaces files of the server', () => {
     });
   });
 
-  test.for([
-    ['a link to a file', (file: string) => `ln -s ${file}`],
-    ['a link to a directory', (file: string) => `ln -s ${path.dirname(file)}`],
-    ['a link to nothing', (file: string) => `ln -s ${file}.gone`],
-    ['an empty directory', () => 'mkdir'],
-    ['a directory with a link in it', (file: string) => `mkdir result.zip; ln -s ${file}`],
-    ['a FIFO', () => 'mkfifo'],
-    ['a socket', () => makeSocket],
-  ] as const)('the result is packed while it is sent where %s has replaced it', async ([, makerFor]) => {
-    const { file, directory } = victim();
-    const neighbour = (await api.run('infer', least.infer)).id;
-    const neighbours = readFileSync(path.join(server.jobDirectory(neighbour), 'result.zip'));
-    const { id } = await api.run('infer', { ...least.infer, ...steps('write=a.txt:mine') });
-    await api.run(
-      'infer',
-      shell(`cd ${server.jobDirectory(id)}; rm result.zip; ${makerFor(file)} result.zip`),
-    );
-    const replaced = () => {
-      const stats = lstatSync(path.join(server.jobDirectory(id), 'result.zip'));
-      return { isFile: stats.isFile(), ino: stats.ino, mode: stats.mode, mtimeMs: stats.mtimeMs };
-    };
-    const before = replaced();
-    expect(before.isFile).toBe(false);
-    expect((await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' })).status).toBe(200);
-    for (const files of [await api.result(id), await api.result(id)]) {
-      expect([...files.keys()].sort()).toEqual(['a.txt', 'probe.json']);
-      expect(String(files.get('a.txt'))).toBe('mine');
-    }
-    expect(replaced()).toEqual(before);
-    expect([readFileSync(file, 'utf8'), readdirSync(directory)]).toEqual(['secret', ['secret.txt']]);
-    const kept = await api.fetch(`/jobs/${neighbour}/result`);
-    expect(Buffer.from(await kept.arrayBuffer()).equals(neighbours)).toBe(true);
-  });
-
   test('the result is packed while it is sent where its archive cannot be read', async () => {
     await using ordinary = await TestServer.start({ asOrdinaryUser: true });
     const { id } = await ordinary.api.run('infer', { ...least.infer, ...steps('write=a.txt:mine') });
@@ -148,12 +115,53 @@ describe('a job that replaces files of the server', () => {
   );
 });
 
+describe('something else in place of a result', () => {
+  const scripted = sharedServer({ scripted: true });
+  const { api } = scripted;
+
+  test.for([
+    ['a link to a file', (file: string) => `ln -s ${file}`],
+    ['a link to a directory', (file: string) => `ln -s ${path.dirname(file)}`],
+    ['a link to nothing', (file: string) => `ln -s ${file}.gone`],
+    ['an empty directory', () => 'mkdir'],
+    ['a directory with a link in it', (file: string) => `mkdir result.zip; ln -s ${file}`],
+    ['a FIFO', () => 'mkfifo'],
+    ['a socket', () => makeSocket],
+  ] as const)('%s, is left alone, and the result packed while it is sent', async ([, makerFor]) => {
+    const { file, directory } = victim();
+    const neighbour = (await api.run('infer', least.infer)).id;
+    const neighbours = readFileSync(path.join(scripted.jobDirectory(neighbour), 'result.zip'));
+    const { id } = await api.run('infer', { ...least.infer, ...steps('write=a.txt:mine') });
+    await api.run(
+      'infer',
+      shell(`cd ${scripted.jobDirectory(id)}; rm result.zip; ${makerFor(file)} result.zip`),
+    );
+    const replaced = () => {
+      const stats = lstatSync(path.join(scripted.jobDirectory(id), 'result.zip'));
+      return { isFile: stats.isFile(), ino: stats.ino, mode: stats.mode, mtimeMs: stats.mtimeMs };
+    };
+    const before = replaced();
+    expect(before.isFile).toBe(false);
+    expect((await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' })).status).toBe(200);
+    for (const files of [await api.result(id), await api.result(id)]) {
+      expect([...files.keys()].sort()).toEqual(['a.txt', 'probe.json']);
+      expect(String(files.get('a.txt'))).toBe('mine');
+    }
+    expect(replaced()).toEqual(before);
+    expect([readFileSync(file, 'utf8'), readdirSync(directory)]).toEqual(['secret', ['secret.txt']]);
+    const kept = await api.fetch(`/jobs/${neighbour}/result`);
+    expect(Buffer.from(await kept.arrayBuffer()).equals(neighbours)).toBe(true);
+  });
+});
+
 describe('a job that has expired', () => {
   test('is removed completely, however deep its tree is', async () => {
     const script =
       'i=0; while [ $i -lt 40 ]; do n=$(printf %0200d 7); mkdir $n; cd $n; i=$((i+1)); done; touch x';
-    await using brief = await TestServer.start({ flags: ['--grace', '1'] });
+    const clock = new TestClock();
+    await using brief = await TestServer.start({ scripted: true, clock });
     const { id } = await brief.api.run('infer', shell(script));
+    clock.pass(120);
     await until('it is removed', () => !existsSync(brief.jobDirectory(id)));
     await until(
       'nothing is left in the trash',

@@ -16,6 +16,7 @@ import { withLimits } from '../../../src/access/change-tokens.js';
 import { least, steps } from '../../support/form.js';
 import { processesOfJob } from '../../support/processes.js';
 import { TestServer } from '../../support/server.js';
+import { TestClock } from '../../support/test-clock.js';
 import { TestTokens } from '../../support/tokens.js';
 import { until } from '../../support/until.mjs';
 
@@ -70,7 +71,7 @@ describe('a start', () => {
   test('sets aside each job whose record is invalid, and keeps all others', {
     timeout: 90_000,
   }, async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+    await using server = await TestServer.start({ scripted: true });
     const { api } = server;
     const good = await api.run('infer', kept);
     const damaged: string[] = [];
@@ -79,8 +80,7 @@ describe('a start', () => {
       damaged.push(id);
       damage(server.jobDirectory(id));
     }
-    await server.crash();
-    await server.start();
+    await server.restart();
     expect(aside(server).sort()).toEqual([...damaged].sort());
     for (const [index, id] of damaged.entries()) {
       const [what = ''] = damages[index] ?? [];
@@ -94,8 +94,7 @@ describe('a start', () => {
       expect((await api.fetch(`/jobs/${id}`)).status).toBe(404);
     }
     expect(String((await api.result(good.id)).get('a.txt'))).toBe('kept');
-    await server.crash();
-    await server.start();
+    await server.restart();
     expect(server.stderr).not.toContain('Set aside');
     expect(String((await api.result(good.id)).get('a.txt'))).toBe('kept');
   });
@@ -105,7 +104,7 @@ describe('a start', () => {
     ['cut in the middle', (text: Buffer) => text.subarray(0, 200)],
     ['full of zeros', (text: Buffer) => Buffer.alloc(text.length)],
   ] as const)('goes on with jobs as they were accepted if a power cut left a record %s', async ([, left]) => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
+    await using server = await TestServer.start({ scripted: true, gpus: 1 });
     const { api } = server;
     const gate = server.gate();
     const ran = await api.running(
@@ -115,9 +114,9 @@ describe('a start', () => {
     );
     const { job_id: waits } = await api.accepted('infer', kept);
     await api.reaches(waits, 'waiting');
-    await server.crash();
+    await server.stop();
     gate.open();
-    await until('its command ends', () => existsSync(path.join(server.jobDirectory(ran), 'exit.json')));
+    await server.scriptEnded(ran);
     for (const id of [ran, waits]) {
       const file = recordOf(server.jobDirectory(id));
       writeFileSync(file, left(readFileSync(file)));
@@ -156,11 +155,12 @@ describe('a start', () => {
   );
 
   test('keeps the command of a job whose record it cannot read running, and its GPU reserved', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
+    const clock = new TestClock();
+    await using server = await TestServer.start({ scripted: true, clock, gpus: 1 });
     const { api } = server;
     const gate = server.gate();
     const id = await api.running('infer', { ...kept, ...steps('print=ready', `wait=${gate.path}`) }, 'ready');
-    await server.crash();
+    await server.stop();
     const record = readFileSync(recordOf(server.jobDirectory(id)));
     truncateSync(recordOf(server.jobDirectory(id)));
     await server.start();
@@ -170,9 +170,10 @@ describe('a start', () => {
     // The disk failed only for a moment.
     writeFileSync(recordOf(server.jobDirectory(id)), record);
     gate.open();
-    expect((await until('it is known again', async () => (await api.fetch(`/jobs/${id}`)).ok)) && id).toBe(
-      id,
-    );
+    await until('it is known again', async () => {
+      clock.pass(2);
+      return (await api.fetch(`/jobs/${id}`)).ok;
+    });
     expect((await api.reaches(id, 'done')).error).toBeNull();
     expect((await api.reaches(next, 'done')).error).toBeNull();
   });
@@ -181,7 +182,7 @@ describe('a start', () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     const flags = ['--tokens', tokens.file];
-    await using server = await TestServer.start({ ownProcess: true, asOrdinaryUser: true, flags });
+    await using server = await TestServer.start({ asOrdinaryUser: true, flags });
     const ana = tokens.api(server, 'ana');
     const large = { ...least.infer, ...steps(`fill=large:${2 ** 20}`) };
     const { id: old } = await ana.run('infer', large);
@@ -233,23 +234,23 @@ describe('a start', () => {
   });
 
   test('finds its jobs through a data directory that is a link', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
-    await server.crash();
+    await using server = await TestServer.start({ scripted: true });
+    await server.stop();
     const link = path.join(server.scratch, 'link');
     symlinkSync(server.dataDirectory, link);
-    await using linked = new TestServer({ ownProcess: true, dataDirectory: link, flags: ['--grace', '0'] });
+    await using linked = new TestServer({ scripted: true, dataDirectory: link, flags: ['--grace', '0'] });
     await linked.start();
     const { job_id: id } = await linked.api.accepted('infer', least.infer);
     await until('it expires', async () => (await linked.api.fetch(`/jobs/${id}`)).status === 410);
-    await linked.crash();
+    await linked.stop();
     await linked.start();
     expect((await linked.api.fetch(`/jobs/${id}`)).status).toBe(410);
   });
 
   test('reads the record of a version without a version number and UUIDs', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+    await using server = await TestServer.start({ scripted: true });
     const { id, view } = await server.api.run('infer', kept);
-    await server.crash();
+    await server.stop();
     rewrite(server.jobDirectory(id), ({ version: _, gpuUuids: __, ...record }) => record);
     await server.start();
     expect((await server.api.job(id)).finished_at).toBe(view.finished_at);
@@ -257,9 +258,9 @@ describe('a start', () => {
   });
 
   test('sets aside entries that are not its own, and removes only incomplete uploads', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+    await using server = await TestServer.start({ scripted: true });
     const jobs = path.join(server.dataDirectory, 'jobs');
-    await server.crash();
+    await server.stop();
     for (const name of ['thesis', 'lost+found', '0123456789AB']) {
       mkdirSync(path.join(jobs, name));
       writeFileSync(path.join(jobs, name, 'chapter.txt'), name);
@@ -278,14 +279,13 @@ describe('a start', () => {
     ['torn', 'abcdef012345 2026-01-01T00:00:00.000Z\nabcdef0123'],
     ['garbage', '\u0000\u0001\n{}'],
   ])('goes on where the list of expired jobs is %s', async ([, text]) => {
-    await using server = await TestServer.start({ ownProcess: true });
-    await server.crash();
+    await using server = await TestServer.start({ scripted: true });
+    await server.stop();
     writeFileSync(path.join(server.dataDirectory, 'expired'), text ?? '');
     await server.start(['--grace', '0']);
     const { job_id: id } = await server.api.accepted('infer', least.infer);
     await until('it expires', async () => (await server.api.fetch(`/jobs/${id}`)).status === 410);
-    await server.crash();
-    await server.start();
+    await server.restart();
     expect((await server.api.fetch(`/jobs/${id}`)).status).toBe(410);
   });
 
@@ -293,8 +293,8 @@ describe('a start', () => {
     ['a directory', mkdirSync],
     ['a FIFO', (file: string) => execFileSync('mkfifo', [file])],
   ] as const)('sets aside a list of what was used, or of expired jobs, that is %s', async ([, plant]) => {
-    await using server = await TestServer.start({ ownProcess: true });
-    await server.crash();
+    await using server = await TestServer.start({ scripted: true });
+    await server.stop();
     for (const name of ['usage', 'expired']) {
       rmSync(path.join(server.dataDirectory, name), { force: true });
       plant(path.join(server.dataDirectory, name));

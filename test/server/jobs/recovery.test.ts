@@ -1,14 +1,14 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import unzipper from 'unzipper';
 import { describe, expect, test } from 'vitest';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { file } from '../../support/form.mjs';
 import { linesOf } from '../../support/log-lines.mjs';
 import { appLines } from '../../support/log-stream.js';
-import { RawConnection } from '../../support/raw-http.js';
-import { TestServer } from '../../support/server.js';
+import { apps, TestServer } from '../../support/server.js';
+import { temporary } from '../../support/temporary.js';
+import { TestClock } from '../../support/test-clock.js';
 import { until } from '../../support/until.mjs';
 
 const oneAtATime = { flags: ['--cpu-slots', '1'] };
@@ -71,60 +71,57 @@ describe('a server that was killed and started again', () => {
   });
 
   test('counts as run time what the command ran, and not the time without a server', async () => {
-    await using server = await TestServer.start({ ownProcess: true, ...oneAtATime });
+    const clock = new TestClock();
+    await using server = await TestServer.start({ scripted: true, clock });
     const { api } = server;
     const { id, gate } = await server.heldJob();
-    await server.crash();
+    clock.pass(10);
+    await server.stop();
+    clock.pass(10);
     gate.open();
-    const exit = path.join(server.jobDirectory(id), 'exit.json');
-    const { endedAt } = await until('the job has ended', () =>
-      existsSync(exit) ? (JSON.parse(readFileSync(exit, 'utf8')) as { endedAt: string }) : null,
-    );
-    await until('the runner has ended', () => server.processes().length === 0);
+    await server.scriptEnded(id);
+    clock.pass(10);
     await server.start();
     const { view } = await api.ended(id);
-    const ran = (Date.parse(endedAt) - Date.parse(view.started_at ?? '')) / 1000;
-    expect(view.run_seconds).toBe(ran);
-    expect(Date.parse(view.finished_at ?? '')).toBeGreaterThan(Date.parse(endedAt));
+    const startPlus = (seconds: number) =>
+      new Date(Date.parse(view.started_at ?? '') + seconds * 1000).toISOString();
+    expect([view.run_seconds, view.finished_at]).toEqual([20, startPlus(30)]);
     const used = readFileSync(path.join(server.dataDirectory, 'usage'), 'utf8');
-    expect(JSON.parse(used.trim())).toMatchObject({ job_id: id, time: endedAt });
+    expect(JSON.parse(used.trim())).toMatchObject({ job_id: id, time: startPlus(20) });
     // The next server has it from the record.
-    await server.crash();
-    await server.start();
-    expect((await api.job(id)).run_seconds).toBe(ran);
+    await server.restart();
+    expect((await api.job(id)).run_seconds).toBe(20);
   });
 
-  test('packs a result again whose packing the crash interrupted', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+  test('packs a result again whose packing the end of the server interrupted', async () => {
+    await using server = await TestServer.start({ scripted: true });
     const { api } = server;
-    const form = { ...least.infer, ...steps('zeros=big.raw:400000000', 'write=a.txt:a') };
-    const { job_id: id } = await api.accepted('infer', form);
-    const directory = server.jobDirectory(id);
-    await until('the packing has begun', () => existsSync(path.join(directory, 'result.zip.partial')));
-    await server.crash();
-    expect(existsSync(path.join(directory, 'result.zip'))).toBe(false);
+    const gate = server.gate();
+    const taken = steps('print=begins', `wait=${gate.path}`, 'zeros=big.raw:4000000', 'write=a.txt:a');
+    const id = await api.running('infer', { ...least.infer, ...taken }, 'begins');
+    await server.stop();
+    gate.open();
+    await server.scriptEnded(id);
+    writeFileSync(path.join(server.jobDirectory(id), 'result.zip.partial'), 'PK');
     await server.start();
     const { view, log } = await api.ended(id);
     expect(view.status).toBe('done');
-    expect(appLines(log)).toEqual(['probe infer']);
-    const response = await api.fetch(`/jobs/${id}/result`);
-    const { files } = await unzipper.Open.buffer(Buffer.from(await response.arrayBuffer()));
-    const sizes = files.map((entry) => [entry.path, entry.uncompressedSize]);
-    expect(sizes).toEqual([
+    expect(appLines(log)).toEqual(['probe infer', 'begins']);
+    const files = await api.result(id);
+    expect([...files].map(([name, { length }]) => [name, length]).sort()).toEqual([
       ['a.txt', 1],
-      ['big.raw', 400_000_000],
+      ['big.raw', 4_000_000],
       ['probe.json', expect.any(Number)],
     ]);
+    expect(existsSync(path.join(server.jobDirectory(id), 'result.zip.partial'))).toBe(false);
   });
 
   test('still has the results, the logs and the failures of jobs that had ended', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+    await using server = await TestServer.start({ scripted: true });
     const { api } = server;
     const done = await api.run('infer', { ...least.infer, ...steps('write=a.txt:kept') });
     const failed = await api.run('infer', { ...least.infer, ...steps('exit=2') });
-    await server.crash();
-    await server.start();
-    expect(server.stderr).toContain('2 finished');
+    await server.restart();
     expect(String((await api.result(done.id)).get('a.txt'))).toBe('kept');
     expect(await api.log(done.id)).toBe(done.log);
     expect(await api.log(failed.id)).toBe(failed.log);
@@ -139,56 +136,29 @@ describe('a server that was killed and started again', () => {
   });
 
   test('can kill a job that an earlier server started', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+    await using server = await TestServer.start({ scripted: true });
     const { api } = server;
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
     const id = await api.running('infer', form);
-    await server.crash();
-    await server.start();
+    await server.restart();
     expect((await api.kill(id)).status).toBe('killed');
-    // The runner itself may take a moment longer than the command.
-    await until('no process of it is left', () => server.processes().length === 0);
     expect(linesOf(await api.log(id)).at(-1)).toBe('__ERROR__ Killed by user');
   });
 
-  test('removes the uploads that the crash interrupted', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
-    await using connection = await RawConnection.open(server.url);
-    connection.write(
-      'POST /apps/probe/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n' +
-        'Content-Type: multipart/form-data; boundary=x\r\n\r\n' +
-        '--x\r\nContent-Disposition: form-data; name="inputs"; filename="a.nii"\r\n\r\nhalf',
-    );
-    await until('the upload has begun', () => server.jobDirectories().length === 1);
-    await server.crash();
-    expect(server.jobDirectories().length).toBe(1);
-    await server.start();
-    await until('the upload is removed', () => server.jobDirectories().length === 0);
-    expect(await server.api.json('/jobs')).toEqual({ jobs: [] });
-  });
-
   test('fails the job whose app is no longer on its allowlist, and says why', async () => {
-    await using server = await TestServer.start({ ownProcess: true, ...oneAtATime });
+    await using root = await temporary();
+    const allowlist = path.join(root.path, 'apps.json');
+    writeFileSync(allowlist, JSON.stringify({ apps: [{ name: 'probe', source: apps.probe }] }));
+    await using server = await TestServer.start({ scripted: true, apps: [allowlist], ...oneAtATime });
     const { api } = server;
-    const gate = server.gate();
-    await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    const { gate } = await server.heldJob();
     const { job_id: id } = await api.accepted('infer', least.infer);
-    await server.crash();
-    const appless = path.join(server.scratch, 'apps.json');
-    mkdirSync(server.scratch, { recursive: true });
-    writeFileSync(appless, '{"apps": []}');
-    await using second = new TestServer({
-      ownProcess: true,
-      apps: [appless],
-      dataDirectory: server.dataDirectory,
-    });
-    await second.start();
+    await server.stop();
+    writeFileSync(allowlist, '{"apps": []}');
+    await server.start();
     gate.open();
-    const { view } = await second.api.ended(id);
+    const { view } = await api.ended(id);
     expect(view).toMatchObject({ status: 'error', error: expect.stringContaining("'probe'") });
-    expect(await refusal(await second.api.submit('infer', least.infer, { app: 'probe' }))).toEqual([
-      404,
-      "Unknown app 'probe'",
-    ]);
+    expect(await refusal(await api.submit('infer', least.infer))).toEqual([404, "Unknown app 'probe'"]);
   });
 });

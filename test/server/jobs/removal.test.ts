@@ -8,7 +8,7 @@ import { sharedServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 import { unzip } from '../../support/unzip.mjs';
 
-const server = sharedServer({ ownProcess: true });
+const server = sharedServer({ scripted: true });
 const { api } = server;
 
 const remove = (id: string) => api.fetch(`/jobs/${id}`, { method: 'DELETE' });
@@ -42,8 +42,7 @@ describe('removing a job that has ended', () => {
     const killed = await api.running('infer', { ...least.infer, ...steps(`wait=${server.gate().path}`) });
     await api.kill(killed);
     for (const id of [failed.id, killed]) expect((await remove(id)).status).toBe(200);
-    await server.crash();
-    await server.start();
+    await server.restart();
     for (const id of [failed.id, killed]) {
       expect(await refusal(await api.fetch(`/jobs/${id}`))).toEqual([
         410,

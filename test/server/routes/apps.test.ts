@@ -369,6 +369,7 @@ describe("an app's configuration", () => {
       'configs/extra.yml',
       'extra.yml',
       'main.mjs',
+      'play.mjs',
     ]);
     expect(String(files.get('configs/extra.yml'))).toBe('depth: 3\n');
   });

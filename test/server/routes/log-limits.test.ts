@@ -1,15 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { StreamSlots } from '../../../src/server/jobs/index.js';
 import { refusal } from '../../support/api.js';
 import { least, printBytes, steps } from '../../support/form.js';
-import { file } from '../../support/form.mjs';
-import type { LogFollower } from '../../support/log-stream.js';
 import { RawConnection } from '../../support/raw-http.js';
-import { apps, sharedServer } from '../../support/server.js';
+import { sharedServer } from '../../support/server.js';
 
-const server = sharedServer({
-  apps: [apps.probe, apps.shell],
-  flags: ['--max-jobs', '250', '--cpu-slots', '1'],
-});
+const server = sharedServer({ scripted: true });
 const { api } = server;
 
 describe('the streams of one job', () => {
@@ -109,25 +105,15 @@ describe('the log as text', () => {
   });
 });
 
-describe('all streams', () => {
-  test('are limited to 200: the next is answered 429, until one is closed', async () => {
-    const gate = server.gate();
-    await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
-    const submit = () => api.accepted('infer', { inputs: file('ct.nii') }, { app: 'shell' });
-    const jobs: string[] = [];
-    for (let count = 0; count < 201; count += 1) jobs.push((await submit()).job_id);
-    const streams: LogFollower[] = [];
-    for (const id of jobs.slice(0, 200)) streams.push(await api.follow(id));
-
-    const last = jobs[200] ?? '';
-    const refused = await api.fetch(`/jobs/${last}/logs`);
-    expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
-    expect(await refusal(refused)).toEqual([429, expect.stringContaining('200')]);
-    await streams.pop()?.[Symbol.asyncDispose]();
-    await using followed = await api.follow(last);
-    await followed.until(/^\[remote-app\] Waiting for a CPU slot: position 201/);
-    await Promise.all(streams.map((each) => each[Symbol.asyncDispose]()));
-    // A server that stops has ten seconds for it, which is too little for so many jobs on a busy disk.
-    await Promise.all(jobs.map((id) => api.kill(id)));
+test('the streams of all jobs together are limited, until one is closed', async () => {
+  const slots = new StreamSlots(2);
+  const release = await slots.take('first');
+  await slots.take('second');
+  await expect(slots.take('third')).rejects.toMatchObject({
+    code: 'tooManyStreams',
+    message: '2 log streams are open, the most there may be; try again soon',
   });
+  release();
+  await slots.take('third');
+  expect(slots.open).toBe(2);
 });

@@ -4,7 +4,7 @@ import { linesOf } from '../../support/log-lines.mjs';
 import { appLines } from '../../support/log-stream.js';
 import { sharedServer } from '../../support/server.js';
 
-const server = sharedServer();
+const server = sharedServer({ scripted: true });
 const { api } = server;
 
 /** Text of the log stream of a probe that takes these steps. */
@@ -117,13 +117,27 @@ describe('lines of an app', () => {
     expect(appLines(log).slice(1)).toEqual(['id: 7', ': keepalive', 'event: x', ' indented']);
   });
 
+  test('all arrive, a hundred thousand of them', async () => {
+    const lines = appLines(await logOf('lines=100000')).slice(1);
+    expect(lines.length).toBe(100_000);
+    expect(lines.every((line, index) => line === `line ${index + 1}`)).toBe(true);
+  });
+});
+
+describe('the lines of a process', () => {
+  const real = sharedServer();
+  const { api } = real;
+
   test('come from stdout and stderr in the order in which they were printed', async () => {
-    const log = await logOf('print=1', 'error=2', 'print=3', 'error=4');
+    const { log } = await api.run('infer', {
+      ...least.infer,
+      ...steps('print=1', 'error=2', 'print=3', 'error=4'),
+    });
     expect(appLines(log).slice(1)).toEqual(['1', '2', '3', '4']);
   });
 
   test("are followed to the job's end after the app has closed its output", async () => {
-    const gate = server.gate();
+    const gate = real.gate();
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
       ...steps('closeoutput=', `wait=${gate.path}`, 'write=late.txt:late'),
@@ -134,11 +148,5 @@ describe('lines of an app', () => {
     gate.open();
     await log.end();
     expect(String((await api.result(id)).get('late.txt'))).toBe('late');
-  });
-
-  test('all arrive, a hundred thousand of them', async () => {
-    const lines = appLines(await logOf('lines=100000')).slice(1);
-    expect(lines.length).toBe(100_000);
-    expect(lines.every((line, index) => line === `line ${index + 1}`)).toBe(true);
   });
 });

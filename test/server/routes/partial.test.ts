@@ -5,7 +5,7 @@ import { least, steps } from '../../support/form.js';
 import { sharedServer } from '../../support/server.js';
 import { unzip } from '../../support/unzip.mjs';
 
-const server = sharedServer({ ownProcess: true });
+const server = sharedServer({ scripted: true });
 const { api } = server;
 
 const resultOf = (id: string, query = '?partial=1', method = 'GET') =>
@@ -33,8 +33,7 @@ describe('the output of a job without a result', () => {
     const form = { ...least.infer, ...steps('write=half.txt:half', 'print=ready', `wait=${gate.path}`) };
     const id = await api.running('infer', form, 'ready');
     await api.kill(id);
-    await server.crash();
-    await server.start();
+    await server.restart();
     expect(await api.job(id)).toMatchObject({ status: 'killed', left_files: 2 });
     expect(String((await filesOf(await resultOf(id))).get('half.txt'))).toBe('half');
   });

@@ -9,7 +9,7 @@ import { sharedServer, TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 import { unzip } from '../../support/unzip.mjs';
 
-const server = sharedServer({ ownProcess: true });
+const server = sharedServer({ scripted: true });
 const { api } = server;
 
 const resultOf = (id: string, headers: Record<string, string> = {}, method = 'GET') =>
@@ -86,7 +86,7 @@ describe('the result of a job', () => {
     ['that did not fail', 'shell=echo no > "$REMOTE_APP_REFUSAL_FILE"', 200],
     ['that wrote nothing', 'shell=: > "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
     ['that planted a link', 'shell=ln -s /etc/hostname "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
-    ['that planted another name of a file', 'shell=ln ../job.json "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
+    ['that planted another name of a file', 'shell=ln ../log "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
     ['that wrote without end', 'shell=seq 99999 > "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
   ] as const)('is no refusal for a job %s', async ([, step, status]) => {
     const { id } = await api.run('infer', { ...least.infer, ...steps(step) });
@@ -218,7 +218,7 @@ describe('a data directory', () => {
 
   test('may have a name with characters that have a meaning in a URL', async () => {
     const dataDirectory = path.join(root, '50% of ..data #1?', '%41');
-    await using odd = await TestServer.start({ ownProcess: true, dataDirectory });
+    await using odd = await TestServer.start({ scripted: true, dataDirectory });
     const { id } = await odd.api.run('infer', { ...least.infer, ...steps('write=a.txt:here') });
     expect(String((await odd.api.result(id)).get('a.txt'))).toBe('here');
   });

@@ -1,0 +1,285 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { constants } from 'node:os';
+import path from 'node:path';
+import type { Clock } from '../../src/files/index.js';
+import { LogFile, OutputLog } from '../../src/runner/log.js';
+import type * as executorsModule from '../../src/server/executors/index.js';
+import type {
+  AskedDevices,
+  Device,
+  DeviceMemory,
+  DeviceRequest,
+  Ended,
+  Grant,
+  JobPlace,
+  RunEvent,
+  RunOrder,
+  Waiting,
+} from '../../src/server/executors/index.js';
+import type * as schedulerModule from '../../src/server/executors/local/scheduler.js';
+import type { Ticket } from '../../src/server/executors/local/tickets.js';
+import type { OwnersExecutor, OwnersLimits } from '../../src/server/running-server.js';
+import { play } from '../fixtures/apps/probe/play.mjs';
+import { load } from './built.js';
+
+/** Ends a script at once. */
+class Exit extends Error {
+  constructor(
+    readonly exitCode: number,
+    readonly signal: string | null = null,
+  ) {
+    super();
+  }
+}
+
+const signals: Readonly<Record<string, number>> = constants.signals;
+const bySignal = (name: string) => new Exit(128 + (signals[name] ?? 0), name);
+
+/** One run of a job. */
+interface Run {
+  readonly path: string;
+  readonly grant: Grant;
+  /** Ends it, with this as what it throws. */
+  readonly end: (cause: Exit) => void;
+  readonly ended: Promise<Ended>;
+  isOver: boolean;
+}
+
+/** Runs what the probe would do, in this process. */
+async function runScript(order: RunOrder, grant: Grant, signal: AbortSignal): Promise<void> {
+  const { directory, environment } = order;
+  const [, program = '', ...argv] = order.command();
+  const log = new LogFile(path.join(directory.path, 'log'), 1 << 26);
+  const output = new OutputLog(log);
+  const print = (bytes: string | Uint8Array) => output.push(Buffer.from(bytes as string));
+  const steps = (cwd: string) => ({
+    error: (text: string) => print(`${text}\n`),
+    shell: (command: string) =>
+      new Promise<void>((resolve, reject) => {
+        const env = { ...process.env, ...environment };
+        execFile('sh', ['-c', command], { cwd, env, signal, encoding: 'buffer' }, (cause, out, err) => {
+          print(out);
+          print(err);
+          if (cause) reject(cause);
+          else resolve();
+        });
+      }),
+    exit: (code: string) => {
+      throw new Exit(Number(code));
+    },
+    signal: (name: string) => {
+      throw bySignal(name);
+    },
+  });
+  const env = { ...environment, CUDA_VISIBLE_DEVICES: grant.gpus.join(',') };
+  try {
+    await play({ argv, program, cwd: directory.workspace, env, print, signal, steps });
+  } finally {
+    output.end();
+    log.close();
+  }
+}
+
+/** The jobs that run in this process. As real ones do, they outlive their server: the next one finds them. */
+export class ScriptedRuns {
+  readonly #runs = new Map<string, Run>();
+
+  of(job: Pick<JobPlace, 'path'>): Run | undefined {
+    return this.#runs.get(job.path);
+  }
+
+  below(directory: string): readonly JobPlace[] {
+    return [...this.#runs.values()]
+      .filter((run) => !run.isOver && path.dirname(run.path) === directory)
+      .map((run) => ({ id: path.basename(run.path), path: run.path }));
+  }
+
+  start(order: RunOrder, grant: Grant, clock: Clock): Run {
+    const stop = new AbortController();
+    const { timeLimit } = order;
+    const late = bySignal('SIGTERM');
+    const cancel = timeLimit === null ? () => {} : clock.after(timeLimit, () => stop.abort(late));
+    const ended = runScript(order, grant, stop.signal)
+      .then(
+        () => new Exit(0),
+        (cause) => stop.signal.reason ?? (cause instanceof Exit ? cause : new Exit(1)),
+      )
+      .then(({ exitCode, signal }: Exit): Ended => {
+        run.isOver = true;
+        cancel();
+        const fault = stop.signal.reason === late ? 'timeLimit' : null;
+        const endedAt = new Date(clock.now()).toISOString();
+        return { kind: 'ended', exitCode, signal, fault, error: null, lostLines: 0, endedAt };
+      });
+    const run: Run = {
+      path: order.directory.path,
+      grant,
+      end: (cause) => stop.abort(cause),
+      ended,
+      isOver: false,
+    };
+    this.#runs.set(run.path, run);
+    return run;
+  }
+
+  /** Ends those that still run. */
+  async close(): Promise<void> {
+    const runs = [...this.#runs.values()];
+    for (const run of runs) run.end(bySignal('SIGTERM'));
+    await Promise.all(runs.map(({ ended }) => ended));
+  }
+}
+
+const builtExecutors = async () => ({
+  ...(await load<typeof executorsModule>('server/executors/index.js')),
+  ...(await load<typeof schedulerModule>('server/executors/local/scheduler.js')),
+});
+
+export interface ScriptedSettings {
+  readonly gpus: number;
+  readonly cpuSlots: number;
+  readonly clock: Clock;
+}
+
+/**
+ * Runs jobs in the process of the test: placed by the scheduler of this machine, each does the steps that it was submitted
+ * with, as the probe does (`test/fixtures/apps/probe`). No runner and no app is started.
+ */
+export class ScriptedExecutor implements OwnersExecutor {
+  readonly #scheduler: schedulerModule.Scheduler;
+  readonly #gpus: readonly Required<Omit<Device, 'isFree' | 'node'>>[];
+  readonly #tickets = new Map<string, { readonly ticket: Ticket; isStopped: boolean; over: Promise<void> }>();
+  #isLeft = false;
+
+  private constructor(
+    private readonly runs: ScriptedRuns,
+    private readonly built: Awaited<ReturnType<typeof builtExecutors>>,
+    private readonly settings: ScriptedSettings,
+    limits: OwnersLimits,
+  ) {
+    this.#gpus = Array.from({ length: settings.gpus }, (_, id) => ({
+      id,
+      name: 'Scripted GPU',
+      uuid: `GPU-${id}`,
+    }));
+    this.#scheduler = new built.Scheduler(this.#gpus, settings.cpuSlots, {
+      ...limits,
+      now: () => settings.clock.monotonic(),
+    });
+  }
+
+  /** What makes the executor of a server that is started now. */
+  static async maker(runs: ScriptedRuns, settings: ScriptedSettings) {
+    const built = await builtExecutors();
+    return (limits: OwnersLimits) => new ScriptedExecutor(runs, built, settings, limits);
+  }
+
+  /** Its server is gone: it tells nothing any more, and its jobs are left to the next one. */
+  leave(): void {
+    this.#isLeft = true;
+  }
+
+  reconsider(): void {
+    this.#scheduler.reconsider();
+  }
+
+  async devices(): Promise<readonly Device[]> {
+    return this.#gpus.map((gpu) => ({ ...gpu, isFree: this.#scheduler.isFree(gpu) }));
+  }
+
+  async memory(ids: readonly number[]): Promise<DeviceMemory> {
+    this.built.refuseUnknown(ids, this.#gpus);
+    return { used: ids.length * 2 ** 30, total: ids.length * 2 ** 34 };
+  }
+
+  check(asked: AskedDevices): DeviceRequest {
+    return this.built.checkDevices(asked, this.#gpus);
+  }
+
+  run(order: RunOrder): AsyncIterable<RunEvent> {
+    const { directory, devices, isAccepted, grant, owner } = order;
+    const impossible = isAccepted ? null : this.#scheduler.impossible(devices);
+    if (impossible !== null) throw new Error(impossible);
+    const ticket = grant
+      ? this.#scheduler.adopt(grant, owner)
+      : this.#scheduler.request(devices, isAccepted, owner);
+    ticket.granted.catch(() => {});
+    let settle = () => {};
+    const over = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    this.#tickets.set(directory.path, { ticket, isStopped: false, over });
+    return this.#events(order, ticket, settle);
+  }
+
+  async stop(job: JobPlace): Promise<void> {
+    const entry = this.#tickets.get(job.path);
+    if (entry) entry.isStopped = true;
+    entry?.ticket.cancel();
+    const run = this.runs.of(job);
+    run?.end(bySignal('SIGTERM'));
+    await Promise.all([run?.ended, entry?.over]);
+  }
+
+  isRunning(job: JobPlace): boolean {
+    return this.runs.of(job)?.isOver === false;
+  }
+
+  runningUnder(directory: string): readonly JobPlace[] {
+    return this.runs.below(directory);
+  }
+
+  hold(job: JobPlace): () => void {
+    const run = this.runs.of(job);
+    if (!run || run.isOver) return () => {};
+    this.#scheduler.adopt(run.grant);
+    return () => this.#scheduler.release(run.grant);
+  }
+
+  /** What a promise gives, unless the server is gone by then. */
+  async #here<T>(promise: Promise<T>): Promise<T> {
+    const value = await promise;
+    return this.#isLeft ? new Promise<never>(() => {}) : value;
+  }
+
+  async *#events(order: RunOrder, ticket: Ticket, settle: () => void): AsyncGenerator<RunEvent, void> {
+    const { directory, owner } = order;
+    let end = this.built.unrecordedEnd(null, 'It was stopped before it had started');
+    const grant = (yield* this.#wait(ticket)) ?? null;
+    if (grant) {
+      end = (yield* this.#execute(order, grant)) ?? end;
+      this.#scheduler.release(grant, owner);
+    }
+    this.#tickets.delete(directory.path);
+    settle();
+    yield end;
+  }
+
+  async *#wait(ticket: Ticket): AsyncGenerator<Waiting, Grant | undefined> {
+    let told: Waiting | undefined;
+    for (let position = ticket.position(); position !== null; position = ticket.position()) {
+      const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor, position };
+      if (told?.for === waiting.for && told.position === position) {
+        await this.#here(once(this.#scheduler, 'change'));
+      } else {
+        told = waiting;
+        yield waiting;
+      }
+    }
+    return this.#here(ticket.granted.catch(() => undefined));
+  }
+
+  /** @returns undefined if it was stopped before it had started */
+  async *#execute(order: RunOrder, grant: Grant): AsyncGenerator<RunEvent, Ended | undefined> {
+    const { directory } = order;
+    const found = this.runs.of(directory);
+    if (!found || order.grant === null) {
+      const where = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
+      yield { kind: 'placed', where, grant };
+    }
+    if (!found && this.#tickets.get(directory.path)?.isStopped) return undefined;
+    const run = found ?? this.runs.start(order, grant, this.settings.clock);
+    return this.#here(run.ended);
+  }
+}
