@@ -202,7 +202,7 @@ test('jobs lists one’s own, and jobs --all those of all with their owners', as
     (await tokens.token('create', 'ana')).stdout.trim(),
     (await tokens.token('create', 'root', '--role', 'admin')).stdout.trim(),
   ];
-  await using server = await TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] });
+  await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
   const as = (token: string) => ({
     REMOTE_APP_SERVER: server.url,
     REMOTE_APP_APP: 'probe',

@@ -13,7 +13,6 @@ for (const name of ['ana', 'bob']) tokens.create(name);
 tokens.create('root', { role: 'admin' });
 afterAll(() => tokens[Symbol.asyncDispose]());
 const server = sharedServer({
-  ownProcess: true,
   apps: [apps.probe, apps.shell],
   gpus: 2,
   flags: ['--tokens', tokens.file],
@@ -64,7 +63,7 @@ describe('usage', () => {
     const ana = tokens.api(server, 'ana');
     for (const { job_id } of (await ana.json<{ jobs: { job_id: string }[] }>('/jobs')).jobs)
       await ana.fetch(`/jobs/${job_id}`, { method: 'DELETE' });
-    await server.crash();
+    await server.stop();
     appendFileSync(path.join(server.dataDirectory, 'usage'), '\n{"time":"2026-11-2');
     await server.start();
     expect(await rows('root')).toEqual(
@@ -171,7 +170,7 @@ describe('usage', () => {
   });
 
   test('decides who goes first after a restart', async () => {
-    await server.crash();
+    await server.stop();
     const now = new Date().toISOString();
     const used = { time: now, job_id: '0123456789ab', owner: 'ana', app: 'probe', bytes_in: 0, bytes_out: 0 };
     writeFileSync(

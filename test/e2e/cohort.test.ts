@@ -66,7 +66,7 @@ class Study implements AsyncDisposable {
         scans.map((scan, index) => [`${subject(index)}/anat/${subject(index)}_T1w.nii`, scan]),
       ),
     );
-    return new Study(cli, await TestServer.start({ ownProcess: true, apps: [app], flags }));
+    return new Study(cli, await TestServer.start({ apps: [app], flags }));
   }
 
   get env() {

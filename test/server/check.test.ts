@@ -253,7 +253,6 @@ describe('serve --check', () => {
       expect(stdout).toMatch(/ has no module 'no_such_module'/);
 
       await using server = await TestServer.start({
-        ownProcess: true,
         apps: [path.join(cli.directory, 'apps')],
       });
       for (const name of ['typo', 'bounds', 'node']) expect(server.stderr).toContain(doubtful[name]?.[1]);

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { refusal } from '../support/api.js';
@@ -9,6 +9,7 @@ import { lacks } from '../support/needs.mjs';
 import { freePort } from '../support/ports.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
+import { TestClock } from '../support/test-clock.js';
 import { until } from '../support/until.mjs';
 
 /** The value of a metric with these labels in the text of `/metrics`. */
@@ -29,7 +30,7 @@ const read = async (url: string): Promise<string> => (await fetch(url)).text();
 
 describe('GET /metrics', () => {
   test('counts jobs by state, their times, refusals, bytes, streams and GPUs', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 2, flags: ['--metrics'] });
+    await using server = await TestServer.start({ gpus: 2, flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     await server.api.run('infer', { ...least.infer, ...steps('exit=1') });
     await server.api.fetch('/nowhere');
@@ -78,7 +79,7 @@ describe('GET /metrics', () => {
   });
 
   test('counts no time on a GPU while a result is packed, when the next job has it', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 1, flags: ['--metrics'] });
+    await using server = await TestServer.start({ gpus: 1, flags: ['--metrics'] });
     const busy = async () => metric(await read(`${server.url}/metrics`), 'remote_app_gpu_busy', { gpu: '0' });
     const start = performance.now();
     // Hours of packing.
@@ -98,25 +99,14 @@ describe('GET /metrics', () => {
   });
 
   test('counts no time without a server as run time', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 1, flags: ['--metrics'] });
+    const clock = new TestClock();
+    await using server = await TestServer.start({ scripted: true, clock, gpus: 1, flags: ['--metrics'] });
     const { id, gate } = await server.heldJob({ gpu: '0' });
-    const directory = server.jobDirectory(id);
-    const [record, exit] = ['job.json', 'exit.json'].map((name) => path.join(directory, name)) as [
-      string,
-      string,
-    ];
-    await server.crash();
+    await server.stop();
+    clock.pass(2);
     gate.open();
-    await until('the job has ended', () => existsSync(exit));
-    // It began an hour ago, and ran for two seconds.
-    const began = Date.now() - 3_600_000;
-    const secondsIn = (seconds: number) => new Date(began + 1000 * seconds).toISOString();
-    for (const [file, change] of [
-      [record, { startedAt: secondsIn(0) }],
-      [exit, { endedAt: secondsIn(2) }],
-    ] as const) {
-      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...change }));
-    }
+    await server.scriptEnded(id);
+    clock.pass(3600);
     await server.start();
     expect((await server.api.ended(id)).view.status).toBe('done');
     const text = await read(`${server.url}/metrics`);
@@ -134,7 +124,6 @@ describe('GET /metrics', () => {
 
   test('needs the token, but not on a port of its own, which has nothing else', async () => {
     await using server = await TestServer.start({
-      ownProcess: true,
       token: 'secret',
       flags: ['--metrics-port', '0'],
     });
@@ -166,7 +155,6 @@ describe('GET /metrics', () => {
 
   test('on a port of its own answers no web page of another site, as a server without a token', async () => {
     await using server = await TestServer.start({
-      ownProcess: true,
       token: 'secret',
       flags: ['--metrics-port', '0'],
     });
@@ -181,7 +169,7 @@ describe('GET /metrics', () => {
 
   test('on a port of its own at an address of the network is for any name of the machine', async () => {
     const flags = ['--metrics-port', '0', '--metrics-host', '0.0.0.0'];
-    await using server = await TestServer.start({ ownProcess: true, token: 'secret', flags });
+    await using server = await TestServer.start({ token: 'secret', flags });
     for (const host of ['gpu.lab.example:9108', '10.0.0.1']) {
       expect([host, await statusFor(server, [`Host: ${host}`])]).toEqual([host, 200]);
     }
@@ -191,7 +179,7 @@ describe('GET /metrics', () => {
 
 describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
   test('finds nothing to criticise', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 1, flags: ['--metrics'] });
+    await using server = await TestServer.start({ gpus: 1, flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     await server.api.fetch('/nowhere');
     const text = await read(`${server.url}/metrics`);
@@ -203,7 +191,7 @@ describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
   });
 
   test('scrapes it with the token', async () => {
-    await using server = await TestServer.start({ ownProcess: true, token: 'secret', flags: ['--metrics'] });
+    await using server = await TestServer.start({ token: 'secret', flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     const port = await freePort();
     const config = path.join(server.scratch, 'prometheus.yml');

@@ -1,8 +1,8 @@
+import type * as announcementsModule from '../../src/cli/serve/announcements.js';
 import type * as serveModule from '../../src/cli/serve/index.js';
-import type * as logModule from '../../src/cli/serve/log-events.js';
+import type * as servingModule from '../../src/cli/serve/serve-until-stopped.js';
+import type * as logModule from '../../src/cli/serve/server-log.js';
 import type * as terminalModule from '../../src/cli/terminal/index.js';
-import type * as eventsModule from '../../src/server/events.js';
-import type * as serverModule from '../../src/server/serve.js';
 import type * as mainModule from '../../src/start/main.js';
 
 /** A directory of the built program. */
@@ -16,9 +16,9 @@ export const load = <T>(name: string): Promise<T> => import(/* @vite-ignore */ b
  */
 export const builtServer = async () => ({
   ...(await load<typeof serveModule>('cli/serve/index.js')),
-  ...(await load<typeof logModule>('cli/serve/log-events.js')),
-  ...(await load<typeof eventsModule>('server/events.js')),
-  ...(await load<typeof serverModule>('server/serve.js')),
+  ...(await load<typeof announcementsModule>('cli/serve/announcements.js')),
+  ...(await load<typeof servingModule>('cli/serve/serve-until-stopped.js')),
+  ...(await load<typeof logModule>('cli/serve/server-log.js')),
 });
 
 /** See `builtServer`. */

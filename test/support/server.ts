@@ -7,8 +7,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Parser } from '@oclif/core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import type { ToldServer } from '../../src/cli/serve/serve-until-stopped.js';
 import { systemClock } from '../../src/files/index.js';
-import type { OwnersLimits, RunningServer } from '../../src/server/running-server.js';
+import type { OwnersLimits } from '../../src/server/running-server.js';
 import type { ServerSettings } from '../../src/server/settings.js';
 import { Api } from './api.js';
 import { builtServer } from './built.js';
@@ -104,18 +105,17 @@ export class TestServer implements AsyncDisposable {
   readonly token: string | null;
   url = '';
   stdout = '';
-  /** What a process wrote there; otherwise what the server reported and said. */
   stderr = '';
   #child: ChildProcess | null = null;
   /** The server in this process. */
-  #running: RunningServer | null = null;
+  #running: ToldServer | null = null;
   readonly #scripted = new ScriptedRuns();
   #executor: ScriptedExecutor | null = null;
   #root = '';
   #jobIds = new Set<string>();
   #gates = 0;
 
-  constructor(private readonly options: ServerOptions = {}) {
+  constructor(private options: ServerOptions = {}) {
     this.token = options.token ?? null;
     this.api = new Api(this, options.app ?? 'probe');
   }
@@ -206,29 +206,27 @@ export class TestServer implements AsyncDisposable {
   }
 
   async #startHere(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
-    const { serve, serveFlags, serverSettings, ServerEvents, logEvents } = await builtServer();
+    const { startTelling, introduce, ServerLog, ...given } = await builtServer();
     const { scripted, clock } = this.options;
     const left = scripted ? ['--on-exit', 'keep'] : [];
-    const { flags } = await Parser.parse([...words.slice(1), ...left], { flags: serveFlags });
+    const { flags } = await Parser.parse([...words.slice(1), ...left], { flags: given.serveFlags });
     const place = { version, root: repository, dataDir: path.join(this.#root, 'unused') };
-    const say = (line: string) => {
-      this.stderr += `${line}\n`;
-    };
-    const report = (problem: string, cause: unknown) =>
-      say(`${problem}: ${cause instanceof Error ? (cause.stack ?? cause.message) : String(cause)}`);
-    const events = new ServerEvents(report);
-    const note = (level: string, line: string) => {
-      if (level !== 'debug') say(`${new Date().toISOString()} ${line}`);
-    };
-    logEvents(events, { note });
-    const hurry = new AbortController().signal;
-    const settings = serverSettings(flags, place, environment);
-    this.#running = await serve(settings, {
-      ...{ events, report, say, hurry },
+    const settings = given.serverSettings(flags, place, environment);
+    const output = (name: 'stdout' | 'stderr') => ({
+      write: (text: string) => {
+        this[name] += text;
+        return true;
+      },
+    });
+    const log = new ServerLog(output('stderr'), { format: flags['log-format'], level: flags['log-level'] });
+    this.#running = await startTelling(settings, log, {
+      isOpenAsked: flags.auth === 'off',
+      hurry: new AbortController().signal,
       ...(clock ? { clock } : {}),
       ...(scripted ? { executor: await this.#scriptedExecutor(settings) } : {}),
     });
-    this.url = this.#running.url;
+    introduce(this.#running.server, log, output('stdout'));
+    this.url = this.#running.server.url;
   }
 
   async #scriptedExecutor({ cpuSlots }: ServerSettings) {
@@ -273,9 +271,10 @@ export class TestServer implements AsyncDisposable {
     return this.#end('SIGTERM');
   }
 
-  /** Stops it and starts it again, on the same data directory. */
-  async restart(flags: readonly string[] = []): Promise<void> {
+  /** Stops it and starts it again on the same data directory, where the machine may have other GPUs. */
+  async restart(flags: readonly string[] = [], change: Pick<ServerOptions, 'gpus'> = {}): Promise<void> {
     await this.stop();
+    this.options = { ...this.options, ...change };
     await this.start(flags);
   }
 
@@ -358,7 +357,7 @@ export class TestServer implements AsyncDisposable {
       if (this.#running !== null && signal === 'SIGKILL') return this.#process.exitCode;
       this.#executor?.leave();
       if (this.#running !== null) this.#noteJobs();
-      await this.#running?.close();
+      await this.#running?.server.close();
       this.#running = null;
       return 0;
     }

@@ -2,7 +2,7 @@ import { counted, formatBytes, isLoopback, routes } from '../../contract/index.j
 import { failureInWords, type GpuInventory } from '../../server/devices/index.js';
 import type { RunningServer, SandboxReport } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
-import { DirectOutput, replaceStream, type ServerLog } from './server-log.js';
+import type { Output, ServerLog } from './server-log.js';
 
 /** Tells the admin which cluster runs the jobs, and whether it currently accepts none. */
 function sayCluster({ version, size, problem }: NonNullable<RunningServer['cluster']>, log: ServerLog): void {
@@ -106,8 +106,8 @@ function sayWhatIsServed({ apps, dataDirectory }: RunningServer, log: ServerLog)
   log.say(`Jobs are kept in ${dataDirectory}.`);
 }
 
-/** Tells the admin that the server has started. */
-export function introduce(server: RunningServer, log: ServerLog): void {
+/** Tells the admin that the server has started. Its address goes to stdout. */
+export function introduce(server: RunningServer, log: ServerLog, stdout: Output): void {
   sayWhatIsServed(server, log);
   for (const problem of server.appProblems) log.warn(problem);
   if (server.gpus) sayGpus(server.gpus, log);
@@ -117,6 +117,5 @@ export function introduce(server: RunningServer, log: ServerLog): void {
   if (ended + active > 0) log.say(`Recovered ${active} active and ${ended} finished jobs.`);
   if (server.metricsUrl) log.say(`Metrics at ${server.metricsUrl}${routes.metrics.path}`);
   const line = `Listening on ${server.url}`;
-  replaceStream(process.stdout);
-  if (!new DirectOutput(1).write(`${line}\n`)) log.say(`${line} (stdout could not be written to)`);
+  if (!stdout.write(`${line}\n`)) log.say(`${line} (stdout could not be written to)`);
 }

@@ -2,13 +2,13 @@ import { UsageError } from '../../client/errors.js';
 import { counted } from '../../contract/index.js';
 import { closeInherited } from '../../files/index.js';
 import { ServerEvents } from '../../server/events.js';
-import { type RunningServer, serve, surviveUncaughtErrors } from '../../server/serve.js';
+import { type RunningServer, type ServeContext, serve, surviveUncaughtErrors } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { SetupError } from '../../server/setup-error.js';
 import { introduce, warnOfOpenness } from './announcements.js';
 import type { LogSettings } from './flags.js';
 import { logEvents } from './log-events.js';
-import { ServerLog } from './server-log.js';
+import { DirectOutput, replaceStream, ServerLog } from './server-log.js';
 import { StopSignals } from './stop-signals.js';
 
 /** Reloads what may change while the server runs. If that fails, a warning says so and nothing changes. */
@@ -31,6 +31,34 @@ function warnOfNewApps(server: RunningServer, events: ServerEvents, log: ServerL
       (cause) => log.report('New apps could not be looked at', cause),
     );
   });
+}
+
+/** A server that tells its admin what happens. */
+export interface ToldServer {
+  readonly server: RunningServer;
+  /** Reads again what may change while the server runs. */
+  reload(): void;
+}
+
+/**
+ * Starts the service, and writes into the log what it finds and what happens in it.
+ * @throws UsageError
+ */
+export async function startTelling(
+  settings: ServerSettings,
+  log: ServerLog,
+  context: Pick<ServeContext, 'hurry' | 'executor' | 'clock'> & { readonly isOpenAsked: boolean },
+): Promise<ToldServer> {
+  const report = (problem: string, cause: unknown) => log.report(problem, cause);
+  const say = (line: string) => log.say(line);
+  warnOfOpenness(settings, context.isOpenAsked, log);
+  const events = new ServerEvents(report);
+  logEvents(events, log);
+  const server = await serve(settings, { ...context, report, events, say }).catch((cause) => {
+    throw cause instanceof SetupError ? new UsageError(cause.message, { cause }) : cause;
+  });
+  warnOfNewApps(server, events, log);
+  return { server, reload: () => reload(server, log) };
 }
 
 /** Milliseconds until the process exits after a failed start, whatever is still open. */
@@ -58,7 +86,8 @@ export async function serveUntilStopped(
   settings: ServerSettings,
   { isOpenAsked, logged }: ServeOptions,
 ): Promise<void> {
-  const log = new ServerLog(2, logged);
+  replaceStream(process.stderr);
+  const log = new ServerLog(new DirectOutput(2), logged);
   const report = (problem: string, cause: unknown) => log.report(problem, cause);
   // Node would write warnings to stderr itself, which may block.
   process.removeAllListeners('warning').on('warning', (warning) => report('Warning', warning));
@@ -67,19 +96,16 @@ export async function serveUntilStopped(
   // The umask must not remove the owner's permissions; those of others stay as the admin has set them.
   process.umask(process.umask() & 0o077);
   const signals = new StopSignals((line) => log.say(line));
-  warnOfOpenness(settings, isOpenAsked, log);
-  const events = new ServerEvents(report);
-  logEvents(events, log);
   const hurry = new AbortController();
   void signals.asked.then(() => hurry.abort());
-  const say = (line: string) => log.say(line);
-  const server = await serve(settings, { report, events, say, hurry: hurry.signal }).catch((cause) => {
+  const told = startTelling(settings, log, { isOpenAsked, hurry: hurry.signal });
+  const { server, reload: onHangUp } = await told.catch((cause) => {
     endSoon();
-    throw cause instanceof SetupError ? new UsageError(cause.message, { cause }) : cause;
+    throw cause;
   });
-  warnOfNewApps(server, events, log);
-  signals.onHangUp = () => reload(server, log);
-  if (!signals.isAsked) introduce(server, log);
+  signals.onHangUp = onHangUp;
+  replaceStream(process.stdout);
+  if (!signals.isAsked) introduce(server, log, new DirectOutput(1));
 
   await signals.asked;
   log.say(`Stopping; ${describeFate(server.activeJobs(), settings.onExit)}`);

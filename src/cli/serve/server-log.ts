@@ -9,12 +9,18 @@ const pieceLength = 4096;
 
 const { O_APPEND, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
 
+/** Where lines for the admin go. */
+export interface Output {
+  /** @returns whether all of it could be written */
+  write(text: string): boolean;
+}
+
 /**
  * Writes text to a descriptor at once, without waiting and without throwing: the disk may be full, the terminal closed,
  * or the pipe full because nobody reads it. Node's streams cannot do that: a file stream ends at its first error, and a
  * pipe stream buffers everything in memory.
  */
-export class DirectOutput {
+export class DirectOutput implements Output {
   /** The open descriptor; null until the first write, and while a pipe has no reader. */
   #target: number | null = null;
   /** Whether the last write ended in the middle of a line. */
@@ -84,18 +90,15 @@ const now = (): string => new Date().toISOString();
  * as soon as writing works again. So a full disk or a closed terminal neither ends nor blocks the server.
  */
 export class ServerLog {
-  readonly #output: DirectOutput;
   readonly #colours: Colours;
   #lost = 0;
   #retry: NodeJS.Timeout | null = null;
 
   constructor(
-    descriptor = 2,
+    private readonly output: Output,
     private readonly settings: LogSettings = { format: 'text', level: 'info' },
   ) {
     this.#colours = new Colours(process.stderr, process.env);
-    if (descriptor === 2) replaceStream(process.stderr);
-    this.#output = new DirectOutput(descriptor);
   }
 
   /** Writes one line about the start or the end of the server. In text format it has no time. */
@@ -122,7 +125,7 @@ export class ServerLog {
   #write(level: LogLevel, message: string, fields: LogFields, asText: () => string): void {
     if (logLevels.indexOf(level) > logLevels.indexOf(this.settings.level)) return;
     const line = this.#isJson ? JSON.stringify({ time: now(), level, message, ...fields }) : asText();
-    if (this.#sayLost() && this.#output.write(`${line}\n`)) return;
+    if (this.#sayLost() && this.output.write(`${line}\n`)) return;
     this.#lost += 1;
     this.#retry ??= setInterval(() => this.#sayLost(), retryInterval).unref();
   }
@@ -137,7 +140,7 @@ export class ServerLog {
     const lines = counted(this.#lost, 'line');
     const message = `${lines} could not be written here`;
     const line = this.#isJson ? JSON.stringify({ time: now(), level: 'warn', message }) : `(${message})`;
-    if (!this.#output.write(`${line}\n`)) return false;
+    if (!this.output.write(`${line}\n`)) return false;
     this.#lost = 0;
     if (this.#retry) clearInterval(this.#retry);
     this.#retry = null;

@@ -113,7 +113,7 @@ describe('output that never blocks or throws', () => {
 describe("the server's log", () => {
   test('says how many lines were lost, as soon as it can', async () => {
     const { file, writer, read } = pipe();
-    const log = new ServerLog(writer);
+    const log = new ServerLog(new DirectOutput(writer));
     fill(file);
     for (const line of ['one', 'two', 'three']) log.say(line);
     expect(read()).toMatch(/^x+$/);
@@ -130,7 +130,7 @@ describe("the server's log", () => {
 
   test('indents text from outside so that none of its lines looks like a line of the log', () => {
     const { writer, read } = pipe();
-    const log = new ServerLog(writer);
+    const log = new ServerLog(new DirectOutput(writer));
     log.say('name: a\n2026-01-01T00:00:00.000Z forged\x1b]0;title\x07');
     expect(read()).toBe('name: a\\x0a2026-01-01T00:00:00.000Z forged\\x1b]0;title\\x07\n');
     log.report('GET /\u2028x failed', new Error('b\n2026-01-01T00:00:00.000Z forged\rtoo'));

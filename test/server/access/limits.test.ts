@@ -27,7 +27,6 @@ limit('eva', { max_gpus: 1, max_jobs: null });
 afterAll(() => tokens[Symbol.asyncDispose]());
 
 const server = sharedServer({
-  ownProcess: true,
   gpus: 2,
   token: 'of-the-environment',
   flags: ['--tokens', tokens.file, '--cpu-slots', '32', '--max-jobs', '32'],
@@ -67,7 +66,7 @@ describe('a limit of active jobs', () => {
 
   test('keeps jobs that wait for it from taking the places of others', async () => {
     const flags = ['--tokens', tokens.file, '--max-jobs', '3', '--cpu-slots', '3'];
-    await using small = await TestServer.start({ ownProcess: true, token: 'of-the-environment', flags });
+    await using small = await TestServer.start({ token: 'of-the-environment', flags });
     const ana = tokens.api(small, 'ana');
     const held = { ...least.infer, ...onCpu, ...steps(`wait=${small.gate().path}`) };
     await Promise.all(Array.from({ length: 5 }, () => ana.accepted('infer', held)));
@@ -147,8 +146,7 @@ test('a limit of what is kept counts what jobs have left, and is free again when
     ),
   ]);
   // Also after a restart, when it is measured again.
-  await server.crash();
-  await server.start();
+  await server.restart();
   const answers = await Promise.all(Array.from({ length: 8 }, () => dan.submit('infer', small)));
   expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(507));
   for (const { job_id } of (await dan.json<{ jobs: { job_id: string }[] }>('/jobs')).jobs) {

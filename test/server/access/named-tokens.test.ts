@@ -33,7 +33,7 @@ const detail = async (server: TestServer, token: string): Promise<string> => {
 
 /** How a server ends that cannot start. */
 const failedStart = (tokens: TestTokens): Promise<string> =>
-  TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] }).then(
+  TestServer.start({ flags: ['--tokens', tokens.file] }).then(
     async (server) => {
       await server[Symbol.asyncDispose]();
       return 'started';
@@ -47,7 +47,6 @@ describe('named tokens', () => {
   tokens.create('root', { role: 'admin' });
   afterAll(() => tokens[Symbol.asyncDispose]());
   const server = sharedServer({
-    ownProcess: true,
     token: 'of-the-environment',
     flags: ['--tokens', tokens.file],
   });
@@ -156,7 +155,7 @@ describe('what is under way', () => {
   const tokens = new TestTokens();
   afterAll(() => tokens[Symbol.asyncDispose]());
   for (const name of ['keeps', 'root']) tokens.create(name, { role: name === 'root' ? 'admin' : 'user' });
-  const server = sharedServer({ ownProcess: true, flags: ['--tokens', tokens.file, '--max-jobs', '8'] });
+  const server = sharedServer({ flags: ['--tokens', tokens.file, '--max-jobs', '8'] });
   const body = multipart([filePart('inputs', 'a.nii')]);
   const authorization = (name: string) => `Authorization: Bearer ${tokens.of(name)}`;
 
@@ -256,7 +255,7 @@ describe('serve --tokens', () => {
   test('asks for a token if the environment has none, and does not warn', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
-    await using server = await TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] });
+    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
     expect((await fetch(`${server.url}/health`)).status).toBe(401);
     expect(await status(server, tokens.of('ana'))).toBe(200);
     expect(server.stderr).not.toContain('WARNING');
@@ -268,7 +267,7 @@ describe('serve --tokens', () => {
     tokens.create('bob');
     tokens.revoke('bob');
     const flags = ['--tokens', tokens.file, '--auth', 'required'];
-    await using server = await TestServer.start({ ownProcess: true, flags });
+    await using server = await TestServer.start({ flags });
     expect(await status(server, tokens.of('ana'))).toBe(200);
     await using cli = await Cli.create();
     const check = ['serve', '--check', '--port', '0', '--data-dir', 'data', ...flags];
@@ -281,7 +280,7 @@ describe('serve --tokens', () => {
   test('refuses everybody with a file that has no tokens', async () => {
     await using tokens = new TestTokens();
     writeFileSync(tokens.file, '{"version": 1, "tokens": []}', { mode: 0o600 });
-    await using server = await TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] });
+    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
     expect((await fetch(`${server.url}/health`)).status).toBe(401);
   });
 
@@ -340,7 +339,7 @@ describe('serve --tokens', () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     chmodSync(tokens.directory, 0o1777);
-    await using server = await TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] });
+    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
     expect(await status(server, tokens.of('ana'))).toBe(200);
     expect(statSync(tokens.directory).mode & 0o7777).toBe(0o1777);
   });
@@ -348,7 +347,7 @@ describe('serve --tokens', () => {
   test('contradicts --auth off', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
-    const started = TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file, '--auth', 'off'] });
+    const started = TestServer.start({ flags: ['--tokens', tokens.file, '--auth', 'off'] });
     await expect(started).rejects.toThrow(/--auth off asks nobody for a token/);
   });
 
@@ -368,7 +367,7 @@ describe('serve --tokens', () => {
         hash: index === 999 ? (before.tokens[0]?.hash ?? null) : `sha256:${String(index).padStart(64, '0')}`,
       })),
     }));
-    await using server = await TestServer.start({ ownProcess: true, flags: ['--tokens', tokens.file] });
+    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
     const api = tokens.api(server, 'ana');
     expect((await api.run('infer', least.infer)).view.owner).toBe('user-999');
   });

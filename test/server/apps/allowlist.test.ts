@@ -55,6 +55,8 @@ describe('serve --apps', () => {
     const entries = list({ apps: ['~/apps/mine', { name: 'named', source: '~/tiny@1.2' }] });
     const at = path.join(home, 'tiny@1.2');
     await using server = await TestServer.start({
+      // The home directory is that of the process.
+      ownProcess: true,
       apps: ['~/apps', at, entries],
       environment: { HOME: home },
     });

@@ -37,7 +37,6 @@ const onCpu = { cpu: '1' };
 
 describe('serve --audit-log', () => {
   const server = sharedServer({
-    ownProcess: true,
     token: 'of-the-environment',
     flags: ['--tokens', tokens.file, '--audit-log', log, '--trusted-proxy', '127.0.0.0/8'],
   });
@@ -197,7 +196,7 @@ describe('serve --audit-log', () => {
     await ana().fetch('/jobs/eeeeeeeeeeee');
     await find({ event: 'refusal', error: 'unknownJob', route: 'job' }, `${log}.1`);
     const before = linesOf(`${log}.1`).length;
-    server.signal('SIGHUP');
+    server.reload();
     await until('there is a new one', () => existsSync(log));
     await ana().fetch('/jobs/eeeeeeeeeeee');
     await find({ event: 'refusal', error: 'unknownJob', route: 'job' });
@@ -206,8 +205,7 @@ describe('serve --audit-log', () => {
 
   test('is appended to after a restart', async () => {
     const before = linesOf().length;
-    await server.crash();
-    await server.start();
+    await server.restart();
     await ana().fetch('/jobs/dddddddddddd');
     await until('there is one more', () => linesOf().length > before);
   });
@@ -264,12 +262,12 @@ describe('a start', () => {
   test('fails where the audit log cannot be written', async () => {
     const directory = path.join(tokens.directory, 'directory');
     mkdirSync(directory);
-    const started = TestServer.start({ ownProcess: true, flags: ['--audit-log', directory] });
+    const started = TestServer.start({ flags: ['--audit-log', directory] });
     await expect(started).rejects.toThrow(/The audit log .* cannot be written/);
   });
 
   test('fails where a trusted proxy is no address', async () => {
-    const started = TestServer.start({ ownProcess: true, flags: ['--trusted-proxy', 'proxy.example.org'] });
+    const started = TestServer.start({ flags: ['--trusted-proxy', 'proxy.example.org'] });
     await expect(started).rejects.toThrow(
       /--trusted-proxy: 'proxy.example.org' is neither an address nor a network/,
     );

@@ -7,7 +7,7 @@ import type { FormValues } from '../../support/form.mjs';
 import { linesOf } from '../../support/log-lines.mjs';
 import { sharedServer, TestServer } from '../../support/server.js';
 
-const server = sharedServer({ ownProcess: true, gpus: 2, flags: ['--cpu-slots', '1'] });
+const server = sharedServer({ gpus: 2, flags: ['--cpu-slots', '1'] });
 const { api } = server;
 
 /** A job that holds its devices until its gate is opened. */
@@ -117,74 +117,56 @@ describe('a CPU job on a server with GPUs', () => {
   });
 });
 
-describe('after a crash', () => {
+describe('after a restart', () => {
   test('GPUs that a job still holds are not given to another one', async () => {
-    const first = await holding({ gpu: '0' });
-    await first.gpus();
-    await server.crash();
-    await server.start();
-    const second = await holding({ gpu: '0' });
-    const third = await holding({});
-    expect(await second.waitsFor()).toBe('GPU 0');
-    expect(await third.gpus()).toEqual([1]);
-    await first.end();
-    expect(await second.gpus()).toEqual([0]);
-    await second.end();
-    await third.end();
+    await using server = await TestServer.start({ scripted: true, gpus: 2 });
+    const { api } = server;
+    const first = await server.heldJob({ gpu: '0' });
+    await server.restart();
+    const { job_id: second } = await api.accepted('infer', { ...least.infer, gpu: '0' });
+    expect((await api.reaches(second, 'waiting')).waiting_for).toBe('GPU 0');
+    expect((await api.run('infer', least.infer)).view.assigned_gpus).toEqual([1]);
+    first.gate.open();
+    expect((await api.ended(second)).view.assigned_gpus).toEqual([0]);
   });
 
   test('a job that waits for a missing GPU waits until it is back, or the job is killed', async () => {
-    await using many = await TestServer.start({ ownProcess: true, gpus: 2 });
-    const gate = many.gate();
+    await using server = await TestServer.start({ scripted: true, gpus: 2 });
+    const { api } = server;
+    const { id: running, gate } = await server.heldJob({ gpu: '1' });
     const held = { ...least.infer, ...steps(`wait=${gate.path}`), gpu: '1' };
-    const running = await many.api.running('infer', held);
-    const { job_id: waiting } = await many.api.accepted('infer', held);
-    const { job_id: unwanted } = await many.api.accepted('infer', held);
-    for (const id of [waiting, unwanted]) await many.api.reaches(id, 'waiting');
-    await many.crash();
-    await using fewer = new TestServer({ ownProcess: true, gpus: 1, dataDirectory: many.dataDirectory });
-    await fewer.start();
+    const { job_id: waiting } = await api.accepted('infer', held);
+    const { job_id: unwanted } = await api.accepted('infer', held);
+    for (const id of [waiting, unwanted]) await api.reaches(id, 'waiting');
+    await server.restart([], { gpus: 1 });
     gate.open();
-    expect((await fewer.api.ended(running)).view.status).toBe('done');
-    expect(await fewer.api.job(waiting)).toMatchObject({
+    expect((await api.ended(running)).view.status).toBe('done');
+    expect(await api.job(waiting)).toMatchObject({
       status: 'waiting',
       waiting_for: 'GPU 1, which this server does not see at the moment',
     });
-    expect(await fewer.api.refused('infer', { ...least.infer, gpu: '1' })).toEqual([
+    expect(await api.refused('infer', { ...least.infer, gpu: '1' })).toEqual([
       400,
       expect.stringMatching(/GPU.*1.*has: 0/),
     ]);
-    await fewer.api.kill(unwanted);
-    expect((await fewer.api.job(unwanted)).status).toBe('killed');
-    await fewer.crash();
-    await using again = await TestServer.start({
-      ownProcess: true,
-      gpus: 2,
-      dataDirectory: many.dataDirectory,
-    });
-    expect((await again.api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
+    await api.kill(unwanted);
+    expect((await api.job(unwanted)).status).toBe('killed');
+    await server.restart([], { gpus: 2 });
+    expect((await api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
   });
 
   test('a job that waits for any GPU waits while there is none', async () => {
-    await using many = await TestServer.start({ ownProcess: true, gpus: 1 });
-    const gate = many.gate();
-    const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
-    const running = await many.api.running('infer', held);
-    const { job_id: waiting } = await many.api.accepted('infer', held);
-    await many.api.reaches(waiting, 'waiting');
-    await many.crash();
-    await using none = new TestServer({ ownProcess: true, dataDirectory: many.dataDirectory });
-    await none.start();
+    await using server = await TestServer.start({ scripted: true, gpus: 1 });
+    const { api } = server;
+    const { id: running, gate } = await server.heldJob();
+    const { job_id: waiting } = await api.accepted('infer', least.infer);
+    await api.reaches(waiting, 'waiting');
+    await server.restart([], { gpus: 0 });
     gate.open();
-    expect((await none.api.ended(running)).view.status).toBe('done');
-    expect((await none.api.job(waiting)).waiting_for).toContain('does not see any at the moment');
-    await none.crash();
-    await using again = await TestServer.start({
-      ownProcess: true,
-      gpus: 1,
-      dataDirectory: many.dataDirectory,
-    });
-    expect((await again.api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
+    expect((await api.ended(running)).view.status).toBe('done');
+    expect((await api.job(waiting)).waiting_for).toContain('does not see any at the moment');
+    await server.restart([], { gpus: 1 });
+    expect((await api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
   });
 
   test.for([
@@ -216,7 +198,7 @@ describe('after a crash', () => {
 });
 
 describe('a server without GPUs', () => {
-  const cpuServer = sharedServer({ ownProcess: true });
+  const cpuServer = sharedServer();
 
   test('answers 503 with Retry-After to a job that wants a GPU', async () => {
     const response = await cpuServer.api.submit('infer', { ...least.infer, gpu: '0' });

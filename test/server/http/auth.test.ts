@@ -28,7 +28,7 @@ const routes = [
 ] as const;
 
 describe('with a token', () => {
-  const server = sharedServer({ ownProcess: true, token: 'S3cret-token' });
+  const server = sharedServer({ token: 'S3cret-token' });
 
   async function answer(method: string, path: string, authorization?: string): Promise<Response> {
     const headers = authorization === undefined ? {} : { Authorization: authorization };
@@ -96,7 +96,7 @@ describe.each([
   ['an empty token', { environment: { SERVICE_API_TOKEN: '' } }],
   ['--auth off', { environment: { SERVICE_API_TOKEN: 'ignored' }, flags: ['--auth', 'off'] }],
 ] as const)('with %s', (_, options) => {
-  const server = sharedServer({ ownProcess: true, ...options });
+  const server = sharedServer({ ...options });
 
   test('every endpoint is open, whatever the header', async () => {
     expect((await server.api.json('/health')).status).toBe('ok');
@@ -112,7 +112,6 @@ describe.each([
 
 describe('with --token-env', () => {
   const server = sharedServer({
-    ownProcess: true,
     token: 'of the default variable',
     environment: { LAB_TOKEN: 'lab' },
     flags: ['--token-env', 'LAB_TOKEN'],

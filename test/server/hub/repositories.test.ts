@@ -21,7 +21,6 @@ afterAll(() => hub[Symbol.asyncDispose]());
 /** A server that asks the hub of the test. */
 function serving(sources: readonly string[], environment: Record<string, string> = {}, flags: string[] = []) {
   return TestServer.start({
-    ownProcess: true,
     apps: sources,
     flags: ['--engine', `${process.execPath} -e console.log(process.argv)`, ...flags],
     environment: { HF_HUB_OFFLINE: '', HF_ENDPOINT: hub.url, ...environment },
@@ -348,7 +347,7 @@ describe('a refresh', () => {
   });
 
   test('of a server without repositories has nothing to do', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+    await using server = await TestServer.start();
     expect(await server.api.json('/repo_apps_refresh', { method: 'POST' })).toEqual({
       refreshing: false,
       apps: [],

@@ -10,7 +10,6 @@ import { doing, noWorkerLeft, ownApp, ownLines } from './support.js';
 
 describe.runIf(sandbox)('in a sandbox a resident app', () => {
   const server = sharedServer({
-    ownProcess: true,
     apps: [apps.resident],
     app: 'resident',
     flags: ['--sandbox', 'bwrap'],
@@ -89,7 +88,6 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
 test.runIf(sandbox)('in a sandbox an app that ends when it is ready is told by how it ended', async () => {
   await using own = await ownApp('leave');
   await using server = await TestServer.start({
-    ownProcess: true,
     apps: [own.app],
     app: 'resident',
     flags: ['--sandbox', 'bwrap'],
@@ -103,7 +101,6 @@ test.runIf(sandbox)('in a sandbox an app that ends when it is ready is told by h
 
 test.runIf(sandbox)('in a sandbox a resident app keeps to the memory of a job', async () => {
   await using server = await TestServer.start({
-    ownProcess: true,
     apps: [apps.resident],
     app: 'resident',
     flags: ['--sandbox', 'bwrap', '--memory-per-job', '400MiB'],

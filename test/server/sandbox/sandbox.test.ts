@@ -25,7 +25,6 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     writeFileSync(path.join(home, 'private', 'token'), `${secret}\n`, { mode: 0o600 });
     cpSync(apps.probe, path.join(home, 'online'), { recursive: true });
     server = await TestServer.start({
-      ownProcess: true,
       token: secret,
       apps: [apps.probe, path.join(home, 'online')],
       environment: {
@@ -132,7 +131,6 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     writeFileSync(model, 'voxels\n');
     const flags = ['--sandbox', 'bwrap', '--bind', model];
     await using other = await TestServer.start({
-      ownProcess: true,
       flags,
       dataDirectory: path.join(place.path, 'data'),
     });
@@ -160,7 +158,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     );
     expect(Number(count)).toBeLessThan(12);
     expect(ids).toMatch(/^1 2 /);
-    expect(await lines(`kill -9 ${process.pid} ${server.pid} || echo none`)).toContain('none');
+    expect(await lines(`kill -9 ${process.pid} || echo none`)).toContain('none');
   });
 
   test('reaches no service of this machine, unless its app may use the network', async () => {
@@ -207,7 +205,6 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     const { command: _, ...manifest } = JSON.parse(readFileSync(path.join(apps.shell, 'app.json'), 'utf8'));
     writeFileSync(path.join(app, 'app.json'), JSON.stringify(manifest));
     await using other = await TestServer.start({
-      ownProcess: true,
       apps: [app],
       app: 'plain',
       environment: { PATH: `${path.dirname(engine)}:${process.env.PATH}` },
@@ -230,7 +227,6 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
     writeFileSync(path.join(app, 'app.json'), JSON.stringify({ ...manifest, command: ['node', 'main.mjs'] }));
     await using other = await TestServer.start({
-      ownProcess: true,
       apps: [app],
       app: 'member',
       flags: ['--sandbox', 'bwrap'],
@@ -266,7 +262,6 @@ console.log(sibling, ...seen);\n`;
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
     write('apps/member/app.json', JSON.stringify({ ...manifest, command: ['node', 'main.mjs'] }));
     await using other = await TestServer.start({
-      ownProcess: true,
       apps: [app],
       app: 'member',
       flags: ['--sandbox', 'bwrap'],
@@ -290,7 +285,6 @@ console.log(sibling, ...seen);\n`;
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
     writeFileSync(path.join(app, 'app.json'), JSON.stringify({ ...manifest, command: ['no-such-program'] }));
     await using other = await TestServer.start({
-      ownProcess: true,
       apps: [app],
       app: 'nowhere',
       flags: ['--sandbox', 'bwrap'],

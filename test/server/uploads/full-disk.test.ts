@@ -37,7 +37,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   afterEach(() => rmSync(dataDirectory, { recursive: true }));
 
   test('refuses an upload of stated length before its body', async () => {
-    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
+    await using server = await TestServer.start({ dataDirectory });
     await using connection = await RawConnection.open(server.url);
     const headers = ['Content-Length: 23000000', 'Expect: 100-continue'];
     connection.write(submissionHead('/apps/probe/infer', ...headers));
@@ -53,7 +53,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   ] as [string, (free: number) => number[]][])(
     'refuses an upload that it cannot hold: %s',
     async ([, sizes]) => {
-      await using server = await TestServer.start({ ownProcess: true, dataDirectory });
+      await using server = await TestServer.start({ dataDirectory });
       const { bavail, bsize } = statfsSync(dataDirectory);
       const files = sizes(bavail * bsize).map((size) => Buffer.alloc(size, 7));
       const { status, body } = await upload(server.url, files);
@@ -66,7 +66,6 @@ describe.skipIf(disk === null)('a disk that is full', () => {
 
   test('does not harm a job that ran before it was full', async () => {
     await using server = await TestServer.start({
-      ownProcess: true,
       dataDirectory,
       flags: ['--cpu-slots', '2', '--grace', '2'],
     });
@@ -97,7 +96,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   ] as [string, number[]][])(
     'is never filled by an upload: some stays free for jobs: %s',
     async ([, sizes]) => {
-      await using server = await TestServer.start({ ownProcess: true, dataDirectory });
+      await using server = await TestServer.start({ dataDirectory });
       let least = Number.POSITIVE_INFINITY;
       let isOver = false;
       const watch = async () => {
@@ -183,7 +182,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('never removes a job that is being downloaded to make room', async () => {
-    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
+    await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const { id } = await api.run('infer', {
       ...least.infer,
@@ -201,7 +200,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('takes uploads again when the grace period of the job that filled it is over, and not before', async () => {
-    await using server = await TestServer.start({ ownProcess: true, dataDirectory, flags: ['--grace', '2'] });
+    await using server = await TestServer.start({ dataDirectory, flags: ['--grace', '2'] });
     const { api } = server;
     const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };
     const { job_id: id } = await api.accepted('infer', filling);

@@ -15,7 +15,7 @@ import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
-const server = sharedServer({ ownProcess: true });
+const server = sharedServer();
 const { api } = server;
 
 const post = (body: Uint8Array<ArrayBuffer> | string, type = multipartType) =>
