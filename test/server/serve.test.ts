@@ -17,7 +17,7 @@ describe('serve', () => {
   });
 
   test('says on stderr which apps it serves, and where their jobs are kept', async () => {
-    await using server = await TestServer.start({ ownProcess: true, apps: [apps.probe, apps.shell] });
+    await using server = await TestServer.start({ apps: [apps.probe, apps.shell] });
     expect(server.stderr).toContain(
       `Serving 2 apps: probe, shell.\nJobs are kept in ${server.dataDirectory}.\n`,
     );
@@ -25,7 +25,7 @@ describe('serve', () => {
 
   test('warns of a server without a token, and more if other machines reach it', async () => {
     const warnings = async (...flags: string[]) => {
-      await using server = await TestServer.start({ ownProcess: true, flags });
+      await using server = await TestServer.start({ flags });
       return server.stderr.match(/^WARNING: .*$/gm) ?? [];
     };
     const local = await warnings();
@@ -37,7 +37,7 @@ describe('serve', () => {
   });
 
   test('can listen on IPv6', async () => {
-    await using server = await TestServer.start({ ownProcess: true, flags: ['--host', '::1'] });
+    await using server = await TestServer.start({ flags: ['--host', '::1'] });
     expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
     expect((await server.api.fetch('/health')).status).toBe(200);
   });
@@ -46,7 +46,7 @@ describe('serve', () => {
     await using server = await TestServer.start({ ownProcess: true });
     await using cli = await Cli.create();
     const args = ['serve', '--port', '0', '--data-dir', server.dataDirectory, '--apps', apps.probe];
-    const { code, stdout, stderr } = await cli.run(args);
+    const { code, stdout, stderr } = await cli.runProcess(args);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(server.dataDirectory);
     expect(stderr).toContain(String(server.pid));

@@ -3,7 +3,8 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { built, builtCommands } from './built.js';
+import { Parser } from '@oclif/core';
+import { built, builtCommands, builtServer } from './built.js';
 import { shareCode } from './code-cache.js';
 import { withOwnEnvironment } from './own-environment.js';
 import { temporary } from './temporary.js';
@@ -74,6 +75,28 @@ export class Cli {
     });
     const bytes = out.bytes();
     return { code, signal: null, bytes, stdout: bytes.toString(), stderr: err.bytes().toString() };
+  }
+
+  /** What a start of `serve` says that does not take its flags or settings, in the process of the test. */
+  async refusedStart(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+    const { serveFlags, serverSettings, startTelling, ServerLog } = await builtServer();
+    const environment = this.#environment(env);
+    const log = new ServerLog({ write: () => true });
+    const start = async () => {
+      const { flags } = await Parser.parse(args.slice(1), { flags: serveFlags });
+      const place = {
+        version: 'test',
+        root: fileURLToPath(new URL('../..', import.meta.url)),
+        dataDir: this.home,
+      };
+      const hurry = new AbortController().signal;
+      return startTelling(serverSettings(flags, place, environment), log, { isOpenAsked: false, hurry });
+    };
+    const refused = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));
+    const said = await withOwnEnvironment(this.directory, environment, () => start().catch(refused));
+    if (typeof said === 'string') return said;
+    await said.server.close();
+    throw new Error(`The server started: ${args.join(' ')}`);
   }
 
   /**

@@ -294,15 +294,16 @@ console.log(sibling, ...seen);\n`;
   });
 
   test('goes on while the server is started again, and ends as it would have', async () => {
-    const id = await server.api.running('infer', {
+    await using other = await TestServer.start({ ownProcess: true, flags: ['--sandbox', 'bwrap'] });
+    const id = await other.api.running('infer', {
       ...least.infer,
       ...steps('shell=while [ ! -e go ]; do sleep 0.05; done; exit 0', 'exit=7'),
     });
-    await server.crash();
-    await server.start();
-    writeFileSync(path.join(server.jobDirectory(id), 'Output', 'go'), '');
-    const { view } = await server.api.ended(id);
+    await other.crash();
+    await other.start();
+    writeFileSync(path.join(other.jobDirectory(id), 'Output', 'go'), '');
+    const { view } = await other.api.ended(id);
     expect([view.status, view.error]).toEqual(['error', 'Subprocess failed (exit code 7)']);
-    await until('no process is left', () => server.processes().length === 0);
+    await until('no process is left', () => other.processes().length === 0);
   });
 });
