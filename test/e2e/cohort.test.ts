@@ -8,7 +8,7 @@ import { fakeService, jobId } from '../support/fake-service.js';
 import { konfaiJobId, konfaiServer } from '../support/konfai-server.js';
 import { freePort } from '../support/ports.mjs';
 import { json, type Received } from '../support/scripted-server.js';
-import { TestServer } from '../support/server.js';
+import { type ServerOptions, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 import { Terminal } from '../support/terminal.js';
 import { until } from '../support/until.mjs';
@@ -45,7 +45,11 @@ class Study implements AsyncDisposable {
   ) {}
 
   /** @param scans the contents of the scans of subjects 1, 2 and so on */
-  static async create(scans: readonly string[], flags: readonly string[] = []): Promise<Study> {
+  static async create(
+    scans: readonly string[],
+    flags: readonly string[] = [],
+    more: Pick<ServerOptions, 'ownProcess'> = {},
+  ): Promise<Study> {
     const cli = await Cli.create();
     const app = path.join(cli.home, 'masker');
     await plant(app, {
@@ -66,7 +70,7 @@ class Study implements AsyncDisposable {
         scans.map((scan, index) => [`${subject(index)}/anat/${subject(index)}_T1w.nii`, scan]),
       ),
     );
-    return new Study(cli, await TestServer.start({ apps: [app], flags }));
+    return new Study(cli, await TestServer.start({ apps: [app], flags, ...more }));
   }
 
   get env() {
@@ -249,7 +253,7 @@ describe('a command that is ended', () => {
     const scans = Array.from({ length: 12 }, (_, index) =>
       index % 6 === 5 ? `bad ${index}` : `scan ${index}`,
     );
-    await using study = await Study.create(scans);
+    await using study = await Study.create(scans, [], { ownProcess: true });
     for (const ends of [2, 5, 8]) {
       const running = study.cli.start(study.words, study.env);
       await until('some cases have begun', () => study.computed.length >= ends);
@@ -305,7 +309,7 @@ test('a second command for the directory is refused while one runs', async () =>
 
 test('a server that is killed and started again while the command runs is waited for', async () => {
   const port = String(await freePort());
-  await using study = await Study.create(['one', 'two', 'three'], ['--port', port]);
+  await using study = await Study.create(['one', 'two', 'three'], ['--port', port], { ownProcess: true });
   study.close();
   const running = study.cli.start([...study.words, '--at-most', '2'], study.env);
   await until('two jobs run', () => study.computed.length === 2);

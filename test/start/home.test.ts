@@ -39,7 +39,7 @@ test('no profile is read from the working directory or from /tmp, where anybody 
   }
   for (const HOME of ['', 'home', '.']) {
     const env = { HOME, TMPDIR: shared, XDG_CONFIG_HOME: undefined, XDG_CACHE_HOME: cli.home };
-    const { stderr } = await cli.run(['jobs'], env);
+    const { stderr } = await cli.runProcess(['jobs'], env);
     expect(stderr).not.toContain('127.0.0.1:2');
     expect(readdirSync(cli.directory).sort()).toEqual(['.config', 'home', 'shared']);
   }
