@@ -12,7 +12,7 @@ import type {
   DeviceRequest,
   Ended,
   Grant,
-  JobPlace,
+  JobRef,
   RunEvent,
   RunOrder,
   Waiting,
@@ -85,11 +85,11 @@ async function runScript(order: RunOrder, grant: Grant, signal: AbortSignal): Pr
 export class ScriptedRuns {
   readonly #runs = new Map<string, Run>();
 
-  of(job: Pick<JobPlace, 'path'>): Run | undefined {
+  of(job: Pick<JobRef, 'path'>): Run | undefined {
     return this.#runs.get(job.path);
   }
 
-  below(directory: string): readonly JobPlace[] {
+  below(directory: string): readonly JobRef[] {
     return [...this.#runs.values()]
       .filter((run) => !run.isOver && path.dirname(run.path) === directory)
       .map((run) => ({ id: path.basename(run.path), path: run.path }));
@@ -213,7 +213,7 @@ export class ScriptedExecutor implements OwnersExecutor {
     return this.#events(order, ticket, settle);
   }
 
-  async stop(job: JobPlace): Promise<void> {
+  async stop(job: JobRef): Promise<void> {
     const entry = this.#tickets.get(job.path);
     if (entry) entry.isStopped = true;
     entry?.ticket.cancel();
@@ -222,15 +222,15 @@ export class ScriptedExecutor implements OwnersExecutor {
     await Promise.all([run?.ended, entry?.over]);
   }
 
-  isRunning(job: JobPlace): boolean {
+  isRunning(job: JobRef): boolean {
     return this.runs.of(job)?.isOver === false;
   }
 
-  runningUnder(directory: string): readonly JobPlace[] {
+  runningUnder(directory: string): readonly JobRef[] {
     return this.runs.below(directory);
   }
 
-  hold(job: JobPlace): () => void {
+  hold(job: JobRef): () => void {
     const run = this.runs.of(job);
     if (!run || run.isOver) return () => {};
     this.#scheduler.adopt(run.grant);

@@ -13,7 +13,7 @@ import { least } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 
-const server = sharedServer({ gpus: 1 });
+const server = sharedServer({ gpus: 1, flags: ['--metrics'] });
 const { api } = server;
 
 const routeOf = (name: RouteName): Route => routes[name];

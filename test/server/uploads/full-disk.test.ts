@@ -130,7 +130,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('lets a result that does not fit be packed while it is downloaded', async () => {
-    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
+    await using server = await TestServer.start({ scripted: true, dataDirectory });
     const { api } = server;
     const size = 14 * mebibyte;
     const { id, view } = await api.run('infer', { ...least.infer, ...steps(`fill=big:${size}`) });
@@ -143,13 +143,12 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     for (const again of [await api.result(id), await api.result(id)]) {
       expect(again.get('big')?.length).toBe(size);
     }
-    await server.crash();
-    await server.start();
+    await server.restart();
     expect((await api.result(id)).get('big')?.length).toBe(size);
   });
 
   test('takes an upload as soon as results were fetched: only the oldest is removed', async () => {
-    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
+    await using server = await TestServer.start({ scripted: true, dataDirectory });
     const { api } = server;
     const filling = { ...least.infer, keep: '1h', ...steps(`fill=big:${3 * mebibyte}`) };
     const ids: string[] = [];
@@ -169,8 +168,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
       const records = [last, first].map((id) => readFileSync(path.join(server.jobDirectory(id), 'job.json')));
       return records.every((record) => !String(record).includes('"fetchedAt": null'));
     });
-    await server.crash();
-    await server.start();
+    await server.restart();
     const { status, body } = await upload(server.url, large);
     expect([status, body]).toEqual([200, expect.stringContaining('job_id')]);
     expect(await Promise.all([first, kept, last].map(state))).toEqual([410, 200, 200]);
