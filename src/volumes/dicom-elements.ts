@@ -1,11 +1,13 @@
 import { open } from 'node:fs/promises';
-import { inflateRawSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { inflateRaw } from 'node:zlib';
 import type { DataSet } from 'dicom-parser';
 import {
+  elementsToRead,
   hasMagic,
   isDicomStart,
   isGzip,
-  maxInflated,
+  lookAhead,
   type ParsedDicom,
   parseDicomStart,
   pixelData,
@@ -23,6 +25,12 @@ export interface ByteSource {
 
 const alone = (length: number): Buffer => Buffer.from(new ArrayBuffer(length));
 
+/** Most bytes that are read at once: Node ends the process where a single read is given 2 GiB. */
+const mostAtOnce = 1 << 30;
+
+/** Most bytes that a deflated data set may have: all of it is held in memory. */
+const maxInflated = 1 << 29;
+
 /** Opens a file for reading parts of it. */
 export async function openBytes(file: string, deflatedFrom: number | null): Promise<ByteSource> {
   const handle = await open(file);
@@ -31,7 +39,8 @@ export async function openBytes(file: string, deflatedFrom: number | null): Prom
     const bytes = alone(Math.max(0, Math.min(length, size - offset)));
     let at = 0;
     while (at < bytes.length) {
-      const { bytesRead } = await handle.read(bytes, at, bytes.length - at, offset + at);
+      const length = Math.min(mostAtOnce, bytes.length - at);
+      const { bytesRead } = await handle.read(bytes, at, length, offset + at);
       if (bytesRead === 0) break;
       at += bytesRead;
     }
@@ -39,8 +48,8 @@ export async function openBytes(file: string, deflatedFrom: number | null): Prom
   };
   if (deflatedFrom === null) return { size, read, close: () => handle.close() };
   try {
-    const packed = await read(0, size);
-    const body = inflateRawSync(packed.subarray(deflatedFrom), { maxOutputLength: maxInflated });
+    const packed = await read(0, Math.min(size, maxInflated));
+    const body = await promisify(inflateRaw)(packed.subarray(deflatedFrom), { maxOutputLength: maxInflated });
     const whole = Buffer.concat([packed.subarray(0, deflatedFrom), body]);
     return {
       size: whole.length,
@@ -90,6 +99,9 @@ const firstPiece = 16 * 1024;
 /** How many times as much is read if the header is longer: functional groups and private elements may take megabytes. */
 const growth = 16;
 
+/** Most bytes of a header: those of 100,000 frames have less. What goes on is no header. */
+const mostHeader = 128 << 20;
+
 /** Elements that hold pixels as floating-point numbers. */
 const floatPixels = ['x7fe00008', 'x7fe00009'];
 
@@ -104,31 +116,61 @@ export async function readElements(file: string, name: string): Promise<DicomEle
     throw new VolumeError(`${name} cannot be read (${error.message}).`);
   });
   try {
-    let parsed: ParsedDicom | null = null;
-    let isBare = true;
-    for (let length = firstPiece; ; length *= growth) {
-      const bytes = await source.read(0, length);
-      if (isGzip(bytes)) throw new VolumeError(`${name} is packed with gzip: unpack it first (gunzip).`);
-      isBare = !hasMagic(bytes);
-      parsed = parseDicomStart(parser, bytes);
-      const isAll = bytes.length === source.size;
-      if (isAll || !isDicomStart(bytes) || parsed?.set.elements[pixelData]) break;
-      if (parsed?.deflatedFrom != null) length = source.size;
-    }
+    const { parsed, isBare } = await parseHeader(parser, source, name);
     if (!parsed?.isSound && isBare)
       throw new VolumeError(
         `${name} is no DICOM slice, or is cut short: take it out if it is none, else send it again from the original.`,
       );
-    if (!parsed?.isSound) throw cutShort(name);
+    if (!parsed?.isSound && parsed?.deflatedFrom == null) throw cutShort(name);
     if (parsed.deflatedFrom === null) return await locatePixels(source, name, parsed);
-    const inflated = await openBytes(file, parsed.deflatedFrom).catch(() => {
-      throw cutShort(name);
+    const inflated = await openBytes(file, parsed.deflatedFrom).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ERR_BUFFER_TOO_LARGE') throw cutShort(name);
+      throw new VolumeError(
+        `${name} is deflated and becomes more than ${maxInflated >> 20} MiB, which is not read: write it again without that compression.`,
+      );
     });
-    return await locatePixels(inflated, name, parsed);
+    const head = await source.read(0, 1 << 20);
+    const whole = await inflated.read(0, Math.min(inflated.size, mostHeader));
+    const again = parseDicomStart(parser, head, { inflated: whole, mostElements: elementsToRead });
+    if (again?.isCut) throw tooMany(name);
+    if (!again?.isSound) throw cutShort(name);
+    return await locatePixels(inflated, name, again);
   } finally {
     await source.close();
   }
 }
+
+/** Parses the beginning of a file, and more of it until the pixels are found. */
+async function parseHeader(
+  parser: Parameters<typeof parseDicomStart>[0],
+  source: ByteSource,
+  name: string,
+): Promise<{ readonly parsed: ParsedDicom | null; readonly isBare: boolean }> {
+  for (let length = firstPiece; ; length = Math.min(length * growth, mostHeader)) {
+    const bytes = await source.read(0, length);
+    if (isGzip(bytes)) throw new VolumeError(`${name} is packed with gzip: unpack it first (gunzip).`);
+    const isBare = !hasMagic(bytes);
+    const ahead = isDicomStart(bytes) ? lookAhead(bytes) : null;
+    if (ahead?.cut != null) throw tooMany(name);
+    // Parsing takes long, and is done once.
+    if (ahead?.pixels === null && bytes.length < source.size && length < mostHeader) continue;
+    const parsed = parseDicomStart(parser, bytes, { mostElements: elementsToRead });
+    if (parsed?.isCut) throw tooMany(name);
+    const isFound =
+      parsed && [pixelData, ...floatPixels].some((tag) => parsed.set.elements[tag] !== undefined);
+    const isDone = bytes.length === source.size || !isDicomStart(bytes) || isFound;
+    if (isDone || parsed?.deflatedFrom != null) return { parsed, isBare };
+    if (length === mostHeader)
+      throw new VolumeError(
+        `${name} has no image within its first ${mostHeader >> 20} MiB: it is damaged. Send it again from the original.`,
+      );
+  }
+}
+
+const tooMany = (name: string): VolumeError =>
+  new VolumeError(
+    `${name} has more than ${elementsToRead} elements before its pixels, which are not read: convert it to NIfTI.`,
+  );
 
 /** The refusal of a file whose end is missing, or whose elements make no sense. */
 export const cutShort = (name: string): VolumeError =>
@@ -165,6 +207,11 @@ const itemTag = 0xe000_fffe;
 const endTag = 0xe0dd_fffe;
 
 /** Compressed pixels are items of any bytes, of which the first is a table of offsets, and an element that ends them. */
+/** Most parts of compressed pixels: two for each frame. */
+const maxFragments = 200_000;
+/** Most bytes of a table of offsets: four for each frame. */
+const maxTable = 4 << 20;
+
 async function readFragments(
   source: ByteSource,
   from: number,
@@ -182,6 +229,10 @@ async function readFragments(
     if (tag === endTag) return { table: table ?? [], fragments, end: offset };
     if (tag !== itemTag || offset + length > source.size) throw cutShort(name);
     at = offset + length;
+    if (fragments.length === maxFragments || (table === null && length > maxTable))
+      throw new VolumeError(
+        `${name} has its pixels in more parts than are read (${maxFragments}): decompress it, for example with gdcmconv --raw.`,
+      );
     if (table !== null) fragments.push({ start: offset - 8 - first, offset, length });
     else {
       const bytes = await source.read(offset, length);

@@ -1,7 +1,8 @@
 import type { DataSet } from 'dicom-parser';
 import { decodeFrame, interleaved, requireDecoder, type Samples } from './dicom-codecs.js';
 import { type ByteSource, cutShort, type DicomElements } from './dicom-elements.js';
-import { numberOf, syntaxes, wordsOf } from './headers/index.js';
+import { readNumber } from './dicom-numbers.js';
+import { syntaxes, wordsOf } from './headers/index.js';
 import { VolumeError, type Voxels } from './volume.js';
 
 /** How the pixels of a file are stored. */
@@ -46,6 +47,12 @@ const photometrics = new Set([
   'YBR_ICT',
 ]);
 
+/** More frames than any file has: scanners stay below 65,536. */
+export const maxFrames = 100_000;
+
+/** Most values and bytes of a frame: 11,585 x 11,585 pixels. Decoding and drawing need several times as much memory. */
+const [maxValues, maxBytes] = [2 ** 27, 2 ** 29];
+
 const plainSyntaxes: ReadonlySet<string> = new Set(Object.values(syntaxes));
 
 /**
@@ -57,12 +64,19 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
   const { set, syntax, pixels } = dicom;
   const number = (tag: string) => set.uint16(tag);
   const [rows = 0, columns = 0] = [number('x00280010'), number('x00280011')];
-  const frames = numberOf(set, 'x00280008') ?? 1;
+  const frames = readNumber(set, 'x00280008', name) ?? 1;
   const bitsAllocated = number('x00280100') ?? 0;
   // Each frame has at least a bit, and where it is compressed, a part of its own.
   const mostFrames = pixels?.fragments?.length ?? (pixels?.length ?? 0) * 8;
   if (!pixels || !(rows * columns * bitsAllocated > 0) || !(frames >= 1 && frames <= mostFrames))
     throw new VolumeError(`${name} holds no image or is cut short: take it out, or send it again.`);
+  if (!Number.isInteger(frames) || frames > maxFrames)
+    throw new VolumeError(`${name} says that it has ${frames} frames, more than are read: it is damaged.`);
+  const perFrame = rows * columns * (number('x00280002') ?? 1);
+  if (perFrame > maxValues || (perFrame * bitsAllocated) / 8 > maxBytes)
+    throw new VolumeError(
+      `${name} has ${columns} x ${rows} pixels of ${bitsAllocated} bits in a frame, more than are read at once: reduce it.`,
+    );
   const samples = number('x00280002') ?? 1;
   const photometric = wordsOf(set, 'x00280004') ?? (samples === 3 ? 'RGB' : 'MONOCHROME2');
   const isFloat = Boolean(set.elements.x7fe00008 ?? set.elements.x7fe00009) && !set.elements.x7fe00010;
@@ -85,7 +99,7 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
     syntax,
     rows,
     columns,
-    frames: Math.floor(frames),
+    frames,
     samples,
     components: isPalette ? 3 : samples,
     photometric,

@@ -1,6 +1,7 @@
 import type { DataSet } from 'dicom-parser';
+import { readNumber, readNumbers } from './dicom-numbers.js';
 import type { PixelFormat } from './dicom-pixels.js';
-import { dot, itemOf, normalOf, numberOf, numbersOf, usualStep } from './headers/index.js';
+import { dot, itemOf, normalOf, usualStep, wordsOf } from './headers/index.js';
 import { type Affine, VolumeError } from './volume.js';
 
 /** Where an image lies. Null for what the file does not say. */
@@ -16,6 +17,10 @@ export interface Place {
   /** Millimetres between rows, and between columns (PixelSpacing). */
   readonly pixelSpacing: readonly number[] | null;
   readonly thickness: number | null;
+  /** Millimetres between slices as the file says it (SpacingBetweenSlices). */
+  readonly between: number | null;
+  /** Decimals with which each part of the position is written; null where it was computed. */
+  readonly decimals: readonly number[] | null;
 }
 
 const perFrameGroups = 'x52009230';
@@ -27,32 +32,106 @@ export const hasGroups = (set: DataSet): boolean => Boolean(set.elements[perFram
 export const groupOf = (set: DataSet, index: number, tag: string): DataSet =>
   itemOf(itemOf(set, perFrameGroups, index), tag) ?? itemOf(itemOf(set, 'x52009229'), tag) ?? set;
 
-/** Where the frames of a file lie (PS3.3, C.7.6.16; of doses, C.8.8.3.2). */
+/** Decimals of each number of an element that has them as text: 1 of `0.6`, 3 of `1.25e-1`. */
+function decimalsOf(set: DataSet, tag: string): number[] | null {
+  const words = wordsOf(set, tag)?.split('\\');
+  return (
+    words?.map((text) => {
+      const [mantissa = '', exponent = '0'] = text.trim().toLowerCase().split('e');
+      return Math.max(0, (mantissa.split('.')[1] ?? '').length - Number(exponent));
+    }) ?? null
+  );
+}
+
+/**
+ * Where the frames of a file lie (PS3.3, C.7.6.16; of doses, C.8.8.3.2; of NM, C.8.4.15).
+ * @throws VolumeError for a file that does not describe each of its frames, and for texts that are no numbers
+ */
 export function placesOf(set: DataSet, { name, rows, columns, frames }: PixelFormat): Place[] {
-  const offsets = frames > 1 ? numbersOf(set, 'x3004000c') : null;
+  const described = set.elements[perFrameGroups]?.items?.length;
+  if (described !== undefined && described < frames)
+    throw new VolumeError(
+      `${name} describes ${described} of its ${frames} frames: it is cut short or damaged. Send it again from the original.`,
+    );
+  const offsets = frames > 1 ? readNumbers(set, 'x3004000c', name) : null;
+  const detectors = frames > 1 && !hasGroups(set) ? detectorPlaces(set, name, frames) : null;
   return Array.from({ length: frames }, (_, index) => {
     const measures = groupOf(set, index, 'x00289110');
-    const orientation = numbersOf(groupOf(set, index, 'x00209116'), 'x00200037');
-    const at = numbersOf(groupOf(set, index, 'x00209113'), 'x00200032');
+    const positions = groupOf(set, index, 'x00209113');
+    const detector = detectors?.(index);
+    const orientation =
+      detector?.orientation ?? readNumbers(groupOf(set, index, 'x00209116'), 'x00200037', name);
+    const at = readNumbers(positions, 'x00200032', name);
     const offset = offsets?.[index];
-    let position = at;
-    if (offset !== undefined && at && orientation?.length === 6) {
-      const normal = normalOf(orientation);
-      position = at.map((value, axis) => value + (normal[axis] ?? 0) * (offset - (offsets?.[0] ?? 0)));
+    let position: readonly number[] | null = at;
+    let decimals: readonly number[] | null = decimalsOf(positions, 'x00200032');
+    if (detector) [position, decimals] = [detector.position, null];
+    else if (offset !== undefined && at && orientation?.length === 6) {
+      position = along(at, orientation, offset - (offsets?.[0] ?? 0));
+      decimals = null;
     } else if (frames > 1 && !hasGroups(set)) position = null; // The one position is that of the first frame.
     return {
       name: frames === 1 ? name : `frame ${index + 1} of ${name}`,
       size: [columns, rows],
       position,
       orientation,
-      pixelSpacing: numbersOf(measures, 'x00280030'),
-      thickness: numberOf(measures, 'x00180050'),
+      pixelSpacing: readNumbers(measures, 'x00280030', name),
+      thickness: readNumber(measures, 'x00180050', name),
+      between: readNumber(measures, 'x00180088', name),
+      decimals,
     };
   });
 }
 
+/** A place so many millimetres further along the normal. */
+function along(position: readonly number[], orientation: readonly number[], length: number): number[] {
+  const normal = normalOf(orientation);
+  return position.map((value, axis) => value + (normal[axis] ?? 0) * length);
+}
+
+/** What a file of reconstructed NM says of the place of a frame. */
+type DetectorPlace = Pick<Place, 'position' | 'orientation'>;
+
+/**
+ * Where the frames of a reconstructed volume of NM lie: the detector has the place of the first slice, the slice vector
+ * the number of each frame's, and the sign of the spacing says on which side of the first one the others lie. Null for
+ * what is no such volume.
+ */
+function detectorPlaces(
+  set: DataSet,
+  name: string,
+  frames: number,
+): ((index: number) => DetectorPlace) | null {
+  const items = set.elements.x00540022?.items;
+  if (!items || !/\\RECON/.test(wordsOf(set, 'x00080008') ?? '')) return null;
+  const spacing = readNumber(set, 'x00180088', name);
+  if (spacing === null || spacing === 0)
+    throw new VolumeError(
+      `${name} has no spacing between slices, so that nobody knows which way they run: export it again with it, or convert it to NIfTI.`,
+    );
+  const { length = 0 } = set.elements.x00540080 ?? {};
+  if (length > 0 && length < frames * 2)
+    throw new VolumeError(
+      `${name} does not say of each frame which slice it is (slice vector): export it again, or convert it to NIfTI.`,
+    );
+  return (index) => {
+    const detector = (set.elements.x00540020 ? set.uint16('x00540020', index) : undefined) ?? 1;
+    const item = items[detector - 1]?.dataSet ?? items[0]?.dataSet;
+    const read = (tag: string) => readNumbers(item, tag, name) ?? readNumbers(set, tag, name);
+    const [position, orientation] = [read('x00200032'), read('x00200037')];
+    const slice = length > 0 ? (set.uint16('x00540080', index) ?? 1) - 1 : index;
+    const isPlaced = position && orientation?.length === 6;
+    return { orientation, position: isPlaced ? along(position, orientation, spacing * slice) : null };
+  };
+}
+
 /** How far a distance between slices may be from the usual one. Scanners round positions: 1 % is common; a gap is 100 %. */
 const tolerance = 0.05;
+
+/** How far slices may lie from even places, as a part of their distance, where positions are written with few decimals. */
+const mostOff = 0.19;
+/** The same where the file says the distance, which is then known to be even. */
+const mostOffSaid = 0.5;
 
 /** The axes that images share. */
 interface Grid {
@@ -132,6 +211,39 @@ function requireSame(
   );
 }
 
+/** By how much positions may be off, in mm, along the normal and across it: by the last decimal that any of them has. */
+export function roundingOf(places: readonly Place[]): { readonly along: number; readonly across: number } {
+  const normal = normalOf(places[0]?.orientation ?? []);
+  const units = [0, 1, 2].map((axis) => {
+    const most = places.reduce((digits, { decimals }) => Math.max(digits, decimals?.[axis] ?? 15), 0);
+    return 10 ** -most;
+  });
+  return {
+    along: units.reduce((sum, unit, axis) => sum + unit * Math.abs(normal[axis] ?? 0), 0),
+    across: Math.hypot(
+      ...units.map((unit, axis) => unit * Math.sqrt(Math.max(0, 1 - (normal[axis] ?? 0) ** 2))),
+    ),
+  };
+}
+
+/**
+ * Whether slices are even but for the rounding of their positions: 0.0, 0.6, 1.3, 1.9 are slices of 0.625 mm. All of them
+ * lie within half a decimal of the straight line through them, and nearer to it than they would if one was missing.
+ */
+export function isEvenRounded(depths: readonly number[], first: Place, rounding: number): boolean {
+  const { length } = depths;
+  const mean = depths.reduce((sum, depth) => sum + depth, 0) / length;
+  const middle = (length - 1) / 2;
+  const squares = depths.reduce((sum, _, at) => sum + (at - middle) ** 2, 0);
+  const step = depths.reduce((sum, depth, at) => sum + (at - middle) * (depth - mean), 0) / squares;
+  const isSaid = [first.between, first.thickness].some(
+    (said) => said !== null && Math.abs(Math.abs(said) - step) <= tolerance * step,
+  );
+  // The line is that of least squares, which is not the one that is nearest to all.
+  const most = Math.min(0.6 * rounding, step * (isSaid ? mostOffSaid : mostOff));
+  return depths.every((depth, at) => Math.abs(depth - mean - (at - middle) * step) <= most);
+}
+
 /** The way from slice to slice; refuses slices that are missing, or shifted against each other. */
 export function evenStep<P extends Place>(images: readonly P[], depthOf: (place: Place) => number): number[] {
   const [first] = images;
@@ -142,21 +254,31 @@ export function evenStep<P extends Place>(images: readonly P[], depthOf: (place:
     const from = images[index];
     if (!from) return [];
     const length = depthOf(to) - depthOf(from);
-    const way = wayTo(from, to);
-    return [{ from, to, length, shift: Math.sqrt(Math.max(0, dot(way, way) - length ** 2)) }];
+    return [{ from, to, length, shift: shiftOf(from, to, length) }];
   });
+  const rounding = roundingOf(images);
   const usual = usualStep(steps.map(({ length }) => length));
   const uneven = steps.find(({ length }) => Math.abs(length - usual) > tolerance * usual);
-  if (uneven)
+  if (uneven && !isEvenRounded(images.map(depthOf), first, rounding.along))
     throw new VolumeError(
       `Between ${uneven.from.name} and ${uneven.to.name} are ${uneven.length.toFixed(2)} mm, between other slices ${usual.toFixed(2)} mm: a slice is missing or belongs elsewhere. Send the whole series, of even distances.`,
     );
-  const shifted = steps.find(({ length, shift }) => shift > tolerance * length);
+  const whole = depthOf(last) - depthOf(first);
+  const isTilted = shiftOf(first, last, whole) > tolerance * whole + rounding.across;
+  const shifted = steps.find(
+    ({ length, shift }) => shift > tolerance * length + (isTilted ? 0 : rounding.across),
+  );
   if (shifted)
     throw new VolumeError(
       `${shifted.to.name} is shifted by ${shifted.shift.toFixed(2)} mm against ${shifted.from.name} (a tilted gantry): resample the series to straight slices.`,
     );
   return wayTo(first, last).map((value) => value / steps.length);
+}
+
+/** How far one place lies beside the line along the normal through another. */
+function shiftOf(from: Place, to: Place, length: number): number {
+  const way = wayTo(from, to);
+  return Math.sqrt(Math.max(0, dot(way, way) - length ** 2));
 }
 
 const wayTo = (from: Place, to: Place): number[] =>
@@ -173,7 +295,7 @@ function requireThickness({ name, thickness }: Place): number {
 
 /** Whether an image lies straight above or below another, as the slices of a volume do. */
 export function isStraight(one: Place, other: Place, step: number): boolean {
-  const way = wayTo(one, other);
-  const length = dot(way, normalStep(one, 1));
-  return Math.sqrt(Math.max(0, dot(way, way) - length ** 2)) <= tolerance * Math.max(Math.abs(length), step);
+  const length = dot(wayTo(one, other), normalStep(one, 1));
+  const most = tolerance * Math.max(Math.abs(length), step) + roundingOf([one, other]).across;
+  return shiftOf(one, other, length) <= most;
 }

@@ -1,7 +1,17 @@
 import type { DataSet } from 'dicom-parser';
 import { type DicomElements, openBytes } from './dicom-elements.js';
+import { readNumber } from './dicom-numbers.js';
 import { type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
-import { gridOf, groupOf, isStraight, normalStep, type Place, placesOf } from './dicom-places.js';
+import {
+  gridOf,
+  groupOf,
+  isEvenRounded,
+  isStraight,
+  normalStep,
+  type Place,
+  placesOf,
+  roundingOf,
+} from './dicom-places.js';
 import { wordsOf } from './headers/index.js';
 import { type Label, type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
 
@@ -33,9 +43,13 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   const depths = frames.map(depthOf).sort((a, b) => a - b);
   const first = frames.find((frame) => depthOf(frame) === depths[0]) ?? frames[0];
   if (!first) throw new VolumeError(`${name} has no frames.`);
-  const step = stepOf(set, name, depths, first.thickness);
+  const step = stepOf(set, name, depths, first, roundingOf(frames).along);
   const count = Math.round(((depths.at(-1) ?? 0) - (depths[0] ?? 0)) / step) + 1;
-  const slices: SegmentFrame[][] = Array.from({ length: Math.min(count, maxSlices) }, () => []);
+  if (count > maxSlices)
+    throw new VolumeError(
+      `The frames of ${name} lie on ${count} slices, more than any scan has: its positions are damaged. Send it again from the original.`,
+    );
+  const slices: SegmentFrame[][] = Array.from({ length: count }, () => []);
   for (const frame of frames) {
     const k = Math.round((depthOf(frame) - (depths[0] ?? 0)) / step);
     if (!isStraight(first, frame, step))
@@ -44,13 +58,13 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   }
   // Where segments overlap, the one of the highest number is kept.
   for (const slice of slices) slice.sort((a, b) => (a.segment ?? 0) - (b.segment ?? 0) || a.index - b.index);
-  const largest = Math.max(
+  const largest = [...labels.map(({ value }) => value), ...frames.map(({ segment }) => segment ?? 0)].reduce(
+    (most, value) => Math.max(most, value),
     0,
-    ...labels.map(({ value }) => value),
-    ...frames.map(({ segment }) => segment ?? 0),
   );
   const isWide = type === 'LABELMAP' ? format.bitsAllocated > 8 : largest > 255;
   const least = leastValue(type, set);
+  const source: Source = { file, deflatedFrom, format, slices, isWide, least, target };
   return {
     format: 'DICOM SEG',
     path: target,
@@ -61,7 +75,9 @@ export function segmentationOf(file: string, name: string, target: string, dicom
     frames: 1,
     modality: 'SEG',
     labels,
-    slices: (choice) => read(choice, { file, deflatedFrom, format, slices, isWide, least, target }),
+    slices: (choice) => read(choice, source),
+    // A map of labels has one label for each voxel.
+    ...(type !== 'LABELMAP' && { layers: () => readSegments(source) }),
   };
 }
 
@@ -98,6 +114,27 @@ async function* read(choice: SliceChoice = {}, source: Source): AsyncGenerator<S
       }
       yield { k, values };
     }
+  } finally {
+    await bytes.close();
+  }
+}
+
+/** Each segment of each slice by itself. */
+async function* readSegments(source: Source): AsyncGenerator<Slice, void, undefined> {
+  const { format, slices, isWide, least } = source;
+  const length = format.rows * format.columns;
+  const values = isWide ? new Uint16Array(length) : new Uint8Array(length);
+  const bytes = await openBytes(source.file, source.deflatedFrom);
+  try {
+    // The frames of a slice are ordered by their segments.
+    for (const [k, frames] of slices.entries())
+      for (const [at, { index, segment }] of frames.entries()) {
+        if (at === 0 || frames[at - 1]?.segment !== segment) values.fill(0);
+        const pixels = await readPixels(bytes, format, index);
+        for (let pixel = 0; pixel < length; pixel += 1)
+          if ((pixels[pixel] ?? 0) >= least) values[pixel] = segment ?? 0;
+        if (frames[at + 1]?.segment !== segment) yield { k, values };
+      }
   } finally {
     await bytes.close();
   }
@@ -156,32 +193,40 @@ function colourOf(set: DataSet): string | null {
  * The distance between slices: what the file says, if all frames fit in; otherwise the smallest distance between any two,
  * or a part of it, since empty slices may be left out.
  * @param depths ascending
+ * @param rounding by how much they may be off, since positions are written with few decimals
  */
-function stepOf(set: DataSet, name: string, depths: readonly number[], thickness: number | null): number {
-  const measures = groupOf(set, 0, 'x00289110');
-  const said = Number.parseFloat(wordsOf(measures, 'x00180088') ?? '');
+function stepOf(
+  set: DataSet,
+  name: string,
+  depths: readonly number[],
+  first: Place,
+  rounding: number,
+): number {
+  const said = Math.abs(readNumber(groupOf(set, 0, 'x00289110'), 'x00180088', name) ?? 0);
   const [start = 0] = depths;
+  const gaps = depths
+    .slice(1)
+    .map((depth, index) => depth - (depths[index] ?? 0))
+    .filter((gap) => gap > 0.01);
+  const smallest = gaps.reduce((least, gap) => Math.min(least, gap), Number.POSITIVE_INFINITY);
+  if (gaps.length === 0) {
+    const only = said > 0 ? said : first.thickness;
+    if (only !== null && only > 0) return only;
+    throw new VolumeError(`${name} has a single slice and no thickness: convert it to NIfTI.`);
+  }
   const isEven = (step: number) =>
     depths.every((depth) => {
       const at = (depth - start) / step;
       return Math.abs(at - Math.round(at)) < 0.1;
     });
-  const gaps = depths.slice(1).map((depth, index) => depth - (depths[index] ?? 0));
-  const smallest = Math.min(...gaps.filter((gap) => gap > 0.01));
-  if (!Number.isFinite(smallest)) {
-    const only = said > 0 ? said : thickness;
-    if (only !== null && only > 0) return only;
-    throw new VolumeError(`${name} has a single slice and no thickness: convert it to NIfTI.`);
-  }
   // Slices that lie closer than what the file says are believed.
-  const steps = [
-    ...(said > 0 && said < smallest * 1.1 ? [said] : []),
-    ...[1, 2, 3, 4].map((part) => smallest / part),
-  ];
-  const step = steps.find(isEven);
+  const isSaid = said > 0 && said < smallest * 1.1 + rounding && isEven(said);
+  const way = (depths.at(-1) ?? 0) - start;
+  const levels = [start, ...depths.filter((depth, index) => depth - (depths[index - 1] ?? depth) > 0.01)];
+  if (!isSaid && !isEven(smallest) && isEvenRounded(levels, first, rounding)) return way / gaps.length;
+  const step = isSaid ? said : [1, 2, 3, 4].map((part) => smallest / part).find(isEven);
   if (step === undefined)
     throw new VolumeError(`The frames of ${name} lie at uneven distances: resample the segmentation.`);
   // Positions are rounded: the whole way says it best.
-  const way = (depths.at(-1) ?? 0) - start;
   return way / Math.round(way / step);
 }

@@ -2,6 +2,8 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { DataSet } from 'dicom-parser';
 import { type ByteSource, cutShort, type DicomElements, openBytes, readElements } from './dicom-elements.js';
+import { readNumber, readNumbers } from './dicom-numbers.js';
+import { isInFileOrder, type Moment, momentOf, orderByMoment } from './dicom-order.js';
 import { arrayFor, type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
 import { evenStep, gridOf, groupOf, hasGroups, isStraight, type Place, placesOf } from './dicom-places.js';
 import { segmentationOf } from './dicom-seg.js';
@@ -10,8 +12,6 @@ import {
   headerOf,
   isDicomStart,
   isSegmentation,
-  numberOf,
-  numbersOf,
   stackOf,
   wordsOf,
 } from './headers/index.js';
@@ -31,6 +31,9 @@ interface Instance {
   readonly deflatedFrom: number | null;
   readonly format: PixelFormat;
   readonly header: DicomHeader;
+  /** Whether its frames follow each other in time as they are stored. */
+  readonly isInOrder: boolean;
+  readonly unit: 'HU' | null;
 }
 
 /** One image of a series: a file, or a frame of one. */
@@ -40,11 +43,14 @@ interface Image extends Place {
   readonly index: number;
   readonly slope: number;
   readonly intercept: number;
+  readonly moment: Moment;
 }
 
 export interface DicomOptions {
   /** Told in a sentence what is left out: files that are no slices by their names, and bytes after pixels. */
   readonly onLeftOut?: (sentence: string) => void;
+  /** Ends the reading of headers. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Whether a file is DICOM, by how it begins or by its name. */
@@ -82,7 +88,8 @@ export async function openDicom(target: string, options: DicomOptions = {}): Pro
 
 /**
  * Opens the files of one series as a volume: a file for each slice, or files of several frames, in any order. Several
- * images of each place (time points, echoes) are frames of the volume, by their instance numbers. Headers alone are read.
+ * images of each place (time points, echoes) are frames of the volume, in the order of what the files say that they are, and
+ * by their instance numbers where they say nothing. Headers alone are read.
  * Guesses nothing: slices that are missing, uneven, there twice or without a place are refused. A file that has none
  * because it is no cross section, such as a secondary capture, is read alone, with `hasOrientation` false.
  * @param target what messages name: the file, or the directory of the files
@@ -97,6 +104,7 @@ export async function openSeries(
   const nameOf = (file: string) => (file === target ? title : path.join(title, path.relative(target, file)));
   const images: Image[] = [];
   for (let at = 0; at < files.length; at += atOnce) {
+    options.signal?.throwIfAborted();
     const batch = await Promise.all(
       files.slice(at, at + atOnce).map(async (file) => {
         const name = nameOf(file);
@@ -148,36 +156,58 @@ function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: bool
     deflatedFrom,
     format,
     header: headerOf(set),
+    isInOrder: isInFileOrder(set),
+    unit: unitOf(set),
   };
+  const { header } = instance;
+  // An instance number that is none would be taken for one that is not there.
+  readNumber(set, 'x00200013', name);
+  const isSection = crossSections.has(header.sopClass);
+  // Said before anything is made for each of a million frames.
+  if (format.frames > 1 && isSection && !isPlacedByFrames(set))
+    throw new VolumeError(
+      `frame 1 of ${name} has no position (Image Position Patient), so that the slices have no certain order and size: export the series again with it, or convert it to NIfTI.`,
+    );
   const places = placesOf(set, format);
   const isPlaceless =
     isOnly &&
     !hasGroups(set) &&
-    !crossSections.has(instance.header.sopClass) &&
+    !isSection &&
     places.every(({ position, orientation }) => !position && !orientation);
   return places.map((place, index) => ({
     ...place,
     ...(isPlaceless && {
       position: [0, 0, 0],
       orientation: noOrientation,
-      pixelSpacing: place.pixelSpacing ?? numbersOf(set, 'x00181164') ?? [1, 1],
+      pixelSpacing: place.pixelSpacing ?? readNumbers(set, 'x00181164', name) ?? [1, 1],
       thickness: place.thickness ?? 1,
     }),
     ...scalingOf(set, format, index),
+    moment: momentOf(set, index, name),
     instance,
     index,
   }));
 }
 
+/** Whether a file has something that can say where each of its frames lies. */
+const isPlacedByFrames = (set: DataSet): boolean =>
+  hasGroups(set) || Boolean(set.elements.x3004000c ?? set.elements.x00540022);
+
+/** Hounsfield units: what values of CT are, unless the file names another unit for them (RescaleType). */
+function unitOf(set: DataSet): 'HU' | null {
+  const type = wordsOf(groupOf(set, 0, 'x00289145'), 'x00281054');
+  return wordsOf(set, 'x00080060') === 'CT' && (type === null || type === 'HU') ? 'HU' : null;
+}
+
 /** The orientation of images that have none; known by its identity. */
 const noOrientation: readonly number[] = [1, 0, 0, 0, 1, 0];
 
-function scalingOf(set: DataSet, { components }: PixelFormat, index: number) {
+function scalingOf(set: DataSet, { components, name }: PixelFormat, index: number) {
   if (components > 1) return { slope: 1, intercept: 0 };
   const transformation = groupOf(set, index, 'x00289145');
   return {
-    slope: numberOf(transformation, 'x00281053') ?? numberOf(set, 'x3004000e') ?? 1,
-    intercept: numberOf(transformation, 'x00281052') ?? 0,
+    slope: readNumber(transformation, 'x00281053', name) ?? readNumber(set, 'x3004000e', name) ?? 1,
+    intercept: readNumber(transformation, 'x00281052', name) ?? 0,
   };
 }
 
@@ -186,7 +216,11 @@ function seriesOf(target: string, images: readonly Image[]): VolumeFile {
   if (!first) throw new VolumeError(`${path.basename(target)} holds no DICOM slices.`);
   const { affine, places } = arrange(images);
   const { format, header } = first.instance;
-  const odd = images.find(({ instance }) => instance.format.components !== format.components);
+  const isInverted = isInvertedFormat(format);
+  const odd = images.find(
+    ({ instance }) =>
+      instance.format.components !== format.components || isInvertedFormat(instance.format) !== isInverted,
+  );
   if (odd)
     throw new VolumeError(
       `${first.name} and ${odd.name} differ in their colours: give each series its own directory, without localizers.`,
@@ -226,10 +260,15 @@ function seriesOf(target: string, images: readonly Image[]): VolumeFile {
     components: format.components,
     frames,
     modality: header.modality,
+    unit: images.every(({ instance }) => instance.unit === 'HU') ? 'HU' : null,
+    isInverted,
     labels: null,
     slices,
   };
 }
+
+/** Whether the lowest value is white. */
+const isInvertedFormat = ({ photometric }: PixelFormat): boolean => photometric === 'MONOCHROME1';
 
 const isSameType = (one: PixelFormat, other: PixelFormat): boolean =>
   arrayFor(one, 0).constructor === arrayFor(other, 0).constructor;
@@ -259,10 +298,14 @@ class Reader {
  */
 function arrange(images: readonly Image[]): { affine: Affine; places: Image[][] } {
   const { depthOf, affineOf } = gridOf(images);
-  const places = stackOf(images, depthOf).map((level) => inTime(level.images));
+  const places = stackOf(images, depthOf).map((level) => level.images);
+  for (const place of places) requirePlane(place);
   const count = places[0]?.length ?? 0;
   const uneven = places.find((place) => place.length !== count);
   if (uneven) throw sameplace(count > uneven.length ? (places[0] ?? []) : uneven);
+  for (const place of places) refuseCopies(place);
+  const order = orderByMoment(places);
+  for (const place of places) inTime(place, order);
   const firsts = places.flatMap((place) => place[0] ?? []);
   return { places, affine: affineOf(firsts, evenStep(firsts, depthOf)) };
 }
@@ -272,22 +315,47 @@ const sameplace = ([one, other]: readonly Image[]): VolumeError =>
     `${one?.name} and ${other?.name} lie at the same place: take out the copy, or give each echo or time point its own directory.`,
   );
 
-/** The images of one place by their instance numbers, and by their frames in a file. */
-function inTime(images: Image[]): Image[] {
-  const numberIn = ({ instance }: Image) => instance.header.instanceNumber;
-  const uidOf = ({ instance }: Image) => instance.header.instanceUid;
-  const ordered = images.sort((a, b) => (numberIn(a) ?? 0) - (numberIn(b) ?? 0) || a.index - b.index);
-  for (const [index, image] of ordered.entries()) {
-    const before = ordered[index - 1];
-    if (!before || before.instance === image.instance) continue;
-    if (!isStraight(before, image, 1))
-      throw new VolumeError(
-        `${before.name} and ${image.name} lie beside each other in one plane: give each series its own directory.`,
-      );
-    const isCopy = uidOf(image) !== null && uidOf(before) === uidOf(image);
-    // Without a number there is no order.
-    if (isCopy || numberIn(image) === null || numberIn(before) === numberIn(image))
-      throw sameplace([before, image].sort((a, b) => (a.name < b.name ? -1 : 1)));
+/** Refuses images that lie beside each other at one depth. */
+function requirePlane(images: readonly Image[]): void {
+  const [first] = images;
+  const beside = images.find(
+    (image) => first && image.instance !== first.instance && !isStraight(first, image, 1),
+  );
+  if (first && beside)
+    throw new VolumeError(
+      `${first.name} and ${beside.name} lie beside each other in one plane: give each series its own directory.`,
+    );
+}
+
+function refuseCopies(images: readonly Image[]): void {
+  const known = new Map<string, Image>();
+  for (const image of images) {
+    const { instanceUid } = image.instance.header;
+    if (instanceUid === null) continue;
+    const before = known.get(instanceUid);
+    if (before && before.instance !== image.instance) throw sameplace(byNames(before, image));
+    known.set(instanceUid, image);
   }
-  return ordered;
+}
+
+const byNames = (...images: readonly Image[]): Image[] =>
+  images.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+
+/** Sorts the images of one place: those that nothing else tells apart by their instance numbers, and as they are stored. */
+function inTime(images: Image[], order: (one: Image, other: Image) => number): void {
+  const numberIn = ({ instance }: Image) => instance.header.instanceNumber;
+  images.sort((a, b) => order(a, b) || (numberIn(a) ?? 0) - (numberIn(b) ?? 0) || a.index - b.index);
+  for (const [index, image] of images.entries()) {
+    const before = images[index - 1];
+    if (!before || order(before, image) !== 0) continue;
+    if (before.instance === image.instance) {
+      if (image.instance.isInOrder) continue;
+      throw new VolumeError(
+        `${before.name} and ${image.name} lie at the same place, and nothing says which time point or echo they are: convert the file with dcm2niix.`,
+      );
+    }
+    // Without a number there is no order.
+    if (numberIn(image) === null || numberIn(before) === numberIn(image))
+      throw sameplace(byNames(before, image));
+  }
 }

@@ -22,5 +22,6 @@ export {
   type VolumeFile,
   type VolumeHeader,
   type Voxels,
+  voxelVolumeOf,
 } from './volume.js';
 export { writeNifti, writeVolume } from './write.js';

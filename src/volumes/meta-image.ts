@@ -79,13 +79,15 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
   };
   if (volumes > 1 && stored.isInterleaved)
     throw new VolumeError(`${name} holds ${volumes} volumes of ${channels} channels: split it into volumes.`);
+  const modality = modalityOf(field('Modality'));
   const directions = numbers('TransformMatrix', 'Rotation', 'Orientation');
   const spacing = numbers('ElementSpacing', 'ElementSize') ?? [];
   const offset = numbers('Offset', 'Position', 'Origin') ?? [];
   return storedVolume(stored, affineOf(dimensions.length, directions, spacing, offset), {
     format: 'MetaImage',
     hasOrientation: directions !== undefined && dimensions.length >= 3,
-    modality: modalityOf(field('Modality')),
+    modality,
+    unit: modality === 'CT' ? 'HU' : null,
   });
 }
 

@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { parseNrrdHeader } from './headers/index.js';
+import { maxHeader, parseNrrdHeader } from './headers/index.js';
+import { withSegments } from './slicer-segments.js';
 import {
   besideHeader,
   type StoredVolume,
@@ -7,7 +8,7 @@ import {
   storedVolume,
   type ValueType,
 } from './stored-voxels.js';
-import { VolumeError } from './volume.js';
+import { VolumeError, type VolumeFile } from './volume.js';
 
 const types: readonly (readonly [ValueType, RegExp])[] = [
   ['int8', /^(signed char|int8|int8_t)$/],
@@ -34,9 +35,11 @@ const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] 
  * @param start the first bytes of the file, with the whole header
  * @throws VolumeError
  */
-export async function openNrrd(file: string, start: Buffer): Promise<StoredVolume> {
+export async function openNrrd(file: string, start: Buffer): Promise<StoredVolume | VolumeFile> {
   const name = path.basename(file);
-  const { fields, end, dataFiles } = parseNrrdHeader(start);
+  const { fields, pairs, end, dataFiles, isWhole } = parseNrrdHeader(start);
+  if (!isWhole && start.length >= maxHeader)
+    throw new VolumeError(`${name} is damaged: its header has no end. Send it again.`);
   const field = (key: string) => fields.get(key);
   const type = types.find(([, names]) => names.test((field('type') ?? '').toLowerCase()))?.[0];
   if (!type)
@@ -71,7 +74,10 @@ export async function openNrrd(file: string, start: Buffer): Promise<StoredVolum
     slope: 1,
     intercept: 0,
   };
-  return storedVolume(stored, axes.affine, { format: 'NRRD', hasOrientation: axes.hasOrientation });
+  const unit = /^\W*(HU|Hounsfield)/i.test(field('sampleunits') ?? '') ? 'HU' : null;
+  const header = { format: 'NRRD', hasOrientation: axes.hasOrientation, unit } as const;
+  const volume = await storedVolume(stored, axes.affine, header);
+  return withSegments(volume, pairs ?? new Map());
 }
 
 interface Axes {
@@ -85,6 +91,9 @@ interface Axes {
   readonly isFirst: boolean;
 }
 
+/** Most axes of NRRD. */
+const maxAxes = 16;
+
 /** Kinds of axes that are none of space. */
 const notOfSpace =
   /^(list|time|vector|covariant-vector|normal|point|scalar|complex|(\d|rgb|rgba|hsv|xyz)-.*)$/i;
@@ -92,8 +101,10 @@ const notOfSpace =
 /** Finds the three axes of space, and at most one other. */
 function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
   const sizes = (fields.get('sizes') ?? '').split(/\s+/).map(Number);
+  if (sizes.length > maxAxes)
+    throw new VolumeError(`${name} is damaged: its header says ${sizes.length} axes. Send it again.`);
   const kinds = (fields.get('kinds') ?? '').split(/\s+/);
-  const directions = [...(fields.get('spacedirections') ?? '').matchAll(/none|\(([^)]*)\)/gi)].map(
+  const directions = [...(fields.get('spacedirections') ?? '').matchAll(/none|\(([^()]*)\)/gi)].map(
     ([, vector]) => (vector === undefined ? null : vector.split(',').map(Number)),
   );
   const isOfSpace = sizes.map((_, axis) =>
@@ -116,7 +127,7 @@ function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
   // What names no space is taken as DICOM has it.
   const [toRight, toFront, upwards] = signs ?? [-1, -1, 1];
   const origin =
-    /\(([^)]*)\)/
+    /\(([^()]*)\)/
       .exec(fields.get('spaceorigin') ?? '')?.[1]
       ?.split(',')
       .map(Number) ?? [];

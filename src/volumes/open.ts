@@ -85,12 +85,13 @@ export async function readVolume(
   options: { readonly frame?: number } & DicomOptions = {},
 ): Promise<Volume> {
   const opened = typeof file === 'string' ? await openFile(file, options) : file;
-  const { size, affine, format, components, hasOrientation, modality, labels } = opened;
+  const { size, affine, format, components, hasOrientation, modality, labels, unit, isInverted } = opened;
   const frames = options.frame === undefined ? opened.frames : 1;
   const data = isStored(opened)
     ? await storedData(opened.stored, options.frame)
     : await dataOf(opened, options.frame);
-  return { size, affine, format, components, frames, hasOrientation, modality, labels, data };
+  const header = { size, affine, format, components, frames, hasOrientation, modality, labels };
+  return { ...header, ...(unit && { unit }), ...(isInverted && { isInverted }), data };
 }
 
 const isStored = (volume: VolumeFile): volume is StoredVolume => 'stored' in volume;

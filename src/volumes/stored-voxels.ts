@@ -77,8 +77,14 @@ export function besideHeader(file: string, names: readonly string[]): [string, .
 /** Bytes that are unpacked at once. */
 const chunkSize = 1 << 20;
 
-/** Most bytes of a slice: 32,768 x 32,768 pixels of 2 bytes. More is a damaged header. */
-const maxSlice = 2 ** 31;
+/** Most bytes of a slice, with all its frames where these are interleaved, and most values of one frame of it: 11,585 x 11,585. */
+const [maxSlice, maxValues] = [2 ** 30, 2 ** 27];
+
+/** More slices than any scan has: time goes by for each of them, however small it is. */
+const maxSlices = 65_536;
+
+/** Most bytes that are unpacked of a file: a minute's work. */
+const maxUnpacked = 2 ** 35;
 
 /** More volumes than any file has. */
 const maxFrames = 1_000_000;
@@ -115,7 +121,13 @@ async function requireVoxels(stored: StoredVoxels): Promise<void> {
   const { slice, inFile } = bytesOf(stored);
   const isPossible = [...size, frames].every((count) => Number.isSafeInteger(count) && count > 0);
   const isStart = start === null || (Number.isSafeInteger(start) && start >= 0);
-  if (!isPossible || !isStart || slice > maxSlice || frames > maxFrames || inFile > Number.MAX_SAFE_INTEGER)
+  const isReadable =
+    slice <= maxSlice &&
+    size[0] * size[1] * components <= maxValues &&
+    size[2] <= maxSlices &&
+    frames <= maxFrames &&
+    inFile <= (isPacked ? maxUnpacked : Number.MAX_SAFE_INTEGER);
+  if (!isPossible || !isStart || !isReadable)
     throw new VolumeError(
       `${name} is damaged: its header says ${size.join(' x ')} voxels of ${components * valueTypes[type].bytes} bytes, ${frames} times. ${again}`,
     );
@@ -152,7 +164,7 @@ export interface StoredVolume extends VolumeFile {
 export async function storedVolume(
   stored: StoredVoxels,
   rows: readonly (readonly number[])[],
-  header: Pick<VolumeHeader, 'format' | 'hasOrientation'> & Partial<Pick<VolumeHeader, 'modality'>>,
+  header: Pick<VolumeHeader, 'format' | 'hasOrientation'> & Partial<Pick<VolumeHeader, 'modality' | 'unit'>>,
 ): Promise<StoredVolume> {
   await requireVoxels(stored);
   const affine = rows as unknown as Affine;
@@ -230,7 +242,7 @@ function arrayOf({ path: named }: StoredVoxels, like: Voxels, length: number): V
 }
 
 /** Reads slices of frames, in the order in which they are stored. */
-async function* storedPlanes(
+export async function* storedPlanes(
   stored: StoredVoxels,
   frames: readonly number[],
   only?: readonly number[],

@@ -51,7 +51,11 @@ export interface VolumeHeader extends Geometry {
   readonly hasOrientation: boolean;
   /** Modality by DICOM, `CT` or `MR`; null where the format has none. */
   readonly modality: string | null;
-  /** What the file itself says of its labels; null for everything but DICOM SEG. */
+  /** What the values are, where the file says it: Hounsfield units. */
+  readonly unit?: 'HU' | null;
+  /** Whether the lowest value is meant to be white (MONOCHROME1 of DICOM). */
+  readonly isInverted?: boolean;
+  /** What the file itself says of its labels; null for everything but DICOM SEG and the segmentations of 3D Slicer. */
   readonly labels: readonly Label[] | null;
 }
 
@@ -82,6 +86,11 @@ export interface VolumeFile extends VolumeHeader {
    * @throws VolumeError for a file that is truncated or damaged
    */
   slices(choice?: SliceChoice): AsyncGenerator<Slice, void, undefined>;
+  /**
+   * Of a segmentation whose labels may overlap: its slices label by label, or layer by layer, each with all voxels of its
+   * labels, as often as there are layers and in any order. `slices` has one value for each voxel, that of the last one.
+   */
+  layers?(): AsyncGenerator<Slice, void, undefined>;
 }
 
 /** A volume in memory. */
@@ -130,6 +139,15 @@ export function isSameGeometry(one: Geometry, other: Geometry, tolerance = place
     const [a, b] = [placeOf(one, ...corner), placeOf(other, ...corner)];
     return Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]) <= least * tolerance;
   });
+}
+
+/** Millilitres of one voxel, also where its axes are not perpendicular. */
+export function voxelVolumeOf({ affine: [x, y, z] }: Pick<Geometry, 'affine'>): number {
+  const determinant =
+    x[0] * (y[1] * z[2] - y[2] * z[1]) -
+    x[1] * (y[0] * z[2] - y[2] * z[0]) +
+    x[2] * (y[0] * z[1] - y[1] * z[0]);
+  return Math.abs(determinant) / 1000;
 }
 
 /** From millimetres (RAS+) to indices of voxels: the inverse of an affine. Null if it has none. */

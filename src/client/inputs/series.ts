@@ -105,7 +105,7 @@ function remarksOn(headers: readonly DicomHeader[]): string[] {
   const usual = usualStep(steps);
   const missing = steps.map((step) => step / usual - 1);
   // Unevenly spaced, as the three images of a localiser are: nothing can be said to be missing.
-  const isEven = steps.length > 2 && missing.every((each) => Math.abs(each - Math.round(each)) < 0.1);
+  const isEven = steps.length > 2 && missing.every((each) => Math.abs(each - Math.round(each)) < 0.2);
   const gaps = isEven ? missing.flatMap((each, index) => (Math.round(each) > 0 ? [index] : [])) : [];
   if (gaps.length > 0) {
     const count = gaps.reduce((sum, index) => sum + Math.round(missing[index] ?? 0), 0);
@@ -211,13 +211,19 @@ export function describeSeries({ number, description, modality, size, images, pl
   return `${name.join(' ') || 'without a number'} (${what.filter(Boolean).join(', ')})`;
 }
 
-/** Whether a pattern of `*` and `?` matches a text, in any case of letters. */
+/** Whether a pattern of `*` and `?` matches a text, in any case of letters. Descriptions come from files: no text takes long. */
 function matches(pattern: string, text: string): boolean {
-  const source = pattern
-    .split('')
-    .map((each) => (each === '*' ? '.*' : each === '?' ? '.' : each.replace(/[\\^$.|+()[\]{}]/, '\\$&')))
-    .join('');
-  return new RegExp(`^${source}$`, 'iu').test(text);
+  const [wanted, given] = [[...pattern.toLowerCase()], [...text.toLowerCase()]];
+  let [at, from, star, mark] = [0, 0, -1, 0];
+  while (from < given.length) {
+    if (wanted[at] === '*') [star, mark, at] = [at, from, at + 1];
+    else if (at < wanted.length && (wanted[at] === '?' || wanted[at] === given[from]))
+      [at, from] = [at + 1, from + 1];
+    // What follows the last star is tried one further.
+    else if (star >= 0) [at, mark, from] = [star + 1, mark + 1, mark + 1];
+    else return false;
+  }
+  return wanted.slice(at).every((each) => each === '*');
 }
 
 /**

@@ -57,6 +57,9 @@ const encodings: Readonly<Record<string, string>> = {
   GBK: 'gbk',
 };
 
+/** Most bytes of a text: DICOM allows 64 characters. */
+const maxText = 1024;
+
 /** A text for a person, in its character set. */
 function textOf(set: DataSet, tag: string): string {
   const element = set.elements[tag];
@@ -64,7 +67,7 @@ function textOf(set: DataSet, tag: string): string {
   const bytes = set.byteArray.subarray(element.dataOffset, element.dataOffset + element.length);
   const names = (set.string('x00080005') ?? '').split('\\').map((each) => each.trim().replaceAll(' ', '_'));
   const encoding = names.flatMap((each) => encodings[each] ?? [])[0] ?? 'latin1';
-  return new TextDecoder(encoding).decode(bytes).replaceAll('\0', '').trim();
+  return new TextDecoder(encoding).decode(bytes.subarray(0, maxText)).replaceAll('\0', '').trim();
 }
 
 /** The numbers of an element; null if there are not exactly this many. */
@@ -81,7 +84,7 @@ const maxShared = 10_000;
 function once(text: string): string {
   const known = shared.get(text);
   if (known !== undefined) return known;
-  if (shared.size < maxShared) shared.set(text, text);
+  if (shared.size < maxShared && text.length <= maxText) shared.set(text, text);
   return text;
 }
 

@@ -1,17 +1,11 @@
 import { constants, gunzipSync, inflateRawSync } from 'node:zlib';
 import type { DataSet } from 'dicom-parser';
+import { syntaxes } from './dicom-syntaxes.js';
+import { walkElements } from './dicom-walk.js';
 
 /** The position of the magic bytes, after the preamble. */
 const magicOffset = 128;
 const magic = 'DICM';
-
-/** Transfer syntaxes without compression of the pixel data. */
-export const syntaxes = {
-  implicit: '1.2.840.10008.1.2',
-  explicit: '1.2.840.10008.1.2.1',
-  bigEndian: '1.2.840.10008.1.2.2',
-  deflated: '1.2.840.10008.1.2.1.99',
-} as const;
 
 /** Lengths that the value of a first element may have. */
 interface Known {
@@ -83,11 +77,27 @@ const partly = { finishFlush: constants.Z_SYNC_FLUSH } as const;
 /** Whether a file begins as one that is packed with gzip. */
 export const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;
 
-/** The beginning of a file that is packed with gzip, unpacked. @throws zlib's error */
-export const unzippedStart = (bytes: Buffer): Buffer => gunzipSync(bytes, partly);
+/** Most bytes that the beginning of a packed file is unpacked to: what files are recognised by comes first. */
+const mostUnpacked = 8 << 20;
 
-/** Most bytes that a deflated data set may have. */
-export const maxInflated = 2 ** 31;
+/** The beginning of packed bytes, unpacked as far as that is. @throws zlib's error */
+function startOf(
+  bytes: Uint8Array,
+  unpack: (part: Uint8Array, options: { maxOutputLength: number }) => Buffer,
+): Buffer {
+  for (let part = bytes; ; part = part.subarray(0, part.length >> 2)) {
+    try {
+      return unpack(part, { ...partly, maxOutputLength: mostUnpacked });
+    } catch (error) {
+      // One byte becomes at most 1,032: a quarter of a quarter fits soon.
+      const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+      if (!isTooLarge || part.length < 1024) throw error;
+    }
+  }
+}
+
+/** The beginning of a file that is packed with gzip, unpacked: at most 8 MiB of it. @throws zlib's error */
+export const unzippedStart = (bytes: Buffer): Buffer => startOf(bytes, gunzipSync);
 
 type Parser = typeof import('dicom-parser');
 
@@ -100,6 +110,33 @@ export interface ParsedDicom {
   readonly shift: number;
   /** Where deflated bytes begin in the file. Offsets behind it are those of the inflated bytes. */
   readonly deflatedFrom: number | null;
+  /** Whether it has more elements than are read. */
+  readonly isCut: boolean;
+}
+
+/** Most elements that are read where a file is only recognised, and where its image is. */
+const elementsToRecognise = 20_000;
+export const elementsToRead = 500_000;
+
+/** Bytes that cannot hold so many elements that it matters. */
+const fewBytes = 64 * 1024;
+
+export interface ParseOptions {
+  /** The data set with its deflated part inflated; otherwise its beginning is inflated. */
+  readonly inflated?: Buffer;
+  readonly mostElements?: number;
+}
+
+/** Whether a file is deflated behind the group that describes it. */
+const isDeflated = (bytes: Buffer): boolean => bytes.subarray(0, 4096).includes(syntaxes.deflated);
+
+/** What a header that is not deflated has, without parsing it; null for one that is deflated, or too short to matter. */
+export function lookAhead(bytes: Buffer): ReturnType<typeof walkElements> | null {
+  if (bytes.length <= fewBytes || isDeflated(bytes)) return null;
+  const from = hasMagic(bytes) ? magicOffset + magic.length : 0;
+  const isDescribed = from > 0 || bytes.readUInt16LE(0) === 2;
+  const syntax = isDescribed ? null : (syntaxOf(bytes, false) ?? syntaxOf(bytes, true));
+  return walkElements(bytes, from, syntax, elementsToRead);
 }
 
 /**
@@ -107,7 +144,11 @@ export interface ParsedDicom {
  * can be read.
  * @param bytes at least the first 256 of a longer file
  */
-export function parseDicomStart(parser: Parser, bytes: Buffer): ParsedDicom | null {
+export function parseDicomStart(
+  parser: Parser,
+  bytes: Buffer,
+  { inflated, mostElements = elementsToRecognise }: ParseOptions = {},
+): ParsedDicom | null {
   let [from, syntax, shift]: [Buffer, string | null, number] = [bytes, null, 0];
   if (!hasMagic(bytes)) {
     syntax = syntaxOf(bytes, false) ?? syntaxOf(bytes, true);
@@ -120,23 +161,37 @@ export function parseDicomStart(parser: Parser, bytes: Buffer): ParsedDicom | nu
     }
   }
   let deflatedFrom: number | null = null;
+  let isCut = false;
+  let untilTag = pixelData;
+  const within = (whole: Buffer, position: number, ofBody: string | null): Buffer => {
+    if (whole.length <= fewBytes) return whole;
+    const { cut, pixels } = walkElements(whole, position, ofBody, mostElements);
+    isCut ||= cut !== null;
+    untilTag = pixels ?? untilTag;
+    return cut === null ? whole : whole.subarray(0, cut);
+  };
   const inflater = (whole: Uint8Array, position: number): Uint8Array => {
     deflatedFrom = position - shift;
-    const options = { ...partly, maxOutputLength: maxInflated };
-    return Buffer.concat([whole.subarray(0, position), inflateRawSync(whole.subarray(position), options)]);
+    const body = inflated?.subarray(deflatedFrom) ?? startOf(whole.subarray(position), inflateRawSync);
+    return within(Buffer.concat([whole.subarray(0, position), body]), position, syntaxes.explicit);
   };
   try {
+    const isPlain = syntax !== null || !isDeflated(from);
+    const given = isPlain ? within(from, syntax === null ? magicOffset + magic.length : 0, syntax) : from;
     const options = {
-      untilTag: pixelData,
+      // Read by the parser when it has come to the data set, which the inflater has then looked at.
+      get untilTag() {
+        return untilTag;
+      },
       inflater,
       ...(syntax === null ? {} : { TransferSyntaxUID: syntax }),
     };
-    const set = parser.parseDicom(from, options);
-    return { set, isSound: true, shift, deflatedFrom };
+    const set = parser.parseDicom(given, options);
+    return { set, isSound: !isCut, shift, deflatedFrom, isCut };
   } catch (cause) {
     // What was read of a truncated header comes with the error.
     const set = (cause as { dataSet?: DataSet } | null)?.dataSet;
-    return set ? { set, isSound: false, shift, deflatedFrom } : null;
+    return set ? { set, isSound: false, shift, deflatedFrom, isCut } : null;
   }
 }
 
@@ -144,9 +199,15 @@ export function parseDicomStart(parser: Parser, bytes: Buffer): ParsedDicom | nu
 export const wordsOf = (set: DataSet | undefined, tag: string): string | null =>
   set?.string(tag)?.replaceAll('\0', '').trim() || null;
 
+/** A number as DICOM writes it in texts (DS, IS): with a point, without units. */
+const decimal = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
+/** The number of a text; NaN for one that is none as a whole, such as `1,25` or `2 mm`. */
+const decimalOf = (text: string): number => (decimal.test(text.trim()) ? Number(text) : Number.NaN);
+
 /** The numbers of an element that has them as text, such as `0.5\0.5`; null where it is not there, or one is none. */
 export function numbersOf(set: DataSet | undefined, tag: string): number[] | null {
-  const numbers = wordsOf(set, tag)?.split('\\').map(Number.parseFloat);
+  const numbers = wordsOf(set, tag)?.split('\\').map(decimalOf);
   return numbers?.every(Number.isFinite) ? numbers : null;
 }
 

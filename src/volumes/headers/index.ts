@@ -17,23 +17,25 @@ export {
 } from './dicom-header.js';
 export { dot, normalOf, stackOf, usualStep } from './dicom-stack.js';
 export {
+  elementsToRead,
   hasMagic,
   isDicomStart,
   isGzip,
   itemOf,
-  maxInflated,
+  lookAhead,
   numberOf,
   numbersOf,
   type ParsedDicom,
   parseDicomStart,
   pixelData,
-  syntaxes,
   unzippedStart,
   wordsOf,
 } from './dicom-start.js';
+export { syntaxes } from './dicom-syntaxes.js';
 export {
   beginsAsMetaImage,
   beginsAsNrrd,
+  maxHeader,
   parseMetaHeader,
   parseNrrdHeader,
 } from './text-headers.js';

@@ -8,6 +8,8 @@ export const beginsAsNrrd = (start: Buffer): boolean => start.toString('latin1',
 /** A header of lines of text, in a file of its own or before the voxels. */
 export interface TextHeader {
   readonly fields: ReadonlyMap<string, string>;
+  /** Pairs of NRRD that a program has added (`key:=value`), by their keys as they are written. */
+  readonly pairs?: ReadonlyMap<string, string>;
   /** Its length in bytes. */
   readonly end: number;
   /** The files that it names for the voxels, as it names them; null if the voxels follow it. */
@@ -19,6 +21,15 @@ export interface TextHeader {
 /** Most files that a header may name. */
 const maxFiles = 100_000;
 
+/** Most bytes of a header: room for the names of 10,000 files. What goes on has no end. */
+export const maxHeader = 1 << 20;
+
+/** Most characters of a line: longer ones are no header's. */
+const maxLine = 1 << 16;
+
+/** Most characters of a pattern of names: no file system has longer ones. */
+const maxPattern = 1024;
+
 /** Names are UTF-8, in a header that was decoded byte by byte. */
 const decoded = (name: string): string => Buffer.from(name, 'latin1').toString();
 
@@ -29,7 +40,8 @@ function dataFileNames(words: string): string[] {
   const count = parts.length - 1 - parts.findLastIndex((part) => !/^-?\d+$/.test(part));
   const pattern = parts.slice(0, parts.length - count).join(' ');
   const conversion = /%(0?)(\d{0,2})d/;
-  if (count < 2 || count > 4 || !conversion.test(pattern)) return [decoded(words)];
+  const isPattern = count >= 2 && count <= 4 && pattern.length <= maxPattern && conversion.test(pattern);
+  if (!isPattern) return [decoded(words)];
   const [first = 0, last = 0, step = 1] = parts.slice(-count).map(Number);
   const files = Math.floor((last - first) / step) + 1;
   if (!(files >= 1 && files <= maxFiles)) return [];
@@ -55,7 +67,7 @@ function namesIn(words: string, below: readonly string[]): string[] {
  * @returns null for a header without an end
  */
 export function parseMetaHeader(start: Buffer): TextHeader | null {
-  const text = start.toString('latin1');
+  const text = start.toString('latin1', 0, maxHeader);
   const last = /^[ \t]*ElementDataFile[ \t]*[=:]([^\r\n]*)(\r?\n|$)/im.exec(text);
   if (!last) return null;
   const end = last.index + last[0].length;
@@ -78,20 +90,26 @@ export function parseMetaHeader(start: Buffer): TextHeader | null {
  * @param start the first bytes of a file, with the whole header
  */
 export function parseNrrdHeader(start: Buffer): TextHeader {
-  const text = start.toString('latin1');
+  const text = start.toString('latin1', 0, maxHeader);
   const blank = /\r?\n\r?\n/.exec(text);
   const end = blank ? blank.index + blank[0].length : text.length;
   const fields = new Map<string, string>();
+  const pairs = new Map<string, string>();
   const lines = text.slice(0, end).split('\n');
   let dataFiles: string[] | null = null;
   for (const [at, line] of lines.entries()) {
-    const [, name, words] = /^([^:#=]+):(?!=)(.*)$/.exec(line.trim()) ?? [];
+    if (line.length > maxLine) continue;
+    const [, name, mark, words] = /^([^:#=]+):(=?)(.*)$/.exec(line.trim()) ?? [];
     if (name === undefined || words === undefined) continue;
+    if (mark === '=') {
+      pairs.set(name, decoded(words.replace(/\\n/g, ' ')));
+      continue;
+    }
     const [key, value] = [name.toLowerCase().replace(' ', ''), words.trim()];
     fields.set(key, value);
     if (key !== 'datafile') continue;
     dataFiles = namesIn(value, lines.slice(at + 1));
     if (isList(value)) break;
   }
-  return { fields, end, dataFiles, isWhole: blank !== null };
+  return { fields, pairs, end, dataFiles, isWhole: blank !== null };
 }

@@ -1,0 +1,47 @@
+import type { DataSet } from 'dicom-parser';
+import { numbersOf, wordsOf } from './headers/index.js';
+import { VolumeError } from './volume.js';
+
+/** What messages call an element. */
+const titles: Readonly<Record<string, string>> = {
+  x00180050: 'slice thickness',
+  x00180081: 'echo time',
+  x00180086: 'echo number',
+  x00180088: 'spacing between slices',
+  x00181164: 'imager pixel spacing',
+  x00200012: 'acquisition number',
+  x00200013: 'instance number',
+  x00200032: 'position (Image Position Patient)',
+  x00200037: 'orientation (Image Orientation Patient)',
+  x00200100: 'temporal position identifier',
+  x00280008: 'number of frames',
+  x00280030: 'pixel spacing',
+  x00281052: 'rescale intercept',
+  x00281053: 'rescale slope',
+  x3004000c: 'grid frame offset vector',
+  x3004000e: 'dose grid scaling',
+};
+
+/** Most characters of a value in a message. */
+const maxShown = 40;
+
+/**
+ * The numbers of an element that has them as text (DS, IS); null where it is not there. A part of a number is never taken
+ * for it: `1,25` read as 1 would change every distance.
+ * @throws VolumeError for what is no number as a whole
+ */
+export function readNumbers(set: DataSet | undefined, tag: string, name: string): number[] | null {
+  const words = wordsOf(set, tag);
+  if (words === null) return null;
+  const numbers = numbersOf(set, tag);
+  if (numbers) return numbers;
+  const shown = words.length > maxShown ? `${words.slice(0, maxShown)}...` : words;
+  const why = /\d,\d/.test(words) ? ' (DICOM has a decimal point, not a comma)' : '';
+  throw new VolumeError(
+    `${name} has '${shown}' as its ${titles[tag] ?? `element ${tag}`}, which is no number${why}: export it again, or convert it to NIfTI.`,
+  );
+}
+
+/** The first number of an element that has it as text. @throws VolumeError for what is no number */
+export const readNumber = (set: DataSet | undefined, tag: string, name: string): number | null =>
+  readNumbers(set, tag, name)?.[0] ?? null;

@@ -1,0 +1,199 @@
+import type { DataSet } from 'dicom-parser';
+import { readNumber } from './dicom-numbers.js';
+import { groupOf, hasGroups } from './dicom-places.js';
+import { itemOf, wordsOf } from './headers/index.js';
+import { VolumeError } from './volume.js';
+
+/** What tells apart the images of one place: time points, echoes, b-values, magnitude and phase. Null for what is not said. */
+export interface Moment {
+  /** Indices of the dimensions that are none of space, in the order of the file (DimensionIndexValues), by their pointers. */
+  readonly dimensions: readonly (readonly [pointer: string, index: number])[] | null;
+  readonly time: number | null;
+  readonly echo: number | null;
+  readonly bValue: number | null;
+  readonly gradient: string | null;
+  /** Magnitude, phase, real or imaginary part, by the type of the image. */
+  readonly component: string | null;
+  /** Numbers and times that only say what comes first: they need not be the same at all places. */
+  readonly delay: number | null;
+  readonly acquisition: number | null;
+}
+
+/** Dimensions of space: stacks, places in a stack, positions. */
+const ofSpace = new Set(['x00209056', 'x00209057', 'x00200032', 'x00201041', 'x00209113']);
+
+/** Vectors of NM, of which each has a number for every frame: energy window, detector, phase, RR interval, time slot. */
+const vectors = ['x00540010', 'x00540020', 'x00540030', 'x00540060', 'x00540070', 'x00540100'];
+
+function dimensionsOf(set: DataSet, content: DataSet, index: number): Moment['dimensions'] {
+  const frames = vectors.flatMap((tag) => {
+    const value = set.elements[tag] ? set.uint16(tag, index) : undefined;
+    return value === undefined ? [] : [[tag, value] as const];
+  });
+  if (frames.length > 0) return frames;
+  const items = set.elements.x00209222?.items ?? [];
+  const { length = 0 } = content.elements.x00209157 ?? {};
+  if (items.length === 0 || length !== items.length * 4) return null;
+  return items.flatMap(({ dataSet }, at) => {
+    const pointer = dataSet?.attributeTag('x00209165') ?? '';
+    return ofSpace.has(pointer) ? [] : [[`${pointer}.${at}`, content.uint32('x00209157', at) ?? 0] as const];
+  });
+}
+
+const rounded = (value: number | undefined | null, digits: number): number | null =>
+  value === undefined || value === null || !Number.isFinite(value) ? null : Number(value.toFixed(digits));
+
+/** What a file says of one of its images. @throws VolumeError for texts that are no numbers */
+export function momentOf(set: DataSet, index: number, name: string): Moment {
+  const group = (tag: string) => groupOf(set, index, tag);
+  const content = group('x00209111');
+  const diffusion = group('x00189117');
+  const direction = itemOf(diffusion, 'x00189076') ?? diffusion;
+  const gradient = [0, 1, 2].map((at) => rounded(doubleOf(direction, 'x00189089', at), 2));
+  const frameType = group('x00189226');
+  return {
+    dimensions: dimensionsOf(set, content, index),
+    time: longOf(content, 'x00209128') ?? readNumber(set, 'x00200100', name),
+    echo:
+      rounded(doubleOf(group('x00189114'), 'x00189082'), 2) ??
+      rounded(readNumber(set, 'x00180081', name), 2) ??
+      readNumber(set, 'x00180086', name),
+    bValue: rounded(doubleOf(diffusion, 'x00189087'), 1),
+    gradient: gradient.every((each) => each !== null) ? gradient.join(' ') : null,
+    component:
+      [wordsOf(frameType, 'x00089208'), wordsOf(frameType, 'x00089007') ?? wordsOf(set, 'x00080008')]
+        .filter(Boolean)
+        .join(' ') || null,
+    delay: doubleOf(group('x00209310'), 'x0020930d') ?? doubleOf(group('x00189118'), 'x00209153') ?? null,
+    acquisition: shortOf(content, 'x00209156') ?? readNumber(set, 'x00200012', name),
+  };
+}
+
+/** Values of elements, if these are long enough for them. */
+const isLong = (set: DataSet, tag: string, bytes: number): boolean =>
+  (set.elements[tag]?.length ?? 0) >= bytes;
+const doubleOf = (set: DataSet, tag: string, at = 0): number | undefined =>
+  isLong(set, tag, 8 * (at + 1)) ? set.double(tag, at) : undefined;
+const longOf = (set: DataSet, tag: string): number | undefined =>
+  isLong(set, tag, 4) ? set.uint32(tag) : undefined;
+const shortOf = (set: DataSet, tag: string): number | undefined =>
+  isLong(set, tag, 2) ? set.uint16(tag) : undefined;
+
+/** Whether the order of the frames in a file means something: it does not where each is described by itself. */
+export const isInFileOrder = (set: DataSet): boolean => !hasGroups(set);
+
+interface Timed {
+  readonly name: string;
+  readonly moment: Moment;
+}
+
+/** One of the things by which images of a place differ. */
+interface Criterion {
+  readonly words: string;
+  readonly keyOf: (moment: Moment) => number | string | null;
+  /** Whether it only says what comes first, and may have other values at another place. */
+  readonly isRank?: boolean;
+}
+
+const attributes: readonly Criterion[] = [
+  { words: 'temporal position', keyOf: ({ time }) => time },
+  { words: 'echo', keyOf: ({ echo }) => echo },
+  { words: 'b-value', keyOf: ({ bValue }) => bValue },
+  { words: 'gradient direction', keyOf: ({ gradient }) => gradient },
+  { words: 'type (magnitude, phase)', keyOf: ({ component }) => component },
+  { words: 'delay', keyOf: ({ delay }) => delay, isRank: true },
+  { words: 'acquisition number', keyOf: ({ acquisition }) => acquisition, isRank: true },
+];
+
+/** The dimensions of a file first, since they say themselves which of them is the slowest. */
+function criteriaOf(images: readonly Timed[]): Criterion[] {
+  const own = images[0]?.moment.dimensions ?? [];
+  const isShared = images.every(
+    ({ moment: { dimensions } }) =>
+      dimensions?.length === own.length && dimensions.every(([pointer], at) => pointer === own[at]?.[0]),
+  );
+  if (!isShared) return [...attributes];
+  return [
+    ...own.map((_, at) => ({
+      words: 'dimension index values',
+      keyOf: ({ dimensions }: Moment) => dimensions?.[at]?.[1] ?? null,
+    })),
+    ...attributes,
+  ];
+}
+
+function compare(one: number | string | null, other: number | string | null): number {
+  if (one === other) return 0;
+  if (one === null || other === null) return one === null ? -1 : 1;
+  return one < other ? -1 : 1;
+}
+
+const contradiction = ({ name: one }: Timed, { name: other }: Timed, words: string): VolumeError =>
+  new VolumeError(
+    `${one} and ${other} contradict each other in their ${words}: which image belongs to which time point, echo or b-value is uncertain. Export the series again, or convert it with dcm2niix.`,
+  );
+
+/** The pointer of the dimension that is the time. */
+const timePointer = 'x00209128';
+
+/** Refuses dimensions of time whose indices run otherwise than the temporal positions of the same frames. */
+function requireOneTime(images: readonly Timed[]): void {
+  const known = new Map<number, { readonly time: number; readonly image: Timed }>();
+  for (const image of images) {
+    const index = image.moment.dimensions?.find(([pointer]) => pointer.startsWith(timePointer))?.[1];
+    const { time } = image.moment;
+    if (index === undefined || time === null) continue;
+    const before = known.get(index);
+    if (before && before.time !== time) throw contradiction(before.image, image, 'temporal positions');
+    known.set(index, { time, image });
+  }
+  const ordered = [...known].sort(([a], [b]) => a - b).map(([, each]) => each);
+  for (const [at, each] of ordered.entries()) {
+    const before = ordered[at - 1];
+    if (before && before.time >= each.time)
+      throw contradiction(before.image, each.image, 'temporal positions');
+  }
+}
+
+/**
+ * Puts the images of each place in the same order: by what the files say that they are, never by where they are stored.
+ * @param levels the images of each place, as many at all of them
+ * @returns the criteria of the order, for images that these do not tell apart
+ * @throws VolumeError where places do not have the same time points, echoes or b-values
+ */
+export function orderByMoment<T extends Timed>(levels: readonly T[][]): (one: T, other: T) => number {
+  const chosen: Criterion[] = [];
+  const order = (one: T, other: T): number => {
+    for (const { keyOf } of chosen) {
+      const sign = compare(keyOf(one.moment), keyOf(other.moment));
+      if (sign !== 0) return sign;
+    }
+    return 0;
+  };
+  const all = levels.flat();
+  if (levels.every(({ length }) => length < 2)) return order;
+  requireOneTime(all);
+  const sort = () => {
+    for (const level of levels) level.sort(order);
+  };
+  const isUnique = () =>
+    levels.every((level) => level.every((each, at) => at === 0 || order(level[at - 1] as T, each) !== 0));
+  for (const criterion of criteriaOf(all)) {
+    const varies = ([first, ...others]: readonly T[]) =>
+      first !== undefined &&
+      others.some(({ moment }) => criterion.keyOf(moment) !== criterion.keyOf(first.moment));
+    if (!levels.some(varies)) continue;
+    chosen.push(criterion);
+    sort();
+    if (isUnique()) break;
+  }
+  const [first = []] = levels;
+  for (const level of levels)
+    for (const [at, image] of level.entries())
+      for (const { keyOf, words, isRank = false } of chosen) {
+        const other = first[at];
+        if (other && !isRank && keyOf(other.moment) !== keyOf(image.moment))
+          throw contradiction(other, image, words);
+      }
+  return order;
+}
