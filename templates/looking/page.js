@@ -501,6 +501,7 @@
         base64,
         name: `${kind}.nii.gz`,
         opacity: isOverlay ? overlayOpacity() : 1,
+        colormapInvert: kind === 'scan' && dataOf(`case-${at}`).isInverted === true,
       });
       if (kind === 'mask') volume.setColormapLabel(colourTable());
       viewer.addVolume(volume);

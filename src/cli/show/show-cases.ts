@@ -135,7 +135,7 @@ const asUsage = (error: unknown): unknown =>
 /** The views of a case: of its segmentation on the scan, and on each map. */
 async function viewsOf(shown: ShownCase, options: ShowOptions, view: { slices: number; maxPixels: number }) {
   const { name, scan, mask, maps, notes } = shown;
-  const how = { ...view, frame: options.frame - 1 };
+  const how = { ...view, frame: options.frame - 1, signal: options.signal };
   const { terminology } = options;
   const first = await viewCase({ name, scan, mask, terminology }, how);
   const views: [CaseView, ...CaseView[]] = [{ ...first, notes: [...notes, ...first.notes] }];
@@ -197,7 +197,11 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
     paths.map((each) => expandHome(each)),
     {
       output: options.output ?? null,
-      onRead: (done, total) => reporter.progress('Reading', done, total),
+      signal: options.signal,
+      onRead: (done, total) => {
+        options.signal.throwIfAborted();
+        reporter.progress('Reading', done, total);
+      },
     },
   ).catch((error) => {
     throw asUsage(error);

@@ -5,6 +5,9 @@ import { foldedName } from '../../files/index.js';
 import { isSameGeometry, openSeries, openVolume, VolumeError, type VolumeFile } from '../../volumes/index.js';
 import { findVolumes, groupBy, namesOf, type Unit, withoutVolumeEnding } from '../inputs/index.js';
 import { bestOf, foldersOf, type Named, rankOf, resultOf, ScanSearch } from './find-scan.js';
+import { organGroups, organsOf } from './organs.js';
+import { pausing } from './pausing.js';
+import { WholeLabels } from './whole-labels.js';
 
 /** A scan and what came back of it; volumes whose header has been read. */
 export interface ShownCase {
@@ -23,6 +26,8 @@ interface Item extends Named {
   /** Without the ending, as it was written. */
   readonly name: string;
   readonly isMask: boolean;
+  /** Whether it is a mask of one value, which the file does not name itself. */
+  readonly isBinary: boolean;
   /** Whether it lies in the directory of a result, where a continuous volume is one that was made from a scan. */
   readonly isOfResult: boolean;
 }
@@ -36,27 +41,34 @@ const lookedAt = 16;
 /** Pairs of neighbours in the foreground after which it is clear what a volume is. */
 const enoughPairs = 2000;
 
+/** What a volume looks like: a mask with one value or none, a segmentation with several labels, or anything else. */
+type Looks = 'binary' | 'labels' | 'continuous';
+
 /**
- * Whether a volume is a segmentation: its values are few integers, and neighbours mostly have the same one. Eight bits of
+ * What a volume looks like. Of a segmentation, the values are few whole numbers, and neighbours mostly have the same one. Eight bits of
  * brightness are few integers too, but differ from voxel to voxel. Reads only as many slices as it takes to see that.
  */
-async function looksLikeSegmentation(file: VolumeFile): Promise<boolean> {
-  if (file.labels !== null) return true;
-  if (file.components > 1 || file.modality !== null) return false;
+async function looksOf(file: VolumeFile, signal?: AbortSignal): Promise<Looks> {
+  if (file.labels !== null) return 'labels';
+  if (file.components > 1 || file.modality !== null) return 'continuous';
   const [width, height, depth] = file.size;
   const only = [
     ...new Set(Array.from({ length: lookedAt }, (_, at) => Math.floor(((at + 0.5) * depth) / lookedAt))),
   ];
+  const whole = new WholeLabels();
   const known = new Set<number>();
   let [pairs, same] = [0, 0];
-  for await (const { values } of file.slices({ only })) {
+  for await (const { values } of pausing(file.slices({ only }), signal)) {
     for (let y = 0, at = 0; y < height; y += 1) {
       let before = 0;
       for (let x = 0; x < width; x += 1, at += 1) {
         const value = values[at] as number;
         if (value !== 0 && !Number.isNaN(value)) {
-          if (!Number.isInteger(value)) return false;
-          if (value !== before) known.add(value);
+          if (value !== before) {
+            const label = whole.of(value);
+            if (label === null) return 'continuous';
+            if (label !== 0) known.add(label);
+          }
           if (before !== 0) {
             pairs += 1;
             if (value === before) same += 1;
@@ -64,49 +76,75 @@ async function looksLikeSegmentation(file: VolumeFile): Promise<boolean> {
           before = value;
         } else before = 0;
       }
-      if (known.size > mostLabels) return false;
+      if (known.size > mostLabels) return 'continuous';
     }
     if (pairs > enoughPairs) break;
   }
-  return same * 2 >= pairs;
+  if ((whole.isScaled && !whole.hasAny) || same * 2 < pairs) return 'continuous';
+  return known.size > 1 ? 'labels' : 'binary';
 }
 
 /** Opens what was found; a sentence for what cannot be read. */
-async function open(unit: Unit): Promise<VolumeFile | string> {
+async function open(unit: Unit, signal?: AbortSignal): Promise<VolumeFile | string> {
   try {
     return unit.kind === 'series'
       ? await openSeries(
           unit.files.map((file) => file.path),
           unit.path,
+          { signal },
         )
-      : await openVolume(unit.path);
+      : await openVolume(unit.path, { signal });
   } catch (error) {
     if (error instanceof VolumeError) return error.message;
     throw error;
   }
 }
 
-async function itemsOf(units: readonly Unit[], problems: string[]): Promise<Item[]> {
+async function itemsOf(units: readonly Unit[], problems: string[], signal?: AbortSignal): Promise<Item[]> {
   const items: Item[] = [];
   for (const unit of units) {
     if (path.basename(unit.path) === resultName) continue;
-    const file = await open(unit);
+    signal?.throwIfAborted();
+    const file = await open(unit, signal);
     if (typeof file === 'string') {
       problems.push(file);
       continue;
     }
     const name =
       unit.kind === 'series' ? unit.wanted : withoutVolumeEnding(path.basename(path.resolve(unit.path)));
+    let kind: Looks = 'continuous';
+    try {
+      kind = await looksOf(file, signal);
+    } catch (error) {
+      if (!(error instanceof VolumeError)) throw error;
+      problems.push(error.message);
+      continue;
+    }
     items.push({
       file,
       name,
       stem: foldedName(name),
       folders: foldersOf(unit.path),
-      isMask: await looksLikeSegmentation(file),
+      isMask: kind !== 'continuous',
+      isBinary: kind === 'binary',
       isOfResult: resultOf(unit.path) !== null,
     });
   }
   return items;
+}
+
+/** Masks of single organs of one patient become one segmentation of all. */
+function withOrgans(items: readonly Item[]): Item[] {
+  const groups = organGroups(items.filter(({ isBinary }) => isBinary));
+  const merged = new Map<Item, Item>();
+  for (const group of groups) {
+    const [first] = group.masks;
+    if (!first) continue;
+    const name = group.prefix || path.basename(path.dirname(path.resolve(first.file.path)));
+    const whole = { ...first, file: organsOf(group), name, stem: foldedName(name), isBinary: false };
+    for (const each of group.masks) merged.set(each, whole);
+  }
+  return [...new Set(items.map((item) => merged.get(item) ?? item))];
 }
 
 /** The scan of a segmentation, and a note if there is a doubt. */
@@ -266,6 +304,8 @@ function named(cases: readonly ReturnType<typeof casesOf>[number][]): ShownCase[
 
 export interface FindCasesOptions {
   readonly output?: string | null;
+  /** Ends the reading. */
+  readonly signal?: AbortSignal | undefined;
   readonly onRead?: (done: number, total: number) => void;
 }
 
@@ -283,7 +323,7 @@ export async function findCasesToShow(
   options: FindCasesOptions = {},
 ): Promise<{ readonly cases: readonly ShownCase[]; readonly problems: readonly string[] }> {
   const problems: string[] = [];
-  const items = await itemsOf(await findVolumes(paths, options), problems);
+  const items = withOrgans(await itemsOf(await findVolumes(paths, options), problems, options.signal));
   if (items.length === 0) throw new VolumeError(problems[0] ?? 'There is no volume to show.');
   const found = await findScans(items);
   return { cases: named(pair(items, found).flatMap(casesOf)), problems };

@@ -128,6 +128,8 @@ function caseData(view: CaseView) {
   return {
     pixel: view.pixel,
     window: windowText(view),
+    // For the viewer of volumes, which has the values as they are.
+    ...(view.window?.isInverted && { isInverted: true }),
     notes: view.notes,
     labels: isMarked
       ? view.labels.map(({ name, value, colour, voxels, millilitres }) => ({

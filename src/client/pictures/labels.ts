@@ -1,5 +1,6 @@
 import type { Slice, VolumeHeader, Voxels } from '../../volumes/index.js';
 import type { Colour } from './picture.js';
+import { WholeLabels } from './whole-labels.js';
 
 /** Most different values of a segmentation that are counted: volumes with more are no segmentations. */
 const maxCounted = 4096;
@@ -13,11 +14,16 @@ export interface Counts {
    * lies there, so that small labels weigh as much as large ones.
    */
   readonly weights: readonly [Float64Array, Float64Array, Float64Array];
+  /** Whether the values are labels only when they are rounded: 0.996 is 1. */
+  readonly isScaled: boolean;
 }
+
+/** Most counts that are kept: of 256 labels along 500,000 rows, columns and slices. */
+const mostCounts = 1 << 27;
 
 /**
  * Counts the labels of a segmentation, one slice after another. Voxels that are 0 or not a number have no label.
- * @returns null if the values are not those of a segmentation: fractions, or more than 4,096 different ones
+ * @returns null if the values are not those of a segmentation: a range of them, or more than 4,096 different ones
  */
 export async function countLabels(
   slices: AsyncIterable<Slice>,
@@ -25,10 +31,12 @@ export async function countLabels(
 ): Promise<Counts | null> {
   const [ni, nj, nk] = size;
   const offsets = [0, ni, ni + nj];
-  const places = new Map<number, Int32Array>();
+  const places = new Map<number, Int32Array | null>();
+  const whole = new WholeLabels();
+  const most = Math.min(maxCounted, Math.floor(mostCounts / (ni + nj + nk)));
   for await (const { k, values } of slices) {
     let last = Number.NaN;
-    let counts: Int32Array | undefined;
+    let counts: Int32Array | null | undefined;
     for (let at = 0, j = 0; j < nj; j += 1) {
       for (let i = 0; i < ni; i += 1, at += 1) {
         const value = values[at] as number;
@@ -37,12 +45,14 @@ export async function countLabels(
           last = value;
           counts = places.get(value);
           if (counts === undefined) {
-            if (!Number.isInteger(value) || places.size === maxCounted) return null;
-            counts = new Int32Array(ni + nj + nk);
+            const label = whole.of(value);
+            if (label === null || places.size >= most) return null;
+            counts = label === 0 ? null : new Int32Array(ni + nj + nk);
             places.set(value, counts);
           }
         }
-        const known = counts as Int32Array;
+        if (!counts) continue;
+        const known = counts;
         known[i] = (known[i] as number) + 1;
         known[ni + j] = (known[ni + j] as number) + 1;
         known[ni + nj + k] = (known[ni + nj + k] as number) + 1;
@@ -51,17 +61,18 @@ export async function countLabels(
   }
   const weights = size.map((count) => new Float64Array(count)) as [Float64Array, Float64Array, Float64Array];
   const values = [...places]
-    .map(([value, counts]) => {
+    .flatMap(([value, counts]) => {
+      if (!counts) return [];
       const voxels = counts.subarray(0, ni).reduce((sum, each) => sum + each, 0);
       weights.forEach((weight, axis) => {
         const from = offsets[axis] ?? 0;
         for (let index = 0; index < weight.length; index += 1)
           weight[index] = (weight[index] as number) + (counts[from + index] as number) / voxels;
       });
-      return { value, voxels };
+      return [{ value: Math.round(value), voxels }];
     })
     .sort((a, b) => a.value - b.value);
-  return { values, weights };
+  return { values, weights, isScaled: whole.isScaled };
 }
 
 /**
@@ -139,7 +150,7 @@ export function toIndices(values: Voxels, indexOf: ReadonlyMap<number, number>):
     const value = values[at] as number;
     if (value !== last) {
       last = value;
-      index = indexOf.get(value) ?? 0;
+      index = indexOf.get(Math.round(value)) ?? 0;
     }
     indices[at] = index;
   }

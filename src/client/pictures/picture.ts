@@ -61,7 +61,14 @@ export interface CaseView {
   readonly planes: readonly [PlaneView, PlaneView, PlaneView];
   readonly labels: readonly ShownLabel[];
   /** What black and white stand for; null for a volume in colour. */
-  readonly window: { readonly low: number; readonly high: number; readonly unit: 'HU' | null } | null;
+  readonly window: {
+    readonly low: number;
+    readonly high: number;
+    /** Where the file names it. */
+    readonly unit: 'HU' | null;
+    /** Whether low values are white, and high ones black (MONOCHROME1). */
+    readonly isInverted?: boolean;
+  } | null;
   /** What a person should know: an oblique volume, a mask of another grid, which of several volumes is shown. */
   readonly notes: readonly string[];
 }

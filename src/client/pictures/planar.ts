@@ -2,9 +2,11 @@ import {
   arrayLike,
   type Slice,
   type SliceChoice,
+  VolumeError,
   type VolumeHeader,
   type Voxels,
 } from '../../volumes/index.js';
+import { pausing } from './pausing.js';
 import type { Axis } from './planes.js';
 
 /** Indices that are cut out of a volume, by axis of the array. */
@@ -12,6 +14,9 @@ export type Wanted = readonly [i: readonly number[], j: readonly number[], k: re
 
 /** Slices of the three axes by index: voxels of the other two axes, the lower axis fastest. */
 export type Cuts = readonly [Map<number, Voxels>, Map<number, Voxels>, Map<number, Voxels>];
+
+/** Most bytes of all slices that are cut out. */
+const maxHeld = 2 ** 31;
 
 /** What slices are read from: a volume, or a segmentation that is brought onto the grid of a scan. */
 export interface SliceSource extends Pick<VolumeHeader, 'size' | 'components'> {
@@ -21,22 +26,43 @@ export interface SliceSource extends Pick<VolumeHeader, 'size' | 'components'> {
 /**
  * Cuts slices out of a volume in one pass. Only what is cut out stays in memory.
  * @param frame which volume of the file
+ * @throws VolumeError for slices that are too large to be held; the reason of the signal
  */
-export async function cut(source: SliceSource, wanted: Wanted, frame: number): Promise<Cuts> {
+export async function cut(
+  source: SliceSource,
+  wanted: Wanted,
+  frame: number,
+  signal?: AbortSignal,
+): Promise<Cuts> {
   const [ni, nj, nk] = source.size;
   const { components } = source;
   const [wantedI, wantedJ, wantedK] = wanted;
   const cuts: Cuts = [new Map(), new Map(), new Map()];
+  let held = 0;
+  const hold = (length: number, { BYTES_PER_ELEMENT: bytes }: Voxels) => {
+    held += length * bytes;
+    if (held > maxHeld)
+      throw new VolumeError(
+        `The slices of a volume of ${source.size.join(' x ')} voxels are too large to be drawn: reduce it first.`,
+      );
+  };
   const isWhole = wantedI.length > 0 || wantedJ.length > 0;
   const taken = new Set(wantedK);
   const only = [...taken].sort((a, b) => a - b);
-  for await (const { k, values } of source.slices(isWhole ? { frame } : { frame, only })) {
+  const slices = source.slices(isWhole ? { frame } : { frame, only });
+  for await (const { k, values } of pausing(slices, signal)) {
     const known = (cut: Map<number, Voxels>, index: number, length: number): Voxels => {
-      const there = cut.get(index) ?? arrayLike(values, length * components);
-      cut.set(index, there);
-      return there;
+      const there = cut.get(index);
+      if (there) return there;
+      hold(length * components, values);
+      const made = arrayLike(values, length * components);
+      cut.set(index, made);
+      return made;
     };
-    if (taken.has(k)) cuts[2].set(k, values.slice());
+    if (taken.has(k)) {
+      hold(values.length, values);
+      cuts[2].set(k, values.slice());
+    }
     for (const j of wantedJ) {
       const row = values.subarray(j * ni * components, (j + 1) * ni * components);
       known(cuts[1], j, ni * nk).set(row, k * ni * components);

@@ -36,7 +36,8 @@ export const millilitresText = (millilitres: number): string =>
 export function windowText({ window }: Pick<CaseView, 'window'>): string {
   if (!window) return '';
   const number = (value: number) => String(Number(value.toPrecision(4)));
-  return `black ${number(window.low)}, white ${number(window.high)}${window.unit ? ` ${window.unit}` : ''}`;
+  const [black, white] = window.isInverted ? [window.high, window.low] : [window.low, window.high];
+  return `black ${number(black)}, white ${number(white)}${window.unit ? ` ${window.unit}` : ''}`;
 }
 
 /** Parts of a text that each fit into a width. */

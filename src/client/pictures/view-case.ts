@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { counted } from '../../contract/index.js';
 import {
   arrayLike,
   type Geometry,
@@ -6,15 +7,19 @@ import {
   isSameGeometry,
   openVolume,
   readVolume,
+  type Slice,
   spacingOf,
   VolumeError,
   type VolumeFile,
   type Voxels,
+  voxelVolumeOf,
 } from '../../volumes/index.js';
 import { type Counts, chooseSlices, colourOf, countLabels, readColour, toIndices } from './labels.js';
+import { pausing } from './pausing.js';
 import type { CaseView, PlaneView, ShownLabel, SliceView } from './picture.js';
-import { brightnessOf, type Cuts, cut, labelsOf, pixelsOf, type SliceSource } from './planar.js';
+import { brightnessOf, cut, labelsOf, pixelsOf, type SliceSource } from './planar.js';
 import { orientationOf, type Plane, positionOf } from './planes.js';
+import { softTissue, windowOf } from './window.js';
 
 /** The volumes of a case: paths, or files whose header has been read. */
 export interface CaseVolumes {
@@ -37,13 +42,12 @@ export interface ViewOptions {
   readonly frame?: number;
   /** What black and white stand for; from the values where it is not given. */
   readonly window?: { readonly low: number; readonly high: number };
+  /** Ends the reading. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Most labels that are drawn, the largest ones. */
 const maxLabels = 255;
-
-/** Soft tissue, in HU. */
-const softTissue = { low: -160, high: 240 } as const;
 
 /**
  * Reads what is shown of a case: of a scan and its segmentation, or of one of them alone. Memory follows the slices, not
@@ -68,7 +72,8 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
   const orientation = orientationOf(shown);
   if (orientation.angle !== null)
     notes.push(`Oblique by ${Math.round(orientation.angle)} degrees: drawn along its own axes`);
-  const drawn = mask && (await drawnMask(mask, scan, frameOf(mask), notes));
+  const drawn =
+    mask && (await drawnMask(mask, scan, { frame: frameOf(mask), signal: options.signal }, notes));
   const labels = drawn ? shownLabels(drawn.counts, mask, volumes.terminology ?? {}, notes) : [];
 
   const spacing = spacingOf(shown);
@@ -93,11 +98,16 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
     wanted[through.of].push(...(choices[at]?.indices ?? []));
   });
   const [scanCuts, maskCuts] = await Promise.all([
-    scan && cut(scan, wanted, frameOf(scan)),
-    drawn && mask && cut(drawn.source, wanted, frameOf(mask)),
+    scan && cut(scan, wanted, frameOf(scan), options.signal),
+    drawn && mask && cut(drawn.source, wanted, frameOf(mask), options.signal),
   ]);
 
-  const window = scan && scanCuts && scan.components === 1 ? windowOf(scan, scanCuts, options.window) : null;
+  const chosen = scan && scanCuts && scan.components === 1 ? windowOf(scan, scanCuts, options.window) : null;
+  const window = chosen?.window ?? null;
+  if (scan && chosen?.isGuess)
+    notes.push(
+      `${nameOf(scan)} is drawn as CT, which is a guess: it says nothing of itself, and has air near -1000`,
+    );
   const indexOf = new Map(labels.map(({ value, index }) => [value, index]));
   const slicesOf = (plane: Plane, indices: readonly number[]): SliceView[] => {
     const raster = { across: plane.across, down: plane.down, pixel };
@@ -153,37 +163,93 @@ interface DrawnMask {
   readonly counts: Counts['values'];
 }
 
+interface Reading {
+  readonly frame: number;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** Counts a segmentation, and brings it onto the grid of its scan if it has another one. */
 async function drawnMask(
   mask: VolumeFile,
   scan: VolumeFile | null,
-  frame: number,
+  { frame, signal }: Reading,
   notes: string[],
 ): Promise<DrawnMask> {
-  const counts = await countLabels(mask.slices({ frame }), mask);
+  const layered = mask.layers ? flattening(mask, mask.layers()) : null;
+  const counts = await countLabels(pausing(layered?.slices ?? mask.slices({ frame }), signal), mask);
   if (!counts || mask.components > 1)
     throw new VolumeError(
       `${nameOf(mask)} holds no labels but ${mask.components > 1 ? 'colours' : 'a range of values'}: give it without the scan to look at it.`,
     );
+  if (counts.isScaled)
+    notes.push(`The labels of ${nameOf(mask)} are stored as fractions: they are read as whole numbers`);
+  const shared = layered?.shared() ?? 0;
+  if (shared > 0)
+    notes.push(
+      `Segments of ${nameOf(mask)} overlap in ${counted(shared, 'voxel')}: volumes count each of them whole, and the last one is drawn`,
+    );
   if (!scan || isSameGeometry(scan, mask))
-    return { source: mask, weights: counts.weights, counts: counts.values };
+    return { source: layered?.source() ?? mask, weights: counts.weights, counts: counts.values };
   notes.push(
     `${nameOf(mask)} has another grid (${mask.size.join(' x ')}) than ${nameOf(scan)} (${scan.size.join(' x ')}): drawn where it lies in space`,
   );
-  const source = await onGridOf(mask, scan, frame);
-  const placed = await countLabels(source.slices(), scan);
+  const data = layered?.data() ?? (await readVolume(mask, { frame })).data;
+  const source = onGridOf(mask, data, scan);
+  const placed = await countLabels(pausing(source.slices(), signal), scan);
   if (counts.values.length > 0 && placed?.values.length === 0)
     notes.push(`No label of ${nameOf(mask)} lies within ${nameOf(scan)}: do they belong together?`);
   return { source, weights: placed?.weights ?? counts.weights, counts: counts.values };
 }
 
+/** Layers of a segmentation while they pass by, put together in memory: files of many segments are read only once. */
+function flattening(mask: VolumeFile, layers: AsyncIterable<Slice>) {
+  const [ni, nj, nk] = mask.size;
+  const inSlice = ni * nj;
+  let data: Voxels = new Uint8Array(0);
+  let shared = 0;
+  const make = (like: Voxels): Voxels => {
+    try {
+      return arrayLike(like, inSlice * nk);
+    } catch {
+      throw new VolumeError(`${nameOf(mask)} is too large to be shown (${mask.size.join(' x ')} voxels).`);
+    }
+  };
+  return {
+    slices: (async function* () {
+      for await (const slice of layers) {
+        const { k, values } = slice;
+        if (data.length === 0) data = make(values);
+        for (let at = 0, to = k * inSlice; at < inSlice; at += 1, to += 1) {
+          const value = values[at] as number;
+          if (value === 0) continue;
+          if (data[to] !== 0) shared += 1;
+          data[to] = value;
+        }
+        yield slice;
+      }
+    })(),
+    shared: () => shared,
+    data: () => (data.length > 0 ? data : make(data)),
+    source(): SliceSource {
+      const whole = this.data();
+      return {
+        size: mask.size,
+        components: 1,
+        async *slices({ only } = {}) {
+          for (const k of only ?? Array.from({ length: nk }, (_, at) => at))
+            yield { k, values: whole.subarray(k * inSlice, (k + 1) * inSlice) };
+        },
+      };
+    },
+  };
+}
+
 /** A segmentation on another grid: each voxel takes the label at the place of its middle. The segmentation is held in memory. */
-async function onGridOf(mask: VolumeFile, grid: Geometry, frame: number): Promise<SliceSource> {
+function onGridOf(mask: VolumeFile, data: Voxels, grid: Geometry): SliceSource {
   const inverse = inverseOf(mask.affine);
   if (!inverse)
     throw new VolumeError(`${nameOf(mask)} does not say where it lies: its axes have no direction.`);
   const [mi, mj, mk] = mask.size;
-  const { data } = await readVolume(mask, { frame });
   // From indices of the grid to indices of the mask.
   const steps = inverse.map((row) => {
     const product = [0, 1, 2, 3].map((column) =>
@@ -220,7 +286,7 @@ function shownLabels(
   terminology: Terminology,
   notes: string[],
 ): ShownLabel[] {
-  const millilitres = spacingOf(mask).reduce((volume, side) => volume * side, 1) / 1000;
+  const millilitres = voxelVolumeOf(mask);
   if (counts.length === 0) notes.push(`${nameOf(mask)} is empty: no voxel has a label`);
   if (counts.length > maxLabels)
     notes.push(`${nameOf(mask)} has ${counts.length} labels: the ${maxLabels} largest are shown`);
@@ -242,54 +308,16 @@ function shownLabels(
   });
 }
 
-/** How many values are looked at to find out the range. */
-const sampled = 100_000;
-
-/** The part of the values that lies below black, and above white. */
-const cutOff = 0.005;
-
-/** Values from which on a volume without a modality counts as CT: air has -1000 HU. */
-const air = -500;
-
-function windowOf(
-  scan: VolumeFile,
-  cuts: Cuts,
-  given: ViewOptions['window'],
-): NonNullable<CaseView['window']> {
-  const planes = cuts.flatMap((each) => [...each.values()]);
-  const total = planes.reduce((sum, each) => sum + each.length, 0);
-  const step = Math.max(1, Math.floor(total / sampled));
-  const values: number[] = [];
-  let next = 0;
-  for (const plane of planes) {
-    for (; next < plane.length; next += step) {
-      const value = plane[next] as number;
-      if (Number.isFinite(value)) values.push(value);
-    }
-    next -= plane.length;
-  }
-  const sorted = Float64Array.from(values).sort();
-  const at = (part: number) => sorted[Math.round(part * (sorted.length - 1))] ?? 0;
-  const isCt =
-    scan.modality === 'CT' || (scan.modality === null && at(0) <= air && sorted.every(Number.isInteger));
-  const unit = isCt ? 'HU' : null;
-  if (given) return { ...given, unit };
-  if (isCt) return { ...softTissue, unit };
-  const [low, high] = [at(cutOff), at(1 - cutOff)];
-  if (high > low) return { low, high, unit };
-  // Few voxels differ from the others, or none does.
-  return at(1) > at(0) ? { low: at(0), high: at(1), unit } : { low: low - 1, high: low + 1, unit };
-}
-
 /** Values as brightness from 0 to 255; black for what is not a number. */
 function windowed(
   values: Voxels,
-  { low, high }: { readonly low: number; readonly high: number },
+  { low, high, isInverted = false }: Pick<NonNullable<CaseView['window']>, 'low' | 'high' | 'isInverted'>,
 ): Uint8Array {
   const pixels = new Uint8Array(values.length);
   const scale = 255 / (high - low);
   for (let at = 0; at < values.length; at += 1) {
-    const brightness = ((values[at] as number) - low) * scale;
+    const value = values[at] as number;
+    const brightness = (isInverted ? high - value : value - low) * scale;
     pixels[at] = brightness >= 255 ? 255 : brightness > 0 ? brightness + 0.5 : 0;
   }
   return pixels;

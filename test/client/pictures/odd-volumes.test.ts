@@ -103,14 +103,6 @@ test('a volume in colour is drawn in its colours', async () => {
   expect([...picture.pixels.subarray(0, 6)]).toEqual([200, 100, 0, 200, 100, 0]);
 });
 
-test('a scan of CT is drawn in Hounsfield units, also where the format names no modality', async () => {
-  const values = cube(new Int16Array(512), (i) => (i === 0 ? -1000 : 40));
-  const expected = { low: -160, high: 240, unit: 'HU' };
-  expect((await view(volumeOf(values, size))).window).toEqual(expected);
-  expect((await view(volumeOf(values, size, { modality: 'CT' }))).window).toEqual(expected);
-  expect((await view(volumeOf(values, size, { modality: 'MR' }))).window?.unit).toBeNull();
-});
-
 test('a segmentation on another grid is drawn where it lies, and counted on its own grid', async () => {
   const { scan } = phantom({ layout: layouts[5] ?? [], spacing: [1, 1, 1] });
   const { mask } = phantom({ layout: layouts[40] ?? [], spacing: [2, 2, 2] });
