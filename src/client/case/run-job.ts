@@ -46,7 +46,8 @@ async function onlyCase(
   { reporter, output, mayReplace = false, chooseSeries }: RunOptions,
 ): Promise<Case> {
   const finding = { place: { directory: output, mayReplace }, chooseSeries };
-  const found = await findInputs(submission, finding, reporter, () => app(connection, submission.app));
+  const describe = () => app(connection, submission.app);
+  const found = await findInputs(submission, finding, reporter, describe, connection.signal);
   reporter.waiting(`Asking ${connection.server} what it takes`);
   const terms = await preflight(connection, submission).finally(() => reporter.waiting(null));
   return { submission, found, terms };

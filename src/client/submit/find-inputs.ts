@@ -6,13 +6,15 @@ import type { Submission } from '../submission.js';
 /**
  * Finds the files of a submission.
  * @param describeApp asked only if the files leave a question; null if the server does not describe the app
- * @throws UsageError for paths without anything to send, and for files that cannot be sent
+ * @param signal ends the reading of many files
+ * @throws UsageError for paths without anything to send, and for files that cannot be sent; the reason of the signal
  */
 export const findInputs = (
   submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
   finding: Pick<FindOptions, 'place' | 'chooseSeries' | 'isEach'>,
   reporter: Reporter,
   describeApp: () => Promise<AppAnswer | null>,
+  signal?: AbortSignal,
 ): Promise<FoundFiles> =>
   findFiles(submission, {
     ...finding,
@@ -22,5 +24,8 @@ export const findInputs = (
       const view = await describeApp();
       return view?.available === true && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
     },
-    onRead: (done, total) => reporter.progress('Reading', done, total),
+    onRead: (done, total) => {
+      signal?.throwIfAborted();
+      reporter.progress('Reading', done, total);
+    },
   });
