@@ -190,7 +190,7 @@ const maxDescription = 40;
 
 /**
  * The name of a series: that of its directory; where the directory has several, with the number and the description.
- * @param isAlone whether no other series lies in its directory
+ * @param isAlone whether the directory's name is enough
  */
 export function seriesName(series: Series, isAlone: boolean): string {
   const directory = path.basename(path.resolve(series.path));
