@@ -146,6 +146,43 @@ test('inputs shows what would be sent, and infer sends what --series chooses', a
   ]);
 });
 
+test('participants, sessions and suffixes choose among the files of a data set', async () => {
+  await using cli = await Cli.create();
+  const names = [
+    'sub-01/ses-1/anat/sub-01_ses-1_T1w',
+    'sub-01/ses-2/anat/sub-01_ses-2_T1w',
+    'sub-01/ses-1/anat/sub-01_ses-1_FLAIR',
+    'sub-02/anat/sub-02_T1w',
+    'sub-02/anat/sub-02_acq-test_T1w',
+    'template_T1w',
+  ];
+  await plant(cli.directory, Object.fromEntries(names.map((name) => [`bids/${name}.nii.gz`, 'x'])));
+  const chosen = async (...flags: string[]) => {
+    const { stdout } = await cli.run(['inputs', '--json', ...flags]);
+    return (JSON.parse(stdout).volumes as { path: string }[]).map((each) =>
+      path.basename(each.path, '.nii.gz'),
+    );
+  };
+  for (const target of ['bids', 'bids/**/*.nii.gz']) {
+    expect(await chosen(target, '--participant-label', '01', '--suffix', 'T1w')).toEqual([
+      'sub-01_ses-1_T1w',
+      'sub-01_ses-2_T1w',
+    ]);
+    expect(await chosen(target, '--participant-label', 'sub-01', '--session-label', '1')).toEqual([
+      'sub-01_ses-1_FLAIR',
+      'sub-01_ses-1_T1w',
+    ]);
+    expect(await chosen(target, '--exclude', '*_acq-test_*,sub-01')).toEqual(['sub-02_T1w', 'template_T1w']);
+  }
+  expect(
+    await chosen('bids/template_T1w.nii.gz', 'bids', '--participant-label', '02', '--exclude', '*test*'),
+  ).toEqual(['template_T1w', 'sub-02_T1w']);
+  const { code, stderr } = await cli.run(['inputs', 'bids', '--participant-label', '01,09']);
+  expect([code, stderr]).toEqual([2, "Error: --participant-label '09' chooses no file; there are 01, 02\n"]);
+  const typo = await cli.run(['inputs', 'bids', '--suffix', 't1w']);
+  expect(typo.stderr).toBe("Error: --suffix 't1w' chooses no file; there are FLAIR, T1w\n");
+});
+
 test('inputs lists what can be sent and what cannot, a header with its voxels as one', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, {

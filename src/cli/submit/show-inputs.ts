@@ -13,6 +13,7 @@ import {
 } from '../../contract/index.js';
 import { expandHome } from '../../files/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
+import { type SelectionFlags, selectionOf } from './choose-files.js';
 import { seriesChoice } from './choose-series.js';
 
 /** A volume that would be sent, in the document of `--json`. */
@@ -102,7 +103,7 @@ function row({ name, format, files, bytes, series }: InputVolume): string[] {
  */
 export async function showInputs(
   paths: readonly string[],
-  flags: { readonly series?: readonly string[] | undefined; readonly 'all-files': boolean },
+  flags: SelectionFlags & { readonly series?: readonly string[] | undefined; readonly 'all-files': boolean },
   io: CommandIo,
   isQuiet: boolean,
 ): Promise<InputsDocument> {
@@ -113,6 +114,7 @@ export async function showInputs(
     files: [{ field, groups: [paths.map((each) => expandHome(each))] }],
     archive: null,
     allFiles: flags['all-files'],
+    selection: selectionOf(flags),
   };
   try {
     const found = await findFiles(submission, {

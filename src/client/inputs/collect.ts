@@ -21,6 +21,7 @@ import {
 import { matchesOf, replacement, splitPattern } from './glob.js';
 import { type Followed, leadsElsewhere, verdictOn } from './leaving.js';
 import { type FoundFile, type Recognised, recognise } from './recognise.js';
+import type { Selector } from './selection.js';
 import { type DicomFile, groupSeries, type Series, seriesName } from './series.js';
 import type { Collected, LeftObject, Unit } from './unit.js';
 import { hasMetadata, readStore } from './zarr.js';
@@ -33,6 +34,8 @@ export interface CollectOptions {
   readonly output?: string | null;
   /** Whether to send files that are not volumes too. */
   readonly allFiles?: boolean;
+  /** Chooses among what is found below directories and by patterns. */
+  readonly selector?: Selector;
   /** Whether DICOM segmentations are volumes; asked if a directory has any beside images. By default they are not. */
   readonly takesSegmentations?: () => Promise<boolean>;
   readonly obstacles: Obstacles;
@@ -95,6 +98,7 @@ class Collector {
     // What a pattern matches lies below the directory that it begins with.
     const base = targets[0] === given ? null : splitPattern(given).directory || '.';
     for (const target of targets) {
+      if (base !== null && !this.#isChosen(target)) continue;
       if (this.#isLeftOut(target)) this.named.push(target);
       else await this.addTarget(target, base);
     }
@@ -124,6 +128,12 @@ class Collector {
   get #found(): number {
     const { units, skipped, named, objects } = this;
     return units.length + skipped.length + named.length + objects.length + this.options.obstacles.count;
+  }
+
+  /** Whether the flags that choose among files take this one. Of a directory, its files are looked at. */
+  #isChosen(target: string): boolean {
+    const { selector } = this.options;
+    return !selector || lookAt(target)?.stats?.isDirectory() === true || selector.keeps(target);
   }
 
   #isLeftOut(target: string): boolean {
@@ -320,7 +330,8 @@ class Collector {
     if (ancestors.includes(real)) return;
     const isOut = leadsElsewhere(directory, root);
     if (hasZarrName(directory) || hasMetadata(real)) {
-      found.push({ path: directory, size: 0, isStore: true, isLink: isOut });
+      const isChosen = this.options.selector?.keeps(directory) ?? true;
+      if (isChosen) found.push({ path: directory, size: 0, isStore: true, isLink: isOut });
       return;
     }
     const entries = await entriesOf(
@@ -330,6 +341,7 @@ class Collector {
     );
     const isBids = lookAt(path.join(directory, bidsDescription)) !== null;
     for (const { name, path: at, isDirectory, isLink, size } of entries) {
+      if (!isDirectory && !this.#isChosen(at)) continue;
       if (!isDirectory) found.push({ path: at, size, isStore: false, isLink: isLink || isOut });
       else if (isBids && isBesideBidsData(name) && !this.options.allFiles) this.skipped.push(at);
       else await this.#walk(at, root, [...ancestors, real], found);

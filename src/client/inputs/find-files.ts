@@ -10,6 +10,7 @@ import { isWholeVolumeName } from './formats.js';
 import { type Completed, checkHalves, completed } from './halves.js';
 import type { Followed } from './leaving.js';
 import { namesOf, type Pairing, pairGroups, plainName } from './names.js';
+import { Selector } from './selection.js';
 import type { Collected, LeftObject, Unit } from './unit.js';
 
 /** Identifies a directory on this machine, whatever path leads to it; null if it does not exist. */
@@ -186,12 +187,15 @@ export interface FindOptions {
  * @throws UsageError for what cannot be sent
  */
 export async function findFiles(
-  submission: Pick<Submission, 'files' | 'archive' | 'allFiles'>,
+  submission: Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>,
   options: FindOptions = {},
 ): Promise<FoundFiles> {
   const { place = null, chooseSeries, asksForSegmentations, onRead, isEach = false } = options;
   const output = place?.directory ?? null;
   const { archive, allFiles = false } = submission;
+  const selector = new Selector(submission.selection);
+  // Ground truth and masks have suffixes of their own.
+  const ofOthers = new Selector({ ...submission.selection, suffixes: [] });
   // With `isEach`, a damaged volume fails alone; what concerns several files stops everything.
   const damaged = new Obstacles('sent', isEach ? isWholeVolumeName : undefined);
   const obstacles = new Obstacles();
@@ -209,6 +213,7 @@ export async function findFiles(
         output,
         obstacles: damaged,
         allFiles,
+        selector: isOfImages ? selector : ofOthers,
         choose,
         onRead,
         takesSegmentations: async () => !isOfImages || ((await asksForSegmentations?.(index)) ?? false),
@@ -229,6 +234,7 @@ export async function findFiles(
     const files = [...named.flat(), ...(set ? [set] : [])].flatMap(filesOf);
     checkReplaceable(files, place.directory, obstacles);
   }
+  selector.check();
   const refused = [...damaged.all, ...obstacles.all];
   if (options.listsRefused) {
     const bad = new Set([...refused, ...incomplete].map((each) => each.path));

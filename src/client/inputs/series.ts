@@ -212,7 +212,7 @@ export function describeSeries({ number, description, modality, size, images, pl
 }
 
 /** Whether a pattern of `*` and `?` matches a text, in any case of letters. */
-function matches(pattern: string, text: string): boolean {
+export function matches(pattern: string, text: string): boolean {
   const source = pattern
     .split('')
     .map((each) => (each === '*' ? '.*' : each === '?' ? '.' : each.replace(/[\\^$.|+()[\]{}]/, '\\$&')))
