@@ -154,7 +154,8 @@ const sizeOfHeader: Rule = async ({ path: file, layout, count = 1 }) => {
   if (found === null) return 'cannot be unpacked: it is damaged, or is not what its header says';
   const what = isZipped ? otherContent(found.start) : null;
   if (what !== null) return `is ${what}, although a header names it for its voxels; ${remedy}`;
-  if (found.size === wanted) return null;
+  // The header of a pair may have the offset that it had in one file with its voxels.
+  if (found.size === wanted || (layout.isPacked === null && found.size === layout.voxels)) return null;
   const has = found.size > wanted && isZipped ? 'more' : sizeInWords(found.size);
   return `has ${has}${isZipped ? ' unpacked' : ''}, and its header says ${sizeInWords(wanted)}; ${remedy}`;
 };
