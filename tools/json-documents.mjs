@@ -403,9 +403,19 @@ export const jsonDocuments = {
           }),
         ),
         skipped: z.array(z.string()).describe('Files beside volumes that are not sent'),
+        copies: z.array(z.string()).describe('Identical copies of images that are sent'),
+        strays: z
+          .array(z.string())
+          .describe('What lies in a Zarr store, is no part of it by its metadata, and is not sent'),
+        followed: z
+          .array(object({ path: z.string(), target: z.string().describe('Where it leads') }))
+          .describe('Links that lead out of what was named, to volumes'),
         objects: z
           .array(object({ path: z.string(), modality: z.string() }))
           .describe('DICOM objects without an image that are not sent'),
+        refused: z
+          .array(object({ path: z.string(), reason: z.string().describe('A sentence') }))
+          .describe('What cannot be sent: because of it, nothing of the paths is'),
       }),
     },
   ],

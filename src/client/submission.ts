@@ -6,6 +6,18 @@ export interface PathGroups {
   readonly groups: readonly (readonly string[])[];
 }
 
+/** Which files of directories and patterns are wanted. A file that is named itself always is. */
+export interface Selection {
+  /** Labels of participants, with or without `sub-`. */
+  readonly participants?: readonly string[];
+  /** Labels of sessions, with or without `ses-`. */
+  readonly sessions?: readonly string[];
+  /** What names end with before their ending, such as `T1w`. */
+  readonly suffixes?: readonly string[];
+  /** Patterns of files and directories that are not wanted. */
+  readonly exclude?: readonly string[];
+}
+
 /** One operation on one app, as a person asked for it. Values that were not given are left out: the server has defaults. */
 export interface Submission {
   readonly operation: Operation;
@@ -19,4 +31,5 @@ export interface Submission {
   readonly archive: { readonly field: Field; readonly path: string } | null;
   /** Whether files beside volumes that are not volumes themselves are sent as well. */
   readonly allFiles?: boolean;
+  readonly selection?: Selection;
 }

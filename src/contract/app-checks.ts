@@ -1,5 +1,6 @@
 import { overrideProblem, readParameters } from './app-parameters.js';
 import type { AppBound, Field, FieldValues } from './fields.js';
+import { kindWithoutVolume, type SentContent } from './file-kinds.js';
 import { type Operation, operations } from './operations.js';
 import { counted, excerpt, quoteName } from './text.js';
 
@@ -15,6 +16,7 @@ export interface AppFacts {
       string,
       {
         readonly display_name: string;
+        readonly volume_type?: string | undefined;
         readonly required?: boolean | null | undefined;
         readonly default?: unknown;
       }
@@ -24,6 +26,7 @@ export interface AppFacts {
   readonly checkpoints_name_available: readonly string[] | null;
   readonly maximum_tta: number | null;
   readonly mc_dropout: number | null;
+  readonly patch_size?: readonly number[] | null | undefined;
   readonly has_capabilities: readonly boolean[];
   readonly finetunable?: boolean | undefined;
   readonly parameters?: unknown;
@@ -137,25 +140,40 @@ function isMeant(checkpoint: string, name: string): boolean {
   return own === asked || own.startsWith(`${asked}.`);
 }
 
+const hasNone = 'has no checkpoints to choose from';
+
+/** Whether an app says which checkpoints it has, be it that it has none. */
+const saysCheckpoints = ({ checkpoints_name, checkpoints_name_available }: AppFacts): boolean =>
+  checkpoints_name !== null && checkpoints_name_available !== null;
+
 const checks: Readonly<Record<Exclude<AppBound, 'parameters'>, Check>> = {
   maximum_tta: atMost('maximum_tta'),
   mc_dropout: atMost('mc_dropout'),
 
   checkpointCount: ({ field, values }, app) => {
     // Checkpoints that were added to an app do not count.
-    const names = app.checkpoints_name ?? [];
+    const names = app.checkpoints_name;
     // An app is not given the number where the names are given.
     const isUnused = field.unless !== undefined && values[field.unless] !== undefined;
-    if (isUnused || names.length === 0 || Number(values[field.name] ?? 0) <= names.length) return null;
-    return `has ${counted(names.length, 'checkpoint')}: ${listed(names)}`;
+    // One network, which is all that an app without checkpoints has, is no ensemble.
+    if (isUnused || names === null || Number(values[field.name] ?? 0) <= Math.max(1, names.length))
+      return null;
+    return names.length === 0 ? hasNone : `has ${counted(names.length, 'checkpoint')}: ${listed(names)}`;
   },
 
   checkpointNames: ({ field, values }, app) => {
     const known = checkpointsOf(app);
     const asked = [values[field.name] ?? []].flat().map(String);
     const unknown = asked.filter((name) => !known.some((each) => isMeant(each, name)));
-    if (known.length === 0 || unknown.length === 0) return null;
+    if (unknown.length === 0 || !saysCheckpoints(app)) return null;
+    if (known.length === 0) return hasNone;
     return `has no checkpoint ${listed(unknown)}; it has: ${listed(known)}`;
+  },
+
+  patchSize: ({ field, values }, { patch_size: own }) => {
+    const asked = [values[field.name] ?? []].flat();
+    if (!own || asked.length === 0 || asked.length === own.length) return null;
+    return `takes a patch size of ${counted(own.length, 'number')}, such as ${own.join(',')}`;
   },
 
   inputs: ({ groups }, { inputs }) => {
@@ -197,4 +215,33 @@ export function refusals(
     return problem === null ? [] : [{ field, value: value === undefined ? null : String(value), problem }];
   });
   return [...operationRefusals(operation, values, app, groups !== null), ...ofFields];
+}
+
+/** What an input may be called that only takes volumes. Any other word is the app's own. */
+const volumeTypes: readonly string[] = ['VOLUME', 'SEGMENTATION'];
+
+/**
+ * The files that an app does not take, since its inputs are volumes and these are none.
+ * @param groups the files of each group of inputs, in their order
+ */
+export function fileRefusals(
+  app: Pick<AppFacts, 'inputs'>,
+  operation: Operation,
+  groups: readonly (readonly SentContent[])[],
+): AppRefusal[] {
+  const field = operation.fields.find(({ bound }) => bound === 'inputs');
+  if (!field) return [];
+  const inputs = Object.entries(app.inputs);
+  return groups.flatMap((files, at) => {
+    const [key, input] = inputs[at] ?? [];
+    if (!input || !volumeTypes.includes(input.volume_type ?? '')) return [];
+    return files.flatMap((file): AppRefusal[] => {
+      const what = kindWithoutVolume(file);
+      if (what === null) return [];
+      const name = quoteName(input.display_name || (key ?? ''));
+      return [
+        { field, value: null, problem: `takes volumes as ${name}, and ${quoteName(file.name)} is ${what}` },
+      ];
+    });
+  });
 }

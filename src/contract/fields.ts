@@ -51,6 +51,8 @@ export type AppBound =
   | 'checkpointCount'
   /** Names of the app's checkpoints. */
   | 'checkpointNames'
+  /** As many numbers as the app's own patch size has. */
+  | 'patchSize'
   /** At least as many groups as the app has required inputs, and at most as many as it has inputs. */
   | 'inputs'
   /** Names and values of the app's parameters. */

@@ -1,4 +1,11 @@
-export { capabilityNames, checkpointsOf, notAvailable, refusals } from './app-checks.js';
+export {
+  type AppRefusal,
+  capabilityNames,
+  checkpointsOf,
+  fileRefusals,
+  notAvailable,
+  refusals,
+} from './app-checks.js';
 export type {
   AppList,
   AppManifest,
@@ -45,6 +52,7 @@ export {
   mostTime,
   optionsField,
 } from './fields.js';
+export { kindBytes, type SentContent } from './file-kinds.js';
 export {
   authScheme,
   bareHost,

@@ -112,6 +112,7 @@ const patchSize: Field = {
   min: 0,
   argument: '--patch_size',
   option: true,
+  bound: 'patchSize',
   help: 'Patch size in voxels, such as 96,96,96; 0 leaves an axis whole',
 };
 const maxVoxels: Field = {

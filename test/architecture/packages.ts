@@ -67,6 +67,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'client/connection',
       'client/pictures',
       'client/case',
+      'client/inputs',
       'server/apps',
       'server/hub',
       'server/jobs',

@@ -50,7 +50,7 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
   });
 
   test('for the packed files, the error says so, and nothing is sent', async () => {
-    const script = `mkdir -p store.zarr && head -c 300000 /dev/urandom > store.zarr/0; ${limited}`;
+    const script = `mkdir -p store.zarr && echo '{"zarr_format": 2, "shape": [1], "chunks": [1]}' > store.zarr/.zarray && head -c 300000 /dev/urandom > store.zarr/0; ${limited}`;
     const { stderr, code } = await inShell({}, script, 'infer', '--app', 'tissue', 'store.zarr');
     expect(stderr).toMatch(/^Error: Cannot write '.*\.zip': .*\(EFBIG\).*TMPDIR.*\n$/);
     expect(code).toBe(1);

@@ -6,6 +6,7 @@ import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { formOf, json } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
+import { zarrStore } from '../support/zarr.js';
 import { zipOf } from '../support/zip.mjs';
 
 const result = zipOf({ 'mask.nii': 'mask' });
@@ -170,7 +171,7 @@ describe('infer', () => {
 
   test('leaves nothing in the temporary directory', async () => {
     await using cli = await cliWithScan();
-    await plant(cli.directory, { 'tmp/': '', 'store.zarr/.zattrs': '{}' });
+    await plant(cli.directory, { 'tmp/': '', ...zarrStore('store.zarr') });
     await using server = await fakeService({ result });
     const env = { TMPDIR: path.join(cli.directory, 'tmp'), REMOTE_APP_SERVER: server.url };
     expect((await cli.run(['infer', 'store.zarr'], env)).code).toBe(0);

@@ -34,7 +34,7 @@ for (const { language, kind, flags } of kinds)
         await plant(cli.directory, {
           [`in/${name}`]: 'one',
           'in/b $HOME.nii': 'two',
-          'in/s.zarr/.zgroup': '{}',
+          'in/s.zarr/.zgroup': '{"zarr_format":2}',
         });
         const made = await cli.run(['init', 'my app', ...init, '--name', 'My model']);
         expect([made.code, made.stderr]).toEqual([0, '']);
@@ -61,7 +61,7 @@ for (const { language, kind, flags } of kinds)
           's.zarr',
         ]);
         expect(await readFile(path.join(output, name), 'utf8')).toBe('one');
-        expect(await readFile(path.join(output, 's.zarr/.zgroup'), 'utf8')).toBe('{}');
+        expect(await readFile(path.join(output, 's.zarr/.zgroup'), 'utf8')).toBe('{"zarr_format":2}');
         expect(stdout).toContain(name);
         expect(stdout.includes('loading the app; it stays loaded')).toBe(flags.length > 0);
 

@@ -21,6 +21,7 @@ const described = {
   checkpoints_name_available: ['CV_0.pt', 'Tuned.pt'],
   maximum_tta: 4,
   mc_dropout: 0,
+  patch_size: [96, 96, 96],
   has_capabilities: [true, true, false],
   finetunable: true,
   parameters: {
@@ -49,6 +50,8 @@ async function run(fake: Fake, ...args: string[]) {
   await plant(cli.directory, {
     'a.nii': 'a',
     'b.nii': 'b',
+    'photo.png': 'p',
+    'all.zip': 'z',
     'seven.nii': Buffer.alloc(700),
     'eight.nii': Buffer.alloc(800),
     'nine.nii': Buffer.alloc(900),
@@ -82,6 +85,18 @@ describe('before a byte is sent', () => {
     [
       "--ensemble-models CV_0,CV_7.pt: the app 'tissue' has no checkpoint 'CV_7.pt'; it has: 'CV_0.pt', 'CV_1.pt', 'Tuned.pt'",
       ['infer', '--ensemble-models', 'CV_0,CV_7.pt', ...two],
+    ],
+    [
+      "--patch-size 64,64: the app 'tissue' takes a patch size of 3 numbers, such as 96,96,96",
+      ['infer', '--patch-size', '64,64', ...two],
+    ],
+    [
+      "The app 'tissue' takes volumes as 'FLAIR', and 'photo.png' is a picture",
+      ['infer', '-i', 'a.nii', '-i', 'photo.png'],
+    ],
+    [
+      "The app 'tissue' takes volumes as 'T1', and 'all.zip' is an archive",
+      ['infer', '-i', 'all.zip', '-i', 'b.nii'],
     ],
     ["--models x: the app 'tissue' has no checkpoint 'x'", ['fine-tune', 'data', '--models', 'x']],
     [

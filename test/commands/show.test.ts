@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { decode } from 'fast-png';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -7,7 +7,8 @@ import { readVolume, type VolumeFile, type Voxels, writeNifti } from '../../src/
 import { layouts, phantom } from '../client/pictures/phantom.js';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
-import { temporary } from '../support/temporary.js';
+import { metaHeader } from '../support/headers.js';
+import { plant, temporary } from '../support/temporary.js';
 import { Terminal, type TerminalOptions } from '../support/terminal.js';
 import { until } from '../support/until.mjs';
 import { zipOf } from '../support/zip.mjs';
@@ -61,6 +62,30 @@ describe('show', () => {
     table.forEach((line, at) => {
       expect(lines[at]).toMatch(line);
     });
+  });
+
+  test('a page holds no file that only a header or a link leads to', async () => {
+    await using cli = await cliWithCase();
+    const secret = 'a secret of the user, in a text';
+    await plant(cli.directory, {
+      'in/evil.mhd': metaHeader('note', secret.length),
+      'in/note': secret,
+      'in/longer.mhd': metaHeader('longer.raw', 4),
+      'in/longer.raw': Buffer.alloc(5),
+      'in/linked.mhd': metaHeader('linked.raw', secret.length),
+      home: secret,
+    });
+    symlinkSync('../home', path.join(cli.directory, 'in/linked.raw'));
+    const { code, stderr } = await cli.run(['show', 'in', 'scan.nii.gz', '--html', 'page.html', '--volumes']);
+    expect(code, stderr).toBe(0);
+    for (const name of ['note', 'longer.raw', 'linked.raw'])
+      expect(stderr).toContain(`has its voxels in 'in/${name}', which`);
+    expect(
+      JSON.parse(
+        /id="page">(.*?)<\/script>/.exec(readFileSync(path.join(cli.directory, 'page.html'), 'utf8'))?.[1] ??
+          '',
+      ).names,
+    ).toEqual(['scan']);
   });
 
   test('--json prints the cases with their labels', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type AppFacts, refusals } from '../../src/contract/app-checks.js';
+import { type AppFacts, fileRefusals, refusals } from '../../src/contract/app-checks.js';
 import { parameterFaults } from '../../src/contract/app-parameters.js';
 import type { FieldValues } from '../../src/contract/fields.js';
 import { type OperationName, operationOf } from '../../src/contract/operations.js';
@@ -238,5 +238,89 @@ describe('groups of inputs', () => {
     [null, 'infer', inputs],
   ] as const)('%s are taken by %s', (count, name, declared) => {
     expect(refused({ inputs: declared }, name, {}, count)).toBe('');
+  });
+});
+
+describe('checkpoints', () => {
+  const some = { checkpoints_name: ['a.pt', 'b.pt'], checkpoints_name_available: ['a.pt', 'b.pt', 'c.pt'] };
+  const none = { checkpoints_name: [], checkpoints_name_available: [] };
+  test.each([
+    [some, { ensemble: 3 }, "has 2 checkpoints: 'a.pt', 'b.pt'"],
+    [some, { ensemble: 2 }, ''],
+    [none, { ensemble: 2 }, 'has no checkpoints to choose from'],
+    [none, { ensemble: 1 }, ''],
+    [none, { ensemble_models: ['a'] }, 'has no checkpoints to choose from'],
+    [{}, { ensemble: 9 }, ''],
+    [{}, { ensemble_models: ['a'] }, ''],
+  ])('%j with %j', (app, values, problem) => {
+    for (const name of ['infer', 'pipeline'] as const)
+      expect(refused(app, name, { ...values, uncertainty: false })).toContain(problem);
+    if (problem === '') expect(refused(app, 'infer', values)).toBe('');
+  });
+});
+
+describe('a patch size', () => {
+  test.each([
+    [[96, 96, 96], [96, 96], 'takes a patch size of 3 numbers, such as 96,96,96'],
+    [[1, 256, 256], [64], 'takes a patch size of 3 numbers, such as 1,256,256'],
+    [[96, 96], [96, 96, 96], 'takes a patch size of 2 numbers, such as 96,96'],
+    [[96, 96, 96], [0, 64, 64], ''],
+    [null, [64], ''],
+  ])('of an app with %j: %j', (own, asked, problem) => {
+    const found = refused({ patch_size: own }, 'infer', { patch_size: asked });
+    expect(found.split(' | ').at(-1)).toBe(problem);
+  });
+});
+
+describe('kinds of files', () => {
+  const rtstruct = Buffer.concat([
+    Buffer.alloc(128),
+    Buffer.from('DICM\u0002\0\u0002\0UI\u001e\x001.2.840.10008.5.1.4.1.1.481.3\0', 'latin1'),
+  ]);
+  const file = (name: string, start: string | Buffer = '') => ({
+    name,
+    start: () => Buffer.from(start as string, 'latin1'),
+  });
+  const says = (type: string, content: ReturnType<typeof file>) =>
+    fileRefusals({ inputs: { A: { ...volume('Head'), volume_type: type } } }, operationOf('infer'), [
+      [content],
+    ]).map(({ field, problem }) => `${field?.name}: ${problem}`);
+
+  test.each([
+    ['a.PNG', '', 'a picture'],
+    ['photo', '\u0089PNG\r\n', 'a picture'],
+    ['scan.nii', '\u00ff\u00d8\u00ff', 'a picture'],
+    ['t.csv', '', 'a table'],
+    ['report.pdf', '', 'a document'],
+    ['report', '%PDF-1.4', 'a document'],
+    ['participants.json', '', 'a document'],
+    ['all.zip', '', 'an archive'],
+    ['all', 'PK\u0003\u0004', 'an archive'],
+  ])('%s %j is not taken for a volume', (name, start, what) => {
+    for (const type of ['VOLUME', 'SEGMENTATION'])
+      expect(says(type, file(name, start))).toEqual([
+        `inputs: takes volumes as 'Head', and '${name}' is ${what}`,
+      ]);
+    expect(says('IMAGE', file(name, start))).toEqual([]);
+    expect(says('', file(name, start))).toEqual([]);
+  });
+
+  test('an object of DICOM without voxels is none either', () => {
+    expect(says('VOLUME', file('RS.dcm', rtstruct))).toEqual([
+      "inputs: takes volumes as 'Head', and 'RS.dcm' is a structure set of DICOM (RTSTRUCT)",
+    ]);
+    const dose = Buffer.from(rtstruct.toString('latin1').replace('481.3', '481.2'), 'latin1');
+    expect(says('VOLUME', file('RD.dcm', dose))).toEqual([]);
+  });
+
+  test.each([
+    ['a.nii.gz', '\u001f\u008b'],
+    ['a.npz', 'PK\u0003\u0004'],
+    ['series.konfaidir.zip', 'PK\u0003\u0004'],
+    ['slide.tif', 'II*\0'],
+    ['x.raw', 'text'],
+    ['IM0001', ''],
+  ])('%s is taken', (name, start) => {
+    expect(says('VOLUME', file(name, start))).toEqual([]);
   });
 });

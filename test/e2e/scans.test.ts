@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { dicomFile, dicomSeries } from '../support/dicom.js';
+import { afniHeader, metaHeader, nrrdHeader, parHeader } from '../support/headers.js';
 import { TestServer } from '../support/server.js';
 import { plant, temporary } from '../support/temporary.js';
 
@@ -58,7 +59,7 @@ test('an app gets exactly the files of each series, byte for byte', async () => 
     ...Object.fromEntries(
       Object.entries({ ...series.t1, ...series.ct, dose }).map(([name, bytes]) => [`export/${name}`, bytes]),
     ),
-    'export/scan.nhdr': 'NRRD0004\ntype: short\ndata file: %d.raw 1 2\n\n',
+    'export/scan.nhdr': nrrdHeader('data file: %d.raw 1 2', 6),
     'export/1.raw': 'one',
     'export/2.raw': 'two',
     'export/README': 'x',
@@ -115,7 +116,7 @@ test('inputs shows what would be sent, and infer sends what --series chooses', a
   expect(JSON.parse(json.stdout)).toEqual({
     volumes: [
       {
-        name: 'export',
+        name: 'export_5_FLAIR',
         path: 'export',
         format: 'DICOM',
         files: 3,
@@ -135,7 +136,7 @@ test('inputs shows what would be sent, and infer sends what --series chooses', a
       },
     ],
     skipped: ['export/notes.txt'],
-    objects: [],
+    ...{ copies: [], strays: [], followed: [], objects: [], refused: [] },
   });
   const none = await cli.run(['inputs', 'export', '--series', '7']);
   expect([none.code, none.stderr]).toEqual([
@@ -143,6 +144,75 @@ test('inputs shows what would be sent, and infer sends what --series chooses', a
     "Error: No series has the number or description '7'; there are 3 'T1 MPRAGE' (MR, 16 x 16 x 4, axial), " +
       "5 'FLAIR' (MR, 16 x 16 x 3, sagittal)\n",
   ]);
+});
+
+test('participants, sessions and suffixes choose among the files of a data set', async () => {
+  await using cli = await Cli.create();
+  const names = [
+    'sub-01/ses-1/anat/sub-01_ses-1_T1w',
+    'sub-01/ses-2/anat/sub-01_ses-2_T1w',
+    'sub-01/ses-1/anat/sub-01_ses-1_FLAIR',
+    'sub-02/anat/sub-02_T1w',
+    'sub-02/anat/sub-02_acq-test_T1w',
+    'template_T1w',
+  ];
+  await plant(cli.directory, Object.fromEntries(names.map((name) => [`bids/${name}.nii.gz`, 'x'])));
+  const chosen = async (...flags: string[]) => {
+    const { stdout } = await cli.run(['inputs', '--json', ...flags]);
+    return (JSON.parse(stdout).volumes as { path: string }[]).map((each) =>
+      path.basename(each.path, '.nii.gz'),
+    );
+  };
+  for (const target of ['bids', 'bids/**/*.nii.gz']) {
+    expect(await chosen(target, '--participant-label', '01', '--suffix', 'T1w')).toEqual([
+      'sub-01_ses-1_T1w',
+      'sub-01_ses-2_T1w',
+    ]);
+    expect(await chosen(target, '--participant-label', 'sub-01', '--session-label', '1')).toEqual([
+      'sub-01_ses-1_FLAIR',
+      'sub-01_ses-1_T1w',
+    ]);
+    expect(await chosen(target, '--exclude', '*_acq-test_*,sub-01')).toEqual(['sub-02_T1w', 'template_T1w']);
+  }
+  expect(
+    await chosen('bids/template_T1w.nii.gz', 'bids', '--participant-label', '02', '--exclude', '*test*'),
+  ).toEqual(['template_T1w', 'sub-02_T1w']);
+  const { code, stderr } = await cli.run(['inputs', 'bids', '--participant-label', '01,09']);
+  expect([code, stderr]).toEqual([2, "Error: --participant-label '09' chooses no file; there are 01, 02\n"]);
+  const typo = await cli.run(['inputs', 'bids', '--suffix', 't1w']);
+  expect(typo.stderr).toBe("Error: --suffix 't1w' chooses no file; there are FLAIR, T1w\n");
+});
+
+test('inputs lists what can be sent and what cannot, a header with its voxels as one', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, {
+    'in/a.PAR': parHeader,
+    'in/a.REC': '1',
+    'in/b+orig.BRIK': '1',
+    'in/b+orig.HEAD': afniHeader,
+    'in/c.mhd': metaHeader('.netrc'),
+    'in/.netrc': 'x',
+    ...Object.fromEntries(Array.from({ length: 7 }, (_, at) => [`in/empty${at}.nii`, ''])),
+  });
+  const { code, stdout, stderr } = await cli.run(['inputs', 'in']);
+  expect(code, stderr).toBe(2);
+  expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
+    'NAME | FORMAT | FILES | BYTES',
+    expect.stringMatching(/^a\.PAR \| Philips PAR\/REC \| 2 \| /),
+    expect.stringMatching(/^b\+orig\.HEAD \| AFNI \| 2 \| /),
+    '',
+  ]);
+  for (const name of ['.netrc', ...Array.from({ length: 7 }, (_, at) => `empty${at}.nii`)])
+    expect(stderr).toMatch(new RegExp(`^Cannot be sent: 'in/${name}' is `, 'm'));
+  const refused = await cli.run(['infer', 'in', '--app', 'any']);
+  expect(refused.stderr).toMatch(
+    /'in\/empty0\.nii' is empty \(0 bytes\); 6 more cannot be sent either: 'in\/empty1\.nii', .* and 1 more; 'remote-app inputs' says why/,
+  );
+  const each = await cli.run(['infer', 'in/a.PAR', 'in/b+orig.HEAD', 'in/c.mhd', '--each', '--dry-run']);
+  expect(each.stdout).toMatch(/^a +.*in\/a\.PAR, in\/a\.REC$/m);
+  expect(each.stderr).toMatch(
+    /c fails: 'in\/c\.mhd' has its voxels in 'in\/\.netrc', which is a hidden file/,
+  );
 });
 
 test('an app that asks for a segmentation gets that of a directory with images', async () => {

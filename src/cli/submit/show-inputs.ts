@@ -1,10 +1,19 @@
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
-import { findFiles, type NamedUnit } from '../../client/inputs/index.js';
+import { findFiles, type NamedUnit, type Volume, volumesOf } from '../../client/inputs/index.js';
 import { tellSending } from '../../client/submit/index.js';
-import { defaultOutput, fieldWithRole, formatBytes, operationOf } from '../../contract/index.js';
+import {
+  counted,
+  defaultOutput,
+  exitCodes,
+  fieldWithRole,
+  formatBytes,
+  oneLine,
+  operationOf,
+} from '../../contract/index.js';
 import { expandHome } from '../../files/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
+import { type SelectionFlags, selectionOf } from './choose-files.js';
 import { seriesChoice } from './choose-series.js';
 
 /** A volume that would be sent, in the document of `--json`. */
@@ -35,19 +44,33 @@ export interface InputsDocument {
   readonly volumes: readonly InputVolume[];
   /** Files beside volumes, which are not sent. */
   readonly skipped: readonly string[];
+  /** Copies of images that are sent. */
+  readonly copies: readonly string[];
+  /** Paths in Zarr stores that do not belong to them, and are not sent. */
+  readonly strays: readonly string[];
+  /** Links that lead out of what was named, and are followed since they lead to volumes. */
+  readonly followed: readonly { readonly path: string; readonly target: string }[];
   /** DICOM objects without an image, which are not sent. */
   readonly objects: readonly { readonly path: string; readonly modality: string }[];
+  /** What cannot be sent, for which nothing of the paths is. */
+  readonly refused: readonly { readonly path: string; readonly reason: string }[];
 }
 
-function viewOf(unit: NamedUnit): InputVolume {
+const filesIn = (unit: NamedUnit): readonly { readonly size?: number }[] =>
+  unit.kind === 'file' ? [{ size: unit.size }] : unit.files;
+
+/** @param volume a file or a directory, or a header with the files that have its voxels */
+function viewOf(volume: Volume): InputVolume[] {
+  const [unit] = volume;
+  if (!unit) return [];
   const { name, path, format } = unit;
-  const files = unit.kind === 'file' ? [{ size: unit.size }] : unit.files;
+  const files = volume.flatMap(filesIn);
   const bytes = files.reduce((sum, { size = 0 }) => sum + size, 0);
   const known = unit.kind === 'store' ? undefined : unit.series;
-  if (!known) return { name, path, format, files: files.length, bytes, series: null };
+  if (!known) return [{ name, path, format, files: files.length, bytes, series: null }];
   const { number, description, modality, images, size, plane, remarks } = known;
   const series = { number, description, modality, images, size, plane, remarks };
-  return { name, path, format, files: files.length, bytes, series };
+  return [{ name, path, format, files: files.length, bytes, series }];
 }
 
 /** What a column shows for a volume without a value. */
@@ -74,13 +97,13 @@ function row({ name, format, files, bytes, series }: InputVolume): string[] {
 }
 
 /**
- * Shows what `infer` would send for these paths.
+ * Shows what `infer` would send for these paths, and what cannot be sent.
  * @param isQuiet whether only notes are printed
- * @throws UsageError for what cannot be sent
+ * @throws UsageError where the paths have nothing else than one thing that cannot be sent
  */
 export async function showInputs(
   paths: readonly string[],
-  flags: { readonly series?: readonly string[] | undefined; readonly 'all-files': boolean },
+  flags: SelectionFlags & { readonly series?: readonly string[] | undefined; readonly 'all-files': boolean },
   io: CommandIo,
   isQuiet: boolean,
 ): Promise<InputsDocument> {
@@ -91,18 +114,32 @@ export async function showInputs(
     files: [{ field, groups: [paths.map((each) => expandHome(each))] }],
     archive: null,
     allFiles: flags['all-files'],
+    selection: selectionOf(flags),
   };
   try {
     const found = await findFiles(submission, {
       chooseSeries: seriesChoice(flags.series, io, { mayAsk: false }),
       place: { directory: path.resolve(defaultOutput), mayReplace: false },
       onRead: (done, total) => reporter.progress('Reading', done, total),
+      listsRefused: true,
     });
-    const volumes = found.volumes.flatMap(({ groups }) => groups.flat().map(viewOf));
+    const volumes = found.volumes.flatMap(({ groups }) => groups.flatMap(volumesOf).flatMap(viewOf));
+    const [bad, ...others] = found.refused;
+    if (volumes.length === 0 && bad && others.length === 0) throw new UsageError(bad.sentence);
     const [head = [], ...rows] = withoutEmptyColumns(volumes.map(row));
-    if (!isQuiet) await io.writeOut(`${formatTable(head, rows).join('\n')}\n`);
+    if (!isQuiet && volumes.length > 0) await io.writeOut(`${formatTable(head, rows).join('\n')}\n`);
     tellSending(found, reporter, { isListed: true });
-    return { volumes, skipped: found.skipped, objects: found.objects };
+    for (const { sentence } of found.refused) reporter.note(oneLine(`Cannot be sent: ${sentence}`));
+    if (bad) {
+      const count = found.refused.length;
+      reporter.note(
+        `Nothing is sent of these paths because of ${counted(count, 'file')} that cannot be sent`,
+      );
+      io.exitCode = exitCodes.usage;
+    }
+    const { skipped, copies, strays, followed, objects } = found;
+    const refused = found.refused.map(({ path: at, sentence }) => ({ path: at, reason: sentence }));
+    return { volumes, skipped, copies, strays, followed, objects, refused };
   } finally {
     reporter.close();
   }

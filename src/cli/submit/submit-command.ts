@@ -33,6 +33,7 @@ import {
   tellKept,
 } from '../jobs/index.js';
 import { loadShowCases } from '../show/index.js';
+import { selectionFlags, selectionOf } from './choose-files.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
 import type { EachDocument } from './each.js';
 import { type EachFlags, eachFlags } from './each-flags.js';
@@ -116,6 +117,7 @@ export const sendingFlags = {
     description: 'Also send files that are not volumes: .json, .bval, .tsv, .txt, README and the like',
   }),
   ...seriesFlags,
+  ...selectionFlags,
 };
 
 /** What every submission takes besides the fields of its operation. */
@@ -232,7 +234,7 @@ export abstract class SubmitCommand extends ClientCommand {
     const isOneGroup = read.files.flatMap(({ groups }) => groups).length === 1;
     const mayAsk = isOneGroup && !flags.yes && !this.jsonEnabled();
     const chooseSeries = seriesChoice(flags.series, this.io, { mayAsk });
-    const submission = { ...read, allFiles: flags['all-files'] };
+    const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
     const destination = flags.detach ? null : await readDestination(flags, this.io, this.jsonEnabled());
     const app = await this.#chooseApp(connection, settings.app);
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
@@ -303,7 +305,7 @@ export abstract class SubmitCommand extends ClientCommand {
       import('./each.js'),
     ]);
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
-    const submission = { ...read, allFiles: flags['all-files'] };
+    const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
     const json = this.jsonEnabled();
     this.jsonLines = flags.watch ?? false;
     if (flags['dry-run']) return each.listCases(submission, flags, this.io, json);

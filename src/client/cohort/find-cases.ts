@@ -25,7 +25,7 @@ const maxWait = 30;
  * @throws UsageError for what cannot be sent, and for files that cannot be paired
  */
 export async function findCasesToSend(
-  submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
+  submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles' | 'selection'>,
   { output, chooseSeries, reporter }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter'>,
   view: AppAnswer | null = null,
 ): Promise<readonly FoundCase[]> {

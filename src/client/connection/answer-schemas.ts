@@ -190,7 +190,7 @@ const volumes = z.lazy(() =>
     }),
   ),
 );
-const names = z._default(z.nullable(z.array(text)), []);
+const names = orNull(z.array(text));
 const count = orNull(z.number());
 
 const problem = textOrNull;

@@ -2,7 +2,8 @@ import path from 'node:path';
 import { quotePath } from '../../contract/index.js';
 import { foldedName, freeName, windowsName } from '../../files/index.js';
 import { UsageError } from '../errors.js';
-import { type FoundFiles, type NamedUnit, someOf, wantedPath } from './find-files.js';
+import { someOf } from './entries.js';
+import { type FoundFiles, type NamedUnit, wantedPath } from './find-files.js';
 import { withoutVolumeEnding } from './formats.js';
 import { namesOf } from './names.js';
 
@@ -17,10 +18,10 @@ export interface FoundCase {
 }
 
 /** A volume of a group: one unit, or a header and the files with its voxels. */
-type Volume = readonly NamedUnit[];
+export type Volume = readonly NamedUnit[];
 
 /** The volumes of a group, in its order. */
-function volumesOf(units: readonly NamedUnit[]): Volume[] {
+export function volumesOf(units: readonly NamedUnit[]): Volume[] {
   const halves = new Map<string, NamedUnit[]>();
   for (const unit of units) {
     for (const header of unit.headers) halves.set(header, [...(halves.get(header) ?? []), unit]);
@@ -89,6 +90,12 @@ function checkCount(group: readonly Volume[], first: readonly Volume[], flag: st
   );
 }
 
+/** What is told once about all cases. */
+const nothingBeside = {
+  ...{ skipped: [], copies: [], strays: [], followed: [] },
+  ...{ objects: [], unknown: [], headless: [], pairings: [], refused: [] },
+};
+
 /**
  * Divides what was found into cases: each volume of the first group, with the one of each other group that is paired with it. A
  * single file of a group that may be left out, such as one mask, belongs to every case.
@@ -119,7 +126,7 @@ export function divideIntoCases(found: FoundFiles): FoundCase[] {
   return chosen.map((volumes, index) => ({
     name: names[index] ?? '',
     fault: faultOf(volumes.flatMap(({ groups }) => groups.flat())),
-    files: { volumes, dataSet: null, skipped: [], objects: [], unknown: [], headless: [], pairings: [] },
+    files: { ...nothingBeside, volumes, dataSet: null },
   }));
 }
 

@@ -1,12 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import type { ListedFile } from '../../archive/index.js';
 import { resultName, volumeSuffix } from '../../contract/index.js';
+import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { isImage, isSegmentation } from '../../volumes/headers/index.js';
 import { isResultDirectory } from '../earlier-results.js';
 import { archiveFault } from './data-set.js';
-import { byName, emptyFile, entriesOf, listTree, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import { partition, splitCompanions, splitCopies } from './duplicates.js';
+import { byName, emptyFile, entriesOf, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import {
   bidsDescription,
   dicom,
@@ -15,39 +16,17 @@ import {
   isBesideBidsData,
   isHidden,
   isSidecar,
-  isZarrStore,
-  withoutVolumeEnding,
   zarr,
 } from './formats.js';
-import { matchesOf, replacement } from './glob.js';
+import { matchesOf, replacement, splitPattern } from './glob.js';
+import { type Followed, leadsElsewhere, verdictOn } from './leaving.js';
 import { type FoundFile, type Recognised, recognise } from './recognise.js';
+import type { Selector } from './selection.js';
 import { type DicomFile, groupSeries, type Series, seriesName } from './series.js';
+import type { Collected, LeftObject, Unit } from './unit.js';
+import { hasMetadata, readStore } from './zarr.js';
 
-/** One volume to send: a file, or files of a directory that travel together (a DICOM series, a Zarr store). */
-export type Unit = {
-  readonly path: string;
-  /** The name of its format; null for one that is not known here. */
-  readonly format: string | null;
-} & (
-  | {
-      readonly kind: 'file';
-      readonly size: number;
-      /** Why it cannot be sent, in words that follow its path, where other cases can. */
-      readonly fault?: string;
-      /** What is known about a DICOM file in a directory. */
-      readonly series?: Series;
-    }
-  | { readonly kind: 'store'; readonly files: readonly ListedFile[] }
-  | {
-      readonly kind: 'series';
-      readonly files: readonly ListedFile[];
-      readonly series: Series;
-      /** The name that it should have: its directory has others. */
-      readonly wanted: string;
-    }
-);
-
-/** Chooses some of the series of a directory, and nothing else in it is sent; null to send everything. */
+/** Chooses some of the series of a directory; null to send all that it has. Volumes that are not DICOM are no matter of it. */
 export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
 
 export interface CollectOptions {
@@ -55,6 +34,8 @@ export interface CollectOptions {
   readonly output?: string | null;
   /** Whether to send files that are not volumes too. */
   readonly allFiles?: boolean;
+  /** Chooses among what is found below directories and by patterns. */
+  readonly selector?: Selector;
   /** Whether DICOM segmentations are volumes; asked if a directory has any beside images. By default they are not. */
   readonly takesSegmentations?: () => Promise<boolean>;
   readonly obstacles: Obstacles;
@@ -70,69 +51,15 @@ function noVolume(count: number, { purpose }: Obstacles): string {
   return `is not a volume${more}, and there is none beside ${them}${remedy}`;
 }
 
-/** A DICOM object without an image, such as a plan. */
-export interface LeftObject {
-  readonly path: string;
-  /** `RTSTRUCT`, `SR`; `of an unknown kind` if it is not given. */
-  readonly modality: string;
-}
-
-/** The result of collecting the paths of one group. */
-export interface Collected {
-  readonly units: readonly Unit[];
-  /** Files beside volumes, which are not volumes themselves and are not sent. */
-  readonly skipped: readonly string[];
-  /** DICOM objects beside images, which are not sent. */
-  readonly objects: readonly LeftObject[];
-  /** Directories whose files are all sent, because none has a known format. */
-  readonly unknown: readonly string[];
-}
-
 /** A file, or a Zarr store, inside a directory. */
 interface Found extends FoundFile {
   readonly isStore: boolean;
-}
-
-/** The elements for which the condition holds, and the others. */
-function partition<T>(elements: readonly T[], condition: (element: T) => boolean): [T[], T[]] {
-  const [yes, no]: [T[], T[]] = [[], []];
-  for (const element of elements) (condition(element) ? yes : no).push(element);
-  return [yes, no];
-}
-
-const isProbabilities = ({ path }: FoundFile): boolean => /\.npz$/i.test(path);
-
-/** Separates nnU-Net's probability files, which have the name of the segmentation beside them, from the volumes. */
-function splitCompanions(volumes: readonly Recognised[]): [companions: Recognised[], volumes: Recognised[]] {
-  const stemOf = ({ path }: FoundFile) => withoutVolumeEnding(path);
-  const stems = new Set(volumes.filter((file) => !isProbabilities(file)).map(stemOf));
-  return partition(volumes, (file) => isProbabilities(file) && stems.has(stemOf(file)));
+  /** Whether it is a link, or lies behind one that leads out of what was named. */
+  readonly isLink: boolean;
 }
 
 const isBelow = (directory: string, above: string): boolean =>
   directory === above || directory.startsWith(`${above}${path.sep}`);
-
-/** Largest files that are compared, in bytes: slices are far smaller. */
-const maxCompared = 64 << 20;
-
-/** Whether two files have the same content. */
-const areCopies = (a: FoundFile, b: FoundFile): boolean =>
-  a.size === b.size && a.size <= maxCompared && readFileSync(a.path).equals(readFileSync(b.path));
-
-/** Separates copies of one image, as an export to two directories makes them. Images of one UID that differ are all kept. */
-function splitCopies(images: readonly DicomFile[]): { images: DicomFile[]; copies: DicomFile[] } {
-  const byUid = new Map<string, DicomFile>();
-  const copies = images.filter((file) => {
-    const uid = file.header?.instanceUid;
-    if (uid === null || uid === undefined) return false;
-    const first = byUid.get(uid);
-    if (first) return areCopies(first, file);
-    byUid.set(uid, file);
-    return false;
-  });
-  const isCopy = new Set(copies);
-  return { images: images.filter((file) => !isCopy.has(file)), copies };
-}
 
 /** The order in which directories are walked. */
 function byPath(a: string, b: string): number {
@@ -145,6 +72,9 @@ function byPath(a: string, b: string): number {
 class Collector {
   readonly units: Unit[] = [];
   readonly skipped: string[] = [];
+  readonly copies: string[] = [];
+  readonly strays: string[] = [];
+  readonly followed: Followed[] = [];
   readonly objects: LeftObject[] = [];
   readonly unknown: string[] = [];
   /** Sidecars that a path names. They may have been meant, or be the result of a pattern that a shell expanded. */
@@ -165,20 +95,24 @@ class Collector {
       obstacles.addMissing(given, why);
       return;
     }
+    // What a pattern matches lies below the directory that it begins with.
+    const base = targets[0] === given ? null : splitPattern(given).directory || '.';
     for (const target of targets) {
+      if (base !== null && !this.#isChosen(target)) continue;
       if (this.#isLeftOut(target)) this.named.push(target);
-      else await this.addTarget(target);
+      else await this.addTarget(target, base);
     }
     if (this.#found === before) obstacles.add(given, nothingToSend);
   }
 
-  async addTarget(target: string): Promise<void> {
+  /** @param base the directory that a pattern begins with; null for a path that is named itself */
+  async addTarget(target: string, base: string | null = null): Promise<void> {
     const look = lookAt(target);
     const before = this.units.length;
     // The file may have been removed since it was listed.
     if (look?.fault) this.options.obstacles.add(target, look.fault);
-    else if (look?.stats?.isDirectory()) await this.#addDirectory(target);
-    else if (look?.stats) await this.#addFile({ path: target, size: look.stats.size }, formatNameOf(target));
+    else if (look?.stats?.isDirectory()) await this.#addDirectory(target, await realpath(base ?? target));
+    else if (look?.stats) await this.#addNamed({ path: target, size: look.stats.size }, base);
     this.#addFailing(before);
   }
 
@@ -196,38 +130,99 @@ class Collector {
     return units.length + skipped.length + named.length + objects.length + this.options.obstacles.count;
   }
 
+  /** Whether the flags that choose among files take this one. Of a directory, its files are looked at. */
+  #isChosen(target: string): boolean {
+    const { selector } = this.options;
+    return !selector || lookAt(target)?.stats?.isDirectory() === true || selector.keeps(target);
+  }
+
   #isLeftOut(target: string): boolean {
     return !this.options.allFiles && isSidecar(target) && !lookAt(target)?.stats?.isDirectory();
   }
 
-  async #addFile({ path: file, size }: FoundFile, format: string | null, series?: Series): Promise<void> {
-    const isEmpty = size === 0 && !(this.options.allFiles && isSidecar(file));
-    const fault = isEmpty ? emptyFile : file.endsWith(volumeSuffix) ? await archiveFault(file) : null;
-    if (fault !== null) this.options.obstacles.add(file, fault);
-    else this.units.push({ kind: 'file', path: file, size, format, ...(series ? { series } : {}) });
+  async #addNamed(file: FoundFile, base: string | null): Promise<void> {
+    const isLink = base !== null || lstatSync(file.path).isSymbolicLink();
+    const root = await realpath(base ?? path.dirname(file.path));
+    const why = await this.#against(file.path, isLink, root);
+    if (why !== null) this.options.obstacles.add(file.path, why);
+    else await this.#addFile(file, formatNameOf(file.path), { isNamed: base === null, root });
   }
 
-  async #addStore(directory: string): Promise<void> {
-    const { obstacles } = this.options;
-    // Every file of a store counts, even a hidden one.
-    const files = await listTree(directory, { include: () => true, isVolume: () => false, obstacles });
+  /** Why a file does not leave; null if it does. A link that leads out of what was named is noted. */
+  async #against(file: string, isLink: boolean, root: string): Promise<string | null> {
+    try {
+      const verdict = await verdictOn({ role: 'named', path: file, isLink, root });
+      if (!verdict.leaves) return verdict.why;
+      if (verdict.target !== null) this.followed.push({ path: file, target: verdict.target });
+      return null;
+    } catch (cause) {
+      if (!isSystemError(cause)) throw cause;
+      return `cannot be read: ${faultWithoutPath(cause)}`;
+    }
+  }
+
+  async #addFile(
+    { path: file, size }: FoundFile,
+    format: string | null,
+    more: { series?: Series; isNamed?: boolean; root?: string; doubt?: string } = {},
+  ): Promise<void> {
+    const isEmpty = size === 0 && !(this.options.allFiles && isSidecar(file));
+    const isArchive = file.endsWith(volumeSuffix) && more.doubt === undefined;
+    const fault = isEmpty ? emptyFile : isArchive ? await archiveFault(file) : null;
+    if (fault !== null) this.options.obstacles.add(file, fault);
+    else this.units.push({ kind: 'file', path: file, size, format, ...more });
+  }
+
+  async #addStore({ path: directory, isLink }: Found): Promise<void> {
+    const { files, strays, followed } = await readStore(directory, this.options.obstacles);
+    this.strays.push(...strays);
+    this.followed.push(...followed);
+    if (isLink) this.followed.push({ path: directory, target: await realpath(directory) });
     this.units.push({ kind: 'store', path: directory, files, format: zarr });
   }
 
-  async #addDirectory(directory: string): Promise<void> {
+  /**
+   * Separates the files that leave from those that do not, such as a text that a link leads to.
+   * @returns with the files that are left, the doubts about those that only a header can clear
+   */
+  async #leaving(
+    found: readonly Found[],
+    files: readonly Recognised[],
+    root: string,
+  ): Promise<{ readonly files: Recognised[]; readonly doubts: ReadonlyMap<string, string> }> {
+    const links = new Set(found.filter(({ isLink }) => isLink).map((each) => each.path));
+    const doubts = new Map<string, string>();
+    const left = new Set<Recognised>();
+    for (const file of files) {
+      const why = links.has(file.path) ? await this.#against(file.path, true, root) : null;
+      if (why === null) continue;
+      if (file.format !== null && file.format !== dicom) {
+        doubts.set(file.path, why);
+        continue;
+      }
+      left.add(file);
+      if (file.format === dicom || this.options.allFiles) this.options.obstacles.add(file.path, why);
+      else this.skipped.push(file.path);
+    }
+    return { files: files.filter((each) => !left.has(each)), doubts };
+  }
+
+  /** @param root the real path of the directory that was named */
+  async #addDirectory(directory: string, root: string): Promise<void> {
     const found: Found[] = [];
-    await this.#walk(directory, [], found);
-    const files = await recognise(
+    await this.#walk(directory, root, [], found);
+    const read = await recognise(
       found.filter((each) => !each.isStore),
       this.options.obstacles,
       this.options.onRead,
     );
+    const { files, doubts } = await this.#leaving(found, read, root);
     const hasSegmentations = files.some(({ header }) => header !== null && isSegmentation(header));
     const takesSegmentations = hasSegmentations && ((await this.options.takesSegmentations?.()) ?? false);
     const { series, others } = this.#sortOut(
       directory,
       files,
-      found.length > files.length,
+      found.some((each) => each.isStore),
       takesSegmentations,
     );
     const chosen = series.length > 0 ? ((await this.options.choose?.(series)) ?? null) : null;
@@ -239,21 +234,27 @@ class Collector {
       if (at !== undefined) {
         // Slices of one directory are in the order of their numbers, whatever the files are called.
         const index = left.findIndex((one) => one.path === at);
-        for (const next of left.splice(index, 1)) await this.#addSeries(next, sent);
-      } else if (chosen !== null) continue;
-      else if (each.isStore) await this.#addStore(each.path);
-      else if (others.has(each.path)) await this.#addFile(each, others.get(each.path) ?? null);
+        for (const next of left.splice(index, 1)) await this.#addSeries(next, series);
+      } else if (each.isStore) await this.#addStore(each);
+      else if (others.has(each.path)) {
+        const doubt = doubts.get(each.path);
+        const more = { root, ...(doubt === undefined ? {} : { doubt }) };
+        await this.#addFile(each, others.get(each.path) ?? null, more);
+      }
     }
   }
 
+  /** @param all the series of the directory, whether or not they are sent */
   async #addSeries(series: Series, all: readonly Series[]): Promise<void> {
-    const { path, files, isFile } = series;
+    const { path: place, files, isFile } = series;
     const [first] = files;
-    if (isFile && first) return this.#addFile({ path: first.path, size: first.size ?? 0 }, dicom, series);
-    const isAlone = all.every((each) => each === series || each.isFile || each.path !== path);
+    if (isFile && first) return this.#addFile({ path: first.path, size: first.size ?? 0 }, dicom, { series });
+    // That of a directory above its own, where it is split over several, would say nothing of the series.
+    const isHere = files.some((file) => path.dirname(file.path) === place);
+    const isAlone = isHere && all.every((each) => each === series || each.isFile || each.path !== place);
     this.units.push({
       kind: 'series',
-      path,
+      path: place,
       files,
       format: dicom,
       series,
@@ -294,7 +295,8 @@ class Collector {
     if (added === odd && odd.length > 0) this.unknown.push(directory);
     const others = new Map([...own, ...added].map((file) => [file.path, file.format]));
     const isLeft = (file: FoundFile) => !others.has(file.path);
-    this.skipped.push(...[...unknown, ...companions, ...copies].filter(isLeft).map((file) => file.path));
+    this.skipped.push(...[...unknown, ...companions].filter(isLeft).map((file) => file.path));
+    this.copies.push(...copies.map((file) => file.path));
     for (const { path, header } of objects.filter(isLeft)) {
       this.objects.push({ path, modality: header?.modality || 'of an unknown kind' });
     }
@@ -322,12 +324,14 @@ class Collector {
   }
 
   /** Adds the files and stores of a directory and below, links followed. */
-  async #walk(directory: string, ancestors: readonly string[], found: Found[]): Promise<void> {
+  async #walk(directory: string, root: string, ancestors: readonly string[], found: Found[]): Promise<void> {
     const real = await realpath(directory);
     // A link to a directory above it: everything there has been found already.
     if (ancestors.includes(real)) return;
-    if (hasZarrName(directory) || (await isZarrStore(real))) {
-      found.push({ path: directory, size: 0, isStore: true });
+    const isOut = leadsElsewhere(directory, root);
+    if (hasZarrName(directory) || hasMetadata(real)) {
+      const isChosen = this.options.selector?.keeps(directory) ?? true;
+      if (isChosen) found.push({ path: directory, size: 0, isStore: true, isLink: isOut });
       return;
     }
     const entries = await entriesOf(
@@ -336,10 +340,11 @@ class Collector {
       this.options.obstacles,
     );
     const isBids = lookAt(path.join(directory, bidsDescription)) !== null;
-    for (const { name, path: at, isDirectory, size } of entries) {
-      if (!isDirectory) found.push({ path: at, size, isStore: false });
+    for (const { name, path: at, isDirectory, isLink, size } of entries) {
+      if (!isDirectory && !this.#isChosen(at)) continue;
+      if (!isDirectory) found.push({ path: at, size, isStore: false, isLink: isLink || isOut });
       else if (isBids && isBesideBidsData(name) && !this.options.allFiles) this.skipped.push(at);
-      else await this.#walk(at, [...ancestors, real], found);
+      else await this.#walk(at, root, [...ancestors, real], found);
     }
   }
 
@@ -368,12 +373,13 @@ export async function collectUnits(paths: readonly string[], options: CollectOpt
   const before = obstacles.count;
   const collector = new Collector(options);
   for (const given of paths) await collector.addPath(given);
-  const { units, named, skipped, objects, unknown } = collector;
+  const { units, named, skipped, copies, strays, followed, objects, unknown } = collector;
+  const found = { units, copies, strays, followed, objects, unknown };
   if (units.length === 0 && obstacles.count === before) {
     for (const target of named) await collector.addTarget(target);
     if (named.length === 0 && skipped[0] !== undefined)
       obstacles.add(skipped[0], noVolume(skipped.length, obstacles));
-    return { units, skipped, objects, unknown };
+    return { ...found, skipped };
   }
-  return { units, skipped: [...named, ...skipped], objects, unknown };
+  return { ...found, skipped: [...named, ...skipped] };
 }

@@ -1,11 +1,14 @@
+import { realpath } from 'node:fs/promises';
 import type { ListedFile } from '../../archive/index.js';
 import { faultWithoutPath, isSystemError } from '../../files/index.js';
-import { listTree, lookAt, type Obstacles } from './entries.js';
-import { isVolumeName, travels } from './formats.js';
+import { type Entry, emptyFile, entriesOf, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import { hasZarrName, isHidden, isVolumeName } from './formats.js';
+import { type Followed, leadsElsewhere, verdictOn } from './leaving.js';
+import { hasMetadata, readStore } from './zarr.js';
 
 /** The data set of a fine-tuning: the files of a directory, or a zip archive as it is. */
 export type DataSet =
-  | { readonly path: string; readonly files: readonly ListedFile[] }
+  | ({ readonly path: string } & Tree)
   | { readonly path: string; readonly files: null; readonly size: number };
 
 /** Why a file cannot be sent as an archive for the server to extract; null if it can. */
@@ -25,9 +28,62 @@ export async function archiveFault(archive: string): Promise<string | null> {
 const fileFault = async (archive: string): Promise<string | null> =>
   /\.zip$/i.test(archive) ? archiveFault(archive) : 'is neither a directory nor a zip archive';
 
+/** What is sent of a directory with all that is in it. */
+interface Tree {
+  /** Files, and empty directories. */
+  readonly files: readonly ListedFile[];
+  /** Paths in stores that do not belong to them, and are not sent. */
+  readonly strays: readonly string[];
+  readonly followed: readonly Followed[];
+}
+
+class TreeReader {
+  readonly files: ListedFile[] = [];
+  readonly strays: string[] = [];
+  readonly followed: Followed[] = [];
+
+  constructor(
+    private readonly root: string,
+    private readonly obstacles: Obstacles,
+  ) {}
+
+  async add(directory: string, prefix: string, ancestors: readonly string[]): Promise<void> {
+    const real = await realpath(directory);
+    // A link to a directory above it: everything there is listed already.
+    if (ancestors.includes(real)) return;
+    const isOut = leadsElsewhere(directory, this.root);
+    const entries = await entriesOf(directory, (name) => !isHidden(name), this.obstacles);
+    if (entries.length === 0 && prefix !== '') this.files.push({ name: prefix, path: directory });
+    for (const entry of entries.filter((each) => !each.isDirectory))
+      await this.#addFile(entry, prefix, isOut);
+    for (const { name, path } of entries.filter((each) => each.isDirectory)) {
+      if (hasZarrName(path) || hasMetadata(path)) await this.#addStore(path, `${prefix}${name}/`);
+      else await this.add(path, `${prefix}${name}/`, [...ancestors, real]);
+    }
+  }
+
+  async #addFile({ name, path, isLink, size }: Entry, prefix: string, isOut: boolean): Promise<void> {
+    if (size === 0 && isVolumeName(name)) {
+      this.obstacles.add(path, emptyFile);
+      return;
+    }
+    const verdict = await verdictOn({ role: 'named', path, isLink: isLink || isOut, root: this.root });
+    if (!verdict.leaves) this.obstacles.add(path, verdict.why);
+    else this.files.push({ name: prefix + name, path, size });
+    if (verdict.leaves && verdict.target !== null) this.followed.push({ path, target: verdict.target });
+  }
+
+  async #addStore(directory: string, prefix: string): Promise<void> {
+    const store = await readStore(directory, this.obstacles);
+    this.files.push(...store.files.map((file) => ({ ...file, name: prefix + file.name })));
+    this.strays.push(...store.strays);
+    this.followed.push(...store.followed);
+  }
+}
+
 /**
- * The data set that a path names, links followed. All files of a directory belong to it, except hidden ones outside a
- * `.zarr` store. Null if it cannot be sent, which the obstacles say.
+ * The data set that a path names. All files of a directory belong to it, except hidden ones outside of stores of Zarr. Null if
+ * it cannot be sent, which the obstacles say before anything is packed.
  */
 export async function findDataSet(path: string, obstacles: Obstacles): Promise<DataSet | null> {
   const look = lookAt(path);
@@ -36,7 +92,13 @@ export async function findDataSet(path: string, obstacles: Obstacles): Promise<D
     return null;
   }
   if (look.stats?.isDirectory()) {
-    return { path, files: await listTree(path, { include: travels, isVolume: isVolumeName, obstacles }) };
+    const before = obstacles.count;
+    const reader = new TreeReader(await realpath(path), obstacles);
+    await reader.add(path, '', []);
+    const { files, strays, followed } = reader;
+    const isEmpty = files.every(({ name }) => name.endsWith('/'));
+    if (isEmpty && obstacles.count === before) obstacles.add(path, nothingToSend);
+    return { path, files, strays, followed };
   }
   const fault = look.fault ?? (await fileFault(path));
   if (fault !== null) obstacles.add(path, fault);

@@ -1,10 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
-import { readdir, realpath } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import type { ListedFile } from '../../archive/index.js';
-import { quotePath } from '../../contract/index.js';
+import { oneLine, quotePath } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, isMissing } from '../../files/index.js';
 import { UsageError } from '../errors.js';
 import { linkFault, placeholderFault } from './placeholders.js';
@@ -50,13 +49,27 @@ export function byName(a: string, b: string): number {
   return a.length - atA - (b.length - atB) || byCodeUnits(a, b);
 }
 
+/** Most files that are named to a person. */
+export const mostShown = 5;
+
+/** The first few of these texts on one line, and how many more there are. */
+export function someOf(shown: readonly string[]): string {
+  const rest = shown.length > mostShown ? ` and ${shown.length - mostShown} more` : '';
+  return oneLine(shown.slice(0, mostShown).join(', ')) + rest;
+}
+
+/** A path that cannot be sent, and a sentence that says why. */
+export interface Refused {
+  readonly path: string;
+  readonly sentence: string;
+}
+
 /**
  * The reasons why files cannot be sent, or shown. No file is left out silently, since an app must compute on the whole
- * study. They are reported once all are found: the first one by name, and how many more there are.
+ * study. They are reported once all are found: the first one with the reason, others by name.
  */
 export class Obstacles {
-  #first: string | null = null;
-  #count = 0;
+  readonly #all: Refused[] = [];
   #alone = new Map<string, string>();
 
   /**
@@ -70,13 +83,13 @@ export class Obstacles {
 
   /** How many were found. */
   get count(): number {
-    return this.#count + this.#alone.size;
+    return this.#all.length + this.#alone.size;
   }
 
   /** @param why words that follow the path in a sentence */
   add(target: string, why: string): void {
     if (this.failsAlone(target)) this.#alone.set(target, why);
-    else this.#note(`${quotePath(target)} ${why}`);
+    else this.#note(target, `${quotePath(target)} ${why}`);
   }
 
   /** The files that fail alone, each with the reason. From then on they are no obstacles. */
@@ -88,20 +101,27 @@ export class Obstacles {
 
   /** Adds a path that does not exist. @param why more words, for the end of the sentence */
   addMissing(target: string, why = ''): void {
-    this.#note(`No such file or directory: ${quotePath(target)}${why}`);
+    this.#note(target, `No such file or directory: ${quotePath(target)}${why}`);
   }
 
-  #note(sentence: string): void {
-    this.#first ??= sentence;
-    this.#count += 1;
+  #note(path: string, sentence: string): void {
+    this.#all.push({ path, sentence });
+  }
+
+  /** In the order in which they were found. */
+  get all(): readonly Refused[] {
+    return this.#all;
   }
 
   /** @throws UsageError if anything was found */
   check(): void {
-    if (this.#first === null) return;
-    const more = this.#count - 1;
+    const [first, ...others] = this.#all;
+    if (first === undefined) return;
+    if (others.length === 0) throw new UsageError(first.sentence);
+    const names = someOf(others.map((each) => quotePath(each.path)));
+    const list = this.purpose === 'sent' ? "; 'remote-app inputs' says why" : '';
     throw new UsageError(
-      more === 0 ? this.#first : `${this.#first}; ${more} more cannot be ${this.purpose} either`,
+      `${first.sentence}; ${others.length} more cannot be ${this.purpose} either: ${names}${list}`,
     );
   }
 }
@@ -162,6 +182,8 @@ export interface Entry {
   readonly path: string;
   /** Whether the link's target is one. */
   readonly isDirectory: boolean;
+  /** Whether it is a link itself. */
+  readonly isLink: boolean;
   /** Bytes of the link's target. */
   readonly size: number;
 }
@@ -179,15 +201,16 @@ export async function entriesOf(
   wanted: (name: string, path: string) => boolean,
   obstacles: Obstacles,
 ): Promise<Entry[]> {
-  const listed = await readdir(directory, { encoding: 'buffer' }).catch((error) => {
+  const options = { encoding: 'buffer', withFileTypes: true } as const;
+  const listed = await readdir(directory, options).catch((error) => {
     obstacles.add(directory, `cannot be read: ${faultWithoutPath(error)}`);
     return [];
   });
   const names = listed
-    .map((bytes) => ({ name: bytes.toString(), bytes }))
+    .map((entry) => ({ name: entry.name.toString(), bytes: entry.name, isLink: entry.isSymbolicLink() }))
     .sort((a, b) => byName(a.name, b.name));
   const entries: Entry[] = [];
-  for (const [index, { name, bytes }] of names.entries()) {
+  for (const [index, { name, bytes, isLink }] of names.entries()) {
     // Lets an interruption through on a slow disk.
     if (index % 64 === 63) await setImmediate();
     const target = path.join(directory, name);
@@ -198,17 +221,12 @@ export async function entriesOf(
     if (!look) continue;
     if (look.fault !== null) obstacles.add(target, look.fault);
     else if (!isNamed) obstacles.add(target, misnamed);
-    else entries.push({ name, path: target, isDirectory: look.stats.isDirectory(), size: look.stats.size });
+    else {
+      const { stats } = look;
+      entries.push({ name, path: target, isDirectory: stats.isDirectory(), isLink, size: stats.size });
+    }
   }
   return entries;
-}
-
-interface TreeOptions {
-  /** Which files belong to it, by their path relative to the directory. */
-  readonly include: (relativePath: string) => boolean;
-  /** Which files hold voxels, by their name: an empty one is an obstacle. */
-  readonly isVolume: (name: string) => boolean;
-  readonly obstacles: Obstacles;
 }
 
 /** The fault of an empty file. */
@@ -216,41 +234,3 @@ export const emptyFile = 'is empty (0 bytes)';
 
 /** The fault of a directory without files. */
 export const nothingToSend = 'contains no file to send';
-
-async function listBelow(
-  directory: string,
-  prefix: string,
-  ancestors: readonly string[],
-  options: TreeOptions,
-  listed: ListedFile[],
-): Promise<void> {
-  const { include, isVolume, obstacles } = options;
-  const real = await realpath(directory);
-  // A link to a directory above it: everything there is listed already.
-  if (ancestors.includes(real)) return;
-  const entries = await entriesOf(directory, (name) => include(prefix + name), obstacles);
-  if (entries.length === 0 && prefix !== '') listed.push({ name: prefix, path: directory });
-  const directories: Entry[] = [];
-  for (const entry of entries) {
-    const { name, path, isDirectory, size } = entry;
-    if (isDirectory) directories.push(entry);
-    else if (size === 0 && isVolume(name)) obstacles.add(path, emptyFile);
-    else listed.push({ name: prefix + name, path, size });
-  }
-  for (const { name, path } of directories) {
-    await listBelow(path, `${prefix}${name}/`, [...ancestors, real], options, listed);
-  }
-}
-
-/**
- * The files and empty directories of a directory that is sent whole. Links are followed, because they are the person's
- * own. Listed before anything is packed, so that an obstacle is found at once.
- */
-export async function listTree(directory: string, options: TreeOptions): Promise<ListedFile[]> {
-  const before = options.obstacles.count;
-  const listed: ListedFile[] = [];
-  await listBelow(directory, '', [], options, listed);
-  const isEmpty = listed.every(({ name }) => name.endsWith('/'));
-  if (isEmpty && options.obstacles.count === before) options.obstacles.add(directory, nothingToSend);
-  return listed;
-}

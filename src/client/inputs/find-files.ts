@@ -1,21 +1,17 @@
 import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type Field, oneLine, quotePath } from '../../contract/index.js';
+import { type Field, quotePath } from '../../contract/index.js';
 import { UsageError } from '../errors.js';
 import type { Submission } from '../submission.js';
-import {
-  type ChooseSeries,
-  type Collected,
-  type CollectOptions,
-  collectUnits,
-  type LeftObject,
-  type Unit,
-} from './collect.js';
+import { type ChooseSeries, type CollectOptions, collectUnits } from './collect.js';
 import { type DataSet, findDataSet } from './data-set.js';
-import { Obstacles } from './entries.js';
+import { Obstacles, type Refused, someOf } from './entries.js';
 import { isWholeVolumeName } from './formats.js';
 import { type Completed, checkHalves, completed } from './halves.js';
+import type { Followed } from './leaving.js';
 import { namesOf, type Pairing, pairGroups, plainName } from './names.js';
+import { Selector } from './selection.js';
+import type { Collected, LeftObject, Unit } from './unit.js';
 
 /** Identifies a directory on this machine, whatever path leads to it; null if it does not exist. */
 function identityOf(directory: string): string | null {
@@ -80,15 +76,6 @@ export interface ResultPlace {
   readonly mayReplace: boolean;
 }
 
-/** Most files that are named to a person. */
-export const mostShown = 5;
-
-/** The first few of these texts on one line, with the number of the others. */
-export function someOf(shown: readonly string[]): string {
-  const rest = shown.length > mostShown ? ` and ${shown.length - mostShown} more` : '';
-  return oneLine(shown.slice(0, mostShown).join(', ')) + rest;
-}
-
 /**
  * Refuses groups whose files were found in directories if their names do not show which belong together: paired by order,
  * predictions would be compared with the ground truth of other cases. If a person typed the order, it is taken as
@@ -114,6 +101,12 @@ export interface FoundFiles {
   readonly dataSet: { readonly field: Field; readonly set: NamedDataSet } | null;
   /** Files beside volumes, which are not volumes themselves and are not sent. */
   readonly skipped: readonly string[];
+  /** Copies of images that are sent. */
+  readonly copies: readonly string[];
+  /** Paths in stores of Zarr that do not belong to them, and are not sent. */
+  readonly strays: readonly string[];
+  /** Links that lead out of what was named, and were followed since they lead to volumes. */
+  readonly followed: readonly Followed[];
   /** DICOM objects beside images, which are not sent. */
   readonly objects: readonly LeftObject[];
   /** Directories whose files are all sent, because none has a known format. */
@@ -122,6 +115,8 @@ export interface FoundFiles {
   readonly headless: readonly string[];
   /** Groups whose file pairing is reported to the person. */
   readonly pairings: readonly Pairing[];
+  /** What cannot be sent, if that was asked for. */
+  readonly refused: readonly Refused[];
 }
 
 /** Headers that name, in their content, the file that has their voxels. */
@@ -183,6 +178,8 @@ export interface FindOptions {
    * cannot be sent has its `fault`.
    */
   readonly isEach?: boolean;
+  /** Whether what cannot be sent is listed beside what can, in `refused`, and is no error. */
+  readonly listsRefused?: boolean;
 }
 
 /**
@@ -190,17 +187,23 @@ export interface FindOptions {
  * @throws UsageError for what cannot be sent
  */
 export async function findFiles(
-  submission: Pick<Submission, 'files' | 'archive' | 'allFiles'>,
-  { place = null, chooseSeries, asksForSegmentations, onRead, isEach = false }: FindOptions = {},
+  submission: Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>,
+  options: FindOptions = {},
 ): Promise<FoundFiles> {
+  const { place = null, chooseSeries, asksForSegmentations, onRead, isEach = false } = options;
   const output = place?.directory ?? null;
   const { archive, allFiles = false } = submission;
+  const selector = new Selector(submission.selection);
+  // Ground truth and masks have suffixes of their own.
+  const ofOthers = new Selector({ ...submission.selection, suffixes: [] });
   // With `isEach`, a damaged volume fails alone; what concerns several files stops everything.
   const damaged = new Obstacles('sent', isEach ? isWholeVolumeName : undefined);
   const obstacles = new Obstacles();
   const found: Collected[] = [];
   const headless: string[] = [];
+  const followed: Followed[] = [];
   const named: NamedUnit[][] = [];
+  const incomplete: Unit[] = [];
   for (const { field, groups } of submission.files) {
     // Images to work on; the other groups are ground truth and masks.
     const isOfImages = field.role === 'paths';
@@ -210,15 +213,20 @@ export async function findFiles(
         output,
         obstacles: damaged,
         allFiles,
+        selector: isOfImages ? selector : ofOthers,
         choose,
         onRead,
         takesSegmentations: async () => !isOfImages || ((await asksForSegmentations?.(index)) ?? false),
       });
       found.push(collected);
-      const whole = completed(collected.units, obstacles);
+      const whole = await completed(collected.units, obstacles, isEach);
+      const faults = faultsOf(whole.refused);
+      followed.push(...collected.followed, ...whole.followed);
       headless.push(...whole.headless);
+      incomplete.push(...whole.refused.map(({ header }) => header));
       // Names may clash with those of other cases if each case is sent by itself.
-      named.push(nameUnits(whole, isEach ? new Obstacles() : obstacles));
+      const units = nameUnits(whole, isEach ? new Obstacles() : obstacles);
+      named.push(isEach ? units.map((unit) => ({ ...unit, ...withFault(unit, faults) })) : units);
     }
   }
   const set = archive && (await findDataSet(archive.path, obstacles));
@@ -226,8 +234,15 @@ export async function findFiles(
     const files = [...named.flat(), ...(set ? [set] : [])].flatMap(filesOf);
     checkReplaceable(files, place.directory, obstacles);
   }
-  damaged.check();
-  obstacles.check();
+  selector.check();
+  const refused = [...damaged.all, ...obstacles.all];
+  if (options.listsRefused) {
+    const bad = new Set([...refused, ...incomplete].map((each) => each.path));
+    for (const [at, units] of named.entries()) named[at] = units.filter((unit) => !isPartOf(unit, bad));
+  } else {
+    damaged.check();
+    obstacles.check();
+  }
   const dataSet = archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } };
   const { groups: paired, pairings } = pairGroups(named);
   const typed = new Set(submission.files.flatMap(({ groups }) => groups.flat()));
@@ -242,8 +257,32 @@ export async function findFiles(
   const skipped = found.flatMap((each) => each.skipped).filter((each) => !sent.has(path.resolve(each)));
   const objects = found.flatMap((each) => each.objects);
   const unknown = found.flatMap((each) => each.unknown);
-  return { volumes, dataSet, skipped, objects, unknown, headless, pairings };
+  const copies = found.flatMap((each) => each.copies);
+  const strays = [...found.flatMap((each) => each.strays), ...(treeOf(set)?.strays ?? [])];
+  const all = new Set(
+    [...named.flat(), ...(set ? [set] : [])].flatMap((each) => [each.path, ...filesOf(each)]),
+  );
+  const links = new Map([...followed, ...(treeOf(set)?.followed ?? [])].map((each) => [each.path, each]));
+  return {
+    volumes,
+    dataSet,
+    skipped,
+    copies,
+    strays,
+    followed: [...links.values()].filter((each) => all.has(each.path)),
+    objects,
+    unknown,
+    headless,
+    pairings,
+    refused,
+  };
 }
+
+/** Whether a unit is one of these paths, or the voxels of one. */
+const isPartOf = (unit: NamedUnit, paths: ReadonlySet<string>): boolean =>
+  paths.has(unit.path) || unit.headers.some((header) => paths.has(header));
+
+const treeOf = (set: DataSet | null | undefined | false) => (set && set.files !== null ? set : null);
 
 /**
  * Finds the volumes of paths without sending them: files, DICOM series and segmentations, `.zarr` stores. A header and the
@@ -262,14 +301,30 @@ export async function findVolumes(
     takesSegmentations: async () => true,
   });
   obstacles.check();
-  // Whoever opens a volume reports what it lacks.
-  const { halves } = completed(units, new Obstacles('shown'));
+  // Whoever opens a volume reports what it lacks, but does not open what may not leave.
+  const { halves, refused } = await completed(units, new Obstacles('shown'));
+  const faults = faultsOf(refused);
   const isListed = new Set(halves.flatMap((each) => each.voxels.map((unit) => path.resolve(unit.path))));
-  return units.filter((unit) => {
+  return units.flatMap((unit) => {
     const place = path.resolve(unit.path);
-    if (isListed.has(place)) return false;
+    if (isListed.has(place)) return [];
     // Several series may lie in one directory.
     if (unit.kind !== 'series') isListed.add(place);
-    return true;
+    return [withFault(unit, faults)];
   });
+}
+
+/** Why headers cannot be sent whose voxels do not leave, and these files themselves, by their paths. */
+const faultsOf = (refused: Completed['refused']): ReadonlyMap<string, string> =>
+  new Map(
+    refused.flatMap(({ header, file, why }) => [
+      [path.resolve(file), why] as const,
+      [path.resolve(header.path), `has its voxels in ${quotePath(file)}, which ${why}`] as const,
+    ]),
+  );
+
+function withFault(unit: Unit, faults: ReadonlyMap<string, string>): Unit {
+  if (unit.kind !== 'file') return unit;
+  const fault = faults.get(path.resolve(unit.path)) ?? unit.doubt;
+  return fault === undefined ? unit : { ...unit, fault };
 }

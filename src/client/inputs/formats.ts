@@ -1,4 +1,3 @@
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/index.js';
 import { beginsAsMetaImage, beginsAsNifti, beginsAsNrrd } from '../../volumes/headers/index.js';
@@ -29,6 +28,16 @@ const startsWith =
 
 const tiff = startsWith('II*\0', 'MM\0*', 'II+\0', 'MM\0+');
 
+/** The last number of a header of GIPL. */
+const gipl = [0xefff_e9b0, 0x2ae3_89b8];
+
+/** Whether bytes begin as MGH does: version 1, sizes, and one of its types. */
+const beginsAsFreeSurfer = (start: Buffer): boolean =>
+  start.length >= 284 &&
+  start.readInt32BE(0) === 1 &&
+  [4, 8, 12].every((at) => start.readUInt32BE(at) > 0 && start.readUInt32BE(at) < 0x1_0000) &&
+  [0, 1, 3, 4, 10].includes(start.readInt32BE(20));
+
 export const formats: readonly Format[] = [
   { name: 'packed directory', endings: [volumeSuffix] },
   { name: 'NIfTI', endings: ['.nii', '.nii.gz'], wholeEndings: ['.nii', '.nii.gz'], begins: beginsAsNifti },
@@ -41,16 +50,34 @@ export const formats: readonly Format[] = [
   },
   { name: 'raw voxels', endings: ['.raw', '.raw.gz', '.zraw'] },
   { name: 'NRRD', endings: ['.nrrd', '.nhdr'], wholeEndings: ['.nrrd'], begins: beginsAsNrrd },
-  { name: 'FreeSurfer', endings: ['.mgh', '.mgz', '.mgh.gz'], wholeEndings: ['.mgh', '.mgz'] },
+  {
+    name: 'FreeSurfer',
+    endings: ['.mgh', '.mgz', '.mgh.gz'],
+    wholeEndings: ['.mgh', '.mgz'],
+    begins: beginsAsFreeSurfer,
+  },
   {
     name: 'MINC',
     endings: ['.mnc', '.mnc.gz'],
     wholeEndings: ['.mnc', '.mnc.gz'],
     begins: startsWith('CDF\u0001', 'CDF\u0002'),
   },
-  { name: 'AFNI', endings: ['.head', '.brik', '.brik.gz', '.brik.bz2'] },
-  { name: 'Philips PAR/REC', endings: ['.par', '.rec'] },
-  { name: 'GIPL', endings: ['.gipl', '.gipl.gz'] },
+  {
+    name: 'AFNI',
+    endings: ['.head', '.brik', '.brik.gz', '.brik.bz2'],
+    begins: (start) =>
+      /^\s{0,8}type\s{0,8}=\s{0,8}(string|integer|float)-attribute/.test(start.toString('latin1', 0, 64)),
+  },
+  {
+    name: 'Philips PAR/REC',
+    endings: ['.par', '.rec'],
+    begins: startsWith('# === DATA DESCRIPTION FILE'),
+  },
+  {
+    name: 'GIPL',
+    endings: ['.gipl', '.gipl.gz'],
+    begins: (start) => start.length >= 256 && gipl.includes(start.readUInt32BE(252)),
+  },
   { name: 'ECAT', endings: ['.v'], begins: startsWith('MATRIX7') },
   { name: 'HDF5', endings: ['.h5', '.hdf5', '.hdf', '.ims'], begins: startsWith('\u0089HDF\r\n') },
   {
@@ -129,6 +156,12 @@ export function withoutVolumeEnding(name: string): string {
 export const formatOf = (file: string, start: Buffer): Format | null =>
   formats.find(({ begins }) => begins?.(start)) ?? formatByName(file);
 
+/** Whether the first bytes of a file, unzipped, are those of a volume that is not DICOM. */
+export const isVolumeContent = (start: Buffer): boolean => {
+  const format = formats.find(({ begins }) => begins?.(start));
+  return format !== undefined && !format.isPicture;
+};
+
 /** The name of a file's format, judging only by the file's name. */
 export const formatNameOf = (file: string): string | null =>
   hasDicomName(file) ? dicom : (formatByName(file)?.name ?? null);
@@ -184,23 +217,3 @@ export const isBesideBidsData = (name: string): boolean =>
 
 /** Whether a directory is an OME-Zarr store by its name. */
 export const hasZarrName = (directory: string): boolean => /\.zarr$/i.test(directory);
-
-/** Whether a directory is an OME-Zarr store: by its name, or by the metadata file at the root of every store. */
-export async function isZarrStore(directory: string): Promise<boolean> {
-  if (hasZarrName(directory)) return true;
-  const names = await readdir(directory).catch((): string[] => []);
-  return names.includes('.zgroup') || names.includes('.zarray') || names.includes('zarr.json');
-}
-
-/**
- * Whether a file of a packed directory is sent. Hidden files are not, except inside a `.zarr` store, whose metadata is in
- * hidden files.
- */
-export function travels(relativePath: string): boolean {
-  const parts = relativePath.split('/');
-  for (const part of parts) {
-    if (hasZarrName(part)) return true;
-    if (isHidden(part)) return false;
-  }
-  return true;
-}

@@ -1,10 +1,20 @@
+import { lstatSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { quoteName, quotePath } from '../../contract/index.js';
 import { firstBytes, foldedName } from '../../files/index.js';
-import { headerNamesOf, isPairVoxels, pairStem, voxelFilesOf } from '../../volumes/headers/index.js';
-import type { Unit } from './collect.js';
+import {
+  type DataLayout,
+  dataLayoutOf,
+  headerNamesOf,
+  isPairVoxels,
+  pairStem,
+  voxelFilesOf,
+} from '../../volumes/headers/index.js';
 import { emptyFile, lookAt, type Obstacles } from './entries.js';
 import { formatNameOf } from './formats.js';
+import { type Followed, verdictOn } from './leaving.js';
+import type { Unit } from './unit.js';
 
 /** A header, and the files that have its voxels. */
 interface Halves {
@@ -18,6 +28,10 @@ export interface Completed {
   readonly halves: readonly Halves[];
   /** Paths of `.img` files without a header beside them. */
   readonly headless: readonly string[];
+  /** Links of data files that were followed out of what was named. */
+  readonly followed: readonly Followed[];
+  /** The header, and the file that does not leave with it: the words for why follow the path of the file. */
+  readonly refused: readonly { readonly header: Unit; readonly file: string; readonly why: string }[];
 }
 
 const beside = (unit: Unit, name: string): string => path.join(path.dirname(unit.path), name);
@@ -77,41 +91,99 @@ function withHeaders(units: readonly Unit[], obstacles: Obstacles): { units: Uni
   return { units: all, headless };
 }
 
-/**
- * Adds to the volumes of a group the files that belong to them: the voxels of a header, and the header of voxels, from
- * the directory in which the other one is. A volume that cannot arrive complete is an obstacle: files are sent without
- * their directories, so an app might take half of another volume for the missing half.
- */
-export function completed(found: readonly Unit[], obstacles: Obstacles): Completed {
-  const { units: given, headless } = withHeaders(found, obstacles);
-  const group = new Group(given, obstacles);
-  const halves: Halves[] = [];
-  const units = given.flatMap((header) => {
+/** A header while its voxels are looked for. */
+class Joining {
+  readonly halves: Halves[] = [];
+  readonly followed: Followed[] = [];
+  readonly refused: { header: Unit; file: string; why: string }[] = [];
+
+  constructor(
+    private readonly group: Group,
+    private readonly obstacles: Obstacles,
+    private readonly failsAlone: boolean,
+  ) {}
+
+  /** Finds the voxels of a unit, if it is a header. What they lack is an obstacle. */
+  async add(header: Unit): Promise<void> {
     const read = (most: number) => firstBytes(header.path, most);
     const wanted = (header.kind === 'file' && voxelFilesOf(header.path, read)) || [];
+    if (wanted.length === 0) return;
+    const [layout, count] = [dataLayoutOf(header.path, read), wanted.length];
     const voxels: Unit[] = [];
-    const added: Unit[] = [];
     for (const [first = '', ...others] of wanted) {
       const name = first.replace(/^(\.[/\\])+/, '');
       if (/[/\\]/.test(name)) {
         const why = `has its voxels in ${quotePath(first)}, and files are sent without their directories; `;
-        obstacles.add(header.path, `${why}put both into one directory, with the name alone in the header`);
-        return [header];
+        this.obstacles.add(
+          header.path,
+          `${why}put both into one directory, with the name alone in the header`,
+        );
+        const file = beside(header, name);
+        if (this.obstacles.purpose === 'shown' && lookAt(file)?.stats)
+          await this.#isRefused(header, file, layout, count);
+        return;
       }
-      const found = group.find([name, ...others].map((each) => beside(header, each)));
+      const found = this.group.find([name, ...others].map((each) => beside(header, each)));
       if (found === null) {
         const why = `has its voxels in ${quoteName(name)}, which is not beside it; put it there, or leave the header out`;
-        obstacles.add(header.path, why);
+        this.obstacles.add(header.path, why);
       }
-      if (found === null || found === 'refused') return [header];
+      if (found === null || found === 'refused') return;
+      const isNamed = found.unit.kind === 'file' && found.unit.isNamed === true;
+      if (!isNamed && (await this.#isRefused(header, found.unit.path, layout, count))) return;
       voxels.push(found.unit);
-      if (found.isNew) added.push(found.unit);
     }
-    if (voxels.length > 0) halves.push({ header, voxels });
-    return [header, ...added];
-  });
+    this.halves.push({ header, voxels });
+  }
+
+  /** Whether a file that only a header names does not leave. */
+  async #isRefused(header: Unit, file: string, layout: DataLayout | null, count: number): Promise<boolean> {
+    const root =
+      header.kind === 'file' && header.root !== undefined
+        ? header.root
+        : await realpath(path.dirname(header.path));
+    const isLink = lstatSync(file).isSymbolicLink();
+    const verdict = await verdictOn({ role: 'data', path: file, isLink, root, layout, count });
+    if (verdict.leaves) {
+      if (verdict.target !== null) this.followed.push({ path: file, target: verdict.target });
+      return false;
+    }
+    this.refused.push({ header, file, why: verdict.why });
+    if (!this.failsAlone) this.obstacles.add(file, verdict.why);
+    return true;
+  }
+}
+
+/**
+ * Adds to the volumes of a group the files that belong to them: the voxels of a header behind it, and the header of voxels,
+ * from the directory in which the other one is. A volume that cannot arrive complete is an obstacle: files are sent without
+ * their directories, so an app might take half of another volume for the missing half.
+ * @param failsAlone whether what does not leave is no obstacle, but only told in `refused`
+ */
+export async function completed(
+  found: readonly Unit[],
+  obstacles: Obstacles,
+  failsAlone = false,
+): Promise<Completed> {
+  const { units: given, headless } = withHeaders(found, obstacles);
+  const joining = new Joining(new Group(given, obstacles), obstacles, failsAlone);
+  for (const unit of given) await joining.add(unit);
+  const { halves, followed, refused } = joining;
+  const voxelsOf = new Map(halves.map((each) => [each.header, each.voxels]));
   const voxels = new Set(halves.flatMap((each) => each.voxels));
-  return { units, halves, headless: headless.filter((unit) => !voxels.has(unit)).map((unit) => unit.path) };
+  const added = new Set<Unit>();
+  const failing = new Set(failsAlone ? refused.map(({ file }) => path.resolve(file)) : []);
+  const units = given.flatMap((unit) => {
+    // The case of its header fails.
+    if (voxels.has(unit) || failing.has(path.resolve(unit.path))) return [];
+    if (unit.kind === 'file' && unit.doubt !== undefined && !failsAlone) obstacles.add(unit.path, unit.doubt);
+    const own = (voxelsOf.get(unit) ?? []).filter((each) => !added.has(each));
+    for (const each of own) added.add(each);
+    return [unit, ...own];
+  });
+  const isHeadless = (unit: Unit) => !voxels.has(unit);
+  const alone = headless.filter(isHeadless).map((unit) => unit.path);
+  return { units, halves, headless: alone, followed, refused };
 }
 
 /** Whether an app finds the voxels of a header under the names that both files get. */

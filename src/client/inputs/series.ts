@@ -190,7 +190,7 @@ const maxDescription = 40;
 
 /**
  * The name of a series: that of its directory; where the directory has several, with the number and the description.
- * @param isAlone whether no other series lies in its directory
+ * @param isAlone whether the directory's name is enough
  */
 export function seriesName(series: Series, isAlone: boolean): string {
   const directory = path.basename(path.resolve(series.path));
@@ -212,7 +212,7 @@ export function describeSeries({ number, description, modality, size, images, pl
 }
 
 /** Whether a pattern of `*` and `?` matches a text, in any case of letters. Descriptions come from files: no text takes long. */
-function matches(pattern: string, text: string): boolean {
+export function matches(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern.toLowerCase()], [...text.toLowerCase()]];
   let [at, from, star, mark] = [0, 0, -1, 0];
   while (from < given.length) {

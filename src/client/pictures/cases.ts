@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { resultName, tableName } from '../../contract/index.js';
+import { quotePath, resultName, tableName } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import { isSameGeometry, openSeries, openVolume, VolumeError, type VolumeFile } from '../../volumes/index.js';
 import { findVolumes, groupBy, namesOf, type Unit, withoutVolumeEnding } from '../inputs/index.js';
@@ -86,6 +86,7 @@ async function looksOf(file: VolumeFile, signal?: AbortSignal): Promise<Looks> {
 
 /** Opens what was found; a sentence for what cannot be read. */
 async function open(unit: Unit, signal?: AbortSignal): Promise<VolumeFile | string> {
+  if (unit.kind === 'file' && unit.fault !== undefined) return `${quotePath(unit.path)} ${unit.fault}.`;
   try {
     return unit.kind === 'series'
       ? await openSeries(

@@ -10,7 +10,7 @@ import type { Submission } from '../submission.js';
  * @throws UsageError for paths without anything to send, and for files that cannot be sent; the reason of the signal
  */
 export const findInputs = (
-  submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles'>,
+  submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles' | 'selection'>,
   finding: Pick<FindOptions, 'place' | 'chooseSeries' | 'isEach'>,
   reporter: Reporter,
   describeApp: () => Promise<AppAnswer | null>,

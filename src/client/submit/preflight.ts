@@ -1,3 +1,4 @@
+import path from 'node:path';
 import {
   carriesFiles,
   commandOf,
@@ -6,8 +7,10 @@ import {
   type FieldRole,
   type FieldValue,
   fieldWithRole,
+  fileRefusals,
   flagName,
   formatBytes,
+  kindBytes,
   notAvailable,
   type Operation,
   operations,
@@ -17,6 +20,7 @@ import {
   refusals,
   spellDuration,
 } from '../../contract/index.js';
+import { firstBytes } from '../../files/index.js';
 import {
   type AvailableAppAnswer,
   apps,
@@ -27,6 +31,7 @@ import {
   limits,
 } from '../connection/index.js';
 import { ClientError, HttpError, TransportError, UsageError } from '../errors.js';
+import { type FoundFiles, someOf } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
 
 /** Seconds that a question to the server may take. Without an answer the submission is sent anyway, and the server decides. */
@@ -86,8 +91,12 @@ function checkDescribed({ operation, fields, options, files }: Submission, app: 
  * same.
  * @throws UsageError for what the app does not take, and for an app that is not available; HttpError 404 for an app that the
  * server does not have
+ * @returns its description; null if the server cannot describe it
  */
-export async function checkApp(connection: Connection, submission: Submission): Promise<void> {
+export async function checkApp(
+  connection: Connection,
+  submission: Submission,
+): Promise<AvailableAppAnswer | null> {
   let isMissing = false;
   const view = await ifItCanSay(connection, () =>
     describe(connection, submission.app, maxWait).catch((error: unknown) => {
@@ -98,10 +107,10 @@ export async function checkApp(connection: Connection, submission: Submission): 
   if (view?.available) checkDescribed(submission, view);
   // KonfAI's server gives no reason: it may just have failed to describe the app.
   else if (view && view.reason !== null) throw new UsageError(notAvailable(submission.app, view.reason));
-  if (!isMissing) return;
+  if (!isMissing) return view?.available ? view : null;
   // A server may also lack the route; its list decides.
   const list = await ifItCanSay(connection, () => apps(connection, maxWait));
-  if (list === null || list.includes(submission.app)) return;
+  if (list === null || list.includes(submission.app)) return null;
   throw new HttpError(404, `Unknown app ${quoteName(submission.app)}`, null);
 }
 
@@ -137,6 +146,23 @@ export async function checkGpus(
   throw new UsageError(
     `${flag} ${given}: ${connection.server} has no GPU ${unknown.join(', ')}; it has: ${names}`,
   );
+}
+
+/**
+ * Checks that no file is of a kind that the app does not take.
+ * @throws UsageError naming each file
+ */
+function checkKinds(app: AvailableAppAnswer, operation: Operation, volumes: FoundFiles['volumes']): void {
+  const { groups = [] } = volumes.find(({ field }) => field.role === 'paths') ?? {};
+  const files = groups.map((units) =>
+    units.flatMap((unit) =>
+      unit.kind === 'file' && !unit.isHalf
+        ? [{ name: path.basename(unit.path), start: () => firstBytes(unit.path, kindBytes) }]
+        : [],
+    ),
+  );
+  const problems = fileRefusals(app, operation, files).map(({ problem }) => problem);
+  if (problems.length > 0) throw new UsageError(`The app ${quoteName(app.app)} ${someOf(problems)}`);
 }
 
 /** A file to be sent. */
@@ -248,6 +274,8 @@ function keptForADay(
 
 /** What a server's limits mean for a submission. */
 export interface ServerTerms {
+  /** Checks the kinds of files against what the app says that it takes. */
+  readonly checkKinds: (volumes: FoundFiles['volumes']) => void;
   /** Checks files, some of which are packed later. */
   readonly checkSizes: (files: readonly SizedSource[]) => void;
   /** Fields to send where the submission does not set them. */
@@ -260,6 +288,7 @@ export interface ServerTerms {
 
 /** For a server that does not say what its limits are. */
 export const unknownTerms: ServerTerms = {
+  checkKinds: () => {},
   checkSizes: () => {},
   fields: {},
   maxJobs: null,
@@ -273,15 +302,19 @@ export const unknownTerms: ServerTerms = {
  * @throws ClientError for the first thing that cannot be right
  */
 export async function preflight(connection: Connection, submission: Submission): Promise<ServerTerms> {
-  const [known] = await Promise.all([
+  const [known, app] = await Promise.all([
     ifItCanSay(connection, () => limits(connection, maxWait)),
     checkApp(connection, submission),
     checkGpus(connection, submission),
   ]);
-  if (!known) return unknownTerms;
+  const ofApp: Pick<ServerTerms, 'checkKinds'> = {
+    checkKinds: (volumes) => app && checkKinds(app, submission.operation, volumes),
+  };
+  if (!known) return { ...unknownTerms, ...ofApp };
   const { server, longestOutage } = connection;
   checkTimes(submission, known, server);
   return {
+    ...ofApp,
     checkSizes: (files) => checkSizes(files, known, server),
     fields: keptForADay(submission.operation, longestOutage, known),
     maxJobs: known.max_jobs,

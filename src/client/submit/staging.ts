@@ -140,13 +140,14 @@ const sizedSet = (set: NamedDataSet): SizedSource => ({
 export async function stage(
   submission: Submission,
   found: FoundFiles,
-  { checkSizes, fields: others }: ServerTerms,
+  { checkKinds, checkSizes, fields: others }: ServerTerms,
   reporter: Reporter,
   signal: AbortSignal | undefined,
 ): Promise<Staged> {
   const { volumes, dataSet } = found;
   const units = volumes.flatMap(({ groups }) => groups.flat());
   const sources = [...units.map(sizedSource), ...(dataSet ? [sizedSet(dataSet.set)] : [])];
+  checkKinds(volumes);
   checkSizes(sources);
   tellSending(found, reporter);
   const directory = new TemporaryDirectory();

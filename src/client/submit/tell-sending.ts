@@ -1,4 +1,4 @@
-import { oneLine } from '../../contract/index.js';
+import { oneLine, quotePath } from '../../contract/index.js';
 import {
   countSlices,
   describeSeries,
@@ -55,7 +55,7 @@ function kindsOf(objects: FoundFiles['objects']): string {
  * @param isListed whether the volumes are shown in a table already
  */
 export function tellSending(
-  { volumes, skipped, objects, unknown, headless, pairings }: FoundFiles,
+  { volumes, skipped, copies, strays, followed, objects, unknown, headless, pairings }: FoundFiles,
   reporter: Reporter,
   { isListed = false } = {},
 ): void {
@@ -67,6 +67,24 @@ export function tellSending(
         ? ['1 file that is not a volume was', 'it']
         : [`${skipped.length} files that are not volumes were`, 'them'];
     reporter.note(`${what} not sent (${someOf(skipped)}); --all-files sends ${them}`);
+  }
+  if (copies.length > 0) {
+    const what =
+      copies.length === 1
+        ? '1 identical copy of an image was'
+        : `${copies.length} identical copies of images were`;
+    reporter.note(`${what} not sent (${someOf(copies)})`);
+  }
+  if (strays.length > 0)
+    reporter.note(
+      `Not part of their Zarr store, and not sent: ${someOf(strays.map((each) => quotePath(each)))}`,
+    );
+  if (followed.length > 0) {
+    const links = followed.map(({ path, target }) => `${path} -> ${target}`);
+    const what = links.length === 1 ? '1 link leads' : `${links.length} links lead`;
+    reporter.note(
+      `${what} out of what was named, to volumes, and ${links.length === 1 ? 'is' : 'are'} followed: ${someOf(links)}`,
+    );
   }
   if (objects.length > 0) {
     const paths = objects.map(({ path }) => path);

@@ -8,7 +8,11 @@ import type { AppManifest } from '../../contract/index.js';
 
 export const volumeSchema = z.object({
   display_name: z.string().describe('What the volume is, for a person'),
-  volume_type: z.string().describe('VOLUME for an image, SEGMENTATION for labels; clients show it'),
+  volume_type: z
+    .string()
+    .describe(
+      'VOLUME for an image, SEGMENTATION for labels: no picture, table, document or archive is taken for these; another word is shown, and takes any file',
+    ),
   required: z.boolean().default(true).describe('false: the app runs without it'),
   default: z.string().nullable().default(null).describe('Left empty; for clients that know a default volume'),
 });

@@ -4,12 +4,15 @@ import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import type { Principal } from '../../access/index.js';
 import {
+  type AppRefusal,
   type AvailableApp,
   carriesFiles,
   FieldError,
   type FieldValues,
   fieldWithRole,
+  fileRefusals,
   jobEnvelope,
+  kindBytes,
   mediaTypes,
   type OperationName,
   operationOf,
@@ -19,7 +22,7 @@ import {
   refusals,
   ServiceError,
 } from '../../contract/index.js';
-import { isForbidden, isMissing } from '../../files/index.js';
+import { firstBytes, isForbidden, isMissing } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
 import { captured, principalOf, senderOf } from '../http/index.js';
 import type { Job, JobFiles, JobService } from '../jobs/index.js';
@@ -32,6 +35,7 @@ import {
   placeFiles,
   readForm,
   receiveForm,
+  type SubmissionForm,
   type UploadSettings,
   type UploadTurns,
   within,
@@ -99,7 +103,36 @@ function checkApp(
   values: FieldValues,
   groups: Readonly<Record<string, number>> | null,
 ): void {
-  const found = refusals(app, operationOf(operation), values, groups).map(({ field, value, problem }) => {
+  refuse(app, refusals(app, operationOf(operation), values, groups));
+}
+
+/** Most files of a submission whose first bytes are read: reading them takes the event loop. */
+const mostRead = 1000;
+
+/**
+ * Checks that the files are of kinds that the app takes.
+ * @throws ServiceError `invalidField` that names each that is not
+ */
+function checkKinds(
+  app: AvailableApp,
+  operation: OperationName,
+  { groups }: Pick<SubmissionForm, 'groups'>,
+): void {
+  const spec = operationOf(operation);
+  let left = mostRead;
+  const startOf = (file: string) => {
+    left -= 1;
+    return left < 0 ? Buffer.alloc(0) : firstBytes(file, kindBytes);
+  };
+  const contents = groups
+    .get(fieldWithRole(spec, 'paths'))
+    ?.map((files) => files.map(({ name, path: file }) => ({ name, start: () => startOf(file) })));
+  refuse(app, fileRefusals(app, spec, contents ?? []));
+}
+
+/** @throws ServiceError `invalidField` about all refusals, if there are any */
+function refuse(app: AvailableApp, refused: readonly AppRefusal[]): void {
+  const found = refused.map(({ field, value, problem }) => {
     const sentence = `the app ${quoteName(app.app)} ${problem}`;
     if (field === null) return new ServiceError('invalidField', sentence.replace('the', 'The'));
     const name = field.option ? `${optionsField}.${field.name}` : field.name;
@@ -179,6 +212,7 @@ async function receive(
   const form = readForm(spec, received);
   const counts = [...form.groups].map(([field, groups]) => [field.name, groups.length]);
   checkApp(described, operation, form.values, Object.fromEntries(counts));
+  checkKinds(described, operation, form);
   const ask = (by: Principal) => askedOf(operation, form, by, deps.jobs);
   ask(asker);
   const { files, extracted } = await placeFiles(form.groups, directory.input, limits, {

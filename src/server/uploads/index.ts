@@ -9,5 +9,5 @@ export {
   within,
 } from './limits.js';
 export { placeFiles } from './place-files.js';
-export { EarlyChecks, type FormFields, readForm } from './read-form.js';
+export { EarlyChecks, type FormFields, readForm, type SubmissionForm } from './read-form.js';
 export { receiveForm } from './receive.js';

@@ -43,16 +43,16 @@ function stemOf(name: string, endings: readonly string[]): string {
   return name.slice(0, name.length - ending.length);
 }
 
-/** The names of one half of a pair, by that of the other: in upper case if that is, except perhaps for the compression. */
+/** The names of one half of a pair, by that of the other: first those in the same case of letters. */
 function otherNames(name: string, endings: readonly string[], others: readonly string[]): string[] {
   const stem = stemOf(name, endings);
   const ending = name.slice(stem.length).replace(/\.(gz|bz2)$/, '');
-  if (ending !== ending.toUpperCase()) return others.map((each) => stem + each);
   const inUpperCase = others.flatMap((each) => [
     each.replace(/^\.\w+/, (first) => first.toUpperCase()),
     each.toUpperCase(),
   ]);
-  return [...new Set(inUpperCase)].map((each) => stem + each);
+  const all = ending === ending.toUpperCase() ? [...inUpperCase, ...others] : [...others, ...inUpperCase];
+  return [...new Set(all)].map((each) => stem + each);
 }
 
 /** The names, or paths, that the voxels of a header may have which is one half of a pair; none for any other file. */

@@ -8,6 +8,7 @@ export {
   voxelFilesOf,
   voxelNamesOf,
 } from './data-files.js';
+export { type DataLayout, dataLayoutOf } from './data-layout.js';
 export {
   type DicomHeader,
   headerOf,

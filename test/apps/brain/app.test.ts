@@ -83,6 +83,25 @@ test('a worker runs job after job, with the result of one that is started for it
   expect(cases[0].max).toBeGreaterThan(0.1);
 });
 
+test('a file of several volumes is read by its first, which is said; a bad one is told at the end', async () => {
+  const { readScan, eachCase, requireAll } = await load('lib/cases.mjs');
+  const size = [4, 4, 4] as const;
+  const affine = [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ] as const;
+  await writeNifti(at('series.nii'), { size, affine, data: new Float32Array(192), frames: 3 });
+  await writeFile(at('bad.nii'), 'no volume');
+  const lines: string[] = [];
+  const log = { line: (text: string) => lines.push(text.trim()) };
+  const cases = ['series.nii', 'bad.nii', 'series.nii'].map((name) => ({ name, file: at(name) }));
+  const done = await eachCase(cases, log, ({ file }: { file: string }) => readScan(file, log));
+  expect(lines.filter((line) => line === 'series.nii holds 3 volumes: the first is taken.')).toHaveLength(2);
+  expect(done.results).toMatchObject([{ frames: 1 }, { frames: 1 }]);
+  expect(() => requireAll(done)).toThrow(/^bad\.nii cannot be read .* 2 of 3 cases are computed: /);
+});
+
 test('evaluation compares masks and brains without all else, and measures the distance of their surfaces', async () => {
   const scan = ball(
     [20, 24, 16],

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { writeImage } from './images.js';
@@ -63,6 +63,18 @@ test('one sentence names a file that cannot be used', async () => {
     expect(await refusalOf([file], cwd)).toBe(sentence);
   }
   expect(await refusalOfProgram('vector.nii.gz', cwd)).toBe(sentences['vector.nii.gz']);
+});
+
+test('a file that cannot be used does not keep the others from being computed', async () => {
+  const cwd = await workspace();
+  await writeFile(path.join(cwd, 'text.nii.gz'), 'hello');
+  await writeImage(path.join(cwd, 'good.nii.gz'), new Float32Array(64).fill(1));
+  await writeImage(path.join(cwd, 'last.nii.gz'), new Float32Array(64).fill(1));
+  const sentence = await refusalOf(['good.nii.gz', 'text.nii.gz', 'last.nii.gz'], cwd);
+  expect(sentence).toMatch(
+    /^text\.nii\.gz cannot be read as a volume: .* 2 of 3 cases are computed: 'remote-app result JOB --partial' fetches them\.$/,
+  );
+  expect((await readdir(path.join(cwd, 'Refused'))).sort()).toEqual(['good.nii.gz', 'last.nii.gz']);
 });
 
 test('uncertainty of an image that is not a stack says how to make a stack', async () => {

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findCasesToSend } from '../../../src/client/cohort/index.js';
 import { type OperationName, operationOf } from '../../../src/contract/operations.js';
+import { metaHeader } from '../../support/headers.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 
@@ -97,8 +98,22 @@ describe('a case', () => {
     });
   });
 
+  test('fails alone where its header names something that is none of its voxels', async () => {
+    const files = {
+      'd/a.mhd': metaHeader('key', 4),
+      'd/key': 'secret',
+      'd/b.nii': 'x',
+      'd/c.mhd': metaHeader('c.raw', 4),
+    };
+    const cases = await casesOf({ ...files, 'd/c.raw': '12345' }, { inputs: ['d'] });
+    expect(Object.keys(cases)).toEqual(['a', 'b', 'c']);
+    expect(cases.b).toEqual(['d/b.nii=b.nii']);
+    for (const name of ['a', 'c'] as const)
+      expect(cases[name]?.at(-1)).toMatch(/has its voxels in 'd\/(key|c\.raw)', which /);
+  });
+
   test('keeps a header and its voxels together, also where another case has the same names', async () => {
-    const header = 'NDims = 3\nElementDataFile = scan.raw\n';
+    const header = metaHeader('scan.raw');
     expect(
       await casesOf(
         { 'd/a/scan.mhd': header, 'd/a/scan.raw': '1', 'd/b/scan.mhd': header, 'd/b/scan.raw': '2' },

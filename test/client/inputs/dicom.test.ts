@@ -27,6 +27,7 @@ async function sortedOut(files: Readonly<Record<string, Buffer | string>>, targe
         .trim();
     }),
     skipped: found.skipped.map(short),
+    copies: found.copies.map(short),
     objects: found.objects.map((each) => `${each.modality} ${short(each.path)}`),
     remarks: found.units.flatMap((unit) => (unit.kind !== 'store' && unit.series ? unit.series.remarks : [])),
   };
@@ -191,7 +192,19 @@ describe('a directory of DICOM files', () => {
     const series = dicomSeries(3, t1);
     const found = await sortedOut({ ...within('in', series), ...within('in/copy', series) });
     expect(found.volumes).toEqual(['series in 3 3 T1 MPRAGE']);
-    expect(found.skipped).toHaveLength(3);
+    expect([found.copies.length, found.skipped]).toEqual([3, []]);
+    await using root = await temporary();
+    await plant(root.path, { ...within('in', series), ...within('in/copy', series) });
+    const { reporter } = await stageInputs(root.path, [['in']]);
+    expect(reporter.notes).toEqual([expect.stringMatching(/^3 identical copies of images were not sent \(/)]);
+  });
+
+  test('is not named after a directory in which none of its files lies', async () => {
+    const name = (image: number) => (image < 3 ? `a/IM${image}` : `b/IM${image}`);
+    await using root = await temporary();
+    await plant(root.path, within('in/export', dicomSeries(4, t1, name)));
+    const { units } = await collect([path.join(root.path, 'in')]);
+    expect(units).toMatchObject([{ wanted: 'export_3_T1-MPRAGE' }]);
   });
 
   test('with other images under the same UIDs comes to a series for each directory', async () => {
@@ -251,7 +264,7 @@ describe('the choice of series', () => {
     expect(found.unused).toEqual(unused);
   });
 
-  test('leaves everything else of the directory', async () => {
+  test('leaves the other series, and no volume of another format', async () => {
     await using root = await temporary();
     await plant(root.path, {
       ...within('in', { ...dicomSeries(2, t1, named('a')), ...dicomSeries(2, flair, named('b')) }),
@@ -260,7 +273,21 @@ describe('the choice of series', () => {
     const found = await collect([path.join(root.path, 'in')], {
       choose: async (all) => selectSeries(all, ['FLAIR']).chosen,
     });
-    expect(found.units).toMatchObject([{ kind: 'series', series: { number: 10 }, wanted: 'in' }]);
+    expect(found.units).toMatchObject([
+      { kind: 'series', series: { number: 10 }, wanted: 'in_10_FLAIR' },
+      { kind: 'file', format: 'NIfTI' },
+    ]);
+  });
+
+  test('gives a series the name that it has among all', async () => {
+    await using root = await temporary();
+    const files = { ...dicomSeries(2, t1, named('a')), ...dicomSeries(2, flair, named('b')) };
+    await plant(root.path, within('in', files));
+    const all = await collect([path.join(root.path, 'in')]);
+    const one = await collect([path.join(root.path, 'in')], {
+      choose: async (series) => selectSeries(series, ['3']).chosen,
+    });
+    expect(all.units).toContainEqual(one.units[0]);
   });
 });
 
@@ -270,6 +297,7 @@ describe('other files beside volumes', () => {
     expect(found).toEqual({
       volumes: ['file in/a.nii.gz 1'],
       skipped: ['in/odd.dat', 'in/photo.png'],
+      copies: [],
       objects: [],
       remarks: [],
     });

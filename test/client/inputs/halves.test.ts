@@ -1,22 +1,20 @@
 import path from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import {
+  afniHeader,
+  metaHeader as meta,
+  nrrdHeader as nrrd,
+  pairHeader as pair,
+  parHeader,
+} from '../../support/headers.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 import { stage } from '../support/stage.js';
 
 type Files = Readonly<Record<string, string | Buffer>>;
-
-const meta = (data: string): string => `ObjectType = Image\nNDims = 3\nElementDataFile = ${data}\n`;
-const nrrd = (data: string): string => `NRRD0004\n# a comment\ntype: short\n${data}\n\n`;
-
-/** The header of a pair of ANALYZE or NIfTI-1, as it begins. */
-const pair = (size = 348): Buffer => {
-  const header = Buffer.alloc(size);
-  header.writeInt32LE(size);
-  return header;
-};
 
 /** What is sent of groups of inputs, which are all files but where they are named: of each group paths and names. */
 async function send(files: Files, groups: readonly (readonly string[])[]) {
@@ -55,7 +53,7 @@ describe('a header whose voxels are in another file', () => {
     ['NRRD, as .nrrd', { 'x.nrrd': nrrd('datafile: v.raw'), 'v.raw': '1' }, ['x.nrrd', 'v.raw']],
     ['ANALYZE', { 'x.hdr': pair(), 'x.img': '1' }, ['x.hdr', 'x.img']],
     ['NIfTI-2', { 'X.HDR': pair(540), 'X.IMG': '1' }, ['X.HDR', 'X.IMG']],
-    ['a packed pair', { 'x.hdr.gz': 'x', 'x.img.gz': '1' }, ['x.hdr.gz', 'x.img.gz']],
+    ['a packed pair', { 'x.hdr.gz': gzipSync(pair()), 'x.img.gz': gzipSync('1') }, ['x.hdr.gz', 'x.img.gz']],
     [
       'a long header',
       { 'x.mhd': `Comment = ${'c'.repeat(9000)}\n${meta('x.raw')}`, 'x.raw': '1' },
@@ -89,7 +87,7 @@ describe('a header whose voxels are in another file', () => {
       'a pair of which each has lost the other half',
       { 'A/x.hdr': pair(), 'B/x.img': '2' },
       "'A/x.hdr' has its voxels in 'x.img', which is not beside it; put it there, or leave the header out; " +
-        '1 more cannot be sent either',
+        "1 more cannot be sent either: 'B/x.img'; 'remote-app inputs' says why",
     ],
     [
       'a header that no one can read, and the other half',
@@ -112,7 +110,8 @@ describe('a header whose voxels are in another file', () => {
       'headers with voxels of one name',
       { 'A/p1.mhd': meta('img.raw'), 'A/img.raw': '1', 'B/p2.mhd': meta('img.raw'), 'B/img.raw': '2' },
       "'A/p1.mhd' has its voxels in 'img.raw', which would be sent as 'A_img.raw', since another file has its name; send " +
-        'them with separate commands, or give them different names, inside their headers as well; 1 more cannot be sent either',
+        'them with separate commands, or give them different names, inside their headers as well; ' +
+        "1 more cannot be sent either: 'B/p2.mhd'; 'remote-app inputs' says why",
     ],
     [
       'voxels below the header',
@@ -158,16 +157,16 @@ describe('a header whose voxels are in another file', () => {
   });
 
   test.each<[string, string, string]>([
-    ['a list', 'x.mhd', `${meta('LIST')}1.raw\n2.raw\n3.raw\n`],
-    ['a list of two dimensions', 'x.mhd', `${meta('LIST 2')}1.raw\n2.raw\n3.raw\n`],
+    ['a list', 'x.mhd', `${meta('LIST', 3)}1.raw\n2.raw\n3.raw\n`],
+    ['a list of two dimensions', 'x.mhd', `${meta('LIST 2', 3)}1.raw\n2.raw\n3.raw\n`],
     [
       'a list behind a long header',
       'x.mhd',
-      `Comment = ${'c'.repeat(4060)}\n${meta('LIST')}1.raw\n2.raw\n3.raw\n`,
+      `Comment = ${'c'.repeat(4060)}\n${meta('LIST', 3)}1.raw\n2.raw\n3.raw\n`,
     ],
-    ['a list', 'x.nhdr', nrrd('data file: LIST\n./1.raw\n2.raw\n3.raw')],
-    ['a pattern', 'x.mhd', meta('%d.raw 1 3 1')],
-    ['a pattern without a step', 'x.nhdr', nrrd('data file: %d.raw 1 3')],
+    ['a list', 'x.nhdr', nrrd('data file: LIST\n./1.raw\n2.raw\n3.raw', 3)],
+    ['a pattern', 'x.mhd', meta('%d.raw 1 3 1', 3)],
+    ['a pattern without a step', 'x.nhdr', nrrd('data file: %d.raw 1 3', 3)],
   ])('is sent with all files of %s: %s', async (_, name, content) => {
     const files = { [name]: content, '1.raw': '1', '2.raw': '2', '3.raw': '3' };
     const sent = [[name, '1.raw', '2.raw', '3.raw'].map((each) => `${each} ${each}`)];
@@ -178,15 +177,14 @@ describe('a header whose voxels are in another file', () => {
   });
 
   test.each([
-    ['scan.PAR', 'scan.REC'],
-    ['scan.par', 'scan.rec'],
-    ['anat+orig.HEAD', 'anat+orig.BRIK'],
-    ['anat+tlrc.HEAD', 'anat+tlrc.BRIK.gz'],
-    ['old.HDR', 'old.IMG'],
-  ])('is sent with its voxels, whichever of both is named: %s, %s', async (header, voxels) => {
-    const start = Buffer.alloc(348);
-    start.writeInt32LE(348);
-    const files = { [header]: start.toString('latin1'), [voxels]: '1' };
+    ['scan.PAR', 'scan.REC', parHeader],
+    ['scan.par', 'scan.rec', parHeader],
+    ['scan.par', 'scan.REC', parHeader],
+    ['anat+orig.HEAD', 'anat+orig.BRIK', afniHeader],
+    ['anat+tlrc.HEAD', 'anat+tlrc.BRIK.gz', afniHeader],
+    ['old.HDR', 'old.IMG', pair()],
+  ])('is sent with its voxels, whichever of both is named: %s, %s', async (header, voxels, start) => {
+    const files = { [header]: start, [voxels]: voxels.endsWith('.gz') ? gzipSync('1') : '1' };
     const sent = [[`${header} ${header}`, `${voxels} ${voxels}`]];
     expect(await send(files, [[header]])).toEqual({ sent, notes: [] });
     expect(await send(files, [[voxels]])).toEqual({ sent, notes: [] });

@@ -5,11 +5,16 @@ import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
 import { UsageError } from '../../../src/client/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { metaHeader, pairHeader } from '../../support/headers.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
+import { zarrStore } from '../../support/zarr.js';
 import { zip, zipOf } from '../../support/zip.mjs';
 import { collect } from '../support/collect.js';
 import { memoryReporter } from '../support/connect.js';
 import { stage } from '../support/stage.js';
+
+/** A volume, as far as its first bytes show it. */
+const nifti = pairHeader();
 
 const bounds = { maxBytes: 1e6, maxEntries: 100 };
 
@@ -54,7 +59,7 @@ const annex = '../.git/annex/objects/Zx/9k/MD5E-s42--d41d8cd9.nii.gz/MD5E-s42--d
 describe('links to files and directories', () => {
   test('are followed, and a circle is walked once', async () => {
     await using root = await place(
-      { 'real/a.nii': 'a', 'scans/b.nii': 'b' },
+      { 'real/a.nii': nifti, 'scans/b.nii': 'b' },
       { 'scans/a.nii': '../real/a.nii', 'scans/up': '..' },
     );
     expect(await units(root.path, 'scans')).toEqual([
@@ -68,7 +73,7 @@ describe('links to files and directories', () => {
     'are matched by the pattern %s',
     async (pattern) => {
       await using root = await place(
-        { 'real/a.nii': 'a', 'scans/z/b.nii': 'b' },
+        { 'real/a.nii': nifti, 'scans/z/b.nii': nifti },
         { 'scans/linked': '../real', 'scans/z/up': '../..' },
       );
       expect(await units(root.path, pattern)).toContain('file scans/linked/a.nii');
@@ -77,8 +82,17 @@ describe('links to files and directories', () => {
 
   test('can be the files of a series or of a store', async () => {
     await using root = await place(
-      { 'keys/1': dicom, 'keys/2': dicom, 'keys/3': '{}' },
-      { 'in/mr/IM1': '../../keys/1', 'in/mr/IM2': '../../keys/2', 'in/ct.zarr/.zattrs': '../../keys/3' },
+      {
+        '.git/annex/objects/1': dicom,
+        '.git/annex/objects/2': dicom,
+        '.git/annex/objects/3': '{}',
+        ...zarrStore('in/ct.zarr'),
+      },
+      {
+        'in/mr/IM1': '../../.git/annex/objects/1',
+        'in/mr/IM2': '../../.git/annex/objects/2',
+        'in/ct.zarr/.zattrs': '../../.git/annex/objects/3',
+      },
     );
     expect(await units(root.path, 'in')).toEqual(['store in/ct.zarr', 'series in/mr']);
     const operation = operationOf('infer');
@@ -88,7 +102,7 @@ describe('links to files and directories', () => {
       memoryReporter(),
       undefined,
     );
-    expect(await sent(parts[0]?.path, root.at('store'))).toEqual(['.zattrs']);
+    expect(await sent(parts[0]?.path, root.at('store'))).toEqual(['.zattrs', '.zgroup', '0/.zarray', '0/0']);
     expect(await sent(parts[1]?.path, root.at('series'))).toEqual(['IM1', 'IM2']);
     await remove();
   });
@@ -96,7 +110,7 @@ describe('links to files and directories', () => {
   test('of a data set are sent as the files that they lead to; hidden files are not sent', async () => {
     const object = '.git/annex/objects/Zx/MD5E-s1--a.nii.gz';
     await using root = await place(
-      { [`set/${object}`]: 'voxels', 'other/b.nii': 'b', 'set/.hidden': 'x' },
+      { [`set/${object}`]: 'voxels', 'other/b.nii': nifti, 'set/.hidden': 'x' },
       {
         'set/sub-01/T1w.nii.gz': `../${object}`,
         'set/sub-02': '../other',
@@ -138,7 +152,7 @@ describe('what cannot be sent is refused by name', () => {
         'lfs.nii': pointer,
         'dicom/1.dcm': dicom,
         'dicom/2': pointer,
-        'pair/x.mhd': 'ObjectType = Image\nNDims = 3\nElementDataFile = x.raw\n',
+        'pair/x.mhd': metaHeader('x.raw'),
         'pair/x.raw': pointer,
         'unlocked.nii': '/annex/objects/MD5E-s42--d41d8cd9.nii.gz\n',
         'text/note.txt': 'version https://example.org',

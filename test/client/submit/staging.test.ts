@@ -7,6 +7,7 @@ import { UsageError } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
+import { zarrStore } from '../../support/zarr.js';
 import { zipOf } from '../../support/zip.mjs';
 import { memoryReporter } from '../support/connect.js';
 import { stage } from '../support/stage.js';
@@ -61,8 +62,7 @@ describe('staging', () => {
     await plant(directory.path, {
       'in/ct/1.dcm': dicom,
       'in/ct/.DS_Store': '',
-      'in/mr.zarr/.zattrs': '{}',
-      'in/mr.zarr/0/0': 'x',
+      ...zarrStore('in/mr.zarr'),
     });
     const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, 'in')]] }];
     const staged = await stage(submission('evaluate', { files }), memoryReporter(), undefined);
@@ -77,7 +77,10 @@ describe('staging', () => {
       await extractArchive(part.path, out, bounds);
       contents.push((await readdir(out, { recursive: true })).sort());
     }
-    expect(contents).toEqual([['1.dcm'], ['.zattrs', '0', path.join('0', '0')]]);
+    expect(contents).toEqual([
+      ['1.dcm'],
+      ['.zgroup', '0', ...['.zarray', '0'].map((name) => path.join('0', name))],
+    ]);
     await staged.remove();
     expect(staged.parts.some((part) => existsSync(part.path))).toBe(false);
   });
@@ -86,7 +89,7 @@ describe('staging', () => {
     'refuses a name that is not UTF-8 beside %s, since it would be sent under another name',
     async (name) => {
       await using directory = await temporary();
-      await plant(directory.path, { [name]: dicom });
+      await plant(directory.path, { ...zarrStore('mr.zarr'), [name]: dicom });
       const [unit = ''] = name.split('/');
       const parent = path.join(directory.path, path.dirname(name));
       await writeFile(Buffer.from(`${parent}/\xe9`, 'latin1'), '');

@@ -98,6 +98,7 @@ const strictApp = app('strict', {
     ...plain,
     command: ['true'],
     inputs: { V: { display_name: 'CT', volume_type: 'VOLUME' } },
+    patch_size: [8, 8, 8],
     parameters: {
       scale: { default: 1, min: 0.5, max: 2 },
       mode: { default: 'fast', choices: ['fast', 'exact'] },
@@ -195,6 +196,26 @@ describe('an app that declares what it takes', () => {
       { ...least.infer, tta: '3' },
       "Field 'tta' has the value '3': the app 'strict' takes at most 2",
     ],
+    [
+      'infer',
+      { inputs: [file('a.nii'), file('b.png')] },
+      "Field 'inputs' does not fit: the app 'strict' takes volumes as 'CT', and 'b.png' is a picture",
+    ],
+    [
+      'infer',
+      { inputs: [file('report', '%PDF-1.7')] },
+      "Field 'inputs' does not fit: the app 'strict' takes volumes as 'CT', and 'report' is a document",
+    ],
+    [
+      'infer',
+      { ...least.infer, ensemble: '2' },
+      "Field 'ensemble' has the value '2': the app 'strict' has 1 checkpoint: 'a.pt'",
+    ],
+    [
+      'infer',
+      { ...least.infer, options: JSON.stringify({ patch_size: [64, 64] }) },
+      "Field 'options.patch_size' has the value '64,64': the app 'strict' takes a patch size of 3 numbers, such as 8,8,8",
+    ],
     ['infer', { ...least.infer, mc: '1' }, "Field 'mc' has the value '1': the app 'strict' takes none"],
     [
       'infer',
@@ -236,10 +257,13 @@ describe('an app', () => {
       checkpoints_name_available: ['CV_0.pt'],
       maximum_tta: 8,
       mc_dropout: 4,
-      patch_size: [96, 96, 96],
+      patch_size: null,
       has_capabilities: [true, true, true],
       finetunable: true,
-      inputs: { Volume_0: volume, Volume_1: { ...volume, display_name: 'MR', required: false } },
+      inputs: {
+        Volume_0: { ...volume, volume_type: 'FILE' },
+        Volume_1: { ...volume, volume_type: 'FILE', display_name: 'MR', required: false },
+      },
       outputs: { sCT: { ...volume, display_name: 'Synthetic CT' } },
       inputs_evaluations: { Image: { 'Evaluation.yml': { Volume_0: volume } } },
       terminology: { '1': { name: 'Bone', color: '#f1d691' } },

@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { isSameGeometry, readVolume } from 'remote-app/volumes';
-import { AppError, UsageError } from './errors.mjs';
+import { isSameGeometry, openVolume, readVolume } from 'remote-app/volumes';
+import { AppError, ServiceError, UsageError } from './errors.mjs';
 
 const ENDING = /\.(nii|nii\.gz|mha|mhd|nrrd|nhdr|hdr|img|mgh|mgz|dcm|ima)$/i;
 
@@ -38,6 +38,39 @@ function withoutDataFiles(files) {
 
 const ENDS_AS_HEADER = /\.(hdr|mhd|nhdr)$/i;
 
+/**
+ * Computes case after case: one whose file cannot be used does not keep the others from being computed.
+ * Returns what came of those that could, and the sentences about the others.
+ */
+export async function eachCase(cases, log, compute) {
+  const results = [];
+  const refused = [];
+  for (const [index, one] of cases.entries()) {
+    log.line(`Case ${index + 1}/${cases.length}: ${one.name}`);
+    try {
+      results.push(await compute(one));
+    } catch (error) {
+      const isOfFile =
+        (error instanceof AppError || error?.name === 'VolumeError') && !(error instanceof ServiceError);
+      if (!isOfFile || error instanceof UsageError) throw error;
+      refused.push(error.message);
+      log.line(`  ${error.message}`);
+    }
+  }
+  return { results, refused };
+}
+
+/** Fails the job if a case was refused, so that nobody takes a part for the whole. Results of the others are kept. */
+export function requireAll({ results, refused }) {
+  if (refused.length === 0) return;
+  const count = results.length + refused.length;
+  const others =
+    results.length === 0
+      ? ''
+      : ` ${results.length} of ${count} cases are computed: 'remote-app result JOB --partial' fetches them.`;
+  throw new AppError(`${refused.join(' ')}${others}`);
+}
+
 /** The same number of cases on both sides, matched by their order. */
 export function requireSameCount(cases, flag, inputs) {
   if (cases.length !== inputs.length)
@@ -52,8 +85,10 @@ export function requireSameCount(cases, flag, inputs) {
  * @throws {VolumeError} for what is no volume; its message is for the person who has sent it
  */
 export async function readScan(file, log) {
-  const volume = await readVolume(path.resolve(file), { frame: 0 });
+  const opened = await openVolume(path.resolve(file));
+  const volume = await readVolume(opened, { frame: 0 });
   const name = path.basename(path.resolve(file));
+  if (opened.frames > 1) log.line(`  ${name} holds ${opened.frames} volumes: the first is taken.`);
   if (volume.components !== 1)
     throw new AppError(`${name} is a picture in colours: give a volume with one value per voxel.`);
   if (!volume.hasOrientation)

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { spacingOf, writeNifti } from 'remote-app/volumes';
 import { findBrain } from '../lib/brain.mjs';
-import { listCases, readScan } from '../lib/cases.mjs';
+import { eachCase, listCases, readScan, requireAll } from '../lib/cases.mjs';
 import { UsageError } from '../lib/errors.mjs';
 import { secondsSince } from '../lib/log.mjs';
 import { loadNetworks } from '../lib/network.mjs';
@@ -20,20 +20,17 @@ export async function infer({ manifest, options, log, output }) {
   log.line(`On ${networks.device}; ${options.tta + 1} pass${options.tta > 0 ? 'es' : ''} per case`);
   await mkdir(output, { recursive: true });
 
-  const results = [];
-  const measurements = [];
-  for (const [index, one] of cases.entries()) {
-    log.line(`Case ${index + 1}/${cases.length}: ${one.name}`);
-    const { result, measured } = await inferCase(one, { networks, settings, options, log, output });
-    results.push(result);
-    measurements.push(measured);
-  }
+  const done = await eachCase(cases, log, (one) =>
+    inferCase(one, { networks, settings, options, log, output }),
+  );
+  const measurements = done.results.map(({ measured }) => measured);
   const file = path.join(output, 'measurements.json');
   await writeFile(
     file,
     `${JSON.stringify({ settings, tta: options.tta, cases: measurements }, undefined, 2)}\n`,
   );
-  return results;
+  requireAll(done);
+  return done.results.map(({ result }) => result);
 }
 
 /** The parameters of `app.json`, with the values of `--set NAME=VALUE`. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { openVolume } from 'remote-app/volumes';
-import { AppError, UsageError } from './errors.mjs';
+import { AppError, ServiceError, UsageError } from './errors.mjs';
 
 /** Formats in which a result is written if its input has them; all others become NIfTI. */
 const KEPT_FORMATS = ['.nii.gz', '.nii', '.mha', '.nrrd'];
@@ -25,6 +25,39 @@ export async function listCases(groups, flag) {
     taken.add(name);
     return { file, name, ending };
   });
+}
+
+/**
+ * Computes case after case: one whose file cannot be used does not keep the others from being computed.
+ * Returns what came of those that could, and the sentences about the others.
+ */
+export async function eachCase(cases, log, compute) {
+  const results = [];
+  const refused = [];
+  for (const [index, one] of cases.entries()) {
+    log.line(`Case ${index + 1}/${cases.length}: ${one.name}`);
+    try {
+      results.push(await compute(one));
+    } catch (error) {
+      const isOfFile =
+        (error instanceof AppError || error?.name === 'VolumeError') && !(error instanceof ServiceError);
+      if (!isOfFile || error instanceof UsageError) throw error;
+      refused.push(error.message);
+      log.line(`  ${error.message}`);
+    }
+  }
+  return { results, refused };
+}
+
+/** Fails the job if a case was refused, so that nobody takes a part for the whole. Results of the others are kept. */
+export function requireAll({ results, refused }) {
+  if (refused.length === 0) return;
+  const count = results.length + refused.length;
+  const others =
+    results.length === 0
+      ? ''
+      : ` ${results.length} of ${count} cases are computed: 'remote-app result JOB --partial' fetches them.`;
+  throw new AppError(`${refused.join(' ')}${others}`);
 }
 
 /** The same number of cases on both sides, matched by their order. */

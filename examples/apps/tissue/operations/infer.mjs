@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { listCases } from '../lib/cases.mjs';
+import { eachCase, listCases, requireAll } from '../lib/cases.mjs';
 import { loadCheckpoints } from '../lib/checkpoint.mjs';
 import { UsageError } from '../lib/errors.mjs';
 import { computeFeatures } from '../lib/features.mjs';
@@ -28,14 +28,10 @@ export async function infer({ appDirectory, manifest, options, log, output }) {
     `Checkpoints ${models.map((model) => model.name).join(', ')}: ${members.length} prediction(s) per case`,
   );
 
-  const results = [];
-  for (const [index, one] of cases.entries()) {
-    log.line(`Case ${index + 1}/${cases.length}: ${one.name}`);
-    results.push(
-      await inferCase(one, { members, classes: models[0].classes, settings, options, manifest, log, output }),
-    );
-  }
-  return results;
+  const work = { members, classes: models[0].classes, settings, options, manifest, log, output };
+  const done = await eachCase(cases, log, (one) => inferCase(one, work));
+  requireAll(done);
+  return done.results;
 }
 
 async function readPrediction(appDirectory, { predictionFile, overrides }) {

@@ -1,0 +1,213 @@
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import * as z from 'zod/mini';
+import type { ListedFile } from '../../archive/index.js';
+import { readSmallFile } from '../../files/index.js';
+import { type Entry, entriesOf, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import { type Followed, verdictOn } from './leaving.js';
+
+/** The files of a store of Zarr, and what else lies in its directory. */
+export interface Store {
+  readonly files: readonly ListedFile[];
+  /** Paths in its directory that its metadata do not describe: they are not sent. */
+  readonly strays: readonly string[];
+  /** Links that were followed out of it. */
+  readonly followed: readonly Followed[];
+}
+
+/** Largest metadata that are read, in bytes: consolidated ones have all arrays of a store. */
+const maxMetadata = 16 << 20;
+
+/** Directories inside one another that are looked into. */
+const maxDepth = 32;
+
+const count = z.int().check(z.minimum(0));
+const size = z.int().check(z.minimum(1));
+
+const chunkKeys = z.object({
+  name: z.enum(['default', 'v2']),
+  configuration: z.optional(z.object({ separator: z.optional(z.enum(['/', '.'])) })),
+});
+
+const array3 = z.object({
+  zarr_format: z.literal(3),
+  node_type: z.literal('array'),
+  shape: z.array(count),
+  chunk_grid: z.object({
+    name: z.literal('regular'),
+    configuration: z.object({ chunk_shape: z.array(size) }),
+  }),
+  chunk_key_encoding: chunkKeys,
+});
+const group3 = z.object({ zarr_format: z.literal(3), node_type: z.literal('group') });
+const array2 = z.object({
+  zarr_format: z.literal(2),
+  shape: z.array(count),
+  chunks: z.array(size),
+  dimension_separator: z.optional(z.enum(['/', '.'])),
+});
+const group2 = z.object({ zarr_format: z.literal(2) });
+const attributes = z.record(z.string(), z.unknown());
+
+/** The chunks of an array, as its metadata describe them. */
+interface Chunks {
+  /** How many there are along each axis. */
+  readonly counts: readonly number[];
+  readonly separator: '/' | '.';
+  /** Whether their keys begin with `c`. */
+  readonly isMarked: boolean;
+}
+
+function chunksOf(
+  shape: readonly number[],
+  chunks: readonly number[],
+  separators: readonly ('/' | '.')[],
+  isMarked: boolean,
+): Meaning {
+  if (shape.length !== chunks.length) return null;
+  const counts = shape.map((length, at) => Math.ceil(length / (chunks[at] ?? 1)));
+  return { isNode: true, chunks: separators.map((separator) => ({ counts, separator, isMarked })) };
+}
+
+/** What one file of metadata says of its directory; null for one that is not valid. */
+type Meaning = { readonly isNode: boolean; readonly chunks: readonly Chunks[] } | null;
+
+const group: Meaning = { isNode: true, chunks: [] };
+const described: Meaning = { isNode: false, chunks: [] };
+
+const readers: Readonly<Record<string, (value: unknown) => Meaning>> = {
+  'zarr.json': (value) => {
+    if (group3.safeParse(value).success) return group;
+    const array = array3.safeParse(value).data;
+    if (!array) return null;
+    const { name, configuration } = array.chunk_key_encoding;
+    const separator = configuration?.separator ?? (name === 'default' ? '/' : '.');
+    const { chunk_shape: chunks } = array.chunk_grid.configuration;
+    return chunksOf(array.shape, chunks, [separator], name === 'default');
+  },
+  '.zgroup': (value) => (group2.safeParse(value).success ? group : null),
+  '.zarray': (value) => {
+    const array = array2.safeParse(value).data;
+    // Older programs did not write down which of both they use.
+    const separators = array?.dimension_separator ? [array.dimension_separator] : (['.', '/'] as const);
+    return array ? chunksOf(array.shape, array.chunks, separators, false) : null;
+  },
+  '.zattrs': (value) => (attributes.safeParse(value).success ? described : null),
+  '.zmetadata': (value) => (z.object({ metadata: attributes }).safeParse(value).success ? described : null),
+};
+
+/** What a file of metadata says. Python writes numbers that JSON does not have. */
+function meaningOf(file: string): Meaning {
+  try {
+    const text = readSmallFile(file, maxMetadata);
+    const json = text.replace(/(?<=[[:,\s])(NaN|-?Infinity)(?=[\],}\s])/g, 'null');
+    return readers[path.basename(file)]?.(JSON.parse(json)) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a directory is a store: whether the metadata at its root are valid, whatever else is in it. */
+export const hasMetadata = (directory: string): boolean =>
+  ['zarr.json', '.zgroup', '.zarray'].some((name) => {
+    const file = path.join(directory, name);
+    return lookAt(file)?.stats?.isFile() === true && meaningOf(file) !== null;
+  });
+
+/** Whether a chunk of an array has this key; for a directory, whether one may begin with it. */
+function isKey(key: string, { counts, separator, isMarked }: Chunks, isDirectory: boolean): boolean {
+  const parts = key.split(separator);
+  if (isMarked && parts.shift() !== 'c') return false;
+  // An array without axes has one chunk.
+  const axes = counts.length === 0 && !isMarked ? [1] : counts;
+  if (isDirectory ? separator !== '/' || parts.length >= axes.length : parts.length !== axes.length)
+    return false;
+  return parts.every((part, at) => /^(0|[1-9]\d{0,14})$/.test(part) && Number(part) < (axes[at] ?? 0));
+}
+
+class StoreReader {
+  readonly files: ListedFile[] = [];
+  readonly strays: string[] = [];
+  readonly followed: Followed[] = [];
+
+  constructor(
+    private readonly root: string,
+    private readonly obstacles: Obstacles,
+  ) {}
+
+  /** Whether a part of the store leaves; what of it does not, but should, is an obstacle. */
+  async #leaves({ path: at, isLink }: Entry, isImplied: boolean): Promise<boolean> {
+    const verdict = await verdictOn({ role: 'key', path: at, isLink, root: this.root, isImplied });
+    if (verdict.leaves) {
+      if (verdict.target !== null) this.followed.push({ path: at, target: verdict.target });
+    } else if (isImplied) this.obstacles.add(at, verdict.why);
+    else this.strays.push(at);
+    return verdict.leaves;
+  }
+
+  /**
+   * Adds what belongs to a directory: its metadata, the chunks of an array, the arrays and groups of a group.
+   * @returns whether it, or one below, is an array or a group
+   */
+  async addNode(directory: string, prefix: string, depth: number): Promise<boolean> {
+    const entries = await this.#entries(directory, depth);
+    const found = entries.filter(({ name, isDirectory }) => !isDirectory && Object.hasOwn(readers, name));
+    const meanings: Meaning[] = [];
+    for (const entry of found) {
+      const meaning = (await this.#leaves(entry, true)) ? meaningOf(entry.path) : undefined;
+      if (meaning === null) this.obstacles.add(entry.path, 'is not valid metadata of a Zarr store');
+      meanings.push(meaning ?? null);
+      if (meaning) this.files.push({ name: prefix + entry.name, path: entry.path, size: entry.size });
+    }
+    const known = meanings.filter((each) => each !== null);
+    const arrays = known.flatMap(({ chunks }) => chunks);
+    let isNode = known.some((each) => each.isNode);
+    for (const entry of entries.filter((each) => !found.includes(each))) {
+      if (arrays.length > 0) await this.#addChunks(entry, entry.name, arrays, prefix, depth + 1);
+      else if (!entry.isDirectory) await this.#leaves(entry, false);
+      else if (await this.#leaves(entry, true)) {
+        const isBelow = await this.addNode(entry.path, `${prefix}${entry.name}/`, depth + 1);
+        if (!isBelow) this.strays.push(entry.path);
+        isNode ||= isBelow;
+      }
+    }
+    return isNode;
+  }
+
+  async #addChunks(
+    entry: Entry,
+    key: string,
+    arrays: readonly Chunks[],
+    prefix: string,
+    depth: number,
+  ): Promise<void> {
+    const isImplied = arrays.some((each) => isKey(key, each, entry.isDirectory));
+    if (!(await this.#leaves(entry, isImplied))) return;
+    if (!entry.isDirectory) {
+      this.files.push({ name: prefix + key, path: entry.path, size: entry.size });
+      return;
+    }
+    for (const each of await this.#entries(entry.path, depth))
+      await this.#addChunks(each, `${key}/${each.name}`, arrays, prefix, depth + 1);
+  }
+
+  async #entries(directory: string, depth: number): Promise<Entry[]> {
+    if (depth <= maxDepth) return entriesOf(directory, () => true, this.obstacles);
+    this.obstacles.add(directory, `lies in more than ${maxDepth} directories of a store`);
+    return [];
+  }
+}
+
+/** What is sent of a store. What belongs to it and cannot be sent is added to the obstacles. */
+export async function readStore(directory: string, obstacles: Obstacles): Promise<Store> {
+  const before = obstacles.count;
+  const reader = new StoreReader(await realpath(directory), obstacles);
+  await reader.addNode(directory, '', 0);
+  const { files, strays, followed } = reader;
+  if (!hasMetadata(directory) && obstacles.count === before) {
+    const isEmpty = files.length + strays.length === 0;
+    const why = 'has the name of a Zarr store and no valid metadata (zarr.json, .zgroup or .zarray)';
+    obstacles.add(directory, isEmpty ? nothingToSend : why);
+  }
+  return { files, strays, followed };
+}

@@ -1,0 +1,145 @@
+import path from 'node:path';
+import { isGzip, unzippedStart } from './dicom-start.js';
+import { parseMetaHeader, parseNrrdHeader } from './text-headers.js';
+
+/** What a header says of the files that hold its voxels. */
+export interface DataLayout {
+  /** Bytes of all voxels, unpacked, in all files together. */
+  readonly voxels: number;
+  /** Bytes before the voxels in each file, unpacked; null where the header leaves it open. */
+  readonly before: number | null;
+  /** Whether the files are packed with gzip or zlib; null where their names say it. */
+  readonly isPacked: boolean | null;
+}
+
+/** Bytes of a header that are read. */
+const mostRead = 1024 * 1024;
+
+/** Reads the first bytes of a file, up to this many. */
+type Read = (most: number) => Buffer;
+
+const product = (counts: readonly number[]): number => counts.reduce((all, count) => all * count, 1);
+
+const numbersIn = (text: string | undefined): number[] =>
+  (text ?? '')
+    .trim()
+    .split(/\s+/)
+    .filter((word) => word !== '')
+    .map(Number);
+
+/** A layout, unless a number in it is none. */
+function layout(voxels: number, before: number | null, isPacked: boolean | null = false): DataLayout | null {
+  const isKnown = Number.isSafeInteger(voxels) && voxels > 0;
+  return isKnown && (before === null || Number.isSafeInteger(before)) ? { voxels, before, isPacked } : null;
+}
+
+const metaBytes: Readonly<Record<string, number>> = {
+  ...{ CHAR: 1, UCHAR: 1, SHORT: 2, USHORT: 2, INT: 4, UINT: 4, LONG: 4, ULONG: 4 },
+  ...{ LONG_LONG: 8, ULONG_LONG: 8, FLOAT: 4, DOUBLE: 8 },
+};
+
+function ofMetaImage(read: Read): DataLayout | null {
+  const fields = parseMetaHeader(read(mostRead))?.fields;
+  if (!fields) return null;
+  const bytes = metaBytes[(fields.get('ElementType') ?? '').replace(/^MET_/, '').replace(/_ARRAY$/, '')];
+  const count = product(numbersIn(fields.get('DimSize')));
+  const channels = Number(fields.get('ElementNumberOfChannels') ?? 1);
+  const before = Number(fields.get('HeaderSize') ?? 0);
+  const isPacked = /^t/i.test(fields.get('CompressedData') ?? '');
+  return layout(count * channels * (bytes ?? Number.NaN), before === -1 ? null : before, isPacked);
+}
+
+const nrrdBytes: readonly (readonly [RegExp, number])[] = [
+  [/^(signed char|int8|int8_t|uchar|unsigned char|uint8|uint8_t)$/, 1],
+  [/^(u|unsigned |signed )?short( int)?$|^u?int16(_t)?$/, 2],
+  [/^(u|unsigned |signed )?int$|^u?int32(_t)?$|^float$/, 4],
+  [/^(u|unsigned |signed )?long ?long( int)?$|^u?int64(_t)?$|^double$/, 8],
+];
+
+function ofNrrd(read: Read): DataLayout | null {
+  const { fields } = parseNrrdHeader(read(mostRead));
+  const type = (fields.get('type') ?? '').toLowerCase();
+  const bytes =
+    type === 'block' ? Number(fields.get('blocksize')) : nrrdBytes.find(([names]) => names.test(type))?.[1];
+  const encoding = (fields.get('encoding') ?? 'raw').toLowerCase();
+  const isPacked = ['gz', 'gzip'].includes(encoding);
+  // Of voxels as text, and of lines before them, no header says how many bytes they take.
+  if ((!isPacked && encoding !== 'raw') || Number(fields.get('lineskip') ?? 0) > 0) return null;
+  const before = Number(fields.get('byteskip') ?? 0);
+  const count = product(numbersIn(fields.get('sizes')));
+  return layout(count * (bytes ?? Number.NaN), before === -1 ? null : before, isPacked);
+}
+
+/** Lengths of the headers of NIfTI-1 (and ANALYZE) and of NIfTI-2. */
+const [first, second] = [348, 540];
+
+function ofNifti(read: Read): DataLayout | null {
+  let start = read(4096);
+  try {
+    if (isGzip(start)) start = unzippedStart(start);
+  } catch {
+    return null;
+  }
+  if (start.length < first) return null;
+  const isBig = [first, second].includes(start.readInt32BE(0));
+  const length = isBig ? start.readInt32BE(0) : start.readInt32LE(0);
+  if (length !== first && (length !== second || start.length < second)) return null;
+  const view = new DataView(start.buffer, start.byteOffset, start.length);
+  const isFirst = length === first;
+  const counts = Array.from({ length: 8 }, (_, at) =>
+    isFirst ? view.getInt16(40 + 2 * at, !isBig) : Number(view.getBigInt64(16 + 8 * at, !isBig)),
+  );
+  const bits = view.getInt16(isFirst ? 72 : 14, !isBig);
+  const offset = isFirst ? view.getFloat32(108, !isBig) : Number(view.getBigInt64(168, !isBig));
+  const [dimensions = 0, ...sizes] = counts;
+  if (!(dimensions >= 1 && dimensions <= 7)) return null;
+  const voxels = product(sizes.slice(0, dimensions).map((size) => Math.max(1, size)));
+  return layout(Math.ceil((voxels * bits) / 8), Math.max(0, offset), null);
+}
+
+/** A header of Philips: a line of numbers for each image, or, up to version 3, one size for all of them. */
+function ofPar(read: Read): DataLayout | null {
+  const text = read(mostRead * 4).toString('latin1');
+  const images = text
+    .split('\n')
+    .filter((line) => /^\s*-?\d/.test(line))
+    .map(numbersIn);
+  const general = (name: RegExp) =>
+    numbersIn(new RegExp(`^\\.[ \\t]*${name.source}[^:\\n]*:(.*)$`, 'im').exec(text)?.[1]);
+  const [bits] = general(/Image pixel size/);
+  const [columns = Number.NaN, rows = Number.NaN] = general(/Recon resolution/);
+  const bytes = images.map((image) =>
+    bits === undefined
+      ? ((image[7] ?? Number.NaN) / 8) * (image[9] ?? Number.NaN) * (image[10] ?? Number.NaN)
+      : (bits / 8) * columns * rows,
+  );
+  return layout(
+    bytes.reduce((sum, each) => sum + each, 0),
+    0,
+  );
+}
+
+/** Bytes of AFNI's types: byte, short, int, float, double, complex, RGB. */
+const afniBytes = [1, 2, 4, 4, 8, 8, 3];
+
+function ofAfni(read: Read): DataLayout | null {
+  const text = read(mostRead * 4).toString('latin1');
+  const attribute = (name: string) =>
+    numbersIn(new RegExp(`name\\s*=\\s*${name}\\s+count\\s*=\\s*\\d+([-\\d\\s]*)`).exec(text)?.[1]);
+  const [columns = Number.NaN, rows = Number.NaN, slices = Number.NaN] = attribute('DATASET_DIMENSIONS');
+  const bytes = attribute('BRICK_TYPES').map((type) => afniBytes[type] ?? Number.NaN);
+  const sum = bytes.reduce((all, each) => all + each, 0);
+  return layout(columns * rows * slices * sum, 0, null);
+}
+
+const readers: readonly (readonly [RegExp, (read: Read) => DataLayout | null])[] = [
+  [/\.(mhd|mha)$/i, ofMetaImage],
+  [/\.(nhdr|nrrd)$/i, ofNrrd],
+  [/\.hdr(\.gz)?$/i, ofNifti],
+  [/\.par$/i, ofPar],
+  [/\.head$/i, ofAfni],
+];
+
+/** What a header says of the files with its voxels; null where it does not say how many bytes they have. */
+export const dataLayoutOf = (header: string, read: Read): DataLayout | null =>
+  readers.find(([names]) => names.test(path.basename(header)))?.[1](read) ?? null;
