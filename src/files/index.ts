@@ -29,7 +29,7 @@ export {
   isSystemError,
 } from './errors.js';
 export { isStillNamed, lockPath } from './file-lock.js';
-export { findProgram } from './find-program.js';
+export { findProgram, isOnPath, startError } from './find-program.js';
 export { appendLine, appendLines, appendWhole, lastLines, openLines } from './lines.js';
 export {
   expandHome,
