@@ -140,7 +140,8 @@ describe('serve --check', () => {
   test('says that all is well, and changes nothing', async () => {
     await using cli = await Cli.create();
     const port = String(await freePort());
-    const words = ['serve', '--check', '--port', port, '--data-dir', 'data', '--apps', apps.shell];
+    const kept = sandbox ? [] : ['--sandbox', 'off'];
+    const words = ['serve', '--check', '--port', port, '--data-dir', 'data', '--apps', apps.shell, ...kept];
     const { code, stdout } = await cli.run(words, { SERVICE_API_TOKEN: 'secret', CUDA_VISIBLE_DEVICES: '' });
     expect(stdout.split('\n').map((line) => line.split(':', 1)[0])).toEqual([
       ...(isRoot ? ['note     user'] : []),
@@ -457,7 +458,11 @@ test('serve says at its start what its apps lack, and serves the others', async 
   await plant(cli.directory, files);
   writeFileSync(path.join(cli.directory, 'README'), '');
   const sources = [cli.directory, apps.shell, 'owner/name'];
-  await using server = await TestServer.start({ apps: sources, flags: ['--engine', 'no-such-engine'] });
+  await using server = await TestServer.start({
+    ownProcess: true,
+    apps: sources,
+    flags: ['--engine', 'no-such-engine'],
+  });
   for (const [name, [, sentence]] of Object.entries(faulty)) {
     const line = server.stderr.split('\n').find((each) => each.includes(`app '${name}' cannot be run`));
     expect(line).toContain(sentence);
