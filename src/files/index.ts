@@ -25,6 +25,7 @@ export {
   isForbidden,
   isGone,
   isMissing,
+  isProgramAway,
   isShortage,
   isSystemError,
 } from './errors.js';
