@@ -73,6 +73,7 @@ export {
   type KillReply,
   killErrors,
   mostCounted,
+  mostListed,
   mostNames,
   notRunning,
   type RemovedJob,

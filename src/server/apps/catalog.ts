@@ -185,7 +185,8 @@ export class AppCatalog {
       throw new ServiceError('unknownApp', detail);
     }
     const program = this.#programOf(app);
-    return commandLine({ program, app: app.argument, request, output: directory.output, grant });
+    const withFiles = { ...request, files: directory.loadFiles() };
+    return commandLine({ program, app: app.argument, request: withFiles, output: directory.output, grant });
   }
 
   /** The arguments that start an app. @throws ServiceError `unknownApp` if its files cannot be used */

@@ -40,7 +40,11 @@ describe('serve --sandbox auto', () => {
   ] as const)('where bwrap %s says so, and runs jobs without', async ([, bwrap, warning]) => {
     await using root = await temporary();
     const environment = { PATH: await pathWith(root.path, bwrap) };
-    await using server = await TestServer.start({ ownProcess: true, environment, flags: ['--sandbox', 'auto'] });
+    await using server = await TestServer.start({
+      ownProcess: true,
+      environment,
+      flags: ['--sandbox', 'auto'],
+    });
     expect(server.stderr).toMatch(warning);
     const { log, view } = await server.api.run('infer', { inputs: new File(['x'], 'ct.nii') });
     expect(view.status).toBe('done');
@@ -53,25 +57,30 @@ describe('serve --sandbox auto', () => {
     await using cli = await Cli.create();
     const words = ['serve', '--check', '--port', '0', '--data-dir', 'data'];
     const { code, stdout } = await cli.run(words, environment);
-    expect(stdout).toMatch(/^PROBLEM +sandbox: jobs would run without one: bwrap does not work here .*No perm/m);
+    expect(stdout).toMatch(
+      /^PROBLEM +sandbox: jobs would run without one: bwrap does not work here .*No perm/m,
+    );
     expect(code).toBe(2);
     const { stdout: off } = await cli.run([...words, '--sandbox', 'off'], environment);
     expect(off).toMatch(/^note +sandbox: off/m);
   });
 
-  test.runIf(sandbox)('where no app can stay loaded in it is a problem for a check, if one should', async () => {
-    await using root = await temporary();
-    const bwrap = `case "$*" in *CAP_SYS_ADMIN*) ${broken};; esac; exec ${findProgram('bwrap', process.env.PATH ?? '')} "$@"`;
-    const environment = { PATH: `${await pathWith(root.path, bwrap)}:${process.env.PATH}` };
-    await using cli = await Cli.create();
-    const check = async (app: string) => {
-      const words = ['serve', '--check', '--port', '0', '--data-dir', 'data', '--apps', app];
-      return (await cli.run(words, environment)).stdout;
-    };
-    const problem = /^PROBLEM +sandbox: apps that could stay loaded are started for each job: .*No perm/m;
-    expect(await check(apps.resident)).toMatch(problem);
-    expect(await check(apps.shell)).not.toMatch(problem);
-  });
+  test.runIf(sandbox)(
+    'where no app can stay loaded in it is a problem for a check, if one should',
+    async () => {
+      await using root = await temporary();
+      const bwrap = `case "$*" in *CAP_SYS_ADMIN*) ${broken};; esac; exec ${findProgram('bwrap', process.env.PATH ?? '')} "$@"`;
+      const environment = { PATH: `${await pathWith(root.path, bwrap)}:${process.env.PATH}` };
+      await using cli = await Cli.create();
+      const check = async (app: string) => {
+        const words = ['serve', '--check', '--port', '0', '--data-dir', 'data', '--apps', app];
+        return (await cli.run(words, environment)).stdout;
+      };
+      const problem = /^PROBLEM +sandbox: apps that could stay loaded are started for each job: .*No perm/m;
+      expect(await check(apps.resident)).toMatch(problem);
+      expect(await check(apps.shell)).not.toMatch(problem);
+    },
+  );
 
   test.runIf(sandbox)('where it works says what jobs see', async () => {
     await using root = await temporary();
@@ -115,7 +124,11 @@ test.runIf(sandbox)('does not warn of the environment that the engine is part of
     VIRTUAL_ENV: path.dirname(bin),
     HF_HOME: root.path,
   };
-  await using server = await TestServer.start({ ownProcess: true, environment, flags: ['--sandbox', 'auto'] });
+  await using server = await TestServer.start({
+    ownProcess: true,
+    environment,
+    flags: ['--sandbox', 'auto'],
+  });
   expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
   expect(server.stderr).not.toContain('VIRTUAL_ENV');
 });
@@ -127,7 +140,11 @@ test.runIf(sandbox && systemCallFilter(process.arch))(
     const without = 'echo "bwrap: prctl(PR_SET_SECCOMP): Invalid argument" >&2; exit 1';
     const bwrap = `case "$*" in *--seccomp*) ${without};; esac; exec ${findProgram('bwrap', process.env.PATH ?? '')} "$@"`;
     const environment = { PATH: `${await pathWith(root.path, bwrap)}:${process.env.PATH}` };
-    await using server = await TestServer.start({ ownProcess: true, environment, flags: ['--sandbox', 'bwrap'] });
+    await using server = await TestServer.start({
+      ownProcess: true,
+      environment,
+      flags: ['--sandbox', 'bwrap'],
+    });
     const told =
       /^WARNING: jobs share this user's keys in the kernel, .*PR_SET_SECCOMP\): Invalid argument\)\.$/gm;
     expect(server.stderr.match(told), server.stderr).toHaveLength(1);
