@@ -200,7 +200,7 @@ export class AppCatalog {
   }
 
   /** How a job's app is loaded on these devices; null if it is started for each job, or cannot be run. */
-  residentFor(request: JobRequest, grant: Pick<Grant, 'gpus'>): Resident | null {
+  residentFor(request: JobRequest, grant: Pick<Grant, 'gpus' | 'cpuSlots'>): Resident | null {
     const app = this.apps.current.get(request.app);
     const program = app && this.#residentProgram(app);
     if (!program) return null;

@@ -21,8 +21,11 @@ interface AppInvocation {
   readonly request: Pick<JobRequest, 'operation' | 'values'> & { readonly files: JobFiles };
   /** Where the app writes its result. */
   readonly output: string;
-  readonly grant: Pick<Grant, 'gpus'>;
+  readonly grant: AppGrant;
 }
+
+/** The devices of an app; without GPUs, its CPU slots; 0 if these are not known. */
+type AppGrant = Pick<Grant, 'gpus' | 'cpuSlots'>;
 
 /** One field with its value, as the app's command line spells it. */
 function spell({ kind, argument }: Field, value: FieldValue): string[] {
@@ -37,12 +40,13 @@ interface AppDevices extends Pick<AppInvocation, 'grant'> {
   readonly request: Pick<JobRequest, 'operation' | 'values'>;
 }
 
-/** The GPUs or, without one, the number of CPU workers. */
+/** The GPUs or, without one, the number of CPU workers: those that were asked for, as far as they were granted. */
 function deviceWords(field: Field, { request, grant }: AppDevices): string[] {
   const hasGpus = grant.gpus.length > 0;
   if (field.role === 'gpus') return hasGpus ? spell(field, grant.gpus) : [];
   const value = request.values[field.name] ?? field.default;
-  return hasGpus || value === undefined ? [] : spell(field, value);
+  if (hasGpus || value === undefined) return [];
+  return spell(field, grant.cpuSlots > 0 ? Math.min(Number(value), grant.cpuSlots) : value);
 }
 
 /** The arguments for one field; empty if it has no value. */

@@ -135,7 +135,7 @@ export async function trialRun(
       app: directory,
       request: { operation: 'infer', values, files: { inputs: groups } },
       output: output,
-      grant: { gpus: [] },
+      grant: { gpus: [], cpuSlots: 0 },
     });
     const ended = await run(
       words,
