@@ -5,7 +5,11 @@ import { plant, temporary } from '../../support/temporary.js';
 
 test.for([
   ['none', {}, Number.POSITIVE_INFINITY],
-  ['none of version 2', { 'proc/self/cgroup': '0::/', 'sys/fs/cgroup/cpu.max': 'max 100000' }, Number.POSITIVE_INFINITY],
+  [
+    'none of version 2',
+    { 'proc/self/cgroup': '0::/', 'sys/fs/cgroup/cpu.max': 'max 100000' },
+    Number.POSITIVE_INFINITY,
+  ],
   ['of a container', { 'proc/self/cgroup': '0::/', 'sys/fs/cgroup/cpu.max': '150000 100000' }, 1.5],
   [
     'of a unit and of the slice above it',
