@@ -58,7 +58,9 @@ function putProgram() {
     const filter = (file) => !isNested(file);
     cpSync(path.join(root, name), at(path.join(library, name)), { recursive: true, filter });
   }
-  put(`${library}/package.json`, `${JSON.stringify({ ...description, version }, null, 2)}\n`);
+  // An app may depend on it (npm install /usr/lib/remote-app): npm would run scripts of the checkout, and look for its packages.
+  const { scripts: _scripts, devDependencies: _tools, workspaces: _apps, ...shipped } = description;
+  put(`${library}/package.json`, `${JSON.stringify({ ...shipped, version }, null, 2)}\n`);
   const manifest = JSON.parse(source('oclif.manifest.json'));
   put(`${library}/oclif.manifest.json`, JSON.stringify({ ...manifest, version }));
   chmodSync(at(`${library}/bin/run.js`), 0o755);
@@ -139,6 +141,7 @@ try {
   putDocumentation();
   putCompletions();
   putExample();
+  put('usr/share/remote-app/check', source('packaging/check'), 0o755);
   put('etc/remote-app/serve.yaml', source('packaging/serve.yaml'));
   put('etc/logrotate.d/remote-app', source('packaging/logrotate'));
   put('usr/lib/systemd/system/remote-app.service', source('packaging/remote-app.service'));

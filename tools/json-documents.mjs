@@ -91,6 +91,7 @@ const job = object({
     .int()
     .nullable()
     .describe('How many files it left in its output, if it has no result'),
+  bytes_kept: z.number().nullable().describe('Bytes that it takes on the disk of the server'),
   assigned_gpus: z.array(z.number().int()).describe('Ids of the GPUs that it has or had'),
   start: z
     .string()

@@ -175,6 +175,11 @@ export const schemas = {
       ...integerOrNull,
       description: `Files that a failed or killed job left in its output, counted up to ${mostCounted}`,
     },
+    bytes_kept: {
+      type: ['number', 'null'],
+      description:
+        'Bytes that it takes on the disk of the server: of an active job its upload, of one that has ended all that is left; null until they are counted',
+    },
     assigned_gpus: array(integer),
     start: {
       enum: [...jobStarts, null],

@@ -1,5 +1,5 @@
 import * as Flags from '@oclif/core/flags';
-import { ClientCommand, FlagValueError, tagFlag } from '../cli/command/index.js';
+import { ClientCommand, FlagValueError, tagFlag, wholeNumber } from '../cli/command/index.js';
 import { defaultInterval, type JobsDocument, selectedJobs, watch, watchFlags } from '../cli/jobs/index.js';
 import { type JobState, jobStates } from '../contract/index.js';
 
@@ -29,6 +29,7 @@ export default class Jobs extends ClientCommand {
     })(),
     tag: tagFlag,
     all: Flags.boolean({ description: "Show the jobs of all owners; needs an admin's token" }),
+    limit: wholeNumber({ helpValue: 'N', min: 1, description: 'Show only the N newest' }),
     quiet: Flags.boolean({ char: 'q', description: 'Print only ids, one per line' }),
     ...watchFlags,
   };
@@ -42,6 +43,7 @@ export default class Jobs extends ClientCommand {
       tag: flags.tag,
       quiet: flags.quiet,
       all: flags.all,
+      limit: flags.limit,
     });
     if (flags.watch) {
       await watch(connection, this.io, selected, {

@@ -1,6 +1,8 @@
 import { BaseCommand } from '../cli/command/index.js';
 import {
   configuredArguments,
+  type LogSettings,
+  logLine,
   type ServeFlags,
   serveFlags,
   serverSettings,
@@ -23,6 +25,14 @@ export default class Serve extends BaseCommand {
 
   static override flags = serveFlags;
 
+  #logged: LogSettings | null = null;
+
+  /** In the format of the log, once that is known: whatever reads it must be able to read its last line. */
+  protected override tellError(sentence: string, hints: readonly string[]): void {
+    if (this.#logged?.format === 'json') this.io.writeErr(`${logLine('error', sentence)}\n`);
+    else super.tellError(sentence, hints);
+  }
+
   /** The typed flags, and the rest from the configuration file. */
   async #flags(): Promise<ServeFlags> {
     // Each parse replaces it.
@@ -37,12 +47,13 @@ export default class Serve extends BaseCommand {
 
   async run(): Promise<void> {
     const flags = await this.#flags();
+    const logged = { format: flags['log-format'], level: flags['log-level'] };
+    if (!flags.check) this.#logged = logged;
     const settings = serverSettings(flags, this.config, this.io.env);
     if (flags.check) {
       await showCheck(settings, this.io);
       return;
     }
-    const logged = { format: flags['log-format'], level: flags['log-level'] };
     await serveUntilStopped(settings, { isOpenAsked: flags.auth === 'off', logged });
   }
 }

@@ -1,3 +1,5 @@
+import { mostListed } from './job.js';
+
 /** The host of a URL without the brackets around an IPv6 address. */
 export const bareHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
@@ -77,6 +79,18 @@ export const parameters = {
     in: 'query',
     kind: 'text',
     help: 'Jobs of this tag alone',
+  },
+  limit: {
+    name: 'limit',
+    in: 'query',
+    kind: 'integer',
+    help: `At most this many jobs, 1 to ${mostListed}, which is the default`,
+  },
+  before: {
+    name: 'before',
+    in: 'query',
+    kind: 'text',
+    help: 'The id of a job: only those that come after it in the list, which are older',
   },
   devices: {
     name: 'devices',

@@ -81,6 +81,7 @@ export {
   type KillReply,
   killErrors,
   mostCounted,
+  mostListed,
   mostNames,
   notRunning,
   type RemovedJob,

@@ -70,6 +70,11 @@ export interface JobView {
   readonly time_limit: number | null;
   /** Files that a failed or killed job left in its output, at most `mostCounted`; null for others, or if not known. */
   readonly left_files: number | null;
+  /**
+   * Bytes that it takes on the disk of the server: of an active job its upload, of one that has ended all that is left; null
+   * until they are counted.
+   */
+  readonly bytes_kept: number | null;
   readonly assigned_gpus: readonly number[];
   /** Whether it found its app loaded; null for an app that does not stay loaded, and before it starts. */
   readonly start: JobStart | null;
@@ -90,7 +95,10 @@ export type UnfinishedJob = Pick<JobView, 'job_id' | 'status'>;
 /** The same after the job has failed or was killed. */
 export type EndedJob = Pick<JobView, 'job_id' | 'status' | 'error'>;
 
-/** The answer of `GET /jobs`, newest first. */
+/** Most jobs of one answer of `GET /jobs`. */
+export const mostListed = 1000;
+
+/** The answer of `GET /jobs`, newest first; with as many jobs as were asked for there may be more, `before` the last one. */
 export interface JobList {
   readonly jobs: readonly JobView[];
 }

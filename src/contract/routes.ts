@@ -165,8 +165,8 @@ export const routes = {
     '/jobs',
     'Your jobs, newest first',
     { 200: 'JobList' },
-    ['adminOnly', 'invalidField'],
-    [parameters.all, parameters.tag],
+    ['adminOnly', 'invalidField', ...jobErrors],
+    [parameters.all, parameters.tag, parameters.limit, parameters.before],
   ),
   job: get('/jobs/{id}', 'One job', { 200: 'JobView' }, jobErrors),
   logs: get(

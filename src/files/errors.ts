@@ -34,6 +34,10 @@ export const isMissing = (cause: unknown): boolean => ['ENOENT', 'ENOTDIR'].incl
 export const isShortage = (cause: unknown): boolean =>
   ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(errorCode(cause));
 
+/** Whether a part of this program could not be loaded: an upgrade takes its files away for a moment. */
+export const isProgramAway = (cause: unknown): boolean =>
+  ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'].includes(errorCode(cause));
+
 /**
  * An error message without any path of this machine, fit for a client. A system error's own message contains the path.
  */

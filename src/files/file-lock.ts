@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs';
 import { errorCode } from './errors.js';
+import { startError } from './find-program.js';
 
 /** How often to try again if the path was replaced while it was being locked. */
 const attempts = 100;
@@ -23,16 +24,17 @@ type Outcome =
  */
 function lockDescriptor(descriptor: number, patience: number): Outcome {
   const wait = patience === 0 ? ['-n'] : ['-w', String(patience)];
+  // A service manager may leave PATH unset.
+  const searchPath = `${process.env.PATH ?? ''}:/usr/bin:/bin`;
   const { status, signal, stderr, error } = spawnSync('flock', ['-x', ...wait, '3'], {
     stdio: ['ignore', 'ignore', 'pipe', descriptor],
     encoding: 'utf8',
     cwd: '/',
-    // A service manager may leave PATH unset.
-    env: { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin`, LC_ALL: 'C' },
+    env: { PATH: searchPath, LC_ALL: 'C' },
     timeout: 30_000,
     killSignal: 'SIGKILL',
   });
-  if (errorCode(error) === 'ENOENT') return 'noProgram';
+  if (errorCode(startError(error, 'flock', searchPath)) === 'ENOENT') return 'noProgram';
   // This does not say whether somebody has the lock.
   if (error) return { failed: error.message };
   if (status === 0) return 'locked';

@@ -1,10 +1,20 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
+import { errorCode } from './errors.js';
+
+/** False as well where the directory may not be searched. */
+function isFile(file: string): boolean {
+  try {
+    return statSync(file).isFile();
+  } catch {
+    return false;
+  }
+}
 
 function isProgram(file: string): boolean {
   try {
     accessSync(file, constants.X_OK);
-    return statSync(file).isFile();
+    return isFile(file);
   } catch {
     return false;
   }
@@ -23,4 +33,21 @@ export function findProgram(name: string, searchPath: string): string | undefine
     .filter((directory) => path.isAbsolute(directory))
     .map((directory) => path.join(directory, name))
     .find(isProgram);
+}
+
+/** Whether a file of this name lies in a directory of `PATH`, even one that may not be executed. */
+export const isOnPath = (name: string, searchPath: string): boolean =>
+  searchPath
+    .split(path.delimiter)
+    .filter((directory) => directory !== '')
+    .some((directory) => isFile(path.resolve('/', directory, name)));
+
+/**
+ * The error of a program that could not be started, as ENOENT where it lies nowhere. The system says EACCES where one
+ * directory of `PATH` may not be searched and no other has the program.
+ * @param searchPath the `PATH` that it was looked for on
+ */
+export function startError<T>(cause: T, name: string, searchPath: string): T | Error {
+  if (errorCode(cause) !== 'EACCES' || name.includes('/') || isOnPath(name, searchPath)) return cause;
+  return Object.assign(new Error(`${name} is not on PATH`, { cause }), { code: 'ENOENT' });
 }

@@ -25,11 +25,12 @@ export {
   isForbidden,
   isGone,
   isMissing,
+  isProgramAway,
   isShortage,
   isSystemError,
 } from './errors.js';
 export { isStillNamed, lockPath } from './file-lock.js';
-export { findProgram } from './find-program.js';
+export { findProgram, isOnPath, startError } from './find-program.js';
 export { appendLine, appendLines, appendWhole, lastLines, openLines } from './lines.js';
 export {
   expandHome,

@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
+import { startError } from '../files/index.js';
 
 export interface ProgramOptions {
   /** Milliseconds until the program is ended. */
@@ -197,6 +198,8 @@ export async function runProgram(words: readonly string[], options: ProgramOptio
     options.stop?.addEventListener('abort', onAbort);
     if (options.stop?.aborted) onAbort();
     return await untilEnd(child, options, group);
+  } catch (cause) {
+    throw startError(cause, words[0] ?? '', options.environment.PATH ?? '');
   } finally {
     group.clear();
     options.stop?.removeEventListener('abort', onAbort);

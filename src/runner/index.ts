@@ -1,7 +1,15 @@
 /** The programs that run a job or keep an app loaded, and how the server talks to them. */
 export { LineSplitter } from './log.js';
 export { makeFifo } from './pipes.js';
-export { identify, isAlive, isSignalable, runnerIn, runners, workerHostIn } from './process-table.js';
+export {
+  identify,
+  isAlive,
+  isSignalable,
+  removedButOpen,
+  runnerIn,
+  runners,
+  workerHostIn,
+} from './process-table.js';
 export { areReplaced, cleanupProgram, runnerProgram, workerHostProgram } from './programs.js';
 export {
   type Frame,

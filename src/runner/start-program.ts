@@ -5,7 +5,7 @@ import path from 'node:path';
 import { Writable } from 'node:stream';
 import { counted, quoteName, shellQuoted } from '../contract/text.js';
 import { errorCode, faultWithoutPath } from '../files/errors.js';
-import { findProgram } from '../files/find-program.js';
+import { findProgram, startError } from '../files/find-program.js';
 import { jobMarker, type RunRequest } from './protocol.js';
 
 /** bwrap takes at most 9000 words, including its own. */
@@ -38,8 +38,14 @@ const inFewWords = (command: readonly string[]): string[] => [
  */
 const maxDirectory = 70;
 
-/** Other users cannot replace it: `/tmp` is sticky. */
-const linkOf = (id: string): string => `/tmp/remote-app-${id}`;
+/**
+ * In `/tmp`, which is sticky, or in the directory that systemd gives to a service: a unit may make `/tmp` read-only. Other
+ * users can replace neither.
+ */
+function linkOf(id: string): string {
+  const [own = ''] = (process.env.RUNTIME_DIRECTORY ?? '').split(':');
+  return own === '' ? `/tmp/remote-app-${id}` : path.join(own, id);
+}
 
 /** The target of a link of this user; undefined for anything else. */
 function targetOf(link: string): string | undefined {
@@ -51,7 +57,7 @@ function targetOf(link: string): string | undefined {
 }
 
 /**
- * A path of the directory for temporary files that is short enough for sockets in it: its own, or a link in `/tmp`. The
+ * A path of the directory for temporary files that is short enough for sockets in it: its own, or a link to it. The
  * files themselves stay in the job's directory, where they count towards its limit and are removed with it.
  * @param id of the job, or of the worker
  * @returns the long path where the link can't be made
@@ -214,6 +220,7 @@ function whyNotStarted(command: readonly string[], cause: unknown): string {
 
 /** Only the program's name, because clients must not see paths of the server. */
 export function startFault({ command }: Pick<Startable, 'command'>, cause: unknown): string {
-  const name = quoteName(path.basename(command[0] ?? ''));
-  return `Cannot start ${name}: ${whyNotStarted(command, cause)}`;
+  const [program = ''] = command;
+  const why = whyNotStarted(command, startError(cause, program, process.env.PATH ?? ''));
+  return `Cannot start ${quoteName(path.basename(program))}: ${why}`;
 }

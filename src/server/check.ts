@@ -12,6 +12,7 @@ import {
   readSources,
   residentEngine,
   sourceProblems,
+  staysLoaded,
   type Thoroughness,
   trialRun,
   uniqueApps,
@@ -203,8 +204,22 @@ async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> 
     checkSecrets(rules, appDirectories(settings.apps), settings.engine);
     yield { kind: 'ok', about, says: found.version };
     if (found.unfiltered !== '') yield { kind: 'note', about, says: found.unfiltered };
-  } else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
+    const problem =
+      settings.residentIdle > 0 && hasResident(settings) && (await found.sandbox.jobMountsProblem());
+    if (problem)
+      yield {
+        kind: 'problem',
+        about,
+        says: `apps that could stay loaded are started for each job: ${problem}`,
+      };
+  } else if (settings.sandbox === 'off')
+    yield { kind: 'note', about, says: 'off: jobs see what this user sees' };
+  else yield { kind: 'problem', about, says: `jobs would run without one: ${found.problem}` };
 }
+
+/** Whether an app stays loaded between its jobs. */
+const hasResident = ({ apps, residentEngines }: ServerSettings): boolean =>
+  residentEngines !== null || appDirectories(apps).some(staysLoaded);
 
 /** Root can read files that a service's user cannot, so a check by root finds fewer problems. */
 async function* checkUser(): AsyncGenerator<Finding> {

@@ -24,7 +24,7 @@ import {
   sandboxRules,
   type Visible,
 } from './sandbox/index.js';
-import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
+import { killGrace, maxLogBytes, mostKeptJobs, type ServerSettings } from './settings.js';
 import { UsageLedger } from './usage/index.js';
 
 /** The allowed apps, and the repositories that some of them come from. @throws SetupError */
@@ -194,6 +194,7 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
       accessOf: (job) => catalog.accessOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       mostJobs: access.mostJobs,
+      mostKeptJobs,
       areEndsNoticed: settings.onEnd !== null,
       isUpgraded,
       events,

@@ -6,7 +6,7 @@ import { checkPorts, HttpService, proxyList, Traffic } from './http/index.js';
 import { StreamSlots } from './jobs/index.js';
 import { type OpenedServer, openServer } from './open-server.js';
 import type { RunningServer, ServeContext } from './running-server.js';
-import { maxStreams, type ServerSettings } from './settings.js';
+import { maxStreams, maxStreamsOfOwner, type ServerSettings } from './settings.js';
 
 export { surviveUncaughtErrors } from './http/index.js';
 export type { RunningServer, SandboxReport, ServeContext } from './running-server.js';
@@ -42,7 +42,7 @@ async function serveFrom(
   const closing = new AbortController();
   try {
     access.follow(closing.signal);
-    const slots = new StreamSlots(maxStreams);
+    const slots = new StreamSlots(maxStreams, maxStreamsOfOwner);
     const traffic = new Traffic();
     const sources = { events, jobs, gpus, slots, traffic, dataDirectory };
     const metrics = settings.metrics ? new (await import('./metrics/index.js')).Metrics(sources) : null;

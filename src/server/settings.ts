@@ -68,7 +68,12 @@ export interface ServerSettings extends UploadSettings {
 
 /** Number of log streams that may be open at once (docs/http.md, Limits). */
 export const maxStreams = 200;
+/** How many of them one named token may have. */
+export const maxStreamsOfOwner = 50;
 /** Milliseconds between SIGTERM and SIGKILL (docs/http.md, Jobs). */
 export const killGrace = 3000;
 /** Bytes of a job's log that are kept from its start. */
 export const maxLogBytes = 256 << 20;
+
+/** Jobs that have ended and that one owner may keep: each takes a few kilobytes of memory, and time at a start. */
+export const mostKeptJobs = 10_000;

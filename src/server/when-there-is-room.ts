@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isDiskFull, isShortage } from '../files/index.js';
+import { isDiskFull, isProgramAway, isShortage } from '../files/index.js';
 
 /** Milliseconds between two tries. */
 const retryInterval = 1000;
 
 /**
  * Retries a step until there is enough disk space, and enough descriptors and processes: a job must not fail because
- * others have used them up.
+ * others have used them up, or because an upgrade replaces the program at this moment.
  * @param isGivenUp asked before each try
  * @param tell called once, if there is no room
  * @returns false if it was given up
@@ -21,7 +21,7 @@ export async function whenThereIsRoom(
       await step();
       return true;
     } catch (cause) {
-      if (!isShortage(cause) && !isDiskFull(cause)) throw cause;
+      if (!isShortage(cause) && !isDiskFull(cause) && !isProgramAway(cause)) throw cause;
       if (!told) tell(cause);
       await delay(retryInterval, undefined, { ref: false });
     }

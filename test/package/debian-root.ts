@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { until } from '../support/until.mjs';
@@ -20,6 +20,58 @@ echo ready
 exec sleep infinity
 `;
 
+/**
+ * The same, and starts systemd in it. Of the kernel's settings and devices it sees nothing that it could change: it would load
+ * modules and set those of this machine.
+ */
+const boot = `
+set -e
+mount -t tmpfs tmpfs "$1/layer"
+mkdir "$1/layer/upper" "$1/layer/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/layer/upper,workdir=$1/layer/work" "$1/root"
+cd "$1/root"
+mount -t proc proc proc
+for each in sys sysrq-trigger irq bus; do
+  [ -e "proc/$each" ] || continue
+  mount --bind "proc/$each" "proc/$each"
+  mount -o remount,bind,ro "proc/$each"
+done
+mount -t sysfs -o ro sysfs sys
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+mount -t tmpfs -o mode=755 tmpfs dev
+for each in null zero full random urandom tty; do
+  touch "dev/$each"
+  mount --bind "/dev/$each" "dev/$each"
+done
+mkdir dev/pts dev/shm
+mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
+ln -s pts/ptmx dev/ptmx
+for each in fd:/proc/self/fd stdin:/proc/self/fd/0 stdout:/proc/self/fd/1 stderr:/proc/self/fd/2; do
+  ln -s "\${each#*:}" "dev/\${each%%:*}"
+done
+mount -t tmpfs -o mode=1777 tmpfs dev/shm
+# The kernel lets a sandbox mount a /proc only where one is that nothing is mounted over.
+mkdir -m 700 dev/proc
+mount -t proc proc dev/proc
+# Each namespace of users has limits of its own there, which bwrap sets.
+mount --bind dev/proc/sys/user proc/sys/user
+mount -t tmpfs -o mode=755 tmpfs run
+mount -t tmpfs -o mode=1777 tmpfs tmp
+mount --bind "$1/shared" mnt
+# Nothing of this machine's own services.
+mount -t tmpfs -o mode=755 tmpfs etc/systemd/system
+ip link set lo up 2>/dev/null || true
+mkdir -p run/outside
+pivot_root . run/outside
+cd /
+umount -l run/outside
+# What systemd mounts for a service in another namespace has to appear here.
+mount --make-rshared /
+echo ready
+exec env -i container=remote-app PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
+  /usr/lib/systemd/systemd --system --unit=basic.target --show-status=false >/dev/null 2>&1
+`;
+
 /** How a command inside has ended. */
 export interface Done {
   readonly code: number | null;
@@ -37,6 +89,8 @@ export class DebianRoot {
     private readonly holder: ChildProcess,
     /** The first process inside, by its id outside. */
     private readonly init: number,
+    /** Namespaces that it has besides those of mounts and processes. */
+    private readonly spaces: readonly string[],
   ) {}
 
   /** Whether this machine can do it. */
@@ -50,16 +104,36 @@ export class DebianRoot {
     );
   }
 
-  static async create(): Promise<DebianRoot> {
+  /** Such a machine with its systemd; null if it does not come up here. */
+  static async booted(): Promise<DebianRoot | null> {
+    if (!existsSync('/usr/lib/systemd/systemd')) return null;
+    const spaces = ['--cgroup', '--ipc', '--uts', '--net'];
+    const root = await DebianRoot.create(boot, spaces).catch(() => null);
+    const isUp = () =>
+      ['running', 'degraded'].includes(root?.run(['systemctl', 'is-system-running']).stdout.trim() ?? '');
+    try {
+      if (root) await until('systemd is up', isUp, 60_000);
+      return root;
+    } catch {
+      await root?.[Symbol.asyncDispose]();
+      return null;
+    }
+  }
+
+  static async create(script = layer, spaces: readonly string[] = []): Promise<DebianRoot> {
     const place = mkdtempSync(path.join(tmpdir(), 'remote-app-debian-'));
     for (const name of ['layer', 'shared']) mkdirSync(path.join(place, name), { mode: 0o755 });
-    const flags = ['--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private'];
-    const holder = spawn('unshare', [...flags, 'sh', '-c', layer, 'sh', place], {
+    const flags = ['--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private', ...spaces];
+    const holder = spawn('unshare', [...flags, 'sh', '-c', script, 'sh', place], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    await once(holder.stdout as NodeJS.ReadableStream, 'data');
+    const isReady = once(holder.stdout as NodeJS.ReadableStream, 'data').then(() => true);
+    if (!(await Promise.race([isReady, once(holder, 'exit').then(() => false)]))) {
+      rmSync(place, { recursive: true, force: true });
+      throw new Error('The namespaces of a machine could not be made');
+    }
     const children = readFileSync(`/proc/${holder.pid}/task/${holder.pid}/children`, 'utf8');
-    return new DebianRoot(place, holder, Number(children.trim().split(' ')[0]));
+    return new DebianRoot(place, holder, Number(children.trim().split(' ')[0]), spaces);
   }
 
   /** A directory of the outside that is `/mnt` inside. */
@@ -76,7 +150,10 @@ export class DebianRoot {
       ...env,
     };
     const variables = Object.entries(own).map(([name, value]) => `${name}=${value}`);
-    const inside = ['nsenter', '-t', String(this.init), '-m', '-p', 'chroot', path.join(this.place, 'root')];
+    const spaces = ['--mount', '--pid', ...this.spaces];
+    // systemd has made the directory its root.
+    const chroot = this.spaces.length > 0 ? [] : ['chroot', path.join(this.place, 'root')];
+    const inside = ['nsenter', '-t', String(this.init), ...spaces, ...chroot];
     return [...inside, 'env', '-i', ...variables, ...words];
   }
 

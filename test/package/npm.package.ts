@@ -48,6 +48,15 @@ test('the package installs globally and runs', { timeout: 120_000 }, async () =>
     const words = ['infer', 'APP', '--output', output, '--inputs', volume];
     await run(process.execPath, [path.join(place, 'new app', 'main.mjs'), ...words]);
     expect(await readFile(path.join(output, 'a scan.nii'), 'utf8')).toBe('volume');
+    // An app may depend on what is installed.
+    await writeFile(path.join(place, 'new app', 'package.json'), '{"private": true}');
+    const installed = path.join(place, 'lib/node_modules/remote-app');
+    await run('npm', ['install', '--no-audit', '--no-fund', '--offline', installed], { cwd: path.join(place, 'new app') });
+    const program = "import { writeNifti } from 'remote-app/volumes'; console.log(typeof writeNifti);";
+    const imported = await run(process.execPath, ['--input-type=module', '-e', program], {
+      cwd: path.join(place, 'new app'),
+    });
+    expect(imported.stdout).toBe('function\n');
     const refused = await run(remoteApp, ['health', '--server', 'http://127.0.0.1:1']).catch(
       (cause) => cause,
     );

@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { type ProgramOptions, runProgram } from '../../src/programs/index.js';
+import { asNobody, lacks } from '../support/needs.mjs';
 import { processesWith } from '../support/processes.js';
 import { temporary } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
@@ -50,6 +51,26 @@ describe('a program', () => {
   test('that cannot be started gives the error of the system', async () => {
     await expect(runProgram(['no-such-program'], usual)).rejects.toMatchObject({ code: 'ENOENT' });
     await expect(runProgram(['/etc/passwd'], usual)).rejects.toMatchObject({ code: 'EACCES' });
+  });
+
+  test('that lies nowhere is missing, whatever else PATH has', async () => {
+    await using root = await temporary();
+    // The system says EACCES of both.
+    mkdirSync(path.join(root.path, 'program'));
+    const environment = { PATH: `${root.path}:/usr/bin` };
+    await expect(runProgram(['program'], { ...usual, environment })).rejects.toMatchObject({
+      code: 'ENOENT',
+    });
+    if (lacks('root, and a checkout and a Node that other users can read')) return;
+    const closed = path.join(root.path, 'closed');
+    mkdirSync(closed, { mode: 0o700 });
+    chmodSync(root.path, 0o755);
+    const module = new URL('../../dist/programs/index.js', import.meta.url).href;
+    const script = `const { runProgram } = await import(${JSON.stringify(module)});
+      await runProgram(['program'], { environment: { PATH: ${JSON.stringify(`${closed}:/usr/bin`)} }, limit: 9000 })
+        .catch(({ code }) => console.log(code));`;
+    const [program = '', ...words] = [...asNobody, process.execPath, '--input-type=module', '-e', script];
+    expect(execFileSync(program, words, { encoding: 'utf8' })).toBe('ENOENT\n');
   });
 
   test('that prints in two streams may be kept in one text', async () => {

@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { removeShortTemporary, shortTemporary } from '../../src/runner/start-program.js';
 import { hasEnded } from '../support/serve.mjs';
 import { temporary } from '../support/temporary.js';
@@ -80,6 +80,16 @@ describe('a runner', () => {
       rmSync(takenLink);
     }
     expect(readdirSync('/tmp')).not.toContain(path.basename(freeLink));
+  });
+
+  test('makes the short name in the directory of the service, where it has one', async () => {
+    await using root = await temporary();
+    vi.stubEnv('RUNTIME_DIRECTORY', root.path);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const long = path.join(root.path, 'long'.repeat(20));
+    expect(shortTemporary('id', long)).toBe(path.join(root.path, 'id'));
+    removeShortTemporary('id');
+    expect(readdirSync(root.path)).toEqual([]);
   });
 
   test('records the signal that ended the command', async () => {

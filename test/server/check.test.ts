@@ -80,6 +80,7 @@ const doubtful: Readonly<
     { command: ['node', 'main.mjs'] },
     "package.json: 1 package not installed: no-such-package; run 'npm install' in ",
     {
+      'main.mjs': '',
       'package.json': '{"dependencies": {"there": "1", "above": "1", "no-such-package": "1"}}',
       'node_modules/there/package.json': '{}',
       '../node_modules/above/package.json': '{}',
@@ -116,6 +117,10 @@ const doubtfulFiles = Object.fromEntries(
 
 const files = Object.fromEntries(Object.entries(faulty).map(([name, [text]]) => [`${name}/app.json`, text]));
 
+/** The same files, in a directory. */
+const under = (directory: string, given: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(given).map(([name, text]) => [`${directory}/${name}`, text]));
+
 const isRoot = process.getuid?.() === 0;
 
 /** Runs a command without the rights that root has to read any file. */
@@ -140,7 +145,8 @@ describe('serve --check', () => {
   test('says that all is well, and changes nothing', async () => {
     await using cli = await Cli.create();
     const port = String(await freePort());
-    const words = ['serve', '--check', '--port', port, '--data-dir', 'data', '--apps', apps.shell];
+    const kept = sandbox ? [] : ['--sandbox', 'off'];
+    const words = ['serve', '--check', '--port', port, '--data-dir', 'data', '--apps', apps.shell, ...kept];
     const { code, stdout } = await cli.run(words, { SERVICE_API_TOKEN: 'secret', CUDA_VISIBLE_DEVICES: '' });
     expect(stdout.split('\n').map((line) => line.split(':', 1)[0])).toEqual([
       ...(isRoot ? ['note     user'] : []),
@@ -282,6 +288,91 @@ describe('serve --check', () => {
 });
 
 describe('check', () => {
+  const volume = { display_name: 'x', volume_type: 'VOLUME' };
+  test.for([
+    [
+      'a script that is not there',
+      { command: ['node', 'gone.mjs'] },
+      {},
+      "command.1: there is no file 'gone.mjs'",
+    ],
+    [
+      'a program that may not be executed',
+      { command: ['./run.sh'] },
+      { 'run.sh': '#!/bin/sh\n' },
+      "run.sh' is not a file that this user may execute",
+    ],
+    [
+      'an unknown kind of volume',
+      { command: ['true'], inputs: { A: { ...volume, volume_type: 'VOLUMES' } } },
+      {},
+      "inputs.A.volume_type: 'VOLUMES' is not a kind of volume: it is VOLUME or SEGMENTATION",
+    ],
+    [
+      'JavaScript that is none',
+      { command: ['node', 'main.mjs'] },
+      { 'main.mjs': 'console.log(1);\nconst = 2;\n' },
+      'main.mjs, line 2: SyntaxError: Unexpected token',
+    ],
+    [
+      'a module of its own that is not there',
+      { command: ['node', 'main.mjs'] },
+      { 'main.mjs': "import './own.mjs';\n", 'own.mjs': "\nimport { a } from './gone.mjs';\n" },
+      "own.mjs, line 2: there is no module './gone.mjs'",
+    ],
+    [
+      'a package that is not there',
+      { command: ['node', 'main.mjs'] },
+      { 'main.mjs': "import fs from 'node:fs';\nimport x from '@no/such-package/part';\n" },
+      "main.mjs, line 2: there is no package '@no/such-package'",
+    ],
+    ...(withoutPython
+      ? []
+      : ([
+          [
+            'Python that is none',
+            { command: ['python3', 'main.py'] },
+            { 'main.py': 'import os\ndef x(:\n' },
+            'main.py, line 2: ',
+          ],
+        ] as const)),
+  ] as const)('says with --no-run what is wrong: %s', async ([, more, others, sentence]) => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, {
+      'app/app.json': JSON.stringify({ ...manifest, ...more }),
+      ...under('app', others),
+    });
+    const { code, stdout } = await cli.run(['check', 'app', '--no-run']);
+    expect(stdout).toContain(sentence);
+    expect(code).toBe(1);
+  });
+
+  test('says all that is wrong with the fields at once', async () => {
+    await using cli = await Cli.create();
+    const wrong = {
+      ...manifest,
+      tta: 'many',
+      mc_dropout: {},
+      commnd: ['true'],
+      inputs: { A: { volume_type: 3 } },
+    };
+    await plant(cli.directory, { 'app/app.json': JSON.stringify(wrong) });
+    const { stdout } = await cli.run(['check', 'app', '--no-run']);
+    for (const field of ['tta', 'mc_dropout', 'commnd', 'inputs.A.volume_type', 'inputs.A.display_name'])
+      expect(stdout).toContain(`: ${field}: `);
+  });
+
+  test('says that an app has removed its output directory', async () => {
+    await using cli = await Cli.create();
+    const program =
+      "require('node:fs').rmSync(process.argv[process.argv.indexOf('--output') + 1], { recursive: true });";
+    const json = JSON.stringify({ ...manifest, command: ['node', 'main.cjs'], inputs: { A: volume } });
+    await plant(cli.directory, { 'app/app.json': json, 'app/main.cjs': program });
+    const { code, stdout } = await cli.run(['check', 'app']);
+    expect(stdout).toMatch(/^PROBLEM +trial run: The app removed its output directory/m);
+    expect(code).toBe(1);
+  });
+
   const bodies = {
     good: 'cp "$in" "$out"',
     silent: 'true',
@@ -457,7 +548,11 @@ test('serve says at its start what its apps lack, and serves the others', async 
   await plant(cli.directory, files);
   writeFileSync(path.join(cli.directory, 'README'), '');
   const sources = [cli.directory, apps.shell, 'owner/name'];
-  await using server = await TestServer.start({ apps: sources, flags: ['--engine', 'no-such-engine'] });
+  await using server = await TestServer.start({
+    ownProcess: true,
+    apps: sources,
+    flags: ['--engine', 'no-such-engine'],
+  });
   for (const [name, [, sentence]] of Object.entries(faulty)) {
     const line = server.stderr.split('\n').find((each) => each.includes(`app '${name}' cannot be run`));
     expect(line).toContain(sentence);

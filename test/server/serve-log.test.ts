@@ -1,7 +1,11 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
 import { least, steps } from '../support/form.js';
 import { file } from '../support/form.mjs';
 import { TestServer } from '../support/server.js';
+import { temporary } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
 
 /** A time, and what a line says behind it. */
@@ -80,6 +84,43 @@ test('with --log-format json each line is an object', async () => {
     bytes: expect.any(Number),
   });
   expect(steps.at(-1)).toMatchObject({ status: 'done', error: null, seconds: expect.any(Number) });
+});
+
+test('with --log-format json a start that fails, and the address, are lines of JSON as well', async () => {
+  await using server = await TestServer.start({ ownProcess: true, flags: ['--log-format', 'json'] });
+  expect(documents(server.stdout)).toEqual([
+    expect.objectContaining({ level: 'info', message: `Listening on ${server.url}` }),
+  ]);
+  await using cli = await Cli.create();
+  const words = [
+    'serve',
+    '--log-format',
+    'json',
+    '--port',
+    '0',
+    '--data-dir',
+    'data',
+    '--on-end',
+    '/nowhere',
+  ];
+  const { code, stderr, stdout } = await cli.runProcess(words);
+  expect([code, stdout]).toEqual([2, '']);
+  const last = documents(stderr).at(-1);
+  expect(last).toMatchObject({ level: 'error', message: expect.stringContaining('--on-end') });
+});
+
+test('systemd is told that the service is ready, and that it stops', async () => {
+  await using root = await temporary();
+  const told = path.join(root.path, 'told');
+  writeFileSync(path.join(root.path, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >>${told}\n`, {
+    mode: 0o755,
+  });
+  const environment = { NOTIFY_SOCKET: '@here', PATH: `${root.path}:${process.env.PATH}` };
+  await using server = await TestServer.start({ ownProcess: true, environment });
+  await until('it is told', () => existsSync(told));
+  expect(readFileSync(told, 'utf8')).toBe('@here READY=1\n');
+  await server.stop();
+  expect(readFileSync(told, 'utf8')).toBe('@here READY=1\n@here STOPPING=1\n');
 });
 
 test('--log-level error leaves only what is wrong; debug has what clients were told', async () => {

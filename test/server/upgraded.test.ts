@@ -69,7 +69,7 @@ test('what runs ends with its result where the program is replaced under a serve
   const gate = server.gate();
   const wait = (...more: string[]) =>
     ['print=waits', `wait=${gate.path}`, ...more].flatMap((step) => ['--set', step]);
-  const done = client('infer', 'ct.nii', '-o', 'done', ...wait('write=a:b'));
+  const done = client('infer', 'ct.nii', '-o', 'done', '--on-end', 'cat >ended', ...wait('write=a:b'));
   const failed = client('infer', 'ct.nii', '-o', 'failed', ...wait('exit=3'));
   const left = await server.heldJob({ ...steps('write=a:b', 'print=x', 'wait=never') });
   for (const each of [done, failed]) await each.until('waits');
@@ -93,6 +93,8 @@ test('what runs ends with its result where the program is replaced under a serve
   const [doneCode, doneOutput] = await done.ended;
   expect([doneCode, doneOutput]).toEqual([0, expect.stringContaining('Saved')]);
   expect(readFileSync(path.join(work, 'done', 'a'), 'utf8')).toBe('b');
+  // What a flag needs at the end was loaded when the flag was read.
+  expect(JSON.parse(readFileSync(path.join(work, 'ended'), 'utf8'))).toMatchObject({ status: 'done' });
   const [code, output] = await failed.ended;
   expect([code, output]).toEqual([1, expect.stringMatching(/failed: Subprocess failed \(exit code 3\)\n/)]);
 

@@ -43,7 +43,7 @@ export const serverEnvironment = ({ home, gpus = 0, token = null }) => ({
  * The address that a server prints when it listens.
  * @param {string} stdout
  */
-export const addressIn = (stdout) => /^Listening on (http:\S+)\n/m.exec(stdout)?.[1];
+export const addressIn = (stdout) => /\bListening on (http:[^\s"]+)[\s"]/.exec(stdout)?.[1];
 
 /**
  * Whether a process has ended, by itself or by a signal.

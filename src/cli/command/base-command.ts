@@ -58,11 +58,16 @@ export abstract class BaseCommand extends Command {
     return sentenceOf(error, { ...this.ctor.baseFlags, ...this.ctor.flags });
   }
 
+  /** Writes what went wrong, and below it what to do about it. */
+  protected tellError(sentence: string, hints: readonly string[]): void {
+    this.io.tellError(sentence, hints);
+  }
+
   async #fail(error: Error): Promise<void> {
     const exitCode = exitCodeFor(error);
     this.io.exitCode = exitCode;
     const isOfTheParser = error instanceof Errors.CLIError || error instanceof FlagValueError;
-    this.io.tellError(this.#sentenceOf(error), [
+    this.tellError(this.#sentenceOf(error), [
       ...(exitCode === exitCodes.usage && isOfTheParser
         ? [`See '${this.config.bin} ${this.id?.replaceAll(':', ' ')} --help'.`]
         : []),

@@ -3,6 +3,7 @@ import type { NextCommands } from '../../client/next-command.js';
 import {
   commandOf,
   excerpt,
+  formatBytes,
   isFinal,
   type JobState,
   type KillReply,
@@ -30,6 +31,8 @@ interface JobSelection {
   readonly quiet: boolean;
   /** Whether the jobs of all owners are shown, with their owners. */
   readonly all: boolean;
+  /** How many are shown at most. */
+  readonly limit: number | undefined;
 }
 
 export interface JobsDocument {
@@ -40,14 +43,15 @@ export interface JobsDocument {
 export function selectedJobs(
   connection: Connection,
   colours: Colours,
-  { states, tag, quiet, all }: JobSelection,
+  { states, tag, quiet, all, limit }: JobSelection,
 ): Watched<JobsDocument> & { readonly none: string } {
   const none = noJobs(connection.server, states, tag);
   return {
     none,
     read: async () => {
-      const list = await jobs(connection, { all, tag });
-      return { jobs: states ? list.filter(({ status }) => states.includes(status)) : list };
+      // The server knows no selection of states.
+      const list = await jobs(connection, { all, tag, ...(states ? {} : { limit }) });
+      return { jobs: (states ? list.filter(({ status }) => states.includes(status)) : list).slice(0, limit) };
     },
     lines: (document) => {
       if (quiet) return document.jobs.map(({ job_id }) => job_id);
@@ -143,6 +147,7 @@ export function describeJob(
     ['Time limit', job.time_limit === null ? null : formatDuration(job.time_limit)],
     ['Kept', keptAfterEnd(job)],
     ['Kept until', formatTime(job.expires_at, distance)],
+    ['Size', job.bytes_kept === null ? null : `${formatBytes(job.bytes_kept)} on the server`],
   ]);
 }
 
@@ -161,6 +166,7 @@ export function listJobs(
   // A column without values is left out: tags are optional, and an older server has neither.
   const tags = jobs.some(({ tag }) => tag !== null);
   const inputs = jobs.some((job) => job.inputs.length > 0);
+  const sizes = jobs.some((job) => job.bytes_kept !== null);
   return formatTable(
     [
       'JOB',
@@ -173,6 +179,7 @@ export function listJobs(
       'GPUS',
       'CREATED',
       'RUN TIME',
+      ...(sizes ? ['SIZE'] : []),
     ],
     jobs.map((job) => [
       job.job_id,
@@ -185,6 +192,7 @@ export function listJobs(
       gpus(job) ?? '',
       distanceTo(job.created_at, now),
       running(job, now) ?? '',
+      ...(sizes ? [job.bytes_kept === null ? '' : formatBytes(job.bytes_kept)] : []),
     ]),
   );
 }

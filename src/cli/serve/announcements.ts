@@ -117,5 +117,5 @@ export function introduce(server: RunningServer, log: ServerLog, stdout: Output)
   if (ended + active > 0) log.say(`Recovered ${active} active and ${ended} finished jobs.`);
   if (server.metricsUrl) log.say(`Metrics at ${server.metricsUrl}${routes.metrics.path}`);
   const line = `Listening on ${server.url}`;
-  if (!stdout.write(`${line}\n`)) log.say(`${line} (stdout could not be written to)`);
+  if (!stdout.write(`${log.spell(line)}\n`)) log.say(`${line} (stdout could not be written to)`);
 }

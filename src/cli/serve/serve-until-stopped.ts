@@ -8,7 +8,8 @@ import { SetupError } from '../../server/setup-error.js';
 import { introduce, warnOfOpenness } from './announcements.js';
 import type { LogSettings } from './flags.js';
 import { logEvents } from './log-events.js';
-import { DirectOutput, replaceStream, ServerLog } from './server-log.js';
+import { DirectOutput, leadsToJournal, replaceStream, ServerLog } from './server-log.js';
+import { notifyServiceManager } from './service-manager.js';
 import { StopSignals } from './stop-signals.js';
 
 /** Reloads what may change while the server runs. If that fails, a warning says so and nothing changes. */
@@ -87,7 +88,8 @@ export async function serveUntilStopped(
   { isOpenAsked, logged }: ServeOptions,
 ): Promise<void> {
   replaceStream(process.stderr);
-  const log = new ServerLog(new DirectOutput(2), logged);
+  const isJournal = leadsToJournal(2, settings.environment.JOURNAL_STREAM);
+  const log = new ServerLog(new DirectOutput(2), logged, isJournal);
   const report = (problem: string, cause: unknown) => log.report(problem, cause);
   // Node would write warnings to stderr itself, which may block.
   process.removeAllListeners('warning').on('warning', (warning) => report('Warning', warning));
@@ -105,9 +107,17 @@ export async function serveUntilStopped(
   });
   signals.onHangUp = onHangUp;
   replaceStream(process.stdout);
-  if (!signals.isAsked) introduce(server, log, new DirectOutput(1));
+  const notify = (state: 'READY=1' | 'STOPPING=1') =>
+    notifyServiceManager(state, settings.environment).catch((cause) =>
+      report('systemd could not be told how far the service is', cause),
+    );
+  if (!signals.isAsked) {
+    introduce(server, log, new DirectOutput(1));
+    void notify('READY=1');
+  }
 
   await signals.asked;
+  void notify('STOPPING=1');
   log.say(`Stopping; ${describeFate(server.activeJobs(), settings.onExit)}`);
   try {
     await server.close();

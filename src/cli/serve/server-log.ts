@@ -3,6 +3,7 @@ import { counted, oneLine } from '../../contract/index.js';
 import { errorCode } from '../../files/index.js';
 import { Colours } from '../terminal/index.js';
 import { type LogLevel, type LogSettings, logLevels } from './flags.js';
+import { type LogFields, logLine } from './log-line.js';
 
 /** Size of one write, in bytes: a pipe takes this many at once or none of them. */
 const pieceLength = 4096;
@@ -77,13 +78,20 @@ export function replaceStream(stream: NodeJS.WriteStream): void {
 /** Milliseconds between two tries to write how many lines were lost. */
 const retryInterval = 1000;
 
-/** What a line of JSON says besides its message. */
-type LogFields = Readonly<Record<string, unknown>>;
-
 /** Indents the lines of a stack after the first, so that none of them looks like a line of the log. */
 const onLines = (text: string): string => text.split('\n').map(oneLine).join('\n    ');
 
 const now = (): string => new Date().toISOString();
+
+/** How the journal of systemd spells levels at the beginning of a line (sd-daemon(3)). */
+const journalLevels = { error: '<3>', warn: '<4>', info: '<6>', debug: '<7>' } as const;
+
+/** Whether a descriptor leads to the journal of systemd, which says so in a variable (systemd.exec(5)). */
+export function leadsToJournal(descriptor: number, stream: string | undefined): boolean {
+  if (!stream) return false;
+  const { dev, ino } = fstatSync(descriptor);
+  return stream === `${dev}:${ino}`;
+}
 
 /**
  * The server's log for its admin, on stderr. A line that cannot be written is dropped and counted; the count is written
@@ -97,6 +105,8 @@ export class ServerLog {
   constructor(
     private readonly output: Output,
     private readonly settings: LogSettings = { format: 'text', level: 'info' },
+    /** Whether the journal reads it, which has times and levels of its own. */
+    private readonly isJournal = false,
   ) {
     this.#colours = new Colours(process.stderr, process.env);
   }
@@ -114,18 +124,23 @@ export class ServerLog {
   /** Writes an error, with the time and the stack. */
   report(problem: string, cause: unknown): void {
     const words = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-    this.#write('error', problem, { cause: words }, () => `${now()} ${oneLine(problem)}: ${onLines(words)}`);
+    this.#write(
+      'error',
+      problem,
+      { cause: words },
+      () => `${this.#time}${oneLine(problem)}: ${onLines(words)}`,
+    );
   }
 
   /** Writes a line about the running server, with the time. In JSON format it also has the fields. */
   note(level: LogLevel, line: string, fields: LogFields = {}): void {
-    this.#write(level, line, fields, () => `${now()} ${oneLine(line)}`);
+    this.#write(level, line, fields, () => `${this.#time}${oneLine(line)}`);
   }
 
   #write(level: LogLevel, message: string, fields: LogFields, asText: () => string): void {
     if (logLevels.indexOf(level) > logLevels.indexOf(this.settings.level)) return;
-    const line = this.#isJson ? JSON.stringify({ time: now(), level, message, ...fields }) : asText();
-    if (this.#sayLost() && this.output.write(`${line}\n`)) return;
+    const line = this.#isJson ? logLine(level, message, fields) : asText();
+    if (this.#sayLost() && this.output.write(this.#lines(level, line))) return;
     this.#lost += 1;
     this.#retry ??= setInterval(() => this.#sayLost(), retryInterval).unref();
   }
@@ -134,13 +149,28 @@ export class ServerLog {
     return this.settings.format === 'json';
   }
 
+  get #time(): string {
+    return this.isJournal ? '' : `${now()} `;
+  }
+
+  /** A line of this server's that is written elsewhere, in the format of its log. */
+  spell(line: string): string {
+    return this.#isJson ? logLine('info', line) : line;
+  }
+
+  /** What is written for a text, each line of it with its level where the journal reads it. */
+  #lines(level: LogLevel, text: string): string {
+    const lines = this.isJournal ? text.split('\n').map((line) => journalLevels[level] + line) : [text];
+    return `${lines.join('\n')}\n`;
+  }
+
   /** Writes how many lines were lost, if any. @returns whether the log can be written to */
   #sayLost(): boolean {
     if (this.#lost === 0) return true;
     const lines = counted(this.#lost, 'line');
     const message = `${lines} could not be written here`;
-    const line = this.#isJson ? JSON.stringify({ time: now(), level: 'warn', message }) : `(${message})`;
-    if (!this.output.write(`${line}\n`)) return false;
+    const line = this.#isJson ? logLine('warn', message) : `(${message})`;
+    if (!this.output.write(this.#lines('warn', line))) return false;
     this.#lost = 0;
     if (this.#retry) clearInterval(this.#retry);
     this.#retry = null;

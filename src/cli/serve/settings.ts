@@ -1,5 +1,4 @@
 import { existsSync, statSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import type { Config } from '@oclif/core';
 import { UsageError } from '../../client/errors.js';
@@ -8,6 +7,7 @@ import { expandHome, faultWithoutPath, readSmallFile } from '../../files/index.j
 import type { ServerSettings } from '../../server/settings.js';
 import { checkToken } from '../command/index.js';
 import type { ServeFlags } from './flags.js';
+import { usableProcessors } from './processors.js';
 import { slurmOptions } from './slurm-options.js';
 import { duration, jobMemory, runTime, size } from './values.js';
 
@@ -165,7 +165,7 @@ export function serverSettings(
     maxRunTime,
     maxFineTuneTime: runTimeOf('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,
-    cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
+    cpuSlots: flags['cpu-slots'] ?? usableProcessors(),
     slurm,
     onExit: flags['on-exit'],
     onEnd: flags['on-end'] === undefined ? null : words(flags['on-end']),

@@ -25,10 +25,14 @@ function statusOf(exitCode: number): 'done' | 'failed' | 'interrupted' {
 }
 
 /**
- * Runs a command of the person in a shell, with its output on stderr. Never rejects.
+ * Runs a command of the person in a shell, with its output on stderr, and ends what it has left. Never rejects.
  * @returns why it failed; null if it did not
  */
-export async function runOnEnd(command: string, ended: EndedCommand, io: CommandIo): Promise<string | null> {
+export async function runOnEnd(
+  command: string,
+  ended: EndedCommand,
+  io: Pick<CommandIo, 'env' | 'stderr'> = process,
+): Promise<string | null> {
   const document = { ...ended, status: statusOf(ended.exit_code) };
   try {
     const { exitCode, signal, endedFor } = await runProgram([command], {

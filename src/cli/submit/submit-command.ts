@@ -196,8 +196,8 @@ export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument;
 
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
-  /** The command of `--on-end`. */
-  #onEnd: string | undefined;
+  /** Runs the command of `--on-end`. */
+  #onEnd: ((ended: EndedCommand) => Promise<string | null>) | undefined;
   readonly #startedAt = monotonicTime();
   /** What is known so far of what that command is told. */
   readonly #ended: Pick<EndedCommand, 'app' | 'job_id' | 'cases'> = { app: null, job_id: null, cases: null };
@@ -205,20 +205,29 @@ export abstract class SubmitCommand extends ClientCommand {
   protected override async finally(error: Error | undefined): Promise<void> {
     await super.finally(error);
     if (this.#onEnd === undefined) return;
-    const { runOnEnd } = await import('./on-end.js');
     const ended = {
       command: this.id ?? '',
       ...this.#ended,
       exit_code: this.io.exitCode,
       seconds: Math.round((monotonicTime() - this.#startedAt) / 1000),
     };
-    const problem = await runOnEnd(this.#onEnd, ended, this.io);
+    const problem = await this.#onEnd(ended);
     if (problem !== null) this.io.writeErr(`The command of --on-end failed: ${problem}\n`);
+  }
+
+  /**
+   * Loads what the flags for the end of this command need, which may be hours away: the program may be upgraded until then.
+   */
+  async #loadForEnd({ 'on-end': command, show }: ParsedSubmit['flags']): Promise<void> {
+    if (show) await loadShowCases();
+    if (command === undefined) return;
+    const { runOnEnd } = await import('./on-end.js');
+    this.#onEnd = (ended) => runOnEnd(command, ended, this.io);
   }
 
   protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<Submitted> {
     const { flags, args, raw } = parsed;
-    this.#onEnd = flags['on-end'];
+    await this.#loadForEnd(flags);
     if (flags.each) return this.#submitEach(name, parsed);
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);

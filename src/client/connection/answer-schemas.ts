@@ -52,6 +52,7 @@ const jobFields = () => ({
   keep: orNull(duration),
   time_limit: orNull(duration),
   left_files: orNull(whole),
+  bytes_kept: orNull(figure),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
   start: textOrNull,
   version: textOrNull,

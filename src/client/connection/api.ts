@@ -9,6 +9,7 @@ import {
   type KillReply,
   killPath,
   type MemoryUse,
+  mostListed,
   parameters,
   type RemovedJob,
   refusedResult,
@@ -117,6 +118,8 @@ interface JobsAsked {
   readonly all?: boolean | undefined;
   /** Only jobs with this tag. */
   readonly tag?: string | undefined;
+  /** At most so many; by default all. */
+  readonly limit?: number | undefined;
 }
 
 /**
@@ -125,17 +128,28 @@ interface JobsAsked {
  */
 export async function jobs(
   connection: Connection,
-  { all = false, tag }: JobsAsked = {},
+  { all = false, tag, limit = Number.POSITIVE_INFINITY }: JobsAsked = {},
 ): Promise<readonly JobAnswer[]> {
+  const found = new Map<string, JobAnswer>();
   const asked = new URLSearchParams({
     ...(all ? { [parameters.all.name]: '1' } : {}),
     ...(tag === undefined ? {} : { [parameters.tag.name]: tag }),
+    ...(limit < mostListed ? { [parameters.limit.name]: String(limit) } : {}),
   });
-  const options = asked.size > 0 ? { query: `?${asked}` } : {};
   try {
-    const list = (await ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer, options)).jobs;
-    // An older server does not know tags and returns all jobs.
-    return tag === undefined ? list : list.filter((each) => each.tag === tag);
+    for (;;) {
+      const options = asked.size > 0 ? { query: `?${asked}` } : {};
+      const list = (await ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer, options)).jobs;
+      const known = found.size;
+      // An older server does not know tags and returns all jobs.
+      for (const each of list) if (tag === undefined || each.tag === tag) found.set(each.job_id, each);
+      const last = list.at(-1);
+      // An older server returns all jobs at once, and would return them again.
+      const isWhole = list.length < Math.min(limit, mostListed) || list.length > mostListed;
+      if (isWhole || !last || found.size >= limit || found.size === known)
+        return [...found.values()].slice(0, limit);
+      asked.set(parameters.before.name, last.job_id);
+    }
   } catch (error) {
     if (!(error instanceof HttpError) || error.isOfProxy || error.status !== errorKinds.notFound.status)
       throw error;

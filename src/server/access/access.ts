@@ -40,8 +40,8 @@ function stampOf(file: string): string {
 }
 
 /**
- * The named tokens of a file, which may change while the server runs: it is checked once a second. If it becomes
- * unusable, that is reported, and the current tokens stay valid.
+ * The named tokens of a file, which may change while the server runs: it is checked for each request, and once a second for
+ * those in progress and for jobs that wait. If it becomes unusable, that is reported, and the current tokens stay valid.
  */
 export class NamedTokens {
   #document: TokenDocument;
@@ -192,6 +192,8 @@ export class Access {
    * @throws ServiceError `invalidToken` for one that is wrong, was revoked or has expired
    */
   identify(token: string): Principal {
+    // Two calls of the system: a token that was revoked is refused from the next request on.
+    this.named?.reload();
     this.#index();
     const entry = this.#known.get(hashOf(token));
     if (entry === undefined) throw new ServiceError('invalidToken', wireDetails.invalidToken);
@@ -206,15 +208,10 @@ export class Access {
   }
 
   /**
-   * The current principal of a request that has been in progress for some time. Checks the file first.
+   * The current principal of a request that has been in progress for some time.
    * @throws ServiceError `invalidToken` also if the token now belongs to another name
    */
-  identifyAgain(token: string, sender: Principal): Principal {
-    this.named?.reload();
-    return this.#again(token, sender);
-  }
-
-  #again(token: string, { name }: Principal): Principal {
+  identifyAgain(token: string, { name }: Principal): Principal {
     const now = this.identify(token);
     if (now.name !== name) throw new ServiceError('invalidToken', wireDetails.invalidToken);
     return now;
@@ -235,7 +232,7 @@ export class Access {
       try {
         // What an admin may do depends on the route: the client repeats the request, and the answer depends on its new
         // role.
-        if (this.#again(token, sender).role !== 'admin' && sender.role === 'admin') end(null);
+        if (this.identifyAgain(token, sender).role !== 'admin' && sender.role === 'admin') end(null);
       } catch (cause) {
         if (!(cause instanceof ServiceError)) throw cause;
         end(cause);

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { nearest, oneLine, parameterFaults, quoteName } from '../../contract/index.js';
+import { nearest, oneLine, parameterFaults, quoteName, quotePath } from '../../contract/index.js';
 import { faultWithoutPath, findProgram } from '../../files/index.js';
 import type { AllowedApp } from './allowlist.js';
 import { lookInCache, ownCommand, viewAppDirectory } from './app-view.js';
@@ -30,14 +30,36 @@ function typos(value: unknown, known: readonly string[], at: readonly PropertyKe
   });
 }
 
-/** Volumes by key, anywhere below a value: two levels deep for evaluations. */
-function typosOfVolumes(value: unknown, at: readonly PropertyKey[], levels: number): ManifestFault[] {
+/** Kinds of volumes that clients know. */
+const volumeTypes = ['VOLUME', 'SEGMENTATION'];
+
+/** A kind of volume that no client knows. */
+function unknownType(volume: unknown, at: readonly PropertyKey[]): ManifestFault[] {
+  const type = isObject(volume) ? volume.volume_type : undefined;
+  if (typeof type !== 'string' || volumeTypes.includes(type)) return [];
+  const problem = `${quoteName(type)} is not a kind of volume: it is ${volumeTypes.join(' or ')}`;
+  return [{ path: [...at, 'volume_type'], problem }];
+}
+
+/**
+ * Probable mistakes in volumes by key, anywhere below a value: two levels deep for evaluations.
+ * @param isOwn whether the app has a command: KonfAI's engine may know other kinds of volumes
+ */
+function faultsOfVolumes(
+  value: unknown,
+  at: readonly PropertyKey[],
+  levels: number,
+  isOwn: boolean,
+): ManifestFault[] {
   if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([key, each]) =>
-    levels > 0
-      ? typosOfVolumes(each, [...at, key], levels - 1)
-      : typos(each, Object.keys(volumeSchema.shape), [...at, key]),
-  );
+  return Object.entries(value).flatMap(([key, each]) => {
+    const place = [...at, key];
+    if (levels > 0) return faultsOfVolumes(each, place, levels - 1, isOwn);
+    return [
+      ...typos(each, Object.keys(volumeSchema.shape), place),
+      ...(isOwn ? unknownType(each, place) : []),
+    ];
+  });
 }
 
 /** A value of the wrong type that is accepted anyway, as KonfAI's reader does. Null counts as missing there. */
@@ -60,9 +82,9 @@ function manifestWarnings(directory: string, isOwn: boolean): ManifestFault[] {
   if (!isObject(json)) return [];
   return [
     ...typos(json, Object.keys(appManifestSchema.shape), []),
-    ...typosOfVolumes(json.inputs, ['inputs'], 0),
-    ...typosOfVolumes(json.outputs, ['outputs'], 0),
-    ...typosOfVolumes(json.inputs_evaluations, ['inputs_evaluations'], 2),
+    ...faultsOfVolumes(json.inputs, ['inputs'], 0, isOwn),
+    ...faultsOfVolumes(json.outputs, ['outputs'], 0, isOwn),
+    ...faultsOfVolumes(json.inputs_evaluations, ['inputs_evaluations'], 2, isOwn),
     ...parameterFaults(json.parameters),
     ...(isOwn ? forgiven(json) : []),
   ];
@@ -117,11 +139,30 @@ async function missingFiles(id: string, directory: string): Promise<ManifestFaul
   return named.map(({ path: keys, name }) => ({ path: keys, problem: `the file ${name} is not there` }));
 }
 
-/** The program of an app's own command, if it cannot be run. */
+/** Names of files that interpreters run. */
+const script = /\.([cm]?js|py|R|jl|sh|pl|rb|lua)$/;
+
+/** The program of an app's own command, if it cannot be run, and the script that it is to run, if there is none. */
 function lostProgram(command: readonly string[] | null, searched: string): ManifestFault[] {
-  const [program] = command ?? [];
-  if (program === undefined || findProgram(program, searched) !== undefined) return [];
-  return [{ path: ['command', 0], problem: `there is no program '${program}' that can be run` }];
+  const [program, ...others] = command ?? [];
+  if (program === undefined) return [];
+  const faults: ManifestFault[] = [];
+  if (findProgram(program, searched) === undefined) {
+    const isThere = path.isAbsolute(program) && existsSync(program);
+    const problem = isThere
+      ? `${quotePath(program)} is not a file that this user may execute (chmod +x)`
+      : `there is no program '${program}' that can be run`;
+    faults.push({ path: ['command', 0], problem });
+  }
+  // Those of the app's directory are absolute by now. What follows may be for the script.
+  const index = others.findIndex((word) => script.test(word));
+  const file = others[index];
+  if (file !== undefined && !existsSync(file) && others.slice(0, index).every((word) => word.startsWith('-')))
+    faults.push({
+      path: ['command', index + 1],
+      problem: `there is no file ${quotePath(file)} in the app's directory`,
+    });
+  return faults;
 }
 
 /** What is probably wrong with an app that can be started. */
@@ -156,6 +197,14 @@ function faultsOf(own: Read, searched: string): readonly ManifestFault[] {
   return cause instanceof ManifestError ? cause.faults : [{ path: [], problem: faultWithoutPath(cause) }];
 }
 
+/** All that is wrong with the fields of an `app.json` that cannot be used, so that one look is enough. */
+function faultsOfFields(directory: string, faults: readonly ManifestFault[]): readonly ManifestFault[] {
+  const placeOf = ({ path: keys }: ManifestFault) => keys.join('.');
+  const known = new Set(faults.map(placeOf));
+  const others = manifestWarnings(directory, true).filter((fault) => !known.has(placeOf(fault)));
+  return [...faults, ...others];
+}
+
 async function findingsOf(
   { id, directory, repository }: AllowedApp,
   own: Read,
@@ -174,7 +223,10 @@ async function findingsOf(
   if (directory === null) return { id, problems: [], warnings: nothing, missing: nothing };
   return {
     id,
-    problems: describe(directory, faultsOf(own, searched)),
+    problems: describe(
+      directory,
+      'command' in own ? faultsOf(own, searched) : faultsOfFields(directory, faultsOf(own, searched)),
+    ),
     warnings: async (thoroughness) =>
       'command' in own ? warningsOf(directory, own.command, searched, thoroughness) : [],
     missing: 'command' in own ? async () => describe(directory, await missingFiles(id, directory)) : nothing,

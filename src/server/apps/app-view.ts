@@ -142,6 +142,15 @@ export function ownProgram(directory: string): OwnProgram | null {
 export const ownCommand = (directory: string): readonly string[] | null =>
   ownProgram(directory)?.command ?? null;
 
+/** Whether the program of an app directory is loaded once for many jobs; false where `app.json` cannot be read. */
+export function staysLoaded(directory: string): boolean {
+  try {
+    return ownProgram(directory)?.isResident ?? false;
+  } catch {
+    return false;
+  }
+}
+
 /** An app from a repository, as it is in the cache. The hub is never asked here. */
 export interface RepositoryApp {
   readonly tracked: TrackedRepository;

@@ -185,7 +185,8 @@ export class AppCatalog {
       throw new ServiceError('unknownApp', detail);
     }
     const program = this.#programOf(app);
-    return commandLine({ program, app: app.argument, request, output: directory.output, grant });
+    const withFiles = { ...request, files: directory.loadFiles() };
+    return commandLine({ program, app: app.argument, request: withFiles, output: directory.output, grant });
   }
 
   /** The arguments that start an app. @throws ServiceError `unknownApp` if its files cannot be used */
@@ -199,7 +200,7 @@ export class AppCatalog {
   }
 
   /** How a job's app is loaded on these devices; null if it is started for each job, or cannot be run. */
-  residentFor(request: JobRequest, grant: Pick<Grant, 'gpus'>): Resident | null {
+  residentFor(request: JobRequest, grant: Pick<Grant, 'gpus' | 'cpuSlots'>): Resident | null {
     const app = this.apps.current.get(request.app);
     const program = app && this.#residentProgram(app);
     if (!program) return null;

@@ -10,7 +10,7 @@ import {
 } from '../../contract/index.js';
 import { findProgram, readScriptStart } from '../../files/index.js';
 import type { Grant } from '../executors/index.js';
-import type { JobRequest } from '../jobs/index.js';
+import type { JobFiles, JobRequest } from '../jobs/index.js';
 import { SetupError } from '../setup-error.js';
 
 interface AppInvocation {
@@ -18,11 +18,14 @@ interface AppInvocation {
   readonly program: readonly string[];
   /** The app's directory or its repository id. */
   readonly app: string;
-  readonly request: Pick<JobRequest, 'operation' | 'values' | 'files'>;
+  readonly request: Pick<JobRequest, 'operation' | 'values'> & { readonly files: JobFiles };
   /** Where the app writes its result. */
   readonly output: string;
-  readonly grant: Pick<Grant, 'gpus'>;
+  readonly grant: AppGrant;
 }
+
+/** The devices of an app; without GPUs, its CPU slots; 0 if these are not known. */
+type AppGrant = Pick<Grant, 'gpus' | 'cpuSlots'>;
 
 /** One field with its value, as the app's command line spells it. */
 function spell({ kind, argument }: Field, value: FieldValue): string[] {
@@ -32,12 +35,18 @@ function spell({ kind, argument }: Field, value: FieldValue): string[] {
   return kind === 'overrides' ? words.flatMap((word) => [...flag, word]) : [...flag, ...words];
 }
 
-/** The GPUs or, without one, the number of CPU workers. */
-function deviceWords(field: Field, { request, grant }: Pick<AppInvocation, 'request' | 'grant'>): string[] {
+/** What says on which devices an app runs. */
+interface AppDevices extends Pick<AppInvocation, 'grant'> {
+  readonly request: Pick<JobRequest, 'operation' | 'values'>;
+}
+
+/** The GPUs or, without one, the number of CPU workers: those that were asked for, as far as they were granted. */
+function deviceWords(field: Field, { request, grant }: AppDevices): string[] {
   const hasGpus = grant.gpus.length > 0;
   if (field.role === 'gpus') return hasGpus ? spell(field, grant.gpus) : [];
   const value = request.values[field.name] ?? field.default;
-  return hasGpus || value === undefined ? [] : spell(field, value);
+  if (hasGpus || value === undefined) return [];
+  return spell(field, grant.cpuSlots > 0 ? Math.min(Number(value), grant.cpuSlots) : value);
 }
 
 /** The arguments for one field; empty if it has no value. */
@@ -62,7 +71,7 @@ const residentVerb = 'resident';
 export function residentCommandLine(
   program: readonly string[],
   app: string | null,
-  invocation: Pick<AppInvocation, 'request' | 'grant'>,
+  invocation: AppDevices,
 ): string[] {
   const { fields } = operationOf(invocation.request.operation);
   const devices = fields.filter(({ role }) => role === 'gpus' || role === 'workers');

@@ -7,7 +7,7 @@ export {
   uniqueApps,
 } from './allowlist.js';
 export { type AppFindings, lookAtApps } from './app-problems.js';
-export { ownCommand, viewAppDirectory } from './app-view.js';
+export { ownCommand, staysLoaded, viewAppDirectory } from './app-view.js';
 export { AppCatalog } from './catalog.js';
 export { residentEngine } from './command-line.js';
 export type { Thoroughness } from './missing-packages.js';

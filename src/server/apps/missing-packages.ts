@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import path from 'node:path';
 import { z } from 'zod';
-import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
+import { counted, excerpt, oneLine, quoteName, quotePath } from '../../contract/index.js';
 import { findProgram } from '../../files/index.js';
 import { runProgram } from '../../programs/index.js';
 import { textOf } from './manifest.js';
@@ -14,6 +15,9 @@ export function jsonOf(file: string): unknown {
     return undefined;
   }
 }
+
+/** Milliseconds that an interpreter may take for this. */
+const patience = 30_000;
 
 const packageSchema = z.object({ dependencies: z.record(z.string(), z.unknown()).optional() });
 
@@ -38,6 +42,82 @@ function missingNodePackages(directory: string, command: readonly string[]): str
   ];
 }
 
+/** What a module of JavaScript imports at its top. */
+const imported =
+  /^(?:import|export)\b[^'"\n;]*?(?:from\s*)?(['"])([^'"\n]+)\1|\brequire\((['"])([^'"\n]+)\3\)/gm;
+
+/** The package that a module is imported from. */
+const packageOf = (name: string): string =>
+  name
+    .split('/')
+    .slice(0, name.startsWith('@') ? 2 : 1)
+    .join('/');
+
+/** Sentences about modules that the program of an app and its own modules import, and that are not there. */
+function missingModules(directory: string, program: string, dependencies: readonly string[]): string[] {
+  const sentences: string[] = [];
+  const left = [program];
+  const seen = new Set(left);
+  for (let file = left.pop(); file !== undefined; file = left.pop()) {
+    const text = textOf(file) ?? '';
+    for (const match of text.matchAll(imported)) {
+      const name = match[2] ?? match[4] ?? '';
+      const line = text.slice(0, match.index).split('\n').length;
+      if (name.startsWith('.')) {
+        const found = path.resolve(path.dirname(file), name);
+        const isModule = ['', '.js', '.cjs', '.json', '/index.js'].some((end) => existsSync(found + end));
+        if (!isModule) sentences.push(`${file}, line ${line}: there is no module ${quoteName(name)}`);
+        else if (/\.[cm]?js$/.test(found) && !seen.has(found) && found.startsWith(directory + path.sep)) {
+          seen.add(found);
+          left.push(found);
+        }
+        continue;
+      }
+      const owner = packageOf(name);
+      // Those of package.json have a sentence of their own.
+      if (name.startsWith('/') || name.includes(':') || isBuiltin(name) || dependencies.includes(owner))
+        continue;
+      if (!isInstalled(owner, path.dirname(file)))
+        sentences.push(
+          `${file}, line ${line}: there is no package ${quoteName(owner)}; run 'npm install ${owner}'`,
+        );
+    }
+  }
+  return sentences;
+}
+
+/** A sentence about a program that Node cannot read; runs nothing of it. */
+async function syntaxProblem(node: string | undefined, program: string): Promise<string[]> {
+  if (node === undefined) return [];
+  const { exitCode, stderr } = await runProgram([node, '--check', program], {
+    environment: process.env,
+    limit: patience,
+    maxBytes: 64 * 1024,
+    beyond: 'keepFirst',
+  });
+  if (exitCode === 0) return [];
+  const [, line = '1'] = /:(\d+)\n/.exec(stderr) ?? [];
+  const [why = 'it cannot be read'] = /^\w*Error: .*$/m.exec(stderr) ?? [];
+  return [`${program}, line ${line}: ${oneLine(why)}`];
+}
+
+/** What is wrong with the program of an app for Node: syntax, and modules that are not there. */
+async function problemsOfNodeProgram(
+  directory: string,
+  command: readonly string[],
+  searched: string,
+): Promise<string[]> {
+  const [first = ''] = command;
+  const program = command.find((word) => /\.[cm]?js$/.test(word) && word.startsWith(directory + path.sep));
+  if (program === undefined || !existsSync(program)) return [];
+  const { data } = packageSchema.safeParse(jsonOf(path.join(directory, 'package.json')));
+  const node = path.basename(first) === 'node' ? findProgram(first, searched) : undefined;
+  return [
+    ...(await syntaxProblem(node, program)),
+    ...missingModules(directory, program, Object.keys(data?.dependencies ?? {})),
+  ];
+}
+
 /** The names of a requirements.txt. Lines with options, addresses or conditions are left to pip. */
 const requirementsIn = (text: string): string[] =>
   text.split('\n').flatMap((line) => {
@@ -54,13 +134,18 @@ import ast, importlib.metadata, importlib.util, json, os, re, sys
 _, directory, program, *names = sys.argv
 plain = lambda name: re.sub(r"[-_.]+", "-", name or "").lower()
 installed = {plain(each.metadata["Name"]) for each in importlib.metadata.distributions()}
-lost, modules, seen = [name for name in names if plain(name) not in installed], [], set()
+lost, modules, broken, seen = [name for name in names if plain(name) not in installed], [], [], set()
 sys.path[0] = os.path.dirname(program)
 def look(file):
     if file in seen:
         return
     seen.add(file)
-    for node in ast.parse(open(file, "rb").read()).body:
+    try:
+        tree = ast.parse(open(file, "rb").read())
+    except (SyntaxError, ValueError) as error:
+        broken.append([file, getattr(error, "lineno", None) or 1, str(getattr(error, "msg", error))])
+        return
+    for node in tree.body:
         imported = [each.name for each in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.level == 0:
             imported = [node.module]
@@ -74,16 +159,15 @@ def look(file):
                 look(origin)
 if program:
     look(program)
-print(json.dumps({"packages": lost, "modules": modules}))
+print(json.dumps({"packages": lost, "modules": modules, "broken": broken}))
 `;
 
 const modulesSchema = z.object({
   packages: z.array(z.string()),
   modules: z.array(z.tuple([z.string(), z.string(), z.number()])),
+  /** Files that are no Python. */
+  broken: z.array(z.tuple([z.string(), z.number(), z.string()])),
 });
-
-/** Milliseconds that Python may take for this. */
-const patience = 30_000;
 
 /** @returns null if the Python cannot say it */
 async function askPython(
@@ -121,11 +205,14 @@ async function missingPythonModules(
   const requirements = path.join(directory, 'requirements.txt');
   const found = await askPython(python, [directory, program, ...requirementsIn(textOf(requirements) ?? '')]);
   if (found === null) return [];
-  const { packages, modules } = found;
-  const sentences = modules.map(
-    ([name, file, line]) =>
-      `${file}, line ${line}: ${python} has no module ${quoteName(name)}; install the package that brings it`,
-  );
+  const { packages, modules, broken } = found;
+  const sentences = [
+    ...broken.map(([file, line, why]) => `${file}, line ${line}: ${python} cannot read it: ${oneLine(why)}`),
+    ...modules.map(
+      ([name, file, line]) =>
+        `${file}, line ${line}: ${python} has no module ${quoteName(name)}; install the package that brings it`,
+    ),
+  ];
   if (packages.length === 0) return sentences;
   const list = excerpt(packages.join(', '), 500);
   return [
@@ -153,5 +240,9 @@ export async function missingPackages(
   const ofNode = missingNodePackages(directory, command);
   if (thoroughness === 'files') return ofNode;
   const mayRunOwn = thoroughness === 'own-python';
-  return [...ofNode, ...(await missingPythonModules(directory, command, searched, mayRunOwn))];
+  return [
+    ...ofNode,
+    ...(await problemsOfNodeProgram(directory, command, searched)),
+    ...(await missingPythonModules(directory, command, searched, mayRunOwn)),
+  ];
 }

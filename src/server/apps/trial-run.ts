@@ -11,7 +11,7 @@ import {
 } from '../../contract/index.js';
 import { filesBelow } from '../../files/index.js';
 import { runProgram } from '../../programs/index.js';
-import { readRefusal, refusalVariables } from '../jobs/index.js';
+import { outputFault, readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 
 /** The outcome of a trial run. `note`: the app works, but refused this volume. */
@@ -77,7 +77,9 @@ async function run(
 }
 
 function judge({ how, printed }: Ended, directory: string, refusal: string | null, seconds: number): Trial {
-  const files = filesBelow(directory).length;
+  const fault = outputFault(directory);
+  if (how === null && fault !== null) return { kind: 'problem', says: fault };
+  const files = fault === null ? filesBelow(directory).length : 0;
   const took = `${counted(files, 'file')} in ${seconds.toFixed(1)} s`;
   if (how === null && files > 0) return { kind: 'ok', says: `infer wrote ${took}` };
   if (how === null) return { kind: 'problem', says: 'infer ended well, and wrote no file into --output' };
@@ -135,7 +137,7 @@ export async function trialRun(
       app: directory,
       request: { operation: 'infer', values, files: { inputs: groups } },
       output: output,
-      grant: { gpus: [] },
+      grant: { gpus: [], cpuSlots: 0 },
     });
     const ended = await run(
       words,

@@ -1,7 +1,5 @@
-import { existsSync } from 'node:fs';
-import path from 'node:path';
 import { oneLine, quoteName } from '../../contract/index.js';
-import { errorCode, faultWithoutPath } from '../../files/index.js';
+import { errorCode, faultWithoutPath, isOnPath } from '../../files/index.js';
 import { type ProgramEnd, type ProgramOptions, runProgram } from '../../programs/index.js';
 
 /** A GPU as nvidia-smi shows it at one moment. */
@@ -94,11 +92,8 @@ const maxAnswerBytes = 1 << 20;
  */
 const mostOddities = 20;
 
-/** Whether there is a program of this name on PATH: a script without its interpreter is "not found" as well. */
-export const isInstalled = (environment: NodeJS.ProcessEnv): boolean =>
-  (environment.PATH ?? '')
-    .split(path.delimiter)
-    .some((directory) => directory !== '' && existsSync(path.resolve('/', directory, program)));
+/** A script without its interpreter is "not found" as well. */
+export const isInstalled = ({ PATH = '' }: NodeJS.ProcessEnv): boolean => isOnPath(program, PATH);
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 

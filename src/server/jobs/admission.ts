@@ -11,7 +11,7 @@ import {
 import type { AskedDevices, DeviceRequest, Executor } from '../executors/index.js';
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
-import type { JobRequest } from './job-record.js';
+import type { JobFiles, JobRequest } from './job-record.js';
 import type { Allowed, OwnerLimits } from './owner-limits.js';
 import type { Retention } from './retention.js';
 import type { JobStore } from './store.js';
@@ -19,6 +19,7 @@ import type { Trash } from './trash.js';
 
 /** What is known about an upload besides its request. */
 export interface UploadFacts {
+  readonly files: JobFiles;
   /** Lines for the job's log. */
   readonly notes: readonly string[];
   /** Bytes of the request's body. */

@@ -3,104 +3,169 @@ import { lstat, opendir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { countFiles } from '../../archive/index.js';
-import { formatBytes, mostCounted } from '../../contract/index.js';
-import { type Clock, pause } from '../../files/index.js';
+import { formatBytes, mostCounted, quotePath } from '../../contract/index.js';
+import { type Clock, faultWithoutPath, isMissing, pause } from '../../files/index.js';
 import type { JobDirectory } from './job-directory.js';
 
-/** Bytes of the regular files below a directory. Unreadable ones do not count; no link is followed. */
-export async function treeSize(root: string): Promise<number> {
-  let bytes = 0;
-  const left = [root];
-  for (let directory = left.pop(); directory !== undefined; directory = left.pop()) {
-    try {
-      for await (const entry of await opendir(directory)) {
-        const name = path.join(directory, entry.name);
-        if (entry.isDirectory()) left.push(name);
-        else if (entry.isFile())
-          bytes += await lstat(name).then(
-            ({ size }) => size,
-            () => 0,
-          );
-      }
-    } catch {
-      // It was removed in the meantime, or an app made it unreadable.
-    }
+/** What a tree has in it. */
+interface TreeUse {
+  /** Bytes that it occupies on the disk: of a sparse file only what is written. */
+  allocated: number;
+  /** Bytes that its files have, each by each of its names, which is what an archive of them has to read. */
+  length: number;
+}
+
+/** Something that the server cannot look into, so that what is in it cannot be counted. */
+class Unseen extends Error {
+  constructor(
+    readonly place: string,
+    readonly fault: string,
+  ) {
+    super(`${place}: ${fault}`);
   }
-  return bytes;
+}
+
+/**
+ * Counts a tree. A file with several names occupies the disk once. No link is followed.
+ * @param use what has been counted so far
+ * @param seen files with several names that have been counted already
+ * @param unseen called for what cannot be looked into, and is not gone
+ */
+async function countTree(
+  root: string,
+  use: TreeUse,
+  seen: Set<string>,
+  unseen: (place: string, cause: unknown) => void,
+): Promise<void> {
+  /** @returns whether it is a directory */
+  const count = async (name: string): Promise<boolean> => {
+    const stats = await lstat(name);
+    const { dev, ino, nlink, blocks, size } = stats;
+    const isDirectory = stats.isDirectory();
+    if (!isDirectory) use.length += size;
+    const id = `${dev}:${ino}`;
+    if (isDirectory || nlink === 1 || !seen.has(id)) use.allocated += blocks * 512;
+    if (!isDirectory && nlink > 1) seen.add(id);
+    return isDirectory;
+  };
+  /** Does a step for a place, which may be gone by then. */
+  const at = async (name: string, step: () => Promise<boolean>): Promise<boolean> => {
+    try {
+      return await step();
+    } catch (cause) {
+      if (!isMissing(cause)) unseen(name, cause);
+      return false;
+    }
+  };
+  const left = (await at(root, () => count(root))) ? [root] : [];
+  for (let directory = left.pop(); directory !== undefined; directory = left.pop()) {
+    const current = directory;
+    await at(current, async () => {
+      for await (const entry of await opendir(current)) {
+        const name = path.join(current, entry.name);
+        if (await at(name, () => count(name))) left.push(name);
+      }
+      return true;
+    });
+  }
+}
+
+/** Bytes that a tree occupies on the disk, as far as it can be looked into. */
+export async function treeSize(root: string): Promise<number> {
+  const use: TreeUse = { allocated: 0, length: 0 };
+  await countTree(root, use, new Set(), () => {});
+  return use.allocated;
 }
 
 /** Milliseconds between two measurements; a tree that takes long to walk is measured less often. */
 const interval = 1000;
 const pausePerWalk = 20;
 
-/** Bytes for each part of a job's directory. */
-type Use = readonly (readonly [part: string, bytes: number])[];
-
-const sum = (use: Use): number => use.reduce((total, [, bytes]) => total + bytes, 0);
-
-/**
- * Disk space taken by a tree, in bytes. A sparse file counts with what it occupies, and a file with several names counts
- * once. No link is followed, and unreadable files do not count.
- * @param seen files with several names that have been counted already
- */
-async function diskUse(root: string, seen: Set<string>): Promise<number> {
-  const stats = await lstat(root).catch(() => null);
-  if (stats === null) return 0;
-  if (!stats.isDirectory()) {
-    const id = `${stats.dev}:${stats.ino}`;
-    if (stats.nlink > 1 && seen.has(id)) return 0;
-    if (stats.nlink > 1) seen.add(id);
-    return stats.blocks * 512;
-  }
-  let bytes = 0;
-  try {
-    for await (const { name } of await opendir(root)) bytes += await diskUse(path.join(root, name), seen);
-  } catch {
-    // It was removed in the meantime, or the app made it unreadable.
-  }
-  return bytes;
+/** What is known of a job besides its files. */
+export interface DiskLimitDeps {
+  /** Bytes that the job may write. */
+  readonly most: number;
+  /** Bytes of files that it has removed and still has open. */
+  readonly removedButOpen: () => Promise<number>;
+  readonly clock: Clock;
 }
 
 /** Measures repeatedly how much a running job has written, until that exceeds its limit. */
 export class DiskLimit {
   #isOver = false;
-  /** Size of the input when the job started, in bytes. It does not count towards the limit. */
+  /** Bytes of the input when the job started. They do not count towards the limit. */
   readonly #given: Promise<number>;
 
-  /** @param most bytes that the job may write */
   constructor(
     private readonly directory: JobDirectory,
-    readonly most: number,
-    private readonly clock: Clock,
+    private readonly deps: DiskLimitDeps,
   ) {
-    this.#given = diskUse(directory.input, new Set());
+    this.#given = treeSize(directory.input);
   }
 
-  /** Resolves with a phrase that says where the bytes are, once the limit is exceeded; with null once it is closed. */
+  /** Resolves with what is wrong, once the limit is exceeded; with null once it is closed. */
   async exceeded(): Promise<string | null> {
     while (!this.#isOver) {
-      const start = this.clock.monotonic();
+      const start = this.deps.clock.monotonic();
       const found = await this.look();
       if (found !== null) return found;
-      const took = this.clock.monotonic() - start;
-      await pause(this.clock, Math.max(interval, pausePerWalk * took));
+      const took = this.deps.clock.monotonic() - start;
+      await pause(this.deps.clock, Math.max(interval, pausePerWalk * took));
     }
     return null;
   }
 
-  /** Measures once. @returns a phrase that says where the bytes are if the limit is exceeded; otherwise null */
+  /**
+   * Measures once.
+   * @returns what is wrong, as the beginning of a sentence, if the limit is exceeded, or if something cannot be counted
+   */
   async look(): Promise<string | null> {
-    const { input, output, workspace } = this.directory;
+    try {
+      return await this.#look();
+    } catch (cause) {
+      if (!(cause instanceof Unseen)) throw cause;
+      return `the server cannot look into ${cause.place} (${cause.fault}), so that what it wrote cannot be counted`;
+    }
+  }
+
+  /**
+   * Whether the result can be packed within the limit. A file that occupies little of the disk may have any length, and each
+   * name of a file is packed.
+   * @returns the same
+   */
+  async lookAtResult(): Promise<string | null> {
+    const use: TreeUse = { allocated: 0, length: 0 };
+    await countTree(this.directory.output, use, new Set(), () => {});
+    if (use.length <= this.deps.most) return null;
+    return `its result has ${formatBytes(use.length)} to pack, and ${this.#allowed}`;
+  }
+
+  get #allowed(): string {
+    return `a job may write ${formatBytes(this.deps.most)} (--disk-per-job of the server)`;
+  }
+
+  /** @throws Unseen */
+  async #look(): Promise<string | null> {
+    const { input, output, workspace, path: root } = this.directory;
     const seen = new Set<string>();
+    const fail = (place: string, cause: unknown) => {
+      throw new Unseen(quotePath(path.relative(root, place)), faultWithoutPath(cause));
+    };
+    const of = async (part: string) => {
+      const use: TreeUse = { allocated: 0, length: 0 };
+      await countTree(part, use, seen, fail);
+      return use.allocated;
+    };
     // The input is counted first, because the app may give its files further names.
-    const written = (await diskUse(input, seen)) - (await this.#given);
-    const use: [string, number][] = [['Input', Math.max(0, written)]];
-    for (const part of [output, workspace]) use.push([path.basename(part), await diskUse(part, seen)]);
-    if (sum(use) <= this.most) return null;
+    const use = [{ part: 'Input', bytes: Math.max(0, (await of(input)) - (await this.#given)) }];
+    for (const part of [output, workspace]) use.push({ part: path.basename(part), bytes: await of(part) });
+    use.push({ part: 'removed files that are still open', bytes: await this.deps.removedButOpen() });
+    const sum = use.reduce((total, { bytes }) => total + bytes, 0);
+    if (sum <= this.deps.most) return null;
     const parts = use
-      .filter(([, bytes]) => bytes > 0)
-      .map(([part, bytes]) => `${part} ${formatBytes(bytes)}`);
-    return `${formatBytes(sum(use))} (${parts.join(', ')})`;
+      .filter(({ bytes }) => bytes > 0)
+      .map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`);
+    return `it wrote ${formatBytes(sum)} (${parts.join(', ')}), and ${this.#allowed}`;
   }
 
   close(): void {
@@ -153,8 +218,11 @@ export async function resultSize(directory: JobDirectory): Promise<number | null
   return size ?? Promise.race([treeSize(directory.output), delay(sizeTimeout, null, { ref: false })]);
 }
 
-/** The default limit for what a job may write, in bytes: a tenth of the free space, at least 10 GiB. */
+/**
+ * The default limit for what a job may write, in bytes: a tenth of the disk, at least 10 GiB. Not of what is free: a server that
+ * starts on a full disk would then limit all later jobs.
+ */
 export function usualDiskPerJob(dataDirectory: string): number {
-  const { bavail, bsize } = statfsSync(dataDirectory);
-  return Math.max(10 * 2 ** 30, (bavail * bsize) / 10);
+  const { blocks, bsize } = statfsSync(dataDirectory);
+  return Math.max(10 * 2 ** 30, (blocks * bsize) / 10);
 }

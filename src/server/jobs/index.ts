@@ -1,4 +1,6 @@
 /** Owns all state of jobs. Knows neither HTTP nor where jobs run. */
+
+export { outputFault } from './disk-use.js';
 export type { Job } from './job.js';
 export { type JobDirectory, readRefusal, refusalVariables } from './job-directory.js';
 export type { JobFiles, JobRequest } from './job-record.js';

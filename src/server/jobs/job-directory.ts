@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, mkdirSync, readSync } from 'node:fs';
 import path from 'node:path';
-import { excerpt, oneLine, redrawEnd, resultName, servicePrefix } from '../../contract/index.js';
+import { excerpt, isFinal, oneLine, redrawEnd, resultName, servicePrefix } from '../../contract/index.js';
 import {
   appendLines,
   dropReserve,
@@ -16,11 +16,11 @@ import {
   writeReservedJson,
   writeTextFile,
 } from '../../files/index.js';
-import { type JobRecord, parseRecord } from './job-record.js';
+import { filesInRecord, type JobFiles, type JobRecord, parseFiles, parseRecord } from './job-record.js';
 
 /** Bytes at the end of a log that are searched for the service's last lines. */
 const tailBytes = 16 * 1024;
-/** Most bytes of `job.json`, which may name up to 100,000 files. */
+/** Most bytes of `files.json`, which may name up to 100,000 files, and of `job.json`, which did so in earlier versions. */
 const maxRecordBytes = 256 << 20;
 /** Bytes by which a record may grow between its first and its last state: times, devices, an error message. */
 const recordGrowth = 8192;
@@ -88,11 +88,24 @@ export class JobDirectory {
     return path.join(this.path, 'job.json');
   }
 
+  /** The list of its files, which is written once. */
+  get filesFile(): string {
+    return path.join(this.path, 'files.json');
+  }
+
+  /** The files of a job that has not started. @throws Error if they cannot be read */
+  loadFiles(): JobFiles {
+    const text = readOwnFile(this.filesFile, maxRecordBytes);
+    if (text === undefined) throw new Error('The list of its files is gone');
+    return parseFiles(text);
+  }
+
   /**
    * Writes the first record, and reserves the space that the last one may need on a full disk. Until then, that space
    * holds a copy of the first record. Neither survives a power cut before the directory is synced.
    */
-  saveFirst(record: JobRecord): void {
+  saveFirst(record: JobRecord, files: JobFiles): void {
+    writeTextFile(this.filesFile, jsonText(files), { isKept: false });
     const text = jsonText(record);
     writeTextFile(this.recordFile, text, { isKept: false });
     reserveJsonFile(this.recordFile, Buffer.byteLength(text) + recordGrowth, text);
@@ -127,14 +140,22 @@ export class JobDirectory {
    */
   load(): JobRecord | undefined {
     const text = readOwnFile(this.recordFile, maxRecordBytes);
-    return text === undefined ? undefined : parseRecord(text, this.id);
+    return text === undefined ? undefined : this.#parse(text);
+  }
+
+  /** Reads a record. One of an earlier version has the list of files in it, which gets a file of its own. */
+  #parse(text: string): JobRecord {
+    const record = parseRecord(text, this.id);
+    const files = isFinal(record.state) || !isGone(this.filesFile) ? undefined : filesInRecord(text);
+    if (files) writeTextFile(this.filesFile, jsonText(files));
+    return record;
   }
 
   /** The record of the job as it was accepted; undefined once its last record is written, or if it cannot be read. */
   loadFirst(): JobRecord | undefined {
     try {
       const text = readReserve(this.recordFile, maxRecordBytes);
-      return text === undefined ? undefined : parseRecord(text, this.id);
+      return text === undefined ? undefined : this.#parse(text);
     } catch {
       return undefined;
     }

@@ -23,12 +23,13 @@ const deviceRequest = z.discriminatedUnion('kind', [
 
 const value = z.union([z.string(), z.number(), z.boolean(), z.array(z.string()), z.array(z.number())]);
 
+/** Files by field, one list of absolute paths per group. An archive is one group with one directory. */
+const jobFiles = z.record(z.string(), z.array(z.array(z.string())));
+
 const jobRequest = z.object({
   app: z.string(),
   operation: z.enum(operationNames as [OperationName, ...OperationName[]]),
   values: z.record(z.string(), value),
-  /** Files by field, one list of absolute paths per group. An archive is one group with one directory. */
-  files: z.record(z.string(), z.array(z.array(z.string()))),
   device: deviceRequest,
   acceptedOptions: z.array(z.string()),
   /** Missing in records of an earlier version. */
@@ -101,9 +102,9 @@ type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReado
 /** `job.json`: the request and every transition. Times are ISO 8601. */
 export type JobRecord = DeepReadonly<z.infer<typeof jobRecord>>;
 
-/** The complete request, with everything needed to run the job. */
+/** The request, with all that is needed to run the job but its list of files, which may be long and is not kept in memory. */
 export type JobRequest = JobRecord['request'];
-export type JobFiles = JobRequest['files'];
+export type JobFiles = DeepReadonly<z.infer<typeof jobFiles>>;
 
 /** The record of a new job. */
 export const newRecord = (
@@ -139,6 +140,19 @@ export const newRecord = (
   killRequested: false,
   killCause: 'user',
 });
+
+/** Reads the text of a `files.json`. @throws Error if it is not one */
+export function parseFiles(text: string): JobFiles {
+  const parsed = jobFiles.safeParse(JSON.parse(text));
+  if (!parsed.success) throw new Error('its files.json is of another shape');
+  return parsed.data;
+}
+
+/** The files in a `job.json` of an earlier version, which had no `files.json`; undefined if it has none. */
+export function filesInRecord(text: string): JobFiles | undefined {
+  const { files } = (JSON.parse(text) as { request: { files?: unknown } }).request;
+  return files === undefined ? undefined : jobFiles.safeParse(files).data;
+}
 
 /**
  * Reads the text of a `job.json`.

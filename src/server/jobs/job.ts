@@ -78,6 +78,10 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   isEndNoticeWanted = false;
   /** When it is removed, once that is known. */
   expiry: Expiry | null = null;
+  /** Bytes that it keeps on the disk, once they are counted. */
+  keptBytes: number | null = null;
+  /** Whether what it wrote was removed before its time: it failed, and the disk is short of space. */
+  isCleared = false;
   /** Bytes, from the start of its archive, that clients have been sent, in one download or several consecutive ones. */
   #sent = 0;
 
@@ -295,6 +299,15 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#saveAgain().catch(() => {});
   }
 
+  /** What it had left was removed before its time, because it failed and the disk is short of space. */
+  clear(): void {
+    this.isCleared = true;
+    this.#record = { ...this.#record, leftFiles: 0 };
+    this.log('What this job had left was removed: it has no result, and the disk was short');
+    // If this cannot be saved, the next server finds nothing there.
+    this.#saveAgain().catch(() => {});
+  }
+
   /**
    * Records that the admin's program is about to run for its end, so that it never runs twice.
    * @returns false if that is recorded already, or it need not run
@@ -332,6 +345,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       keep: record.request.keep,
       time_limit: record.request.timeLimit,
       left_files: record.leftFiles,
+      bytes_kept: this.keptBytes,
       assigned_gpus: record.gpus,
       start: record.start,
       version: record.appVersion,

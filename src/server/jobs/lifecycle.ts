@@ -143,10 +143,11 @@ function inWords(cause: unknown): string {
 export class Lifecycle {
   readonly #packing = new AbortController();
   #isExecuting = false;
-  #command: readonly string[] = [];
+  /** The words of its command, until the executor has asked for them: they name each file. */
+  #command: readonly string[] | null = null;
   #disk: DiskLimit | null = null;
-  /** Where and how much it has written, as a phrase, once its limit is exceeded. */
-  #written: string | null = null;
+  /** What is wrong with what it has written, once its limit is exceeded. */
+  #excess: string | null = null;
 
   constructor(
     private readonly job: Job,
@@ -239,10 +240,17 @@ export class Lifecycle {
         TMPDIR: directory.temporary,
         ...Object.fromEntries(refusalVariables.map((name) => [name, directory.refusal])),
       },
-      command: () => this.#command,
+      command: () => this.#takeCommand(),
       access: () => this.deps.accessOf(this.job),
       resident: (grant) => this.deps.residentOf(this.job, grant),
     };
+  }
+
+  #takeCommand(): readonly string[] {
+    const { grant } = this.job;
+    const words = this.#command ?? (grant ? this.deps.commandFor(this.job, grant) : []);
+    this.#command = null;
+    return words;
   }
 
   async #wait(waiting: Waiting): Promise<void> {
@@ -274,24 +282,26 @@ export class Lifecycle {
 
   /** Ends the job when it has written more than it may. */
   #watchDisk(): void {
-    const disk = new DiskLimit(this.job.directory, this.deps.diskPerJob, this.deps.clock);
+    const { directory } = this.job;
+    const { diskPerJob, clock } = this.deps;
+    const removedButOpen = async () => (await this.deps.executor.removedButOpen?.(directory)) ?? 0;
+    const disk = new DiskLimit(directory, { most: diskPerJob, removedButOpen, clock });
     this.#disk = disk;
-    void disk.exceeded().then((written) => {
-      if (written === null) return;
-      this.#written = written;
+    const stop = (excess: string | null) => {
+      if (excess === null) return;
+      this.#excess = excess;
       this.#stop();
-    });
+    };
+    disk
+      .exceeded()
+      .then(stop, (cause) => this.deps.report(`Job ${this.job.id} could not be measured`, cause));
   }
 
   /** Ends a job that has written too much. Its files are removed at once, because all jobs share the disk. */
-  async #concludeFull(written: string): Promise<void> {
+  async #concludeFull(excess: string): Promise<void> {
     const { job, deps } = this;
-    const most = formatBytes(deps.diskPerJob);
-    const error = `Ended: it wrote ${written}, and a job may write ${most} (--disk-per-job of the server); its files are removed`;
-    deps.report(
-      `Job ${job.id} of ${ownerInWords(job.request.owner)} is ended`,
-      `it wrote ${written} of ${most}`,
-    );
+    const error = `Ended: ${excess}; its files are removed`;
+    deps.report(`Job ${job.id} of ${ownerInWords(job.request.owner)} is ended`, excess);
     job.log(error);
     deps.discard(job);
     await job.finish('error', error, { leftFiles: 0 });
@@ -320,9 +330,9 @@ export class Lifecycle {
       await this.#fail('error', error);
       return;
     }
-    const written = this.#written ?? (await this.#disk?.look()) ?? null;
-    if (written !== null) {
-      await this.#concludeFull(written);
+    const excess = this.#excess ?? (await this.#disk?.look()) ?? null;
+    if (excess !== null) {
+      await this.#concludeFull(excess);
       return;
     }
     const refusal = this.#refusal(end);
@@ -330,6 +340,11 @@ export class Lifecycle {
     const error = refusal ?? endError(end, explain) ?? outputFault(job.directory.output);
     if (error !== null) {
       await this.#fail('error', error, refusal !== null);
+      return;
+    }
+    const tooLong = (await this.#disk?.lookAtResult()) ?? null;
+    if (tooLong !== null) {
+      await this.#concludeFull(tooLong);
       return;
     }
     const isPacked = await this.#whenThereIsRoom(() => this.#pack());

@@ -9,6 +9,7 @@ import {
 } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { type Owner, ownerInWords } from '../../access/index.js';
 import { ServiceError, servicePrefix } from '../../contract/index.js';
 import { errorCode, isForbidden, NotOurFile, openOwnFile } from '../../files/index.js';
 import type { Job } from './job.js';
@@ -229,14 +230,19 @@ export async function* readLog(
 const noticeTime = 300;
 
 interface Held {
+  readonly owner: Owner;
   readonly released: Promise<void>;
 }
 
-/** Counts open log streams: at most one per job and `limit` in total (docs/http.md, Log). */
+/** Counts open log streams: at most one per job, a share of them per named owner, and `limit` in total (docs/http.md, Log). */
 export class StreamSlots {
   readonly #held = new Map<string, Held>();
 
-  constructor(private readonly limit: number) {}
+  /** @param share how many a named owner may have at once */
+  constructor(
+    private readonly limit: number,
+    private readonly share: number,
+  ) {}
 
   /** Number of open streams. */
   get open(): number {
@@ -245,10 +251,11 @@ export class StreamSlots {
 
   /**
    * Takes the slot of a job.
+   * @param owner who reads it
    * @returns a function that releases it, which may be called more than once
    * @throws ServiceError `streamOpen` or `tooManyStreams`
    */
-  async take(jobId: string): Promise<() => void> {
+  async take(jobId: string, owner: Owner): Promise<() => void> {
     const holder = this.#held.get(jobId);
     if (holder) await Promise.race([holder.released, delay(noticeTime)]);
     if (this.#held.has(jobId)) {
@@ -263,12 +270,21 @@ export class StreamSlots {
         `${this.limit} log streams are open, the most there may be; try again soon`,
       );
     }
-    return this.#hold(jobId);
+    // Without named tokens everybody has the same owner.
+    const own = [...this.#held.values()].filter((each) => each.owner === owner).length;
+    if (owner !== null && own >= this.share) {
+      throw new ServiceError(
+        'tooManyStreams',
+        `${this.share} log streams of ${ownerInWords(owner)} are open, the most that one may have; try again soon`,
+      );
+    }
+    return this.#hold(jobId, owner);
   }
 
-  #hold(jobId: string): () => void {
+  #hold(jobId: string, owner: Owner): () => void {
     let settle = () => {};
     const held: Held = {
+      owner,
       released: new Promise((resolve) => {
         settle = resolve;
       }),

@@ -160,7 +160,7 @@ export class OwnerLimits {
  * for one that has ended, all its remaining files. What a job writes while it runs counts once it has ended.
  */
 export class KeptBytes {
-  readonly #bytes = new Map<string, { readonly owner: Owner; readonly bytes: number }>();
+  readonly #jobs = new Map<string, Job>();
   /** Measurements run one after the other, so that they leave most of the disk's time to the jobs. */
   #measuring: Promise<void> = Promise.resolve();
   /** The last measurement for each owner. */
@@ -169,29 +169,29 @@ export class KeptBytes {
   /** Bytes that the jobs of an owner keep. */
   of(owner: Owner): number {
     let sum = 0;
-    for (const each of this.#bytes.values()) if (each.owner === owner) sum += each.bytes;
+    for (const job of this.#jobs.values()) if (job.request.owner === owner) sum += this.ofJob(job);
     return sum;
   }
 
   /** Counts a job that was just accepted. */
   add(job: Job, bytes: number): void {
-    this.#bytes.set(job.id, { owner: job.request.owner, bytes });
+    job.keptBytes = bytes;
+    this.#jobs.set(job.id, job);
   }
 
   /** Bytes that a job keeps. */
-  ofJob({ id }: Job): number {
-    return this.#bytes.get(id)?.bytes ?? 0;
+  ofJob({ keptBytes }: Job): number {
+    return keptBytes ?? 0;
   }
 
   /** Measures what is left of a job that has ended, or what an earlier server's job keeps. */
   measure(job: Job): Promise<void> {
-    const { owner } = job.request;
-    if (!this.#bytes.has(job.id)) this.add(job, 0);
+    this.#jobs.set(job.id, job);
     this.#measuring = this.#measuring.then(async () => {
       const bytes = await treeSize(job.directory.path);
-      if (this.#bytes.has(job.id)) this.#bytes.set(job.id, { owner, bytes });
+      if (this.#jobs.has(job.id)) job.keptBytes = bytes;
     });
-    this.#last.set(owner, this.#measuring);
+    this.#last.set(job.request.owner, this.#measuring);
     return this.#measuring;
   }
 
@@ -207,6 +207,6 @@ export class KeptBytes {
 
   /** The job has been removed. */
   forget(job: Job): void {
-    this.#bytes.delete(job.id);
+    this.#jobs.delete(job.id);
   }
 }

@@ -226,12 +226,26 @@ export class Retention {
    * @returns false if there is none
    */
   async removeFetched(jobs: readonly Job[]): Promise<boolean> {
-    const mayGo = ({ id, record }: Job) =>
-      record.fetchedAt !== null && this.#timers.has(id) && !this.#downloads.has(id);
-    const ended = ({ record }: Job) => Date.parse(record.finishedAt ?? record.createdAt);
-    const [oldest] = jobs.filter(mayGo).sort((a, b) => ended(a) - ended(b));
+    const oldest = this.#oldest(jobs, ({ record }) => record.fetchedAt !== null);
     if (oldest) await this.remove(oldest, 'fetched');
-    return oldest !== undefined;
+    return oldest !== null;
+  }
+
+  /**
+   * The oldest of these jobs that failed or was killed, and whose files are still there. It stays as a record, with its log.
+   * @returns null if there is none
+   */
+  oldestFailed(jobs: readonly Job[]): Job | null {
+    return this.#oldest(jobs, (job) => job.state !== 'done' && !job.isCleared);
+  }
+
+  /** The job of these that ended first, of those that nobody downloads. */
+  #oldest(jobs: readonly Job[], isWanted: (job: Job) => boolean): Job | null {
+    const mayGo = (job: Job) => this.#timers.has(job.id) && !this.#downloads.has(job.id) && isWanted(job);
+    const ended = ({ record }: Job) => record.finishedAt ?? record.createdAt;
+    let oldest: Job | null = null;
+    for (const job of jobs) if (mayGo(job) && (!oldest || ended(job) < ended(oldest))) oldest = job;
+    return oldest;
   }
 
   /**

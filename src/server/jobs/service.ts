@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { mayReach, type Owner, type Principal, theAdmin } from '../../access/index.js';
+import { mayReach, type Owner, ownerInWords, type Principal, theAdmin } from '../../access/index.js';
 import { Packer } from '../../archive/index.js';
 import {
   acceptance,
   commandOf,
+  counted,
   type DrainState,
   isFinal,
   type KillCause,
@@ -46,6 +47,8 @@ export interface JobServiceDeps
   readonly diskPerJob: number | null;
   /** Active jobs that an owner may have, while further ones wait; null for any number. */
   readonly mostJobs: (owner: Owner) => number | null;
+  /** Jobs that have ended and that an owner may keep. */
+  readonly mostKeptJobs: number;
   /** Whether a program of the admin is run for each end: `serve --on-end`. */
   readonly areEndsNoticed: boolean;
   /** Told of what happens to jobs. */
@@ -61,6 +64,13 @@ const versionWait = 2000;
 
 /** Whether active jobs are killed, or left to the next server, when the server stops. */
 export type OnExit = 'kill' | 'keep';
+
+/** Which jobs of the list are asked for. */
+interface JobPage {
+  readonly isWanted: (job: Job) => boolean;
+  readonly limit: number;
+  readonly before: Job | null;
+}
 
 /** Owns the state of all jobs. It knows no transport. */
 export class JobService {
@@ -181,8 +191,27 @@ export class JobService {
    */
   async reserve(asker: Principal, stated: number | undefined): Promise<Slot> {
     if (asker.limits.max_kept !== null) await this.#kept.known(asker.name);
+    await this.#keepFewer(asker.name);
     this.#refuseWhileClosing();
     return this.#admission.reserve(asker, stated);
+  }
+
+  /**
+   * Makes sure that one more job of an owner can be kept: the oldest whose result was fetched goes, else the oldest that failed.
+   * @throws ServiceError `keptFull`
+   */
+  async #keepFewer(owner: Owner): Promise<void> {
+    const { mostKeptJobs } = this.deps;
+    const isKept = (job: Job) => job.request.owner === owner && job.isFinal && !this.#lives.has(job.id);
+    const kept = [...this.#jobs.values()].filter(isKept);
+    if (kept.length < mostKeptJobs || (await this.#retention.removeFetched(kept))) return;
+    const failed = this.#retention.oldestFailed(kept);
+    if (failed) {
+      await this.#retention.remove(failed);
+      return;
+    }
+    const detail = `${counted(mostKeptJobs, 'job')} of ${ownerInWords(owner)} are kept with results that nobody has fetched, the most there may be; 'remote-app rm JOB...' removes jobs`;
+    throw new ServiceError('keptFull', detail);
   }
 
   /** Refuses new jobs from now on, or accepts them again. Uploads in progress still become jobs. */
@@ -258,13 +287,29 @@ export class JobService {
 
   /** Newest first. If two were accepted at the same time, the one found last comes first. */
   list(): Job[] {
-    const time = ({ record }: Job) => Date.parse(record.createdAt);
-    return [...this.#jobs.values()].reverse().sort((a, b) => time(b) - time(a));
+    // All times have the same form, so their texts are in their order.
+    const later = ({ record: a }: Job, { record: b }: Job) => (a.createdAt < b.createdAt ? 1 : -1);
+    return [...this.#jobs.values()]
+      .reverse()
+      .sort((a, b) => (a.record.createdAt === b.record.createdAt ? 0 : later(a, b)));
   }
 
-  /** One owner's jobs, newest first. */
-  listOf(owner: Owner): Job[] {
-    return this.list().filter((job) => job.request.owner === owner);
+  /**
+   * Some of the jobs, newest first.
+   * @param before only jobs that come after this one in the list; null for the first ones
+   */
+  page({ isWanted, limit, before }: JobPage): Job[] {
+    const all = this.list();
+    const found: Job[] = [];
+    for (
+      let at = before === null ? 0 : all.indexOf(before) + 1;
+      at < all.length && found.length < limit;
+      at += 1
+    ) {
+      const job = all[at];
+      if (job && isWanted(job)) found.push(job);
+    }
+    return found;
   }
 
   /** Ends a job in any state. Resolves when none of its processes is left. Idempotent. */
@@ -299,12 +344,19 @@ export class JobService {
   }
 
   /**
-   * Removes, early, the oldest job whose result was fetched, because the disk is short of space. Jobs with unfetched
-   * results stay as long as promised.
+   * Makes room on the disk: removes the oldest job whose result was fetched, or else what the oldest failed job left. A result
+   * that nobody has fetched stays as long as promised.
    * @returns false if there is none
    */
-  makeRoom(): Promise<boolean> {
-    return this.#retention.removeFetched([...this.#jobs.values()].filter(({ id }) => !this.#lives.has(id)));
+  async makeRoom(): Promise<boolean> {
+    const jobs = [...this.#jobs.values()].filter(({ id }) => !this.#lives.has(id));
+    if (await this.#retention.removeFetched(jobs)) return true;
+    const failed = this.#retention.oldestFailed(jobs);
+    if (!failed) return false;
+    failed.clear();
+    await this.#discard(failed);
+    void this.#kept.measure(failed);
+    return true;
   }
 
   /** Keeps a result from expiring while it is sent. Returns a function that ends this. */
@@ -324,12 +376,12 @@ export class JobService {
 
   async #accept(upload: JobDirectory, request: JobRequest, facts: UploadFacts): Promise<Job> {
     this.#refuseWhileClosing();
-    const { notes, bytes, extracted } = facts;
+    const { files, notes, bytes, extracted } = facts;
     const { report, clock } = this.deps;
     upload.log(`${acceptance(upload.id)}: ${commandOf(request.operation)} on ${request.app}`);
     for (const note of notes) upload.log(note);
     const record = newRecord(upload.id, request, new Date(clock.now()).toISOString(), bytes);
-    const job = new Job(await this.#store.accept(upload, record), record, false, report, clock);
+    const job = new Job(await this.#store.accept(upload, record, files), record, false, report, clock);
     this.#jobs.set(job.id, job);
     this.#kept.add(job, bytes + extracted);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });
@@ -341,14 +393,11 @@ export class JobService {
   #live(job: Job): void {
     job.isEndNoticeWanted = this.deps.areEndsNoticed;
     followJob(job, this.deps.events);
-    const discard = ({ id, directory: { output, workspace } }: Job) => {
-      for (const part of [output, workspace]) void this.#trash.throwAway(part, false, id);
-    };
     const lifecycle = new Lifecycle(job, {
       ...this.deps,
       packer: this.#packer,
       diskPerJob: this.#diskPerJob,
-      discard,
+      discard: (job) => void this.#discard(job),
     });
     const end = lifecycle.run().finally(() => {
       this.#lives.delete(job.id);
@@ -357,6 +406,11 @@ export class JobService {
       void this.#kept.measure(job);
     });
     this.#lives.set(job.id, { lifecycle, end });
+  }
+
+  /** Removes what a job has written besides its log. */
+  async #discard({ id, directory: { output, workspace } }: Job): Promise<void> {
+    await Promise.all([output, workspace].map((part) => this.#trash.throwAway(part, false, id)));
   }
 
   /** Removes the input of a job that has ended: it is large, no longer needed, and may be a patient's scan. */

@@ -16,7 +16,7 @@ import { ownDirectory, setAside } from '../data-directory/index.js';
 import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
 import { JobDirectory } from './job-directory.js';
-import type { JobRecord } from './job-record.js';
+import type { JobFiles, JobRecord } from './job-record.js';
 
 export interface StoredJob {
   readonly directory: JobDirectory;
@@ -86,8 +86,8 @@ export class JobStore {
    * Turns an upload into a job in one step, after its record, its log and all its files were synced to the disk.
    * @throws the system's error; then it is not a job
    */
-  async accept(upload: JobDirectory, record: JobRecord): Promise<JobDirectory> {
-    upload.saveFirst(record);
+  async accept(upload: JobDirectory, record: JobRecord, files: JobFiles): Promise<JobDirectory> {
+    upload.saveFirst(record, files);
     await syncTree(upload.path);
     const directory = this.finalDirectory(upload);
     renameSync(upload.path, directory.path);

@@ -1,15 +1,41 @@
 import type { RouterContext } from '@koa/router';
-import { type JobList, parameters, type RemovedJob } from '../../contract/index.js';
+import {
+  FieldError,
+  type JobList,
+  mostListed,
+  parameters,
+  quoteName,
+  type RemovedJob,
+} from '../../contract/index.js';
 import { captured, isAskedFor, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 
-/** `GET /jobs`: the sender's own; with `?all=1` everybody's, for an admin; with `?tag=T` those of that tag. */
+/** The number of jobs that is asked for. @throws FieldError */
+function limitOf(ctx: RouterContext): number {
+  const { name } = parameters.limit;
+  const text = ctx.query[name];
+  if (text === undefined) return mostListed;
+  const limit = typeof text === 'string' && /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= mostListed) return limit;
+  throw new FieldError(name, `must be from 1 to ${mostListed}, got ${quoteName(String(text))}`);
+}
+
+/**
+ * `GET /jobs`: the sender's own; with `?all=1` everybody's, for an admin; with `?tag=T` those of that tag. `?before=ID` goes on
+ * where an answer of `?limit=N` ended.
+ */
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
+  const asker = principalOf(ctx);
   const isAll = isAskedFor(ctx, parameters.all);
   if (isAll) requireAdmin(ctx, 'list the jobs of all owners');
-  const listed = (isAll ? jobs.list() : jobs.listOf(principalOf(ctx).name)).map((job) => job.view());
   const tag = [ctx.query[parameters.tag.name] ?? ''].flat().join().trim();
-  ctx.body = { jobs: tag === '' ? listed : listed.filter((view) => view.tag === tag) } satisfies JobList;
+  const before = [ctx.query[parameters.before.name] ?? ''].flat().join().trim();
+  const listed = jobs.page({
+    isWanted: ({ request }) => (isAll || request.owner === asker.name) && (tag === '' || request.tag === tag),
+    limit: limitOf(ctx),
+    before: before === '' ? null : jobs.get(before, asker),
+  });
+  ctx.body = { jobs: listed.map((job) => job.view()) } satisfies JobList;
 };
 
 /** Milliseconds that the answer about a job that has ended waits for the version of its app. */

@@ -19,6 +19,9 @@ import { EventBytes } from './event-bytes.js';
 /** Bytes of a log that are read at once for a text answer. */
 const chunkSize = 256 * 1024;
 
+/** After how many times the silence of a keep-alive a stream is closed whose reader takes nothing of what there is: a minute. */
+const readerPatience = 4;
+
 export interface LogDeps {
   readonly jobs: JobService;
   readonly slots: StreamSlots;
@@ -71,7 +74,7 @@ async function* events(job: Job, options: StreamOptions, deps: LogDeps, signal: 
 /** Sends a job's stream until it ends or the client leaves. */
 async function send(ctx: RouterContext, job: Job, options: StreamOptions, deps: LogDeps): Promise<void> {
   const { res } = ctx;
-  const release = await deps.slots.take(job.id);
+  const release = await deps.slots.take(job.id, principalOf(ctx).name);
   const gone = new AbortController();
   let proceed = () => {};
   // Frees the slot as soon as the client is gone, so that its reconnection is not refused.
@@ -89,7 +92,11 @@ async function send(ctx: RouterContext, job: Job, options: StreamOptions, deps: 
       // Waits for each write, because the single buffer must not change before the system has taken its content.
       await new Promise<void>((resolve) => {
         proceed = resolve;
-        res.write(piece, () => resolve());
+        const stalled = setTimeout(() => res.socket?.destroy(), readerPatience * deps.keepAlive).unref();
+        res.write(piece, () => {
+          clearTimeout(stalled);
+          resolve();
+        });
       });
     }
     res.end();

@@ -229,7 +229,6 @@ async function receive(
       app,
       operation,
       values: form.values,
-      files: moved(files, directory.path, slot.finalDirectory.path),
       ...asked,
       acceptedOptions: form.acceptedOptions,
       tag: form.tag,
@@ -238,6 +237,7 @@ async function receive(
       owner: asker.name,
     },
     {
+      files: moved(files, directory.path, slot.finalDirectory.path),
       notes: form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
       bytes: received.bytes,
       extracted,

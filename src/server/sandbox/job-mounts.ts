@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -112,11 +113,15 @@ export async function problemOf(trial: Promise<ProgramEnd>): Promise<string | nu
   }
 }
 
-/** Tries the outer sandbox with an empty one inside. @returns why that failed; null if it works */
-export async function tryJobMounts(bwrap: string): Promise<string | null> {
+/**
+ * Tries the outer sandbox with an empty one inside.
+ * @param parent the data directory: a service may be allowed to write nowhere else. A check may run before it exists.
+ * @returns why that failed; null if it works
+ */
+export async function tryJobMounts(bwrap: string, parent: string): Promise<string | null> {
   let directory: string | null = null;
   try {
-    directory = await mkdtemp(path.join(tmpdir(), 'remote-app-mounts-'));
+    directory = await mkdtemp(path.join(existsSync(parent) ? parent : tmpdir(), 'probe-'));
     const inner = [bwrap, '--unshare-user', '--ro-bind', '/', '/', '--', 'true'];
     const words = [...jobMountWords(bwrap, { directory, jobs: directory }), ...inner];
     // No job is requested here, so there is nothing to read from the descriptor.

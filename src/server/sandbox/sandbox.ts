@@ -165,7 +165,7 @@ export class Sandbox {
 
   /** Why no worker can have a sandbox on this machine; null if one can. Tries a real one, once. */
   jobMountsProblem(): Promise<string | null> {
-    this.#jobMountsProblem ??= tryJobMounts(this.program);
+    this.#jobMountsProblem ??= tryJobMounts(this.program, this.rules.dataDirectory);
     return this.#jobMountsProblem;
   }
 

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import {
   closeSync,
   constants,
+  fstatSync,
   mkdtempSync,
   openSync,
   readFileSync,
@@ -12,7 +13,8 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { DirectOutput, ServerLog } from '../../../src/cli/serve/server-log.js';
+import type { LogSettings } from '../../../src/cli/serve/flags.js';
+import { DirectOutput, leadsToJournal, ServerLog } from '../../../src/cli/serve/server-log.js';
 import { until } from '../../support/until.mjs';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
@@ -138,5 +140,38 @@ describe("the server's log", () => {
     expect(head).toMatch(/^\d{4}-\S+Z GET \/\\u2028x failed: Error: b$/);
     expect(second).toBe('    2026-01-01T00:00:00.000Z forged\\x0dtoo');
     expect(third).toMatch(/^ {8}at /);
+  });
+});
+
+describe('in the journal of systemd', () => {
+  const written = (settings: LogSettings, journal: (place: string) => string) => {
+    const file = path.join(scratch(), 'log');
+    const descriptor = open(file, 'a');
+    const { dev, ino } = fstatSync(descriptor);
+    const isJournal = leadsToJournal(descriptor, journal(`${dev}:${ino}`));
+    const log = new ServerLog(new DirectOutput(descriptor), settings, isJournal);
+    log.say('one');
+    log.warn('two');
+    log.note('debug', 'three');
+    log.report('four', new Error('five'));
+    return readFileSync(file, 'utf8').trimEnd().split('\n');
+  };
+
+  test('each line has its level, and no time of its own', () => {
+    const lines = written({ format: 'text', level: 'debug' }, (place) => place);
+    expect(lines.slice(0, 4)).toEqual(['<6>one', '<4>WARNING: two', '<7>three', '<3>four: Error: five']);
+    expect(lines.slice(4).every((line) => line.startsWith('<3>    '))).toBe(true);
+  });
+
+  test('a line of JSON is one behind its level', () => {
+    const lines = written({ format: 'json', level: 'warn' }, (place) => place);
+    expect(lines.map((line) => line.slice(0, 3))).toEqual(['<4>', '<3>']);
+    expect(JSON.parse(lines[0]?.slice(3) ?? '')).toMatchObject({ level: 'warn', message: 'two' });
+  });
+
+  test('and only there', () => {
+    expect(written({ format: 'text', level: 'error' }, () => '1:1')[0]).toMatch(
+      /^\d{4}-.* four: Error: five$/,
+    );
   });
 });

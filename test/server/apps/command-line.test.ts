@@ -6,7 +6,7 @@ import { type FormValues, file } from '../../support/form.mjs';
 import { apps, sharedServer } from '../../support/server.js';
 import { zipOf } from '../../support/zip.mjs';
 
-const server = sharedServer({ gpus: 2 });
+const server = sharedServer({ gpus: 2, flags: ['--cpu-slots', '3'] });
 const { api } = server;
 const app = apps.probe;
 
@@ -201,6 +201,11 @@ describe("an app's command line, the least given", () => {
     const argv = await argvOf('infer', { ...least.infer, cpu: '2' });
     expect(argv.join(' ')).toContain(' --output Output --cpu 2 --inputs ');
     expect(argv).not.toContain('--gpu');
+  });
+
+  test('has --cpu as it was granted, for a form that carries more than the server has', async () => {
+    const argv = await argvOf('infer', { ...least.infer, cpu: '99' });
+    expect(argv.join(' ')).toContain(' --output Output --cpu 3 --inputs ');
   });
 
   test.for([

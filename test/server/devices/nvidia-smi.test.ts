@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -49,6 +49,12 @@ describe('nvidia-smi', () => {
     process.env.FAKE_GPUS = '0';
     expect(await new NvidiaSmi().ask()).toEqual([]);
     process.env.PATH = '/nowhere';
+    expect(await new NvidiaSmi().ask()).toEqual([]);
+    // A directory of this name cannot be executed: the system says that permission is denied.
+    const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    mkdirSync(path.join(directory, 'nvidia-smi'));
+    process.env.PATH = directory;
     expect(await new NvidiaSmi().ask()).toEqual([]);
   });
 

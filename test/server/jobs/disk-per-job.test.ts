@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { least, steps } from '../../support/form.js';
 import { file } from '../../support/form.mjs';
-import { sharedServer } from '../../support/server.js';
+import { sharedServer, TestServer } from '../../support/server.js';
 import { TestClock } from '../../support/test-clock.js';
 import { until } from '../../support/until.mjs';
 
@@ -17,6 +17,11 @@ test.for([
   ['its output, and waits', 'Output', [`fill=big:${6 * mebibyte}`, wait]],
   ['its output, and ends at once', 'Output', [`fill=big:${6 * mebibyte}`]],
   ['its temporary directory', 'Workspace', ['shell=head -c 6291456 /dev/urandom > "$TMPDIR/big"', wait]],
+  [
+    'a file that it has removed and keeps open',
+    'removed files that are still open',
+    ['shell=exec 5>gone; rm gone; head -c 6291456 /dev/urandom >&5; sleep 1000'],
+  ],
   ['many small files', 'Workspace', ['shell=for i in $(seq 1400); do echo x > $TMPDIR/$i; done', wait]],
 ] as const)('a job is ended that writes more than it may: %s', async ([, part, todo]) => {
   const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(...todo) });
@@ -37,10 +42,31 @@ test.for([
   expect((await api.fetch(`/jobs/${id}/result?partial=1`)).status).toBe(404);
 });
 
+test('a result is not packed that is longer than a job may write, however little of the disk it occupies', async () => {
+  const { view } = await api.run('infer', { ...least.infer, ...steps(`zeros=hole:${2 ** 40}`) });
+  const sentence =
+    /^Ended: its result has 1\.0 TiB to pack, and a job may write 4\.0 MiB .*; its files are removed$/;
+  expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(sentence) });
+});
+
+test('a job is ended of whose files the server cannot see all', async () => {
+  const deep = `shell=d=${'d'.repeat(250)}; for i in $(seq 20); do mkdir $d && cd $d; done; wait`;
+  await using ordinary = await TestServer.start({ asOrdinaryUser: true, flags: ['--sandbox', 'off'] });
+  for (const [todo, fault] of [
+    ['shell=mkdir closed; chmod 000 closed', "'Output/closed' .*permission denied"],
+    [deep, 'name too long'],
+  ] as const) {
+    const { view } = await ordinary.api.run('infer', { ...least.infer, ...steps(todo) });
+    const sentence = new RegExp(`^Ended: the server cannot look into .*${fault}.*; its files are removed$`);
+    expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(sentence) });
+  }
+});
+
 test('what was sent, sparse files and further names of a file do not count', async () => {
   // The app notes its input in its output.
   const inputs = file('ct.nii', 'x'.repeat(3 * mebibyte));
-  const names = 'shell=head -c 600000 /dev/urandom > a; for i in 1 2 3; do ln a $i; done';
-  const form = { inputs, ...steps(`zeros=hole:${64 * mebibyte}`, names) };
+  const names = 'shell=cd $TMPDIR; head -c 600000 /dev/urandom > a; for i in 1 2 3; do ln a $i; done';
+  const hole = 'shell=truncate -s 1T $TMPDIR/hole';
+  const form = { inputs, ...steps(hole, names) };
   expect((await api.run('infer', form)).view).toMatchObject({ status: 'done', error: null });
 });

@@ -42,7 +42,6 @@ export async function makeJob(clock: Clock = systemClock): Promise<{ job: Job; d
     app: 'tissue',
     operation: 'infer',
     values: {},
-    files: {},
     device: { kind: 'cpu', workers: 1 },
     acceptedOptions: [],
     tag: null,
@@ -53,7 +52,7 @@ export async function makeJob(clock: Clock = systemClock): Promise<{ job: Job; d
     timeLimit: null,
   };
   const record = newRecord(directory.id, request, new Date().toISOString());
-  directory.saveFirst(record);
+  directory.saveFirst(record, {});
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
   return { job: new Job(directory, record, false, report, clock), directory };
 }

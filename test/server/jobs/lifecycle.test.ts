@@ -6,6 +6,37 @@ import type { Executor, RunEvent } from '../../../src/server/executors/index.js'
 import { Lifecycle } from '../../../src/server/jobs/lifecycle.js';
 import { makeJob } from './held-job.js';
 
+/** An executor with one run, which succeeds. */
+function quickExecutor(): Executor {
+  async function* events(): AsyncGenerator<RunEvent> {
+    yield { kind: 'placed', where: 'the CPU', grant: { gpus: [], gpuUuids: [], cpuSlots: 1 } };
+    yield { kind: 'ended', exitCode: 0, signal: null, fault: null, error: null, lostLines: 0 };
+  }
+  const executor: Pick<Executor, 'run' | 'stop'> = { run: events, stop: async () => {} };
+  return executor as Executor;
+}
+
+const unused = {
+  commandFor: () => ['true'],
+  versionOf: async () => null,
+  accessOf: () => ({ network: false, directories: [], environment: {} }),
+  residentOf: () => null,
+  explainExit: () => null,
+  diskPerJob: Number.POSITIVE_INFINITY,
+  discard: () => {},
+  clock: systemClock,
+};
+
+/** A job whose command succeeds. */
+async function doneJob(packer: Pick<Packer, 'pack'>) {
+  const { job, directory } = await makeJob();
+  directory.create();
+  const told: unknown[] = [];
+  const report = (_problem: string, cause: unknown) => void told.push(cause);
+  const deps = { ...unused, executor: quickExecutor(), packer: packer as Packer, report };
+  return { job, told, end: new Lifecycle(job, deps).run() };
+}
+
 /** An executor with one run, which lasts until it is stopped; records the stop. */
 function endlessExecutor() {
   let end = () => {};
@@ -33,19 +64,7 @@ async function runningJob() {
   const { job, directory } = await makeJob();
   const { executor, state } = endlessExecutor();
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  const deps = {
-    executor,
-    packer: new Packer(),
-    commandFor: () => ['true'],
-    versionOf: async () => null,
-    accessOf: () => ({ network: false, directories: [], environment: {} }),
-    residentOf: () => null,
-    explainExit: () => null,
-    diskPerJob: Number.POSITIVE_INFINITY,
-    discard: () => {},
-    clock: systemClock,
-    report,
-  };
+  const deps = { ...unused, executor, packer: new Packer(), report };
   const lifecycle = new Lifecycle(job, deps);
   const end = lifecycle.run();
   await expect.poll(() => job.state).toBe('running');
@@ -76,4 +95,18 @@ test.for([
   expect(job.view()).toMatchObject({ status: 'killed', error });
   // The next server knows it as well, also if this one did not finish.
   expect(directory.load()).toMatchObject({ error, killRequested: true, killCause: first });
+});
+
+test('a result is packed as soon as the program is there again that an upgrade has taken away', async () => {
+  const away = Object.assign(new Error('Cannot find module'), { code: 'ERR_MODULE_NOT_FOUND' });
+  let tries = 0;
+  const pack: Packer['pack'] = async (...args) => {
+    tries += 1;
+    if (tries === 1) throw away;
+    return await new Packer().pack(...args);
+  };
+  const { job, end, told } = await doneJob({ pack });
+  await end;
+  expect([tries, job.state, job.record.error]).toEqual([2, 'done', null]);
+  expect(told).toEqual([away]);
 });

@@ -1,10 +1,12 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { findSandbox } from '../../../src/server/sandbox/index.js';
 import { systemCallFilter } from '../../../src/server/sandbox/system-call-filter.js';
 import { argumentsOf, runningProcesses } from '../../support/processes.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
+import { temporary } from '../../support/temporary.js';
 import { answers, attempts } from '../sandbox/attempts.js';
 import { doing, noWorkerLeft, ownApp, ownLines } from './support.js';
 
@@ -32,6 +34,16 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
         .filter((line) => line.startsWith('sees '))
         .sort(),
     ).toEqual(['sees jobs', 'sees workers']);
+  });
+
+  test('stays loaded where the service may write to its data directory alone', async () => {
+    await using root = await temporary();
+    vi.stubEnv('TMPDIR', '/sys');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const rules = { binds: [], dataDirectory: root.path, secretFiles: [], environment: process.env };
+    const { sandbox: found } = await findSandbox('bwrap', rules);
+    expect(await found?.jobMountsProblem()).toBe(null);
+    expect(readdirSync(root.path)).toEqual([]);
   });
 
   test('sees Input, Output and Workspace of its job, and neither its log nor its record', async () => {

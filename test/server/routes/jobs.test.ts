@@ -54,6 +54,7 @@ describe('a job', () => {
       expires_at: null,
       keep: 120,
       left_files: null,
+      bytes_kept: expect.any(Number),
       owner: null,
       time_limit: null,
       assigned_gpus: [],
@@ -92,6 +93,7 @@ describe('a job', () => {
       finished_at: expect.stringMatching(iso),
       run_seconds: expect.any(Number),
       expires_at: expect.stringMatching(iso),
+      bytes_kept: expect.any(Number),
       queue_position: null,
       waiting_for: null,
     });

@@ -3,7 +3,8 @@ import { StreamSlots } from '../../../src/server/jobs/index.js';
 import { refusal } from '../../support/api.js';
 import { least, printBytes, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
-import { sharedServer } from '../../support/server.js';
+import { sharedServer, TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer({ scripted: true });
 const { api } = server;
@@ -106,14 +107,40 @@ describe('the log as text', () => {
 });
 
 test('the streams of all jobs together are limited, until one is closed', async () => {
-  const slots = new StreamSlots(2);
-  const release = await slots.take('first');
-  await slots.take('second');
-  await expect(slots.take('third')).rejects.toMatchObject({
+  const slots = new StreamSlots(2, 2);
+  const release = await slots.take('first', null);
+  await slots.take('second', null);
+  await expect(slots.take('third', null)).rejects.toMatchObject({
     code: 'tooManyStreams',
     message: '2 log streams are open, the most there may be; try again soon',
   });
   release();
-  await slots.take('third');
+  await slots.take('third', null);
   expect(slots.open).toBe(2);
+});
+
+test('a stream whose reader takes nothing of what there is closes, and its slot is free again', async () => {
+  await using patient = await TestServer.start({ flags: ['--keepalive', '1'] });
+  const { id } = await patient.api.run('infer', { ...least.infer, ...steps('lines=1000000') });
+  await using connection = await RawConnection.open(patient.url);
+  connection.socket.pause();
+  connection.write(`GET /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  await until('it is open', async () => (await patient.api.fetch(`/jobs/${id}/logs`)).status === 429);
+  await until('it is closed', async () => {
+    await using log = await patient.api.tryFollow(id);
+    return log.response.status === 200;
+  });
+});
+
+test('one token cannot have all streams', async () => {
+  const slots = new StreamSlots(6, 2);
+  const release = await slots.take('1', 'ana');
+  await slots.take('2', 'ana');
+  await expect(slots.take('3', 'ana')).rejects.toThrow("2 log streams of token 'ana' are open");
+  await slots.take('3', 'ben');
+  release();
+  await slots.take('1', 'ana');
+  // Of a server without named tokens, or of its admin.
+  for (const id of ['4', '5', '6']) await slots.take(id, null);
+  await expect(slots.take('7', 'cy')).rejects.toThrow('6 log streams are open');
 });

@@ -40,12 +40,47 @@ describe('serve --sandbox auto', () => {
   ] as const)('where bwrap %s says so, and runs jobs without', async ([, bwrap, warning]) => {
     await using root = await temporary();
     const environment = { PATH: await pathWith(root.path, bwrap) };
-    await using server = await TestServer.start({ environment, flags: ['--sandbox', 'auto'] });
+    await using server = await TestServer.start({
+      ownProcess: true,
+      environment,
+      flags: ['--sandbox', 'auto'],
+    });
     expect(server.stderr).toMatch(warning);
     const { log, view } = await server.api.run('infer', { inputs: new File(['x'], 'ct.nii') });
     expect(view.status).toBe('done');
     expect(log).toContain('data: [remote-app] Starting infer on the CPU\n');
   });
+
+  test('where bwrap does not work is a problem for a check', async () => {
+    await using root = await temporary();
+    const environment = { PATH: await pathWith(root.path, broken) };
+    await using cli = await Cli.create();
+    const words = ['serve', '--check', '--port', '0', '--data-dir', 'data'];
+    const { code, stdout } = await cli.run(words, environment);
+    expect(stdout).toMatch(
+      /^PROBLEM +sandbox: jobs would run without one: bwrap does not work here .*No perm/m,
+    );
+    expect(code).toBe(2);
+    const { stdout: off } = await cli.run([...words, '--sandbox', 'off'], environment);
+    expect(off).toMatch(/^note +sandbox: off/m);
+  });
+
+  test.runIf(sandbox)(
+    'where no app can stay loaded in it is a problem for a check, if one should',
+    async () => {
+      await using root = await temporary();
+      const bwrap = `case "$*" in *CAP_SYS_ADMIN*) ${broken};; esac; exec ${findProgram('bwrap', process.env.PATH ?? '')} "$@"`;
+      const environment = { PATH: `${await pathWith(root.path, bwrap)}:${process.env.PATH}` };
+      await using cli = await Cli.create();
+      const check = async (app: string) => {
+        const words = ['serve', '--check', '--port', '0', '--data-dir', 'data', '--apps', app];
+        return (await cli.run(words, environment)).stdout;
+      };
+      const problem = /^PROBLEM +sandbox: apps that could stay loaded are started for each job: .*No perm/m;
+      expect(await check(apps.resident)).toMatch(problem);
+      expect(await check(apps.shell)).not.toMatch(problem);
+    },
+  );
 
   test.runIf(sandbox)('where it works says what jobs see', async () => {
     await using root = await temporary();
@@ -60,6 +95,7 @@ describe('serve --sandbox auto', () => {
     symlinkSync(weights, path.join(linked, 'CV_0.pt'));
     symlinkSync(path.join(models, 'seen.pt'), path.join(linked, 'CV_1.pt'));
     await using server = await TestServer.start({
+      ownProcess: true,
       apps: [linked, 'Lab/Model:CT'],
       environment: { HF_HOME: root.path, HF_HUB_OFFLINE: '1' },
       flags: ['--sandbox', 'auto', '--bind', models, '--bind-rw', cache],
@@ -88,7 +124,11 @@ test.runIf(sandbox)('does not warn of the environment that the engine is part of
     VIRTUAL_ENV: path.dirname(bin),
     HF_HOME: root.path,
   };
-  await using server = await TestServer.start({ environment, flags: ['--sandbox', 'auto'] });
+  await using server = await TestServer.start({
+    ownProcess: true,
+    environment,
+    flags: ['--sandbox', 'auto'],
+  });
   expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
   expect(server.stderr).not.toContain('VIRTUAL_ENV');
 });
@@ -100,7 +140,11 @@ test.runIf(sandbox && systemCallFilter(process.arch))(
     const without = 'echo "bwrap: prctl(PR_SET_SECCOMP): Invalid argument" >&2; exit 1';
     const bwrap = `case "$*" in *--seccomp*) ${without};; esac; exec ${findProgram('bwrap', process.env.PATH ?? '')} "$@"`;
     const environment = { PATH: `${await pathWith(root.path, bwrap)}:${process.env.PATH}` };
-    await using server = await TestServer.start({ environment, flags: ['--sandbox', 'bwrap'] });
+    await using server = await TestServer.start({
+      ownProcess: true,
+      environment,
+      flags: ['--sandbox', 'bwrap'],
+    });
     const told =
       /^WARNING: jobs share this user's keys in the kernel, .*PR_SET_SECCOMP\): Invalid argument\)\.$/gm;
     expect(server.stderr.match(told), server.stderr).toHaveLength(1);
@@ -114,7 +158,7 @@ test.runIf(sandbox && systemCallFilter(process.arch))(
 );
 
 test('serve --sandbox off says nothing of it', async () => {
-  await using server = await TestServer.start({ flags: ['--sandbox', 'off'] });
+  await using server = await TestServer.start({ ownProcess: true, flags: ['--sandbox', 'off'] });
   expect(server.stderr).not.toMatch(/sandbox/i);
 });
 

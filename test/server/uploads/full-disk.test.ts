@@ -197,19 +197,18 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await api.fetch(`/jobs/${id}`)).status).toBe(200);
   });
 
-  test('takes uploads again when the grace period of the job that filled it is over, and not before', async () => {
-    await using server = await TestServer.start({ dataDirectory, flags: ['--grace', '2'] });
+  test('takes uploads again at the cost of what the failed job left that filled it, and keeps its log', async () => {
+    await using server = await TestServer.start({ ownProcess: true, dataDirectory });
     const { api } = server;
-    const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };
+    const filling = { ...least.infer, ...steps('print=before', `fill=big:${40 * mebibyte}`) };
     const { job_id: id } = await api.accepted('infer', filling);
-    const view = await api.reaches(id, 'error');
-    expect(view.error).toEqual(expect.any(String));
+    const { left_files: left } = await api.reaches(id, 'error');
+    expect(left).toBeGreaterThan(0);
     await until('no process of the job is left', () => server.processes().length === 0);
     expect(statSync(path.join(server.jobDirectory(id), 'Output', 'big')).size).toBeGreaterThan(mebibyte);
-    const { job_id: next } = await until('an upload is taken again', async () => {
-      const response = await api.submit('infer', least.infer);
-      return response.ok ? ((await response.json()) as { job_id: string }) : null;
-    });
-    expect((await api.reaches(next, 'done')).error).toBeNull();
+    const large = { inputs: file('ct.nii', 'x'.repeat(4 * mebibyte)) };
+    expect((await api.run('infer', large)).view.error).toBeNull();
+    expect(await api.job(id)).toMatchObject({ status: 'error', left_files: 0 });
+    expect(await api.log(id)).toContain('before');
   });
 });

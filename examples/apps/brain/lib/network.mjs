@@ -1,6 +1,6 @@
-import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { env, InferenceSession, Tensor } from 'onnxruntime-node';
+import { usableProcessors } from './processors.mjs';
 
 // Its errors are thrown as well. Without this it prints each of them in red before.
 env.logLevel = 'fatal';
@@ -12,12 +12,13 @@ let loaded;
 
 /**
  * Loads both networks, or returns those that are loaded for these devices.
- * @param devices `gpu`, a list of ids, or `cpu`, the number of threads; all processors if neither is given
+ * @param devices `gpu`, a list of ids, or `cpu`, the number of threads that the server has granted
  * @returns `runBox` and `runBrain`, which take voxels of a cube (128 or 256 on each side, the last axis fastest) and return
  *   the probability of brain of each; and `device`, a sentence for the log
  */
 export async function loadNetworks({ gpu, cpu }) {
-  const threads = cpu ?? availableParallelism();
+  // Beside a GPU too: a container may be allowed a part of the processors that the system counts.
+  const threads = cpu ?? (await usableProcessors());
   const key = `${gpu} ${threads}`;
   if (loaded?.key === key) return loaded;
   await Promise.all((loaded?.sessions ?? []).map((session) => session.release()));

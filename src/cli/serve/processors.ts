@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+
+/** The content of a file of the kernel; empty if there is none. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+/** A group of control, and all above it: each may have a quota. */
+function withParents(group: string): string[] {
+  const names = group.split('/').filter(Boolean);
+  return [...names.keys(), names.length].map((count) => names.slice(0, count).join('/'));
+}
+
+/** A quota in processors; infinite if there is none. */
+function processors(quota: string | undefined, period: string | undefined): number {
+  const [time, of] = [Number(quota), Number(period)];
+  return time > 0 && of > 0 ? time / of : Number.POSITIVE_INFINITY;
+}
+
+/**
+ * The smallest quota of the processor time of this process, in processors, as containers and units of systemd set it: that of
+ * cgroups of version 2 (`cpu.max`) or 1 (`cpu.cfs_quota_us`). Infinite if there is none.
+ * @param root of the file system, for tests
+ */
+export function processorQuota(root = '/'): number {
+  const at = (...names: string[]) => read(path.join(root, ...names));
+  const quotas = at('proc/self/cgroup')
+    .split('\n')
+    .flatMap((line) => {
+      const [, kinds = '', group = ''] = line.split(':');
+      if (kinds === '') {
+        return withParents(group).map((each) => {
+          const [quota, period] = at('sys/fs/cgroup', each, 'cpu.max').split(/\s+/);
+          return processors(quota, period);
+        });
+      }
+      if (!kinds.split(',').includes('cpu')) return [];
+      // In a container the name of the group may be that outside of it: then its own is the topmost.
+      return withParents(group).flatMap((each) =>
+        [kinds, 'cpu'].map((kind) => {
+          const place = ['sys/fs/cgroup', kind, each];
+          return processors(at(...place, 'cpu.cfs_quota_us'), at(...place, 'cpu.cfs_period_us'));
+        }),
+      );
+    });
+  return Math.min(Number.POSITIVE_INFINITY, ...quotas);
+}
+
+/** How many processors this process may use at once: at least one, and no part of one. */
+export const usableProcessors = (root = '/'): number =>
+  Math.max(1, Math.floor(Math.min(availableParallelism(), processorQuota(root))));

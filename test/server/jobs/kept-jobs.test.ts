@@ -1,0 +1,165 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { noLimits, type Principal, theAdmin } from '../../../src/access/index.js';
+import { systemClock } from '../../../src/files/index.js';
+import { ServerEvents } from '../../../src/server/events.js';
+import type { Executor } from '../../../src/server/executors/index.js';
+import { JobService } from '../../../src/server/jobs/index.js';
+import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
+import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
+import { temporary } from '../../support/temporary.js';
+
+const unused = () => {
+  throw new Error('Not in this test');
+};
+
+/** Runs nothing. */
+const executor: Executor = {
+  devices: unused,
+  memory: unused,
+  check: unused,
+  run: unused,
+  stop: async () => {},
+  isRunning: () => false,
+  runningUnder: () => [],
+  hold: () => () => {},
+};
+
+const request = {
+  app: 'tissue',
+  operation: 'infer',
+  values: {},
+  device: { kind: 'cpu', workers: 1 },
+  acceptedOptions: [],
+  tag: null,
+  inputs: [],
+  idempotencyKey: null,
+  keep: 3600,
+  timeLimit: null,
+} as const;
+
+const ana: Principal = { name: 'ana', role: 'user', limits: noLimits };
+const idOf = (number: number) => number.toString(16).padStart(12, '0');
+
+/** Jobs that have ended, the oldest first, of a service that has found them on its disk. */
+async function serviceWith(ends: readonly Partial<JobRecord>[], mostKeptJobs: number) {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  const jobs = path.join(root.path, 'jobs');
+  for (const [index, end] of ends.entries()) {
+    const directory = new JobDirectory(idOf(index), path.join(jobs, idOf(index)));
+    directory.create();
+    writeFileSync(path.join(directory.output, 'mask.nii'), 'x'.repeat(10_000));
+    writeFileSync(directory.logFile, '');
+    const time = new Date(Date.now() - 60_000 + index * 1000).toISOString();
+    const record = {
+      ...newRecord(directory.id, { ...request, owner: 'ana' }, time),
+      finishedAt: time,
+    };
+    directory.saveFirst({ ...record, state: 'done', ...end }, {});
+  }
+  mkdirSync(jobs, { recursive: true });
+  const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
+  const service = new JobService({
+    dataDirectory: root.path,
+    executor,
+    events: new ServerEvents(report),
+    report,
+    clock: systemClock,
+    mostKeptJobs,
+    mostJobs: () => null,
+    maxJobs: 100,
+    diskPerJob: null,
+    grace: 3_600_000,
+    maxKeep: 3_600_000,
+    maxRunTime: null,
+    maxFineTuneTime: null,
+    areEndsNoticed: false,
+    isUpgraded: () => false,
+    commandFor: unused,
+    residentOf: unused,
+    versionOf: unused,
+    accessOf: unused,
+    explainExit: unused,
+  });
+  onTestFinished(() => service.close('keep'));
+  await service.load();
+  service.resume();
+  await service.kept();
+  return { service, directory: (number: number) => path.join(jobs, idOf(number)) };
+}
+
+const fetchedAt = new Date().toISOString();
+const ids = (service: JobService) => service.list().map(({ id }) => Number.parseInt(id, 16));
+
+describe('a disk that is short', () => {
+  test('loses fetched results first, then what failed jobs left, and no result that nobody fetched', async () => {
+    const ends = [{ state: 'error' }, {}, { fetchedAt }, { state: 'killed' }, { fetchedAt }] as const;
+    const { service, directory } = await serviceWith(ends, 100);
+    const left = (number: number) => existsSync(path.join(directory(number), 'Output', 'mask.nii'));
+    const steps = [];
+    for (;;) {
+      const isMore = await service.makeRoom();
+      steps.push([0, 1, 2, 3, 4].filter(left));
+      if (!isMore) break;
+    }
+    expect(steps).toEqual([[0, 1, 3, 4], [0, 1, 3], [1, 3], [1], [1]]);
+    // The failed ones are still there, with their logs.
+    expect(ids(service)).toEqual([3, 1, 0]);
+    expect(readFileSync(path.join(directory(0), 'log'), 'utf8')).toContain('the disk was short');
+    expect(service.get(idOf(0), theAdmin).view()).toMatchObject({ status: 'error', left_files: 0 });
+  });
+});
+
+describe('the jobs of one owner', () => {
+  test('have a most that are kept: the oldest fetched one goes, then the oldest failed one', async () => {
+    const { service } = await serviceWith([{}, { state: 'error' }, { fetchedAt }], 3);
+    await using _first = await service.reserve(ana, undefined);
+    expect(ids(service)).toEqual([1, 0]);
+    const { service: fuller } = await serviceWith([{}, { state: 'error' }, {}], 3);
+    await using _second = await fuller.reserve(ana, undefined);
+    expect(ids(fuller)).toEqual([2, 0]);
+  });
+
+  test('are never results that nobody has fetched: the next one is refused', async () => {
+    const { service } = await serviceWith([{}, {}], 2);
+    const refusal = /2 jobs of token 'ana' are kept with results that nobody has fetched/;
+    await expect(service.reserve(ana, undefined)).rejects.toThrow(refusal);
+    await using _other = await service.reserve(theAdmin, undefined);
+    expect(ids(service)).toEqual([1, 0]);
+  });
+
+  test('are listed in pages, with the bytes that they keep', async () => {
+    const { service } = await serviceWith([{}, {}, {}, {}], 10);
+    const isWanted = ({ id }: { id: string }) => id !== idOf(2);
+    const page = (limit: number, before: number | null) =>
+      service
+        .page({ isWanted, limit, before: before === null ? null : service.get(idOf(before), theAdmin) })
+        .map(({ id }) => Number.parseInt(id, 16));
+    expect([page(2, null), page(2, 1), page(2, 0)]).toEqual([[3, 1], [0], []]);
+    expect(service.list().map((job) => job.view().bytes_kept)).toEqual(Array(4).fill(expect.any(Number)));
+    expect(service.list()[0]?.view().bytes_kept).toBeGreaterThanOrEqual(10_000);
+  });
+});
+
+describe('the list of files of a job', () => {
+  test('is in a file of its own, and not in what the server holds', async () => {
+    await using root = await temporary();
+    const directory = new JobDirectory(idOf(1), root.path);
+    const files = { inputs: [['/data/ct.nii']] };
+    directory.saveFirst(newRecord(directory.id, { ...request, owner: null }, new Date().toISOString()), files);
+    expect(JSON.stringify(directory.load())).not.toContain('ct.nii');
+    expect(directory.loadFiles()).toEqual(files);
+  });
+
+  test('of an earlier version is taken out of the record of a job that has not ended', async () => {
+    await using root = await temporary();
+    const directory = new JobDirectory(idOf(1), root.path);
+    const record = newRecord(directory.id, { ...request, owner: null }, new Date().toISOString());
+    const files = { inputs: [['/data/ct.nii']] };
+    writeFileSync(directory.recordFile, JSON.stringify({ ...record, request: { ...record.request, files } }));
+    expect(JSON.stringify(directory.load())).not.toContain('ct.nii');
+    expect(directory.loadFiles()).toEqual(files);
+  });
+});
