@@ -329,7 +329,11 @@ export abstract class SubmitCommand extends ClientCommand {
         clientVersion: this.config.version,
       });
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
-      this.#ended.cases = { done: count('done'), failed: count('failed'), left: count('waiting') };
+      this.#ended.cases = {
+        done: count('done') + count('edited'),
+        failed: count('failed'),
+        left: count('waiting'),
+      };
       return document;
     });
   }

@@ -13,6 +13,7 @@ export {
   stampIfThere,
   stampOf,
   stampOfInputs,
+  writeRecord,
 } from './record.js';
 export { recordResult, serverFacts } from './recorder.js';
 export { askPatiently, causeOf, runCase } from './run-case.js';

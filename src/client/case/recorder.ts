@@ -11,6 +11,7 @@ import type { Reporter } from '../reporter.js';
 import { numbersOf } from './numbers.js';
 import {
   computationOf,
+  freeRecordName,
   hashInputs,
   hashOutputs,
   makeRecord,
@@ -43,8 +44,10 @@ export async function recordResult(
   facts: RecordFacts,
   signal: AbortSignal | undefined,
 ): Promise<void> {
+  freeRecordName(directory);
   const outputs = await hashOutputs(directory, signal);
-  writeRecord(directory, makeRecord(facts, outputs, numbersOf(directory, outputs)));
+  const names = facts.app?.available ? facts.app.terminology : undefined;
+  writeRecord(directory, makeRecord(facts, outputs, numbersOf(directory, outputs, names)));
 }
 
 /**
