@@ -673,3 +673,17 @@ test('a plain infer leaves a record beside its result', async () => {
     outputs: [{ name: 'mask.nii' }, {}],
   });
 });
+
+test('a result that is fetched later has its record as well', async () => {
+  await using study = await Study.create(['one']);
+  const sent = await study.cli.run(['infer', scan('sub-01'), '--detach'], study.env);
+  expect(sent.code, sent.stderr).toBe(0);
+  const id = sent.stdout.trim();
+  const { code, stderr } = await study.cli.run(['result', id, '-o', 'Later'], study.env);
+  expect(code, stderr).toBe(0);
+  await study.run();
+  const read = (directory: string) =>
+    JSON.parse(readFileSync(study.at(directory, 'remote-app-record.json'), 'utf8'));
+  const { key, app_version, options, inputs, outputs } = read('Out/sub-01_T1w');
+  expect(read('Later')).toMatchObject({ key, app_version, options, inputs, outputs, job_id: id });
+});

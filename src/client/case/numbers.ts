@@ -1,14 +1,11 @@
 import path from 'node:path';
-import { quoteName } from '../../contract/index.js';
+import { carriesNumbers, maxNumbersBytes, parseReport, quoteName } from '../../contract/index.js';
 import { readSmallFile } from '../../files/index.js';
 import { distinctParts, withoutVolumeEnding } from '../inputs/index.js';
 import type { RecordedFile } from './record.js';
 
-/** Files of a result that carry numbers: KonfAI's reports, and what apps write (docs/apps.md). */
-const carriesNumbers = /^(measurements|Evaluation|Uncertainty|Metric_\w+)\.json$/;
-
-/** Largest file that is read for its numbers, in bytes, and most numbers of one case. */
-const [maxBytes, mostNumbers] = [4 << 20, 1000];
+/** Most numbers of one case. */
+const mostNumbers = 1000;
 
 /** Names that say nothing without that of their report. */
 const isStatistic = /^(mean|median|min|max|std|sum|count|threshold|components|passes)$/;
@@ -20,21 +17,6 @@ const isTree = (value: unknown): value is Tree =>
 
 /** What labels are called, by their values, as the app says it. */
 export type LabelNames = Readonly<Record<string, { readonly name: string }>>;
-
-/** Strings of JSON, and what Python's `json` writes for numbers that JSON does not have. */
-const stringOrOdd = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/gs;
-
-/**
- * Reads JSON, also as Python writes it: `NaN`, `Infinity` and `-Infinity` are null.
- * @throws SyntaxError
- */
-export function parseNumbers(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return JSON.parse(text.replace(stringOrOdd, (found) => (found.startsWith('"') ? found : 'null')));
-  }
-}
 
 const asWord = (text: string): string => text.trim().toLowerCase().replaceAll(/\s+/g, '_');
 
@@ -117,15 +99,15 @@ export function numbersOf(
   for (const { name, size } of outputs) {
     const base = path.posix.basename(name, '.json');
     if (!carriesNumbers.test(path.posix.basename(name))) continue;
-    if (size > maxBytes) {
+    if (size > maxNumbersBytes) {
       unread.push(
-        `The numbers of ${quoteName(name)} are not read, since it is larger than ${maxBytes >> 20} MiB`,
+        `The numbers of ${quoteName(name)} are not read, since it is larger than ${maxNumbersBytes >> 20} MiB`,
       );
       continue;
     }
     let left = 0;
     try {
-      const report = parseNumbers(readSmallFile(path.join(directory, name), maxBytes));
+      const { value: report } = parseReport(readSmallFile(path.join(directory, name), maxNumbersBytes));
       for (const [key, value] of numbersIn(ofCase(report), '', labels)) {
         const isVague = base === 'Uncertainty' || isStatistic.test(key);
         const wanted = isVague ? `${base.toLowerCase()}.${key}` : key;

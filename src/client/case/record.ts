@@ -24,7 +24,7 @@ const file = z.object({
 });
 
 /** An input: a file, or each file of a series or a store. */
-const input = z.extend(file, {
+export const recordedInput = z.extend(file, {
   /** `inputs`, `gt` or `mask`. */
   field: z._default(text, 'inputs'),
   /** The group of that field, counted from 0. */
@@ -50,7 +50,7 @@ const schema = z.object({
   checkpoints: z.array(text),
   /** By field: those that were given, and the defaults of the others. */
   options: z.record(text, z.unknown()),
-  inputs: z.array(input),
+  inputs: z.array(recordedInput),
   outputs: z.array(file),
   /** Names of outputs of an earlier result that a person has changed: they have kept their names beside the result. */
   kept: z._default(z.array(text), []),
@@ -80,7 +80,7 @@ const schema = z.object({
 /** What made a result: written beside its files as `remote-app-record.json`. */
 export type CaseRecord = z.infer<typeof schema>;
 export type RecordedFile = z.infer<typeof file>;
-export type RecordedInput = z.infer<typeof input>;
+export type RecordedInput = z.infer<typeof recordedInput>;
 
 /** Whether a name leads to a file of the directory, and nowhere else. */
 const isInside = (name: string): boolean => name.split('/').every((part) => isSafeName(part));

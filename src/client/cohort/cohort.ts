@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { counted, exitCodes, quoteName, tableName } from '../../contract/index.js';
+import { counted, tableName } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import {
   askPatiently,
@@ -19,15 +19,15 @@ import {
 } from '../case/index.js';
 import { type AppAnswer, type Connection, kill } from '../connection/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
-import { type FoundCase, type FoundFiles, hasPlaceholder } from '../inputs/index.js';
+import type { FoundCase, FoundFiles } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
 import { preflight, type ServerTerms } from '../submit/index.js';
 import { placeOf } from './case-names.js';
 import { CohortDirectory } from './cohort-directory.js';
-import { otherResults, stateOfResult } from './earlier-results.js';
+import { aboutEarlierResult, otherResults, stateOfResult } from './earlier-results.js';
 import { concernsAllCases, LastLine, reasonOf } from './failures.js';
 import { describeApp, findCasesToSend } from './find-cases.js';
-import { KnownJobs } from './known-jobs.js';
+import { JobOwners, KnownJobs } from './known-jobs.js';
 import type { CaseState, CohortOptions, CohortSummary } from './state.js';
 import { CaseTable } from './table.js';
 
@@ -54,8 +54,7 @@ class Cohort {
   /** What the command throws once it has stopped. */
   #fault: { readonly error: unknown } | undefined;
   #server: Promise<ServerFacts> | undefined;
-  /** The cases of the jobs that are known, by their ids; without a key, the record has it. */
-  readonly #jobs = new Map<string, { readonly name: string; readonly key: string | null }>();
+  readonly #owners: JobOwners;
 
   constructor(
     private readonly connection: Connection,
@@ -71,7 +70,8 @@ class Cohort {
     this.#known = new KnownJobs(path.join(directory.own, 'jobs.jsonl'));
     const names = cases.map(({ name }) => name);
     this.#files = new Map(cases.map(({ name, files }) => [name, files]));
-    for (const { name, jobId } of others) if (jobId !== null) this.#jobs.set(jobId, { name, key: null });
+    this.#owners = new JobOwners((name) => directory.record(name)?.key);
+    for (const { name, jobId } of others) if (jobId !== null) this.#owners.know(jobId, name, null);
     this.#table = new CaseTable(names, others, directory.directory, options.watcher, (error) =>
       this.#stopWith(error),
     );
@@ -212,7 +212,7 @@ class Cohort {
             this.#table.change(name, { status: 'sending' });
           },
           onAccepted: (jobId, attempt) => {
-            this.#checkOwn(name, key, jobId);
+            this.#owners.take(jobId, name, key);
             this.#known.set(name, { key, attempt, jobId, isOver: false });
           },
           onRunning: (jobId) => this.#table.change(name, { status: 'running', jobId }),
@@ -247,22 +247,8 @@ class Cohort {
     }
   }
 
-  /** @throws ClientError if the job is that of another case: its result would be taken for that of this one */
-  #checkOwn(name: string, key: string, jobId: string): void {
-    const other = this.#jobs.get(jobId);
-    // Equal files are one job.
-    const isOther =
-      other && other.name !== name && (other.key ?? this.directory.record(other.name)?.key) !== key;
-    if (isOther)
-      throw new ClientError(
-        `The server answered with job ${jobId}, which is that of ${quoteName(other.name)}`,
-        exitCodes.failed,
-      );
-    this.#jobs.set(jobId, { name, key });
-  }
-
   async #done(record: CaseRecord, name: string, isNew: boolean): Promise<void> {
-    if (!this.#jobs.has(record.job_id)) this.#jobs.set(record.job_id, { name, key: record.key });
+    this.#owners.know(record.job_id, name, record.key);
     this.#table.change(name, { ...(await stateOfResult(this.directory, name, record)), isNew });
   }
 
@@ -281,37 +267,16 @@ class Cohort {
       this.#table.change(name, { status: 'waiting' });
       this.#stopWith(error);
     } else {
-      const about = await this.#aboutEarlierResult(name).catch((cause: unknown) => {
-        this.#stopWith(new WriteError(this.directory.directoryOf(name), cause, 'run the command again'));
-        return '';
-      });
+      const files = this.#files.get(name);
+      const about = await aboutEarlierResult(this.directory, name, files, this.#computation, signal).catch(
+        (cause: unknown) => {
+          this.#stopWith(new WriteError(this.directory.directoryOf(name), cause, 'run the command again'));
+          return '';
+        },
+      );
       this.#table.change(name, { status: 'failed', reason: reasonOf(error, lastLine) + about });
       if (this.options.failsFast) await this.#stopJobs();
     }
-  }
-
-  /**
-   * What a person should know of the result that a failed case has from an earlier command, as a sentence goes on. One of other
-   * inputs is set aside: nobody should take it for that of this scan.
-   * @throws the system's error
-   */
-  async #aboutEarlierResult(name: string): Promise<string> {
-    const record = this.directory.record(name);
-    const files = this.#files.get(name);
-    if (!record || !files) return '';
-    const digest = hasPlaceholder(files) ? null : await this.#digestOf(name, files);
-    if (digest === null) return '; whether the result that is there belongs to it cannot be told';
-    if (digest !== digestOf(record.inputs))
-      return `; the result of its earlier input was moved to ${this.directory.setAside(name)}`;
-    const isOther = record.key !== keyOf(this.#computation, digest);
-    return isOther ? '; the result that is there was made with other options or another version' : '';
-  }
-
-  /** The digest of a case's inputs; null if they cannot be read. */
-  async #digestOf(name: string, files: FoundFiles): Promise<string | null> {
-    const stamp = stampIfThere(files);
-    const seen = stamp && this.directory.seenDigest(name, stamp);
-    return seen ?? hashInputs(files, this.connection.signal).then(digestOf, () => null);
   }
 
   /** No other case is begun, and the command ends with this error once those that run have ended. */

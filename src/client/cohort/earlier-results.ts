@@ -1,5 +1,13 @@
 import { counted, quoteName } from '../../contract/index.js';
-import type { CaseRecord } from '../case/index.js';
+import {
+  type CaseRecord,
+  type Computation,
+  digestOf,
+  hashInputs,
+  keyOf,
+  stampIfThere,
+} from '../case/index.js';
+import { type FoundFiles, hasPlaceholder } from '../inputs/index.js';
 import { recordsIn } from './case-names.js';
 import type { CohortDirectory } from './cohort-directory.js';
 import type { CaseState } from './state.js';
@@ -34,4 +42,30 @@ export async function otherResults(
   for (const [name, record] of recordsIn(directory.directory, names))
     states.push({ name, isNew: false, ...(await stateOfResult(directory, name, record)) });
   return states;
+}
+
+/**
+ * What a person should know of the result that a failed case has from an earlier command, as a sentence goes on. One of other
+ * inputs is set aside: nobody should take it for that of this scan.
+ * @throws the system's error
+ */
+export async function aboutEarlierResult(
+  directory: CohortDirectory,
+  name: string,
+  files: FoundFiles | undefined,
+  computation: Computation,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const record = directory.record(name);
+  if (!record || !files) return '';
+  const stamp = stampIfThere(files);
+  const seen = stamp && directory.seenDigest(name, stamp);
+  // What is not there any more may be what it was.
+  const isThere = stamp !== null && !hasPlaceholder(files);
+  const digest = isThere ? (seen ?? (await hashInputs(files, signal).then(digestOf, () => null))) : null;
+  if (digest === null) return '; whether the result that is there belongs to it cannot be told';
+  if (digest !== digestOf(record.inputs))
+    return `; the result of its earlier input was moved to ${directory.setAside(name)}`;
+  const isOther = record.key !== keyOf(computation, digest);
+  return isOther ? '; the result that is there was made with other options or another version' : '';
 }

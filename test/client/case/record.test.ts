@@ -77,8 +77,9 @@ test('a record is read as it was written, and its key has the version that the j
     job: {
       version: 'sha256:2',
       assigned_gpus: [1, 7],
-      started_at: null,
-      finished_at: null,
+      // The server was away when it ended.
+      started_at: '2026-01-01T00:00:00Z',
+      finished_at: '2026-01-01T01:00:00Z',
       created_at: null,
       run_seconds: 2,
     },
