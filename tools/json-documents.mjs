@@ -491,6 +491,7 @@ export const jsonDocuments = {
         cases: z.array(
           object({
             name: z.string(),
+            status: z.string().nullable().describe('In the table beside its result; null without one'),
             scan: z.string().nullable().describe('The file, or the directory of a series; null for none'),
             mask: z.string().nullable().describe('The segmentation; null for none'),
             maps: z.array(z.string()).describe('Continuous volumes that were made from the scan'),
@@ -502,6 +503,22 @@ export const jsonDocuments = {
                 millilitres: z.number(),
               }),
             ),
+            layers: z
+              .array(
+                object({
+                  name: z.string(),
+                  path: z.string(),
+                  labels: z.array(
+                    object({
+                      value: z.number().int(),
+                      name: z.string(),
+                      voxels: z.number().int(),
+                      millilitres: z.number(),
+                    }),
+                  ),
+                }),
+              )
+              .describe('All segmentations of the case, each with its labels'),
             notes: z.array(z.string()).describe('What to know of the case'),
           }),
         ),

@@ -1,5 +1,5 @@
 /** The name of a transfer, as a progress bar shows it. */
-export type TransferPhase = 'Reading' | 'Packing' | 'Uploading' | 'Downloading' | 'Extracting';
+export type TransferPhase = 'Reading' | 'Drawing' | 'Packing' | 'Uploading' | 'Downloading' | 'Extracting';
 
 /** Receives what the client has to tell. The client does not know whether a person reads it. */
 export interface Reporter {
@@ -22,6 +22,6 @@ export interface Reporter {
   running(isRunning: boolean): void;
   /** What is being waited for while a log is silent. Shown only if nothing else is. */
   silent(what: string): void;
-  /** Bytes moved so far or, in the phase `Reading`, files read. A total of 0 means that it is not known. */
+  /** Bytes moved so far or, in the phases `Reading` and `Drawing`, files read and cases drawn. A total of 0 means that it is not known. */
   progress(phase: TransferPhase, done: number, total: number): void;
 }

@@ -31,6 +31,14 @@ export default class Result extends ClientCommand {
     const connection = await this.connect(flags);
     const reporter = await this.reporter();
     const id = namedOrLast(args.job, this.config.configDir, connection, reporter);
-    return fetchJobResult(connection, id, flags, this.io, this.jsonEnabled(), reporter);
+    return fetchJobResult(
+      connection,
+      id,
+      flags,
+      this.io,
+      this.jsonEnabled(),
+      reporter,
+      this.config.configDir,
+    );
   }
 }

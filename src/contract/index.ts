@@ -105,6 +105,7 @@ export {
   servicePrefix,
   startPrefix,
 } from './log-stream.js';
+export { carriesNumbers, maxNumbersBytes, parseReport, type Report } from './numbers.js';
 export {
   commandOf,
   eachOperation,

@@ -44,10 +44,13 @@
     }
   }
 
-  /** RFC 4180. A cell that a spreadsheet would calculate gets a leading quote. */
+  /**
+   * RFC 4180. Where a spreadsheet begins a cell, also one that takes semicolons or tabs for its separators, and would calculate it,
+   * there is a quote. The name of a case is written as in cases.csv, so that both can be joined.
+   */
   function csvCell(text) {
-    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    const safe = text.replaceAll(/(^|[;\t\r\n])([^\S\r\n]*)(?=[=+@-])/g, "$1$2'");
+    return /[",;\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   }
 
   function saveCsv() {
@@ -76,12 +79,31 @@
   // The list of cases.
 
   let current = -1;
+  /** The case that is shown, and the layer of it. */
   let shownCase = null;
+  let shownLayer = null;
+
+  /** How many characters all names begin with, up to the last separator: these are dimmed, since they tell no case apart. */
+  const sharedStart = (() => {
+    const [first = '', ...others] = page.names;
+    if (others.length === 0) return 0;
+    let end = 0;
+    while (end < first.length && others.every((name) => name[end] === first[end])) end += 1;
+    return first.slice(0, end).replace(/[^_.\-\s]*$/, '').length;
+  })();
 
   const items = page.names.map((name, at) => {
     const state = make('span', { class: 'state' });
     const comment = make('span', { class: 'has-comment' });
-    const button = make('button', { type: 'button' }, state, make('span', { class: 'name' }, name), comment);
+    const [start, rest] = [name.slice(0, sharedStart), name.slice(sharedStart)];
+    const text = make(
+      'span',
+      { class: 'name' },
+      make('span', { class: sharedStart > 12 ? 'shared is-long' : 'shared' }, start),
+      rest,
+    );
+    const failed = page.failed[at] ? [make('span', { class: 'failed' }, 'failed')] : [];
+    const button = make('button', { type: 'button' }, state, text, ...failed, comment);
     button.title = name;
     button.addEventListener('click', () => showCase(at));
     const item = make('li', {}, button);
@@ -97,7 +119,8 @@
       item.hidden = !isListed(at);
       state.dataset.mark = mark;
       comment.textContent = marks[at].comment ? '…' : '';
-      button.setAttribute('aria-label', `${page.names[at]}, ${mark || 'not marked'}`);
+      const about = page.failed[at] ? ', failed' : '';
+      button.setAttribute('aria-label', `${page.names[at]}${about}, ${mark || 'not marked'}`);
       button.setAttribute('aria-current', String(at === current));
     });
   }
@@ -150,7 +173,7 @@
       scale: make('span', { class: 'scale' }),
       // Keys move through slices without it, so that arrows to the sides are left for the cases.
       slider: make('input', { type: 'range', min: '0', tabindex: '-1', 'aria-label': `Slice, ${name}` }),
-      nothing: make('span', { class: 'nothing' }, 'This plane has no slices.'),
+      nothing: make('span', { class: 'nothing' }, 'Nothing to draw in this plane.'),
     };
     const root = make(
       'figure',
@@ -265,7 +288,7 @@
     panel.text.textContent = ` ${plane.places[panel.at]} · ${panel.at + 1}/${count}`;
     canvas.setAttribute('aria-label', `${plane.name} slice of ${page.names[current]}, ${where}`);
     panel.slider.value = String(panel.at);
-    const onScreen = place.scale / ratio / shownCase.pixel;
+    const onScreen = place.scale / ratio / shownLayer.pixel;
     const length = [500, 200, 100, 50, 20, 10, 5, 2, 1, 0.5].find((mm) => mm * onScreen <= 110) ?? 0.2;
     panel.scale.style.width = `${Math.max(8, length * onScreen)}px`;
     panel.scale.textContent = `${length} mm`;
@@ -375,14 +398,14 @@
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 
-  /** Decodes the slices of one case, those that are shown first; stops as soon as another case is shown. */
-  async function decode(at) {
-    const isCurrent = () => current === at;
+  /** Decodes the slices of one layer, those that are shown first; stops as soon as another one is shown. */
+  async function decode(layer, pictures) {
+    const isCurrent = () => shownLayer === layer;
     byId('grid').setAttribute('aria-busy', 'true');
     await Promise.all(
       panels.map(async (panel) => {
         const { plane } = panel;
-        if (plane.labels === null) return;
+        if (plane === null || plane.labels === null) return;
         const labels = await unpacked(plane.labels);
         if (!isCurrent()) return;
         panel.labels = labels;
@@ -390,11 +413,11 @@
       }),
     );
     const nearest = panels.flatMap((panel) =>
-      panel.plane.images.map((source, index) => ({
+      (panel.plane?.images ?? []).map((picture, index) => ({
         panel,
-        source,
+        source: pictures[picture],
         index,
-        far: Math.abs(index - panel.plane.best),
+        far: Math.abs(index - panel.at),
       })),
     );
     nearest.sort((a, b) => a.far - b.far);
@@ -443,24 +466,69 @@
     shownCase = view;
     byId('name').textContent = page.names[at];
     byId('name').title = page.names[at];
-    byId('about').textContent = [`case ${at + 1} of ${marks.length}`, view.window]
-      .filter(Boolean)
-      .join(' · ');
-    byId('notes').replaceChildren(...view.notes.map((note) => make('li', {}, note)));
     byId('comment').value = marks[at].comment;
-    showLabels(view.labels);
-    panels.forEach((panel, index) => {
-      const plane = view.planes[index];
-      Object.assign(panel, { plane, images: [], labels: null, at: plane.best, zoom: 1, x: 0, y: 0 });
-      panel.slider.max = String(Math.max(0, plane.images.length - 1));
-      panel.under.textContent = '';
-      for (const side of ['left', 'right', 'top', 'bottom']) panel[side].textContent = plane.marks[side];
-      redraw(panel);
-    });
+    for (const panel of panels) panel.plane = null;
+    byId('layers').hidden = view.layers.length < 2;
+    byId('layers').replaceChildren(
+      ...view.layers.map(({ name }, index) => {
+        const button = make('button', { type: 'button' }, name);
+        button.addEventListener('click', () => showLayer(index));
+        return button;
+      }),
+    );
+    showLayer(0);
     showMark();
     items[at].button.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** What is shown of a case without a picture. */
+  const noLayer = { pixel: 1, window: '', notes: [], labels: null, planes: [null, null, null] };
+
+  /** Where a slice lies, in mm to the right, to the front or upwards: `P 12 mm` is -12. */
+  const positionOf = (place) => Number.parseFloat(place.replace(/^[LPI] /, '-').replace(/^[RAS] /, ''));
+
+  /** Which slice of a plane is the nearest to the one that is shown. */
+  function sliceNear(panel, plane) {
+    const place = panel.plane.places[panel.at];
+    if (place === undefined || plane.places.length === 0) return plane.best;
+    const far = plane.places.map((each) => Math.abs(positionOf(each) - positionOf(place)));
+    return far.indexOf(Math.min(...far));
+  }
+
+  function showLayer(index) {
+    const layer = shownCase.layers[index] ?? noLayer;
+    shownLayer = layer;
+    byId('about').textContent = [`case ${current + 1} of ${marks.length}`, layer.window]
+      .filter(Boolean)
+      .join(' · ');
+    [...byId('layers').children].forEach((button, at) => {
+      button.setAttribute('aria-pressed', String(at === index));
+    });
+    const notes = [...shownCase.notes, ...layer.notes];
+    byId('notes').replaceChildren(...notes.map((note) => make('li', {}, note)));
+    showLabels(layer.labels);
+    panels.forEach((panel, of) => {
+      const plane = layer.planes[of];
+      const isSame = panel.plane !== null && plane !== null;
+      const place = isSame ? { zoom: panel.zoom, x: panel.x, y: panel.y } : { zoom: 1, x: 0, y: 0 };
+      Object.assign(panel, { at: isSame ? sliceNear(panel, plane) : (plane?.best ?? 0), ...place });
+      Object.assign(panel, { plane, images: [], labels: null });
+      panel.slider.max = String(Math.max(0, (plane?.images.length ?? 0) - 1));
+      panel.under.textContent = '';
+      for (const side of ['left', 'right', 'top', 'bottom'])
+        panel[side].textContent = plane?.marks[side] ?? '';
+      redraw(panel);
+    });
     if (byId('grid').classList.contains('has-volumes')) showVolumes();
-    decode(at).catch((cause) => showProgress(`The pictures of this case cannot be shown: ${cause.message}`));
+    decode(layer, shownCase.pictures).catch((cause) =>
+      showProgress(`The pictures of this case cannot be shown: ${cause.message}`),
+    );
+  }
+
+  /** The next layer, after the last one the first. */
+  function nextLayer() {
+    const { layers } = shownCase;
+    if (layers.length > 1) showLayer((layers.indexOf(shownLayer) + 1) % layers.length);
   }
 
   // Volumes, in pages that carry them.
@@ -470,13 +538,14 @@
 
   /** One after another: a case that is skipped over is not loaded. */
   function showVolumes() {
-    const at = current;
+    const layer = shownLayer;
+    const id = `${current}-${Math.max(0, shownCase.layers.indexOf(layer))}`;
     loading = loading
-      .then(() => (at === current ? loadVolumes(at) : null))
+      .then(() => (layer === shownLayer ? loadVolumes(id) : null))
       .catch((cause) => showProgress(`The volumes cannot be shown: ${cause.message}`));
   }
 
-  async function loadVolumes(at) {
+  async function loadVolumes(id) {
     const { Niivue, NVImage, SHOW_RENDER } = globalThis.niivue;
     if (!viewer) {
       viewer = new Niivue({
@@ -494,14 +563,14 @@
     byId('volumes').setAttribute('aria-busy', 'true');
     for (const volume of [...viewer.volumes].reverse()) viewer.removeVolume(volume);
     for (const kind of ['scan', 'mask']) {
-      const base64 = byId(`${kind}-${at}`)?.textContent.trim();
+      const base64 = byId(`${kind}-${id}`)?.textContent.trim();
       if (!base64) continue;
       const isOverlay = kind === 'mask' && viewer.volumes.length > 0;
       const volume = await NVImage.loadFromBase64({
         base64,
         name: `${kind}.nii.gz`,
         opacity: isOverlay ? overlayOpacity() : 1,
-        colormapInvert: kind === 'scan' && dataOf(`case-${at}`).isInverted === true,
+        colormapInvert: kind === 'scan' && shownLayer.isInverted === true,
       });
       if (kind === 'mask') volume.setColormapLabel(colourTable());
       viewer.addVolume(volume);
@@ -516,7 +585,7 @@
 
   /** Colours of labels by their values, as NiiVue takes them. */
   function colourTable() {
-    const labels = shownCase.labels ?? [];
+    const labels = shownLayer.labels ?? [];
     const part = (of) => [0, ...labels.map(({ colour }) => colour[of])];
     return {
       R: part(0),
@@ -567,6 +636,7 @@
     f: () => byId('grid').classList.toggle('is-single'),
     o: toggleContours,
     c: writeComment,
+    l: nextLayer,
     s: saveCsv,
     v: toggleVolumes,
     '?': () => byId('keys').showModal(),

@@ -102,6 +102,7 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'cli/command',
       'cli/terminal',
+      'client/case',
       'client/logs',
       'client/result',
       'client/connection',

@@ -97,17 +97,20 @@ describe('show', () => {
     const { code, stdout } = await cli.run(['show', '.', '--json', '--labels', 'names.json']);
     expect(code).toBe(0);
     const document = JSON.parse(stdout);
+    const labels = [
+      { value: 1, name: 'head', voxels: expect.any(Number), millilitres: expect.any(Number) },
+      { value: 2, name: 'marker', voxels: expect.any(Number), millilitres: expect.any(Number) },
+    ];
     expect(document).toEqual({
       cases: [
         {
           name: 'scan',
+          status: null,
           scan: 'scan.nii.gz',
           mask: 'mask.nii.gz',
           maps: [],
-          labels: [
-            { value: 1, name: 'head', voxels: expect.any(Number), millilitres: expect.any(Number) },
-            { value: 2, name: 'marker', voxels: expect.any(Number), millilitres: expect.any(Number) },
-          ],
+          labels,
+          layers: [{ name: 'mask', path: 'mask.nii.gz', labels }],
           notes: [],
         },
       ],

@@ -184,15 +184,175 @@ test('only what has changed is computed again', async () => {
   expect((await study.run('--tta', '2')).stderr).toContain('3 cases: 3 done (2 of them before)\n');
 });
 
-test('a mask that was drawn on stays beside the one that is fetched again', async () => {
-  await using study = await Study.create(['one']);
+describe('a mask that was drawn on', () => {
+  test('keeps its name and is not computed again, and --recompute puts a new one beside it', async () => {
+    await using study = await Study.create(['one', 'two']);
+    await study.run();
+    const mask = study.at('Out', 'sub-01_T1w', 'mask.nii');
+    appendFileSync(mask, ', corrected');
+    const read = (name: string) => readFileSync(study.at('Out', 'sub-01_T1w', name), 'utf8');
+    // Other options, too, leave a correction as it is.
+    for (const more of [[], ['--force'], ['--tta', '2', '--dry-run']]) {
+      const { code, stderr } = await study.run(...more);
+      expect(code, stderr).toBe(0);
+      if (!more.includes('--dry-run'))
+        expect(stderr).toContain('2 cases: 1 done (1 of them before), 1 edited\n');
+      expect(read('mask.nii')).toBe('mask of one, corrected');
+    }
+    expect(study.table[1]?.slice(0, 3)).toEqual(['sub-01_T1w', 'edited', "A person has changed 'mask.nii'"]);
+    expect(study.table[1]?.at(-1)).toBe('3');
+    const again = await study.run('--recompute');
+    expect(again.code, again.stderr).toBe(0);
+    expect([read('mask.nii'), read('mask_1.nii')]).toEqual(['mask of one, corrected', 'mask of one']);
+    // The server still had the result of the same key.
+    expect(study.computed).toEqual(['one', 'two']);
+    expect((await study.run('--recompute')).stderr).toContain('1 edited\n');
+    expect(study.table[1]?.[1]).toBe('edited');
+  });
+});
+
+describe('a result whose scan was replaced by one that fails', () => {
+  test.each([['bad scan'], ['']])('is set aside, and the row says so: %j', async (scanNow) => {
+    await using study = await Study.create(['one', 'two']);
+    await study.run();
+    writeFileSync(study.at(scan('sub-01')), scanNow);
+    expect((await study.run()).code).toBe(1);
+    expect(existsSync(study.at('Out', 'sub-01_T1w'))).toBe(false);
+    const aside = path.join('.remote-app', 'stale', 'sub-01_T1w');
+    expect(readFileSync(study.at('Out', aside, 'mask.nii'), 'utf8')).toBe('mask of one');
+    const [, [name, status, reason] = []] = study.table;
+    expect([name, status]).toEqual(['sub-01_T1w', 'failed']);
+    expect(reason).toContain(`; the result of its earlier input was moved to ${aside}`);
+    writeFileSync(study.at(scan('sub-01')), 'one');
+    expect((await study.run()).stderr).toContain('2 cases: 2 done (2 of them before)\n');
+    expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), 'utf8')).toBe('mask of one');
+  });
+
+  test('stays where it is if the content of the scan is only not fetched any more', async () => {
+    await using study = await Study.create(['one']);
+    await study.run();
+    await rm(study.at(scan('sub-01')));
+    symlinkSync('../../.git/annex/objects/x.nii', study.at(scan('sub-01')));
+    expect((await study.run()).code).toBe(1);
+    expect(existsSync(study.at('Out', 'sub-01_T1w', 'mask.nii'))).toBe(true);
+    expect(study.table[1]?.slice(0, 2)).toEqual(['sub-01_T1w', 'failed']);
+  });
+});
+
+test('a server that answers with the job of another case does not make that case done', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'scans/c.nii': 'c' });
+  await using server = await fakeService({ result: zipOf({ 'mask.nii': 'mask' }) });
+  const words = ['infer', '--each', 'scans', '-o', 'Out', '--at-most', '1', '--server', server.url];
+  const { code, stderr } = await cli.run(words);
+  expect(code).toBe(1);
+  expect(stderr).toContain('3 cases: 1 done, 2 failed\n');
+  expect(stderr).toContain(`b: The server answered with job ${jobId}, which is that of 'a'\n`);
+  const again = await cli.run(words);
+  expect(again.stderr).toContain('3 cases: 1 done (1 of them before), 2 failed\n');
+});
+
+test('a result that has a directory where the record goes is one, and does not end the command', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a' });
+  await using server = await fakeService({
+    result: zipOf({ 'mask.nii': 'mask', 'remote-app-record.json/x.txt': 'mine' }),
+  });
+  const { code, stderr } = await cli.run(['infer', '--each', 'scans', '-o', 'Out', '--server', server.url]);
+  expect(code, stderr).toBe(0);
+  expect(readdirSync(path.join(cli.directory, 'Out/a')).sort()).toEqual([
+    'mask.nii',
+    'remote-app-record.json',
+    'remote-app-record_1.json',
+  ]);
+});
+
+test('a result that is not extracted is not said to be saved, since it is not', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a' });
+  await using server = await fakeService({
+    result: zipOf({ 'mask.nii': 'mask', 'a.txt': 'x' }).subarray(0, -30),
+  });
+  const { code, stderr } = await cli.run(['infer', '--each', 'scans', '-o', 'Out', '--server', server.url]);
+  expect(code).toBe(1);
+  expect(stderr).not.toContain('is saved');
+  expect(stderr).not.toContain('.remote-app');
+  expect(stderr).toMatch(
+    new RegExp(`a: The result is not extracted: .*; 'remote-app result ${jobId} -o DIR`),
+  );
+});
+
+describe('a cohort that grows', () => {
+  test('keeps the names of its cases, and gives new ones names of their own', async () => {
+    await using study = await Study.create([]);
+    const first = { 'sub-01/ses-1/T1w.nii': 'one', 'sub-02/ses-1/T1w.nii': 'two' };
+    await plant(study.at('bids'), first);
+    await study.run();
+    const before = study.table.slice(1).map(([name]) => name);
+    expect(before).toEqual(['sub-01_T1w', 'sub-02_T1w']);
+    await plant(study.at('bids'), { 'sub-01/ses-2/T1w.nii': 'three', 'sub-03/ses-1/T1w.nii': 'four' });
+    const { stderr } = await study.run();
+    expect(stderr).toContain('4 cases: 4 done (2 of them before)\n');
+    expect(study.table.slice(1).map(([name]) => name)).toEqual([
+      'sub-01_T1w',
+      'sub-01_ses-2_T1w',
+      'sub-02_T1w',
+      'sub-03_ses-1_T1w',
+    ]);
+    expect(study.computed).toEqual(['four', 'one', 'three', 'two']);
+    // Without what was seen, the records tell.
+    await rm(study.at('Out', '.remote-app'), { recursive: true });
+    expect((await study.run()).stderr).toContain('4 cases: 4 done (4 of them before)\n');
+    // A scan that is replaced keeps its name as well.
+    writeFileSync(study.at('bids/sub-01/ses-1/T1w.nii'), 'ONE');
+    await plant(study.at('bids'), { 'sub-02/ses-2/T1w.nii': 'five' });
+    expect((await study.run()).stderr).toContain('5 cases: 5 done (3 of them before)\n');
+    expect(readFileSync(study.at('Out/sub-01_T1w/mask.nii'), 'utf8')).toBe('mask of ONE');
+    expect((await study.run('--dry-run')).stdout).toContain('\nsub-01_T1w ');
+  });
+
+  test('gives a scan of another place that has the name of an earlier case one of its own', async () => {
+    await using study = await Study.create([]);
+    await plant(study.cli.directory, { 'a/scan.nii': 'one', 'b/scan.nii': 'two' });
+    const each = (place: string) => study.cli.run(['infer', '--each', place, '-o', 'Out'], study.env);
+    await each('a');
+    expect((await each('b')).code).toBe(0);
+    expect(readFileSync(study.at('Out/scan/mask.nii'), 'utf8')).toBe('mask of one');
+    expect(readFileSync(study.at('Out/scan_1/mask.nii'), 'utf8')).toBe('mask of two');
+    expect(study.table.slice(1).map(([name, status]) => [name, status])).toEqual([
+      ['scan', 'done'],
+      ['scan_1', 'done'],
+    ]);
+  });
+});
+
+test('a command for some cases leaves the rows of the others', async () => {
+  await using study = await Study.create(['one', 'two', 'bad', 'four']);
   await study.run();
-  appendFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), ', corrected');
-  expect((await study.run()).code).toBe(0);
-  expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), 'utf8')).toBe('mask of one');
-  expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask_1.nii'), 'utf8')).toBe('mask of one, corrected');
-  // The server still had the result of the same key.
-  expect(study.computed).toEqual(['one']);
+  const before = study.table;
+  writeFileSync(study.at('Out/sub-02_T1w/mask.nii'), 'drawn');
+  const some = await study.cli.run(['infer', '--each', 'bids/sub-0[14]/**/*.nii', '-o', 'Out'], study.env);
+  expect(some.stderr).toContain('2 cases: 2 done (2 of them before)\n');
+  expect(study.table.map(([name, status]) => [name, status])).toEqual([
+    ['case', 'status'],
+    ['sub-01_T1w', 'done'],
+    ['sub-02_T1w', 'edited'],
+    ['sub-04_T1w', 'done'],
+  ]);
+  expect(study.table[3]).toEqual(before[4]);
+});
+
+test('a linked directory of an earlier command is refused before anything is sent', async () => {
+  await using study = await Study.create(['one']);
+  await plant(study.cli.directory, { 'Out/': '', 'mine/new-work/thesis.txt': 'mine' });
+  symlinkSync(study.at('mine'), study.at('Out', '.remote-app'));
+  const { code, stderr } = await study.run();
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining('is a link, and results are not written through links'),
+  ]);
+  expect(readFileSync(study.at('mine/new-work/thesis.txt'), 'utf8')).toBe('mine');
+  expect(study.server.jobDirectories()).toEqual([]);
 });
 
 describe('a case that fails', () => {
@@ -512,4 +672,18 @@ test('a plain infer leaves a record beside its result', async () => {
     inputs: [{ name: 'sub-01_T1w.nii' }],
     outputs: [{ name: 'mask.nii' }, {}],
   });
+});
+
+test('a result that is fetched later has its record as well', async () => {
+  await using study = await Study.create(['one']);
+  const sent = await study.cli.run(['infer', scan('sub-01'), '--detach'], study.env);
+  expect(sent.code, sent.stderr).toBe(0);
+  const id = sent.stdout.trim();
+  const { code, stderr } = await study.cli.run(['result', id, '-o', 'Later'], study.env);
+  expect(code, stderr).toBe(0);
+  await study.run();
+  const read = (directory: string) =>
+    JSON.parse(readFileSync(study.at(directory, 'remote-app-record.json'), 'utf8'));
+  const { key, app_version, options, inputs, outputs } = read('Out/sub-01_T1w');
+  expect(read('Later')).toMatchObject({ key, app_version, options, inputs, outputs, job_id: id });
 });

@@ -51,7 +51,9 @@ test('the package installs globally and runs', { timeout: 120_000 }, async () =>
     // An app may depend on what is installed.
     await writeFile(path.join(place, 'new app', 'package.json'), '{"private": true}');
     const installed = path.join(place, 'lib/node_modules/remote-app');
-    await run('npm', ['install', '--no-audit', '--no-fund', '--offline', installed], { cwd: path.join(place, 'new app') });
+    await run('npm', ['install', '--no-audit', '--no-fund', '--offline', installed], {
+      cwd: path.join(place, 'new app'),
+    });
     const program = "import { writeNifti } from 'remote-app/volumes'; console.log(typeof writeNifti);";
     const imported = await run(process.execPath, ['--input-type=module', '-e', program], {
       cwd: path.join(place, 'new app'),

@@ -375,6 +375,8 @@ describe('check', () => {
 
   const bodies = {
     good: 'cp "$in" "$out"',
+    python: 'cp "$in" "$out"; echo "{\\"ml\\": NaN}" > "$out/measurements.json"',
+    damaged: 'echo "{" > "$out/measurements.json"',
     silent: 'true',
     failing: 'echo "no such model"; exit 3',
     refusing: 'echo "too few voxels" > "$REMOTE_APP_REFUSAL_FILE"; exit 1',
@@ -402,6 +404,16 @@ describe('check', () => {
   test.for([
     ['good', 0, /^ok +app good: .*\nok +trial run: infer wrote 1 file in .* s\n$/],
     ['checking', 0, /\nok +trial run: infer wrote 1 file/],
+    [
+      'python',
+      0,
+      /\nnote +trial run: infer wrote 2 files in .* s; NaN and Infinity in measurements\.json are empty cells of a table; JSON has null for them\n$/,
+    ],
+    [
+      'damaged',
+      0,
+      /\nnote +trial run: infer .*; the numbers of measurements\.json are in no table: it is not JSON\n$/,
+    ],
     ['silent', 1, /\nPROBLEM +trial run: infer ended well, and wrote no file into --output\n1 problem\n$/],
     ['failing', 1, /\nPROBLEM +trial run: infer ended with exit code 3; it printed last: no such model\n/],
     ['refusing', 0, /\nnote +trial run: the app starts, and refused the tiny volume: too few voxels\n$/],

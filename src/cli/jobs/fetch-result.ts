@@ -79,11 +79,19 @@ export async function fetchJobResult(
   io: CommandIo,
   json: boolean,
   reporter: Reporter,
+  configDir: string,
 ): Promise<ResultSummary> {
   const destination = await readDestination(flags, io, json);
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
-  const options = { wait, isImpatient, isPartial, reporter };
-  const { fetchResult } = await import('../../client/result/index.js');
+  const [{ fetchResult }, { readFacts, recordLater }] = await Promise.all([
+    import('../../client/result/index.js'),
+    import('../../client/case/index.js'),
+  ]);
+  const facts = isPartial ? null : readFacts(configDir, jobId, connection.server);
+  const complete = facts
+    ? (directory: string) => recordLater(connection, jobId, facts, directory, reporter)
+    : undefined;
+  const options = { wait, isImpatient, isPartial, reporter, complete };
   const fetched = await fetchResult(connection, jobId, destination, options);
   const view = await tellKept(connection, jobId, reporter, false);
   if (isPartial && view && view.status !== 'done') {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import type { AppAnswer } from '../../client/connection/index.js';
 import { ClientError, Interrupted, UsageError, writing } from '../../client/errors.js';
 import {
@@ -14,6 +15,7 @@ import {
   PageError,
   pageDefaults,
   readTerminology,
+  type SheetCase,
   SheetTooLarge,
   type ShownCase,
   sheetOf,
@@ -25,23 +27,34 @@ import {
 import type { Reporter } from '../../client/reporter.js';
 import { counted, quotePath } from '../../contract/index.js';
 import { expandHome, replaceFile } from '../../files/index.js';
-import { VolumeError } from '../../volumes/index.js';
+import { VolumeError, type VolumeFile } from '../../volumes/index.js';
 import { type CommandIo, canvasOfTerminal, columnsOf, formatTable, wrapped } from '../terminal/index.js';
 
 /** A case, in the document of `--json`. */
 export interface CaseDocument {
   readonly name: string;
+  /** In the table beside its result; null without one. */
+  readonly status: string | null;
   /** Paths, as they were typed or found; null if there is none. */
   readonly scan: string | null;
   readonly mask: string | null;
   readonly maps: readonly string[];
-  readonly labels: readonly {
-    readonly value: number;
+  /** Those of `mask`. */
+  readonly labels: readonly LabelDocument[];
+  /** All segmentations, `mask` first. */
+  readonly layers: readonly {
     readonly name: string;
-    readonly voxels: number;
-    readonly millilitres: number;
+    readonly path: string;
+    readonly labels: readonly LabelDocument[];
   }[];
   readonly notes: readonly string[];
+}
+
+interface LabelDocument {
+  readonly value: number;
+  readonly name: string;
+  readonly voxels: number;
+  readonly millilitres: number;
 }
 
 /** The document that `remote-app show --json` prints. */
@@ -132,26 +145,73 @@ const asUsage = (error: unknown): unknown =>
     ? new UsageError(error.message.replace(/\.$/, ''), { cause: error })
     : error;
 
-/** The views of a case: of its segmentation on the scan, and on each map. */
-async function viewsOf(shown: ShownCase, options: ShowOptions, view: { slices: number; maxPixels: number }) {
-  const { name, scan, mask, maps, notes } = shown;
+/** One picture of a case. */
+interface LayerView {
+  readonly name: string;
+  readonly view: CaseView;
+  readonly scan: VolumeFile | null;
+  readonly mask: VolumeFile | null;
+}
+
+/** What a case is drawn with: each segmentation on its scan, and each map with the first of them. */
+function layersOf({ scan, masks, maps }: ShownCase): Omit<LayerView, 'view'>[] {
+  const [first] = masks;
+  const onScan = masks.map(({ name, file }) => ({ name, scan, mask: file }));
+  const alone = masks.length === 0 && scan ? [{ name: path.basename(scan.path), scan, mask: null }] : [];
+  return [
+    ...onScan,
+    ...alone,
+    ...maps.map(({ name, file }) => ({ name, scan: file, mask: first?.file ?? null })),
+  ];
+}
+
+/** The views of a case. A volume that cannot be drawn is a problem, and does not hide the others. */
+async function viewsOf(
+  shown: ShownCase,
+  options: ShowOptions,
+  view: { slices: number; maxPixels: number },
+  problems: string[],
+): Promise<LayerView[]> {
   const how = { ...view, frame: options.frame - 1, signal: options.signal };
-  const { terminology } = options;
-  const first = await viewCase({ name, scan, mask, terminology }, how);
-  const views: [CaseView, ...CaseView[]] = [{ ...first, notes: [...notes, ...first.notes] }];
-  for (const map of maps)
-    views.push(await viewCase({ name: `${name}: ${map.path}`, scan: map, mask, terminology }, how));
+  const layers = layersOf(shown);
+  const labels = new Map(shown.masks.map(({ file, terminology }) => [file, terminology]));
+  const views: LayerView[] = [];
+  for (const layer of layers) {
+    // What a person gives goes before what the record says.
+    const recorded = layer.mask ? labels.get(layer.mask) : undefined;
+    const terminology = { ...recorded, ...options.terminology };
+    const name = layers.length === 1 ? shown.name : `${shown.name}: ${layer.name}`;
+    try {
+      const volumes = { name, scan: layer.scan, mask: layer.mask, terminology };
+      views.push({ ...layer, view: await viewCase(volumes, how) });
+    } catch (error) {
+      if (!(error instanceof VolumeError)) throw error;
+      problems.push(error.message);
+    }
+  }
   return views;
 }
 
-function documentOf({ name, scan, mask, maps }: ShownCase, { labels, notes }: CaseView): CaseDocument {
+const labelsOf = (view: CaseView | undefined) =>
+  (view?.labels ?? []).map(({ value, name, voxels, millilitres }) => ({ value, name, voxels, millilitres }));
+
+function documentOf(shown: ShownCase, views: readonly LayerView[]): CaseDocument {
+  const { name, scan, masks, maps, notes, status } = shown;
+  const segmentations = masks.map((mask) => ({
+    name: mask.name,
+    path: mask.file.path,
+    labels: labelsOf(views.find((each) => each.mask === mask.file && each.scan === scan)?.view),
+  }));
+  const [first] = segmentations;
   return {
     name,
+    status,
     scan: scan?.path ?? null,
-    mask: mask?.path ?? null,
-    maps: maps.map((map) => map.path),
-    labels: labels.map(({ value, name, voxels, millilitres }) => ({ value, name, voxels, millilitres })),
-    notes,
+    mask: first?.path ?? null,
+    maps: maps.map(({ file }) => file.path),
+    labels: first?.labels ?? [],
+    layers: segmentations,
+    notes: [...notes, ...(views[0]?.view.notes ?? [])],
   };
 }
 
@@ -165,14 +225,25 @@ const rowOf = ({ name, value, voxels, millilitres }: CaseDocument['labels'][numb
 ];
 
 /** Draws a case on the terminal: its name, the planes, what there is to know, and its labels. */
-async function draw(views: readonly CaseView[], canvas: Canvas, io: CommandIo): Promise<void> {
+async function draw(
+  { name, notes }: ShownCase,
+  views: readonly CaseView[],
+  canvas: Canvas,
+  io: CommandIo,
+): Promise<void> {
   const { hint } = io.colours(io.stdout);
-  for (const view of views) {
+  const tell = async (about: readonly string[]) => {
+    const lines = about.filter(Boolean).flatMap((each) => wrapped(each, columnsOf(io.stdout)));
+    if (lines.length > 0) await io.writeOut(`${lines.map((each) => hint(each)).join('\n')}\n`);
+  };
+  if (views.length === 0) {
+    await io.writeOut(`\n${name}\n`);
+    await tell(notes);
+  }
+  for (const [at, view] of views.entries()) {
     await io.writeOut(`\n${view.name}\n`);
     await io.writeOutAsIs(drawForTerminal(view, canvas));
-    const about = [windowText(view), ...view.notes].filter(Boolean);
-    const lines = about.flatMap((each) => wrapped(each, columnsOf(io.stdout)));
-    if (lines.length > 0) await io.writeOut(`${lines.map((each) => hint(each)).join('\n')}\n`);
+    await tell([windowText(view), ...(at === 0 ? notes : []), ...view.notes]);
   }
   const labels = views[0]?.labels ?? [];
   if (labels.length === 0) return;
@@ -210,29 +281,37 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
   const problems = [...found.problems];
   const wanted = canvas ? cases.slice(0, mostDrawn) : cases;
   const documents: CaseDocument[] = [];
-  const sheet: CaseView[] = [];
+  const sheet: SheetCase[] = [];
   const size = html !== null ? pageDefaults : sizes[canvas ? 'terminal' : png === null ? 'none' : 'sheet'];
   const view = { ...size, ...(options.slices === null || canvas ? {} : { slices: options.slices }) };
   async function* readCases(): AsyncGenerator<PageCase> {
-    let failure: unknown = null;
-    for (const shown of wanted) {
+    for (const [at, shown] of wanted.entries()) {
       options.signal.throwIfAborted();
-      try {
-        reporter.waiting(`Reading ${shown.name}`);
-        const views = await viewsOf(shown, options, view);
-        documents.push(documentOf(shown, views[0]));
-        reporter.waiting(null);
-        if (canvas) await draw(views, canvas, io);
-        if (png !== null) sheet.push(...views);
-        for (const [at, each] of views.entries()) yield { view: each, volumes: volumesOf(shown, at) };
-      } catch (error) {
-        if (!(error instanceof VolumeError)) throw error;
-        failure ??= error;
-        problems.push(error.message);
-      }
+      if (canvas) reporter.waiting(`Reading ${shown.name}`);
+      else reporter.progress('Drawing', at, wanted.length);
+      // Otherwise nothing is drawn while volumes are in memory already.
+      await setImmediate();
+      const before = problems.length;
+      const views = await viewsOf(shown, options, view, problems);
+      if (canvas) reporter.waiting(null);
+      const isLost = views.length === 0 && problems.length > before;
+      const notes = isLost ? [...shown.notes, ...problems.slice(before)] : shown.notes;
+      // A case of a table has its row, whatever can be drawn of it.
+      if (isLost && shown.status === null) continue;
+      documents.push(documentOf({ ...shown, notes }, views));
+      if (canvas)
+        await draw(
+          shown,
+          views.map((each) => each.view),
+          canvas,
+          io,
+        );
+      if (png !== null) sheet.push({ name: shown.name, notes, views: views.map((each) => each.view) });
+      const layers = views.map((each) => ({ ...each, volumes: { scan: each.scan, mask: each.mask } }));
+      yield { name: shown.name, notes, layers, status: shown.status };
     }
-    reporter.waiting(null);
-    if (documents.length === 0) throw failure;
+    if (!canvas) reporter.progress('Drawing', wanted.length, wanted.length);
+    if (documents.length === 0) throw new VolumeError(problems[0] ?? 'There is no volume to show.');
   }
   try {
     if (html === null) for await (const _ of readCases());
@@ -262,12 +341,6 @@ function titleOf(html: string): { readonly title: string; readonly csvName: stri
   const title = path.basename(html).replace(/\.html?$/i, '');
   return { title, csvName: `${title}-marks.csv` };
 }
-
-/** The volumes of a view: of the case, or of one of its maps. */
-const volumesOf = ({ scan, mask, maps }: ShownCase, at: number) => ({
-  scan: (at === 0 ? scan : maps[at - 1]) ?? null,
-  mask,
-});
 
 /**
  * What labels mean: from a file, otherwise from the app. Without the app's answer, labels are shown by their values.
@@ -318,8 +391,12 @@ export async function showResult(
 
 /** Prints the labels of all cases. */
 async function printTable(cases: readonly CaseDocument[], io: CommandIo): Promise<void> {
-  const rows = cases.flatMap(({ name, labels }) =>
-    labels.length === 0 ? [[name, '-', '-', '-', '-']] : labels.map((label) => [name, ...rowOf(label)]),
-  );
+  const rows = cases.flatMap(({ name, layers }) => {
+    const isOne = layers.length < 2;
+    const ofLayers = layers.flatMap((layer) =>
+      layer.labels.map((label) => [isOne ? name : `${name}: ${layer.name}`, ...rowOf(label)]),
+    );
+    return ofLayers.length === 0 ? [[name, '-', '-', '-', '-']] : ofLayers;
+  });
   await io.writeOut(`${formatTable(['CASE', ...heading], rows).join('\n')}\n`);
 }

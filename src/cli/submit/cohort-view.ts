@@ -1,4 +1,4 @@
-import type { CaseState, CaseStatus, CohortWatcher } from '../../client/cohort/index.js';
+import { type CaseState, type CaseStatus, type CohortWatcher, isOver } from '../../client/cohort/index.js';
 import type { Reporter, TransferPhase } from '../../client/reporter.js';
 import { oneLine, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
@@ -141,7 +141,7 @@ export class Tally {
   }
 
   saw(state: CaseState): void {
-    const isEnd = state.status === 'failed' || (state.status === 'done' && state.isNew);
+    const isEnd = state.status === 'failed' || (isOver(state) && state.isNew);
     if (isEnd && this.#ends.length > 0) this.#ends.push(monotonicTime());
     const before = this.#states.get(state.name);
     this.#inProgress += Number(isInProgress(state)) - Number(before !== undefined && isInProgress(before));
@@ -158,7 +158,7 @@ export class Tally {
    * These end together, so that the time from one end to the next says little. Null while nothing has ended.
    */
   get left(): string | null {
-    const left = this.#states.size - this.with('done', 'failed').length;
+    const left = this.#states.size - this.with('done', 'edited', 'failed').length;
     const count = Math.min(this.#most, this.#ends.length - 1);
     if (count < 1 || left === 0) return null;
     const spans = this.#ends.slice(count).map((end, index) => end - (this.#ends[index] ?? end));
@@ -167,14 +167,15 @@ export class Tally {
   }
 
   get line(): string {
-    const [done, waiting, failed] = [
+    const [done, edited, waiting, failed] = [
       this.with('done').length,
+      this.with('edited').length,
       this.with('waiting').length,
       this.with('failed').length,
     ];
     const { left } = this;
     return (
-      `${done} of ${this.#states.size} done, ${this.#inProgress} in progress, ${waiting} waiting` +
+      `${done} of ${this.#states.size} done, ${edited > 0 ? `${edited} edited, ` : ''}${this.#inProgress} in progress, ${waiting} waiting` +
       `${failed > 0 ? `, ${failed} failed` : ''}${left === null ? '' : `; about ${left} left`}`
     );
   }
@@ -214,7 +215,7 @@ class TerminalView implements CohortView {
 
   changed(state: CaseState): void {
     this.#tally.saw(state);
-    if (state.status === 'done' || state.status === 'failed') this.#cases.delete(state.name);
+    if (isOver(state)) this.#cases.delete(state.name);
   }
 
   #draw(): void {
@@ -257,13 +258,13 @@ function plainLines(
   return {
     began: (states) => {
       hasBegun = true;
-      const done = states.filter(({ status }) => status === 'done').length;
+      const done = states.filter(isOver).length;
       if (done > 0) reporter.note(`${done} of ${states.length} cases are done already`);
     },
     changed: ({ name, status, reason, seconds, isNew }) => {
-      if (!hasBegun || !(status === 'failed' || (status === 'done' && isNew))) return;
+      if (!hasBegun || !(status === 'failed' || status === 'edited' || (status === 'done' && isNew))) return;
       const more =
-        status === 'failed' ? `: ${reason ?? ''}` : seconds === null ? '' : ` (${formatDuration(seconds)})`;
+        status !== 'done' ? `: ${reason ?? ''}` : seconds === null ? '' : ` (${formatDuration(seconds)})`;
       const line = `${oneLine(`${status} ${name}${more}`)}\n`;
       if (json) io.writeErr(line);
       else void io.writeOut(line);

@@ -28,6 +28,17 @@ export const eachFlags = {
     dependsOn: ['each'],
     description: 'Read all inputs and results again, also those that nobody has touched since the last time',
   }),
+  recompute: Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description:
+      'Compute the cases again whose results somebody has changed; the new results get other names beside the changed files',
+  }),
+  'skip-incomplete': Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description: 'Leave out the cases that do not have a file in each group; otherwise nothing is sent',
+  }),
   watch: Flags.boolean({
     helpGroup: 'EACH',
     dependsOn: ['each', 'json'],

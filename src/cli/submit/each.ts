@@ -1,9 +1,9 @@
 import path from 'node:path';
 import {
-  type CaseState,
   type CaseStatus,
   type CohortSummary,
   findCasesToSend,
+  isOver,
   runCohort,
 } from '../../client/cohort/index.js';
 import type { Connection } from '../../client/connection/index.js';
@@ -73,7 +73,12 @@ export async function listCases(
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   try {
     const chooseSeries = seriesChoice(flags.series, io, { mayAsk: false });
-    const found = await findCasesToSend(submission, { output: outputOfEach(flags), chooseSeries, reporter });
+    const found = await findCasesToSend(submission, {
+      output: outputOfEach(flags),
+      chooseSeries,
+      reporter,
+      skipsIncomplete: flags['skip-incomplete'] ?? false,
+    });
     const cases = found.map(planOf);
     for (const { name, fault } of found)
       if (fault !== null) reporter.note(oneLine(`${name} fails: ${fault}`));
@@ -93,23 +98,26 @@ export async function listCases(
 /** The summary at the end: counts, the failures, where the table is. */
 function summaryLines({ cases, table }: CohortSummary): string[] {
   const of = (status: CaseStatus) => cases.filter((each) => each.status === status);
-  const [done, failed] = [of('done'), of('failed')];
+  const [done, edited, failed] = [of('done'), of('edited'), of('failed')];
   const before = done.filter(({ isNew }) => !isNew).length;
-  const left = cases.length - done.length - failed.length;
+  const left = cases.length - done.length - edited.length - failed.length;
   const counts = [
     `${done.length} done${before > 0 ? ` (${before} of them before)` : ''}`,
+    ...(edited.length > 0 ? [`${edited.length} edited`] : []),
     ...(failed.length > 0 ? [`${failed.length} failed`] : []),
     ...(left > 0 ? [`${left} not computed`] : []),
   ];
   return [
     `${counted(cases.length, 'case')}: ${counts.join(', ')}`,
     ...failed.map(({ name, reason }) => oneLine(`  ${name}: ${reason ?? 'no reason given'}`)),
+    ...(edited.some(({ isNew }) => !isNew)
+      ? ['Results that somebody has changed stay as they are; --recompute puts new ones beside them']
+      : []),
     `The table is ${quotePath(table)}`,
   ];
 }
 
 function documentOf({ output, table, cases }: CohortSummary): CohortDocument {
-  const isOver = ({ status }: CaseState) => status === 'done' || status === 'failed';
   const ended = cases.map((each) => (isOver(each) ? each : { ...each, status: 'waiting' as const }));
   return { output, table, cases: ended.map(caseDocument) };
 }
@@ -132,6 +140,8 @@ export async function runEach(
       output,
       atMost: flags['at-most'] ?? defaultAtMost,
       isForced: flags.force,
+      recomputes: flags.recompute ?? false,
+      skipsIncomplete: flags['skip-incomplete'] ?? false,
       verifies: flags.verify ?? false,
       failsFast: flags['fail-fast'] ?? false,
       wait: flags.wait,
@@ -142,7 +152,8 @@ export async function runEach(
       reporter: view.reporter,
     });
     view.close(!json);
-    if (summary.cases.some(({ status }) => status !== 'done')) io.exitCode = exitCodes.failed;
+    if (summary.cases.some(({ status }) => status !== 'done' && status !== 'edited'))
+      io.exitCode = exitCodes.failed;
     if (!json) io.writeErr(`${summaryLines(summary).join('\n')}\n`);
     return documentOf(summary);
   } finally {

@@ -1,7 +1,7 @@
 import type { Interfaces } from '@oclif/core';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import type { FinishedJob, StartedJob } from '../../client/case/index.js';
+import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
 import { leaving } from '../../client/errors.js';
 import {
@@ -266,14 +266,16 @@ export abstract class SubmitCommand extends ClientCommand {
       mayReplace: taken === 'replace',
       chooseSeries,
       onAccepted,
+      clientVersion: this.config.version,
+      keepFacts: (jobId: string, facts: InputFacts) => client.keepFacts(this.config.configDir, jobId, facts),
     };
     if (destination) {
       const tellAccepted = (id: string) => tellKept(connection, id, reporter, flags.keep !== undefined);
-      const clientVersion = this.config.version;
-      const finishing = { ...options, destination, wait: flags.wait, clientVersion, tellAccepted };
+      const finishing = { ...options, destination, wait: flags.wait, tellAccepted };
       const finished = await naming(connection, app, () =>
         client.runJob(connection, { ...submission, app }, finishing),
       );
+      client.forgetFacts(this.config.configDir, finished.job_id);
       const kept = keptOf(await tellKept(connection, finished.job_id, reporter, false));
       if (flags.show && 'output' in finished && this.io.stdout.isTTY && !this.jsonEnabled()) {
         const { showResult } = await loadShowCases();
@@ -286,12 +288,13 @@ export abstract class SubmitCommand extends ClientCommand {
       }
       return { ...finished, ...kept };
     }
+    const tellId = (id: string) =>
+      this.print([id]).catch((error: unknown) => {
+        throw leaving(connection, id, error);
+      });
     const envelope = await naming(connection, app, () =>
-      client.startJob(connection, { ...keptForLong(submission), app }, options),
+      client.startJob(connection, { ...keptForLong(submission), app }, options, tellId),
     );
-    await this.print([envelope.job_id]).catch((error: unknown) => {
-      throw leaving(connection, envelope.job_id, error);
-    });
     const view = await tellKept(connection, envelope.job_id, reporter, true);
     if (flags['time-limit'] !== undefined && view?.time_limit === null) {
       reporter.note(
@@ -329,7 +332,11 @@ export abstract class SubmitCommand extends ClientCommand {
         clientVersion: this.config.version,
       });
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
-      this.#ended.cases = { done: count('done'), failed: count('failed'), left: count('waiting') };
+      this.#ended.cases = {
+        done: count('done') + count('edited'),
+        failed: count('failed'),
+        left: count('waiting'),
+      };
       return document;
     });
   }

@@ -17,10 +17,14 @@ const long = 3000;
 const pastOf = {
   Reading: 'Read',
   Packing: 'Packed',
+  Drawing: 'Drawn',
   Uploading: 'Uploaded',
   Downloading: 'Downloaded',
   Extracting: 'Extracted',
 } as const satisfies Record<TransferPhase, string>;
+
+/** What is counted in phases that move no bytes. */
+const counts = { Reading: 'file', Drawing: 'case' } as const;
 
 /** Widest and narrowest bar, in columns. */
 const widestBar = 24;
@@ -70,7 +74,8 @@ export class Transfer {
 
   /** How much has been transferred, as a person reads it: bytes, or files whose headers were read. */
   #amount(count: number): string {
-    return this.phase === 'Reading' ? counted(Math.round(count), 'file') : formatBytes(count);
+    const what = counts[this.phase as keyof typeof counts];
+    return what ? counted(Math.round(count), what) : formatBytes(count);
   }
 
   /** A line of at most this many columns. To make it fit, first the bar gets shorter, then figures are dropped. */

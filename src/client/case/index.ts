@@ -1,4 +1,6 @@
 /** One case: from files on this machine to its result on this machine, with the record of what made it. */
+
+export { forgetFacts, keepFacts, readFacts } from './kept-facts.js';
 export {
   type CaseRecord,
   type Computation,
@@ -13,7 +15,8 @@ export {
   stampIfThere,
   stampOf,
   stampOfInputs,
+  writeRecord,
 } from './record.js';
-export { recordResult, serverFacts } from './recorder.js';
+export { type InputFacts, recordLater, recordResult, serverFacts } from './recorder.js';
 export { askPatiently, causeOf, runCase } from './run-case.js';
 export { type FinishedJob, type FinishOptions, runJob, type StartedJob, startJob } from './run-job.js';

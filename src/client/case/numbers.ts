@@ -1,27 +1,56 @@
 import path from 'node:path';
+import { carriesNumbers, maxNumbersBytes, parseReport, quoteName } from '../../contract/index.js';
 import { readSmallFile } from '../../files/index.js';
+import { distinctParts, withoutVolumeEnding } from '../inputs/index.js';
 import type { RecordedFile } from './record.js';
 
-/** Files of a result that carry numbers: KonfAI's reports, and what apps write (docs/apps.md). */
-const carriesNumbers = /^(measurements|Evaluation|Uncertainty|Metric_\w+)\.json$/;
+/** Most numbers of one case. */
+const mostNumbers = 1000;
 
-/** Largest file that is read for its numbers, in bytes, and most numbers of one case. */
-const [maxBytes, mostNumbers] = [4 << 20, 1000];
+/** Names that say nothing without that of their report. */
+const isStatistic = /^(mean|median|min|max|std|sum|count|threshold|components|passes)$/;
 
 type Tree = Readonly<Record<string, unknown>>;
 
-const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null;
+const isTree = (value: unknown): value is Tree =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The numbers of a tree, named by the keys that lead to them: `labels.1.dice`. */
-function flattened(value: unknown, prefix: string, found: Map<string, number>): void {
-  if (typeof value === 'number' && Number.isFinite(value) && found.size < mostNumbers)
-    found.set(prefix, value);
-  if (!isTree(value)) return;
-  for (const [key, each] of Object.entries(value))
-    flattened(each, prefix === '' ? key : `${prefix}.${key}`, found);
+/** What labels are called, by their values, as the app says it. */
+export type LabelNames = Readonly<Record<string, { readonly name: string }>>;
+
+const asWord = (text: string): string => text.trim().toLowerCase().replaceAll(/\s+/g, '_');
+
+/** The labels of a report under the names that it, or the app, gives them: `brain`, and `label_1` for one without a name. */
+function namedLabels(labels: Tree, names: LabelNames): Tree {
+  const wanted = Object.entries(labels).map(([value, each]) => {
+    const own = isTree(each) && typeof each.name === 'string' ? each.name : names[value]?.name;
+    const isValue = /^\d+$/.test(value);
+    return asWord(own ?? (isValue ? `label_${value}` : value)) || `label_${value}`;
+  });
+  const isShared = (name: string) => wanted.indexOf(name) !== wanted.lastIndexOf(name);
+  return Object.fromEntries(
+    Object.entries(labels).map(([value, each], at) => {
+      const name = wanted[at] ?? value;
+      return [isShared(name) ? `${name}_${value}` : name, each];
+    }),
+  );
 }
 
-/** The values of KonfAI's report, which has them by metric and then by case, without the name of the one case. */
+/** The numbers of a tree, named by the keys that lead to them, and labels by their names: `volume_ml`, `brain.dice`. */
+function* numbersIn(value: unknown, prefix: string, names: LabelNames): Generator<readonly [string, number]> {
+  if (typeof value === 'number') {
+    if (Number.isFinite(value)) yield [prefix, value];
+    return;
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, each] of Object.entries(value)) {
+    const inside = key === 'labels' && isTree(each) ? namedLabels(each, names) : null;
+    if (inside) yield* numbersIn(inside, prefix, names);
+    else yield* numbersIn(each, prefix === '' ? key : `${prefix}.${key}`, names);
+  }
+}
+
+/** The values of KonfAI's report: by metric, then by case, of which there is one. */
 function withoutCaseNames(metrics: Tree): Tree {
   return Object.fromEntries(
     Object.entries(metrics).map(([metric, byCase]) => {
@@ -31,31 +60,67 @@ function withoutCaseNames(metrics: Tree): Tree {
   );
 }
 
-/** The part of a report that is about the case. The rest says how it was computed, or is a mean over this one case. */
+/** What a report calls one of its files. */
+const fileOf = (each: unknown, at: number): string =>
+  isTree(each) && typeof each.case === 'string' ? withoutVolumeEnding(each.case) : String(at + 1);
+
+/**
+ * The part of a report that is about the case. The rest is how it was computed, or a mean over the cases, of which there is one.
+ * Where it is about several files of the case, each has what tells its name from those of the others.
+ */
 function ofCase(report: unknown): unknown {
   if (!isTree(report)) return null;
-  if (isTree(report.case) && !Array.isArray(report.case)) return withoutCaseNames(report.case);
-  return Array.isArray(report.cases) && report.cases.length === 1 ? report.cases[0] : report;
+  if (isTree(report.case)) return withoutCaseNames(report.case);
+  if (!Array.isArray(report.cases)) return report;
+  if (report.cases.length < 2) return report.cases[0] ?? null;
+  const parts = distinctParts(report.cases.map(fileOf));
+  return Object.fromEntries(report.cases.map((each, at) => [parts[at] || String(at + 1), each]));
+}
+
+/** The numbers that a result carries, and what of them could not be read. */
+export interface ReadNumbers {
+  readonly numbers: Readonly<Record<string, number>>;
+  /** Sentences without a full stop, each with the name of a report. */
+  readonly unread: readonly string[];
 }
 
 /**
- * The numbers that a result carries, for the columns of a table. If two reports have a number of the same name, the later one's
- * column begins with the path of its report. A report that cannot be read is skipped.
+ * The numbers that a result carries, for the columns of a table. Where two reports name one number, the later one's has the
+ * report's path before it.
+ * @param labels what the app calls its labels
  */
-export function numbersOf(directory: string, outputs: readonly RecordedFile[]): Record<string, number> {
-  const numbers: Record<string, number> = {};
+export function numbersOf(
+  directory: string,
+  outputs: readonly RecordedFile[],
+  labels: LabelNames = {},
+): ReadNumbers {
+  const numbers = new Map<string, number>();
+  const unread: string[] = [];
   for (const { name, size } of outputs) {
-    if (!carriesNumbers.test(path.posix.basename(name)) || size > maxBytes) continue;
-    const found = new Map<string, number>();
-    try {
-      flattened(ofCase(JSON.parse(readSmallFile(path.join(directory, name), maxBytes))), '', found);
-    } catch {
+    const base = path.posix.basename(name, '.json');
+    if (!carriesNumbers.test(path.posix.basename(name))) continue;
+    if (size > maxNumbersBytes) {
+      unread.push(
+        `The numbers of ${quoteName(name)} are not read, since it is larger than ${maxNumbersBytes >> 20} MiB`,
+      );
       continue;
     }
-    for (const [key, value] of found) {
-      const column = Object.hasOwn(numbers, key) ? `${name.slice(0, -'.json'.length)}/${key}` : key;
-      if (Object.keys(numbers).length < mostNumbers) numbers[column] = value;
+    let left = 0;
+    try {
+      const { value: report } = parseReport(readSmallFile(path.join(directory, name), maxNumbersBytes));
+      for (const [key, value] of numbersIn(ofCase(report), '', labels)) {
+        const isVague = base === 'Uncertainty' || isStatistic.test(key);
+        const wanted = isVague ? `${base.toLowerCase()}.${key}` : key;
+        const column = numbers.has(wanted) ? `${name.slice(0, -'.json'.length)}/${key}` : wanted;
+        if (numbers.size < mostNumbers) numbers.set(column, value);
+        else left += 1;
+      }
+    } catch (cause) {
+      const why = cause instanceof SyntaxError ? 'it is not JSON' : (cause as Error).message;
+      unread.push(`The numbers of ${quoteName(name)} cannot be read: ${why}`);
     }
+    if (left > 0)
+      unread.push(`${left} numbers of ${quoteName(name)} are left out: a case has at most ${mostNumbers}`);
   }
-  return numbers;
+  return { numbers: Object.fromEntries(numbers), unread };
 }

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
-import { statSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
 import { type FieldValue, readText, recordName } from '../../contract/index.js';
-import { filesBelow, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
+import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
 import type { AppAnswer, JobAnswer } from '../connection/index.js';
 import { type FoundFiles, filesOfUnit } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
+import type { ReadNumbers } from './numbers.js';
 
 /** Largest record that is read, in bytes: one of a case with 100,000 slices. */
 const maxBytes = 64 << 20;
@@ -23,7 +24,7 @@ const file = z.object({
 });
 
 /** An input: a file, or each file of a series or a store. */
-const input = z.extend(file, {
+export const recordedInput = z.extend(file, {
   /** `inputs`, `gt` or `mask`. */
   field: z._default(text, 'inputs'),
   /** The group of that field, counted from 0. */
@@ -49,10 +50,19 @@ const schema = z.object({
   checkpoints: z.array(text),
   /** By field: those that were given, and the defaults of the others. */
   options: z.record(text, z.unknown()),
-  inputs: z.array(input),
+  inputs: z.array(recordedInput),
   outputs: z.array(file),
+  /** Names of outputs of an earlier result that a person has changed: they have kept their names beside the result. */
+  kept: z._default(z.array(text), []),
   /** The numbers that the result carries, by column of `cases.csv`. */
   numbers: z._default(z.record(text, z.number()), {}),
+  /** What of the numbers could not be read, in sentences. */
+  numbers_unread: z._default(z.array(text), []),
+  /** What the app calls its labels, by their values. */
+  labels: z._default(
+    z.record(text, z.object({ name: text.check(z.maxLength(200)), color: z.optional(text) })),
+    {},
+  ),
   job_id: text,
   server: text,
   /** Null if the server does not say: KonfAI's does not. */
@@ -70,7 +80,7 @@ const schema = z.object({
 /** What made a result: written beside its files as `remote-app-record.json`. */
 export type CaseRecord = z.infer<typeof schema>;
 export type RecordedFile = z.infer<typeof file>;
-export type RecordedInput = z.infer<typeof input>;
+export type RecordedInput = z.infer<typeof recordedInput>;
 
 /** Whether a name leads to a file of the directory, and nowhere else. */
 const isInside = (name: string): boolean => name.split('/').every((part) => isSafeName(part));
@@ -79,7 +89,9 @@ const isInside = (name: string): boolean => name.split('/').every((part) => isSa
 export function readRecord(directory: string): CaseRecord | null {
   try {
     const parsed = schema.safeParse(JSON.parse(readSmallFile(path.join(directory, recordName), maxBytes)));
-    return parsed.success && parsed.data.outputs.every(({ name }) => isInside(name)) ? parsed.data : null;
+    if (!parsed.success) return null;
+    const { outputs, kept } = parsed.data;
+    return [...outputs.map(({ name }) => name), ...kept].every(isInside) ? parsed.data : null;
   } catch {
     return null;
   }
@@ -88,6 +100,14 @@ export function readRecord(directory: string): CaseRecord | null {
 /** Writes a record among the files of a result, which get their place later, all at once. @throws the system's error */
 export const writeRecord = (directory: string, record: CaseRecord): void =>
   writeFileSync(path.join(directory, recordName), jsonText(record));
+
+/** Gives a directory of the app's that has the name of the record another one. @throws the system's error */
+export function freeRecordName(directory: string): void {
+  const target = path.join(directory, recordName);
+  if (!lstatSync(target, { throwIfNoEntry: false })?.isDirectory()) return;
+  const free = freeName(recordName, new Map(), (name) => existsSync(path.join(directory, name)));
+  renameSync(target, path.join(directory, free));
+}
 
 /** The inputs of what is sent, with the hashes of their contents. @throws the system's error of a file that cannot be read */
 export async function hashInputs(found: FoundFiles, signal?: AbortSignal): Promise<RecordedInput[]> {
@@ -203,7 +223,7 @@ function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number 
 export function makeRecord(
   facts: RecordFacts,
   outputs: readonly RecordedFile[],
-  numbers: Readonly<Record<string, number>>,
+  { numbers, unread }: ReadNumbers,
 ): CaseRecord {
   const { app, job, inputs, server } = facts;
   const computation = { ...facts.computation, version: job?.version ?? facts.computation.version };
@@ -227,7 +247,10 @@ export function makeRecord(
     options: computation.settings,
     inputs: [...inputs],
     outputs: [...outputs],
+    kept: [],
     numbers,
+    numbers_unread: [...unread],
+    labels: described?.terminology ?? {},
     job_id: facts.jobId,
     server: server.address,
     server_version: server.version,

@@ -11,6 +11,7 @@ import type { Reporter } from '../reporter.js';
 import { numbersOf } from './numbers.js';
 import {
   computationOf,
+  freeRecordName,
   hashInputs,
   hashOutputs,
   makeRecord,
@@ -43,8 +44,30 @@ export async function recordResult(
   facts: RecordFacts,
   signal: AbortSignal | undefined,
 ): Promise<void> {
+  freeRecordName(directory);
   const outputs = await hashOutputs(directory, signal);
-  writeRecord(directory, makeRecord(facts, outputs, numbersOf(directory, outputs)));
+  const names = facts.app?.available ? facts.app.terminology : undefined;
+  writeRecord(directory, makeRecord(facts, outputs, numbersOf(directory, outputs, names)));
+}
+
+/** What is known of a job when it is sent. */
+export type InputFacts = Omit<RecordFacts, 'job' | 'jobId'>;
+
+/** Writes the record of a job that was sent before among the files of its result. A fault of the disk is noted. */
+export async function recordLater(
+  connection: Connection,
+  jobId: string,
+  facts: InputFacts,
+  directory: string,
+  reporter: Reporter,
+): Promise<void> {
+  const job = await askJob(connection, jobId, maxWait).catch(() => null);
+  try {
+    await recordResult(directory, { ...facts, job, jobId }, connection.signal);
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause;
+    reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);
+  }
 }
 
 /**
@@ -54,22 +77,43 @@ export async function recordResult(
 export class BackgroundRecorder implements Disposable {
   readonly #reading = new AbortController();
   readonly #stamp: string | null;
-  #facts: Promise<Omit<RecordFacts, 'job' | 'jobId'> | null> | undefined;
+  #facts: Promise<InputFacts | null> | undefined;
 
   constructor(
     private readonly connection: Connection,
     private readonly work: Case,
-    private readonly how: { readonly reporter: Reporter; readonly clientVersion: string },
+    private readonly how: {
+      readonly reporter: Reporter;
+      readonly clientVersion: string;
+      /** Keeps what is known for a command that fetches the result later. Never throws. */
+      readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
+    },
   ) {
     this.#stamp = stampIfThere(work.found);
   }
 
   /** Called when its job is accepted. A data set has no record: its result is a checkpoint. */
-  begins(): void {
-    if (!this.work.found.dataSet) this.#facts = this.#read().catch(() => null);
+  begins(jobId: string): void {
+    if (this.work.found.dataSet) return;
+    this.#facts = this.#read().then(
+      (facts) => {
+        if (this.#isUnchanged) this.how.keepFacts?.(jobId, facts);
+        return facts;
+      },
+      () => null,
+    );
   }
 
-  async #read(): Promise<Omit<RecordFacts, 'job' | 'jobId'>> {
+  /** Resolves when its inputs are read, or cannot be. */
+  async read(): Promise<void> {
+    await this.#facts;
+  }
+
+  get #isUnchanged(): boolean {
+    return this.#stamp !== null && this.#stamp === stampIfThere(this.work.found);
+  }
+
+  async #read(): Promise<InputFacts> {
     const { submission, found } = this.work;
     const [inputs, app, server] = await Promise.all([
       hashInputs(found, this.#reading.signal),
@@ -85,20 +129,14 @@ export class BackgroundRecorder implements Disposable {
     if (!this.#facts) return;
     const { signal } = this.connection;
     const facts = await this.#facts;
-    if (facts === null || this.#stamp === null || this.#stamp !== stampIfThere(this.work.found)) {
+    if (facts === null || !this.#isUnchanged) {
       signal?.throwIfAborted();
       this.how.reporter.note(
         `The inputs have changed since they were sent, so that no ${recordName} is written`,
       );
       return;
     }
-    const job = await askJob(this.connection, jobId, maxWait).catch(() => null);
-    try {
-      await recordResult(directory, { ...facts, job, jobId }, signal);
-    } catch (cause) {
-      if (!isSystemError(cause)) throw cause;
-      this.how.reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);
-    }
+    await recordLater(this.connection, jobId, facts, directory, this.how.reporter);
   }
 
   /** Stops reading the inputs, for example because the job has failed. */

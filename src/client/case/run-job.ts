@@ -4,7 +4,7 @@ import type { ChooseSeries } from '../inputs/index.js';
 import type { Destination } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
-import { BackgroundRecorder } from './recorder.js';
+import { BackgroundRecorder, type InputFacts } from './recorder.js';
 import { type Case, type Fetched, runCase, type SendOptions, sendCase } from './run-case.js';
 
 export interface RunOptions extends SendOptions {
@@ -14,6 +14,10 @@ export interface RunOptions extends SendOptions {
   readonly mayReplace?: boolean;
   /** Chooses among the series of a directory; without it all of them are sent. */
   readonly chooseSeries?: ChooseSeries | undefined;
+  /** The version of this program, for the record beside the result. */
+  readonly clientVersion: string;
+  /** Keeps what the record says of the inputs, for a command that fetches the result later. Never throws. */
+  readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
 }
 
 export interface FinishOptions extends RunOptions {
@@ -21,8 +25,6 @@ export interface FinishOptions extends RunOptions {
   readonly destination: Destination;
   /** Longest wait for the result once the job has ended, in seconds. */
   readonly wait: number;
-  /** The version of this program, for the record beside the result. */
-  readonly clientVersion: string;
   /** Reports further notes about an accepted job. Never rejects. */
   readonly tellAccepted?: (jobId: string) => Promise<unknown>;
 }
@@ -53,14 +55,22 @@ async function onlyCase(
   return { submission, found, terms };
 }
 
-/** Submits a job that nobody waits for. */
+/**
+ * Submits a job that nobody waits for.
+ * @param tellAccepted called when it is accepted, before its inputs are read for the record
+ */
 export async function startJob(
   connection: Connection,
   submission: Submission,
   options: RunOptions,
+  tellAccepted: (jobId: string) => Promise<void>,
 ): Promise<StartedJob> {
   const work = await onlyCase(connection, submission, options);
+  using recorder = new BackgroundRecorder(connection, work, options);
   const envelope = await sendCase(connection, work, options);
+  recorder.begins(envelope.job_id);
+  await tellAccepted(envelope.job_id);
+  await recorder.read();
   return { ...envelope, ...sentFilesOf(work.found) };
 }
 
@@ -70,14 +80,14 @@ export async function runJob(
   submission: Submission,
   options: FinishOptions,
 ): Promise<FinishedJob> {
-  const { reporter, clientVersion, destination } = options;
+  const { reporter, destination } = options;
   const { app, operation } = submission;
   const work = await onlyCase(connection, submission, options);
-  using recorder = new BackgroundRecorder(connection, work, { reporter, clientVersion });
+  using recorder = new BackgroundRecorder(connection, work, options);
   const { jobId, received } = await runCase(connection, work, {
     ...options,
     onRunning: async (id) => {
-      recorder.begins();
+      recorder.begins(id);
       // Reported at once, even if the server's log does not say it.
       reporter.note(`Job ${id} is accepted: ${operation.command} on ${app}`);
       await options.tellAccepted?.(id);

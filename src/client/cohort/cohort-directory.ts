@@ -2,93 +2,84 @@ import {
   closeSync,
   constants,
   existsSync,
-  linkSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { quotePath, recordName, resultName, tableName } from '../../contract/index.js';
+import { quotePath, resultName, tableName } from '../../contract/index.js';
 import {
   freeName,
   hashFile,
   lockPath,
   makeDirectory,
-  readSmallFile,
+  namesIn,
   removePartials,
   syncDirectory,
   syncTree,
-  writeJsonFile,
 } from '../../files/index.js';
-import { type CaseRecord, namesBelow, readRecord, stampOf } from '../case/index.js';
+import { type CaseRecord, digestOf, readRecord, stampOf } from '../case/index.js';
 import { UsageError, writing } from '../errors.js';
-
-/** The directory, beside those of the cases, with what is only of use to the next command. */
-export const ownDirectory = '.remote-app';
-
-/** What the last look at a case found, by the times and identities of its files: it saves reading them again. */
-interface LastLook {
-  /** Of the inputs: the stamp of their files, and the hash of their contents. */
-  readonly stamp: string | null;
-  readonly digest: string | null;
-  /** The stamp of the outputs when their hashes were those of the record. */
-  readonly outputs: string | null;
-}
-
-const neverLooked: LastLook = { stamp: null, digest: null, outputs: null };
+import { keepFiles } from './keep-files.js';
+import { LastLooks, ownDirectory } from './last-looks.js';
 
 /** What to do after a fault of the disk. */
 const again = 'run the command again';
 
-/** Largest file of what was seen, in bytes: some 100,000 cases. */
-const maxSeen = 32 << 20;
+/** What became of the outputs that a record names; `unknown` if nobody has looked. */
+export type OutputsState = 'intact' | 'edited' | 'missing' | 'unknown';
 
-const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+const isLink = (target: string): boolean =>
+  lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 
-/** What was seen, as far as it has the form that is expected: it can always be found out again. */
-function readSeen(file: string): Map<string, LastLook> {
-  const seen = new Map<string, LastLook>();
-  try {
-    const document = JSON.parse(readSmallFile(file, maxSeen));
-    for (const [name, [stamp, digest, outputs]] of Object.entries<unknown[]>(document)) {
-      seen.set(name, {
-        stamp: textOrNull(stamp),
-        digest: textOrNull(digest),
-        outputs: textOrNull(outputs),
-      });
-    }
-  } catch {
-    // A new directory, or a damaged file: everything is read.
-  }
-  return seen;
+/**
+ * Refuses a directory of results in which something that is written by this program, and not by a person, leads elsewhere: files there
+ * would be moved and removed.
+ * @throws UsageError
+ */
+function refuseLinks(directory: string): void {
+  const own = path.join(directory, ownDirectory);
+  const isOwn = lstatSync(own, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const written = [
+    own,
+    path.join(directory, tableName),
+    ...(isOwn ? namesIn(own).map((name) => path.join(own, name)) : []),
+  ];
+  const link = written.find(isLink);
+  if (link !== undefined)
+    throw new UsageError(
+      `${quotePath(link)} is a link, and results are not written through links; remove it`,
+    );
+  if (existsSync(own) && !isOwn) throw new UsageError(`${quotePath(own)} is not a directory; move it`);
 }
 
 /** The directory that the results of a cohort go to, and what is known of the cases in it. */
 export class CohortDirectory implements Disposable {
   readonly own: string;
-  readonly #seen: Map<string, LastLook>;
-  #isChanged = false;
+  readonly looks: LastLooks;
 
   private constructor(
     readonly directory: string,
     private readonly lock: number | null,
   ) {
     this.own = path.join(directory, ownDirectory);
-    this.#seen = readSeen(path.join(this.own, 'seen.json'));
+    this.looks = new LastLooks(directory);
   }
 
   /**
    * Makes the directory if it is missing, and locks it. Removes what a command that was killed left in its own directory, and
    * puts back a result that it was replacing.
-   * @throws UsageError if another command works on it, or it cannot be written
+   * @throws UsageError if another command works on it, it cannot be written, or what is ours in it is a link
    */
   static async open(directory: string): Promise<CohortDirectory> {
     const own = path.join(directory, ownDirectory);
+    refuseLinks(directory);
     makeDirectory(own);
-    const outcome = lockPath(own, constants.O_RDONLY | constants.O_DIRECTORY);
+    const outcome = lockPath(own, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
     if (outcome === 'taken') {
       throw new UsageError(
         `Another command writes results to ${quotePath(directory)}; wait for it, or name another one`,
@@ -120,22 +111,13 @@ export class CohortDirectory implements Disposable {
 
   /** The digest of a case's inputs, if it was computed before and they have not been touched since. */
   seenDigest(name: string, stamp: string): string | null {
-    const seen = this.#seen.get(name);
-    return seen?.stamp === stamp ? seen.digest : null;
+    const seen = this.looks.get(name);
+    return seen.stamp === stamp ? seen.digest : null;
   }
 
-  sawInputs(name: string, stamp: string, digest: string): void {
-    this.#note(name, { stamp, digest });
-  }
-
-  #note(name: string, seen: Partial<LastLook>): void {
-    this.#seen.set(name, { ...(this.#seen.get(name) ?? neverLooked), ...seen });
-    this.#isChanged = true;
-  }
-
-  /** The record of a case; null if there is none. */
+  /** The record of a case; null if there is none, and for a link. */
   record(name: string): CaseRecord | null {
-    return readRecord(this.directoryOf(name));
+    return isLink(this.directoryOf(name)) ? null : readRecord(this.directoryOf(name));
   }
 
   #stampOfOutputs(name: string, record: CaseRecord): string | null {
@@ -148,30 +130,53 @@ export class CohortDirectory implements Disposable {
 
   /**
    * Whether the outputs of a case are those that its record names.
-   * @param how `seen` believes what an earlier look found, and otherwise says no; `read` reads what was touched since; `verify`
+   * @param how `seen` believes what an earlier look found, and otherwise does not know; `read` reads what was touched since; `verify`
    *   reads everything
    */
-  async hasOutputs(name: string, record: CaseRecord, how: 'seen' | 'read' | 'verify'): Promise<boolean> {
+  async stateOfOutputs(
+    name: string,
+    record: CaseRecord,
+    how: 'seen' | 'read' | 'verify',
+  ): Promise<OutputsState> {
     const stamp = this.#stampOfOutputs(name, record);
-    if (stamp === null) return false;
-    if (how !== 'verify' && this.#seen.get(name)?.outputs === stamp) return true;
-    if (how === 'seen') return false;
-    for (const output of record.outputs) {
-      if (!(await this.#isUnchanged(name, output))) return false;
-    }
-    this.#note(name, { outputs: stamp });
-    return true;
+    if (how !== 'verify' && stamp !== null && this.looks.get(name).outputs === stamp) return 'intact';
+    if (how === 'seen') return 'unknown';
+    const there = record.outputs.filter((each) => existsSync(path.join(this.directoryOf(name), each.name)));
+    for (const output of there) if (!(await this.#isUnchanged(name, output))) return 'edited';
+    if (there.length < record.outputs.length) return 'missing';
+    if (stamp !== null) this.looks.note(name, { outputs: stamp });
+    return 'intact';
   }
 
   async #isUnchanged(name: string, output: CaseRecord['outputs'][number]): Promise<boolean> {
     const target = path.join(this.directoryOf(name), output.name);
-    if (statSync(target, { throwIfNoEntry: false })?.size !== output.size) return false;
+    const stats = lstatSync(target, { throwIfNoEntry: false });
+    if (!stats?.isFile() || stats.size !== output.size) return false;
     return (await hashFile(target)).sha256 === output.sha256;
+  }
+
+  /** Names of the outputs of an earlier result that a person has changed, and that are beside this one. */
+  keptFiles(name: string, record: CaseRecord): string[] {
+    return record.kept.filter((each) => existsSync(path.join(this.directoryOf(name), each)));
+  }
+
+  /** The same, with the outputs of this result that a person has changed. */
+  async editedFiles(name: string, record: CaseRecord): Promise<string[]> {
+    const edited = this.keptFiles(name, record);
+    for (const output of record.outputs) {
+      const isThere = existsSync(path.join(this.directoryOf(name), output.name));
+      if (isThere && !(await this.#isUnchanged(name, output))) edited.push(output.name);
+    }
+    return edited;
   }
 
   /** @throws UsageError if a result of this case could replace files that are not known to be an earlier result */
   checkReplaceable(name: string, isForced: boolean): void {
     const directory = this.directoryOf(name);
+    if (isLink(directory))
+      throw new UsageError(
+        `${quotePath(directory)} is a link, and results are not written through links; remove it`,
+      );
     if (isForced || this.record(name) !== null) return;
     const stats = statSync(directory, { throwIfNoEntry: false });
     if (!stats || (stats.isDirectory() && readdirSync(directory).length === 0)) return;
@@ -180,14 +185,44 @@ export class CohortDirectory implements Disposable {
     );
   }
 
+  get #stale(): string {
+    return path.join(this.own, 'stale');
+  }
+
+  /**
+   * Moves the result of a case, with all that is beside it, to where results are kept that do not belong to their inputs any more.
+   * @returns the new place, relative to the directory of the results
+   * @throws the system's error
+   */
+  setAside(name: string): string {
+    mkdirSync(this.#stale, { recursive: true });
+    const free = freeName(name, new Map(), (each) => existsSync(path.join(this.#stale, each)));
+    renameSync(this.directoryOf(name), path.join(this.#stale, free));
+    return path.join(ownDirectory, 'stale', free);
+  }
+
+  /** Puts a result back that was set aside, if it is the one of this key and nothing has its place. Null if there is none. */
+  takeBack(name: string, key: string): CaseRecord | null {
+    if (lstatSync(this.directoryOf(name), { throwIfNoEntry: false })) return null;
+    for (const each of namesIn(this.#stale)) {
+      const record = readRecord(path.join(this.#stale, each));
+      if (record?.key !== key) continue;
+      renameSync(path.join(this.#stale, each), this.directoryOf(name));
+      return record;
+    }
+    return null;
+  }
+
   /**
    * Takes the result of a case.
+   * @param how.digest that of the inputs that it was computed from
+   * @param how.isForced whether it replaces what a person has put into its place
    * @param fetch saves the result and its record in a private directory, from which they get their place all at once
    * @throws WriteError
    */
   async receive(
     name: string,
-    isForced: boolean,
+    how: { readonly digest: string; readonly isForced: boolean },
     fetch: (directory: string) => Promise<unknown>,
   ): Promise<CaseRecord | null> {
     const own = await writing(this.directory, again, () => mkdtemp(path.join(this.own, 'new-')));
@@ -196,7 +231,7 @@ export class CohortDirectory implements Disposable {
       await fetch(files);
       return await writing(files, again, async () => {
         await rm(path.join(files, resultName));
-        return this.#putInPlace(name, files, isForced);
+        return this.#putInPlace(name, files, how);
       });
     } finally {
       await rm(own, { recursive: true, force: true });
@@ -204,61 +239,45 @@ export class CohortDirectory implements Disposable {
   }
 
   /**
-   * Puts a complete result in its place, all at once. Files there that the last record does not know stay, under another
-   * name if the result has theirs; with `isForced` the result's replace them.
+   * Puts a complete result in its place, all at once. What a person has put there or changed stays, unless it was drawn on the result
+   * of another input: then all of that is set aside.
    * @param complete a directory with the files and the record
    */
-  async #putInPlace(name: string, complete: string, isForced: boolean): Promise<CaseRecord | null> {
+  async #putInPlace(
+    name: string,
+    complete: string,
+    { digest, isForced }: { readonly digest: string; readonly isForced: boolean },
+  ): Promise<CaseRecord | null> {
     const place = this.directoryOf(name);
     const old = path.join(this.own, 'old', name);
+    const before = this.record(name);
+    const edited = before ? await this.editedFiles(name, before) : [];
+    if (before && edited.length > 0 && digestOf(before.inputs) !== digest) this.setAside(name);
+    else if (existsSync(place)) {
+      const known = new Map(before?.outputs.map((each) => [each.name, each]));
+      const isUnchanged = async (each: string) => {
+        const output = known.get(each);
+        return output !== undefined && (await this.#isUnchanged(name, output));
+      };
+      if (statSync(place).isDirectory()) await keepFiles(place, complete, edited, isForced, isUnchanged);
+    }
+    await syncTree(complete);
     if (existsSync(place)) {
-      await this.#keepForeign(name, complete, isForced);
       mkdirSync(path.dirname(old), { recursive: true });
-      await syncTree(complete);
       renameSync(place, old);
-    } else await syncTree(complete);
+    }
     renameSync(complete, place);
     await syncDirectory(this.directory);
     rmSync(old, { recursive: true, force: true });
     const record = this.record(name);
     const stamp = record && this.#stampOfOutputs(name, record);
-    if (stamp !== null) this.#note(name, { outputs: stamp });
+    if (stamp !== null) this.looks.note(name, { outputs: stamp });
     return record;
   }
 
-  /** Adds to a complete result the files that are in its place and that the record there does not know as they are. */
-  async #keepForeign(name: string, complete: string, isForced: boolean): Promise<void> {
-    const place = this.directoryOf(name);
-    if (!statSync(place).isDirectory()) return;
-    const known = new Map(this.record(name)?.outputs.map((each) => [each.name, each]));
-    const counts = new Map<string, number>();
-    for (const each of namesBelow(place)) {
-      const output = known.get(each);
-      if (each === recordName || (output && (await this.#isUnchanged(name, output)))) continue;
-      const isTaken = (target: string) => existsSync(path.join(complete, path.dirname(each), target));
-      if (isForced && isTaken(path.basename(each))) continue;
-      const free = freeName(path.basename(each), counts, isTaken);
-      const target = path.join(complete, path.dirname(each), free);
-      makeDirectory(path.dirname(target));
-      try {
-        linkSync(path.join(place, each), target);
-      } catch {
-        // A file system without hard links.
-        await copyFile(path.join(place, each), target);
-      }
-    }
-  }
-
-  /** Writes down what was seen of these cases; it is forgotten of all others. */
-  saveSeen(names: readonly string[]): void {
-    if (!this.#isChanged) return;
-    const rows = names.flatMap((name) => {
-      const seen = this.#seen.get(name);
-      return seen ? [[name, [seen.stamp, seen.digest, seen.outputs]]] : [];
-    });
-    // Nothing is lost if a power cut damages it.
-    writeJsonFile(path.join(this.own, 'seen.json'), Object.fromEntries(rows), { isKept: false });
-    this.#isChanged = false;
+  /** Writes down what was seen of these cases, and of those whose results are there. */
+  saveSeen(names: ReadonlySet<string>): void {
+    this.looks.save((name) => names.has(name) || existsSync(this.directoryOf(name)));
   }
 
   [Symbol.dispose](): void {

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { counted } from '../../contract/index.js';
+import { counted, tableName } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import {
   askPatiently,
@@ -18,15 +18,17 @@ import {
   stampOfInputs,
 } from '../case/index.js';
 import { type AppAnswer, type Connection, kill } from '../connection/index.js';
-import { ClientError, Interrupted, JobFailed, UsageError, writing } from '../errors.js';
-import type { FoundCase } from '../inputs/index.js';
+import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
+import type { FoundCase, FoundFiles } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
 import { preflight, type ServerTerms } from '../submit/index.js';
+import { placeOf } from './case-names.js';
 import { CohortDirectory } from './cohort-directory.js';
+import { aboutEarlierResult, otherResults, stateOfResult } from './earlier-results.js';
 import { concernsAllCases, LastLine, reasonOf } from './failures.js';
 import { describeApp, findCasesToSend } from './find-cases.js';
-import { KnownJobs } from './known-jobs.js';
-import type { CohortOptions, CohortSummary } from './state.js';
+import { JobOwners, KnownJobs } from './known-jobs.js';
+import type { CaseState, CohortOptions, CohortSummary } from './state.js';
 import { CaseTable } from './table.js';
 
 /** Most results that are fetched while as many jobs as allowed run: more would only wait on the server. */
@@ -46,11 +48,13 @@ class Cohort {
   readonly #table: CaseTable;
   readonly #known: KnownJobs;
   readonly #computation: Computation;
+  readonly #files: ReadonlyMap<string, FoundFiles>;
   /** Aborted when no other case is begun any more. */
   readonly #stop = new AbortController();
   /** What the command throws once it has stopped. */
   #fault: { readonly error: unknown } | undefined;
   #server: Promise<ServerFacts> | undefined;
+  readonly #owners: JobOwners;
 
   constructor(
     private readonly connection: Connection,
@@ -60,11 +64,15 @@ class Cohort {
     private readonly directory: CohortDirectory,
     private readonly terms: ServerTerms,
     private readonly app: AppAnswer | null,
+    others: readonly CaseState[],
   ) {
     this.#computation = computationOf(submission, app);
     this.#known = new KnownJobs(path.join(directory.own, 'jobs.jsonl'));
     const names = cases.map(({ name }) => name);
-    this.#table = new CaseTable(names, directory.directory, options.watcher, (error) =>
+    this.#files = new Map(cases.map(({ name, files }) => [name, files]));
+    this.#owners = new JobOwners((name) => directory.record(name)?.key);
+    for (const { name, jobId } of others) if (jobId !== null) this.#owners.know(jobId, name, null);
+    this.#table = new CaseTable(names, others, directory.directory, options.watcher, (error) =>
       this.#stopWith(error),
     );
   }
@@ -75,6 +83,7 @@ class Cohort {
     const slice = new TimeSlice();
     for (const each of this.cases) {
       await slice.pause();
+      this.directory.looks.note(each.name, { place: placeOf(each.files) });
       if (!(await this.#isSeen(each))) left.push(each);
     }
     watcher.began(this.#table.states);
@@ -84,9 +93,14 @@ class Cohort {
       if (this.#fault) throw this.#fault.error;
     } finally {
       this.#table.write();
-      this.directory.saveSeen(this.cases.map(({ name }) => name));
+      this.directory.saveSeen(new Set(this.#files.keys()));
       this.#known.close(new Set(this.#table.with('done').map(({ name }) => name)));
     }
+    const { leftColumns } = this.#table;
+    if (leftColumns > 0)
+      this.options.reporter.note(
+        `${tableName} has no column for ${counted(leftColumns, 'number')} that few cases have; the records have them`,
+      );
     return { output: path.resolve(output), table: this.#table.file, cases: this.#table.states };
   }
 
@@ -97,8 +111,8 @@ class Cohort {
     const stamp = record && stampIfThere(files);
     const digest = stamp && this.directory.seenDigest(name, stamp);
     if (!record || !digest || record.key !== keyOf(this.#computation, digest)) return false;
-    if (!(await this.directory.hasOutputs(name, record, 'seen'))) return false;
-    this.#done(record, name, false);
+    if ((await this.directory.stateOfOutputs(name, record, 'seen')) !== 'intact') return false;
+    await this.#done(record, name, false);
     return true;
   }
 
@@ -138,12 +152,18 @@ class Cohort {
       if (fault !== null) throw new UsageError(fault);
       const stamp = stampOfInputs(files);
       const inputs = await hashInputs(files, this.connection.signal);
-      this.directory.sawInputs(name, stamp, digestOf(inputs));
-      const key = keyOf(this.#computation, digestOf(inputs));
-      const record = this.directory.record(name);
+      const digest = digestOf(inputs);
+      this.directory.looks.note(name, { stamp, digest });
+      const key = keyOf(this.#computation, digest);
+      const record = this.directory.record(name) ?? this.directory.takeBack(name, key);
       const how = this.options.verifies ? 'verify' : 'read';
-      if (record?.key === key && (await this.directory.hasOutputs(name, record, how))) {
-        this.#done(record, name, false);
+      const outputs =
+        record && digestOf(record.inputs) === digest
+          ? await this.directory.stateOfOutputs(name, record, how)
+          : null;
+      const isLeft = outputs === 'edited' && !this.options.recomputes;
+      if (record && (isLeft || (outputs === 'intact' && record.key === key))) {
+        await this.#done(record, name, false);
         return null;
       }
       this.directory.checkReplaceable(name, this.options.isForced);
@@ -191,13 +211,16 @@ class Cohort {
             reporter.text = '';
             this.#table.change(name, { status: 'sending' });
           },
-          onAccepted: (jobId, attempt) => this.#known.set(name, { key, attempt, jobId, isOver: false }),
+          onAccepted: (jobId, attempt) => {
+            this.#owners.take(jobId, name, key);
+            this.#known.set(name, { key, attempt, jobId, isOver: false });
+          },
           onRunning: (jobId) => this.#table.change(name, { status: 'running', jobId }),
           receive: (fetch) => {
             release();
             this.#table.change(name, { status: 'fetching' });
-            return this.directory.receive(name, isForced, (directory) =>
-              fetch({ directory, taken: 'replace' }),
+            return this.directory.receive(name, { digest: digestOf(inputs), isForced }, (directory) =>
+              fetch({ directory, taken: 'replace', isPrivate: true }),
             );
           },
           record: async (jobId, directory) => {
@@ -216,7 +239,7 @@ class Cohort {
           },
         },
       );
-      if (record) this.#done(record, name, true);
+      if (record) await this.#done(record, name, true);
     } catch (error) {
       const last = this.#known.get(name, key);
       if (error instanceof JobFailed && last) this.#known.set(name, { ...last, isOver: true });
@@ -224,8 +247,9 @@ class Cohort {
     }
   }
 
-  #done({ seconds, job_id, numbers }: CaseRecord, name: string, isNew: boolean): void {
-    this.#table.change(name, { status: 'done', reason: null, seconds, jobId: job_id, isNew, numbers });
+  async #done(record: CaseRecord, name: string, isNew: boolean): Promise<void> {
+    this.#owners.know(record.job_id, name, record.key);
+    this.#table.change(name, { ...(await stateOfResult(this.directory, name, record)), isNew });
   }
 
   /**
@@ -243,7 +267,14 @@ class Cohort {
       this.#table.change(name, { status: 'waiting' });
       this.#stopWith(error);
     } else {
-      this.#table.change(name, { status: 'failed', reason: reasonOf(error, lastLine) });
+      const files = this.#files.get(name);
+      const about = await aboutEarlierResult(this.directory, name, files, this.#computation, signal).catch(
+        (cause: unknown) => {
+          this.#stopWith(new WriteError(this.directory.directoryOf(name), cause, 'run the command again'));
+          return '';
+        },
+      );
+      this.#table.change(name, { status: 'failed', reason: reasonOf(error, lastLine) + about });
       if (this.options.failsFast) await this.#stopJobs();
     }
   }
@@ -284,11 +315,12 @@ export async function runCohort(
 ): Promise<CohortSummary> {
   const terms = await preflight(connection, submission);
   const app = await describeApp(connection, submission.app, options.reporter);
-  const cases = await findCasesToSend(submission, options, app);
+  const cases = await findCasesToSend(submission, options, app, connection.signal);
   using directory = await writing(options.output, 'run the command again', () =>
     CohortDirectory.open(options.output),
   );
-  const cohort = new Cohort(connection, submission, options, cases, directory, terms, app);
+  const others = await otherResults(directory, new Set(cases.map(({ name }) => name)));
+  const cohort = new Cohort(connection, submission, options, cases, directory, terms, app, others);
   // Awaited here: the directory is locked until the function returns.
   return await cohort.run();
 }

@@ -12,6 +12,7 @@ import { divideIntoCases, type FoundCase } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import { findInputs, tellSending } from '../submit/index.js';
+import { namedAsBefore } from './case-names.js';
 import type { CohortOptions } from './state.js';
 
 /** Seconds to wait for the version of an app, which the server computes when it is first asked. */
@@ -20,19 +21,30 @@ const versionWait = 60;
 const maxWait = 30;
 
 /**
- * Finds the files of a submission, and divides them into cases.
+ * Finds the files of a submission, and divides them into cases, which have the names that earlier commands gave them.
  * @param view the description of the app, if the server gave one
  * @throws UsageError for what cannot be sent, and for files that cannot be paired
  */
 export async function findCasesToSend(
   submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles' | 'selection'>,
-  { output, chooseSeries, reporter }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter'>,
+  {
+    output,
+    chooseSeries,
+    reporter,
+    skipsIncomplete,
+  }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete'>,
   view: AppAnswer | null = null,
+  signal?: AbortSignal,
 ): Promise<readonly FoundCase[]> {
-  const finding = { place: { directory: output, mayReplace: true }, chooseSeries, isEach: true };
-  const found = await findInputs(submission, finding, reporter, async () => view);
+  const finding = {
+    place: { directory: output, mayReplace: true },
+    chooseSeries,
+    isEach: true,
+    skipsIncomplete,
+  };
+  const found = await findInputs(submission, finding, reporter, async () => view, signal);
   tellSending(found, reporter, { isListed: true });
-  return divideIntoCases(found);
+  return namedAsBefore(output, divideIntoCases(found), signal);
 }
 
 /** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */

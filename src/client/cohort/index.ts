@@ -1,4 +1,4 @@
 /** Many cases, each run as one job, and the table of what became of them. */
 export { runCohort } from './cohort.js';
 export { findCasesToSend } from './find-cases.js';
-export type { CaseState, CaseStatus, CohortSummary, CohortWatcher } from './state.js';
+export { type CaseState, type CaseStatus, type CohortSummary, type CohortWatcher, isOver } from './state.js';

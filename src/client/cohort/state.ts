@@ -1,14 +1,29 @@
 import type { FinishOptions } from '../case/index.js';
 import type { Reporter } from '../reporter.js';
 
-/** What is being done with a case. `waiting` also if the command ended before its turn. */
-export type CaseStatus = 'waiting' | 'reading' | 'sending' | 'running' | 'fetching' | 'done' | 'failed';
+/**
+ * What is being done with a case. `waiting` also if the command ended before its turn; `edited` if a person has changed its result,
+ * which stays as it is.
+ */
+export type CaseStatus =
+  | 'waiting'
+  | 'reading'
+  | 'sending'
+  | 'running'
+  | 'fetching'
+  | 'done'
+  | 'edited'
+  | 'failed';
+
+/** Whether nothing more is done with a case. */
+export const isOver = ({ status }: Pick<CaseState, 'status'>): boolean =>
+  status === 'done' || status === 'edited' || status === 'failed';
 
 /** A case, as far as the command has come with it. */
 export interface CaseState {
   readonly name: string;
   readonly status: CaseStatus;
-  /** Why it failed. */
+  /** Why it failed, or what should be known of its result. */
   readonly reason: string | null;
   /** How long its job ran. */
   readonly seconds: number | null;
@@ -36,6 +51,10 @@ export interface CohortOptions
   readonly atMost: number;
   /** Whether results may replace files that no record knows. */
   readonly isForced: boolean;
+  /** Whether cases that lack a file of a group are left out. */
+  readonly skipsIncomplete: boolean;
+  /** Whether a case whose result a person has edited gets a new one beside it. */
+  readonly recomputes: boolean;
   /** Whether all files are read again, also those that nobody has touched. */
   readonly verifies: boolean;
   /** Whether the first failure ends the command. */

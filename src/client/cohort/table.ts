@@ -1,30 +1,58 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { tableName } from '../../contract/index.js';
+import { oneLine, tableName } from '../../contract/index.js';
 import { monotonicTime, writeTextFile } from '../../files/index.js';
 import { WriteError } from '../errors.js';
-import type { CaseState, CaseStatus, CohortWatcher } from './state.js';
+import { byName } from '../inputs/index.js';
+import { type CaseState, type CaseStatus, type CohortWatcher, isOver } from './state.js';
 
 /** Shortest time between two writings, in milliseconds. */
 const writeEvery = 1000;
 
-/** A cell: quoted where it has to be, as in RFC 4180, and on one line. */
+/** Most columns for numbers, so that the table of thousands of cases stays one that can be opened. */
+const mostColumns = 500;
+
+/** Where a spreadsheet begins a cell, also one that takes semicolons or tabs for its separators, and would compute it. */
+const formula = /(^|[;\t])([^\S\r\n]*)(?=[=+@-])/g;
+
+/** A cell: quoted where it has to be, as in RFC 4180, on one line and without what a terminal acts upon. */
 function cell(value: string | number | null): string {
   if (typeof value === 'number') return String(value);
-  // A spreadsheet would compute what begins like a formula, and a file name may begin like one.
-  const text = (value ?? '').replaceAll(/\s*[\r\n]+\s*/g, ' ').replace(/^(?=[=+@-])/, "'");
-  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const text = oneLine((value ?? '').replaceAll(/\s*[\r\n]+\s*/g, ' ').replaceAll(formula, "$1$2'"));
+  return /[",;]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Writes the table anew: a row for each case, and a column for each number that any of them has. */
-function writeTable(file: string, states: readonly CaseState[]): void {
-  const columns = [...new Set(states.flatMap(({ numbers }) => Object.keys(numbers)))];
+/** The columns for numbers: those of most cases, if there are too many, in the order in which they come. */
+function columnsOf(states: readonly CaseState[]): {
+  readonly columns: readonly string[];
+  readonly left: number;
+} {
+  const counts = new Map<string, number>();
+  for (const { numbers } of states)
+    for (const column of Object.keys(numbers)) counts.set(column, (counts.get(column) ?? 0) + 1);
+  const all = [...counts.keys()];
+  if (all.length <= mostColumns) return { columns: all, left: 0 };
+  const kept = new Set(
+    [...counts]
+      .sort(([, a], [, b]) => b - a)
+      .slice(0, mostColumns)
+      .map(([column]) => column),
+  );
+  return { columns: all.filter((column) => kept.has(column)), left: all.length - mostColumns };
+}
+
+/**
+ * Writes the table anew: a row for each case, and a column for each number that any of them has.
+ * @returns how many columns are left out
+ */
+function writeTable(file: string, states: readonly CaseState[]): number {
+  const { columns, left } = columnsOf(states);
   const heading = ['case', 'status', 'reason', 'seconds', 'job', ...columns];
   const line = (cells: readonly (string | number | null)[]) => `${cells.map(cell).join(',')}\r\n`;
   const lines = states.map(({ name, status, reason, seconds, jobId, numbers }) =>
     line([
       name,
-      status === 'done' || status === 'failed' ? status : 'waiting',
+      isOver({ status }) ? status : 'waiting',
       reason,
       seconds,
       jobId,
@@ -35,6 +63,7 @@ function writeTable(file: string, states: readonly CaseState[]): void {
   const mode = statSync(path.dirname(file)).mode & 0o666;
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
   writeTextFile(file, line(heading) + lines.join(''), { like: { mode, uid, gid } });
+  return left;
 }
 
 /** How far the cases have come: told to the person, and written to `cases.csv` as cases end. */
@@ -43,13 +72,16 @@ export class CaseTable {
   readonly #states: Map<string, CaseState>;
   #writtenAt = 0;
   #isOld = true;
+  #leftColumns = 0;
 
   /**
+   * @param others cases of earlier commands whose results are there
    * @param directory that of the results
    * @param onFault called if the table cannot be written
    */
   constructor(
     names: readonly string[],
+    private readonly others: readonly CaseState[],
     directory: string,
     private readonly watcher: CohortWatcher,
     private readonly onFault: (error: WriteError) => void,
@@ -81,19 +113,26 @@ export class CaseTable {
     this.#states.set(name, changed);
     this.watcher.changed(changed);
     this.#isOld = true;
-    const isOver = changed.status === 'done' || changed.status === 'failed';
-    if (isOver && monotonicTime() - this.#writtenAt >= writeEvery) this.write();
+    if (isOver(changed) && monotonicTime() - this.#writtenAt >= writeEvery) this.write();
+  }
+
+  /** How many columns of numbers the table has no room for. */
+  get leftColumns(): number {
+    return this.#leftColumns;
   }
 
   /** Writes what has changed. */
   write(): void {
     if (!this.#isOld) return;
-    this.#writtenAt = monotonicTime();
     this.#isOld = false;
     try {
-      writeTable(this.file, this.states);
+      const all = [...this.states, ...this.others];
+      if (this.others.length > 0) all.sort((a, b) => byName(a.name, b.name));
+      this.#leftColumns = writeTable(this.file, all);
     } catch (cause) {
       this.onFault(new WriteError(this.file, cause, 'run the command again'));
     }
+    // From its end: a large table on a slow disk takes a while itself.
+    this.#writtenAt = monotonicTime();
   }
 }

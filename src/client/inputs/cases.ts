@@ -6,6 +6,7 @@ import { someOf } from './entries.js';
 import { type FoundFiles, type NamedUnit, wantedPath } from './find-files.js';
 import { withoutVolumeEnding } from './formats.js';
 import { namesOf } from './names.js';
+import { isPlaceholder } from './placeholders.js';
 
 /** One case of several: a volume, with the files of the other groups that belong to it. */
 export interface FoundCase {
@@ -92,6 +93,7 @@ function checkCount(group: readonly Volume[], first: readonly Volume[], flag: st
 
 /** What is told once about all cases. */
 const nothingBeside = {
+  incomplete: [],
   ...{ skipped: [], copies: [], strays: [], followed: [] },
   ...{ objects: [], unknown: [], headless: [], pairings: [], refused: [] },
 };
@@ -139,3 +141,12 @@ export function filesOfUnit(
     .filter(({ name }) => !name.endsWith('/'))
     .map(({ name, path: file, size }) => ({ name: path.posix.join(unit.name, name), path: file, size }));
 }
+
+/** Whether a program has not fetched the content of one of the files: they are what they were, as far as is known. */
+export const hasPlaceholder = ({ volumes }: FoundFiles): boolean =>
+  volumes.some(({ groups }) =>
+    groups
+      .flat()
+      .flatMap(filesOfUnit)
+      .some((file) => isPlaceholder(file.path)),
+  );

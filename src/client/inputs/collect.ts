@@ -18,7 +18,7 @@ import {
   isSidecar,
   zarr,
 } from './formats.js';
-import { matchesOf, replacement, splitPattern } from './glob.js';
+import { foundOnTheWay, matchesOf, replacement, splitPattern } from './glob.js';
 import { type Followed, leadsElsewhere, verdictOn } from './leaving.js';
 import { type FoundFile, type Recognised, recognise } from './recognise.js';
 import type { Selector } from './selection.js';
@@ -89,7 +89,8 @@ class Collector {
   async addPath(given: string): Promise<void> {
     const { obstacles } = this.options;
     const before = this.#found;
-    const targets = lookAt(given) ? [given] : await matchesOf(given);
+    const isWhole = lookAt(given) !== null;
+    const targets = isWhole ? [given] : await matchesOf(given);
     if (targets.length === 0) {
       const why = given.includes(replacement) ? '; a file whose name is not UTF-8 must be renamed first' : '';
       obstacles.addMissing(given, why);
@@ -100,6 +101,7 @@ class Collector {
     for (const target of targets) {
       if (base !== null && !this.#isChosen(target)) continue;
       if (this.#isLeftOut(target)) this.named.push(target);
+      else if (!isWhole && this.#isFoundAside(given, target)) continue;
       else await this.addTarget(target, base);
     }
     if (this.#found === before) obstacles.add(given, nothingToSend);
@@ -339,13 +341,26 @@ class Collector {
       (name, at) => this.#isWanted(name, at),
       this.options.obstacles,
     );
-    const isBids = lookAt(path.join(directory, bidsDescription)) !== null;
-    for (const { name, path: at, isDirectory, isLink, size } of entries) {
+    for (const { path: at, isDirectory, isLink, size } of entries) {
       if (!isDirectory && !this.#isChosen(at)) continue;
       if (!isDirectory) found.push({ path: at, size, isStore: false, isLink: isLink || isOut });
-      else if (isBids && isBesideBidsData(name) && !this.options.allFiles) this.skipped.push(at);
+      else if (this.#isBesideData(at)) this.skipped.push(at);
       else await this.#walk(at, root, [...ancestors, real], found);
     }
+  }
+
+  /** Whether a directory of a data set of BIDS has no raw data. It is no input unless a path names it. */
+  #isBesideData(target: string): boolean {
+    if (this.options.allFiles || !isBesideBidsData(path.basename(target))) return false;
+    return lookAt(path.join(target, '..', bidsDescription)) !== null;
+  }
+
+  /** Whether what a pattern matches lies in a directory that is not walked either, and that the pattern does not name. */
+  #isFoundAside(pattern: string, match: string): boolean {
+    const passed = foundOnTheWay(pattern, match);
+    const beside = passed.find((each) => this.#isBesideData(each));
+    if (beside !== undefined && !this.skipped.includes(beside)) this.skipped.push(beside);
+    return beside !== undefined || passed.some((each) => this.#isResult(each));
   }
 
   /** Whether a directory contains the result of an earlier run. That is not an input unless a path names it. */

@@ -8,8 +8,9 @@ import { type DataSet, findDataSet } from './data-set.js';
 import { Obstacles, type Refused, someOf } from './entries.js';
 import { isWholeVolumeName } from './formats.js';
 import { type Completed, checkHalves, completed } from './halves.js';
+import { refuseIncomplete, withoutIncomplete } from './incomplete.js';
 import type { Followed } from './leaving.js';
-import { namesOf, type Pairing, pairGroups, plainName } from './names.js';
+import { namesOf, type Pairing, pairGroups, plainName, withoutHalves } from './names.js';
 import { Selector } from './selection.js';
 import type { Collected, LeftObject, Unit } from './unit.js';
 
@@ -76,14 +77,20 @@ export interface ResultPlace {
   readonly mayReplace: boolean;
 }
 
+/** Whether files are paired by their names, or in the order in which a person typed them. */
+const isTyped = ({ by, groups }: Pairing, typed: ReadonlySet<string>): boolean =>
+  by === 'name' || groups.flat().every((each) => typed.has(each));
+
 /**
  * Refuses groups whose files were found in directories if their names do not show which belong together: paired by order,
  * predictions would be compared with the ground truth of other cases. If a person typed the order, it is taken as
  * intended.
  * @throws UsageError with both lists
  */
-function checkPairing({ by, groups: [first, second] }: Pairing, typed: ReadonlySet<string>): void {
-  if (by === 'name' || [...first, ...second].every((each) => typed.has(each))) return;
+function checkPairing(pairing: Pairing, typed: ReadonlySet<string>): void {
+  const { by, groups } = pairing;
+  const [first, second] = groups;
+  if (isTyped(pairing, typed)) return;
   const why =
     by === 'count'
       ? `they have ${first.length} and ${second.length} files`
@@ -113,6 +120,8 @@ export interface FoundFiles {
   readonly unknown: readonly string[];
   /** Files that are sent although their header is not there. */
   readonly headless: readonly string[];
+  /** Which cases are left out because they lack a file of a group, in sentences. */
+  readonly incomplete: readonly string[];
   /** Groups whose file pairing is reported to the person. */
   readonly pairings: readonly Pairing[];
   /** What cannot be sent, if that was asked for. */
@@ -180,6 +189,8 @@ export interface FindOptions {
   readonly isEach?: boolean;
   /** Whether what cannot be sent is listed beside what can, in `refused`, and is no error. */
   readonly listsRefused?: boolean;
+  /** With `isEach`, whether cases that lack a file of a group are left out. */
+  readonly skipsIncomplete?: boolean;
 }
 
 /**
@@ -191,6 +202,7 @@ export async function findFiles(
   options: FindOptions = {},
 ): Promise<FoundFiles> {
   const { place = null, chooseSeries, asksForSegmentations, onRead, isEach = false } = options;
+  const { skipsIncomplete = false } = options;
   const output = place?.directory ?? null;
   const { archive, allFiles = false } = submission;
   const selector = new Selector(submission.selection);
@@ -244,8 +256,16 @@ export async function findFiles(
     obstacles.check();
   }
   const dataSet = archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } };
-  const { groups: paired, pairings } = pairGroups(named);
   const typed = new Set(submission.files.flatMap(({ groups }) => groups.flat()));
+  const { groups: complete, lacking } = withoutIncomplete(
+    submission.files
+      .flatMap(({ field, groups }) => groups.map((_, index) => ({ field, number: index + 1 })))
+      .map((each, index) => ({ ...each, units: named[index] ?? [] })),
+  );
+  const { groups: paired, pairings } = pairGroups(skipsIncomplete ? complete : named);
+  const areUneven = isEach && new Set(named.map((group) => withoutHalves(group).length)).size > 1;
+  const isDoubtful = pairings.some((pairing) => !isTyped(pairing, typed));
+  if (!skipsIncomplete && (areUneven || isDoubtful)) refuseIncomplete(lacking, isEach);
   for (const pairing of pairings) checkPairing(pairing, typed);
   const rest = [...paired];
   const volumes = submission.files.map(({ field, groups }) => ({
@@ -273,6 +293,7 @@ export async function findFiles(
     objects,
     unknown,
     headless,
+    incomplete: skipsIncomplete ? lacking : [],
     pairings,
     refused,
   };

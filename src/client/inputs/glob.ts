@@ -61,6 +61,17 @@ const outermost = (found: readonly string[]): string[] => {
   return found.filter((each) => !isInside(each));
 };
 
+/** The directories of a match that the pattern does not name: from that in which it begins, the match itself included, the outermost first. */
+export function foundOnTheWay(pattern: string, match: string): string[] {
+  const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
+  const { directory, rest } = splitPattern(posix);
+  const named = new Set(rest.split('/'));
+  const parts = path.relative(directory, match).split(path.sep);
+  return parts.flatMap((part, at) =>
+    named.has(part) ? [] : [path.join(directory, ...parts.slice(0, at + 1))],
+  );
+}
+
 /**
  * The paths that a pattern matches, sorted by name. Hidden files are matched only by a pattern that begins with a dot.
  * @throws UsageError if a name is not UTF-8

@@ -1,4 +1,11 @@
-export { divideIntoCases, type FoundCase, filesOfUnit, type Volume, volumesOf } from './cases.js';
+export {
+  divideIntoCases,
+  type FoundCase,
+  filesOfUnit,
+  hasPlaceholder,
+  type Volume,
+  volumesOf,
+} from './cases.js';
 export type { ChooseSeries } from './collect.js';
 export { byName, exists, lookAt, mostShown, someOf } from './entries.js';
 export {
@@ -12,7 +19,8 @@ export {
 } from './find-files.js';
 export { isHidden, isVolumeName, withoutVolumeEnding } from './formats.js';
 export { splitPattern } from './glob.js';
-export { groupBy, namesOf, type Pairing, plainName } from './names.js';
+export { withoutSuffix } from './incomplete.js';
+export { commonLength, distinctParts, groupBy, namesOf, type Pairing, plainName } from './names.js';
 export { countSlices } from './recognise.js';
 export { describeSeries, type Series, selectSeries } from './series.js';
 export type { Unit } from './unit.js';

@@ -25,13 +25,17 @@ const reversed = (text: string): string => text.split('').reverse().join('');
  * The parts that distinguish the names of one group: each name without the extension of a volume, and without the start
  * and end that all have in common. `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
  */
-function keysOf(names: readonly string[]): string[] {
+export function keysOf(names: readonly string[]): string[] {
   const stems = names.map((name) => foldedName(withoutVolumeEnding(name)));
   const start = sharedStart(stems);
   const rests = stems.map((stem) => reversed(stem.slice(start)));
   const end = sharedStart(rests);
   return rests.map((rest) => reversed(rest.slice(end)));
 }
+
+/** What tells names of one kind apart, in lower case: `mask` and `lesion` of `sub-01_mask` and `sub-01_lesion`. */
+export const distinctParts = (names: readonly string[]): string[] =>
+  keysOf(names).map((key) => key.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, ''));
 
 /** A name up to its first dot: `vol` of `vol.hdr`, `vol.img` and `vol.nii.gz`. */
 const stemOf = (name: string): string => name.slice(0, Math.max(0, name.indexOf('.', 1)) || name.length);
@@ -181,7 +185,8 @@ function inOrderOf<T>(wanted: readonly string[], group: readonly T[], keys: read
   return ordered.length === group.length ? ordered : null;
 }
 
-const withoutHalves = <T extends NamedFile>(files: readonly T[]): T[] =>
+/** The volumes of a group: a header stands for its voxels. */
+export const withoutHalves = <T extends NamedFile>(files: readonly T[]): T[] =>
   files.filter(({ isHalf }) => !isHalf);
 
 const keysOfFiles = (files: readonly NamedFile[]): string[] => keysOf(files.map(({ name }) => name));

@@ -1,36 +1,15 @@
-import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { quotePath, resultName, tableName } from '../../contract/index.js';
+import { quotePath, resultName } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
-import { isSameGeometry, openSeries, openVolume, VolumeError, type VolumeFile } from '../../volumes/index.js';
+import { openSeries, openVolume, VolumeError, type VolumeFile } from '../../volumes/index.js';
 import { findVolumes, groupBy, namesOf, type Unit, withoutVolumeEnding } from '../inputs/index.js';
-import { bestOf, foldersOf, type Named, rankOf, resultOf, ScanSearch } from './find-scan.js';
+import { foldersOf, recordedLabels, resultOf } from './find-scan.js';
 import { organGroups, organsOf } from './organs.js';
+import { type Draft, type Item, openerOf, pair } from './pair.js';
 import { pausing } from './pausing.js';
+import type { Layer, ShownCase } from './shown-case.js';
+import { rowsOf, withRows } from './table-rows.js';
 import { WholeLabels } from './whole-labels.js';
-
-/** A scan and what came back of it; volumes whose header has been read. */
-export interface ShownCase {
-  readonly name: string;
-  readonly scan: VolumeFile | null;
-  readonly mask: VolumeFile | null;
-  /** Continuous volumes that were made from the scan, such as an uncertainty. */
-  readonly maps: readonly VolumeFile[];
-  /** What a person should know: which scan was found, and which was chosen of several. */
-  readonly notes: readonly string[];
-}
-
-/** A volume among the paths. */
-interface Item extends Named {
-  readonly file: VolumeFile;
-  /** Without the ending, as it was written. */
-  readonly name: string;
-  readonly isMask: boolean;
-  /** Whether it is a mask of one value, which the file does not name itself. */
-  readonly isBinary: boolean;
-  /** Whether it lies in the directory of a result, where a continuous volume is one that was made from a scan. */
-  readonly isOfResult: boolean;
-}
 
 /** Most different values of a segmentation that are looked for, without the background. */
 const mostLabels = 256;
@@ -148,160 +127,39 @@ function withOrgans(items: readonly Item[]): Item[] {
   return [...new Set(items.map((item) => merged.get(item) ?? item))];
 }
 
-/** The scan of a segmentation, and a note if there is a doubt. */
-interface Match {
-  readonly scan: Item;
-  readonly note: string | null;
-}
-
-/**
- * The scans of segmentations: by their names, then by their grids. Those whose names fit no scan can only belong to scans
- * that no name fits; a single one of these is taken in any case.
- */
-function scansOf(masks: readonly Item[], scans: readonly Item[]): Map<Item, Match> {
-  const matches = new Map<Item, Match>();
-  const named = new Set<Item>();
-  for (const mask of masks) {
-    const fitting = bestOf(scans, (scan) => rankOf(mask, scan));
-    for (const scan of fitting) named.add(scan);
-    const onGrid = fitting.filter(({ file }) => isSameGeometry(file, mask.file));
-    const [scan, ...others] = onGrid.length > 0 ? onGrid : fitting;
-    // Several volumes of one name and grid, as of the sequences of an examination: any of them shows where labels lie.
-    if (scan && (others.length === 0 || onGrid.length > 0)) {
-      const names = others.map(({ name }) => name).join(', ');
-      matches.set(mask, { scan, note: names === '' ? null : `${mask.name} fits ${names} as well` });
-    }
+/** The names of the cases: those of a table, and otherwise of the scan or the result; what share a name get what tells their folders apart. */
+function namesOfDrafts(drafts: readonly Draft[]): string[] {
+  const after = drafts.map(({ scan, masks, maps }) => scan ?? masks[0] ?? maps[0]);
+  const names = drafts.map(({ inTable }, at) => inTable?.name ?? after[at]?.name ?? '');
+  const wanted = [...names];
+  for (const group of groupBy([...names.keys()], (at) => foldedName(names[at] ?? ''))) {
+    // A name of a table is what its rows are joined by.
+    const free = group.filter((at) => group.length > 1 && !drafts[at]?.inTable);
+    const distinct = namesOf(free.map((at) => after[at]?.file.path ?? ''));
+    for (const [index, at] of free.entries()) wanted[at] = withoutVolumeEnding(distinct[index] ?? '');
   }
-  const free = scans.filter((scan) => !named.has(scan));
-  for (const mask of masks.filter((each) => !matches.has(each))) {
-    const onGrid = free.filter(({ file }) => isSameGeometry(file, mask.file));
-    const [scan, ...others] = onGrid.length > 0 ? onGrid : free;
-    if (scan && others.length === 0) matches.set(mask, { scan, note: null });
-  }
-  return matches;
+  return wanted;
 }
 
-/** A case while it is put together. */
-interface Draft {
-  readonly scan: Item | null;
-  readonly masks: { readonly item: Item; readonly notes: readonly string[] }[];
-  readonly maps: Item[];
-  readonly notes: string[];
-}
-
-const draftOf = (scan: Item | null, notes: readonly string[] = []): Draft => ({
-  scan,
-  masks: [],
-  maps: [],
-  notes: [...notes],
-});
-
-/** The scan that was found for a result, and a note that says so. */
-interface Found {
-  readonly scan: Item;
-  /** Null for a scan that a person has named. */
-  readonly note: string | null;
-}
-
-/**
- * The volume that a map was made from: its name goes on from that volume's. In a result, folders count too, and a single
- * scan outside of it is taken in any case.
- */
-function baseOf(map: Item, continuous: readonly Item[]): Item | null {
-  const others = continuous.filter(
-    (each) => each !== map && (each.stem !== map.stem || (map.isOfResult && !each.isOfResult)),
-  );
-  const [extended] = bestOf(others, (each) => rankOf(map, each, 'extends'));
-  if (extended || !map.isOfResult) return extended ?? null;
-  const outside = others.filter((each) => !each.isOfResult);
-  const [fitting, ...more] = bestOf(outside, (each) => rankOf(map, each));
-  if (fitting) return more.length === 0 ? fitting : null;
-  return outside.length === 1 ? (outside[0] ?? null) : null;
-}
-
-/** Brings volumes together that belong to each other. Two scans alone are two cases. */
-function pair(items: readonly Item[], found: ReadonlyMap<Item, Found>): Draft[] {
-  const drafts: Draft[] = [];
-  const byScan = new Map<Item, Draft>();
-  const draftFor = (scan: Item, notes: readonly string[] = []) => {
-    const known = byScan.get(scan) ?? draftOf(scan, notes);
-    if (!byScan.has(scan)) drafts.push(known);
-    byScan.set(scan, known);
-    return known;
-  };
-  const continuous = items.filter(({ isMask }) => !isMask);
-  const bases = new Map(
-    continuous.flatMap((map) => {
-      const base = baseOf(map, continuous);
-      return base ? [[map, base] as const] : [];
-    }),
-  );
-  const scans = continuous.filter((item) => !bases.has(item) && !found.has(item));
-  const matches = scansOf(
-    items.filter((item) => item.isMask && !found.has(item)),
-    scans,
-  );
-  for (const item of items) {
-    const there = found.get(item);
-    if (there) {
-      const draft = draftFor(there.scan, there.note ? [there.note] : []);
-      if (item.isMask) draft.masks.push({ item, notes: [] });
-      else draft.maps.push(item);
-    } else if (item.isMask) {
-      const match = matches.get(item);
-      if (match) draftFor(match.scan).masks.push({ item, notes: match.note ? [match.note] : [] });
-      else drafts.push({ ...draftOf(null), masks: [{ item, notes: [] }] });
-    } else {
-      let base = bases.get(item);
-      while (base && bases.has(base)) base = bases.get(base);
-      if (base) draftFor(base).maps.push(item);
-      else draftFor(item);
-    }
-  }
-  return drafts;
-}
-
-const fileOf = ({ file }: Item): VolumeFile => file;
-
-/** The name of a case of many, as in the table beside its directory; null for any other result. */
-function nameInTable({ file }: Item): string | null {
-  const directory = resultOf(file.path);
-  if (directory === null || !existsSync(path.join(path.dirname(directory), tableName))) return null;
-  return path.basename(directory);
-}
-
-/** A case for each segmentation of a scan, with the volume that it is named after. Maps are shown with the first of them. */
-function casesOf({ scan, masks, maps, notes }: Draft): { readonly shown: ShownCase; readonly after: Item }[] {
-  const result = masks[0]?.item ?? maps[0];
-  const inTable = masks.length > 1 || !result ? null : nameInTable(result);
-  if (masks.length === 0 && scan) {
-    const shown = { name: inTable ?? scan.name, scan: scan.file, mask: null, maps: maps.map(fileOf), notes };
-    return [{ after: scan, shown }];
-  }
-  return masks.map(({ item, notes: own }, at) => {
-    const after = scan && masks.length === 1 ? scan : item;
-    const shown = {
-      name: inTable ?? after.name,
-      scan: scan?.file ?? null,
-      mask: item.file,
-      maps: at === 0 ? maps.map(fileOf) : [],
-      notes: [...notes, ...own],
-    };
-    return { shown, after };
+/** The names of what a case is drawn with: their own, or their paths where they share these. */
+function layersOf(items: readonly Item[]): Layer[] {
+  const names = items.map(({ name }) => name);
+  const isShared = names.length !== new Set(names).size;
+  return items.map(({ file, name }) => {
+    const directory = resultOf(file.path);
+    const terminology = directory === null ? {} : recordedLabels(directory);
+    return { file, name: isShared ? path.relative('', file.path) : name, terminology };
   });
 }
 
-/** The cases, those that share a name with what tells their folders apart: `c1_t1` and `c2_t1`. */
-function named(cases: readonly ReturnType<typeof casesOf>[number][]): ShownCase[] {
-  const sharing = groupBy(cases, ({ shown }) => foldedName(shown.name)).filter((group) => group.length > 1);
-  const names = new Map(
-    sharing.flatMap((group) => {
-      const distinct = namesOf(group.map(({ after }) => after.file.path));
-      return group.map(({ shown }, at) => [shown, withoutVolumeEnding(distinct[at] ?? '')] as const);
-    }),
-  );
-  return cases.map(({ shown }) => ({ ...shown, name: names.get(shown) ?? shown.name }));
-}
+const caseOf = ({ scan, masks, maps, notes }: Draft, name: string): ShownCase => ({
+  name,
+  scan: scan?.file ?? null,
+  masks: layersOf(masks),
+  maps: layersOf(maps),
+  notes,
+  status: null,
+});
 
 export interface FindCasesOptions {
   readonly output?: string | null;
@@ -311,9 +169,9 @@ export interface FindCasesOptions {
 }
 
 /**
- * Finds which scans and results belong together, among files and directories in any order: by their names and folders,
- * and by their grids where the names leave a doubt. Without a scan among the paths, it is looked for beside the result and
- * in the current directory.
+ * Finds which scans and results belong together, among files and directories in any order: by the parts of their names and folders
+ * that differ, and by their grids where these leave a doubt. Without a scan among the paths, it is looked for beside the result and
+ * in the current directory. Cases of a table that have no result that can be drawn are among them.
  * @param options.output where results go: directories are not searched for earlier ones, unless a path names them
  * @param options.onRead called while the beginnings of many files are read
  * @returns the cases in the order of the paths, and a sentence for each volume that cannot be read
@@ -324,48 +182,20 @@ export async function findCasesToShow(
   options: FindCasesOptions = {},
 ): Promise<{ readonly cases: readonly ShownCase[]; readonly problems: readonly string[] }> {
   const problems: string[] = [];
-  const items = withOrgans(await itemsOf(await findVolumes(paths, options), problems, options.signal));
-  if (items.length === 0) throw new VolumeError(problems[0] ?? 'There is no volume to show.');
-  const found = await findScans(items);
-  return { cases: named(pair(items, found).flatMap(casesOf)), problems };
-}
-
-/** Most scans of the same name that are compared. */
-const mostCompared = 8;
-
-const isNamedScan = ({ isMask, isOfResult }: Item): boolean => !(isMask || isOfResult);
-
-/** Looks for the scans of results: among those that were named, by the records; if none was, elsewhere. */
-async function findScans(items: readonly Item[]): Promise<Map<Item, Found>> {
-  const named = items.filter(isNamedScan);
-  const results = items.filter((item) => !isNamedScan(item));
-  // Whoever names a scan wants that one.
-  const isComplete = named.length > 0;
-  const pathOf = ({ file }: Item) => file.path;
-  const search = new ScanSearch(results.map(pathOf), isComplete ? named.map(pathOf) : null);
-  const opened = new Map<string, readonly Item[]>(named.map((item) => [item.file.path, [item]]));
-  const found = new Map<Item, Found>();
-  for (const item of results) {
-    const candidates: Item[] = [];
-    const { paths, isRecorded } = await search.find(item, item.file.path);
-    for (const target of paths.slice(0, mostCompared)) {
-      const known =
-        opened.get(target) ??
-        (await findVolumes([target])
-          .then((units) => itemsOf(units, []))
-          .catch(() => []));
-      opened.set(target, known);
-      // A directory is a scan if it holds one volume.
-      if (known.length === 1) candidates.push(...known.filter(({ isMask }) => !isMask));
-    }
-    const onGrid = candidates.filter(({ file }) => isSameGeometry(file, item.file));
-    const [scan, ...others] = onGrid.length > 0 ? onGrid : candidates;
-    if (!scan || others.length > 0) continue;
-    const place = path.relative('', scan.file.path) || scan.file.path;
-    found.set(item, {
-      scan,
-      note: isComplete ? null : `The scan is ${place}, found by ${isRecorded ? 'the record' : 'its name'}`,
-    });
-  }
-  return found;
+  const rows = rowsOf(paths);
+  const units = await findVolumes(paths, options).catch((error: unknown) => {
+    // All cases of a table may have failed.
+    if (rows.length === 0) throw error;
+    return [];
+  });
+  const items = withOrgans(await itemsOf(units, problems, options.signal));
+  if (items.length === 0 && rows.length === 0)
+    throw new VolumeError(problems[0] ?? 'There is no volume to show.');
+  const drafts = await pair(
+    items,
+    openerOf((found) => itemsOf(found, [], options.signal)),
+  );
+  const names = namesOfDrafts(drafts);
+  const cases = drafts.map((draft, at) => caseOf(draft, names[at] ?? ''));
+  return { cases: withRows(cases, drafts, rows), problems };
 }

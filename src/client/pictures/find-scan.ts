@@ -4,52 +4,7 @@ import * as z from 'zod/mini';
 import { recordName, resultName } from '../../contract/index.js';
 import { foldedName, hashFile, readSmallFile } from '../../files/index.js';
 import { byName, groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
-
-/** What tells of a volume to which others it belongs. */
-export interface Named {
-  /** Its name without the ending, in lower case. */
-  readonly stem: string;
-  /** Names of the directories that it lies in, from the root, in lower case. */
-  readonly folders: readonly string[];
-}
-
-/** Whether a text begins with another one and goes on behind a letter or digit: `case1_seg` after `case1`, not `case12`. */
-const extendsName = (text: string, start: string): boolean =>
-  text.startsWith(start) && (text.length === start.length || !/[\p{L}\p{N}]/u.test(text[start.length] ?? ''));
-
-/** The name of a scan without the number of its channel (nnU-Net) or its suffix (BIDS): `sub-01` of `sub-01_T1w`. */
-const withoutSuffix = (stem: string): string => stem.replace(/_(\d{4}|[a-z][a-z0-9]*)$/, '');
-
-/** How certain it is that names belong together, by the way in which they do. */
-const certainty = { same: 4000, extends: 3000, contains: 2000, suffix: 1000, folder: 500, parent: 300 };
-
-/**
- * How well the names of a result and a scan fit: 0 for not at all.
- * @param only whether folders and suffixes count too
- */
-export function rankOf(result: Named, scan: Named, only: 'all' | 'extends' = 'all'): number {
-  const { stem } = scan;
-  if (result.stem === stem) return certainty.same;
-  if (extendsName(result.stem, stem)) return certainty.extends + stem.length;
-  if (only === 'extends') return 0;
-  const parts = result.stem.split(/[^\p{L}\p{N}]+/u);
-  if (parts.includes(stem)) return certainty.contains;
-  const short = withoutSuffix(stem);
-  if (short !== stem && extendsName(result.stem, short)) return certainty.suffix + short.length;
-  const shared = result.folders.findIndex((each, at) => each !== scan.folders[at]);
-  const own = shared < 0 ? [] : result.folders.slice(shared);
-  if (own.includes(stem)) return certainty.folder;
-  const parent = scan.folders.at(-1);
-  const hasOwnParent = parent !== undefined && shared >= 0 && scan.folders.length > shared;
-  return hasOwnParent && own.includes(parent) ? certainty.parent : 0;
-}
-
-/** The elements with the largest number; none if no number is above 0. */
-export function bestOf<T>(elements: readonly T[], numberOf: (element: T) => number): T[] {
-  const numbers = elements.map(numberOf);
-  const best = Math.max(0, ...numbers);
-  return best === 0 ? [] : elements.filter((_, at) => numbers[at] === best);
-}
+import { type Named, rankOf, ScanMatcher } from './match.js';
 
 /** The directories of a path. */
 export const foldersOf = (target: string): string[] =>
@@ -111,6 +66,20 @@ function recordedInputs(directory: string): Recorded[] {
   }
 }
 
+const labelsSchema = z.object({
+  labels: z.record(z.string(), z.object({ name: z.string(), color: z.optional(z.string()) })),
+});
+
+/** What the app that made a result calls its labels; empty if the record does not say. */
+export function recordedLabels(directory: string): z.infer<typeof labelsSchema>['labels'] {
+  try {
+    const document: unknown = JSON.parse(readSmallFile(path.join(directory, recordName), maxRecord));
+    return labelsSchema.parse(document).labels;
+  } catch {
+    return {};
+  }
+}
+
 /** A file or a directory that may be a scan, judging by its name. */
 interface Candidate extends Named {
   readonly path: string;
@@ -168,15 +137,24 @@ export interface FoundPaths {
   readonly paths: readonly string[];
   /** Whether they are what the record names, and do not only have names that fit. */
   readonly isRecorded: boolean;
+  /** Paths that have the name of the scan that the record names, and another content: the result is of none of them. */
+  readonly changed: readonly string[];
+}
+
+function directoriesAbove(file: string): string[] {
+  const above = path.dirname(file);
+  return above === file ? [] : [above, ...directoriesAbove(above)];
 }
 
 /** Looks for the scans of results: in the directory that has the result's, and in the current one. */
 export class ScanSearch {
   /** By the directories that are searched. */
-  readonly #candidates = new Map<string, Candidate[]>();
+  readonly #candidates = new Map<string, ScanMatcher<Candidate>>();
   readonly #recorded = new Map<string, ReadonlyMap<string, readonly Candidate[]>>();
   readonly #hashes = new Map<string, Promise<string | null>>();
   readonly #taken: ReadonlySet<string>;
+  /** Directories that have results. */
+  readonly #above: ReadonlySet<string>;
 
   /**
    * @param known paths of volumes that are not the scan
@@ -187,6 +165,7 @@ export class ScanSearch {
     private readonly only: readonly string[] | null,
   ) {
     this.#taken = new Set(known.map((each) => path.resolve(each)));
+    this.#above = new Set([...this.#taken].flatMap(directoriesAbove));
   }
 
   /** The file or directory that the record beside the result names; without one, those whose names fit best. */
@@ -194,37 +173,53 @@ export class ScanSearch {
     const root = resultOf(file);
     const place = path.dirname(root ?? path.resolve(file));
     const places = [...(root === null ? [place] : [place, path.dirname(place)]), process.cwd()];
-    const recorded = root === null ? [] : await this.#named(result, recordedInputs(root), places);
-    if (recorded.length > 0 || this.only) return { paths: recorded, isRecorded: true };
+    const inputs = root === null ? [] : recordedInputs(root);
+    const recorded = await this.#named(result, inputs, places);
+    if (recorded.paths.length > 0 || this.only) return { ...recorded, isRecorded: true };
     const key = places.join('\0');
-    const candidates = this.#candidates.get(key) ?? candidatesIn(places, byNames);
-    this.#candidates.set(key, candidates);
-    const free = candidates.filter((each) => !this.#taken.has(each.path));
+    const matcher = this.#candidates.get(key) ?? this.#matcherFor(places);
+    this.#candidates.set(key, matcher);
+    const changed = new Set(recorded.changed);
+    const { scans, isSaid } = matcher.fit(
+      result,
+      matcher.scans.filter((each) => !changed.has(each.path)),
+    );
     return {
-      paths: bestOf(free, (each) => rankOf(result, each)).map((each) => each.path),
+      paths: isSaid ? scans.map((each) => each.path) : [],
       isRecorded: false,
+      changed: recorded.changed,
     };
   }
 
-  /** The recorded input that the result is of: what has its name, size and content. */
-  async #named(result: Named, inputs: readonly Recorded[], places: readonly string[]): Promise<string[]> {
+  #matcherFor(places: readonly string[]): ScanMatcher<Candidate> {
+    const isFree = (each: Candidate) => !(this.#taken.has(each.path) || this.#above.has(each.path));
+    return new ScanMatcher(candidatesIn(places, byNames).filter(isFree));
+  }
+
+  /** The recorded input that the result is of: what has its name, size and content; and what has its name alone. */
+  async #named(
+    result: Named,
+    inputs: readonly Recorded[],
+    places: readonly string[],
+  ): Promise<Pick<FoundPaths, 'paths' | 'changed'>> {
     const [first, ...others] = inputs.filter(({ group }) => group === 0);
-    const [fits] = bestOf(inputs, (each) => rankOf(result, each));
+    const ranks = inputs.map((each) => rankOf(result, each));
+    const fits = Math.max(0, ...ranks) > 0 ? inputs[ranks.indexOf(Math.max(...ranks))] : undefined;
     const input = fits ?? (others.length === 0 ? first : undefined);
-    if (!input) return [];
+    if (!input) return { paths: [], changed: [] };
     const key = places.join('\0');
     const byStem =
       this.#recorded.get(key) ?? byStems(this.only?.map(candidateOf) ?? candidatesIn(places, byRecord));
     this.#recorded.set(key, byStem);
     const fileOf = (each: Candidate) => path.join(each.path, input.within);
-    const fitting = (byStem.get(input.stem) ?? []).filter(
-      (each) =>
-        each.isDirectory === (input.within !== '') &&
-        !this.#taken.has(each.path) &&
-        statSync(fileOf(each), { throwIfNoEntry: false })?.size === input.size,
+    const named = (byStem.get(input.stem) ?? []).filter(
+      (each) => each.isDirectory === (input.within !== '') && !this.#taken.has(each.path),
     );
-    for (const each of fitting) if ((await this.#hashOf(fileOf(each))) === input.sha256) return [each.path];
-    return [];
+    for (const each of named) {
+      if (statSync(fileOf(each), { throwIfNoEntry: false })?.size !== input.size) continue;
+      if ((await this.#hashOf(fileOf(each))) === input.sha256) return { paths: [each.path], changed: [] };
+    }
+    return { paths: [], changed: named.map((each) => each.path) };
   }
 
   /** The hash of a file, which may be a candidate for many results; null for one that cannot be read. */

@@ -19,11 +19,22 @@ const quality = 75;
 /** Most bytes of volumes in a page. Browsers hold them as text, a third longer, and then once more to show them. */
 const maxVolumeBytes = 200_000_000;
 
-/** A case of a page. */
-export interface PageCase {
+/** One of the pictures of a case, such as a segmentation on its scan. */
+export interface PageLayer {
+  readonly name: string;
   readonly view: CaseView;
   /** What a page with volumes carries: paths, or files whose header has been read. */
   readonly volumes?: Readonly<Record<'scan' | 'mask', string | VolumeFile | null>>;
+}
+
+/** A case of a page: it has one mark, however many layers. */
+export interface PageCase {
+  readonly name: string;
+  /** Empty for a case of which there is nothing to draw. */
+  readonly layers: readonly PageLayer[];
+  readonly notes: readonly string[];
+  /** What became of it, where a table says so: `done`, `failed`. */
+  readonly status?: string | null;
 }
 
 export interface PageOptions {
@@ -94,27 +105,30 @@ export async function* htmlPage(
   ].join('\n');
 
   const names: string[] = [];
+  const failed: boolean[] = [];
   const identity = createHash('sha256');
   const budget = { left: maxVolumeBytes };
-  for await (const { view, volumes } of cases) {
-    const block = jsonBlock(`case-${names.length}`, caseData(view));
-    identity.update(view.name).update(block);
+  for await (const each of cases) {
+    const block = jsonBlock(`case-${names.length}`, caseData(each));
+    identity.update(each.name).update(block);
     yield block;
-    if (viewer && volumes) {
+    for (const [at, { volumes }] of each.layers.entries()) {
+      if (!viewer || !volumes) continue;
       for (const kind of ['scan', 'mask'] as const) {
         const volume = volumes[kind];
         if (volume === null) continue;
-        yield `<script type="text/plain" id="${kind}-${names.length}">`;
+        yield `<script type="text/plain" id="${kind}-${names.length}-${at}">`;
         yield* packedVolume(volume, budget);
         yield '</script>\n';
       }
     }
-    names.push(view.name);
+    names.push(each.name);
+    failed.push(each.status === 'failed');
   }
   if (names.length === 0) throw new PageError('There is no case to make a page of.');
   // Marks are kept in the browser by what the page shows: those of an earlier result do not appear at a new one.
   const id = identity.digest('hex').slice(0, 32);
-  yield jsonBlock('page', { id, title, csvName, names, hasVolumes });
+  yield jsonBlock('page', { id, title, csvName, names, failed, hasVolumes });
   if (viewer) {
     yield `<script type="text/plain" id="licences">${viewer.licences}</script>\n`;
     yield `<script>${viewer.script}</script>\n`;
@@ -122,8 +136,28 @@ export async function* htmlPage(
   yield `<script>${script}</script>\n</html>\n`;
 }
 
+/** The pictures of a case, each once: layers on one scan share most of them. */
+class Pictures {
+  readonly all: string[] = [];
+  readonly #known = new Map<string, number>();
+
+  /** The place of a picture among all of them. */
+  place(picture: string): number {
+    const known = this.#known.get(picture);
+    if (known !== undefined) return known;
+    this.#known.set(picture, this.all.length);
+    return this.all.push(picture) - 1;
+  }
+}
+
 /** What the page's script needs of a case. */
-function caseData(view: CaseView) {
+function caseData({ layers, notes }: PageCase) {
+  const pictures = new Pictures();
+  const data = layers.map(({ name, view }) => ({ name, ...layerData(view, pictures) }));
+  return { notes, layers: data, pictures: pictures.all };
+}
+
+function layerData(view: CaseView, pictures: Pictures) {
   const isMarked = view.planes.some(({ slices }) => slices.some(({ labels }) => labels !== null));
   return {
     pixel: view.pixel,
@@ -140,11 +174,11 @@ function caseData(view: CaseView) {
           volume: millilitresText(millilitres),
         }))
       : null,
-    planes: view.planes.map(planeData),
+    planes: view.planes.map((plane) => planeData(plane, pictures)),
   };
 }
 
-function planeData(plane: PlaneView) {
+function planeData(plane: PlaneView, pictures: Pictures) {
   const { slices, marks, best } = plane;
   const [first] = slices;
   return {
@@ -153,7 +187,7 @@ function planeData(plane: PlaneView) {
     width: first?.width ?? 1,
     height: first?.height ?? 1,
     places: slices.map(({ position }) => placeText(plane, position)),
-    images: slices.map(jpegOf),
+    images: slices.map((slice) => pictures.place(jpegOf(slice))),
     labels: packedLabels(slices),
   };
 }

@@ -1,7 +1,14 @@
 /** Pictures of scans and of what came back: for the terminal, as PNG and as an HTML page. */
-export { findCasesToShow, type ShownCase } from './cases.js';
+export { findCasesToShow } from './cases.js';
 export { drawSlice } from './draw.js';
-export { htmlPage, type PageCase, PageError, type PageOptions, pageDefaults } from './html.js';
+export {
+  htmlPage,
+  type PageCase,
+  PageError,
+  type PageLayer,
+  type PageOptions,
+  pageDefaults,
+} from './html.js';
 export type {
   CaseView,
   Colour,
@@ -12,7 +19,8 @@ export type {
   ShownLabel,
   SliceView,
 } from './picture.js';
-export { millilitresText, placeText, SheetTooLarge, sheetOf, windowText } from './sheet.js';
+export { millilitresText, placeText, type SheetCase, SheetTooLarge, sheetOf, windowText } from './sheet.js';
+export type { Layer, ShownCase } from './shown-case.js';
 export { type Canvas, drawForTerminal, swatchOf } from './terminal.js';
 export { readTerminology } from './terminology.js';
 export { type CaseVolumes, type Terminology, type ViewOptions, viewCase } from './view-case.js';

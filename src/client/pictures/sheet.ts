@@ -53,8 +53,26 @@ function linesOf(text: string, width: number): string[] {
   return lines;
 }
 
-/** One case: its name, a row of slices for each plane, notes, and a legend. */
-function drawCase(view: CaseView): Picture {
+/** A case of a sheet. */
+export interface SheetCase {
+  readonly name: string;
+  /** Empty for a case of which there is nothing to draw. */
+  readonly views: readonly CaseView[];
+  readonly notes: readonly string[];
+}
+
+/** A case of which there is nothing to draw: its name, and why. */
+function drawNotes({ name, notes }: SheetCase): Picture {
+  const inner = leastWidth - 2 * gap;
+  const [title, about] = [linesOf(name, inner), notes.flatMap((note) => linesOf(note, inner))];
+  const picture = blank(leastWidth, 2 * gap + (title.length + about.length) * line);
+  for (const [at, text] of [...title, ...about].entries())
+    write(picture, text, gap, gap + at * line, at < title.length ? bright : dim);
+  return picture;
+}
+
+/** One view of a case: its name, a row of slices for each plane, notes, and a legend. */
+function drawView(view: CaseView, notes: readonly string[]): Picture {
   const slices = view.planes.flatMap((plane) => plane.slices);
   const longest = Math.max(1, ...slices.flatMap(({ width, height }) => [width, height]));
   const scale = Math.max(1, leastSide / longest);
@@ -68,8 +86,10 @@ function drawCase(view: CaseView): Picture {
     }));
   const width = Math.max(leastWidth, ...rows.map((row) => gap + row.plane.slices.length * (row.width + gap)));
   const inner = width - 2 * gap;
-  const name = linesOf(view.name, inner).slice(0, 2);
-  const about = [windowText(view), ...view.notes].filter(Boolean).flatMap((note) => linesOf(note, inner));
+  const name = linesOf(view.name, inner);
+  const about = [windowText(view), ...notes, ...view.notes]
+    .filter(Boolean)
+    .flatMap((note) => linesOf(note, inner));
   const entries = view.labels.map(({ name, colour, millilitres }) => ({
     text: `${name} ${millilitresText(millilitres)}`,
     colour,
@@ -115,29 +135,48 @@ export class SheetTooLarge extends Error {
   override readonly name = 'SheetTooLarge';
 }
 
+/** The columns of a grid that is about as wide as high, of pictures of these sizes, and the heights of its rows. */
+function gridOf(pictures: readonly Picture[]): { columns: number; width: number; rows: number[] } {
+  const width = Math.max(1, ...pictures.map((picture) => picture.width));
+  const rowsFor = (columns: number) =>
+    Array.from({ length: Math.ceil(pictures.length / columns) }, (_, row) =>
+      Math.max(...pictures.slice(row * columns, (row + 1) * columns).map(({ height }) => height)),
+    );
+  const shapes = Array.from({ length: pictures.length }, (_, at) => {
+    const rows = rowsFor(at + 1);
+    const height = rows.reduce((sum, each) => sum + each, 0);
+    return { columns: at + 1, width, rows, lack: Math.abs(Math.log(((at + 1) * width) / height)) };
+  });
+  return shapes.reduce((best, each) => (each.lack < best.lack ? each : best));
+}
+
 /**
- * A contact sheet of cases, one below the other.
+ * A contact sheet of cases: a grid, row by row, about as wide as it is high.
  * @returns a PNG; the same bytes for the same cases
  * @throws SheetTooLarge for more than a picture can hold
  */
-export function sheetOf(views: readonly CaseView[]): Uint8Array {
+export function sheetOf(cases: readonly SheetCase[]): Uint8Array {
   const pictures: Picture[] = [];
-  let [width, height] = [1, 0];
-  for (const view of views) {
-    const picture = drawCase(view);
-    width = Math.max(width, picture.width);
-    height += picture.height;
-    if (width * height > maxPixels)
+  let area = 0;
+  for (const each of cases) {
+    const drawn = each.views.map((view, at) => drawView(view, at === 0 ? each.notes : []));
+    for (const picture of drawn.length > 0 ? drawn : [drawNotes(each)]) {
+      pictures.push(picture);
+      area += picture.width * picture.height;
+    }
+    if (area > maxPixels)
       throw new SheetTooLarge(
-        `${views.length} cases do not fit on one sheet: show fewer of them, fewer slices, or a page.`,
+        `${cases.length} cases do not fit on one sheet: show fewer of them, fewer slices, or a page.`,
       );
-    pictures.push(picture);
   }
-  const sheet = blank(width, height);
+  const { columns, width, rows } = gridOf(pictures);
+  const height = rows.reduce((sum, each) => sum + each, 0);
+  const sheet = blank(columns * width, height);
   let y = 0;
-  for (const picture of pictures) {
-    place(sheet, picture, 0, y);
-    y += picture.height;
+  for (const [row, rowHeight] of rows.entries()) {
+    for (const [at, picture] of pictures.slice(row * columns, (row + 1) * columns).entries())
+      place(sheet, picture, at * width, y);
+    y += rowHeight;
   }
-  return encode({ width, height, data: sheet.pixels, channels: 3, depth: 8 });
+  return encode({ width: sheet.width, height, data: sheet.pixels, channels: 3, depth: 8 });
 }

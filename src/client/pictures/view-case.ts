@@ -31,7 +31,9 @@ export interface CaseVolumes {
 }
 
 /** By value of a label, its name and its colour as in HTML. */
-export type Terminology = Readonly<Record<string, { readonly name: string; readonly color?: string }>>;
+export type Terminology = Readonly<
+  Record<string, { readonly name: string; readonly color?: string | undefined }>
+>;
 
 export interface ViewOptions {
   /** How many slices of each plane are read. */

@@ -23,6 +23,8 @@ export interface OutputDirectory {
   readonly directory: string;
   /** What to do if it contains other files: use a numbered directory beside it, refuse, or write into it anyway. */
   readonly taken: 'number' | 'refuse' | 'replace';
+  /** Whether its maker removes it unless the result is complete: an archive that cannot be extracted is not kept there. */
+  readonly isPrivate?: boolean;
 }
 
 /** Where a result goes: into a directory, or as a zip to a stream. */

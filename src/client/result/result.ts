@@ -182,9 +182,10 @@ const isPlain = (text: string): boolean => isPlainWord(text) && !text.startsWith
 function fetchAgain(
   connection: Connection,
   jobId: string,
-  { directory, taken }: OutputDirectory,
+  { directory, taken, isPrivate }: OutputDirectory,
   { isPartial = false }: AwaitOptions,
 ): string {
+  if (isPrivate) return connection.nextCommand(`result ${jobId} -o DIR`);
   const place = taken === 'number' ? '' : ` -o ${isPlain(directory) ? directory : 'DIR'}`;
   const flags = `${taken === 'replace' ? ' --force' : ''}${isPartial ? ' --partial' : ''}`;
   return connection.nextCommand(`result ${jobId}${place}${flags}`);

@@ -185,6 +185,10 @@ async function extractIntoPlace(
     });
   const extracted = await writing(path.dirname(target), next, extract).catch(async (cause: unknown) => {
     if (signal?.aborted) throw cause;
+    if (output.isPrivate && cause instanceof ArchiveError) {
+      const what = `The result is not extracted: ${reasonOf(cause, maxBytes)}; '${again}' saves it as it is`;
+      throw new ArchiveError(cause.fault, what, { cause });
+    }
     // The archive is complete, and is kept.
     await rm(own.files, { recursive: true });
     await mkdir(own.files);
@@ -200,10 +204,12 @@ async function extractIntoPlace(
   const archive = path.join(placed.output, name);
   const missing = unplaced + placed.unplaced;
   if (missing > 0) {
+    const why = `only a part of it is extracted: something else is in the place of ${counted(missing, 'file')}`;
     throw new ArchiveError(
       'unplaced',
-      `${quotePath(archive)} is saved, but only a part of it is extracted: something else is in the place of ` +
-        `${counted(missing, 'file')}; unzip it in another directory`,
+      output.isPrivate
+        ? `The result is not whole: ${why}; '${again}' saves it as it is`
+        : `${quotePath(archive)} is saved, but ${why}; unzip it in another directory`,
     );
   }
   return { archive, output: placed.output, files, bytes, notes };

@@ -11,7 +11,7 @@ import type { Submission } from '../submission.js';
  */
 export const findInputs = (
   submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles' | 'selection'>,
-  finding: Pick<FindOptions, 'place' | 'chooseSeries' | 'isEach'>,
+  finding: Pick<FindOptions, 'place' | 'chooseSeries' | 'isEach' | 'skipsIncomplete'>,
   reporter: Reporter,
   describeApp: () => Promise<AppAnswer | null>,
   signal?: AbortSignal,

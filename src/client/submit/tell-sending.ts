@@ -55,7 +55,18 @@ function kindsOf(objects: FoundFiles['objects']): string {
  * @param isListed whether the volumes are shown in a table already
  */
 export function tellSending(
-  { volumes, skipped, copies, strays, followed, objects, unknown, headless, pairings }: FoundFiles,
+  {
+    volumes,
+    skipped,
+    copies,
+    strays,
+    followed,
+    objects,
+    unknown,
+    headless,
+    pairings,
+    incomplete,
+  }: FoundFiles,
   reporter: Reporter,
   { isListed = false } = {},
 ): void {
@@ -100,6 +111,7 @@ export function tellSending(
   if (headless.length > 0) {
     reporter.note(`Sent without a header, because there is none of the same name: ${someOf(headless)}`);
   }
+  for (const sentence of incomplete) reporter.note(`Left out: ${sentence}`);
   for (const pairing of pairings) reporter.note(pairingNote(pairing));
   const named = units.flatMap((unit) => (unit.kind === 'file' && !unit.series ? unit.path : []));
   const slices = countSlices(named);

@@ -3,13 +3,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import {
   type AvailableApp,
+  carriesNumbers,
   counted,
   excerpt,
   type FieldValue,
+  maxNumbersBytes,
   operations,
+  parseReport,
   spellDuration,
 } from '../../contract/index.js';
-import { filesBelow } from '../../files/index.js';
+import { filesBelow, readSmallFile } from '../../files/index.js';
 import { runProgram } from '../../programs/index.js';
 import { outputFault, readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
@@ -76,12 +79,33 @@ async function run(
   }
 }
 
+/** What of the numbers that the app wrote is left out of tables, in words. */
+function unreadNumbers(directory: string): string[] {
+  return filesBelow(directory)
+    .filter(({ name }) => carriesNumbers.test(name))
+    .flatMap(({ name, parentPath }) => {
+      try {
+        const { isOdd } = parseReport(readSmallFile(path.join(parentPath, name), maxNumbersBytes));
+        return isOdd
+          ? [`NaN and Infinity in ${name} are empty cells of a table; JSON has null for them`]
+          : [];
+      } catch (cause) {
+        const why = cause instanceof SyntaxError ? 'it is not JSON' : (cause as Error).message;
+        return [`the numbers of ${name} are in no table: ${why}`];
+      }
+    });
+}
+
 function judge({ how, printed }: Ended, directory: string, refusal: string | null, seconds: number): Trial {
   const fault = outputFault(directory);
   if (how === null && fault !== null) return { kind: 'problem', says: fault };
   const files = fault === null ? filesBelow(directory).length : 0;
   const took = `${counted(files, 'file')} in ${seconds.toFixed(1)} s`;
-  if (how === null && files > 0) return { kind: 'ok', says: `infer wrote ${took}` };
+  if (how === null && files > 0) {
+    const unread = unreadNumbers(directory);
+    const says = [`infer wrote ${took}`, ...unread].join('; ');
+    return { kind: unread.length > 0 ? 'note' : 'ok', says };
+  }
   if (how === null) return { kind: 'problem', says: 'infer ended well, and wrote no file into --output' };
   if (refusal !== null) {
     return { kind: 'note', says: `the app starts, and refused the tiny volume: ${refusal}` };

@@ -120,8 +120,8 @@ test('evaluation compares masks and brains without all else, and measures the di
   const run = await brain(['eval', '--output', 'E', '--inputs', 'mask.nii', 'shifted.nii', ...truth], cwd);
   expect(run.stderr).toBe('');
   const { cases, aggregate } = await json('E/Evaluation.json');
-  expect(cases[0].labels[1]).toMatchObject({ name: 'Brain', dice: 1, hausdorff_mm: 0, mean_surface_mm: 0 });
-  expect(cases[1].labels[1]).toMatchObject({ hausdorff_mm: 2, volume_similarity: expect.closeTo(1, 1) });
+  expect(cases[0].labels[1]).toMatchObject({ name: 'Brain', dice: 1, hausdorff95_mm: 0, mean_surface_mm: 0 });
+  expect(cases[1].labels[1]).toMatchObject({ hausdorff95_mm: 2, volume_similarity: expect.closeTo(1, 1) });
   expect(cases[1].labels[1].dice).toBeLessThan(1);
   expect(aggregate.all.dice).toMatchObject({ count: 2, max: 1 });
 });

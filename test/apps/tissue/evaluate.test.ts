@@ -7,7 +7,7 @@ interface Metrics {
   dice: number;
   volume_ml: number;
   volume_similarity: number;
-  hausdorff_mm: number | null;
+  hausdorff95_mm: number | null;
   mean_surface_mm: number | null;
 }
 interface Evaluation {
@@ -49,7 +49,7 @@ test('ground truth compared with itself has perfect scores, for each label and c
   expect(aggregate.all.dice).toEqual({ mean: 1, min: 1, max: 1, count: 10 });
   for (const { labels: metrics } of cases) {
     for (const label of Object.values(metrics))
-      expect(label).toMatchObject({ hausdorff_mm: 0, volume_similarity: 1 });
+      expect(label).toMatchObject({ hausdorff95_mm: 0, volume_similarity: 1 });
   }
 });
 
@@ -73,7 +73,7 @@ test('a cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
       volume_ml: 0.016,
       truth_volume_ml: 0.016,
       volume_similarity: 1,
-      hausdorff_mm: 2,
+      hausdorff95_mm: 2,
       mean_surface_mm: 1,
     },
   });
@@ -91,7 +91,7 @@ test('a label that only one volume has scores 0 and has no distance', async () =
   await operate(['eval', '--output', 'E', '--inputs', 'a.mha', '--gt', 'b.mha'], cwd);
 
   const { cases } = await readJson<Evaluation>(cwd, 'E/Evaluation.json');
-  expect(cases[0]?.labels[4]).toMatchObject({ dice: 0, hausdorff_mm: null, mean_surface_mm: null });
+  expect(cases[0]?.labels[4]).toMatchObject({ dice: 0, hausdorff95_mm: null, mean_surface_mm: null });
   expect(cases[0]?.labels[9]).toMatchObject({ name: 'Label 9', dice: 0 });
 });
 

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readRecord } from '../../../src/client/case/index.js';
+import { readRecord, recordResult } from '../../../src/client/case/index.js';
 import { numbersOf } from '../../../src/client/case/numbers.js';
 import {
   computationOf,
@@ -77,8 +77,9 @@ test('a record is read as it was written, and its key has the version that the j
     job: {
       version: 'sha256:2',
       assigned_gpus: [1, 7],
-      started_at: null,
-      finished_at: null,
+      // The server was away when it ended.
+      started_at: '2026-01-01T00:00:00Z',
+      finished_at: '2026-01-01T01:00:00Z',
       created_at: null,
       run_seconds: 2,
     },
@@ -87,7 +88,7 @@ test('a record is read as it was written, and its key has the version that the j
     clientVersion: '1.2.3',
     inputs: [input],
   } as unknown as Parameters<typeof makeRecord>[0];
-  const record = makeRecord(facts, outputs, { dice: 0.5 });
+  const record = makeRecord(facts, outputs, { numbers: { dice: 0.5 }, unread: [] });
   writeRecord(directory.path, record);
   expect(readRecord(directory.path)).toEqual(record);
   expect(record).toMatchObject({
@@ -116,7 +117,7 @@ test('a record that names a file outside its directory is none', async () => {
     clientVersion: '1',
     inputs: [],
   };
-  writeRecord(directory.path, makeRecord(facts, outputs, {}));
+  writeRecord(directory.path, makeRecord(facts, outputs, { numbers: {}, unread: [] }));
   expect(readRecord(directory.path)).not.toBeNull();
   const file = path.join(directory.path, recordName);
   const document = JSON.parse(await readFile(file, 'utf8'));
@@ -126,9 +127,15 @@ test('a record that names a file outside its directory is none', async () => {
   expect(readRecord(directory.path)).toBeNull();
 });
 
-test('numbers are those of the case, from the reports of KonfAI and of apps', async () => {
+/** The numbers of a result with these files, and what could not be read of them. */
+async function numbersIn(files: Readonly<Record<string, string>>, labels = {}) {
   await using directory = await temporary();
-  await plant(directory.path, {
+  await plant(directory.path, files);
+  return numbersOf(directory.path, await hashOutputs(directory.path), labels);
+}
+
+test('numbers are those of the case, from the reports of KonfAI and of apps', async () => {
+  const { numbers, unread } = await numbersIn({
     'measurements.json': JSON.stringify({
       settings: { threshold: 1 },
       cases: [{ case: 'a', volume_ml: 2, labels: { 1: { dice: 0.5 } } }],
@@ -141,11 +148,88 @@ test('numbers are those of the case, from the reports of KonfAI and of apps', as
     'Uncertainty.json': JSON.stringify({ settings: { threshold: 2 }, cases: [{ case: 'a', max: 0.25 }] }),
     'settings.json': '{"lr": 1}',
   });
-  expect(numbersOf(directory.path, await hashOutputs(directory.path))).toEqual({
+  expect(numbers).toEqual({
     'Seg:Dice': 0.75,
     volume_ml: 3,
-    'labels.1.dice': 0.5,
-    max: 0.25,
+    'label_1.dice': 0.5,
+    'uncertainty.max': 0.25,
     'measurements/volume_ml': 2,
   });
+  expect(unread).toEqual(["The numbers of 'Uncertainties/Metric_TRAIN.json' cannot be read: it is not JSON"]);
+});
+
+test('numbers of labels have the names of the report or of the app, and those of several files what tells these apart', async () => {
+  const labels = { 1: { name: 'Brain', dice: 0.9 }, 2: { dice: 0.8 } };
+  const of = async (cases: object[]) =>
+    (
+      await numbersIn(
+        {
+          'Evaluations/Evaluation.json': JSON.stringify({ cases, aggregate: { all: { dice: { mean: 1 } } } }),
+          'Uncertainties/Uncertainty.json': JSON.stringify({ cases: [{ case: 'x', mean: 0.1 }] }),
+          'measurements.json': '{"mean": 3}',
+        },
+        { 2: { name: 'White matter' } },
+      )
+    ).numbers;
+  const others = { 'uncertainty.mean': 0.1, 'measurements.mean': 3 };
+  expect(await of([{ case: 'x', labels }])).toEqual({
+    'brain.dice': 0.9,
+    'white_matter.dice': 0.8,
+    ...others,
+  });
+  expect(
+    await of([
+      { case: 'sub-01_mask.nii.gz', labels },
+      { case: 'sub-01_lesion.nii.gz', labels: { 1: { name: 'Lesion', dice: 0.5 } } },
+    ]),
+  ).toEqual({ 'mask.brain.dice': 0.9, 'mask.white_matter.dice': 0.8, 'lesion.lesion.dice': 0.5, ...others });
+});
+
+test.each(['measurements.json', 'Evaluation.json'])(
+  'what Python writes for an absent organ in %s is no number, and the others stay',
+  async (name) => {
+    const report =
+      '{"liver_ml": 1500.5, "spleen_ml": NaN, "up": Infinity, "down": -Infinity, "note": "NaN, \\"Infinity\\"", "left": [NaN, 2]}';
+    expect(await numbersIn({ [name]: report })).toEqual({
+      numbers: { liver_ml: 1500.5, 'left.1': 2 },
+      unread: [],
+    });
+  },
+);
+
+test('a report of KonfAI keeps the metrics beside one that is NaN', async () => {
+  const report = '{"case": {"Seg:Dice": {"CASE_000": NaN}, "Seg:MAE": {"CASE_000": 0.5}}}';
+  expect(await numbersIn({ 'Metric_TRAIN.json': report })).toEqual({
+    numbers: { 'Seg:MAE': 0.5 },
+    unread: [],
+  });
+});
+
+test('numbers that are too many, or in a file that is too large, are said', async () => {
+  const many = Object.fromEntries(Array.from({ length: 1003 }, (_, at) => [`n${at}`, at]));
+  const { numbers, unread } = await numbersIn({
+    'Evaluation.json': `"${'x'.repeat(4 << 20)}"`,
+    'measurements.json': JSON.stringify(many),
+  });
+  expect(Object.keys(numbers)).toHaveLength(1000);
+  expect(unread).toEqual([
+    "The numbers of 'Evaluation.json' are not read, since it is larger than 4 MiB",
+    "3 numbers of 'measurements.json' are left out: a case has at most 1000",
+  ]);
+});
+
+test('a directory of the app that has the name of the record gets another one', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, { [`${recordName}/a.txt`]: 'mine' });
+  const facts = {
+    computation: computationOf(submission, null),
+    app: null,
+    job: null,
+    jobId: 'x',
+    server: { address: 'x', version: null, devices: new Map() },
+    clientVersion: '1',
+    inputs: [],
+  };
+  await recordResult(directory.path, facts, undefined);
+  expect(readRecord(directory.path)?.outputs).toMatchObject([{ name: 'remote-app-record_1.json/a.txt' }]);
 });

@@ -13,6 +13,7 @@ async function casesOf(
   made: Readonly<Record<string, string>> | readonly string[],
   given: Groups,
   name: OperationName = 'infer',
+  skipsIncomplete = false,
 ) {
   await using root = await temporary();
   const files = Array.isArray(made) ? Object.fromEntries(made.map((each) => [each, 'x'])) : made;
@@ -29,7 +30,7 @@ async function casesOf(
           groups: (given[field.name] ?? []).map((each) => [path.join(root.path, each)]),
         })),
     },
-    { output: path.join(root.path, 'Out'), reporter: memoryReporter() },
+    { output: path.join(root.path, 'Out'), reporter: memoryReporter(), skipsIncomplete },
   ).catch((error: Error) => {
     throw new Error(error.message.replaceAll(`${root.path}${path.sep}`, ''));
   });
@@ -176,6 +177,73 @@ describe('groups that cannot be paired with certainty are refused', () => {
     await expect(casesOf(files, { inputs: ['p'], gt: ['gt.nii'] }, 'evaluate')).rejects.toThrow(
       "--each takes one file of each group for a case, and --gt has 1 for 2 cases: 'gt.nii' with 'p/a.nii', 'p/b.nii'",
     );
+  });
+});
+
+describe('cases that lack a file of a group', () => {
+  const t1 = (subject: string) => `bids/${subject}/anat/${subject}_T1w.nii`;
+  const flair = (subject: string) => `bids/${subject}/anat/${subject}_FLAIR.nii`;
+  const patterns = { inputs: ['bids/**/*_T1w.nii', 'bids/**/*_FLAIR.nii'] };
+  const subjects = ['sub-01', 'sub-02', 'sub-07', 'sub-12'];
+
+  test('are named, with the flag that leaves them out', async () => {
+    const files = [...subjects.map(t1), flair('sub-01'), flair('sub-12')];
+    await expect(casesOf(files, patterns)).rejects.toThrow(
+      "2 of 4 cases have no file in group 2 of --inputs: 'bids/sub-02/anat/sub-02_T1w.nii', " +
+        "'bids/sub-07/anat/sub-07_T1w.nii'; add what is missing, or leave these out with --skip-incomplete",
+    );
+    expect(Object.keys(await casesOf(files, patterns, 'infer', true))).toEqual(['sub-01', 'sub-12']);
+  });
+
+  test.each([
+    ['one file is left', [...subjects.map(t1), flair('sub-07')], patterns, ['sub-07']],
+    [
+      'both groups lack some, and have as many files',
+      [t1('sub-01'), t1('sub-02'), flair('sub-02'), flair('sub-03')],
+      patterns,
+      ['sub-02'],
+    ],
+    [
+      'folders alone tell cases apart',
+      ['d/p1/t1.nii', 'd/p2/t1.nii', 'd/p3/t1.nii', 'd/p2/flair.nii'],
+      { inputs: ['d/*/t1.nii', 'd/*/flair.nii'] },
+      ['p2_t1'],
+    ],
+    [
+      'names begin alike in one group only',
+      ['a/control_a.nii', 'a/control_b.nii', 'a/patient_a.nii', 'b/control_a.nii', 'b/control_b.nii'],
+      { inputs: ['a', 'b'] },
+      ['control_a', 'control_b'],
+    ],
+    [
+      'a header and its voxels are two files',
+      {
+        'a/x.mhd': 'NDims = 3\nElementDataFile = x.raw\n',
+        'a/x.raw': '1',
+        'a/y.mhd': 'NDims = 3\nElementDataFile = y.raw\n',
+        'a/y.raw': '2',
+        'a/z.mhd': 'NDims = 3\nElementDataFile = z.raw\n',
+        'a/z.raw': '3',
+        'b/x.nii': '4',
+        'b/z.nii': '5',
+      },
+      { inputs: ['a', 'b'] },
+      ['x', 'z'],
+    ],
+  ])('are left out where %s', async (_, files, given, names) => {
+    await expect(casesOf(files, given)).rejects.toThrow('--skip-incomplete');
+    const cases = await casesOf(files, given, 'infer', true);
+    expect(Object.keys(cases)).toEqual(names);
+    for (const sent of Object.values(cases)) expect(sent).toHaveLength(2);
+  });
+
+  test('are none where one mask is for all of them', async () => {
+    const files = ['p/a.nii', 'p/b.nii', 'gt/a.nii', 'a.nii'];
+    const given = { inputs: ['p'], gt: ['gt'], mask: ['a.nii'] };
+    await expect(casesOf(files, given, 'evaluate')).rejects.toThrow(
+      "1 of 2 cases has no file in --gt: 'p/b.nii'; add",
+    );
+    expect(Object.keys(await casesOf(files, given, 'evaluate', true))).toEqual(['a']);
   });
 });
 

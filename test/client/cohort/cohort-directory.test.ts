@@ -1,7 +1,13 @@
-import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { computationOf, hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
+import {
+  computationOf,
+  digestOf,
+  hashOutputs,
+  makeRecord,
+  writeRecord,
+} from '../../../src/client/case/record.js';
 import { CohortDirectory } from '../../../src/client/cohort/cohort-directory.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -20,8 +26,9 @@ async function place(
   cohort: CohortDirectory,
   files: Readonly<Record<string, string>>,
   isForced = false,
+  digest = digestOf([]),
 ): Promise<void> {
-  await cohort.receive('case', isForced, async (directory) => {
+  await cohort.receive('case', { digest, isForced }, async (directory) => {
     await plant(directory, files);
     const facts = {
       computation: computationOf(submission, null),
@@ -33,7 +40,7 @@ async function place(
       inputs: [],
     };
     const outputs = await hashOutputs(directory);
-    writeRecord(directory, makeRecord(facts, outputs, {}));
+    writeRecord(directory, makeRecord(facts, outputs, { numbers: {}, unread: [] }));
     await plant(directory, { 'result.zip': 'packed' });
   });
 }
@@ -56,21 +63,71 @@ describe('a result', () => {
     await place(cohort, { 'mask.nii': 'second', 'notes.txt': "the app's" });
     expect(await filesOf(cohort)).toEqual({
       'mask.nii': 'second',
-      'notes.txt': "the app's",
-      'notes_1.txt': 'mine',
+      'notes.txt': 'mine',
+      'notes_1.txt': "the app's",
     });
+    expect(cohort.record('case')?.outputs.map(({ name }) => name)).toEqual(['mask.nii', 'notes_1.txt']);
   });
 
-  test('keeps a mask that a person has corrected beside the new one, unless --force replaces it', async () => {
+  test('has another name beside a mask that a person has corrected, unless --force replaces that', async () => {
     await using root = await temporary();
     using cohort = await CohortDirectory.open(root.path);
     await place(cohort, { 'mask.nii.gz': 'first' });
     await writeFile(path.join(cohort.directoryOf('case'), 'mask.nii.gz'), 'drawn');
     await place(cohort, { 'mask.nii.gz': 'second' });
-    expect(await filesOf(cohort)).toEqual({ 'mask.nii.gz': 'second', 'mask_1.nii.gz': 'drawn' });
+    expect(await filesOf(cohort)).toEqual({ 'mask.nii.gz': 'drawn', 'mask_1.nii.gz': 'second' });
+    expect(cohort.record('case')).toMatchObject({
+      kept: ['mask.nii.gz'],
+      outputs: [{ name: 'mask_1.nii.gz' }],
+    });
+    await place(cohort, { 'mask.nii.gz': 'third' });
+    expect(await filesOf(cohort)).toEqual({ 'mask.nii.gz': 'drawn', 'mask_1.nii.gz': 'third' });
     await writeFile(path.join(cohort.directoryOf('case'), 'mask.nii.gz'), 'drawn again');
-    await place(cohort, { 'mask.nii.gz': 'third' }, true);
-    expect(await filesOf(cohort)).toEqual({ 'mask.nii.gz': 'third', 'mask_1.nii.gz': 'drawn' });
+    await place(cohort, { 'mask.nii.gz': 'fourth' }, true);
+    expect(await filesOf(cohort)).toEqual({ 'mask.nii.gz': 'fourth' });
+    expect(cohort.record('case')?.kept).toEqual([]);
+  });
+
+  test('makes way for files of a person whose directories have the names of its files, and the other way round', async () => {
+    await using root = await temporary();
+    using cohort = await CohortDirectory.open(root.path);
+    await place(cohort, { 'mask.nii': 'first' });
+    const mine = { 'tables/a.txt': 'mine', masks: 'mine', 'remote-app-record.json.d/x': 'mine' };
+    await plant(cohort.directoryOf('case'), mine);
+    await place(cohort, { tables: 'second', 'masks/left.nii': 'second' });
+    const directory = cohort.directoryOf('case');
+    const read = (name: string) => readFile(path.join(directory, name), 'utf8');
+    expect(await Promise.all(Object.keys(mine).map(read))).toEqual(['mine', 'mine', 'mine']);
+    expect(
+      cohort
+        .record('case')
+        ?.outputs.map(({ name }) => name)
+        .sort(),
+    ).toEqual(['masks_1/left.nii', 'tables_1']);
+    expect(await read('tables_1')).toBe('second');
+  });
+
+  test('of another input replaces no mask that a person has corrected: all of that is set aside', async () => {
+    await using root = await temporary();
+    using cohort = await CohortDirectory.open(root.path);
+    await place(cohort, { 'mask.nii': 'first' });
+    await writeFile(path.join(cohort.directoryOf('case'), 'mask.nii'), 'drawn');
+    await place(cohort, { 'mask.nii': 'second' }, false, 'digest of another scan');
+    expect(await filesOf(cohort)).toEqual({ 'mask.nii': 'second' });
+    const aside = path.join(cohort.own, 'stale', 'case', 'mask.nii');
+    expect(await readFile(aside, 'utf8')).toBe('drawn');
+  });
+
+  test('that was set aside is put back when its input is there again', async () => {
+    await using root = await temporary();
+    using cohort = await CohortDirectory.open(root.path);
+    await place(cohort, { 'mask.nii': 'first' });
+    const key = cohort.record('case')?.key ?? '';
+    expect(cohort.setAside('case')).toBe(path.join('.remote-app', 'stale', 'case'));
+    expect(cohort.takeBack('case', 'another')).toBeNull();
+    expect(cohort.takeBack('case', key)).not.toBeNull();
+    expect(await filesOf(cohort)).toEqual({ 'mask.nii': 'first' });
+    expect(cohort.takeBack('case', key)).toBeNull();
   });
 
   test('is put back if the command was killed while it replaced it', async () => {
@@ -118,22 +175,53 @@ test('outputs are known again by their times, and read where these are others', 
   {
     using cohort = await CohortDirectory.open(root.path);
     await place(cohort, { 'mask.nii': 'first' });
-    cohort.saveSeen(['case']);
+    cohort.saveSeen(new Set(['case']));
   }
   using cohort = await CohortDirectory.open(root.path);
   const record = cohort.record('case');
   if (!record) throw new Error('there is no record');
-  expect(await cohort.hasOutputs('case', record, 'seen')).toBe(true);
+  expect(await cohort.stateOfOutputs('case', record, 'seen')).toBe('intact');
   const mask = path.join(cohort.directoryOf('case'), 'mask.nii');
   await writeFile(mask, 'first');
-  expect(await cohort.hasOutputs('case', record, 'seen')).toBe(false);
-  expect(await cohort.hasOutputs('case', record, 'read')).toBe(true);
+  expect(await cohort.stateOfOutputs('case', record, 'seen')).toBe('unknown');
+  expect(await cohort.stateOfOutputs('case', record, 'read')).toBe('intact');
   await writeFile(mask, 'other');
-  expect(await cohort.hasOutputs('case', record, 'read')).toBe(false);
+  expect(await cohort.stateOfOutputs('case', record, 'read')).toBe('edited');
 });
 
 test('a directory has one command at a time', async () => {
   await using root = await temporary();
   using _first = await CohortDirectory.open(root.path);
   await expect(CohortDirectory.open(root.path)).rejects.toThrow('Another command writes results to');
+});
+
+describe('a link in the place of what is written here', () => {
+  test.each(['.remote-app', '.remote-app/old', '.remote-app/stale', '.remote-app/jobs.jsonl', 'cases.csv'])(
+    '%s is refused, and nothing is moved or removed where it leads',
+    async (name) => {
+      await using root = await temporary();
+      await using other = await temporary();
+      await plant(other.path, { 'new-work/thesis.txt': 'mine', old: 'mine', 'case/a.nii': 'mine' });
+      if (name.includes('/')) await mkdir(path.join(root.path, '.remote-app'));
+      await symlink(other.path, path.join(root.path, name));
+      await expect(CohortDirectory.open(root.path)).rejects.toThrow(
+        `'${path.join(root.path, name)}' is a link, and results are not written through links; remove it`,
+      );
+      expect((await readdir(other.path, { recursive: true })).sort()).toEqual([
+        'case',
+        'case/a.nii',
+        'new-work',
+        'new-work/thesis.txt',
+        'old',
+      ]);
+    },
+  );
+
+  test('of a case is refused for that case', async () => {
+    await using root = await temporary();
+    await using other = await temporary();
+    await symlink(other.path, path.join(root.path, 'case'));
+    using cohort = await CohortDirectory.open(root.path);
+    expect(() => cohort.checkReplaceable('case', true)).toThrow('is a link');
+  });
 });

@@ -342,6 +342,31 @@ describe('other files beside volumes', () => {
     ]);
   });
 
+  test.each([
+    ['bids', ['bids/sub-01/anat/sub-01_T1w.nii']],
+    ['bids/**/*_T1w.nii', ['bids/sub-01/anat/sub-01_T1w.nii']],
+    ['bids/*', ['bids/sub-01/anat/sub-01_T1w.nii']],
+    ['bids/*/*/*_T1w.nii', ['bids/sub-01/anat/sub-01_T1w.nii']],
+    ['**/*_T1w.nii', ['bids/sub-01/anat/sub-01_T1w.nii']],
+    ['bids/derivatives', ['bids/derivatives/app/sub-01_T1w.nii']],
+    ['bids/derivatives/**/*_T1w.nii', ['bids/derivatives/app/sub-01_T1w.nii']],
+    ['bid?/derivatives/*/*_T1w.nii', ['bids/derivatives/app/sub-01_T1w.nii']],
+    ['bids/derivatives/app/sub-01_T1w.nii', ['bids/derivatives/app/sub-01_T1w.nii']],
+    ['Out/**/*_T1w.nii', ['Out/sub-01/sub-01_T1w.nii']],
+    ['Out/sub-01/sub-01_T1w.nii', ['Out/sub-01/sub-01_T1w.nii']],
+  ])('are results, by whatever path scans are named, unless it names them: %s', async (given, wanted) => {
+    await using root = await temporary();
+    await plant(root.path, {
+      'bids/dataset_description.json': '{}',
+      'bids/sub-01/anat/sub-01_T1w.nii': 'x',
+      'bids/derivatives/app/sub-01_T1w.nii': 'x',
+      'bids/sourcedata/sub-01_T1w.nii': 'x',
+      'Out/sub-01/sub-01_T1w.nii': 'x',
+    });
+    const found = await collect([path.join(root.path, given)], { output: path.join(root.path, 'Out') });
+    expect(found.units.map((unit) => path.relative(root.path, unit.path))).toEqual(wanted);
+  });
+
   test('are the probabilities of nnU-Net beside its segmentations', async () => {
     const names = [
       'case_01.nii.gz',

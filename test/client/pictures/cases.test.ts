@@ -1,4 +1,4 @@
-import { appendFile, mkdir, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { findCasesToShow } from '../../../src/client/pictures/index.js';
@@ -68,11 +68,12 @@ describe('cases', () => {
   async function casesOf(...paths: string[]) {
     const { cases } = await findCasesToShow(paths.map(at));
     const relative = (file: { path: string } | null) => file && path.relative(root.path, file.path);
-    return cases.map(({ name, scan, mask, maps, notes }) => ({
+    return cases.map(({ name, scan, masks, maps, notes }) => ({
       name,
       scan: relative(scan),
-      mask: relative(mask),
-      ...(maps.length > 0 ? { maps: maps.map(relative) } : {}),
+      mask: relative(masks[0]?.file ?? null),
+      ...(masks.length > 1 ? { others: masks.slice(1).map(({ file }) => relative(file)) } : {}),
+      ...(maps.length > 0 ? { maps: maps.map(({ file }) => relative(file)) } : {}),
       ...(notes.length > 0 ? { notes } : {}),
     }));
   }
@@ -160,6 +161,86 @@ describe('cases', () => {
     });
   });
 
+  describe('the parts of paths that differ between subjects decide, and no name that all of them have', () => {
+    const subjects = ['sub-00', 'sub-01', 'sub-02'];
+    const both = (nameOf: (subject: string) => readonly [string, string]): Record<string, Kind> =>
+      Object.fromEntries(
+        subjects.flatMap((subject) => {
+          const [scan, mask] = nameOf(subject);
+          return [
+            [scan, 'scan' as const],
+            [mask, 'mask' as const],
+          ];
+        }),
+      );
+    test.each<[string, (subject: string) => readonly [string, string]]>([
+      ['FreeSurfer', (s) => [`fs/${s}/mri/T1.nii`, `fs/${s}/mri/aseg.nii`]],
+      [
+        'derivatives of BIDS',
+        (s) => [`bids/${s}/anat/${s}_T1w.nii`, `bids/derivatives/app/${s}/anat/${s}_desc-brain_mask.nii`],
+      ],
+      [
+        'derivatives of BIDS with other names',
+        (s) => [`bids/${s}/anat/${s}_T1w.nii`, `bids/derivatives/app/${s}/anat/labels.nii`],
+      ],
+      ['folders of a case', (s) => [`d/case_${s}/imaging/volume.nii`, `d/case_${s}/segmentation/volume.nii`]],
+      ['files of a case', (s) => [`d/case_${s}/imaging.nii`, `d/case_${s}/segmentation.nii`]],
+      [
+        'folders of a kind',
+        (s) => [`imagesTr/liver_${s.slice(-1)}.nii`, `labelsTr/liver_${s.slice(-1)}.nii`],
+      ],
+      ['a name in the folder of the other', (s) => [`raw/${s}/anat/t1.nii`, `out/${s}_seg.nii`]],
+      ['a numbered label', (s) => [`d/case_${s.slice(-1)}/ct.nii`, `d/case_${s.slice(-1)}/label_2.nii`]],
+    ])('in the layout of %s', async (_, nameOf) => {
+      await write(both(nameOf));
+      const paths = await casesOf('.');
+      const pairs = paths.map(({ scan, mask }) => [scan, mask]);
+      expect(pairs.sort()).toEqual(subjects.map(nameOf).sort());
+      expect(paths.flatMap(({ notes }) => notes ?? [])).toEqual([]);
+    });
+
+    test('also for sessions, and a tie between them is refused with both names', async () => {
+      const scans = ['ses-1', 'ses-2'].map((ses) => `bids/sub-01/${ses}/anat/sub-01_${ses}_T1w.nii`);
+      const [first = '', second = ''] = scans;
+      await write({ [first]: 'scan', [second]: 'scan', 'out/sub-01_ses-2_mask.nii': 'mask' });
+      expect(await casesOf('bids', 'out')).toMatchObject(
+        [
+          { scan: second, mask: 'out/sub-01_ses-2_mask.nii' },
+          { scan: first, mask: null },
+        ].reverse(),
+      );
+      await rm(at('out'), { recursive: true });
+      await write({ 'out/sub-01_mask.nii': 'mask' });
+      const [, , last] = await casesOf('bids', 'out');
+      expect(last).toEqual({
+        name: 'sub-01_mask',
+        scan: null,
+        mask: 'out/sub-01_mask.nii',
+        notes: [`sub-01_mask fits '${first}' and '${second}' equally well, and is drawn on none of them`],
+      });
+    });
+
+    test('a mask of no subject among several is drawn on none', async () => {
+      await write({ ...both((s) => [`d/${s}/mri/T1.nii`, `d/${s}/mri/aseg.nii`]), 'd/mri/aseg.nii': 'mask' });
+      const lost = (await casesOf('d')).find(({ mask }) => mask === 'd/mri/aseg.nii');
+      expect(lost).toMatchObject({ scan: null });
+    });
+
+    test('maps of results go with the scan of their subject', async () => {
+      await write(both((s) => [`in/${s}/T1.nii`, `Out/${s}/T1_mask.nii`]));
+      await write(Object.fromEntries(subjects.map((s) => [`Out/${s}/T1_uncertainty.nii`, 'map'] as const)));
+      const maps = (await casesOf('in', 'Out')).map(({ scan, maps }) => [scan, maps]);
+      expect(maps).toEqual(subjects.map((s) => [`in/${s}/T1.nii`, [`Out/${s}/T1_uncertainty.nii`]]));
+    });
+  });
+
+  test('several results on one scan are layers of one case', async () => {
+    await write({ 'c1.nii': 'scan', 'c1_liver.nii': 'mask', 'c1_spleen.nii': 'mask' });
+    expect(await casesOf('.')).toEqual([
+      { name: 'c1', scan: 'c1.nii', mask: 'c1_liver.nii', others: ['c1_spleen.nii'] },
+    ]);
+  });
+
   test('maps go with the scan whose name they extend', async () => {
     await write({ 'c1.nii.gz': 'scan', 'c1_uncertainty.nii.gz': 'map', 'c1_seg.nii.gz': 'mask' });
     expect(await casesOf('.')).toEqual([
@@ -192,6 +273,60 @@ describe('cases', () => {
     });
 
     describe('by the record beside the result', () => {
+      test('a result is not drawn on a scan that has changed, whether that is named or found', async () => {
+        await write({ 'in/c1.nii': 'scan', 'Out/c1/mask.nii': 'mask' });
+        await record('Out/c1', { 'c1.nii': 'in/c1.nii' });
+        await plant(root.path, { 'Out/cases.csv': 'case,status,reason\r\nc1,done,\r\n' });
+        await appendFile(at('in/c1.nii'), 'x');
+        const note =
+          "The result in 'Out/c1' is not drawn: its remote-app-record.json names another content of the scan, and 'in/c1.nii' is not what it was then";
+        expect(await casesOf('in', 'Out')).toEqual([
+          { name: 'c1', scan: 'in/c1.nii', mask: null, notes: [note] },
+        ]);
+        expect(await casesOf('Out')).toEqual([{ name: 'c1', scan: null, mask: null, notes: [note] }]);
+      });
+
+      test('cases of the table that failed, wait or were edited are there, and labels have the names of the record', async () => {
+        await write({ 'in/a.nii': 'scan', 'Out/a/mask.nii': 'mask' });
+        await record('Out/a', { 'a.nii': 'in/a.nii' });
+        const text = JSON.parse(await readFile(at('Out/a/remote-app-record.json'), 'utf8'));
+        const labels = { 1: { name: 'Liver', color: '#ff0000' } };
+        await writeFile(at('Out/a/remote-app-record.json'), JSON.stringify({ ...text, labels }));
+        const rows = [
+          'case,status,reason',
+          'a,edited,x',
+          'b,failed,"no, ""head"""',
+          "'-c,waiting,",
+          'd,done,',
+        ];
+        await plant(root.path, { 'Out/cases.csv': rows.map((row) => `${row}\r\n`).join('') });
+        const { cases } = await findCasesToShow([at('Out')]);
+        expect(cases.map(({ name, status, masks }) => [name, status, masks.length])).toEqual([
+          ['-c', 'waiting', 0],
+          ['a', 'edited', 1],
+          ['b', 'failed', 0],
+          ['d', 'done', 0],
+        ]);
+        expect(cases.map(({ notes }) => notes[0])).toEqual([
+          'It is not computed yet',
+          'x',
+          'It failed: no, "head"',
+          'Its result has no volume that can be drawn',
+        ]);
+        expect(cases[1]?.masks[0]?.terminology).toEqual(labels);
+      });
+
+      test('cases of a table on equal scans stay apart, and so does each mark', async () => {
+        await write({ 'in/a.nii': 'scan', 'Out/a/mask.nii': 'mask', 'Out/b/mask.nii': 'mask' });
+        await record('Out/a', { 'a.nii': 'in/a.nii' });
+        await record('Out/b', { 'a.nii': 'in/a.nii' });
+        await plant(root.path, { 'Out/cases.csv': 'case,status,reason\r\na,done,\r\nb,done,\r\n' });
+        expect((await casesOf('Out')).map(({ name, scan }) => [name, scan])).toEqual([
+          ['a', 'in/a.nii'],
+          ['b', 'in/a.nii'],
+        ]);
+      });
+
       const recorded = (place: string) => [`The scan is ${place}, found by the record`];
       /** Writes a record that names files, as they were sent under these names. */
       async function record(directory: string, sent: Readonly<Record<string, string>>, more: object = {}) {
@@ -271,7 +406,11 @@ describe('cases', () => {
 
     test('none is taken if several fit equally well', async () => {
       await write({ 'a/c1.nii': 'scan', 'b/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
-      expect(await casesOf('Out')).toEqual([{ name: 'c1', scan: null, mask: 'Out/c1.nii' }]);
+      const [only] = await casesOf('Out');
+      expect(only).toMatchObject({ name: 'c1', scan: null, mask: 'Out/c1.nii' });
+      expect(only?.notes).toEqual([
+        "c1 fits 'a/c1.nii' and 'b/c1.nii' equally well, and is drawn on none of them",
+      ]);
     });
 
     test('of several, the one with the grid of the result is taken', async () => {

@@ -12,6 +12,7 @@ import {
   type CaseView,
   htmlPage,
   type PageCase,
+  type PageLayer,
   pageDefaults,
   viewCase,
 } from '../../../src/client/pictures/index.js';
@@ -26,9 +27,18 @@ const usual = layouts[0] ?? [];
 const viewOf = (sampling: Parameters<typeof phantom>[0], name = 'phantom') =>
   viewCase({ name, ...phantom(sampling) }, options);
 
-const textOf = async (cases: Iterable<PageCase>) => {
+/** A case of one layer. */
+type OneView = Omit<PageLayer, 'name'>;
+
+const asCase = (each: PageCase | OneView): PageCase =>
+  'layers' in each ? each : { name: each.view.name, notes: [], layers: [{ name: 'mask', ...each }] };
+
+const pageOf = (cases: Iterable<PageCase | OneView>, hasVolumes = false) =>
+  htmlPage([...cases].map(asCase), { ...names, hasVolumes });
+
+const textOf = async (cases: Iterable<PageCase | OneView>) => {
   let text = '';
-  for await (const piece of htmlPage(cases, names)) text += piece;
+  for await (const piece of pageOf(cases)) text += piece;
   return text;
 };
 
@@ -57,7 +67,7 @@ test('a hundred cases of noisy CT have less than 30 MB, and memory does not foll
   const view = noisyCase(slices, side);
   let [length, longest] = [0, 0];
   const cases = Array.from({ length: 2 }, () => ({ view }));
-  for await (const piece of htmlPage(cases, names)) {
+  for await (const piece of pageOf(cases)) {
     length += piece.length;
     longest = Math.max(longest, piece.length);
   }
@@ -72,8 +82,9 @@ test('slices in colour keep their colours', async () => {
   const scan = volumeOf(data, [16, 16, 1], { components: 3 });
   const page = await textOf([{ view: await viewCase({ name: 'colour', scan, mask: null }, options) }]);
   const [, json = ''] = /id="case-0">(.*)<\/script>/.exec(page) ?? [];
-  const [image] = JSON.parse(json).planes[0].images;
-  const pixels = jpeg.decode(Buffer.from(image, 'base64'), { useTArray: true }).data;
+  const { layers, pictures } = JSON.parse(json);
+  const [image] = layers[0].planes[0].images;
+  const pixels = jpeg.decode(Buffer.from(pictures[image], 'base64'), { useTArray: true }).data;
   [200, 40, 90].forEach((part, at) => {
     expect(Math.abs((pixels[at] ?? 0) - part)).toBeLessThan(8);
   });
@@ -85,7 +96,7 @@ test('volumes that browsers do not open together are refused, and so is a page w
   await writeFile(large, '');
   await truncate(large, 200_000_001);
   const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
-  const page = htmlPage([{ view, volumes: { scan: large, mask: null } }], { ...names, hasVolumes: true });
+  const page = pageOf([{ view, volumes: { scan: large, mask: null } }], true);
   const written = pipeline(page, async (pieces) => {
     for await (const _piece of pieces);
   });
@@ -106,7 +117,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
   afterAll(() => browser.close());
 
   /** Writes a page, opens it, and fails for every request that leaves the file, every error and every dialog. */
-  async function open(cases: Iterable<PageCase>, { hasVolumes = false, script = '' } = {}) {
+  async function open(cases: Iterable<PageCase | OneView>, { hasVolumes = false, script = '' } = {}) {
     const place = await temporary();
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
     const page = await context.newPage();
@@ -124,7 +135,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     });
     if (script) await page.addInitScript(script);
     const file = path.join(place.path, 'qc.html');
-    await pipeline(Readable.from(htmlPage(cases, { ...names, hasVolumes })), createWriteStream(file));
+    await pipeline(Readable.from(pageOf(cases, hasVolumes)), createWriteStream(file));
     await page.goto(pathToFileURL(file).href);
     await drawn(page);
     return {
@@ -282,6 +293,91 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(await page.locator('#name').textContent()).toBe('three');
     expect(await page.locator('#cases li:visible').allTextContents()).toEqual(['three']);
     expect(trouble).toEqual([]);
+  });
+
+  test('a case of several layers has one mark, and its layers are switched', async () => {
+    const { scan, mask } = phantom({ layout: usual, spacing: [4, 4, 4] });
+    const empty = volumeOf(new Uint8Array(mask.size[0] * mask.size[1] * mask.size[2]), [...mask.size], {
+      affine: mask.affine,
+    });
+    const layer = async (name: string, own: typeof mask) => ({
+      name,
+      view: await viewCase({ name, scan, mask: own }, options),
+    });
+    const layers = [await layer('mask', mask), await layer('mask_1', empty)];
+    const cases: PageCase[] = [
+      { name: 'sub-01', layers, notes: ['A person has changed it'], status: 'edited' },
+      { name: 'sub-02', layers: [], notes: ['It failed: no head'], status: 'failed' },
+    ];
+    await using opened = await open(cases);
+    const { page, trouble } = opened;
+    const notes = () => page.locator('#notes li').allTextContents();
+    expect(await page.locator('#cases li').count()).toBe(2);
+    expect(await page.locator('#layers button').allTextContents()).toEqual(['mask', 'mask_1']);
+    expect(await page.locator('#labels tr').count()).toBe(2);
+    await page.getByRole('button', { name: 'mask_1' }).click();
+    await drawn(page);
+    expect(await page.locator('#labels tr').count()).toBe(0);
+    expect(await notes()).toEqual(['A person has changed it', 'phantom.nii is empty: no voxel has a label']);
+    await page.keyboard.press('l');
+    expect(await page.locator('#layers [aria-pressed=true]').textContent()).toBe('mask');
+    await page.keyboard.press('1');
+    await page.keyboard.press('n');
+    await drawn(page);
+    expect(await page.locator('#layers').isVisible()).toBe(false);
+    expect(await page.locator('.nothing:visible').count()).toBe(3);
+    expect(await notes()).toEqual(['It failed: no head']);
+    expect(await page.locator('#cases .failed').allTextContents()).toEqual(['failed']);
+    expect(times(await saved(page, () => page.keyboard.press('s')))).toBe(
+      'case,mark,comment,marked_at\r\nsub-01,pass,,TIME\r\nsub-02,,,\r\n',
+    );
+    expect(trouble).toEqual([]);
+  });
+
+  test.each([400, 1000])('at %i pixels nothing is cut off, and long names are told apart', async (width) => {
+    const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
+    const name = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1Arm1_task-rest_run-0${run}_T1w`;
+    await using opened = await open([1, 2].map((run) => ({ view: { ...view, name: name(run) } })));
+    const { page, trouble } = opened;
+    await page.setViewportSize({ width, height: 800 });
+    await drawn(page);
+    const wide = await page.evaluate('document.documentElement.scrollWidth');
+    expect(wide).toBeLessThanOrEqual(width);
+    for (const place of [
+      '#save',
+      '#help',
+      '.marks button >> nth=2',
+      '[data-plane=axial]',
+      '#labels tr',
+      '#name',
+    ]) {
+      await page.locator(place).first().scrollIntoViewIfNeeded();
+      const box = await page.locator(place).first().boundingBox();
+      expect(box?.x, place).toBeGreaterThanOrEqual(0);
+      expect((box?.x ?? 0) + (box?.width ?? 0), place).toBeLessThanOrEqual(width);
+      expect(box?.height, place).toBeGreaterThan(10);
+    }
+    const panel = await page.locator('[data-plane=axial]').boundingBox();
+    expect(Math.min(panel?.width ?? 0, panel?.height ?? 0)).toBeGreaterThan(250);
+    const areCut = await page.evaluate(
+      "[...document.querySelectorAll('#cases .name')].some((name) => name.scrollWidth > name.clientWidth + 1)",
+    );
+    expect(areCut).toBe(false);
+    expect(trouble).toEqual([]);
+  });
+
+  test('the marks have a spreadsheet compute nothing', async () => {
+    const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
+    await using opened = await open([{ view: { ...view, name: 'x;=1+1' } }]);
+    const { page } = opened;
+    await page.keyboard.press('c');
+    await page.keyboard.type('a; @SUM(1)');
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('-2');
+    await page.keyboard.press('Escape');
+    expect(times(await saved(page, () => page.keyboard.press('s'))).split('\r\n')[1]).toBe(
+      `"x;'=1+1",,"a; '@SUM(1)\n'-2",TIME`,
+    );
   });
 
   test('without storage, marks are kept until the page is closed, and it says so', async () => {

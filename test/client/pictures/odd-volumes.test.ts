@@ -43,7 +43,7 @@ test('of one slice, its plane alone is drawn', async () => {
     ['coronal', 0],
     ['sagittal', 0],
   ]);
-  expect(sheetOf([drawn]).length).toBeGreaterThan(100);
+  expect(sheetOf([{ name: 'flat', views: [drawn], notes: [] }]).length).toBeGreaterThan(100);
 });
 
 test('of several volumes in a file one is drawn, and a note says which', async () => {

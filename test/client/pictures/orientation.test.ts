@@ -124,11 +124,25 @@ test('letters on the sheet stand on the sides that they name', async () => {
 test('the sheet is a PNG, with the same bytes each time', async () => {
   const { scan, mask } = phantom({ layout: layouts[0] ?? [], spacing: [2, 2, 2] });
   const view = await viewCase({ name: 'phantom', scan, mask }, options);
-  const [first, second] = [sheetOf([view, view]), sheetOf([view, view])];
+  const cases = [view, view].map((each) => ({ name: each.name, views: [each], notes: [] }));
+  const [first, second] = [sheetOf(cases), sheetOf(cases)];
   expect(Buffer.compare(first, second)).toBe(0);
   const { width, height, data, channels } = decode(first);
   expect(channels).toBe(3);
   expect(width).toBeGreaterThanOrEqual(640);
   const marker = middleOf({ width, height, pixels: Uint8Array.from(data) }, isColour(view.labels[1]?.colour));
   expect(marker.count).toBeGreaterThan(500);
+});
+
+test.each([2, 5, 26])('a sheet of %i cases is about as wide as it is high', async (count) => {
+  const { scan, mask } = phantom({ layout: layouts[0] ?? [], spacing: [8, 8, 8] });
+  const view = await viewCase({ name: 'phantom', scan, mask }, { slices: 5, maxPixels: 64 });
+  const drawn = Array.from({ length: count - 1 }, (_, at) => ({
+    name: `case ${at}`,
+    views: [view],
+    notes: [],
+  }));
+  const failed = { name: 'failed', views: [], notes: ['It failed: no head'] };
+  const { width, height } = decode(sheetOf([...drawn, failed]));
+  expect(Math.abs(Math.log2(width / height))).toBeLessThanOrEqual(1);
 });

@@ -37,8 +37,9 @@ async function folderOf(files: Readonly<Record<string, Buffer>>): Promise<string
   return directory.path;
 }
 
-const look = ({ name, scan, mask }: ShownCase) =>
-  viewCase({ name, scan, mask }, { slices: 1, maxPixels: 32 });
+const maskOf = ({ masks }: ShownCase) => masks[0]?.file ?? null;
+const look = (shown: ShownCase) =>
+  viewCase({ name: shown.name, scan: shown.scan, mask: maskOf(shown) }, { slices: 1, maxPixels: 32 });
 async function only(paths: readonly string[]) {
   const { cases, problems } = await findCasesToShow(paths);
   expect(problems).toEqual([]);
@@ -76,7 +77,7 @@ describe('Labels of a header with a slope', () => {
       'c1_map.nii': nifti(value, 'float32'),
     });
     const { shown } = await only([folder]);
-    expect(shown.mask).toBeNull();
+    expect(maskOf(shown)).toBeNull();
     expect(shown.maps).toHaveLength(1);
   });
 });
@@ -138,7 +139,7 @@ describe('A .seg.nrrd', () => {
       'Segments of c1.seg.nrrd overlap in 8 voxels: volumes count each of them whole, and the last one is drawn',
     );
     // Read by an app, it is one volume of labels.
-    const { data, frames } = await readVolume(shown.mask ?? '');
+    const { data, frames } = await readVolume(maskOf(shown) ?? '');
     expect(frames).toBe(1);
     const counts = [1, 2, 3].map((label) => data.filter((value) => value === label).length);
     expect(counts).toEqual([56, 8, 8]);
@@ -210,7 +211,7 @@ describe('One file for each organ of a patient', () => {
   test('is one case, whose labels have the names of the files', async () => {
     const folder = await folderOf({ 's1/ct.nii': nifti(noise, 'int16'), ...files('s1/segmentations/') });
     const { shown, view } = await only([folder]);
-    expect([shown.scan?.path, shown.mask?.path]).toEqual(
+    expect([shown.scan?.path, maskOf(shown)?.path]).toEqual(
       ['s1/ct.nii', 's1/segmentations'].map((each) => path.join(folder, each)),
     );
     expect(view.labels.map(({ name, voxels }) => [name, voxels])).toEqual([
@@ -220,7 +221,7 @@ describe('One file for each organ of a patient', () => {
       ['vertebrae_L5', 1],
     ]);
     expect(view.notes.at(-1)).toContain('overlap in 1 voxel:');
-    expect((await readVolume(shown.mask ?? '')).data.filter((value) => value === 3)).toHaveLength(8);
+    expect((await readVolume(maskOf(shown) ?? '')).data.filter((value) => value === 3)).toHaveLength(8);
   });
 
   test('is a case for each patient whose name is in front', async () => {

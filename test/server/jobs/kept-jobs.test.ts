@@ -148,7 +148,10 @@ describe('the list of files of a job', () => {
     await using root = await temporary();
     const directory = new JobDirectory(idOf(1), root.path);
     const files = { inputs: [['/data/ct.nii']] };
-    directory.saveFirst(newRecord(directory.id, { ...request, owner: null }, new Date().toISOString()), files);
+    directory.saveFirst(
+      newRecord(directory.id, { ...request, owner: null }, new Date().toISOString()),
+      files,
+    );
     expect(JSON.stringify(directory.load())).not.toContain('ct.nii');
     expect(directory.loadFiles()).toEqual(files);
   });

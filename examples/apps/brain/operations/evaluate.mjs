@@ -42,7 +42,7 @@ export async function evaluate({ manifest, options, log, output }) {
   );
 }
 
-const describeDistance = ({ hausdorff_mm: distance }) =>
+const describeDistance = ({ hausdorff95_mm: distance }) =>
   distance === null ? '' : `, Hausdorff ${percentile} % ${distance.toFixed(2)} mm`;
 
 async function compare(inputFile, truthFile, maskFile, log) {
@@ -71,12 +71,12 @@ async function compare(inputFile, truthFile, maskFile, log) {
 
 /** Both are null where one of the two has no brain: then there is no distance. */
 function distances(found) {
-  if (found === undefined) return { hausdorff_mm: null, mean_surface_mm: null };
+  if (found === undefined) return { hausdorff95_mm: null, mean_surface_mm: null };
   const [there, back] = found.map((list) => list.sort());
   const at = (list) => list[Math.min(list.length - 1, Math.ceil((percentile / 100) * list.length) - 1)];
   const sum = (list) => list.reduce((total, value) => total + value, 0);
   return {
-    hausdorff_mm: Math.max(at(there), at(back)),
+    hausdorff95_mm: Math.max(at(there), at(back)),
     mean_surface_mm: (sum(there) + sum(back)) / (there.length + back.length),
   };
 }

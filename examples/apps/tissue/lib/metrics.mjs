@@ -2,14 +2,10 @@ import { countOverlap, dice } from './dice.mjs';
 import { surfaceDistances } from './surface.mjs';
 
 const LABELS = 256;
-const METRICS = [
-  'dice',
-  'volume_ml',
-  'truth_volume_ml',
-  'volume_similarity',
-  'hausdorff_mm',
-  'mean_surface_mm',
-];
+
+/** The percentile is part of the name: distances of different ones cannot be compared. */
+const distanceName = (percentile) =>
+  percentile === 100 ? 'hausdorff_mm' : `hausdorff${String(percentile).replace('.', '_')}_mm`;
 
 /** The metrics of every label from 1 on that either volume has: `{ label: { dice, ... } }`. */
 export function compareLabels(one, other, { size, spacing }, settings) {
@@ -33,12 +29,13 @@ export function compareLabels(one, other, { size, spacing }, settings) {
 /** Both are null if one volume lacks the label: then there is no distance. */
 function surfaceMetrics(one, other, label, geometry, percentile) {
   const distances = surfaceDistances(one, other, label, geometry);
-  if (distances === undefined) return { hausdorff_mm: null, mean_surface_mm: null };
+  const distance = distanceName(percentile);
+  if (distances === undefined) return { [distance]: null, mean_surface_mm: null };
   const [there, back] = distances.map((list) => list.sort());
   const at = (list) => list[Math.min(list.length - 1, Math.ceil((percentile / 100) * list.length) - 1)];
   const sum = (list) => list.reduce((total, value) => total + value, 0);
   return {
-    hausdorff_mm: Math.max(at(there), at(back)),
+    [distance]: Math.max(at(there), at(back)),
     mean_surface_mm: (sum(there) + sum(back)) / (there.length + back.length),
   };
 }
@@ -57,7 +54,7 @@ export function summarise(cases) {
 
 function describe(list) {
   const summary = {};
-  for (const metric of METRICS) {
+  for (const metric of new Set(list.flatMap(Object.keys))) {
     const values = list.map((metrics) => metrics[metric]).filter((value) => typeof value === 'number');
     if (values.length === 0) continue;
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -1,0 +1,71 @@
+import { counted, quoteName } from '../../contract/index.js';
+import {
+  type CaseRecord,
+  type Computation,
+  digestOf,
+  hashInputs,
+  keyOf,
+  stampIfThere,
+} from '../case/index.js';
+import { type FoundFiles, hasPlaceholder } from '../inputs/index.js';
+import { recordsIn } from './case-names.js';
+import type { CohortDirectory } from './cohort-directory.js';
+import type { CaseState } from './state.js';
+
+/** What the table says of a result that is there. */
+export async function stateOfResult(
+  directory: CohortDirectory,
+  name: string,
+  record: CaseRecord,
+): Promise<Omit<CaseState, 'name' | 'isNew'>> {
+  const state = await directory.stateOfOutputs(name, record, 'read');
+  const edited =
+    state === 'edited' ? await directory.editedFiles(name, record) : directory.keptFiles(name, record);
+  const [first, ...more] = edited;
+  const others = more.length === 0 ? '' : ` and ${counted(more.length, 'other file')}`;
+  const about = first === undefined ? [] : [`A person has changed ${quoteName(first)}${others}`];
+  return {
+    status: first === undefined ? 'done' : 'edited',
+    reason: [...about, ...record.numbers_unread].join('; ') || null,
+    seconds: record.seconds,
+    jobId: record.job_id,
+    numbers: record.numbers,
+  };
+}
+
+/** The cases whose results are there, without those of these names: a command for some cases keeps the rows of the others. */
+export async function otherResults(
+  directory: CohortDirectory,
+  names: ReadonlySet<string>,
+): Promise<CaseState[]> {
+  const states: CaseState[] = [];
+  for (const [name, record] of recordsIn(directory.directory, names))
+    states.push({ name, isNew: false, ...(await stateOfResult(directory, name, record)) });
+  return states;
+}
+
+/**
+ * What a person should know of the result that a failed case has from an earlier command, as a sentence goes on. One of other
+ * inputs is set aside: nobody should take it for that of this scan.
+ * @throws the system's error
+ */
+export async function aboutEarlierResult(
+  directory: CohortDirectory,
+  name: string,
+  files: FoundFiles | undefined,
+  computation: Computation,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const record = directory.record(name);
+  if (!record || !files) return '';
+  const stamp = stampIfThere(files);
+  const seen = stamp && directory.seenDigest(name, stamp);
+  // What is not there any more may be what it was.
+  const isThere = stamp !== null && !hasPlaceholder(files);
+  const digest = isThere ? (seen ?? (await hashInputs(files, signal).then(digestOf, () => null))) : null;
+  if (digest === null) return '; whether the result that is there belongs to it cannot be told';
+  if (digest !== digestOf(record.inputs))
+    return `; the result of its earlier input was moved to ${directory.setAside(name)}`;
+  const isOther = record.key !== keyOf(computation, digest);
+  return isOther ? '; the result that is there was made with other options or another version' : '';
+}

@@ -1,0 +1,106 @@
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { oneLine, tableName } from '../../contract/index.js';
+import { foldedName, namesIn, readSmallFile } from '../../files/index.js';
+import { byName } from '../inputs/index.js';
+import type { Draft } from './pair.js';
+import type { ShownCase } from './shown-case.js';
+
+/** A row of a table of cases. */
+export interface TableRow {
+  /** The directory that has the table. */
+  readonly table: string;
+  readonly name: string;
+  readonly status: string;
+  readonly reason: string;
+}
+
+/** Largest table that is read, in bytes. */
+const maxTable = 32 << 20;
+
+/** The cells of CSV, as in RFC 4180. */
+export function readCsv(text: string): string[][] {
+  const rows: string[][] = [];
+  let row: string[] = [];
+  for (const [, quoted, plain = '', end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {
+    row.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
+    if (end === ',') continue;
+    if (row.length > 1 || row[0] !== '') rows.push(row);
+    row = [];
+    if (end === '') break;
+  }
+  return rows;
+}
+
+/** A cell without the sign that keeps spreadsheets from computing it. */
+const plainCell = (cell: string): string => cell.replaceAll(/(^|[;\t]\s*)'(?=[=+@-])/g, '$1');
+
+/** The rows of a table; empty if it cannot be read. */
+function readTable(table: string): TableRow[] {
+  try {
+    const [heading = [], ...rows] = readCsv(readSmallFile(path.join(table, tableName), maxTable));
+    const [name, status, reason] = ['case', 'status', 'reason'].map((column) => heading.indexOf(column));
+    if (name === -1 || status === -1) return [];
+    return rows.map((row) => ({
+      table,
+      name: plainCell(row[name ?? 0] ?? ''),
+      status: row[status ?? 1] ?? '',
+      reason: plainCell(row[reason ?? 2] ?? ''),
+    }));
+  } catch {
+    return [];
+  }
+}
+
+const isDirectory = (target: string): boolean =>
+  statSync(target, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+/** The rows of the tables in these directories, and right below them. */
+export function rowsOf(paths: readonly string[]): TableRow[] {
+  const directories = paths.map((each) => path.resolve(each)).filter(isDirectory);
+  const below = directories.flatMap((each) => namesIn(each).map((name) => path.join(each, name)));
+  return [...new Set([...directories, ...below])].flatMap(readTable);
+}
+
+/** What the table says of a case, in a sentence. */
+function noteOf({ status, reason }: TableRow): string | null {
+  if (status === 'waiting') return 'It is not computed yet';
+  if (status === 'failed') return `It failed${reason === '' ? '' : `: ${reason}`}`;
+  return reason === '' ? null : reason;
+}
+
+/**
+ * The cases with what the tables say of them, and those that have nothing to draw: a page that leaves one out would be joined with a
+ * table that has it.
+ */
+export function withRows(
+  cases: readonly ShownCase[],
+  drafts: readonly Draft[],
+  rows: readonly TableRow[],
+): ShownCase[] {
+  if (rows.length === 0) return [...cases];
+  const told = new Set<TableRow>();
+  const known = cases.map((each, at) => {
+    const inTable = drafts[at]?.inTable;
+    const isOf = (row: TableRow) =>
+      foldedName(row.name) === foldedName(oneLine(inTable?.name ?? each.name)) &&
+      (!inTable || inTable.table === row.table);
+    const row = rows.find((candidate) => isOf(candidate) && !told.has(candidate));
+    if (!row) return each;
+    told.add(row);
+    const note = noteOf(row);
+    return {
+      ...each,
+      name: row.name,
+      status: row.status,
+      notes: note === null ? each.notes : [note, ...each.notes],
+    };
+  });
+  const others = rows
+    .filter((row) => !told.has(row))
+    .map((row): ShownCase => {
+      const note = noteOf(row) ?? 'Its result has no volume that can be drawn';
+      return { name: row.name, status: row.status, scan: null, masks: [], maps: [], notes: [note] };
+    });
+  return others.length === 0 ? known : [...known, ...others].sort((a, b) => byName(a.name, b.name));
+}

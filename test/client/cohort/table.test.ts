@@ -1,0 +1,68 @@
+import { readFile } from 'node:fs/promises';
+import { expect, test, vi } from 'vitest';
+import type { CaseState } from '../../../src/client/cohort/index.js';
+import { CaseTable } from '../../../src/client/cohort/table.js';
+import * as files from '../../../src/files/index.js';
+import { temporary } from '../../support/temporary.js';
+import { memoryReporter } from '../support/connect.js';
+
+const silent = { reporterOf: () => memoryReporter(), began: () => {}, changed: () => {} };
+const fail = (error: Error) => {
+  throw error;
+};
+
+/** The lines of a table of these cases, all of them done. */
+async function linesOf(states: Readonly<Record<string, Partial<CaseState>>>) {
+  await using root = await temporary();
+  const table = new CaseTable(Object.keys(states), [], root.path, silent, fail);
+  for (const [name, state] of Object.entries(states)) table.change(name, { status: 'done', ...state });
+  table.write();
+  const text = await readFile(table.file, 'utf8');
+  return { lines: text.trimEnd().split('\r\n'), leftColumns: table.leftColumns };
+}
+
+test.each([
+  ['=1+1', "'=1+1"],
+  ['dose;=1+1;@SUM(1)', '"dose;\'=1+1;\'@SUM(1)"'],
+  ['a; -2', '"a; \'-2"'],
+  ['a\t=1', "a\\x09'=1"],
+  ['two\r\n=lines', 'two =lines'],
+  ['\u001b]0;title\u0007\u001b[2J', '"\\x1b]0;title\\x07\\x1b[2J"'],
+  ['say "no", please', '"say ""no"", please"'],
+  ['\u202egpj', '\\u202egpj'],
+])('a cell is neither computed by a spreadsheet nor obeyed by a terminal: %j', async (reason, cell) => {
+  const { lines } = await linesOf({ a: { reason, status: 'failed' } });
+  expect(lines[1]).toBe(`a,failed,${cell},,`);
+});
+
+test('names of cases and of numbers are cells as well', async () => {
+  const { lines } = await linesOf({ 'x;=1+1': { numbers: { '=dice': 1, 'a;@b': -2 } } });
+  expect(lines).toEqual([`case,status,reason,seconds,job,'=dice,"a;'@b"`, `"x;'=1+1",done,,,,1,-2`]);
+});
+
+test('numbers whose names have the case in them do not make the table a square', async () => {
+  const names = Array.from({ length: 700 }, (_, at) => `sub-${at}`);
+  const states = names.map((name) => [name, { numbers: { [`${name}.ml`]: 1, dice: 0.5 } }] as const);
+  const { lines, leftColumns } = await linesOf(Object.fromEntries(states));
+  expect(lines[0]?.split(',')).toHaveLength(5 + 500);
+  expect(lines[0]).toContain(',dice');
+  expect([lines.length, leftColumns]).toEqual([701, 201]);
+});
+
+test('the table is written at most once a second', async () => {
+  await using root = await temporary();
+  let now = 10_000;
+  vi.spyOn(files, 'monotonicTime').mockImplementation(() => now);
+  const table = new CaseTable(['a', 'b', 'c'], [], root.path, silent, fail);
+  const read = () => readFile(table.file, 'utf8').catch(() => '');
+  table.change('a', { status: 'done' });
+  const first = await read();
+  expect(first).toContain('a,done');
+  now += 999;
+  table.change('b', { status: 'done' });
+  expect(await read()).toBe(first);
+  now += 1;
+  table.change('c', { status: 'failed', reason: 'x' });
+  expect(await read()).toContain('b,done');
+  vi.restoreAllMocks();
+});
