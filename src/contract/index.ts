@@ -108,6 +108,7 @@ export {
 export {
   commandOf,
   eachOperation,
+  fieldAsFlag,
   fieldWithRole,
   type Operation,
   type OperationName,
@@ -115,6 +116,7 @@ export {
   operationOf,
   operations,
   outputArgument,
+  withFlags,
 } from './operations.js';
 export {
   appConfigPath,

@@ -3,7 +3,7 @@ import { app, type Connection } from '../connection/index.js';
 import type { ChooseSeries } from '../inputs/index.js';
 import type { Destination } from '../result/index.js';
 import type { Submission } from '../submission.js';
-import { findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
+import { checkOperation, findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
 import { BackgroundRecorder } from './recorder.js';
 import { type Case, type Fetched, runCase, type SendOptions, sendCase } from './run-case.js';
 
@@ -47,7 +47,12 @@ async function onlyCase(
 ): Promise<Case> {
   const finding = { place: { directory: output, mayReplace }, chooseSeries };
   const describe = () => app(connection, submission.app);
-  const found = await findInputs(submission, finding, reporter, describe, connection.signal);
+  const found = await findInputs(submission, finding, reporter, describe, connection.signal).catch(
+    async (error: unknown) => {
+      await checkOperation(connection, submission);
+      throw error;
+    },
+  );
   reporter.waiting(`Asking ${connection.server} what it takes`);
   const terms = await preflight(connection, submission).finally(() => reporter.waiting(null));
   return { submission, found, terms };
