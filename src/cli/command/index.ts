@@ -4,6 +4,7 @@ export { ClientCommand, type ConnectionFlags, type JobsOutput } from './client-c
 export { keptUntil } from './failed-job.js';
 export {
   appFlag,
+  appVariable,
   connectionFlags,
   killTimeoutFlag,
   outputFlags,

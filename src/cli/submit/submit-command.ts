@@ -271,9 +271,8 @@ export abstract class SubmitCommand extends ClientCommand {
       const tellAccepted = (id: string) => tellKept(connection, id, reporter, flags.keep !== undefined);
       const clientVersion = this.config.version;
       const finishing = { ...options, destination, wait: flags.wait, clientVersion, tellAccepted };
-      const finished = await naming(connection, app, () =>
-        client.runJob(connection, { ...submission, app }, finishing),
-      );
+      const run = () => client.runJob(connection, { ...submission, app }, finishing);
+      const finished = await naming(connection, app, run, settings.appNamedBy);
       const kept = keptOf(await tellKept(connection, finished.job_id, reporter, false));
       if (flags.show && 'output' in finished && this.io.stdout.isTTY && !this.jsonEnabled()) {
         const { showResult } = await loadShowCases();
@@ -286,9 +285,8 @@ export abstract class SubmitCommand extends ClientCommand {
       }
       return { ...finished, ...kept };
     }
-    const envelope = await naming(connection, app, () =>
-      client.startJob(connection, { ...keptForLong(submission), app }, options),
-    );
+    const start = () => client.startJob(connection, { ...keptForLong(submission), app }, options);
+    const envelope = await naming(connection, app, start, settings.appNamedBy);
     await this.print([envelope.job_id]).catch((error: unknown) => {
       throw leaving(connection, envelope.job_id, error);
     });
@@ -322,7 +320,7 @@ export abstract class SubmitCommand extends ClientCommand {
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
     const app = await this.#chooseApp(connection, settings.app);
-    return naming(connection, app, async () => {
+    const run = async () => {
       const document = await each.runEach(connection, { ...submission, app }, flags, this.io, {
         output,
         json,
@@ -331,6 +329,7 @@ export abstract class SubmitCommand extends ClientCommand {
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
       this.#ended.cases = { done: count('done'), failed: count('failed'), left: count('waiting') };
       return document;
-    });
+    };
+    return naming(connection, app, run, settings.appNamedBy);
   }
 }
