@@ -40,6 +40,7 @@ export {
   wireDetails,
 } from './errors.js';
 export {
+  type AppBound,
   carriesFiles,
   type Field,
   type FieldKind,
