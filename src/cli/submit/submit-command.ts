@@ -40,6 +40,7 @@ import { type EachFlags, eachFlags } from './each-flags.js';
 import { commandWords } from './earlier-commands.js';
 import type { EndedCommand } from './on-end.js';
 import type { Word } from './path-order.js';
+import { tellForecast } from './time-left.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
 const placeholders: Readonly<Record<FieldKind, string>> = {
@@ -270,8 +271,10 @@ export abstract class SubmitCommand extends ClientCommand {
     if (destination) {
       const tellAccepted = (id: string) => tellKept(connection, id, reporter, flags.keep !== undefined);
       const clientVersion = this.config.version;
-      const finishing = { ...options, destination, wait: flags.wait, clientVersion, tellAccepted };
-      const run = () => client.runJob(connection, { ...submission, app }, finishing);
+      const { onStarted, over } = tellForecast(connection, reporter);
+      const telling = { tellAccepted, onStarted };
+      const finishing = { ...options, destination, wait: flags.wait, clientVersion, ...telling };
+      const run = () => client.runJob(connection, { ...submission, app }, finishing).finally(over);
       const finished = await naming(connection, app, run, settings.appNamedBy);
       const kept = keptOf(await tellKept(connection, finished.job_id, reporter, false));
       if (flags.show && 'output' in finished && this.io.stdout.isTTY && !this.jsonEnabled()) {

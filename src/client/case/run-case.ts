@@ -58,6 +58,8 @@ export type Fetched = SavedArchive | StreamedArchive;
 export interface CaseOptions<T> extends SendOptions {
   /** Called when the job is about to be followed. */
   readonly onRunning: (jobId: string) => Promise<void> | void;
+  /** Called when the job starts to run. */
+  readonly onStarted?: ((jobId: string) => void) | undefined;
   /** Called when the job is done: brings its result where it belongs, by fetching it to a destination. */
   readonly receive: (fetch: (destination: Destination) => Promise<Fetched>) => Promise<T>;
   /** Writes the record of the job among the files of its result, in this directory. */
@@ -196,7 +198,9 @@ export async function runCase<T>(
         if (mayRepeat() && (await isOutdated(connection, jobId, sentAt, reporter))) return false;
         await options.onRunning(jobId);
         if (many?.stop.aborted) await killQuietly(connection, jobId, options);
-        await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, isAnnounced: true });
+        const onStarted = () => options.onStarted?.(jobId);
+        const announced = { isAnnounced: true, onStarted };
+        await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, ...announced });
         return true;
       });
       // The job is done; an interruption from here on does not affect it.

@@ -25,6 +25,8 @@ export interface FinishOptions extends RunOptions {
   readonly clientVersion: string;
   /** Reports further notes about an accepted job. Never rejects. */
   readonly tellAccepted?: (jobId: string) => Promise<unknown>;
+  /** Called when the job starts to run. */
+  readonly onStarted?: (jobId: string) => void;
 }
 
 /** A job that the server has accepted, and what was sent to it. */

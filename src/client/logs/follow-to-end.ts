@@ -83,6 +83,8 @@ interface FollowToEndOptions {
   readonly readOn?: boolean;
   /** Whether a person has already been told that the job is accepted, which is also the first line of the log. */
   readonly isAnnounced?: boolean;
+  /** Called when the job starts to run, if `isAnnounced`. */
+  readonly onStarted?: (() => void) | undefined;
 }
 
 /**
@@ -118,7 +120,9 @@ export async function followToEnd(
   const starts = (line: string) => {
     if (isRunning || !options.isAnnounced) return;
     isRunning = !line.startsWith(servicePrefix) || line.startsWith(servicePrefix + startPrefix);
-    if (isRunning) reporter.running(true);
+    if (!isRunning) return;
+    reporter.running(true);
+    options.onStarted?.();
   };
   let lastAt = monotonicTime();
   const watch = setInterval(() => {
