@@ -19,6 +19,7 @@ export {
   configName,
   defaultOutput,
   isWeights,
+  logName,
   maxEntries,
   recordName,
   resultName,

@@ -52,6 +52,24 @@ test.each([
   expect([code, stderr]).toEqual([0, expect.not.stringContaining('This takes')]);
 });
 
+test('jobs of one state show the time that is left by those of others', async () => {
+  await using cli = await Cli.create();
+  const started_at = new Date(Date.now() - 60_000).toISOString();
+  const jobs = [{ ...own, started_at }, ...earlier];
+  await using server = await fakeService({
+    override: ({ url }, response) => {
+      if (url !== '/jobs') return false;
+      json(response, 200, { jobs });
+      return true;
+    },
+  });
+  const { stdout } = await cli.run(['jobs', '--status', 'running', '--server', server.url]);
+  expect(stdout.trim().split('\n')).toEqual([
+    expect.stringMatching(/ TIME LEFT$/),
+    expect.stringMatching(/ about 2 min$/),
+  ]);
+});
+
 test('on a terminal, jobs come with the newest last, and fit it', async () => {
   await using cli = await Cli.create();
   const input = 'sub-0123_ses-baseline_acq-highres_run-1_T1w.nii.gz';

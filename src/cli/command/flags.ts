@@ -109,6 +109,11 @@ export const outputFlags = {
   }),
 };
 
+/** Saves the extracted files of a result alone. */
+export const noZipFlag = Flags.boolean({
+  description: `Leave out ${resultName} once it is extracted`,
+});
+
 const customTag = Flags.custom<string>({
   helpValue: 'TEXT',
   description: "Jobs that were submitted with this '--tag'",

@@ -7,6 +7,7 @@ export {
   appVariable,
   connectionFlags,
   killTimeoutFlag,
+  noZipFlag,
   outputFlags,
   parseSize,
   pathFlag,

@@ -59,17 +59,27 @@ export function selectedJobs(
   { states, tag, quiet, all, limit, columns, newestLast = false }: JobSelection,
 ): Watched<JobsDocument> & { readonly none: string } {
   const none = noJobs(connection.server, states, tag);
+  /** Also those of other states, which tell how long the others take. */
+  let listed: readonly JobAnswer[] = [];
   return {
     none,
     read: async () => {
       // The server knows no selection of states.
-      const list = await jobs(connection, { all, tag, ...(states ? {} : { limit }) });
-      return { jobs: (states ? list.filter(({ status }) => states.includes(status)) : list).slice(0, limit) };
+      listed = await jobs(connection, { all, tag, ...(states ? {} : { limit }) });
+      const selected = states ? listed.filter(({ status }) => states.includes(status)) : listed;
+      return { jobs: selected.slice(0, limit) };
     },
     lines: (document) => {
       if (quiet) return document.jobs.map(({ job_id }) => job_id);
       if (document.jobs.length === 0) return [none];
-      const [heading = '', ...rows] = listJobs(document.jobs, connection.now(), colours, all, columns);
+      const [heading = '', ...rows] = listJobs(
+        document.jobs,
+        connection.now(),
+        colours,
+        all,
+        columns,
+        listed,
+      );
       return [heading, ...(newestLast ? rows.reverse() : rows)];
     },
     change: (document) => JSON.stringify(document),
@@ -186,6 +196,7 @@ const narrowing: Narrowing = {
  * @param now by the clock of the server, in milliseconds
  * @param owners whether the owners are shown
  * @param columns of the terminal that the table has to fit
+ * @param known all jobs of the server, by which the time that is left is told
  */
 export function listJobs(
   jobs: readonly JobAnswer[],
@@ -193,13 +204,14 @@ export function listJobs(
   colours: Colours,
   owners = false,
   columns?: number,
+  known = jobs,
 ): string[] {
   if (jobs.length === 0) return [];
   // A column without values is left out: tags are optional, and an older server has neither.
   const tags = jobs.some(({ tag }) => tag !== null);
   const inputs = jobs.some((job) => job.inputs.length > 0);
   const sizes = jobs.some((job) => job.bytes_kept !== null);
-  const left = jobs.map((job) => timeLeft(job, jobs, now));
+  const left = jobs.map((job) => timeLeft(job, known, now));
   const forecasts = left.some((each) => each !== null);
   const table = {
     heading: [

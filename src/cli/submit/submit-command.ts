@@ -19,6 +19,7 @@ import {
   ClientCommand,
   type ConnectionFlags,
   killTimeoutFlag,
+  noZipFlag,
   outputFlags,
   waitFlag,
 } from '../command/index.js';
@@ -125,6 +126,7 @@ export const sendingFlags = {
 export const runFlags = {
   ...outputFlags,
   force: less(outputFlags.force),
+  'no-zip': less(noZipFlag),
   wait: less(waitFlag),
   'kill-timeout': less(killTimeoutFlag),
   ...sendingFlags,
@@ -135,7 +137,7 @@ export const runFlags = {
   }),
   detach: Flags.boolean({
     // These flags concern the result, which --detach does not fetch.
-    exclusive: ['output', 'force', 'wait'],
+    exclusive: ['output', 'force', 'wait', 'no-zip'],
     description: "Print the job's id alone and return at once; asks for '--keep max' unless --keep is given",
   }),
   'on-end': Flags.string({

@@ -51,6 +51,8 @@ const schema = z.object({
   options: z.record(text, z.unknown()),
   inputs: z.array(input),
   outputs: z.array(file),
+  /** The file beside the outputs with the log of the job; null if there is none. */
+  log: textOrNull,
   /** The numbers that the result carries, by column of `cases.csv`. */
   numbers: z._default(z.record(text, z.number()), {}),
   job_id: text,
@@ -102,9 +104,13 @@ export async function hashInputs(found: FoundFiles, signal?: AbortSignal): Promi
   return inputs;
 }
 
-/** The files of a result, in the order of their names, without the record itself. */
-export async function hashOutputs(directory: string, signal?: AbortSignal): Promise<RecordedFile[]> {
-  const names = namesBelow(directory).filter((name) => name !== recordName);
+/** The files of a result, in the order of their names, without the record itself and the log. */
+export async function hashOutputs(
+  directory: string,
+  signal?: AbortSignal,
+  log: string | null = null,
+): Promise<RecordedFile[]> {
+  const names = namesBelow(directory).filter((name) => name !== recordName && name !== log);
   const outputs: RecordedFile[] = [];
   for (const name of names) outputs.push({ name, ...(await hashFile(path.join(directory, name), signal)) });
   return outputs;
@@ -188,6 +194,8 @@ export interface RecordFacts {
   readonly app: AppAnswer | null;
   readonly job: JobAnswer | null;
   readonly jobId: string;
+  /** The name of the file with its log; null if there is none. */
+  readonly log?: string | null;
   readonly server: ServerFacts;
   readonly clientVersion: string;
   readonly inputs: readonly RecordedInput[];
@@ -227,6 +235,7 @@ export function makeRecord(
     options: computation.settings,
     inputs: [...inputs],
     outputs: [...outputs],
+    log: facts.log ?? null,
     numbers,
     job_id: facts.jobId,
     server: server.address,

@@ -43,7 +43,7 @@ export async function recordResult(
   facts: RecordFacts,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const outputs = await hashOutputs(directory, signal);
+  const outputs = await hashOutputs(directory, signal, facts.log ?? null);
   writeRecord(directory, makeRecord(facts, outputs, numbersOf(directory, outputs)));
 }
 
@@ -54,7 +54,7 @@ export async function recordResult(
 export class BackgroundRecorder implements Disposable {
   readonly #reading = new AbortController();
   readonly #stamp: string | null;
-  #facts: Promise<Omit<RecordFacts, 'job' | 'jobId'> | null> | undefined;
+  #facts: Promise<Omit<RecordFacts, 'job' | 'jobId' | 'log'> | null> | undefined;
 
   constructor(
     private readonly connection: Connection,
@@ -69,7 +69,7 @@ export class BackgroundRecorder implements Disposable {
     if (!this.work.found.dataSet) this.#facts = this.#read().catch(() => null);
   }
 
-  async #read(): Promise<Omit<RecordFacts, 'job' | 'jobId'>> {
+  async #read(): Promise<Omit<RecordFacts, 'job' | 'jobId' | 'log'>> {
     const { submission, found } = this.work;
     const [inputs, app, server] = await Promise.all([
       hashInputs(found, this.#reading.signal),
@@ -81,7 +81,7 @@ export class BackgroundRecorder implements Disposable {
   }
 
   /** @param directory of the result, before it gets its place */
-  async write(jobId: string, directory: string): Promise<void> {
+  async write(jobId: string, directory: string, log: string | null): Promise<void> {
     if (!this.#facts) return;
     const { signal } = this.connection;
     const facts = await this.#facts;
@@ -94,7 +94,7 @@ export class BackgroundRecorder implements Disposable {
     }
     const job = await askJob(this.connection, jobId, maxWait).catch(() => null);
     try {
-      await recordResult(directory, { ...facts, job, jobId }, signal);
+      await recordResult(directory, { ...facts, job, jobId, log }, signal);
     } catch (cause) {
       if (!isSystemError(cause)) throw cause;
       this.how.reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);

@@ -90,7 +90,7 @@ export async function runJob(
       await options.tellAccepted?.(id);
     },
     receive: (fetch) => fetch(destination),
-    record: (id, directory) => recorder.write(id, directory),
+    record: (id, directory, log) => recorder.write(id, directory, log),
   });
   return {
     job_id: jobId,

@@ -230,11 +230,13 @@ export class CohortDirectory implements Disposable {
   async #keepForeign(name: string, complete: string, isForced: boolean): Promise<void> {
     const place = this.directoryOf(name);
     if (!statSync(place).isDirectory()) return;
-    const known = new Map(this.record(name)?.outputs.map((each) => [each.name, each]));
+    const earlier = this.record(name);
+    const known = new Map(earlier?.outputs.map((each) => [each.name, each]));
     const counts = new Map<string, number>();
     for (const each of namesBelow(place)) {
       const output = known.get(each);
-      if (each === recordName || (output && (await this.#isUnchanged(name, output)))) continue;
+      if (each === recordName || each === earlier?.log || (output && (await this.#isUnchanged(name, output))))
+        continue;
       const isTaken = (target: string) => existsSync(path.join(complete, path.dirname(each), target));
       if (isForced && isTaken(path.basename(each))) continue;
       const free = freeName(path.basename(each), counts, isTaken);

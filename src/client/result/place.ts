@@ -23,6 +23,8 @@ export interface OutputDirectory {
   readonly directory: string;
   /** What to do if it contains other files: use a numbered directory beside it, refuse, or write into it anyway. */
   readonly taken: 'number' | 'refuse' | 'replace';
+  /** Whether the archive is left out once all of it is extracted. */
+  readonly withoutArchive?: boolean | undefined;
 }
 
 /** Where a result goes: into a directory, or as a zip to a stream. */

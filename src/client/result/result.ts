@@ -182,11 +182,15 @@ const isPlain = (text: string): boolean => isPlainWord(text) && !text.startsWith
 function fetchAgain(
   connection: Connection,
   jobId: string,
-  { directory, taken }: OutputDirectory,
+  { directory, taken, withoutArchive }: OutputDirectory,
   { isPartial = false }: AwaitOptions,
 ): string {
   const place = taken === 'number' ? '' : ` -o ${isPlain(directory) ? directory : 'DIR'}`;
-  const flags = `${taken === 'replace' ? ' --force' : ''}${isPartial ? ' --partial' : ''}`;
+  const flags = [
+    ...(taken === 'replace' ? [' --force'] : []),
+    ...(isPartial ? [' --partial'] : []),
+    ...(withoutArchive ? [' --no-zip'] : []),
+  ].join('');
   return connection.nextCommand(`result ${jobId}${place}${flags}`);
 }
 
