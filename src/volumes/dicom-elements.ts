@@ -162,7 +162,7 @@ async function parseHeader(
     if (isDone || parsed?.deflatedFrom != null) return { parsed, isBare };
     if (length === mostHeader)
       throw new VolumeError(
-        `${name} has no image within its first ${mostHeader >> 20} MiB: it is damaged. Send it again from the original.`,
+        `${name} has no image within its first ${mostHeader >> 20} MiB: it is damaged. Copy it again from the original.`,
       );
   }
 }
