@@ -13,6 +13,9 @@ export interface Forecast {
 /** The newest jobs that count. */
 const mostCases = 12;
 
+/** The newest jobs of a server among which they are looked for. */
+const mostListed = 200;
+
 /** Shorter jobs, in seconds, end before a person has read about them. */
 const shortest = 10;
 
@@ -58,7 +61,7 @@ export const askForecast = (
   connection: Connection,
   of: (jobs: readonly JobAnswer[]) => Forecast | null,
 ): Promise<Forecast | null> =>
-  listJobs(connection)
+  listJobs(connection, { limit: mostListed })
     .then(of)
     .catch(() => null);
 
