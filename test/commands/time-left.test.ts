@@ -24,7 +24,7 @@ async function infer(jobs: readonly unknown[] | null, ...more: string[]) {
     wasAsked = resolve;
   });
   const override: Fake['override'] = ({ method, url }, response) => {
-    if (method !== 'GET' || url !== '/jobs') return false;
+    if (method !== 'GET' || !/^\/jobs(\?|$)/.test(url)) return false;
     if (jobs === null) json(response, 404, { detail: 'Not Found' });
     else json(response, 200, { jobs });
     response.once('close', wasAsked);
@@ -58,7 +58,7 @@ test('jobs of one state show the time that is left by those of others', async ()
   const jobs = [{ ...own, started_at }, ...earlier];
   await using server = await fakeService({
     override: ({ url }, response) => {
-      if (url !== '/jobs') return false;
+      if (!/^\/jobs(\?|$)/.test(url)) return false;
       json(response, 200, { jobs });
       return true;
     },
@@ -76,7 +76,7 @@ test('on a terminal, jobs come with the newest last, and fit it', async () => {
   const jobs = [own, ...earlier].map((job) => ({ ...job, inputs: [input], tag: 'a-study-of-many-knees' }));
   await using server = await fakeService({
     override: ({ url }, response) => {
-      if (url !== '/jobs') return false;
+      if (!/^\/jobs(\?|$)/.test(url)) return false;
       json(response, 200, { jobs });
       return true;
     },
