@@ -53,7 +53,7 @@ const kept = {
   expires_at: time.describe('Until when it is kept, once it has ended'),
 };
 const saved = {
-  archive: path('the zip'),
+  archive: path('the zip').nullable().describe('Absolute path of the zip; null with --no-zip'),
   output: path('the directory that it was extracted into'),
   files: z.number().int().describe('How many files it had'),
   bytes: z.number().int().describe('Bytes of these files'),

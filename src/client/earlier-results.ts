@@ -1,8 +1,11 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { resultName } from '../contract/index.js';
+import { logName, recordName, resultName } from '../contract/index.js';
 
 /** Directories that hold earlier results: `Output`, and `Output-2`, `Output-3` and so on beside it. */
+
+/** Files that only directories of results have. */
+const ofResults = [resultName, recordName, logName];
 
 /** The directory of that number, counted from 1, for results that go to `directory`. */
 export const numberedDirectory = (directory: string, number: number): string =>
@@ -18,7 +21,7 @@ export function isResultDirectory(directory: string, output: string): boolean {
   if (target === output) return true;
   if (!target.startsWith(`${output}-`) || !/^[1-9]\d*$/.test(target.slice(output.length + 1))) return false;
   try {
-    return readdirSync(target).includes(resultName);
+    return readdirSync(target).some((name) => ofResults.includes(name));
   } catch {
     return false;
   }

@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { ClientCommand, connectionFlags } from '../cli/command/index.js';
+import { appFlag, ClientCommand, connectionFlags } from '../cli/command/index.js';
 import {
   completionScript,
   findOffers,
@@ -12,13 +12,16 @@ import {
   wordsOfFlags,
 } from '../cli/completion/index.js';
 
+/** The flags of an unfinished command line that say what its values depend on. */
+const askingFlags = { ...connectionFlags, app: appFlag };
+
 /** Longest time for which a shell waits for the server's values, in milliseconds. */
 const longestWait = 1000;
 
 export default class Completion extends ClientCommand {
   static override summary = 'Print the script that completes commands in a shell';
   static override description =
-    'The Tab key then completes commands, flags, files, and what the server lists: apps, jobs and GPUs. The server is taken from the flags typed so far, the environment or the profile.';
+    'The Tab key then completes commands, flags, files, and what the server lists: apps with their parameters and checkpoints, jobs, tags and GPUs. The server is taken from the flags typed so far, the environment or the profile.';
   static override examples = [
     '<%= config.bin %> completion bash > ~/.local/share/bash-completion/completions/remote-app',
     'source <(<%= config.bin %> completion zsh)',
@@ -59,10 +62,11 @@ export default class Completion extends ClientCommand {
       giveUp = resolve;
     });
     const connect = async () => {
-      const { flags } = await this.parse({ flags: connectionFlags }, wordsOfFlags(words, connectionFlags));
-      const connection = await this.connect(flags);
+      const { flags } = await this.parse({ flags: askingFlags }, wordsOfFlags(words, askingFlags));
+      const settings = await this.settings(flags);
+      const connection = await this.connectTo(settings, flags);
       setTimeout(giveUp, longestWait, []).unref();
-      return connection;
+      return { connection, app: settings.app };
     };
     const found = findOffers(source, words, connect, this.config.configDir).catch(() => []);
     const offers = await Promise.race([found, late]);

@@ -1,6 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import { ClientCommand, FlagValueError, tagFlag, wholeNumber } from '../cli/command/index.js';
 import { defaultInterval, type JobsDocument, selectedJobs, watch, watchFlags } from '../cli/jobs/index.js';
+import { columnsOf } from '../cli/terminal/index.js';
 import { type JobState, jobStates } from '../contract/index.js';
 
 const isState = (name: string): name is JobState => (jobStates as readonly string[]).includes(name);
@@ -8,7 +9,7 @@ const isState = (name: string): name is JobState => (jobStates as readonly strin
 export default class Jobs extends ClientCommand {
   static override summary = 'List your jobs on the server';
   static override description =
-    'Newest first. A job leaves the list when its result is removed. Your jobs are those submitted with the same token.';
+    'Newest first; on a terminal newest last, with as many columns as fit. A job leaves the list when its result is removed. Your jobs are those submitted with the same token.';
   static override examples = [
     '<%= config.bin %> jobs',
     '<%= config.bin %> jobs --watch',
@@ -44,6 +45,9 @@ export default class Jobs extends ClientCommand {
       quiet: flags.quiet,
       all: flags.all,
       limit: flags.limit,
+      columns: columnsOf(this.io.stdout),
+      // A watch shows the first lines that fit on the screen.
+      newestLast: !flags.watch && columnsOf(this.io.stdout) !== undefined,
     });
     if (flags.watch) {
       await watch(connection, this.io, selected, {

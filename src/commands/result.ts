@@ -1,5 +1,5 @@
 import * as Flags from '@oclif/core/flags';
-import { ClientCommand, outputFlags, waitFlag } from '../cli/command/index.js';
+import { ClientCommand, noZipFlag, outputFlags, waitFlag } from '../cli/command/index.js';
 import { fetchJobResult, namedOrLast, optionalJobArg, type ResultSummary } from '../cli/jobs/index.js';
 
 export default class Result extends ClientCommand {
@@ -16,6 +16,7 @@ export default class Result extends ClientCommand {
   static override args = { job: optionalJobArg };
   static override flags = {
     ...outputFlags,
+    'no-zip': noZipFlag,
     wait: waitFlag,
     partial: Flags.boolean({
       description: 'Also fetch what a failed or killed job left in its output',

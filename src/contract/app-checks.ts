@@ -113,7 +113,8 @@ function operationRefusals(
   return missing.map(([capability]) => {
     const isPart = capability === 'uncertainty' && operation.segment === operations.pipeline.segment;
     const field = (isPart && operation.fields.find(({ name }) => name === 'uncertainty')) || null;
-    return { field, value: field && 'true', problem: `has no ${capability}; it has: ${known.join(', ')}` };
+    const lacks = capability === 'fine-tuning' ? 'cannot be fine-tuned' : `has no ${capability}`;
+    return { field, value: field && 'true', problem: `${lacks}; it has: ${known.join(', ')}` };
   });
 }
 

@@ -11,6 +11,9 @@ export const resultName = 'result.zip';
 /** The record beside the files of a result, of how it was made. */
 export const recordName = 'remote-app-record.json';
 
+/** The log of the job, beside the files of its result. */
+export const logName = 'remote-app-log.txt';
+
 /** The table of many cases, beside the directories of their results. */
 export const tableName = 'cases.csv';
 

@@ -148,7 +148,8 @@ export const internalError = (): ServiceError => new ServiceError('internal', 'I
 export class FieldError extends ServiceError {
   constructor(
     readonly field: string,
-    problem: string,
+    /** The end of the sentence, after the field's name. */
+    readonly problem: string,
   ) {
     super('invalidField', `Field ${quoteName(field)} ${problem}`);
   }

@@ -19,6 +19,7 @@ export {
   configName,
   defaultOutput,
   isWeights,
+  logName,
   maxEntries,
   recordName,
   resultName,
@@ -40,6 +41,7 @@ export {
   wireDetails,
 } from './errors.js';
 export {
+  type AppBound,
   carriesFiles,
   type Field,
   type FieldKind,
@@ -109,6 +111,7 @@ export { carriesNumbers, maxNumbersBytes, parseReport, type Report } from './num
 export {
   commandOf,
   eachOperation,
+  fieldAsFlag,
   fieldWithRole,
   type Operation,
   type OperationName,
@@ -116,6 +119,7 @@ export {
   operationOf,
   operations,
   outputArgument,
+  withFlags,
 } from './operations.js';
 export {
   appConfigPath,

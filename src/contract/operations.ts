@@ -1,4 +1,4 @@
-import type { Field, FieldRole } from './fields.js';
+import { type Field, type FieldRole, flagName } from './fields.js';
 
 /**
  * THE table: the operations and their fields (docs/http.md, Submission and The app's command line). The server's validation, the flags of the commands, the app's argument list and the reference
@@ -328,6 +328,30 @@ export const operationOf = (name: OperationName): Operation => operations[name];
  */
 export const commandOf = (name: string): string =>
   Object.hasOwn(operations, name) ? operationOf(name as OperationName).command : name;
+
+const allFields = operationNames.flatMap((name): readonly Field[] => operations[name].fields);
+
+function flagOf(isMeant: (field: Field) => boolean): string | undefined {
+  const field = allFields.find(isMeant);
+  return field && `--${flagName(field)}`;
+}
+
+/** The flag of a form field; any other name is returned unchanged. */
+export const fieldAsFlag = (name: string): string => flagOf((field) => field.name === name) ?? name;
+
+/**
+ * A sentence of a server or an app as a person of our command line reads it: with flags as they type them, in place of fields of
+ * a form (`Field 'options.patch_size'`) and of arguments of an app (`--patch_size`).
+ */
+export const withFlags = (sentence: string): string =>
+  sentence
+    .replaceAll(/\bField '(?:options\.)?(\w+)'/g, (text, name: string) =>
+      fieldAsFlag(name) === name ? text : fieldAsFlag(name),
+    )
+    .replaceAll(
+      /(?<![\w-])--[a-z]+(?:_[a-z]+)+(?!\w)/g,
+      (text) => flagOf(({ argument }) => argument === text) ?? text,
+    );
 
 /** The field of an operation with this role. Each role occurs once in every operation. */
 export function fieldWithRole({ segment, fields }: Operation, role: FieldRole): Field {

@@ -35,6 +35,14 @@ class ExamplesFirst extends CommandHelp {
     };
   }
 
+  override renderList(...[rows, options]: Parameters<CommandHelp['renderList']>): string {
+    const list = super.renderList(rows, options);
+    // oclif trims the list, which moves a first flag without a letter out of its column. A list that is too narrow for columns
+    // has none.
+    const [indent = ''] = /^ */.exec(rows[0]?.[0] ?? '') ?? [];
+    return /^\S+ {2}/.test(list) ? indent + list : list;
+  }
+
   protected override sections(): ReturnType<CommandHelp['sections']> {
     const order = ['EXAMPLES', 'DESCRIPTION', 'USAGE'];
     const place = ({ header }: { header: string }) =>

@@ -25,7 +25,7 @@ export interface Samples {
 type Decode = (bytes: Buffer, frame: Frame) => Samples | Promise<Samples>;
 
 const damaged = ({ name }: Frame): VolumeError =>
-  new VolumeError(`The compressed pixels of ${name} are damaged: send it again from the original.`);
+  new VolumeError(`The compressed pixels of ${name} are damaged: copy it again from the original.`);
 
 /** Memory of their own, as the library takes an ArrayBuffer. */
 const buffers: Readonly<Record<number, (buffer: ArrayBufferLike) => Samples['data']>> = {

@@ -119,7 +119,7 @@ export async function readElements(file: string, name: string): Promise<DicomEle
     const { parsed, isBare } = await parseHeader(parser, source, name);
     if (!parsed?.isSound && isBare)
       throw new VolumeError(
-        `${name} is no DICOM slice, or is cut short: take it out if it is none, else send it again from the original.`,
+        `${name} is no DICOM slice, or is cut short: take it out if it is none, else copy it again from the original.`,
       );
     if (!parsed?.isSound && parsed?.deflatedFrom == null) throw cutShort(name);
     if (parsed.deflatedFrom === null) return await locatePixels(source, name, parsed);
@@ -162,7 +162,7 @@ async function parseHeader(
     if (isDone || parsed?.deflatedFrom != null) return { parsed, isBare };
     if (length === mostHeader)
       throw new VolumeError(
-        `${name} has no image within its first ${mostHeader >> 20} MiB: it is damaged. Send it again from the original.`,
+        `${name} has no image within its first ${mostHeader >> 20} MiB: it is damaged. Copy it again from the original.`,
       );
   }
 }
@@ -174,7 +174,7 @@ const tooMany = (name: string): VolumeError =>
 
 /** The refusal of a file whose end is missing, or whose elements make no sense. */
 export const cutShort = (name: string): VolumeError =>
-  new VolumeError(`${name} is cut short or damaged: send it again from the original.`);
+  new VolumeError(`${name} is cut short or damaged: copy it again from the original.`);
 
 async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom): Promise<DicomElements> {
   const { set, shift, deflatedFrom } = parsed;

@@ -69,7 +69,9 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
   // Each frame has at least a bit, and where it is compressed, a part of its own.
   const mostFrames = pixels?.fragments?.length ?? (pixels?.length ?? 0) * 8;
   if (!pixels || !(rows * columns * bitsAllocated > 0) || !(frames >= 1 && frames <= mostFrames))
-    throw new VolumeError(`${name} holds no image or is cut short: take it out, or send it again.`);
+    throw new VolumeError(
+      `${name} holds no image or is cut short: take it out, or copy it again from the original.`,
+    );
   if (!Number.isInteger(frames) || frames > maxFrames)
     throw new VolumeError(`${name} says that it has ${frames} frames, more than are read: it is damaged.`);
   const perFrame = rows * columns * (number('x00280002') ?? 1);
@@ -121,7 +123,7 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
     const needed = Math.ceil((bitsOf(format) * format.frames) / 8);
     if (pixels.length < needed)
       throw new VolumeError(
-        `${name} is cut short: its header says ${needed} bytes of pixels, and it has ${pixels.length}. Send it again from the original.`,
+        `${name} is cut short: its header says ${needed} bytes of pixels, and it has ${pixels.length}. Copy it again from the original.`,
       );
   }
   return format;

@@ -51,7 +51,7 @@ export function placesOf(set: DataSet, { name, rows, columns, frames }: PixelFor
   const described = set.elements[perFrameGroups]?.items?.length;
   if (described !== undefined && described < frames)
     throw new VolumeError(
-      `${name} describes ${described} of its ${frames} frames: it is cut short or damaged. Send it again from the original.`,
+      `${name} describes ${described} of its ${frames} frames: it is cut short or damaged. Copy it again from the original.`,
     );
   const offsets = frames > 1 ? readNumbers(set, 'x3004000c', name) : null;
   const detectors = frames > 1 && !hasGroups(set) ? detectorPlaces(set, name, frames) : null;

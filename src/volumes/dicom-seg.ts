@@ -47,7 +47,7 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   const count = Math.round(((depths.at(-1) ?? 0) - (depths[0] ?? 0)) / step) + 1;
   if (count > maxSlices)
     throw new VolumeError(
-      `The frames of ${name} lie on ${count} slices, more than any scan has: its positions are damaged. Send it again from the original.`,
+      `The frames of ${name} lie on ${count} slices, more than any scan has: its positions are damaged. Copy it again from the original.`,
     );
   const slices: SegmentFrame[][] = Array.from({ length: count }, () => []);
   for (const frame of frames) {

@@ -36,7 +36,9 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
   const name = path.basename(file);
   const header = parseMetaHeader(start);
   if (!header)
-    throw new VolumeError(`${name} is damaged: its header has no end (ElementDataFile). Send it again.`);
+    throw new VolumeError(
+      `${name} is damaged: its header has no end (ElementDataFile). Copy it again from the original.`,
+    );
   const { fields, end } = header;
   const field = (...names: readonly string[]) => names.map((each) => fields.get(each)).find(Boolean);
   const numbers = (...names: readonly string[]) =>

@@ -112,11 +112,13 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
     );
   const count = (dimensions[0] ?? 0) >= 1 && (dimensions[0] ?? 0) <= 7 ? (dimensions[0] ?? 0) : 0;
   if (count === 0)
-    throw new VolumeError(`${name} is damaged: its header says ${dimensions[0]} dimensions. Send it again.`);
+    throw new VolumeError(
+      `${name} is damaged: its header says ${dimensions[0]} dimensions. Copy it again from the original.`,
+    );
   const isNegative = dimensions.slice(1, count + 1).some((each) => each < 0);
   if (isNegative || dimensions.slice(1, Math.min(count, 3) + 1).includes(0))
     throw new VolumeError(
-      `${name} is damaged: its header says ${dimensions.slice(1, count + 1).join(' x ')} voxels. Send it again.`,
+      `${name} is damaged: its header says ${dimensions.slice(1, count + 1).join(' x ')} voxels. Copy it again from the original.`,
     );
   // Some programs leave later axes at 0.
   const along = (axis: number) => (axis <= count ? Math.max(1, dimensions[axis] ?? 1) : 1);
@@ -155,7 +157,9 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   // Some programs set a code and write zeros.
   const placed = given.find(isAffine);
   if (given.length > 0 && !placed)
-    throw new VolumeError(`${name} is damaged: its axes have no direction or no length. Send it again.`);
+    throw new VolumeError(
+      `${name} is damaged: its axes have no direction or no length. Copy it again from the original.`,
+    );
   const affine = placed ?? centredAffine(size, pixelSizes);
   return storedVolume(
     stored,

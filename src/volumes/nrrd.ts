@@ -39,7 +39,7 @@ export async function openNrrd(file: string, start: Buffer): Promise<StoredVolum
   const name = path.basename(file);
   const { fields, pairs, end, dataFiles, isWhole } = parseNrrdHeader(start);
   if (!isWhole && start.length >= maxHeader)
-    throw new VolumeError(`${name} is damaged: its header has no end. Send it again.`);
+    throw new VolumeError(`${name} is damaged: its header has no end. Copy it again from the original.`);
   const field = (key: string) => fields.get(key);
   const type = types.find(([, names]) => names.test((field('type') ?? '').toLowerCase()))?.[0];
   if (!type)
@@ -102,7 +102,9 @@ const notOfSpace =
 function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
   const sizes = (fields.get('sizes') ?? '').split(/\s+/).map(Number);
   if (sizes.length > maxAxes)
-    throw new VolumeError(`${name} is damaged: its header says ${sizes.length} axes. Send it again.`);
+    throw new VolumeError(
+      `${name} is damaged: its header says ${sizes.length} axes. Copy it again from the original.`,
+    );
   const kinds = (fields.get('kinds') ?? '').split(/\s+/);
   const directions = [...(fields.get('spacedirections') ?? '').matchAll(/none|\(([^()]*)\)/gi)].map(
     ([, vector]) => (vector === undefined ? null : vector.split(',').map(Number)),

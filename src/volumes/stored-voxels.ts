@@ -92,7 +92,7 @@ const maxFrames = 1_000_000;
 /** Most bytes that one packed byte can become. */
 const maxRatio = 1032;
 
-const again = 'Send it again from the original.';
+const again = 'Copy it again from the original.';
 
 const truncated = (name: string, bytes: number, found: number): VolumeError =>
   new VolumeError(

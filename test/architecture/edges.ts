@@ -112,13 +112,13 @@ export const modules: Readonly<Record<string, Module>> = {
     ],
     reason: 'What commands do with jobs knows no submission and no server.',
   },
+  'cli/server': {
+    imports: ['cli/apps', 'cli/command', 'cli/terminal', 'client/connection', 'client', 'contract'],
+    reason: 'A server is asked about itself here, not about its jobs and apps.',
+  },
   'cli/apps': {
     imports: ['cli/terminal', 'client/result', 'client/connection', 'client', 'files', 'contract'],
     reason: 'Apps are shown and written, not run.',
-  },
-  'cli/server': {
-    imports: ['cli/command', 'cli/terminal', 'client/connection', 'client', 'contract'],
-    reason: 'A server is asked about itself here, not about its jobs and apps.',
   },
   'cli/command': {
     imports: ['cli/terminal', 'client/ssh', 'client/connection', 'client', 'files', 'contract'],

@@ -7,6 +7,7 @@ import { writeProfile } from '../../src/client/connection/profiles.js';
 import { defaultServer } from '../../src/contract/defaults.js';
 import { temporary } from '../support/temporary.js';
 
+const byProfile = "the profile 'default'";
 const lab = { server: 'https://gpu.example.org/', token: 'profile-token', app: 'tissue' };
 
 describe('settings', () => {
@@ -17,7 +18,10 @@ describe('settings', () => {
       token: undefined,
       app: undefined,
     });
-    expect(resolveSettings({}, lab)).toEqual({ ...lab, isDefault: false });
+    expect(resolveSettings({}, lab)).toEqual({ ...lab, isDefault: false, appNamedBy: byProfile });
+    expect(resolveSettings({ profile: 'lab' }, lab).appNamedBy).toBe("the profile 'lab'");
+    expect(resolveSettings({ app: 'a' }, lab).appNamedBy).toBe('REMOTE_APP_APP');
+    expect(resolveSettings({ app: 'a' }, lab, new Set(['app'])).appNamedBy).toBeUndefined();
     expect(resolveSettings({ server: 'http://a:1', token: 't' }, lab)).toMatchObject({
       server: 'http://a:1',
       token: 't',
@@ -37,7 +41,11 @@ describe('settings', () => {
   test('a profile on the command line wins over the server and the token of the environment', () => {
     const environment = { server: 'https://other.example.org', token: 'for-other', app: 'other' };
     const typed = (...names: string[]) => new Set(['profile', ...names]);
-    expect(resolveSettings(environment, lab, typed())).toEqual({ ...lab, isDefault: false });
+    expect(resolveSettings(environment, lab, typed())).toEqual({
+      ...lab,
+      isDefault: false,
+      appNamedBy: byProfile,
+    });
     // A server without a token does not get the token of another server.
     const open = { server: 'http://127.0.0.1:8000' };
     expect(resolveSettings(environment, open, typed())).toEqual({
@@ -45,6 +53,7 @@ describe('settings', () => {
       isDefault: false,
       token: undefined,
       app: 'other',
+      appNamedBy: 'REMOTE_APP_APP',
     });
     expect(resolveSettings(environment, lab, typed('token', 'app'))).toEqual({
       ...environment,
@@ -56,9 +65,14 @@ describe('settings', () => {
       isDefault: false,
       token: undefined,
       app: 'other',
+      appNamedBy: 'REMOTE_APP_APP',
     });
     // Other variables of the environment win over the profile that the environment names.
-    expect(resolveSettings(environment, lab)).toEqual({ ...environment, isDefault: false });
+    expect(resolveSettings(environment, lab)).toEqual({
+      ...environment,
+      isDefault: false,
+      appNamedBy: 'REMOTE_APP_APP',
+    });
   });
 
   test('a token file wins over a token, and is read without its line break', async () => {
@@ -113,7 +127,11 @@ describe('settings', () => {
   test('the named profile is used, otherwise the default one', async () => {
     await using directory = await temporary();
     writeProfile(directory.path, 'lab', lab);
-    expect(loadSettings({ profile: 'lab' }, directory.path)).toEqual({ ...lab, isDefault: false });
+    expect(loadSettings({ profile: 'lab' }, directory.path)).toEqual({
+      ...lab,
+      isDefault: false,
+      appNamedBy: "the profile 'lab'",
+    });
     expect(loadSettings({}, directory.path).server).toBe(defaultServer);
     expect(() => loadSettings({ profile: 'home' }, directory.path)).toThrow(/home/);
   });

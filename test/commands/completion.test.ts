@@ -15,16 +15,24 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const fixture = (name: string) => path.join(root, 'test/fixtures/shells', name);
 
 const jobs = [
-  { job_id: 'aa01bc23de45', status: 'running', app: 'tissue', operation: 'infer' },
-  { job_id: 'bb01bc23de45', status: 'done', app: 'lungs', operation: 'evaluate' },
+  { job_id: 'aa01bc23de45', status: 'running', app: 'tissue', operation: 'infer', tag: 'study-7' },
+  { job_id: 'bb01bc23de45', status: 'done', app: 'lungs', operation: 'evaluate', tag: 'study-7' },
 ];
+
+const described = {
+  app: 'tissue',
+  available: true,
+  display_name: 'Tissue',
+  checkpoints_name: ['CV_0.pt', 'CV_1.pt'],
+  parameters: { scale: { default: 1 }, mode: { default: 'fast' } },
+};
 
 const fake: Fake = {
   apps: ['VBoussot/ImpactSynth:MR', 'VBoussot/ImpactSynth:CT', 'tissue'],
   override: ({ url }, response) => {
-    if (url !== '/jobs') return false;
-    json(response, 200, { jobs });
-    return true;
+    const answer = { '/jobs': { jobs }, '/repo_apps/tissue': described }[url];
+    if (answer) json(response, 200, answer);
+    return answer !== undefined;
   },
 };
 
@@ -124,6 +132,21 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         ]);
         await cli.run(['login', '--server', server.url, '--profile', 'laboratory'], {}, '\n');
         expect(await complete('remote-app health --profile lab')).toContain('laboratory');
+      }),
+    );
+
+    test('completes parameters and checkpoints of the app, and tags', { timeout: 120_000 }, () =>
+      withShell(shell, async (complete) => {
+        expect(await complete('remote-app infer --app tissue --set sc')).toMatch(/\bscale=/);
+        expect(await complete('remote-app infer -a tissue --set ')).toMatch(/\bmode=/);
+        // Of which app is not known.
+        expect(await complete('remote-app infer --set sc')).not.toContain('scale=');
+        expect(await complete('remote-app infer -a tissue --ensemble-models CV_0.pt,')).toContain(
+          'CV_0.pt,CV_1.pt',
+        );
+        expect(await complete('remote-app fine-tune -a tissue --models CV')).toContain('CV_1.pt');
+        for (const command of ['jobs', 'wait', 'infer'])
+          expect(await complete(`remote-app ${command} --tag stu`)).toContain('study-7');
       }),
     );
 

@@ -57,6 +57,12 @@ describe('a job whose app refuses what it was given', () => {
       expect((await run('wait', id)).code).toBe(2);
     },
   );
+
+  test('reads the flag of the command for an argument of the app', async () => {
+    const refusal = `shell=echo 'This app takes no --patch_size for infer.' > "$REMOTE_APP_REFUSAL_FILE"`;
+    const { code, stderr } = await run(...infer(refusal, 'exit=1'), '--patch-size', '9');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('This app takes no --patch-size for infer.')]);
+  });
 });
 
 describe('rm', () => {

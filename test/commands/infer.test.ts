@@ -178,12 +178,28 @@ describe('infer', () => {
     expect(await readdir(path.join(cli.directory, 'tmp'))).toEqual([]);
   });
 
-  test.each([
-    [401, { detail: 'This account is closed' }, 4],
-    [404, { detail: "Unknown app 'x'" }, 2],
-    [422, { detail: "Field 'tta' must be at most 4" }, 2],
-    [503, { detail: 'No GPU' }, 6],
-  ])('refused with %i, %o, ends with %i', async (status, body, exitCode) => {
+  test.each<[number, { detail: unknown }, number, string]>([
+    [401, { detail: 'This account is closed' }, 4, 'This account is closed'],
+    [404, { detail: "Unknown app 'x'" }, 2, "Unknown app 'x'"],
+    [422, { detail: "Field 'tta' must be at most 4" }, 2, '--tta must be at most 4'],
+    [
+      422,
+      {
+        detail: "Field 'options.config_overrides' has the value 'a=1': no; Field 'time_limit' is at most 1h",
+      },
+      2,
+      "--set has the value 'a=1': no; --time-limit is at most 1h",
+    ],
+    [422, { detail: "Field 'inputs_groups' is wrong" }, 2, "Field 'inputs_groups' is wrong"],
+    // As FastAPI answers.
+    [
+      422,
+      { detail: [{ loc: ['body', 'prediction_file'], msg: 'too long' }] },
+      2,
+      '--prediction-file: too long',
+    ],
+    [503, { detail: 'No GPU' }, 6, 'No GPU'],
+  ])('refused with %i, %o, ends with %i', async (status, body, exitCode, sentence) => {
     await using cli = await cliWithScan();
     await using server = await fakeService({
       override: ({ method }, response) => {
@@ -194,7 +210,7 @@ describe('infer', () => {
     });
     const { code, stdout, stderr } = await cli.run(['infer', 'scans', '--server', server.url]);
     expect([code, stdout]).toEqual([exitCode, '']);
-    expect(stderr).toBe(`Error: ${body.detail}\n`);
+    expect(stderr).toBe(`Error: ${sentence}\n`);
   });
 
   test('with a file that cannot be sent, sends nothing', async () => {

@@ -56,6 +56,7 @@ for (const { language, kind, flags } of kinds)
         expect((await readdir(output)).sort()).toEqual([
           'b $HOME.nii',
           name,
+          'remote-app-log.txt',
           'remote-app-record.json',
           'result.zip',
           's.zarr',

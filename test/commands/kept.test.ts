@@ -116,9 +116,7 @@ describe('how long a job is kept', () => {
   test('is a time: anything else is refused before anything is sent', async () => {
     const { code, stderr } = await run('infer', 'ct.nii', '--keep', 'soon', '--server', 'http://127.0.0.1:1');
     expect(code).toBe(2);
-    expect(stderr).toContain(
-      "Flag '--keep' must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'soon'",
-    );
+    expect(stderr).toContain("--keep must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'soon'");
   });
 });
 

@@ -61,6 +61,7 @@ async function run(fake: Fake, ...args: string[]) {
       dicom,
       Buffer.from(Array.from({ length: 1200 }, () => Math.random() * 256)),
     ]),
+    'empty.zip': '',
     'large.nii': '',
     'zeros/large.nii': '',
   });
@@ -107,7 +108,7 @@ describe('before a byte is sent', () => {
       "The app 'tissue' has no uncertainty; it has: inference, evaluation, fine-tuning; leave that out with --no-uncertainty; --tta 5: ",
       ['pipeline', '--tta', '5', ...two, '--gt', 'a.nii'],
     ],
-    ["uncertainty: the app 'tissue' has no uncertainty; it has", ['uncertainty', 'a.nii']],
+    ["The app 'tissue' has no uncertainty; it has", ['uncertainty', 'a.nii']],
     [
       "The app 'tissue' takes at most 3 groups of inputs, in this order: 'T1', 'FLAIR', 'T2'; got 4",
       ['infer', ...two, ...two],
@@ -207,6 +208,25 @@ describe('before a byte is sent', () => {
     );
     // The other limits do not count for it.
     expect(await run(bounded(5000), 'fine-tune', 'series')).toMatchObject({ code: 0, sent: 1 });
+  });
+
+  test('an operation that the app does not have is refused before what is wrong with the files', async () => {
+    const fixed = answering({
+      '/repo_apps/tissue': [
+        200,
+        { ...described, has_capabilities: [true, false, false], finetunable: false },
+      ],
+    });
+    for (const files of ['data', 'empty.zip', 'nowhere']) {
+      const { code, stderr, sent } = await run(fixed, 'fine-tune', files);
+      expect([code, sent, stderr]).toEqual([
+        2,
+        0,
+        "Error: The app 'tissue' cannot be fine-tuned; it has: inference\n",
+      ]);
+    }
+    const evaluation = await run(full, 'uncertainty', 'nowhere.nii');
+    expect(evaluation.stderr).toMatch(/^Error: The app 'tissue' has no uncertainty; /);
   });
 
   test('an app that the server does not have is refused', async () => {

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
 import { inNetworkNamespace, lacks } from '../support/needs.mjs';
-import { ScriptedServer } from '../support/scripted-server.js';
+import { json, ScriptedServer } from '../support/scripted-server.js';
 
 const token = 'a-secret-token';
 
@@ -131,6 +131,58 @@ describe('login', () => {
     expect(JSON.parse(again.stdout)).toEqual({ profile: 'default', server: server.url, removed: false });
     const unknown = await cli.run(['logout', '--profile', 'lab']);
     expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("No profile 'lab'")]);
+  });
+
+  test('without a token on stdin says how to give one, where the server needs one', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ token });
+    for (const stdin of ['', '\n']) {
+      const login = await cli.run(['login', '--server', server.url], {}, stdin);
+      expect([login.code, login.stderr]).toEqual([
+        4,
+        'Error: No token on stdin: pipe it in, or give --token-file\n',
+      ]);
+    }
+    await using open = await fakeService({});
+    expect((await cli.run(['login', '--server', open.url])).code).toBe(0);
+  });
+
+  test('refuses an app that the server does not have', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ apps: ['brain', 'b/c:D'] });
+    const login = ['login', '--server', server.url];
+    const typed = await cli.run([...login, '--app', 'brian'], {}, '\n');
+    expect([typed.code, typed.stderr]).toEqual([2, "Error: Unknown app 'brian'; did you mean 'brain'?\n"]);
+    const named = await cli.run(login, { REMOTE_APP_APP: 'nosuch' }, '\n');
+    expect([named.code, named.stderr]).toEqual([
+      2,
+      "Error: Unknown app 'nosuch', which REMOTE_APP_APP names; the server has: brain, b/c:D\n",
+    ]);
+    await expect(stat(path.join(cli.home, 'remote-app', 'profiles.json'))).rejects.toThrow();
+    expect((await cli.run([...login, '--app', 'b/c:D'], {}, '\n')).code).toBe(0);
+  });
+
+  test('saves an app whose profile is named once the server has it no more', async () => {
+    await using cli = await Cli.create();
+    await writeFile(path.join(cli.directory, 'a.nii'), 'x');
+    let apps = ['brain', 'other'];
+    await using server = await fakeService({
+      override: ({ url }, response) => {
+        if (url !== '/repo_apps_list') return false;
+        json(response, 200, { apps });
+        return true;
+      },
+    });
+    const profile = ['--profile', 'lab'];
+    await cli.run(['login', '--server', server.url, '--app', 'other', ...profile], {}, '\n');
+    apps = ['brain'];
+    const gone = "Error: Unknown app 'other', which the profile 'lab' names; the server has: brain\n";
+    for (const more of [[], ['--each', '-o', 'Out']]) {
+      const { code, stderr } = await cli.run(['infer', 'a.nii', ...profile, ...more]);
+      expect([code, stderr]).toEqual([2, gone]);
+    }
+    const typed = await cli.run(['infer', 'a.nii', '--app', 'other', ...profile]);
+    expect(typed.stderr).toBe("Error: Unknown app 'other'; the server has: brain\n");
   });
 
   test('with a wrong token saves nothing', async () => {

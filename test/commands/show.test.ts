@@ -174,7 +174,7 @@ describe('show', () => {
     [['show', 'none.nii'], /No such file or directory: 'none\.nii'/],
     [['show', 'text.nii'], /text\.nii cannot be read as a volume/],
     [['show', 'scan.nii.gz', '--png', '-', '--json'], /both want stdout/],
-    [['show', 'scan.nii.gz', '--slices', '0'], /--slices takes a whole number/],
+    [['show', 'scan.nii.gz', '--slices', '0'], /--slices must be at least 1, got '0'/],
     [
       ['show', 'scan.nii.gz', '--labels', 'text.nii'],
       /Cannot read the names of labels in 'text\.nii': it is not JSON/,

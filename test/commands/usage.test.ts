@@ -5,11 +5,14 @@ const id = '3f9a0c1b2d4e';
 
 test.each([
   [['logs', id, '--since', 'x'], "--since takes a whole number, got 'x'"],
-  [['logs', id, '--since=-1'], "--since takes a whole number of at least 0, got '-1'"],
+  [['logs', id, '--since=-1'], "--since must be at least 0, got '-1'"],
   [['logs', id, '--since'], 'Flag --since expects a value'],
-  [['logs'], "Missing: JOB (The job's id, as a submission printed it)"],
+  [['retry'], "Missing: JOB (The job's id, as a submission printed it)"],
   [['logs', id, 'more\nwords'], 'Unexpected argument: more\\x0awords'],
-  [['serve', '--port', '70000'], "--port takes a whole number from 0 to 65535, got '70000'"],
+  [['serve', '--port', '70000'], "--port must be at most 65535, got '70000'"],
+  [['infer', 'a', '--each', '--at-most', '0'], "--at-most must be at least 1, got '0'"],
+  [['infer', 'a', '--each', '--at-most', '257'], "--at-most must be at most 256, got '257'"],
+  [['infer', 'a', '--each', '--at-most', 'all'], "--at-most takes a whole number, got 'all'"],
   [['infer', 'a', '--gpu', '0', '--cpu', '2'], '--gpu and --cpu exclude each other; give one of them'],
   [['infer', 'a', '--detach', '-o', 'b'], '--output and --detach exclude each other; give one of them'],
   [['infer', 'a', '--detach', '--force'], '--force and --detach exclude each other; give one of them'],
@@ -44,3 +47,20 @@ test('--json has the same sentence, without the hint', async () => {
   });
   expect(stderr).toBe('');
 });
+
+test.each(['infer', 'jobs', 'result', 'apps', 'show', 'serve'])(
+  'the help of %s has the flags of each section in one column',
+  async (command) => {
+    await using cli = await Cli.create();
+    const { stdout } = await cli.run([command, '--help']);
+    const sections = stdout.split('\n\n').filter((section) => /^[A-Z ]*FLAGS\n/.test(section));
+    expect(sections.length).toBeGreaterThan(0);
+    for (const section of sections) {
+      const columns = section.split('\n').flatMap((line) => {
+        const [start] = /^ {2,6}(?:-\w, )?(?=--\S)/.exec(line) ?? [];
+        return start === undefined ? [] : [start.length];
+      });
+      expect(new Set(columns).size, section).toBe(1);
+    }
+  },
+);

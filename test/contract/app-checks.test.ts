@@ -172,8 +172,8 @@ describe('an operation', () => {
   test.each([
     ['evaluate', has(true, false, false), {}, 'has no evaluation; it has: inference'],
     ['uncertainty', has(true, true, false), {}, 'has no uncertainty; it has: inference, evaluation'],
-    ['fine_tune', has(true, false, false), {}, 'has no fine-tuning; it has: inference'],
-    ['fine_tune', has(true, false, false), { config_file: 'Config.yml' }, 'has no fine-tuning'],
+    ['fine_tune', has(true, false, false), {}, 'cannot be fine-tuned; it has: inference'],
+    ['fine_tune', has(true, false, false), { config_file: 'Config.yml' }, 'cannot be fine-tuned'],
     ['infer', has(false, true, false), {}, 'has no inference; it has: evaluation'],
     ['pipeline', has(true, false, true), {}, 'has no evaluation'],
     ['pipeline', has(true, true, false), { uncertainty: true }, 'has no uncertainty'],

@@ -139,6 +139,7 @@ test('each volume is a job with a directory, a record and a row, and the same co
   expect(readdirSync(study.at('Out', 'sub-02_T1w')).sort()).toEqual([
     'mask.nii',
     'measurements.json',
+    'remote-app-log.txt',
     'remote-app-record.json',
   ]);
   expect(readFileSync(study.at('Out', 'sub-02_T1w', 'mask.nii'), 'utf8')).toBe('mask of two');

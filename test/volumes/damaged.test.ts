@@ -19,7 +19,7 @@ import {
 
 const size = [3, 2, 4] as const;
 const bytes = bytesOf(counting(24), 'int16');
-const again = 'Send it again from the original.';
+const again = 'Copy it again from the original.';
 const nrrd = (sizes: string, ...more: string[]) =>
   lines('NRRD0004', 'type: short', 'endian: little', 'dimension: 3', `sizes: ${sizes}`, ...more);
 const meta = (dimensions: string, ...more: string[]) =>

@@ -379,7 +379,7 @@ describe('Compressed pixels', () => {
     const more = [element(0x00180050, 'DS', '2')];
     const file = await writeFileOf(sliceOf(0, { more }), { packed: { syntax: rle, fragments } });
     await expect(openVolume(file).then(valuesOf)).rejects.toThrow(
-      'The compressed pixels of one.dcm are damaged: send it again',
+      'The compressed pixels of one.dcm are damaged: copy it again',
     );
   });
 
@@ -400,7 +400,7 @@ describe('A series is refused, by the names of the files,', () => {
     [
       'if the pixel data of a slice are cut',
       async (file) => truncate(file(4), (await stat(file(4))).size - 10),
-      [slice(4), 'is cut short or damaged: send it again'],
+      [slice(4), 'is cut short or damaged: copy it again'],
     ],
     [
       'if the header of a slice promises more pixels',

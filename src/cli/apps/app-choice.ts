@@ -28,11 +28,33 @@ const notPassedOn = (server: string, app: string, status: number): string =>
   "with '/' nor with '%2F'; its admin can have it passed on as it is: with Apache by 'AllowEncodedSlashes NoDecode' and " +
   "'nocanon', with nginx by 'merge_slashes off' and a 'proxy_pass' without a path";
 
+const unknownApp = (app: string): string => `Unknown app ${quoteName(app)}`;
+
+/** What follows the name of an app that another place than the command line names. */
+const namedIn = (place: string | undefined): string => (place === undefined ? '' : `, which ${place} names`);
+
+/** @throws UsageError for an app that the server does not have, which suggests the app that was probably meant */
+export async function checkListed(
+  connection: Connection,
+  app: string,
+  namedBy: string | undefined,
+): Promise<void> {
+  const list = await apps(connection);
+  if (list.includes(checkAppId(app))) return;
+  throw new UsageError(`${unknownApp(app)}${namedIn(namedBy)}; ${remedy(app, list)}`);
+}
+
 /**
  * Runs a request about an app. If the server does not know the app, its list is read, and the error suggests the app that was
  * probably meant.
+ * @param namedBy what names the app, if it is not the command line
  */
-export async function naming<T>(connection: Connection, app: string, run: () => Promise<T>): Promise<T> {
+export async function naming<T>(
+  connection: Connection,
+  app: string,
+  run: () => Promise<T>,
+  namedBy?: string,
+): Promise<T> {
   try {
     return await run();
   } catch (error) {
@@ -45,6 +67,7 @@ export async function naming<T>(connection: Connection, app: string, run: () => 
       throw new HttpError(status, notPassedOn(connection.server, app, status), null, isOfProxy);
     }
     if (list === null || list.includes(app)) throw error;
-    throw new HttpError(error.status, `${error.message}; ${remedy(app, list)}`, null);
+    const place = isUnknown ? namedIn(namedBy) : '';
+    throw new HttpError(error.status, `${error.message}${place}; ${remedy(app, list)}`, null);
   }
 }

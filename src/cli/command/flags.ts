@@ -84,11 +84,14 @@ export const connectionFlags = {
   }),
 };
 
+/** The variable that names the app to run. */
+export const appVariable = 'REMOTE_APP_APP';
+
 /** The app to run, for the commands that run one. */
 export const appFlag = Flags.string({
   char: 'a',
   helpValue: 'APP',
-  env: 'REMOTE_APP_APP',
+  env: appVariable,
   description: 'App to run; may be left out if the server has only one',
 });
 
@@ -105,6 +108,11 @@ export const outputFlags = {
     description: 'Write into a directory that already has files, replacing those of the same names',
   }),
 };
+
+/** Saves the extracted files of a result alone. */
+export const noZipFlag = Flags.boolean({
+  description: `Leave out ${resultName} once it is extracted`,
+});
 
 const customTag = Flags.custom<string>({
   helpValue: 'TEXT',

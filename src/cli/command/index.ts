@@ -4,8 +4,10 @@ export { ClientCommand, type ConnectionFlags, type JobsOutput } from './client-c
 export { keptUntil } from './failed-job.js';
 export {
   appFlag,
+  appVariable,
   connectionFlags,
   killTimeoutFlag,
+  noZipFlag,
   outputFlags,
   parseSize,
   pathFlag,

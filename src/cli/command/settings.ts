@@ -1,5 +1,6 @@
 import {
   type ConnectionOptions,
+  defaultProfile,
   type Profile,
   proxyTo,
   readProfile,
@@ -13,6 +14,7 @@ import { UsageError } from '../../client/errors.js';
 import { defaultServer, oneLine, quoteName, tokenVariable } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 import type { CommandIo } from '../terminal/index.js';
+import { appVariable } from './flags.js';
 
 /** Values of flags and environment variables, among which oclif has already preferred the flags. */
 export interface ConnectionChoices {
@@ -34,6 +36,8 @@ export interface Settings {
   readonly token: string | undefined;
   /** The app to run, if one was named. */
   readonly app: string | undefined;
+  /** What names that app, if it is not the command line: `the profile 'default'`, or a variable. */
+  readonly appNamedBy?: string | undefined;
   /** File of additional trusted certificates. */
   readonly ca: string | undefined;
 }
@@ -106,12 +110,21 @@ export function resolveSettings(
     ? tokenOfFile(file)
     : checkToken(token ?? '', typed.has('token') ? '--token' : tokenVariable);
   const own = profile && sameServer(profile.server, server) ? profile : null;
+  // Unlike a token, an app from the environment is harmless, so it is used if the profile names none.
+  const isOfProfile = !app && Boolean(own?.app);
+  const chosen = app || own?.app || choices.app || undefined;
   return {
     server,
     isDefault: !(address || profile?.server),
     token: given ?? checkToken(own?.token ?? '', 'the profile'),
-    // Unlike a token, an app from the environment is harmless, so it is used if the profile names none.
-    app: app || own?.app || choices.app || undefined,
+    app: chosen,
+    ...(chosen && !typed.has('app')
+      ? {
+          appNamedBy: isOfProfile
+            ? `the profile ${quoteName(choices.profile || defaultProfile)}`
+            : appVariable,
+        }
+      : {}),
     // The same for certificates, which are trusted in addition to the others.
     ca: ca || own?.ca || choices.ca || undefined,
   };

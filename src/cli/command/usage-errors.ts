@@ -7,9 +7,12 @@ import { nearest, oneLine, quoteName, unlabelled } from '../../contract/index.js
 export class FlagValueError extends UsageError {
   readonly sentence: string;
 
-  /** @param takes the kind of value that the flag takes, such as `a whole number` */
-  constructor(flag: string, takes: string, given: string) {
-    const sentence = `--${flag} takes ${takes}, got ${quoteName(given)}`;
+  /**
+   * @param takes the kind of value that the flag takes, such as `a whole number`
+   * @param verb `must be` if a value of that kind is out of bounds
+   */
+  constructor(flag: string, takes: string, given: string, verb: 'takes' | 'must be' = 'takes') {
+    const sentence = `--${flag} ${verb} ${takes}, got ${quoteName(given)}`;
     super(sentence);
     this.sentence = sentence;
   }
@@ -20,19 +23,13 @@ type Range = {
   max?: number;
 };
 
-/** The range, as a phrase that follows `a whole number`. */
-function within({ min, max }: Range): string {
-  if (min === undefined) return max === undefined ? '' : ` of at most ${max}`;
-  return max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
-}
-
-/** A whole number, as `Flags.integer` reads it. */
+/** A whole number, as `Flags.integer` reads it, whose errors are sentences. */
 export const wholeNumber = Flags.custom<number, Range>({
-  parse: async (input, _, { name, ...range }) => {
+  parse: async (input, _, { name, min, max }) => {
     if (!/^-?\d+$/.test(input)) throw new FlagValueError(name, 'a whole number', input);
     const value = Number(input);
-    const { min = value, max = value } = range;
-    if (value < min || value > max) throw new FlagValueError(name, `a whole number${within(range)}`, input);
+    if (min !== undefined && value < min) throw new FlagValueError(name, `at least ${min}`, input, 'must be');
+    if (max !== undefined && value > max) throw new FlagValueError(name, `at most ${max}`, input, 'must be');
     return value;
   },
 });

@@ -61,6 +61,8 @@ _remote_app_values() {
     directories) compopt -o dirnames 2>/dev/null || _remote_app_offer < <(compgen -d -- "$current") ;;
     *) _remote_app_offer < <(command ${bin} completion --values "$1" -- "\${words[@]:1}" 2>/dev/null </dev/null) ;;
   esac
+  # A value follows what ends with '='.
+  [[ \${#COMPREPLY[@]} == 1 && \${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 }
 
 _remote_app() {

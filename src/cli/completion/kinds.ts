@@ -12,6 +12,9 @@ export const valueSources = [
   'profiles',
   'gpus',
   'states',
+  'tags',
+  'parameters',
+  'checkpoints',
 ] as const;
 
 export type ValueSource = (typeof valueSources)[number];

@@ -1,7 +1,26 @@
 import type { Interfaces } from '@oclif/core';
-import { apps, type Connection, devices, jobs, listProfiles } from '../../client/connection/index.js';
-import { commandOf, isFinal, jobStates } from '../../contract/index.js';
+import {
+  type AvailableAppAnswer,
+  app as appOf,
+  apps,
+  type Connection,
+  devices,
+  jobs,
+  listProfiles,
+} from '../../client/connection/index.js';
+import {
+  checkpointsOf,
+  commandOf,
+  counted,
+  isFinal,
+  jobStates,
+  readParameters,
+  shownValue,
+} from '../../contract/index.js';
 import type { ValueSource } from './kinds.js';
+
+const byLetter = (flags: Interfaces.FlagInput, word: string) =>
+  Object.values(flags).find(({ char }) => char !== undefined && word === `-${char}`);
 
 /**
  * The words of an unfinished command line that belong to these flags, such as `--profile lab`. Words after `--` are not flags,
@@ -14,7 +33,7 @@ export function wordsOfFlags(words: readonly string[], flags: Interfaces.FlagInp
   for (let index = 0; index < typed.length; index += 1) {
     const word = typed[index] ?? '';
     const [name = '', joined] = word.split(/=(.*)/s);
-    const flag = name.startsWith('--') ? flags[name.slice(2)] : undefined;
+    const flag = name.startsWith('--') ? flags[name.slice(2)] : byLetter(flags, word);
     if (!flag) continue;
     if (flag.type === 'boolean' || joined !== undefined) {
       kept.push(word);
@@ -39,10 +58,16 @@ const maxOffers = 1000;
 /** Whether a text is one line that any shell can show. What a server lists is not trusted. */
 const isPlain = (text: string): boolean => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text);
 
-type Connect = () => Promise<Connection>;
+/** The server of the command line, and the app that it names. */
+interface Asked {
+  readonly connection: Connection;
+  readonly app: string | undefined;
+}
+
+type Connect = () => Promise<Asked>;
 
 async function jobOffers(connect: Connect, isWanted: (isOver: boolean) => boolean): Promise<Offer[]> {
-  return (await jobs(await connect()))
+  return (await jobs((await connect()).connection))
     .filter(({ status }) => isWanted(isFinal(status)))
     .map(({ job_id, status, operation, app }) => ({
       value: job_id,
@@ -62,10 +87,43 @@ function continued(word: string, offers: readonly Offer[]): Offer[] {
 }
 
 async function gpuOffers(connect: Connect, word: string): Promise<Offer[]> {
-  const { devices_index: ids, devices_name: names } = await devices(await connect());
+  const { devices_index: ids, devices_name: names } = await devices((await connect()).connection);
   return continued(
     word,
     ids.map((id, index) => ({ value: String(id), about: names[index] ?? '' })),
+  );
+}
+
+async function tagOffers(connect: Connect): Promise<Offer[]> {
+  const counts = new Map<string, number>();
+  for (const { tag } of await jobs((await connect()).connection))
+    if (tag !== null) counts.set(tag, (counts.get(tag) ?? 0) + 1);
+  return [...counts].map(([value, count]) => ({ value, about: counted(count, 'job') }));
+}
+
+/** The description of the app that the command line names, or of the only one; null if there is none. */
+async function described(connect: Connect): Promise<AvailableAppAnswer | null> {
+  const { connection, app } = await connect();
+  const [only, ...others] = app === undefined ? await apps(connection) : [app];
+  if (only === undefined || others.length > 0) return null;
+  const view = await appOf(connection, only);
+  return view.available ? view : null;
+}
+
+async function parameterOffers(connect: Connect): Promise<Offer[]> {
+  const { all } = readParameters((await described(connect))?.parameters);
+  return all.map(({ name, value }) => ({
+    value: `${name}=`,
+    about: value === undefined ? '' : shownValue(value),
+  }));
+}
+
+async function checkpointOffers(connect: Connect, word: string): Promise<Offer[]> {
+  const view = await described(connect);
+  const names = view === null ? [] : checkpointsOf(view);
+  return continued(
+    word,
+    names.map((value) => ({ value, about: '' })),
   );
 }
 
@@ -75,12 +133,15 @@ const sources: Readonly<
   profiles: async (_, configDir) =>
     listProfiles(configDir).map(({ name, server }) => ({ value: name, about: server })),
   apps: async (connect) => {
-    return (await apps(await connect())).map((value) => ({ value, about: '' }));
+    return (await apps((await connect()).connection)).map((value) => ({ value, about: '' }));
   },
   jobs: (connect) => jobOffers(connect, () => true),
   'active-jobs': (connect) => jobOffers(connect, (isOver) => !isOver),
   'ended-jobs': (connect) => jobOffers(connect, (isOver) => isOver),
   gpus: (connect, _, word) => gpuOffers(connect, word),
+  tags: (connect) => tagOffers(connect),
+  parameters: (connect) => parameterOffers(connect),
+  checkpoints: (connect, _, word) => checkpointOffers(connect, word),
   states: async (_, __, word) =>
     continued(
       word,

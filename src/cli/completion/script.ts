@@ -1,6 +1,6 @@
 import type { Command, Interfaces } from '@oclif/core';
 import { UsageError } from '../../client/errors.js';
-import { type Field, type FieldKind, flagName, operations } from '../../contract/index.js';
+import { type AppBound, type Field, type FieldKind, flagName, operations } from '../../contract/index.js';
 import { bashScript } from './bash.js';
 import { fishScript } from './fish.js';
 import {
@@ -31,6 +31,7 @@ const byFlagName: Readonly<Record<string, Values>> = {
   app: 'apps',
   profile: 'profiles',
   status: 'states',
+  tag: 'tags',
 };
 
 const byArgument: Readonly<Record<string, Values>> = {
@@ -48,11 +49,20 @@ const fieldOf = (command: string, { name }: Flag): Field | undefined =>
     .find((each) => each.command === command)
     ?.fields.find((each) => flagName(each) === name);
 
+const byBound: Partial<Readonly<Record<AppBound, Values>>> = {
+  parameters: 'parameters',
+  checkpointNames: 'checkpoints',
+};
+
+function valuesOfField({ name, kind, bound }: Field): Values {
+  return (bound && byBound[bound]) ?? byField[kind] ?? byFlagName[name] ?? 'anything';
+}
+
 /** The field of an operation determines its values, because not every path is on this machine. */
 function valuesOfFlag(flag: Flag, field: Field | undefined): Values | null {
   if (flag.type === 'boolean') return null;
   if (flag.options) return flag.options;
-  if (field) return byField[field.kind] ?? 'anything';
+  if (field) return valuesOfField(field);
   const { helpValue = '' } = flag;
   if (helpValue === 'DIR') return 'directories';
   return byFlagName[flag.name] ?? (/\b(FILE|PATH)\b/.test(String(helpValue)) ? 'files' : 'anything');

@@ -49,13 +49,15 @@ ${commands.map(described).join('\n')}
 # Offers values that ${bin} lists, with what it says about each. The last word says which; compadd takes those before it.
 _remote_app_values() {
   local line
-  local -a lines values shown
+  local -a lines values shown end
+  # A value follows the name of a parameter.
+  [[ $argv[-1] == parameters ]] && end=(-S '')
   lines=("\${(@f)$(command ${bin} completion --values $argv[-1] -- "\${(@Q)words[1,CURRENT]}" 2>/dev/null </dev/null)}")
   for line in $lines; do
     values+=("\${line%%$'\\t'*}")
     shown+=("\${line/$'\\t'/  -- }")
   done
-  compadd "\${(@)argv[1,-2]}" -l -d shown -a values
+  compadd "\${(@)argv[1,-2]}" $end -l -d shown -a values
 }
 
 _remote_app() {

@@ -15,6 +15,7 @@ import { type Kept, keptOf, tellKept } from './kept.js';
 interface OutputFlags {
   readonly output?: string | undefined;
   readonly force: boolean;
+  readonly 'no-zip'?: boolean | undefined;
 }
 
 /** The value of `--output` that means stdout. */
@@ -24,10 +25,10 @@ const toStdout = '-';
 export const isToStdout = ({ output }: OutputFlags): boolean => output === toStdout;
 
 /** The directory that the flags name. The default directory is numbered if it has files. */
-export function outputDirectory({ output, force }: OutputFlags): OutputDirectory {
+export function outputDirectory({ output, force, 'no-zip': withoutArchive }: OutputFlags): OutputDirectory {
   if (output === '') throw new UsageError('--output is empty; name a directory');
   const taken = force ? 'replace' : output === undefined ? 'number' : 'refuse';
-  return { directory: output ?? defaultOutput, taken };
+  return { directory: output ?? defaultOutput, taken, withoutArchive };
 }
 
 /**
@@ -41,6 +42,7 @@ export async function readDestination(
   json: boolean,
 ): Promise<Destination> {
   if (isToStdout(flags)) {
+    if (flags['no-zip']) throw new UsageError('-o - writes the zip that --no-zip leaves out; choose one');
     if (json) throw new UsageError('-o - and --json both want stdout; choose one');
     if (io.stdout.isTTY) {
       throw new UsageError(
@@ -83,14 +85,16 @@ export async function fetchJobResult(
 ): Promise<ResultSummary> {
   const destination = await readDestination(flags, io, json);
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
-  const [{ fetchResult }, { readFacts, recordLater }] = await Promise.all([
+  const [{ fetchResult }, { readFacts, recordLater }, { keepLog }] = await Promise.all([
     import('../../client/result/index.js'),
     import('../../client/case/index.js'),
+    import('../../client/logs/index.js'),
   ]);
   const facts = isPartial ? null : readFacts(configDir, jobId, connection.server);
-  const complete = facts
-    ? (directory: string) => recordLater(connection, jobId, facts, directory, reporter)
-    : undefined;
+  const complete = async (directory: string) => {
+    const log = await keepLog(connection, jobId, directory);
+    if (facts) await recordLater(connection, jobId, facts, { directory, log }, reporter);
+  };
   const options = { wait, isImpatient, isPartial, reporter, complete };
   const fetched = await fetchResult(connection, jobId, destination, options);
   const view = await tellKept(connection, jobId, reporter, false);

@@ -1,4 +1,11 @@
-import { type Connection, fetchLeft, type JobAnswer, jobs, leftText } from '../../client/connection/index.js';
+import {
+  type Connection,
+  fetchLeft,
+  forecastOf,
+  type JobAnswer,
+  jobs,
+  leftText,
+} from '../../client/connection/index.js';
 import type { NextCommands } from '../../client/next-command.js';
 import {
   commandOf,
@@ -14,11 +21,13 @@ import {
 import {
   type Cell,
   type Colours,
+  fitted,
   formatDistance,
   formatDuration,
   formatPairs,
   formatTable,
   formatTime,
+  type Narrowing,
   readTime,
 } from '../terminal/index.js';
 import type { Watched } from './watch.js';
@@ -33,6 +42,10 @@ interface JobSelection {
   readonly all: boolean;
   /** How many are shown at most. */
   readonly limit: number | undefined;
+  /** Columns of the terminal; undefined if there is none. */
+  readonly columns?: number | undefined;
+  /** Whether the newest jobs come last, next to where a person types. */
+  readonly newestLast?: boolean | undefined;
 }
 
 export interface JobsDocument {
@@ -43,19 +56,31 @@ export interface JobsDocument {
 export function selectedJobs(
   connection: Connection,
   colours: Colours,
-  { states, tag, quiet, all, limit }: JobSelection,
+  { states, tag, quiet, all, limit, columns, newestLast = false }: JobSelection,
 ): Watched<JobsDocument> & { readonly none: string } {
   const none = noJobs(connection.server, states, tag);
+  /** Also those of other states, which tell how long the others take. */
+  let listed: readonly JobAnswer[] = [];
   return {
     none,
     read: async () => {
       // The server knows no selection of states.
-      const list = await jobs(connection, { all, tag, ...(states ? {} : { limit }) });
-      return { jobs: (states ? list.filter(({ status }) => states.includes(status)) : list).slice(0, limit) };
+      listed = await jobs(connection, { all, tag, ...(states ? {} : { limit }) });
+      const selected = states ? listed.filter(({ status }) => states.includes(status)) : listed;
+      return { jobs: selected.slice(0, limit) };
     },
     lines: (document) => {
       if (quiet) return document.jobs.map(({ job_id }) => job_id);
-      return document.jobs.length > 0 ? listJobs(document.jobs, connection.now(), colours, all) : [none];
+      if (document.jobs.length === 0) return [none];
+      const [heading = '', ...rows] = listJobs(
+        document.jobs,
+        connection.now(),
+        colours,
+        all,
+        columns,
+        listed,
+      );
+      return [heading, ...(newestLast ? rows.reverse() : rows)];
     },
     change: (document) => JSON.stringify(document),
   };
@@ -69,6 +94,15 @@ function running({ run_seconds, started_at, finished_at }: JobAnswer, now: numbe
   const start = readTime(started_at);
   if (start === null) return null;
   return formatDuration(((readTime(finished_at) ?? now) - start) / 1000);
+}
+
+/** How much longer a running job takes, if it takes as long as those before it; null if that is not known, or is over. */
+function timeLeft(job: JobAnswer, jobs: readonly JobAnswer[], now: number): string | null {
+  const start = job.status === 'running' ? readTime(job.started_at) : null;
+  const forecast = start === null ? null : forecastOf(jobs, job);
+  if (start === null || forecast === null) return null;
+  const left = forecast.seconds - (now - start) / 1000;
+  return left > 0 ? `about ${formatDuration(left)}` : null;
 }
 
 const distanceTo = (iso: string | null, now: number): string => {
@@ -151,24 +185,47 @@ export function describeJob(
   ]);
 }
 
+/** How the table gives way on a narrow terminal. */
+const narrowing: Narrowing = {
+  names: ['APP', 'TAG', 'INPUT', 'OWNER'],
+  dispensable: [
+    'GPUS',
+    'SIZE',
+    'OPERATION',
+    'INPUT',
+    'RUN TIME',
+    'TAG',
+    'CREATED',
+    'APP',
+    'TIME LEFT',
+    'OWNER',
+  ],
+};
+
 /**
  * Jobs as a table, in the order of the server.
  * @param now by the clock of the server, in milliseconds
  * @param owners whether the owners are shown
+ * @param columns of the terminal that the table has to fit
+ * @param known all jobs of the server, by which the time that is left is told
  */
 export function listJobs(
   jobs: readonly JobAnswer[],
   now: number,
   colours: Colours,
   owners = false,
+  columns?: number,
+  known = jobs,
 ): string[] {
   if (jobs.length === 0) return [];
   // A column without values is left out: tags are optional, and an older server has neither.
   const tags = jobs.some(({ tag }) => tag !== null);
   const inputs = jobs.some((job) => job.inputs.length > 0);
   const sizes = jobs.some((job) => job.bytes_kept !== null);
-  return formatTable(
-    [
+  const left = jobs.map((job) => timeLeft(job, known, now));
+  const forecasts = left.some((each) => each !== null);
+  const table = {
+    heading: [
       'JOB',
       ...(owners ? ['OWNER'] : []),
       'STATUS',
@@ -180,8 +237,9 @@ export function listJobs(
       'CREATED',
       'RUN TIME',
       ...(sizes ? ['SIZE'] : []),
+      ...(forecasts ? ['TIME LEFT'] : []),
     ],
-    jobs.map((job) => [
+    rows: jobs.map((job, index) => [
       job.job_id,
       ...(owners ? [job.owner ?? '-'] : []),
       status(job.status, colours),
@@ -193,8 +251,11 @@ export function listJobs(
       distanceTo(job.created_at, now),
       running(job, now) ?? '',
       ...(sizes ? [job.bytes_kept === null ? '' : formatBytes(job.bytes_kept)] : []),
+      ...(forecasts ? [left[index] ?? ''] : []),
     ]),
-  );
+  };
+  const { heading, rows } = fitted(table, narrowing, columns);
+  return formatTable(heading, rows);
 }
 
 /** The outcome of killing a job. */

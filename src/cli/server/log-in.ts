@@ -10,9 +10,18 @@ import {
   showServerUrl,
   writeProfile,
 } from '../../client/connection/index.js';
-import { Interrupted, UsageError } from '../../client/errors.js';
-import { bareHost, defaultServer, isLoopback, quoteName } from '../../contract/index.js';
+import { ClientError, HttpError, Interrupted, UsageError } from '../../client/errors.js';
 import {
+  bareHost,
+  defaultServer,
+  errorKinds,
+  exitCodes,
+  isLoopback,
+  quoteName,
+} from '../../contract/index.js';
+import { checkListed } from '../apps/index.js';
+import {
+  appVariable,
   type ConnectionChoices,
   checkToken,
   resolveSettings,
@@ -67,8 +76,19 @@ function isOpenToTheNetwork(server: string): boolean {
   return protocol === 'http:' && !isLoopback(bareHost(hostname));
 }
 
+const isRefusedToken = (error: unknown): boolean =>
+  error instanceof HttpError && error.status === errorKinds.missingToken.status && !error.isOfProxy;
+
+/** The error for a server that needs a token, where none was typed or piped in. */
+function noToken(server: string, io: CommandIo): ClientError {
+  const message = io.stdin.isTTY
+    ? `No token was typed, and ${server} needs one`
+    : 'No token on stdin: pipe it in, or give --token-file';
+  return new ClientError(message, exitCodes.notAuthorised);
+}
+
 /**
- * Checks an address and a token with the server, then saves them as a profile. An empty token is for a server that asks
+ * Checks an address, a token and an app with the server, then saves them as a profile. An empty token is for a server that asks
  * for none.
  */
 export async function logIn(
@@ -89,7 +109,10 @@ export async function logIn(
   }
   const ca = flags.ca ? path.resolve(flags.ca) : undefined;
   const connection = await connect({ server, isDefault: !flags.server, token, app: undefined, ca });
-  await health(connection, flags.timeout);
+  await health(connection, flags.timeout).catch((error: unknown) => {
+    throw token === undefined && isRefusedToken(error) ? noToken(server, io) : error;
+  });
+  if (flags.app) await checkListed(connection, flags.app, typed.has('app') ? undefined : appVariable);
   const name = flags.profile || defaultProfile;
   const profile = {
     server,

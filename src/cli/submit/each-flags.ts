@@ -1,5 +1,6 @@
 import type { Interfaces } from '@oclif/core';
 import * as Flags from '@oclif/core/flags';
+import { wholeNumber } from '../command/index.js';
 
 /** The flags of the operations that can run one job for each case. */
 export const eachFlags = {
@@ -10,7 +11,7 @@ export const eachFlags = {
       'Run one job for each volume, or for each one with the files of the other groups that are paired with it; each result goes to a ' +
       'directory of its own in --output. What is done already is not sent again: the same command goes on where it ended',
   }),
-  'at-most': Flags.integer({
+  'at-most': wholeNumber({
     helpGroup: 'EACH',
     helpValue: 'N',
     min: 1,

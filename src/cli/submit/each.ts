@@ -17,6 +17,7 @@ import { type CommandIo, formatTable, openReporter } from '../terminal/index.js'
 import { seriesChoice } from './choose-series.js';
 import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.js';
 import type { EachFlags } from './each-flags.js';
+import { secondsOfCase } from './time-left.js';
 
 /** The flags that this reads. */
 type CohortFlags = Partial<EachFlags> & {
@@ -136,6 +137,7 @@ export async function runEach(
 ): Promise<CohortDocument> {
   const view = await openCohortView(io, json, flags.watch ?? false);
   try {
+    if (view.expects) void secondsOfCase(connection, submission).then(view.expects);
     const summary = await runCohort(connection, submission, {
       output,
       atMost: flags['at-most'] ?? defaultAtMost,

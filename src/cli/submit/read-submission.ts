@@ -30,9 +30,9 @@ const positional = (field: Field, { paths }: ParsedFlags): readonly string[] =>
 /** Parses a flag's text as the server does, so that a bad value is refused before anything is sent. */
 function read(field: Field, text: string): FieldValue | undefined {
   try {
-    return readText({ ...field, name: named(field) }, text);
+    return readText(field, text);
   } catch (error) {
-    if (error instanceof FieldError) throw new UsageError(error.detail.replace(/^Field/, 'Flag'));
+    if (error instanceof FieldError) throw new UsageError(`${named(field)} ${error.problem}`);
     throw error;
   }
 }

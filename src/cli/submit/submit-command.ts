@@ -19,6 +19,7 @@ import {
   ClientCommand,
   type ConnectionFlags,
   killTimeoutFlag,
+  noZipFlag,
   outputFlags,
   waitFlag,
 } from '../command/index.js';
@@ -40,6 +41,7 @@ import { type EachFlags, eachFlags } from './each-flags.js';
 import { commandWords } from './earlier-commands.js';
 import type { EndedCommand } from './on-end.js';
 import type { Word } from './path-order.js';
+import { tellForecast } from './time-left.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
 const placeholders: Readonly<Record<FieldKind, string>> = {
@@ -124,6 +126,7 @@ export const sendingFlags = {
 export const runFlags = {
   ...outputFlags,
   force: less(outputFlags.force),
+  'no-zip': less(noZipFlag),
   wait: less(waitFlag),
   'kill-timeout': less(killTimeoutFlag),
   ...sendingFlags,
@@ -134,7 +137,7 @@ export const runFlags = {
   }),
   detach: Flags.boolean({
     // These flags concern the result, which --detach does not fetch.
-    exclusive: ['output', 'force', 'wait'],
+    exclusive: ['output', 'force', 'wait', 'no-zip'],
     description: "Print the job's id alone and return at once; asks for '--keep max' unless --keep is given",
   }),
   'on-end': Flags.string({
@@ -271,10 +274,11 @@ export abstract class SubmitCommand extends ClientCommand {
     };
     if (destination) {
       const tellAccepted = (id: string) => tellKept(connection, id, reporter, flags.keep !== undefined);
-      const finishing = { ...options, destination, wait: flags.wait, tellAccepted };
-      const finished = await naming(connection, app, () =>
-        client.runJob(connection, { ...submission, app }, finishing),
-      );
+      const { onStarted, over } = tellForecast(connection, reporter);
+      const telling = { tellAccepted, onStarted };
+      const finishing = { ...options, destination, wait: flags.wait, ...telling };
+      const run = () => client.runJob(connection, { ...submission, app }, finishing).finally(over);
+      const finished = await naming(connection, app, run, settings.appNamedBy);
       client.forgetFacts(this.config.configDir, finished.job_id);
       const kept = keptOf(await tellKept(connection, finished.job_id, reporter, false));
       if (flags.show && 'output' in finished && this.io.stdout.isTTY && !this.jsonEnabled()) {
@@ -292,9 +296,8 @@ export abstract class SubmitCommand extends ClientCommand {
       this.print([id]).catch((error: unknown) => {
         throw leaving(connection, id, error);
       });
-    const envelope = await naming(connection, app, () =>
-      client.startJob(connection, { ...keptForLong(submission), app }, options, tellId),
-    );
+    const start = () => client.startJob(connection, { ...keptForLong(submission), app }, options, tellId);
+    const envelope = await naming(connection, app, start, settings.appNamedBy);
     const view = await tellKept(connection, envelope.job_id, reporter, true);
     if (flags['time-limit'] !== undefined && view?.time_limit === null) {
       reporter.note(
@@ -325,7 +328,7 @@ export abstract class SubmitCommand extends ClientCommand {
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
     const app = await this.#chooseApp(connection, settings.app);
-    return naming(connection, app, async () => {
+    const run = async () => {
       const document = await each.runEach(connection, { ...submission, app }, flags, this.io, {
         output,
         json,
@@ -338,6 +341,7 @@ export abstract class SubmitCommand extends ClientCommand {
         left: count('waiting'),
       };
       return document;
-    });
+    };
+    return naming(connection, app, run, settings.appNamedBy);
   }
 }

@@ -15,6 +15,18 @@ export function cutToWidth(text: string, columns: number): string {
   return cut;
 }
 
+/** A text without its middle, if it is wider than this: names of many files begin alike. */
+export function cutMiddle(text: string, columns: number): string {
+  if (stringWidth(text) <= columns) return text;
+  const head = cutToWidth(text, Math.ceil((columns - 1) / 2));
+  let tail = '';
+  for (const { segment } of [...graphemes.segment(text)].reverse()) {
+    if (stringWidth(`${head}…${segment}${tail}`) > columns) break;
+    tail = segment + tail;
+  }
+  return `${head}…${tail}`;
+}
+
 /**
  * As much of a text as fits. If a bar's figures would be cut off, as after a long case name, the middle of the name is
  * left out instead.

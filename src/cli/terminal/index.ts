@@ -11,6 +11,7 @@ export {
   leaveClosedTerminals,
   type OutputStream,
 } from './command-io.js';
+export { fitted, type Narrowing } from './fit-columns.js';
 export { type Cell, columnsOf, formatMemory, formatPairs, formatTable, wrapped } from './format.js';
 export { LiveBlock } from './live-block.js';
 export { type OpenReporter, openJsonLogReporter, openReporter } from './reporter.js';

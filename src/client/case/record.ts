@@ -54,6 +54,8 @@ const schema = z.object({
   outputs: z.array(file),
   /** Names of outputs of an earlier result that a person has changed: they have kept their names beside the result. */
   kept: z._default(z.array(text), []),
+  /** The file beside the outputs with the log of the job; null if there is none. */
+  log: textOrNull,
   /** The numbers that the result carries, by column of `cases.csv`. */
   numbers: z._default(z.record(text, z.number()), {}),
   /** What of the numbers could not be read, in sentences. */
@@ -122,9 +124,13 @@ export async function hashInputs(found: FoundFiles, signal?: AbortSignal): Promi
   return inputs;
 }
 
-/** The files of a result, in the order of their names, without the record itself. */
-export async function hashOutputs(directory: string, signal?: AbortSignal): Promise<RecordedFile[]> {
-  const names = namesBelow(directory).filter((name) => name !== recordName);
+/** The files of a result, in the order of their names, without the record itself and the log. */
+export async function hashOutputs(
+  directory: string,
+  signal?: AbortSignal,
+  log: string | null = null,
+): Promise<RecordedFile[]> {
+  const names = namesBelow(directory).filter((name) => name !== recordName && name !== log);
   const outputs: RecordedFile[] = [];
   for (const name of names) outputs.push({ name, ...(await hashFile(path.join(directory, name), signal)) });
   return outputs;
@@ -208,6 +214,8 @@ export interface RecordFacts {
   readonly app: AppAnswer | null;
   readonly job: JobAnswer | null;
   readonly jobId: string;
+  /** The name of the file with its log; null if there is none. */
+  readonly log?: string | null;
   readonly server: ServerFacts;
   readonly clientVersion: string;
   readonly inputs: readonly RecordedInput[];
@@ -248,6 +256,7 @@ export function makeRecord(
     inputs: [...inputs],
     outputs: [...outputs],
     kept: [],
+    log: facts.log ?? null,
     numbers,
     numbers_unread: [...unread],
     labels: described?.terminology ?? {},

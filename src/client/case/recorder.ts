@@ -45,25 +45,25 @@ export async function recordResult(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   freeRecordName(directory);
-  const outputs = await hashOutputs(directory, signal);
+  const outputs = await hashOutputs(directory, signal, facts.log ?? null);
   const names = facts.app?.available ? facts.app.terminology : undefined;
   writeRecord(directory, makeRecord(facts, outputs, numbersOf(directory, outputs, names)));
 }
 
 /** What is known of a job when it is sent. */
-export type InputFacts = Omit<RecordFacts, 'job' | 'jobId'>;
+export type InputFacts = Omit<RecordFacts, 'job' | 'jobId' | 'log'>;
 
 /** Writes the record of a job that was sent before among the files of its result. A fault of the disk is noted. */
 export async function recordLater(
   connection: Connection,
   jobId: string,
   facts: InputFacts,
-  directory: string,
+  { directory, log }: { readonly directory: string; readonly log: string | null },
   reporter: Reporter,
 ): Promise<void> {
   const job = await askJob(connection, jobId, maxWait).catch(() => null);
   try {
-    await recordResult(directory, { ...facts, job, jobId }, connection.signal);
+    await recordResult(directory, { ...facts, job, jobId, log }, connection.signal);
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
     reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);
@@ -125,7 +125,7 @@ export class BackgroundRecorder implements Disposable {
   }
 
   /** @param directory of the result, before it gets its place */
-  async write(jobId: string, directory: string): Promise<void> {
+  async write(jobId: string, directory: string, log: string | null): Promise<void> {
     if (!this.#facts) return;
     const { signal } = this.connection;
     const facts = await this.#facts;
@@ -136,7 +136,7 @@ export class BackgroundRecorder implements Disposable {
       );
       return;
     }
-    await recordLater(this.connection, jobId, facts, directory, this.how.reporter);
+    await recordLater(this.connection, jobId, facts, { directory, log }, this.how.reporter);
   }
 
   /** Stops reading the inputs, for example because the job has failed. */

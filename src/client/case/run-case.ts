@@ -9,7 +9,7 @@ import {
 } from '../connection/index.js';
 import { ClientError, HttpError, isExpiredJob, isUnknownJob, JobFailed, JobForgotten } from '../errors.js';
 import type { FoundFiles } from '../inputs/index.js';
-import { followToEnd } from '../logs/index.js';
+import { FollowedLog, followToEnd, keepLog } from '../logs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Destination, SavedArchive, StreamedArchive } from '../result/index.js';
 import type { Submission } from '../submission.js';
@@ -58,10 +58,12 @@ export type Fetched = SavedArchive | StreamedArchive;
 export interface CaseOptions<T> extends SendOptions {
   /** Called when the job is about to be followed. */
   readonly onRunning: (jobId: string) => Promise<void> | void;
+  /** Called when the job starts to run. */
+  readonly onStarted?: ((jobId: string) => void) | undefined;
   /** Called when the job is done: brings its result where it belongs, by fetching it to a destination. */
   readonly receive: (fetch: (destination: Destination) => Promise<Fetched>) => Promise<T>;
   /** Writes the record of the job among the files of its result, in this directory. */
-  readonly record: (jobId: string, directory: string) => Promise<void>;
+  readonly record: (jobId: string, directory: string, log: string | null) => Promise<void>;
   /** Longest wait for the result once the job has ended, in seconds. */
   readonly wait: number;
 }
@@ -192,15 +194,19 @@ export async function runCase<T>(
       const sentAt = earlier === undefined ? connection.now() : undefined;
       const jobId =
         earlier ?? (await sendCase(connection, work, options, (many?.attempt ?? 1) + repeats)).job_id;
+      const followed = new FollowedLog();
       const isFollowed = await killedOnInterrupt(connection, jobId, options, async () => {
         if (mayRepeat() && (await isOutdated(connection, jobId, sentAt, reporter))) return false;
         await options.onRunning(jobId);
         if (many?.stop.aborted) await killQuietly(connection, jobId, options);
-        await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, isAnnounced: true });
+        const onStarted = () => options.onStarted?.(jobId);
+        const announced = { isAnnounced: true, onStarted, followed };
+        await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, ...announced });
         return true;
       });
       // The job is done; an interruption from here on does not affect it.
-      const complete = (directory: string) => options.record(jobId, directory);
+      const complete = async (directory: string) =>
+        options.record(jobId, directory, await keepLog(connection, jobId, directory, followed));
       const how = { wait, reporter, isDone: true, complete };
       const fetch = (destination: Destination) => fetchResult(connection, jobId, destination, how);
       if (isFollowed) return { jobId, received: await options.receive(fetch) };

@@ -3,7 +3,7 @@ import { app, type Connection } from '../connection/index.js';
 import type { ChooseSeries } from '../inputs/index.js';
 import type { Destination } from '../result/index.js';
 import type { Submission } from '../submission.js';
-import { findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
+import { checkOperation, findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
 import { BackgroundRecorder, type InputFacts } from './recorder.js';
 import { type Case, type Fetched, runCase, type SendOptions, sendCase } from './run-case.js';
 
@@ -27,6 +27,8 @@ export interface FinishOptions extends RunOptions {
   readonly wait: number;
   /** Reports further notes about an accepted job. Never rejects. */
   readonly tellAccepted?: (jobId: string) => Promise<unknown>;
+  /** Called when the job starts to run. */
+  readonly onStarted?: (jobId: string) => void;
 }
 
 /** A job that the server has accepted, and what was sent to it. */
@@ -49,7 +51,12 @@ async function onlyCase(
 ): Promise<Case> {
   const finding = { place: { directory: output, mayReplace }, chooseSeries };
   const describe = () => app(connection, submission.app);
-  const found = await findInputs(submission, finding, reporter, describe, connection.signal);
+  const found = await findInputs(submission, finding, reporter, describe, connection.signal).catch(
+    async (error: unknown) => {
+      await checkOperation(connection, submission);
+      throw error;
+    },
+  );
   reporter.waiting(`Asking ${connection.server} what it takes`);
   const terms = await preflight(connection, submission).finally(() => reporter.waiting(null));
   return { submission, found, terms };
@@ -93,7 +100,7 @@ export async function runJob(
       await options.tellAccepted?.(id);
     },
     receive: (fetch) => fetch(destination),
-    record: (id, directory) => recorder.write(id, directory),
+    record: (id, directory, log) => recorder.write(id, directory, log),
   });
   return {
     job_id: jobId,

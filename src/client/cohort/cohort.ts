@@ -223,7 +223,7 @@ class Cohort {
               fetch({ directory, taken: 'replace', isPrivate: true }),
             );
           },
-          record: async (jobId, directory) => {
+          record: async (jobId, directory, log) => {
             const job = await askPatiently(connection, jobId, reporter).catch(() => null);
             this.#server ??= serverFacts(connection);
             const facts = {
@@ -234,7 +234,7 @@ class Cohort {
               clientVersion,
             };
             await writing(directory, 'run the command again', () =>
-              recordResult(directory, { ...facts, job, jobId }, connection.signal),
+              recordResult(directory, { ...facts, job, jobId, log }, connection.signal),
             );
           },
         },

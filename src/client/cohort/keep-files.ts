@@ -47,9 +47,10 @@ export async function keepFiles(
   isForced: boolean,
   isUnchanged: (name: string) => Promise<boolean>,
 ): Promise<void> {
+  const ours = [recordName, readRecord(place)?.log];
   const staying: string[] = [];
   for (const name of namesBelow(place))
-    if (name !== recordName && !(await isUnchanged(name))) staying.push(name);
+    if (!ours.includes(name) && !(await isUnchanged(name))) staying.push(name);
   let record = readRecord(complete);
   const isStaying = new Set(staying);
   const isTaken = (name: string) => isStaying.has(name) || existsSync(path.join(complete, name));

@@ -16,6 +16,7 @@ import {
   resultPath,
   routes,
   type Usage,
+  withFlags,
 } from '../../contract/index.js';
 import { HttpError, JobFailed } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
@@ -302,7 +303,9 @@ export async function jobFailure(
     now: connection.now(),
     fetch: fetchLeft(connection, jobId),
   };
-  return new JobFailed(jobId, isRefused ? 'refused' : data.status, reason, facts);
+  // What an app refuses is an argument of its own command line.
+  if (isRefused) return new JobFailed(jobId, 'refused', withFlags(reason), facts);
+  return new JobFailed(jobId, data.status, reason, facts);
 }
 
 /**

@@ -1,5 +1,13 @@
 import type { Dispatcher } from 'undici';
-import { errorKinds, excerpt, jobIdOf, quoteName, wireDetails } from '../../contract/index.js';
+import {
+  errorKinds,
+  excerpt,
+  fieldAsFlag,
+  jobIdOf,
+  quoteName,
+  wireDetails,
+  withFlags,
+} from '../../contract/index.js';
 import { HttpError, isGatewayError, isOfAnother, isRedirect, proxyLoginStatus } from '../errors.js';
 import { needsTls, type Transport } from './transport.js';
 
@@ -83,7 +91,7 @@ async function detailOf(text: string): Promise<string | null> {
   if (!Array.isArray(data.detail)) return data.detail || data.error || null;
   const lines = data.detail.map(({ loc, msg }) => {
     const place = loc?.at(-1);
-    return [typeof place === 'string' || typeof place === 'number' ? place : '', msg]
+    return [typeof place === 'string' ? fieldAsFlag(place) : typeof place === 'number' ? place : '', msg]
       .filter((part) => part !== '' && part !== undefined)
       .join(': ');
   });
@@ -120,7 +128,7 @@ function ownSentence(status: number, detail: string, { server, path, list }: Ask
   if (status === errorKinds.notFound.status && /^(There is no [A-Z]+ \/|Not Found$)/.test(detail)) {
     return `${server} has no ${excerpt(path)}: is that the address of the service?`;
   }
-  return excerpt(detail);
+  return excerpt(status === errorKinds.invalidField.status ? withFlags(detail) : detail);
 }
 
 /**

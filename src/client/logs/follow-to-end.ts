@@ -4,6 +4,7 @@ import { monotonicTime } from '../../files/index.js';
 import { askFailure, type Connection } from '../connection/index.js';
 import { isUnknownJob, JobFailed, JobForgotten, leaving } from '../errors.js';
 import type { Reporter } from '../reporter.js';
+import type { FollowedLog } from './keep-log.js';
 import { followLog } from './log-stream.js';
 
 /** After this many milliseconds of silence a replay counts as over: what follows is new. */
@@ -83,6 +84,10 @@ interface FollowToEndOptions {
   readonly readOn?: boolean;
   /** Whether a person has already been told that the job is accepted, which is also the first line of the log. */
   readonly isAnnounced?: boolean;
+  /** Keeps the lines that the server does not number: it cannot be asked for them again. */
+  readonly followed?: FollowedLog | undefined;
+  /** Called when the job starts to run, if `isAnnounced`. */
+  readonly onStarted?: (() => void) | undefined;
 }
 
 /**
@@ -118,7 +123,9 @@ export async function followToEnd(
   const starts = (line: string) => {
     if (isRunning || !options.isAnnounced) return;
     isRunning = !line.startsWith(servicePrefix) || line.startsWith(servicePrefix + startPrefix);
-    if (isRunning) reporter.running(true);
+    if (!isRunning) return;
+    reporter.running(true);
+    options.onStarted?.();
   };
   let lastAt = monotonicTime();
   const watch = setInterval(() => {
@@ -138,6 +145,7 @@ export async function followToEnd(
       if (event.id !== null && isFromStart && event.id > number + 1) reporter.note(missing(number, event.id));
       isFromStart = true;
       number = event.id ?? number + 1;
+      if (event.id === null) options.followed?.push(event.line, event.isRedraw);
       if (announced !== null && event.line.startsWith(announced)) continue;
       starts(event.line);
       // The service's own lines are about the queue: those that are redrawn tell the place in it, and the wait is over with

@@ -1,1 +1,2 @@
 export { followToEnd } from './follow-to-end.js';
+export { FollowedLog, keepLog } from './keep-log.js';

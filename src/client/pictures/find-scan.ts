@@ -1,7 +1,7 @@
 import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { recordName, resultName } from '../../contract/index.js';
+import { logName, recordName, resultName } from '../../contract/index.js';
 import { foldedName, hashFile, readSmallFile } from '../../files/index.js';
 import { byName, groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 import { type Named, rankOf, ScanMatcher } from './match.js';
@@ -34,7 +34,8 @@ const resultLevels = 3;
 export function resultOf(file: string): string | null {
   let directory = path.dirname(path.resolve(file));
   for (let level = 0; level < resultLevels; level += 1, directory = path.dirname(directory))
-    if ([resultName, recordName].some((name) => existsSync(path.join(directory, name)))) return directory;
+    if ([resultName, recordName, logName].some((name) => existsSync(path.join(directory, name))))
+      return directory;
   return null;
 }
 

@@ -25,6 +25,8 @@ export interface OutputDirectory {
   readonly taken: 'number' | 'refuse' | 'replace';
   /** Whether its maker removes it unless the result is complete: an archive that cannot be extracted is not kept there. */
   readonly isPrivate?: boolean;
+  /** Whether the archive is left out once all of it is extracted. */
+  readonly withoutArchive?: boolean | undefined;
 }
 
 /** Where a result goes: into a directory, or as a zip to a stream. */

@@ -182,12 +182,16 @@ const isPlain = (text: string): boolean => isPlainWord(text) && !text.startsWith
 function fetchAgain(
   connection: Connection,
   jobId: string,
-  { directory, taken, isPrivate }: OutputDirectory,
+  { directory, taken, isPrivate, withoutArchive }: OutputDirectory,
   { isPartial = false }: AwaitOptions,
 ): string {
   if (isPrivate) return connection.nextCommand(`result ${jobId} -o DIR`);
   const place = taken === 'number' ? '' : ` -o ${isPlain(directory) ? directory : 'DIR'}`;
-  const flags = `${taken === 'replace' ? ' --force' : ''}${isPartial ? ' --partial' : ''}`;
+  const flags = [
+    ...(taken === 'replace' ? [' --force'] : []),
+    ...(isPartial ? [' --partial'] : []),
+    ...(withoutArchive ? [' --no-zip'] : []),
+  ].join('');
   return connection.nextCommand(`result ${jobId}${place}${flags}`);
 }
 

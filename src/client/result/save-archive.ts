@@ -17,8 +17,8 @@ import { download, fileSink, type Sink } from './download.js';
 import { foreseeOutput, type OutputDirectory, PrivateDirectory } from './place.js';
 
 export interface SavedArchive {
-  /** Absolute path of the zip. */
-  readonly archive: string;
+  /** Absolute path of the zip; null if it was left out. */
+  readonly archive: string | null;
   /** Absolute path of the directory that it was extracted into. */
   readonly output: string;
   readonly files: number;
@@ -212,7 +212,8 @@ async function extractIntoPlace(
         : `${quotePath(archive)} is saved, but ${why}; unzip it in another directory`,
     );
   }
-  return { archive, output: placed.output, files, bytes, notes };
+  if (output.withoutArchive) await writing(archive, next, () => rm(archive));
+  return { archive: output.withoutArchive ? null : archive, output: placed.output, files, bytes, notes };
 }
 
 /**

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import {
+  type AppRefusal,
   carriesFiles,
-  commandOf,
   excerpt,
   exitCodes,
   type FieldRole,
@@ -64,18 +64,24 @@ const isNotFound = (error: unknown): error is HttpError => error instanceof Http
 
 /**
  * Checks a submission against what the description of its app states (docs/http.md, Apps).
+ * @param counts which refusals count
  * @throws UsageError naming the flags as a person types them
  */
-function checkDescribed({ operation, fields, options, files }: Submission, app: AvailableAppAnswer): void {
+function checkDescribed(
+  { operation, fields, options, files }: Submission,
+  app: AvailableAppAnswer,
+  counts: (refusal: AppRefusal) => boolean = () => true,
+): void {
   const values: Record<string, FieldValue> = { ...options };
   for (const field of operation.fields) {
     const value = readText(field, fields[field.name] ?? '');
     if (value !== undefined) values[field.name] = value;
   }
   const groups = Object.fromEntries(files.map(({ field, groups: all }) => [field.name, all.length]));
-  const sentences = refusals(app, operation, values, groups).map(({ field, value, problem }) => {
+  const found = refusals(app, operation, values, groups).filter(counts);
+  const sentences = found.map(({ field, value, problem }) => {
     const says = `the app ${quoteName(app.app)} ${problem}`;
-    if (field === null) return `${commandOf(operation.segment)}: ${says}`;
+    if (field === null) return says;
     if (field.kind === 'boolean') return `${says}; leave that out with --no-${flagName(field)}`;
     if (!carriesFiles(field)) return `--${flagName(field)} ${excerpt(value ?? '', 200)}: ${says}`;
     const flag = field.char ? `-${field.char}` : `--${flagName(field)}`;
@@ -112,6 +118,17 @@ export async function checkApp(
   const list = await ifItCanSay(connection, () => apps(connection, maxWait));
   if (list === null || list.includes(submission.app)) return null;
   throw new HttpError(404, `Unknown app ${quoteName(submission.app)}`, null);
+}
+
+/**
+ * Checks whether an app has the operation that it is asked for, where the files cannot be sent: that matters more. Where the
+ * server does not say, or does not answer, nothing is refused. Inference is not asked about: nearly every app has it.
+ */
+export async function checkOperation(connection: Connection, submission: Submission): Promise<void> {
+  if (submission.operation.segment === operations.infer.segment) return;
+  const view = await describe(connection, submission.app, maxWait).catch(() => null);
+  connection.signal?.throwIfAborted();
+  if (view?.available) checkDescribed(submission, view, ({ field }) => field === null);
 }
 
 /**

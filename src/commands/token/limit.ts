@@ -7,8 +7,8 @@ export default class TokenLimit extends TokenCommand {
   static override summary = 'Set or show the limits of a token, or of all tokens of a role';
   static override description =
     "A token's own limits take precedence over those of its role. Limits that are not named stay as they are; 'none' lifts one. " +
-    'Without a limit, the command shows the current ones. A submission beyond a limit is refused, with a sentence that says which; a job that would ' +
-    'be beyond --max-gpus waits.';
+    'Without a limit, the command shows the current ones. Beyond --max-jobs or --max-gpus jobs wait; beyond --max-upload or --max-kept a ' +
+    'submission is refused, with a sentence that says which. A job that alone asks for more than --max-gpus is refused too.';
   static override examples = [
     '<%= config.bin %> token limit ana --max-jobs 4 --max-gpus 1 --tokens tokens.json',
     '<%= config.bin %> token limit --role user --max-kept 50GiB --tokens tokens.json',

@@ -130,7 +130,7 @@ const usage: [string[], string][] = [
   [['fine-tune'], "Unknown operation 'fine-tune'"],
   [['infer', APP], 'infer needs --inputs.'],
   [['infer', APP, '--inputs', 'a', '--gt', 'b'], 'infer does not take --gt.'],
-  [['infer', APP, '--inputs', 'a', '--patch_size', '9'], "Unknown argument '--patch_size' of infer."],
+  [['infer', APP, '--inputs', 'a', '--patch_size', '9'], 'This app takes no --patch_size for infer.'],
   [['infer', APP, '--inputs', 'a', '--cpu', '0'], "--cpu needs an integer of 1 or more, not '0'."],
 ];
 

@@ -5,7 +5,7 @@ import { writeImage } from './images.js';
 import { refusalOf, refusalOfProgram, workspace } from './program.js';
 
 const voxels = Int16Array.from({ length: 1000 }, (_, at) => (at * 7919) % 30_000);
-const again = 'Send it again from the original.';
+const again = 'Copy it again from the original.';
 
 test('a volume of which the last bytes are missing is refused', async () => {
   const cwd = await workspace();

@@ -134,7 +134,7 @@ test.each<[string, (file: (index: number) => string) => Promise<void>, string[]]
   [
     'a slice whose pixel data are cut',
     (file) => truncate(file(4), 1500),
-    [slice(4), 'is cut short or damaged: send it again'],
+    [slice(4), 'is cut short or damaged: copy it again'],
   ],
   [
     'a slice whose header promises more pixels',

@@ -9,7 +9,7 @@ const USAGE: [string[], string][] = [
   [['infer'], 'infer needs --inputs.'],
   [['infer', '--inputs'], '--inputs needs at least one value.'],
   [['infer', '--inputs', 'a', '--gt', 'b'], 'infer does not take --gt.'],
-  [['infer', '--inputs', 'a', '--wrong', 'b'], "Unknown argument '--wrong' of infer."],
+  [['infer', '--inputs', 'a', '--wrong', 'b'], 'This app takes no --wrong for infer.'],
   [['infer', '--inputs', 'a', '--inputs', 'b'], 'this app takes one channel'],
   [['infer', '--inputs', 'a', '--tta', 'two'], "--tta needs an integer of 0 or more, not 'two'."],
   [['infer', '--inputs', 'a', '--tta', '8'], '--tta 8 is more than the 7 that this app has.'],
@@ -56,7 +56,7 @@ test('one sentence names a file that cannot be used', async () => {
     'text.nii.gz':
       'text.nii.gz cannot be read as a volume: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file, or a directory with a DICOM series.',
     empty: 'empty holds no DICOM slices.',
-    broken: 'broken/slice.dcm is cut short or damaged: send it again from the original.',
+    broken: 'broken/slice.dcm is cut short or damaged: copy it again from the original.',
     'vector.nii.gz': 'vector.nii.gz has 2 values per voxel, and a volume with one is needed.',
   };
   for (const [file, sentence] of Object.entries(sentences)) {

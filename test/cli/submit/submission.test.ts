@@ -92,14 +92,14 @@ describe('a command line', () => {
   });
 
   test.each([
-    ['--tta', '-1', /Flag '--tta' must be at least 0, got -1/],
-    ['--tta', 'many', /Flag '--tta' must be an integer/],
-    ['--patch-size', '96,-1', /Flag '--patch-size'/],
-    ['--batch_size', '1.5', /Flag '--batch-size'/],
-    ['--set', 'novalue', /Flag '--set' must be NAME=VALUE/],
-    ['--gpu', 'zero', /Flag '--gpu'/],
-    ['--prediction-file', '../secret', /Flag '--prediction-file'/],
-    ['--ensemble-models', 'a,-b', /Flag '--ensemble-models'/],
+    ['--tta', '-1', /^--tta must be at least 0, got -1/],
+    ['--tta', 'many', /^--tta must be an integer/],
+    ['--patch-size', '96,-1', /^--patch-size/],
+    ['--batch_size', '1.5', /^--batch-size/],
+    ['--set', 'novalue', /^--set must be NAME=VALUE/],
+    ['--gpu', 'zero', /^--gpu/],
+    ['--prediction-file', '../secret', /^--prediction-file/],
+    ['--ensemble-models', 'a,-b', /^--ensemble-models/],
   ])('with %s %s is refused before anything is sent, naming the flag', async (flag, value, message) => {
     await expect(request('infer', 'a', flag, value)).rejects.toThrow(message);
     await expect(request('infer', 'a', flag, value)).rejects.toMatchObject({ exitCode: 2 });

@@ -27,3 +27,18 @@ test('the time that is left is that of cases which are computed together, and en
   expect(tally.left).toBe('1 min');
   expect(tally.line).toBe('8 of 12 done, 0 in progress, 4 waiting; about 1 min left');
 });
+
+test('while nothing has ended, the time that is left is that of earlier cases, or of earlier jobs of the server', () => {
+  const states = Array.from({ length: 8 }, (_, index) => stateOf(index, 'waiting'));
+  const tally = new Tally();
+  tally.begin(states);
+  for (const index of [0, 1, 2, 3]) tally.saw(stateOf(index, 'running'));
+  expect(tally.left).toBe(null);
+  tally.expected = 60;
+  // Two times four.
+  expect(tally.left).toBe('2 min');
+  const resumed = new Tally();
+  resumed.begin([...states, { ...stateOf(8, 'done'), isNew: false, seconds: 180 }]);
+  resumed.expected = 60;
+  expect(resumed.line).toBe('1 of 9 done, 0 in progress, 8 waiting; about 24 min left');
+});

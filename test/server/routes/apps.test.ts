@@ -231,7 +231,7 @@ describe('an app that declares what it takes', () => {
     [
       'fine_tune',
       { dataset: file('data.zip', zipOf({ a: 'b' })) },
-      "The app 'strict' has no fine-tuning; it has: inference",
+      "The app 'strict' cannot be fine-tuned; it has: inference",
     ],
   ] as [string, FormValues, string][])('refuses all else: %s %j', async ([operation, form, sentence]) => {
     expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(sentence)]);

@@ -80,7 +80,7 @@ function parseFlags(tokens, operation, spec) {
   for (let at = 0; at < tokens.length; ) {
     const token = tokens[at];
     const flag = Object.hasOwn(FLAGS, token) ? FLAGS[token] : undefined;
-    if (flag === undefined) throw new UsageError(`Unknown argument '${token}' of ${operation}.`);
+    if (flag === undefined) throw new UsageError(`This app takes no ${token} for ${operation}.`);
     if (![...COMMON, ...spec.flags].includes(flag.name))
       throw new UsageError(`${operation} does not take ${token}.`);
     let end = at + 1;
