@@ -2,7 +2,6 @@ import path from 'node:path';
 import { carriesNumbers, maxNumbersBytes, parseReport, quoteName } from '../../contract/index.js';
 import { readSmallFile } from '../../files/index.js';
 import { distinctParts, withoutVolumeEnding } from '../inputs/index.js';
-import type { RecordedFile } from './record.js';
 
 /** Most numbers of one case. */
 const mostNumbers = 1000;
@@ -91,7 +90,7 @@ export interface ReadNumbers {
  */
 export function numbersOf(
   directory: string,
-  outputs: readonly RecordedFile[],
+  outputs: readonly { readonly name: string; readonly size: number }[],
   labels: LabelNames = {},
 ): ReadNumbers {
   const numbers = new Map<string, number>();

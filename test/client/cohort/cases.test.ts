@@ -218,11 +218,11 @@ describe('cases that lack a file of a group', () => {
     [
       'a header and its voxels are two files',
       {
-        'a/x.mhd': 'NDims = 3\nElementDataFile = x.raw\n',
+        'a/x.mhd': 'NDims = 3\nDimSize = 1 1 1\nElementType = MET_UCHAR\nElementDataFile = x.raw\n',
         'a/x.raw': '1',
-        'a/y.mhd': 'NDims = 3\nElementDataFile = y.raw\n',
+        'a/y.mhd': 'NDims = 3\nDimSize = 1 1 1\nElementType = MET_UCHAR\nElementDataFile = y.raw\n',
         'a/y.raw': '2',
-        'a/z.mhd': 'NDims = 3\nElementDataFile = z.raw\n',
+        'a/z.mhd': 'NDims = 3\nDimSize = 1 1 1\nElementType = MET_UCHAR\nElementDataFile = z.raw\n',
         'a/z.raw': '3',
         'b/x.nii': '4',
         'b/z.nii': '5',
