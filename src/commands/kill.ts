@@ -7,7 +7,7 @@ export default class Kill extends ClientCommand {
   static override description =
     'A queued job never starts; a running job is gone when the command returns. Each job gets one line: what became of it on ' +
     'stdout, or why it could not be killed on stderr. The other jobs are killed all the same. Exits with the highest code of all. ' +
-    '--tag and --all say how many they kill, and do not ask.';
+    '--tag, --owner and --all say how many they kill, and do not ask.';
   static override examples = [
     '<%= config.bin %> kill 3f9a0c1b2d4e',
     '<%= config.bin %> kill 3f9a0c1b2d4e 77aa01bc23de',
@@ -18,6 +18,10 @@ export default class Kill extends ClientCommand {
   static override flags = {
     all: Flags.boolean({ description: 'Kill every active job submitted with this token' }),
     tag: tagFlag,
+    owner: Flags.string({
+      helpValue: 'NAME',
+      description: "Kill every active job of this token's name; needs an admin's token",
+    }),
     timeout: killTimeoutFlag,
   };
 

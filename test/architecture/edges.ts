@@ -57,6 +57,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'server/settings.ts',
       'server/devices',
       'server',
+      'programs',
       'files',
       'contract',
     ],
@@ -408,13 +409,13 @@ export const modules: Readonly<Record<string, Module>> = {
     reason:
       'What files of scans say of themselves is read here, for whoever reads their voxels or sends them.',
   },
+  programs: {
+    imports: ['files'],
+    reason: 'A program is found and run without knowing for whom.',
+  },
   files: {
     imports: [],
     reason: 'Files are whole or not there for whoever uses them: this module knows nobody.',
-  },
-  programs: {
-    imports: [],
-    reason: 'A program is run without knowing for whom.',
   },
   contract: {
     imports: [],

@@ -157,6 +157,27 @@ describe('status and jobs', () => {
     expect(JSON.parse((await run({ override }, 'jobs', '--json')).stdout)).toEqual({ jobs: [] });
   });
 
+  test('jobs takes pages until it has all, or --limit of them', async () => {
+    const page = 1000;
+    const ids = Array.from({ length: page + 2 }, (_, index) => (0xabc000000000 + index).toString(16));
+    const asked: string[] = [];
+    const override: Fake['override'] = ({ url }, response) => {
+      const { pathname, searchParams } = new URL(url, 'http://x');
+      if (pathname !== '/jobs') return false;
+      asked.push(String(searchParams));
+      const from = ids.indexOf(searchParams.get('before') ?? '') + 1;
+      const limit = Number(searchParams.get('limit') ?? page);
+      json(response, 200, {
+        jobs: ids.slice(from, from + limit).map((id) => ({ job_id: id, status: 'done' })),
+      });
+      return true;
+    };
+    expect((await run({ override }, 'jobs', '-q')).stdout.trim().split('\n')).toEqual(ids);
+    expect(asked).toEqual(['', `before=${ids[page - 1]}`]);
+    expect((await run({ override }, 'jobs', '-q', '--limit', '2')).stdout).toBe(`${ids[0]}\n${ids[1]}\n`);
+    expect(asked.at(-1)).toBe('limit=2');
+  });
+
   test('jobs says so if the server has no list of jobs', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;

@@ -3,8 +3,9 @@ import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { file } from '../support/form.mjs';
 import { json } from '../support/scripted-server.js';
-import { sharedServer } from '../support/server.js';
+import { sharedServer, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
+import { TestTokens } from '../support/tokens.js';
 
 const server = sharedServer();
 
@@ -78,6 +79,26 @@ describe('kill', () => {
     expect((await server.api.job(other)).status).toBe('running');
     gate.open();
     await server.api.ended(other);
+  });
+
+  test("--owner kills the active jobs of a token's name, for an admin", async () => {
+    await using tokens = new TestTokens();
+    const [ana, root] = [tokens.create('ana'), tokens.create('root', { role: 'admin' })];
+    await using named = await TestServer.start({ flags: ['--tokens', tokens.file] });
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'ct.nii': 'x' });
+    const as = (token: string) => ({ REMOTE_APP_SERVER: named.url, SERVICE_API_TOKEN: token });
+    const words = ['infer', 'ct.nii', '--detach', '--set', 'wait=/never'];
+    const id = (await cli.run(words, as(ana))).stdout.trim();
+    const kill = (token: string, name: string) => cli.run(['kill', '--owner', name], as(token));
+    expect((await kill(ana, 'ana')).stderr).toContain(
+      "Only an admin's token may list the jobs of all owners",
+    );
+    expect((await kill(root, 'ben')).stderr).toBe(`No active jobs of 'ben' on ${named.url}\n`);
+    expect(await kill(root, 'ana')).toMatchObject({
+      stdout: `${id}  killed\n`,
+      stderr: "Killing 1 job of 'ana'\n",
+    });
   });
 
   test('needs either jobs, --tag or --all, and one of them', async () => {

@@ -1,9 +1,10 @@
+import { tmpdir } from 'node:os';
 import { findSandbox, type Sandbox } from '../../src/server/sandbox/index.js';
 import { skipped } from './needs.mjs';
 
 const found = await findSandbox('auto', {
   binds: [],
-  dataDirectory: '/nowhere',
+  dataDirectory: tmpdir(),
   secretFiles: [],
   environment: process.env,
 });

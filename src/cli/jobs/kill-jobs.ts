@@ -1,5 +1,6 @@
 import {
   type Connection,
+  type JobAnswer,
   kill,
   jobs as listJobs,
   type Patience,
@@ -7,7 +8,7 @@ import {
 } from '../../client/connection/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
-import { counted, exitCodes, isFinal, type KillReply } from '../../contract/index.js';
+import { counted, exitCodes, isFinal, type KillReply, quoteName } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import type { JobsOutput } from '../command/index.js';
 import { type JobFailure, tellFailure } from './each-job.js';
@@ -68,23 +69,30 @@ export async function killJobs(
 }
 
 /**
- * The jobs that a command line means: those that it names, or all active jobs of a tag or of this token.
- * @throws UsageError unless exactly one of the three is given
+ * The jobs that a command line means: those that it names, or all active jobs of a tag, of an owner, or of this token.
+ * @throws UsageError unless exactly one of these is given
  */
 export async function jobsToKill(
   connection: Connection,
   named: readonly string[],
-  { all, tag }: { readonly all: boolean; readonly tag?: string | undefined },
+  {
+    all,
+    tag,
+    owner,
+  }: { readonly all: boolean; readonly tag?: string | undefined; readonly owner?: string | undefined },
   reporter: Reporter,
 ): Promise<readonly string[]> {
-  const ways = [named.length > 0, all, tag !== undefined].filter(Boolean).length;
-  if (ways === 0) throw new UsageError('Name the jobs, or give --tag or --all');
-  if (ways > 1) throw new UsageError('Name jobs, or give --tag, or give --all: one of the three');
+  const ways = [named.length > 0, all, tag !== undefined, owner !== undefined].filter(Boolean).length;
+  if (ways === 0) throw new UsageError('Name the jobs, or give --tag, --owner or --all');
+  if (ways > 1) throw new UsageError('Name jobs, or give --tag, --owner or --all: one of these');
   if (named.length > 0) return named;
-  const active = (await listJobs(connection, { tag })).filter(({ status }) => !isFinal(status));
+  const listed = await listJobs(connection, { tag, all: owner !== undefined });
+  const isMeant = ({ status, owner: own }: JobAnswer) =>
+    !isFinal(status) && (owner === undefined || own === owner);
+  const active = listed.filter(isMeant);
   const ids = active.map((job) => job.job_id);
   const { length } = ids;
-  const which = tagged(tag);
+  const which = owner === undefined ? tagged(tag) : ` of ${quoteName(owner)}`;
   reporter.note(
     length === 0
       ? `No active jobs${which} on ${connection.server}`

@@ -66,11 +66,14 @@ function readList(file: string): AllowedApp[] {
   }
   const parsed = listSchema.safeParse(json);
   if (!parsed.success) throw new SetupError(`--apps ${file}: ${z.prettifyError(parsed.error)}`);
-  return parsed.data.apps.map((entry) =>
-    typeof entry === 'string'
-      ? appOf(entry, entry, path.dirname(file))
-      : appOf(entry.name, entry.source, path.dirname(file), entry.network),
-  );
+  const base = path.dirname(file);
+  return parsed.data.apps.flatMap((entry) => {
+    if (typeof entry !== 'string') return appOf(entry.name, entry.source, base, entry.network);
+    const directory = path.resolve(base, expandHome(entry));
+    const isParent = isDirectory(directory) && !isAppDirectory(directory);
+    const inside = isParent ? appsOf({ source: directory }).apps : [];
+    return inside.length > 0 ? inside : appOf(entry, entry, base);
+  });
 }
 
 /** A source of `serve --apps` and its apps. */

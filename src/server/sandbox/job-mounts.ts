@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { oneLine } from '../../contract/index.js';
 import { findProgram } from '../../files/index.js';
@@ -113,15 +112,22 @@ export async function problemOf(trial: Promise<ProgramEnd>): Promise<string | nu
   }
 }
 
+/** A directory for a trial: in the data directory, or where a start would make that. */
+async function makeProbe(parent: string): Promise<string> {
+  const above = path.dirname(parent);
+  if (!existsSync(parent) && above !== parent) return makeProbe(above);
+  return await mkdtemp(path.join(parent, 'probe-'));
+}
+
 /**
  * Tries the outer sandbox with an empty one inside.
- * @param parent the data directory: a service may be allowed to write nowhere else. A check may run before it exists.
+ * @param parent the data directory: a service may be allowed to write nowhere else
  * @returns why that failed; null if it works
  */
 export async function tryJobMounts(bwrap: string, parent: string): Promise<string | null> {
   let directory: string | null = null;
   try {
-    directory = await mkdtemp(path.join(existsSync(parent) ? parent : tmpdir(), 'probe-'));
+    directory = await makeProbe(parent);
     const inner = [bwrap, '--unshare-user', '--ro-bind', '/', '/', '--', 'true'];
     const words = [...jobMountWords(bwrap, { directory, jobs: directory }), ...inner];
     // No job is requested here, so there is nothing to read from the descriptor.

@@ -39,6 +39,10 @@ describe('serve --apps', () => {
     expect(await idsOf(list({ apps: entries }))).toEqual([one, 'VBoussot/ImpactSynth:MR', 'second']);
   });
 
+  test('takes a JSON file with a directory of app directories', async () => {
+    expect(await idsOf(list({ apps: ['./shelf'] }))).toEqual(['one', 'two']);
+  });
+
   test('takes a repository id', async () => {
     expect(await idsOf('owner/name', 'owner/name:variant')).toEqual(['owner/name', 'owner/name:variant']);
   });

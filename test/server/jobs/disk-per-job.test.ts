@@ -17,11 +17,6 @@ test.for([
   ['its output, and waits', 'Output', [`fill=big:${6 * mebibyte}`, wait]],
   ['its output, and ends at once', 'Output', [`fill=big:${6 * mebibyte}`]],
   ['its temporary directory', 'Workspace', ['shell=head -c 6291456 /dev/urandom > "$TMPDIR/big"', wait]],
-  [
-    'a file that it has removed and keeps open',
-    'removed files that are still open',
-    ['shell=exec 5>gone; rm gone; head -c 6291456 /dev/urandom >&5; sleep 1000'],
-  ],
   ['many small files', 'Workspace', ['shell=for i in $(seq 1400); do echo x > $TMPDIR/$i; done', wait]],
 ] as const)('a job is ended that writes more than it may: %s', async ([, part, todo]) => {
   const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(...todo) });
@@ -40,6 +35,15 @@ test.for([
   const isThere = (name: string) => existsSync(path.join(server.jobDirectory(id), name));
   await until('its files are removed', () => !isThere('Output') && !isThere('Workspace'));
   expect((await api.fetch(`/jobs/${id}/result?partial=1`)).status).toBe(404);
+});
+
+test('a job is ended that keeps a removed file open which is larger than it may write', async () => {
+  await using real = await TestServer.start({ flags: ['--disk-per-job', '4MiB'] });
+  const open = 'shell=exec 5>gone; rm gone; head -c 6291456 /dev/urandom >&5; sleep 1000';
+  const { view } = await real.api.run('infer', { ...least.infer, ...steps(open) });
+  expect(view.error).toMatch(
+    /^Ended: it wrote 6\.0 MiB \(.*removed files that are still open 6\.0 MiB\), and/,
+  );
 });
 
 test('a result is not packed that is longer than a job may write, however little of the disk it occupies', async () => {
