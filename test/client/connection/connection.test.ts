@@ -103,7 +103,7 @@ describe('a connection', () => {
       response.writeHead(422).end(bodies.shift());
     });
     await using connection = connectTo(server.url);
-    expect((await failure(health(connection, 2))).message).toBe('tta: not an integer');
+    expect((await failure(health(connection, 2))).message).toBe('--tta: not an integer');
     expect((await failure(health(connection, 2))).message).toMatch(/HTTP 422/);
   });
 
