@@ -306,7 +306,7 @@ describe('check', () => {
       'an unknown kind of volume',
       { command: ['true'], inputs: { A: { ...volume, volume_type: 'VOLUMES' } } },
       {},
-      "inputs.A.volume_type: 'VOLUMES' is not a kind of volume: it is VOLUME or SEGMENTATION",
+      "inputs.A.volume_type: 'VOLUMES' takes files of every kind; did you mean 'VOLUME'?",
     ],
     [
       'JavaScript that is none',

@@ -79,7 +79,7 @@ describe('GET /metrics', () => {
   });
 
   test('counts no time on a GPU while a result is packed, when the next job has it', async () => {
-    await using server = await TestServer.start({ gpus: 1, flags: ['--metrics'] });
+    await using server = await TestServer.start({ gpus: 1, flags: ['--metrics', '--disk-per-job', '5TiB'] });
     const busy = async () => metric(await read(`${server.url}/metrics`), 'remote_app_gpu_busy', { gpu: '0' });
     const start = performance.now();
     // Hours of packing.

@@ -65,7 +65,10 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
   });
 
   test('with a result that is being packed and left to the next server', async () => {
-    await using server = await TestServer.start({ ownProcess: true, flags: ['--on-exit', 'keep'] });
+    await using server = await TestServer.start({
+      ownProcess: true,
+      flags: ['--on-exit', 'keep', '--disk-per-job', '1TiB'],
+    });
     const form = { ...least.infer, ...steps('zeros=sparse:200000000000', 'print=x') };
     const id = await server.api.running('infer', form, 'x');
     await until('it is being packed', () => server.openFiles().some((file) => file.endsWith('/sparse')));

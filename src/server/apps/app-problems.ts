@@ -30,14 +30,16 @@ function typos(value: unknown, known: readonly string[], at: readonly PropertyKe
   });
 }
 
-/** Kinds of volumes that clients know. */
+/** Kinds of volumes whose files are checked; an input of any other kind takes files of every kind. */
 const volumeTypes = ['VOLUME', 'SEGMENTATION'];
 
-/** A kind of volume that no client knows. */
+/** A kind that was probably meant to be one of these: without the check, the app would get files that it cannot read. */
 function unknownType(volume: unknown, at: readonly PropertyKey[]): ManifestFault[] {
   const type = isObject(volume) ? volume.volume_type : undefined;
   if (typeof type !== 'string' || volumeTypes.includes(type)) return [];
-  const problem = `${quoteName(type)} is not a kind of volume: it is ${volumeTypes.join(' or ')}`;
+  const near = nearest(type.toUpperCase(), volumeTypes);
+  if (near === null) return [];
+  const problem = `${quoteName(type)} takes files of every kind; did you mean ${quoteName(near)}?`;
   return [{ path: [...at, 'volume_type'], problem }];
 }
 
