@@ -27,6 +27,11 @@ async function world(fake: Fake = {}) {
   };
 }
 
+/** The smallest header of a NIfTI file: a link to it is followed, as to any volume. */
+const nifti = Buffer.alloc(352);
+nifti.writeInt32LE(348, 0);
+nifti.write('n+1\0', 344, 'latin1');
+
 describe('where results go', () => {
   test('each run of a command saves in its own directory; nothing is replaced', async () => {
     await using here = await world();
@@ -70,7 +75,7 @@ describe('where results go', () => {
   test('a result never replaces what is sent: --force is refused where the output directory has an input', async () => {
     await using here = await world();
     await plant(here.at(), {
-      'scans/ct.nii': 'mine',
+      'scans/ct.nii': nifti,
       'scans/s/1.dcm': dicom,
       'data/case/ct.nii': 'mine',
       'links/': '',

@@ -277,6 +277,8 @@ describe('serve --check', () => {
       port,
       '--data-dir',
       server.dataDirectory,
+      '--sandbox',
+      'off',
       '--apps',
       apps.shell,
     ];

@@ -31,8 +31,8 @@ test('the devices are those of the cluster, by node and type, and which are free
   expect(names.filter((name) => /h100/.test(name) && /n2/.test(name)).length).toBe(1);
 
   // The server's memory changes.
-  const table = async () => (await cli.run(['gpus'], env)).stdout.replace(/^RAM.*/m, '');
-  const idle = await cli.run(['gpus'], env);
+  const table = async () => (await cli.runProcess(['gpus'], env)).stdout.replace(/^RAM.*/m, '');
+  const idle = await cli.runProcess(['gpus'], env);
   const free = await table();
   expect([idle.code, idle.stdout], idle.stderr).toEqual([0, expect.stringMatching(/a100[\s\S]*h100/)]);
   const gate = server.gate();
@@ -77,6 +77,6 @@ test('a cluster without GPUs has none', async () => {
   await using server = await without.serve();
   expect(await server.api.json('/available_devices')).toEqual({ devices_index: [], devices_name: [] });
   await using cli = await Cli.create();
-  const { code } = await cli.run(['gpus'], { REMOTE_APP_SERVER: server.url });
+  const { code } = await cli.runProcess(['gpus'], { REMOTE_APP_SERVER: server.url });
   expect(code).toBe(0);
 });

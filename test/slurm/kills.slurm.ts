@@ -73,13 +73,16 @@ test('the command line submits, follows, kills and fetches as on one machine', a
   await using server = await slurm.serve();
   await using cli = await Cli.create();
   const env = { REMOTE_APP_SERVER: server.url };
-  const { code, stdout, stderr } = await cli.run(['infer', '--output', 'result', import.meta.filename], env);
+  const { code, stdout, stderr } = await cli.runProcess(
+    ['infer', '--output', 'result', import.meta.filename],
+    env,
+  );
   expect([code, stdout], stderr).toEqual([0, expect.stringMatching(/^probe infer$/m)]);
-  const detached = await cli.run(
+  const detached = await cli.runProcess(
     ['infer', '--detach', '--set', 'wait=/nonexistent/gate', import.meta.filename],
     env,
   );
   const id = detached.stdout.trim();
-  const killed = await cli.run(['kill', id], env);
+  const killed = await cli.runProcess(['kill', id], env);
   expect([killed.code, killed.stdout]).toEqual([0, `${id}  killed\n`]);
 });

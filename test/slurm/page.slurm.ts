@@ -101,18 +101,18 @@ test('docs/slurm.md leads somebody without rights from nothing to a service, and
   let service = await start();
   const token = readFileSync(path.join(home, 'token'), 'utf8').trim();
   const env = { REMOTE_APP_SERVER: `http://127.0.0.1:${port}`, SERVICE_API_TOKEN: token };
-  const refused = await cli.run(['jobs'], { ...env, SERVICE_API_TOKEN: 'wrong' });
+  const refused = await cli.runProcess(['jobs'], { ...env, SERVICE_API_TOKEN: 'wrong' });
   expect(refused.code).toBe(4);
-  expect((await cli.run(['gpus'], env)).stdout).toMatch(/a100.*n1[\s\S]*a100.*n2/);
+  expect((await cli.runProcess(['gpus'], env)).stdout).toMatch(/a100.*n1[\s\S]*a100.*n2/);
   writeFileSync(path.join(cli.directory, 'ct.nii'), 'ct');
-  const ran = await cli.run(['infer', 'ct.nii', '-o', 'Result'], env);
+  const ran = await cli.runProcess(['infer', 'ct.nii', '-o', 'Result'], env);
   expect([ran.code, ran.stdout], ran.stderr).toEqual([0, expect.stringMatching(/^probe infer$/m)]);
   const record = readFileSync(path.join(cli.directory, 'Result', 'probe.json'), 'utf8');
   expect(JSON.parse(record).env).toMatchObject({ SLURMD_NODENAME: expect.stringMatching(/^n[12]$/) });
 
   // The upgrade, over a job that runs.
   const gate = path.join(home, 'gate');
-  const waiting = await cli.run(
+  const waiting = await cli.runProcess(
     ['infer', '--detach', '--keep', '1h', '--set', `wait=${gate}`, 'ct.nii'],
     env,
   );
@@ -125,9 +125,9 @@ test('docs/slurm.md leads somebody without rights from nothing to a service, and
   follow(upgrade);
   await stop(service);
   service = await start();
-  expect((await cli.run(['status', id, '--json'], env)).stdout).toContain('"running"');
+  expect((await cli.runProcess(['status', id, '--json'], env)).stdout).toContain('"running"');
   writeFileSync(gate, '');
-  const waited = await cli.run(['wait', id], env);
+  const waited = await cli.runProcess(['wait', id], env);
   expect([waited.code, waited.stdout]).toEqual([0, expect.stringContaining('done')]);
   await stop(service);
 });

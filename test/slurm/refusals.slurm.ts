@@ -13,7 +13,7 @@ const inputs = file('ct.nii');
 const check = async (cli: Cli, env: Record<string, string>, ...flags: string[]) => {
   const data = mkdtempSync(path.join(slurm.cluster.shared, 'data-'));
   const words = ['serve', '--port', '0', '--data-dir', data, '--apps', apps.probe, '--sandbox', 'off'];
-  return cli.run([...words, '--executor', 'slurm', ...flags], env);
+  return cli.runProcess([...words, '--executor', 'slurm', ...flags], env);
 };
 
 test('a partition that does not exist is refused at the start and by --check, with those that there are', async () => {
@@ -50,7 +50,7 @@ test('a flag of Slurm without its executor is refused', async () => {
     '--slurm-partition',
     'main',
   ];
-  const { code, stderr } = await cli.run(words, slurm.environment());
+  const { code, stderr } = await cli.runProcess(words, slurm.environment());
   expect([code, stderr]).toEqual([2, expect.stringContaining('--executor')]);
 });
 

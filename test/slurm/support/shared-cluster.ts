@@ -36,6 +36,7 @@ export class SlurmBench {
   /** A server whose jobs run on the cluster, and whose data directory its nodes share. */
   serve({ flags = [], environment = {}, ...options }: ServerOptions = {}): Promise<TestServer> {
     return TestServer.start({
+      ownProcess: true,
       apps: [apps.probe],
       dataDirectory: mkdtempSync(path.join(this.cluster.shared, 'data-')),
       ...options,
