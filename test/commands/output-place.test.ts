@@ -105,7 +105,7 @@ describe('where results go', () => {
       expect.stringContaining("'data/case/ct.nii' is in the"),
     ]);
     expect(here.server.to('/apps/')).toEqual([]);
-    expect(await readFile(here.at('scans', 'ct.nii'), 'utf8')).toBe('mine');
+    expect(await readFile(here.at('scans', 'ct.nii'))).toEqual(nifti);
     // A directory of results beside the inputs is no input.
     await plant(here.at(), { 'scans/Seg/mask.nii': 'old' });
     expect((await here.run('infer', 'scans', '-o', 'scans/Seg', '--force')).code).toBe(0);
