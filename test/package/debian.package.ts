@@ -23,7 +23,8 @@ async function startService(root: DebianRoot): Promise<ChildProcess & { said: st
   root.output(['install', '-o', 'remote-app', '-m', '0400', '/etc/remote-app/token', `${credentials}/token`]);
   const unit = root.output(['cat', '/usr/lib/systemd/system/remote-app.service']);
   const [, line = ''] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
-  const words = line.replace(/\$\{CREDENTIALS_DIRECTORY\}/, credentials).split(' ');
+  // In a changed root the kernel gives nobody namespaces; `service.package.ts` runs jobs in sandboxes.
+  const words = [...line.replace(/\$\{CREDENTIALS_DIRECTORY\}/, credentials).split(' '), '--sandbox', 'off'];
   const user = ['setpriv', '--reuid', 'remote-app', '--regid', 'remote-app', '--init-groups'];
   const service = Object.assign(
     root.start(['env', '-C', '/var/lib/remote-app', ...user, ...words], {
