@@ -12,7 +12,7 @@ import { refuseIncomplete, withoutIncomplete } from './incomplete.js';
 import type { Followed } from './leaving.js';
 import { namesOf, type Pairing, pairGroups, plainName, withoutHalves } from './names.js';
 import { Selector } from './selection.js';
-import type { Collected, LeftObject, Unit } from './unit.js';
+import type { Collected, Unit } from './unit.js';
 
 /** Identifies a directory on this machine, whatever path leads to it; null if it does not exist. */
 function identityOf(directory: string): string | null {
@@ -103,21 +103,9 @@ function checkPairing(pairing: Pairing, typed: ReadonlySet<string>): void {
 }
 
 /** What a submission sends, before anything is packed. */
-export interface FoundFiles {
+export interface FoundFiles extends Omit<Collected, 'units'> {
   readonly volumes: readonly { readonly field: Field; readonly groups: readonly (readonly NamedUnit[])[] }[];
   readonly dataSet: { readonly field: Field; readonly set: NamedDataSet } | null;
-  /** Files beside volumes, which are not volumes themselves and are not sent. */
-  readonly skipped: readonly string[];
-  /** Copies of images that are sent. */
-  readonly copies: readonly string[];
-  /** Paths in stores of Zarr that do not belong to them, and are not sent. */
-  readonly strays: readonly string[];
-  /** Links that lead out of what was named, and were followed since they lead to volumes. */
-  readonly followed: readonly Followed[];
-  /** DICOM objects beside images, which are not sent. */
-  readonly objects: readonly LeftObject[];
-  /** Directories whose files are all sent, because none has a known format. */
-  readonly unknown: readonly string[];
   /** Files that are sent although their header is not there. */
   readonly headless: readonly string[];
   /** Which cases are left out because they lack a file of a group, in sentences. */

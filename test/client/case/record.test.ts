@@ -105,18 +105,20 @@ test('a record is read as it was written, and its key has the version that the j
   });
 });
 
+/** What is known of a job of which the server says nothing. */
+const facts = {
+  computation: computationOf(submission, null),
+  app: null,
+  job: null,
+  jobId: 'x',
+  server: { address: 'x', version: null, devices: new Map() },
+  clientVersion: '1',
+  inputs: [],
+};
+
 test('a record that names a file outside its directory is none', async () => {
   await using directory = await temporary();
   const outputs = [{ name: 'a', size: 1, sha256: 'a'.repeat(64) }];
-  const facts = {
-    computation: computationOf(submission, null),
-    app: null,
-    job: null,
-    jobId: 'x',
-    server: { address: 'x', version: null, devices: new Map() },
-    clientVersion: '1',
-    inputs: [],
-  };
   writeRecord(directory.path, makeRecord(facts, outputs, { numbers: {}, unread: [] }));
   expect(readRecord(directory.path)).not.toBeNull();
   const file = path.join(directory.path, recordName);
@@ -221,15 +223,6 @@ test('numbers that are too many, or in a file that is too large, are said', asyn
 test('a directory of the app that has the name of the record gets another one', async () => {
   await using directory = await temporary();
   await plant(directory.path, { [`${recordName}/a.txt`]: 'mine' });
-  const facts = {
-    computation: computationOf(submission, null),
-    app: null,
-    job: null,
-    jobId: 'x',
-    server: { address: 'x', version: null, devices: new Map() },
-    clientVersion: '1',
-    inputs: [],
-  };
   await recordResult(directory.path, facts, undefined);
   expect(readRecord(directory.path)?.outputs).toMatchObject([{ name: 'remote-app-record_1.json/a.txt' }]);
 });
