@@ -22,7 +22,7 @@ const infer = (...steps: string[]) => ['infer', 'ct.nii', ...steps.flatMap((step
 
 describe('a job whose server an admin stops', () => {
   test('is reported as ended because of that, not as killed by a user', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ runners: true });
     const env = { REMOTE_APP_SERVER: server.url };
     const running = cli.start(infer('print=ready', `wait=${server.gate().path}`), env);
     for (let seen = ''; !seen.includes('ready'); ) seen += (await once(running.process.stdout, 'data'))[0];

@@ -40,7 +40,10 @@ for (const { language, kind, flags } of kinds)
         expect([made.code, made.stderr]).toEqual([0, '']);
         expect(made.stdout).toContain(`${program} 'my app/${file}' infer 'my app' --output Output`);
 
-        await using server = await TestServer.start({ apps: [path.join(cli.directory, 'my app')] });
+        await using server = await TestServer.start({
+          runners: true,
+          apps: [path.join(cli.directory, 'my app')],
+        });
         const env = { REMOTE_APP_SERVER: server.url };
         const shown = JSON.parse((await cli.run(['apps', 'my app', '--json'], env)).stdout);
         expect(shown).toMatchObject({ available: true, display_name: 'My model' });

@@ -13,6 +13,7 @@ for (const name of ['ana', 'bob']) tokens.create(name);
 tokens.create('root', { role: 'admin' });
 afterAll(() => tokens[Symbol.asyncDispose]());
 const server = sharedServer({
+  runners: true,
   apps: [apps.probe, apps.shell],
   gpus: 2,
   flags: ['--tokens', tokens.file],

@@ -57,7 +57,7 @@ describe.skipIf(lacks('python3'))('the example', () => {
       'text.nii': 'text',
     });
     cpSync(root('test/fixtures/python'), path.join(cli.directory, 'liver'), { recursive: true });
-    server = await TestServer.start({ apps: [path.join(cli.directory, 'liver')], gpus: 2 });
+    server = await TestServer.start({ runners: true, apps: [path.join(cli.directory, 'liver')], gpus: 2 });
   });
   afterAll(async () => {
     await server[Symbol.asyncDispose]();

@@ -20,6 +20,7 @@ const repositoryApp = 'lab/app:X';
 /** What an app may tell besides what every app does. */
 const told = { task: 'synthesis', vram_plan: { '96': 4.5 }, parameters: { iterations: 300 } };
 const server = sharedServer({
+  runners: true,
   apps: [apps.probe, apps.broken, apps.resident, tissue, repositoryApp],
   gpus: 1,
   environment: { HF_HUB_CACHE: cache },

@@ -61,7 +61,10 @@ for (const name of names) {
     await using cli = await Cli.create();
     await plantApp(cli.directory, name);
     await plant(cli.directory, { "it's größer.nii": 'abc', 'b.nii': 'd' });
-    await using server = await TestServer.start({ apps: [path.join(cli.directory, 'opposite')] });
+    await using server = await TestServer.start({
+      runners: true,
+      apps: [path.join(cli.directory, 'opposite')],
+    });
     const env = { REMOTE_APP_SERVER: server.url };
     for (const [output, start] of [
       ['One', 'loading the app; it stays loaded'],
@@ -136,7 +139,10 @@ test.skipIf(lacks('python3'))(
     const code = examples['Python without the helper'].code ?? '';
     await writeFile(main, code.replace('    exit_code = 0\n', mute));
     await plant(cli.directory, { 'a.nii': 'abc' });
-    await using server = await TestServer.start({ apps: [path.join(cli.directory, 'opposite')] });
+    await using server = await TestServer.start({
+      runners: true,
+      apps: [path.join(cli.directory, 'opposite')],
+    });
     const env = { REMOTE_APP_SERVER: server.url };
     const { code: exit, stderr } = await cli.run(['infer', 'a.nii', '--quiet'], env);
     expect([exit, stderr]).toEqual([

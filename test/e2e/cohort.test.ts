@@ -70,7 +70,7 @@ class Study implements AsyncDisposable {
         scans.map((scan, index) => [`${subject(index)}/anat/${subject(index)}_T1w.nii`, scan]),
       ),
     );
-    return new Study(cli, await TestServer.start({ apps: [app], flags, ...more }));
+    return new Study(cli, await TestServer.start({ runners: true, apps: [app], flags, ...more }));
   }
 
   get env() {

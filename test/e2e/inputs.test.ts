@@ -5,7 +5,7 @@ import { Cli } from '../support/cli.js';
 import { sharedServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
-const server = sharedServer();
+const server = sharedServer({ runners: true });
 
 /** A data set as datalad keeps it: links to contents under the names of their hashes. */
 async function annexed(): Promise<Cli> {

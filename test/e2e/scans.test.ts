@@ -48,7 +48,11 @@ async function contentsOf(directory: string): Promise<Map<string, Buffer>> {
 test('an app gets exactly the files of each series, byte for byte', async () => {
   await using apps = await temporary();
   await plant(apps.path, echo);
-  await using server = await TestServer.start({ apps: [path.join(apps.path, 'echo')], app: 'echo' });
+  await using server = await TestServer.start({
+    runners: true,
+    apps: [path.join(apps.path, 'echo')],
+    app: 'echo',
+  });
   await using cli = await Cli.create();
   const series = {
     t1: dicomSeries(4, { series: '3', number: 3, description: 'T1' }, (image) => `a${image}`),
@@ -218,7 +222,11 @@ test('inputs lists what can be sent and what cannot, a header with its voxels as
 test('an app that asks for a segmentation gets that of a directory with images', async () => {
   await using apps = await temporary();
   await plant(apps.path, echo);
-  await using server = await TestServer.start({ apps: [path.join(apps.path, 'echo')], app: 'echo' });
+  await using server = await TestServer.start({
+    runners: true,
+    apps: [path.join(apps.path, 'echo')],
+    app: 'echo',
+  });
   await using cli = await Cli.create();
   const series = dicomSeries(3, { series: '3', number: 3, description: 'T1' });
   const organ = dicomFile({ kind: 'SEG', image: 1, series: '9', number: 9 });

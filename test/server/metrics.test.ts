@@ -30,7 +30,7 @@ const read = async (url: string): Promise<string> => (await fetch(url)).text();
 
 describe('GET /metrics', () => {
   test('counts jobs by state, their times, refusals, bytes, streams and GPUs', async () => {
-    await using server = await TestServer.start({ gpus: 2, flags: ['--metrics'] });
+    await using server = await TestServer.start({ runners: true, gpus: 2, flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     await server.api.run('infer', { ...least.infer, ...steps('exit=1') });
     await server.api.fetch('/nowhere');
@@ -79,7 +79,11 @@ describe('GET /metrics', () => {
   });
 
   test('counts no time on a GPU while a result is packed, when the next job has it', async () => {
-    await using server = await TestServer.start({ gpus: 1, flags: ['--metrics', '--disk-per-job', '5TiB'] });
+    await using server = await TestServer.start({
+      runners: true,
+      gpus: 1,
+      flags: ['--metrics', '--disk-per-job', '5TiB'],
+    });
     const busy = async () => metric(await read(`${server.url}/metrics`), 'remote_app_gpu_busy', { gpu: '0' });
     const start = performance.now();
     // Hours of packing.
@@ -100,7 +104,7 @@ describe('GET /metrics', () => {
 
   test('counts no time without a server as run time', async () => {
     const clock = new TestClock();
-    await using server = await TestServer.start({ scripted: true, clock, gpus: 1, flags: ['--metrics'] });
+    await using server = await TestServer.start({ clock, gpus: 1, flags: ['--metrics'] });
     const { id, gate } = await server.heldJob({ gpu: '0' });
     await server.stop();
     clock.pass(2);

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import path from 'node:path';
 import type { Clock } from '../../src/files/index.js';
@@ -36,6 +37,12 @@ class Exit extends Error {
 const signals: Readonly<Record<string, number>> = constants.signals;
 const bySignal = (name: string) => new Exit(128 + (signals[name] ?? 0), name);
 
+/** What only a job with a process of its own can do: the test has to ask for runners. */
+class NotScripted extends Error {}
+
+/** Steps of the probe that only a process can do. */
+const ofProcesses = ['socket', 'stubborn', 'child', 'stray', 'closeoutput'];
+
 /** One run of a job. */
 interface Run {
   readonly path: string;
@@ -50,6 +57,7 @@ interface Run {
 async function runScript(order: RunOrder, grant: Grant, signal: AbortSignal): Promise<void> {
   const { directory, environment } = order;
   const [, program = '', ...argv] = order.command();
+  if (!existsSync(path.join(path.dirname(program), 'play.mjs'))) throw new NotScripted(program);
   const log = new LogFile(path.join(directory.path, 'log'), 1 << 26);
   const output = new OutputLog(log);
   const print = (bytes: string | Uint8Array) => output.push(Buffer.from(bytes as string));
@@ -71,6 +79,7 @@ async function runScript(order: RunOrder, grant: Grant, signal: AbortSignal): Pr
     signal: (name: string) => {
       throw bySignal(name);
     },
+    ...Object.fromEntries(ofProcesses.map((name) => [name, () => Promise.reject(new NotScripted(name))])),
   });
   const env = { ...environment, CUDA_VISIBLE_DEVICES: grant.gpus.join(',') };
   try {
@@ -84,6 +93,7 @@ async function runScript(order: RunOrder, grant: Grant, signal: AbortSignal): Pr
 /** The jobs that run in this process. As real ones do, they outlive their server: the next one finds them. */
 export class ScriptedRuns {
   readonly #runs = new Map<string, Run>();
+  readonly #unscripted: string[] = [];
 
   of(job: Pick<JobRef, 'path'>): Run | undefined {
     return this.#runs.get(job.path);
@@ -103,7 +113,12 @@ export class ScriptedRuns {
     const ended = runScript(order, grant, stop.signal)
       .then(
         () => new Exit(0),
-        (cause) => stop.signal.reason ?? (cause instanceof Exit ? cause : new Exit(1)),
+        (cause) => {
+          if (stop.signal.aborted) return stop.signal.reason;
+          if (cause instanceof Exit) return cause;
+          if (cause instanceof NotScripted) this.#unscripted.push(cause.message);
+          return new Exit(1);
+        },
       )
       .then(({ exitCode, signal }: Exit): Ended => {
         run.isOver = true;
@@ -123,11 +138,13 @@ export class ScriptedRuns {
     return run;
   }
 
-  /** Ends those that still run. */
+  /** Ends those that still run; fails where one was asked for what only a process can do. */
   async close(): Promise<void> {
     const runs = [...this.#runs.values()];
     for (const run of runs) run.end(bySignal('SIGTERM'));
     await Promise.all(runs.map(({ ended }) => ended));
+    const unscripted = this.#unscripted.join(', ');
+    if (unscripted !== '') throw new Error(`Scripts cannot do this, ask for runners: ${unscripted}`);
   }
 }
 
@@ -160,7 +177,7 @@ export class ScriptedExecutor implements OwnersExecutor {
   ) {
     this.#gpus = Array.from({ length: settings.gpus }, (_, id) => ({
       id,
-      name: 'Scripted GPU',
+      name: 'NVIDIA H200',
       uuid: `GPU-${id}`,
     }));
     this.#scheduler = new built.Scheduler(this.#gpus, settings.cpuSlots, {

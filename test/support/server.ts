@@ -51,10 +51,11 @@ export interface ServerOptions {
    */
   readonly ownProcess?: boolean;
   /**
-   * Whether jobs run as scripts in the test's process, for tests of what the server does with jobs and not of how they are
-   * run. They do the steps of the probe, whatever app they name, and outlive the server: `stop` leaves them to the next one.
+   * Whether jobs are run by runners, as processes, for tests of how they are run or of other apps. Otherwise they are scripts
+   * in the test's process: they do the steps of the probe, whatever app they name, and outlive the server, which leaves them
+   * to the next one.
    */
-  readonly scripted?: boolean;
+  readonly runners?: boolean;
   /** The clocks of the server and of its scripted jobs. */
   readonly clock?: TestClock;
   /** The program of another installation. This and what follows needs a process of its own. */
@@ -207,8 +208,8 @@ export class TestServer implements AsyncDisposable {
 
   async #startHere(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
     const { startTelling, introduce, ServerLog, ...given } = await builtServer();
-    const { scripted, clock } = this.options;
-    const left = scripted ? ['--on-exit', 'keep'] : [];
+    const { runners, clock } = this.options;
+    const left = runners ? [] : ['--on-exit', 'keep'];
     const { flags } = await Parser.parse([...words.slice(1), ...left], { flags: given.serveFlags });
     const place = { version, root: repository, dataDir: path.join(this.#root, 'unused') };
     const settings = given.serverSettings(flags, place, environment);
@@ -223,7 +224,7 @@ export class TestServer implements AsyncDisposable {
       isOpenAsked: flags.auth === 'off',
       hurry: new AbortController().signal,
       ...(clock ? { clock } : {}),
-      ...(scripted ? { executor: await this.#scriptedExecutor(settings) } : {}),
+      ...(runners ? {} : { executor: await this.#scriptedExecutor(settings) }),
     });
     introduce(this.#running.server, log, output('stdout'));
     this.url = this.#running.server.url;

@@ -44,7 +44,7 @@ const bytesRead = (pid: number) => Number(/rchar: (\d+)/.exec(readFileSync(`/pro
 test('the version of an app changes with what a job can read of it, and with nothing else', async () => {
   const directory = copy('app');
   const same = copy('same');
-  await using server = await TestServer.start({ apps: [directory, same], app: 'app' });
+  await using server = await TestServer.start({ runners: true, apps: [directory, same], app: 'app' });
   const first = await versionOf(server, 'app');
   expect(first).toMatch(sha256);
   expect(await versionOf(server, 'same')).toBe(first);
@@ -110,6 +110,7 @@ test('a version that is known is told again without reading a file', async () =>
 test('a job keeps the version that its command began with', async () => {
   const directory = copy('app');
   await using server = await TestServer.start({
+    runners: true,
     apps: [directory],
     app: 'app',
     flags: ['--on-exit', 'keep', '--cpu-slots', '1'],
@@ -146,7 +147,7 @@ test('an app of too many bytes has no version, and runs', async () => {
   const manifest = path.join(directory, 'app.json');
   const ofAuthor = { ...JSON.parse(readFileSync(manifest, 'utf8')), version: '1.0' };
   writeFileSync(manifest, JSON.stringify(ofAuthor));
-  await using server = await TestServer.start({ apps: [directory], app: 'app' });
+  await using server = await TestServer.start({ runners: true, apps: [directory], app: 'app' });
   expect(await server.api.json('/repo_apps/app')).not.toHaveProperty('version');
   expect((await server.api.run('infer', least.infer)).view).toMatchObject({ status: 'done', version: null });
 });

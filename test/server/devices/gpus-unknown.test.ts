@@ -8,7 +8,7 @@ import { until } from '../../support/until.mjs';
 describe('a GPU that has failed when the server starts', () => {
   test('is left out, gets no jobs, and is named on stderr', async () => {
     using smi = new FakeNvidiaSmi('dead');
-    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
     const { api } = server;
     const warning =
       "GPU 1 does not work (nvidia-smi says '[GPU is lost]'): it is left out, and gets no jobs.";
@@ -37,7 +37,7 @@ describe('a GPU that has failed when the server starts', () => {
 describe('an nvidia-smi that fails when the server starts', () => {
   test('keeps the jobs that want a GPU waiting until it answers', async () => {
     using smi = new FakeNvidiaSmi('fail');
-    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
     const { api } = server;
     expect(server.stderr).toMatch(/GPUs of this machine are not known: nvidia-smi failed \(exit code 9\)/);
     expect(server.stderr).toMatch(/asked again every 2 to 30 seconds/);
@@ -93,7 +93,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
 describe('an nvidia-smi that lists the GPUs and exits with a warning', () => {
   test('is believed: the GPUs are used, and the warning is logged once', async () => {
     using smi = new FakeNvidiaSmi('warned');
-    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
     const { api } = server;
     expect(server.stderr).toContain('Found 2 GPUs: 0 (NVIDIA H200), 1 (NVIDIA H200).');
     expect((await api.run('infer', { ...least.infer, gpu: '1' })).view).toMatchObject({ status: 'done' });
@@ -122,7 +122,7 @@ describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
 describe('an nvidia-smi that hangs', () => {
   test('does not keep a server from starting or stopping, and is started only once', async () => {
     using smi = new FakeNvidiaSmi('hang');
-    await using server = await TestServer.start({ gpus: 1, environment: smi.environment });
+    await using server = await TestServer.start({ runners: true, gpus: 1, environment: smi.environment });
     expect(server.stderr).toContain('not known: nvidia-smi has not answered yet');
     await Promise.all(Array.from({ length: 30 }, () => server.api.fetch('/vram?devices=0')));
     expect(smi.started).toHaveLength(1);
@@ -163,7 +163,7 @@ describe('a start that fails while nvidia-smi hangs', () => {
 describe('the memory of GPUs', () => {
   test('is unknown, not zero, if nvidia-smi fails or does not tell it', async () => {
     using smi = new FakeNvidiaSmi('well');
-    await using server = await TestServer.start({ gpus: 3, environment: smi.environment });
+    await using server = await TestServer.start({ runners: true, gpus: 3, environment: smi.environment });
     const { api } = server;
     const vram = async (query: string) => refusal(await api.fetch(`/vram?devices=${query}`));
     for (const mode of ['fail', 'crash', 'garbage', 'silent', 'flood'] as const) {

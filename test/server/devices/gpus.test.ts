@@ -28,6 +28,8 @@ async function holding(fields: FormValues) {
 
 describe('a GPU job', () => {
   test('sees only the GPUs that it was given', async () => {
+    await using real = await TestServer.start({ runners: true, gpus: 2 });
+    const { api } = real;
     const { env, argv } = await api.probe('infer', { ...least.infer, gpu: '1' });
     expect(env).toMatchObject({ CUDA_VISIBLE_DEVICES: '1', CUDA_DEVICE_ORDER: 'PCI_BUS_ID' });
     expect(argv.join(' ')).toContain('--gpu 1 --inputs');
@@ -119,7 +121,7 @@ describe('a CPU job on a server with GPUs', () => {
 
 describe('after a restart', () => {
   test('GPUs that a job still holds are not given to another one', async () => {
-    await using server = await TestServer.start({ scripted: true, gpus: 2 });
+    await using server = await TestServer.start({ gpus: 2 });
     const { api } = server;
     const first = await server.heldJob({ gpu: '0' });
     await server.restart();
@@ -131,7 +133,7 @@ describe('after a restart', () => {
   });
 
   test('a job that waits for a missing GPU waits until it is back, or the job is killed', async () => {
-    await using server = await TestServer.start({ scripted: true, gpus: 2 });
+    await using server = await TestServer.start({ gpus: 2 });
     const { api } = server;
     const { id: running, gate } = await server.heldJob({ gpu: '1' });
     const held = { ...least.infer, ...steps(`wait=${gate.path}`), gpu: '1' };
@@ -156,7 +158,7 @@ describe('after a restart', () => {
   });
 
   test('a job that waits for any GPU waits while there is none', async () => {
-    await using server = await TestServer.start({ scripted: true, gpus: 1 });
+    await using server = await TestServer.start({ gpus: 1 });
     const { api } = server;
     const { id: running, gate } = await server.heldJob();
     const { job_id: waiting } = await api.accepted('infer', least.infer);

@@ -13,6 +13,7 @@ import { doing } from '../resident/support.js';
 
 const secret = 'a-token-that-nobody-may-see';
 const server = sharedServer({
+  runners: true,
   token: secret,
   environment: {
     LAB_TOKEN: secret,
@@ -89,6 +90,7 @@ describe.each([...(sandbox ? ['bwrap'] : []), 'off'])(
       const file = openSync(left, 'w');
       const dataDirectory = path.join(root.path, 'long'.repeat(20), 'data');
       await using server = await TestServer.start({
+        runners: true,
         apps: [apps.probe, apps.resident],
         flags: ['--sandbox', mode],
         leftOpen: file,

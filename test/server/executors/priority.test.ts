@@ -5,7 +5,7 @@ import { least, steps } from '../../support/form.js';
 import { sharedServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
-const server = sharedServer();
+const server = sharedServer({ runners: true });
 const { api } = server;
 const lowest = constants.priority.PRIORITY_LOW;
 

@@ -21,7 +21,7 @@ test.each(layouts)('what Python has downloaded is used, without a hub: %s', asyn
     layout,
   );
   const environment = { HF_HUB_CACHE: cache.path, HF_HUB_OFFLINE: '1' };
-  await using server = await TestServer.start({ apps: ['lab/app:X'], environment });
+  await using server = await TestServer.start({ runners: true, apps: ['lab/app:X'], environment });
   const id = encodeURIComponent('lab/app:X');
   expect(await server.api.json<AppView>(`/repo_apps/${id}`)).toMatchObject({
     available: true,
@@ -57,6 +57,7 @@ echo x > models--lab--app/refs/main || echo read-only
     });
     chmodSync(engine, 0o755);
     await using server = await TestServer.start({
+      runners: true,
       apps: ['lab/app:X', 'lab/other:X'],
       flags: ['--sandbox', 'bwrap', '--engine', engine],
       environment: { HF_HUB_CACHE: cache.path, HF_HUB_OFFLINE: '1' },

@@ -59,7 +59,7 @@ describe.skipIf(python === undefined)("Python's package and this one", () => {
   }
 
   const serving = (cache: string, env: Readonly<Record<string, string>>, flags: readonly string[] = []) =>
-    TestServer.start({ apps: [app], flags, environment: { HF_HUB_CACHE: cache, ...env } });
+    TestServer.start({ runners: true, apps: [app], flags, environment: { HF_HUB_CACHE: cache, ...env } });
 
   const expectFound = (found: Found) => {
     expect(found).toMatchObject({ commit, single: true, warnings: [] });

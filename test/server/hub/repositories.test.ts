@@ -21,6 +21,7 @@ afterAll(() => hub[Symbol.asyncDispose]());
 /** A server that asks the hub of the test. */
 function serving(sources: readonly string[], environment: Record<string, string> = {}, flags: string[] = []) {
   return TestServer.start({
+    runners: true,
     apps: sources,
     flags: ['--engine', `${process.execPath} -e console.log(process.argv)`, ...flags],
     environment: { HF_HUB_OFFLINE: '', HF_ENDPOINT: hub.url, ...environment },
@@ -347,7 +348,7 @@ describe('a refresh', () => {
   });
 
   test('of a server without repositories has nothing to do', async () => {
-    await using server = await TestServer.start();
+    await using server = await TestServer.start({ runners: true });
     expect(await server.api.json('/repo_apps_refresh', { method: 'POST' })).toEqual({
       refreshing: false,
       apps: [],

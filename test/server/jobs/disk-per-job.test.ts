@@ -9,7 +9,7 @@ import { until } from '../../support/until.mjs';
 
 const mebibyte = 2 ** 20;
 const clock = new TestClock();
-const server = sharedServer({ scripted: true, clock, flags: ['--disk-per-job', '4MiB'] });
+const server = sharedServer({ clock, flags: ['--disk-per-job', '4MiB'] });
 const { api } = server;
 const wait = 'wait=/nowhere';
 
@@ -38,7 +38,7 @@ test.for([
 });
 
 test('a job is ended that keeps a removed file open which is larger than it may write', async () => {
-  await using real = await TestServer.start({ flags: ['--disk-per-job', '4MiB'] });
+  await using real = await TestServer.start({ runners: true, flags: ['--disk-per-job', '4MiB'] });
   const open = 'shell=exec 5>gone; rm gone; head -c 6291456 /dev/urandom >&5; sleep 1000';
   const { view } = await real.api.run('infer', { ...least.infer, ...steps(open) });
   expect(view.error).toMatch(

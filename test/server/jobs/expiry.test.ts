@@ -11,7 +11,7 @@ import { unzip } from '../../support/unzip.mjs';
 /** Seconds. */
 const grace = 60;
 const clock = new TestClock();
-const server = sharedServer({ scripted: true, clock, flags: ['--grace', String(grace)] });
+const server = sharedServer({ clock, flags: ['--grace', String(grace)] });
 const { api } = server;
 
 const statusOf = async (id: string) => (await api.fetch(`/jobs/${id}`)).status;

@@ -7,7 +7,7 @@ import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
-const server = sharedServer({ scripted: true, flags: ['--max-jobs', '3', '--cpu-slots', '1'] });
+const server = sharedServer({ flags: ['--max-jobs', '3', '--cpu-slots', '1'] });
 const { api } = server;
 
 const withKey = (key: string) => ({ headers: { 'Idempotency-Key': key } });

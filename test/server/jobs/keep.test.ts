@@ -22,7 +22,7 @@ function rewrite(server: TestServer, id: string, change: (record: Record<string,
 }
 
 describe('a job is kept after its end', () => {
-  const server = sharedServer({ scripted: true, clock: new TestClock() });
+  const server = sharedServer({ clock: new TestClock() });
   const { api } = server;
 
   test.for([
@@ -67,7 +67,6 @@ describe('a job is kept after its end', () => {
 test('a job is removed when its own time is over, independent of the grace period', async () => {
   const clock = new TestClock();
   await using server = await TestServer.start({
-    scripted: true,
     clock,
     flags: ['--grace', '1', '--max-keep', '4s'],
   });
@@ -89,7 +88,7 @@ test.for([
   ['error', ['write=half.txt:half', 'exit=3']],
   ['killed', ['write=half.txt:half', 'print=ready', 'wait=/nowhere']],
 ] as const)('what was sent is removed when a job is %s, and not what it wrote', async ([state, todo]) => {
-  await using server = await TestServer.start({ scripted: true });
+  await using server = await TestServer.start();
   const { api } = server;
   const form = { ...least.infer, ...steps(...todo) };
   const id =
@@ -110,7 +109,7 @@ test.for([
 
 describe('a restart', () => {
   const clock = new TestClock();
-  const server = sharedServer({ scripted: true, clock });
+  const server = sharedServer({ clock });
   const { api } = server;
 
   /** Seconds from now until a job expires. */

@@ -17,7 +17,7 @@ const waiting = (server: TestServer, ...taken: string[]) => ({
 });
 
 describe('killing a job', () => {
-  const server = sharedServer({ scripted: true, flags });
+  const server = sharedServer({ flags });
   const { api } = server;
   const busy = () => waiting(server);
 
@@ -77,7 +77,7 @@ describe('killing a job', () => {
   });
 });
 
-const server = sharedServer({ flags });
+const server = sharedServer({ runners: true, flags });
 const { api } = server;
 const busy = (...taken: string[]) => waiting(server, ...taken);
 

@@ -8,7 +8,7 @@ import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
-const server = sharedServer({ scripted: true });
+const server = sharedServer();
 const { api } = server;
 const logFile = (id: string): string => path.join(server.jobDirectory(id), 'log');
 

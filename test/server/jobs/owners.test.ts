@@ -11,7 +11,6 @@ tokens.create('root', { role: 'admin' });
 afterAll(() => tokens[Symbol.asyncDispose]());
 
 const server = sharedServer({
-  scripted: true,
   token: 'of-the-environment',
   flags: ['--tokens', tokens.file, '--grace', '60', '--cpu-slots', '8'],
 });

@@ -116,7 +116,7 @@ describe('a job that replaces files of the server', () => {
 });
 
 describe('something else in place of a result', () => {
-  const scripted = sharedServer({ scripted: true });
+  const scripted = sharedServer();
   const { api } = scripted;
 
   test.for([
@@ -159,7 +159,7 @@ describe('a job that has expired', () => {
     const script =
       'i=0; while [ $i -lt 40 ]; do n=$(printf %0200d 7); mkdir $n; cd $n; i=$((i+1)); done; touch x';
     const clock = new TestClock();
-    await using brief = await TestServer.start({ scripted: true, clock });
+    await using brief = await TestServer.start({ clock });
     const { id } = await brief.api.run('infer', shell(script));
     clock.pass(120);
     await until('it is removed', () => !existsSync(brief.jobDirectory(id)));

@@ -71,7 +71,7 @@ describe('a start', () => {
   test('sets aside each job whose record is invalid, and keeps all others', {
     timeout: 90_000,
   }, async () => {
-    await using server = await TestServer.start({ scripted: true });
+    await using server = await TestServer.start();
     const { api } = server;
     const good = await api.run('infer', kept);
     const damaged: string[] = [];
@@ -104,7 +104,7 @@ describe('a start', () => {
     ['cut in the middle', (text: Buffer) => text.subarray(0, 200)],
     ['full of zeros', (text: Buffer) => Buffer.alloc(text.length)],
   ] as const)('goes on with jobs as they were accepted if a power cut left a record %s', async ([, left]) => {
-    await using server = await TestServer.start({ scripted: true, gpus: 1 });
+    await using server = await TestServer.start({ gpus: 1 });
     const { api } = server;
     const gate = server.gate();
     const ran = await api.running(
@@ -156,7 +156,7 @@ describe('a start', () => {
 
   test('keeps the command of a job whose record it cannot read running, and its GPU reserved', async () => {
     const clock = new TestClock();
-    await using server = await TestServer.start({ scripted: true, clock, gpus: 1 });
+    await using server = await TestServer.start({ clock, gpus: 1 });
     const { api } = server;
     const gate = server.gate();
     const id = await api.running('infer', { ...kept, ...steps('print=ready', `wait=${gate.path}`) }, 'ready');
@@ -234,11 +234,11 @@ describe('a start', () => {
   });
 
   test('finds its jobs through a data directory that is a link', async () => {
-    await using server = await TestServer.start({ scripted: true });
+    await using server = await TestServer.start();
     await server.stop();
     const link = path.join(server.scratch, 'link');
     symlinkSync(server.dataDirectory, link);
-    await using linked = new TestServer({ scripted: true, dataDirectory: link, flags: ['--grace', '0'] });
+    await using linked = new TestServer({ dataDirectory: link, flags: ['--grace', '0'] });
     await linked.start();
     const { job_id: id } = await linked.api.accepted('infer', least.infer);
     await until('it expires', async () => (await linked.api.fetch(`/jobs/${id}`)).status === 410);
@@ -248,7 +248,7 @@ describe('a start', () => {
   });
 
   test('reads the record of a version without a version number and UUIDs', async () => {
-    await using server = await TestServer.start({ scripted: true });
+    await using server = await TestServer.start();
     const { id, view } = await server.api.run('infer', kept);
     await server.stop();
     rewrite(server.jobDirectory(id), ({ version: _, gpuUuids: __, ...record }) => record);
@@ -258,7 +258,7 @@ describe('a start', () => {
   });
 
   test('sets aside entries that are not its own, and removes only incomplete uploads', async () => {
-    await using server = await TestServer.start({ scripted: true });
+    await using server = await TestServer.start();
     const jobs = path.join(server.dataDirectory, 'jobs');
     await server.stop();
     for (const name of ['thesis', 'lost+found', '0123456789AB']) {
@@ -279,7 +279,7 @@ describe('a start', () => {
     ['torn', 'abcdef012345 2026-01-01T00:00:00.000Z\nabcdef0123'],
     ['garbage', '\u0000\u0001\n{}'],
   ])('goes on where the list of expired jobs is %s', async ([, text]) => {
-    await using server = await TestServer.start({ scripted: true });
+    await using server = await TestServer.start();
     await server.stop();
     writeFileSync(path.join(server.dataDirectory, 'expired'), text ?? '');
     await server.start(['--grace', '0']);
@@ -293,7 +293,7 @@ describe('a start', () => {
     ['a directory', mkdirSync],
     ['a FIFO', (file: string) => execFileSync('mkfifo', [file])],
   ] as const)('sets aside a list of what was used, or of expired jobs, that is %s', async ([, plant]) => {
-    await using server = await TestServer.start({ scripted: true });
+    await using server = await TestServer.start();
     await server.stop();
     for (const name of ['usage', 'expired']) {
       rmSync(path.join(server.dataDirectory, name), { force: true });

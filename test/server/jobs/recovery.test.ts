@@ -72,7 +72,7 @@ describe('a server that was killed and started again', () => {
 
   test('counts as run time what the command ran, and not the time without a server', async () => {
     const clock = new TestClock();
-    await using server = await TestServer.start({ scripted: true, clock });
+    await using server = await TestServer.start({ clock });
     const { api } = server;
     const { id, gate } = await server.heldJob();
     clock.pass(10);
@@ -94,7 +94,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('packs a result again whose packing the end of the server interrupted', async () => {
-    await using server = await TestServer.start({ scripted: true });
+    await using server = await TestServer.start();
     const { api } = server;
     const gate = server.gate();
     const taken = steps('print=begins', `wait=${gate.path}`, 'zeros=big.raw:4000000', 'write=a.txt:a');
@@ -117,7 +117,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('still has the results, the logs and the failures of jobs that had ended', async () => {
-    await using server = await TestServer.start({ scripted: true });
+    await using server = await TestServer.start();
     const { api } = server;
     const done = await api.run('infer', { ...least.infer, ...steps('write=a.txt:kept') });
     const failed = await api.run('infer', { ...least.infer, ...steps('exit=2') });
@@ -137,7 +137,7 @@ describe('a server that was killed and started again', () => {
   });
 
   test('can kill a job that an earlier server started', async () => {
-    await using server = await TestServer.start({ scripted: true });
+    await using server = await TestServer.start();
     const { api } = server;
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
     const id = await api.running('infer', form);
@@ -150,7 +150,7 @@ describe('a server that was killed and started again', () => {
     await using root = await temporary();
     const allowlist = path.join(root.path, 'apps.json');
     writeFileSync(allowlist, JSON.stringify({ apps: [{ name: 'probe', source: apps.probe }] }));
-    await using server = await TestServer.start({ scripted: true, apps: [allowlist], ...oneAtATime });
+    await using server = await TestServer.start({ apps: [allowlist], ...oneAtATime });
     const { api } = server;
     const { gate } = await server.heldJob();
     const { job_id: id } = await api.accepted('infer', least.infer);

@@ -8,7 +8,7 @@ import { sharedServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 import { unzip } from '../../support/unzip.mjs';
 
-const server = sharedServer({ scripted: true });
+const server = sharedServer();
 const { api } = server;
 
 const remove = (id: string) => api.fetch(`/jobs/${id}`, { method: 'DELETE' });

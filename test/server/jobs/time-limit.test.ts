@@ -17,7 +17,6 @@ const dataset = { dataset: file('data.zip', zipOf({ a: 'b' })), ...onCpu };
 describe('a server with --max-run-time and --max-fine-tune-time', () => {
   const clock = new TestClock();
   const server = sharedServer({
-    scripted: true,
     clock,
     flags: ['--max-run-time', '3s', '--max-fine-tune-time', '1h'],
   });
@@ -74,7 +73,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
 
 describe('a server without', () => {
   const clock = new TestClock();
-  const server = sharedServer({ scripted: true, clock });
+  const server = sharedServer({ clock });
   const { api } = server;
 
   test('lets a job run for as long as it takes, or as it asks for itself', async () => {
@@ -103,7 +102,7 @@ describe('a server without', () => {
 
 describe('a server with one CPU slot', () => {
   const clock = new TestClock();
-  const server = sharedServer({ scripted: true, clock, flags: ['--cpu-slots', '1'] });
+  const server = sharedServer({ clock, flags: ['--cpu-slots', '1'] });
   const { api } = server;
 
   test('does not count the time that a job waits', async () => {

@@ -40,6 +40,7 @@ test.skipIf(lacks('python3')).each(sandbox ? ['off', 'bwrap'] : ['off'])(
   async (kind) => {
     await using planted = await plantEngine();
     await using server = await TestServer.start({
+      runners: true,
       apps: [planted.app],
       app: 'one',
       flags: ['--engine', planted.engine, '--engine-resident', '--sandbox', kind],

@@ -33,7 +33,7 @@ const reload = 'The app ends with this job, and is loaded again for the next one
 
 test('a job in JavaScript that fails is over before the next one begins, and ends alone if it can', async () => {
   await using own = await writtenApp('javascript', program);
-  await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+  await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
   const { api } = server;
   for (const [deed, error, next] of [
     ['exits', 'Subprocess failed (exit code 3)', 'warm'],

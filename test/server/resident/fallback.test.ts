@@ -31,6 +31,7 @@ test.runIf(sandbox)(
   async () => {
     await using directory = await refusingMounts();
     await using server = await TestServer.start({
+      runners: true,
       apps: [apps.resident],
       app: 'resident',
       flags: ['--sandbox', 'bwrap'],

@@ -6,7 +6,7 @@ import { until } from '../../support/until.mjs';
 import { hostsOf, noWorkerLeft, onGpu, workerState } from './support.js';
 
 describe('on GPUs a resident app', () => {
-  const server = sharedServer({ apps: [apps.resident, apps.shell], app: 'resident', gpus: 3 });
+  const server = sharedServer({ runners: true, apps: [apps.resident, apps.shell], app: 'resident', gpus: 3 });
   const { api } = server;
 
   test('is used again on the GPU where it is loaded, although another one comes first', async () => {
@@ -67,6 +67,7 @@ test('a worker is of one owner: two people never share a process', async () => {
   await using tokens = new TestTokens();
   for (const name of ['ada', 'eva']) tokens.create(name);
   await using server = await TestServer.start({
+    runners: true,
     apps: [apps.resident],
     app: 'resident',
     gpus: 2,

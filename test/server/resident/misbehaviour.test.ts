@@ -6,7 +6,7 @@ import { doing, hostsOf, noWorkerLeft, ownApp, workerState } from './support.js'
 const against = (what: string) => `The app ${what}, against the protocol of resident apps, and was ended`;
 
 describe('a resident app that misbehaves fails one job only', () => {
-  const server = sharedServer({ apps: [apps.resident], app: 'resident' });
+  const server = sharedServer({ runners: true, apps: [apps.resident], app: 'resident' });
   const { api } = server;
 
   /** Runs a job that ends its worker, and then one that finds a new one. */
@@ -98,7 +98,7 @@ describe('a resident app that cannot be loaded', () => {
     ['early', against('answered for a job that it does not have')],
   ])('fails the job that it is loaded for: %s', async (load, error) => {
     await using own = await ownApp(load);
-    await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+    await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
     for (const _ of [1, 2]) {
       const { view, log } = await server.api.run('infer', doing());
       expect(view).toMatchObject({ status: 'error', error, start: 'cold' });
@@ -109,7 +109,7 @@ describe('a resident app that cannot be loaded', () => {
 
   test('can be killed while it loads, and has its processes of before its first job to the end', async () => {
     await using own = await ownApp('never');
-    await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+    await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
     const id = await server.api.running('infer', doing(), 'loading');
     expect(await server.api.kill(id)).toMatchObject({ status: 'killed' });
     await noWorkerLeft(server);
@@ -117,7 +117,7 @@ describe('a resident app that cannot be loaded', () => {
 
   test('may have processes of its own that stay', async () => {
     await using own = await ownApp('child');
-    await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+    await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
     await server.api.run('infer', doing());
     expect((await server.api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
     expect(await server.stop()).toBe(0);

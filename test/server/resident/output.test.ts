@@ -44,7 +44,7 @@ for (const [language, program] of programs) {
   const title = `the log has all that a job in ${language} printed before its answer`;
   test.skipIf(language === 'python' && lacks('python3'))(title, async () => {
     await using own = await writtenApp(language, program);
-    await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+    await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
     const expected = Array.from({ length: count }, (_, line) => line + 1);
     for (const start of ['cold', 'warm']) {
       const { view, log } = await server.api.run('infer', doing());

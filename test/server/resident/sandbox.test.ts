@@ -12,6 +12,7 @@ import { doing, noWorkerLeft, ownApp, ownLines } from './support.js';
 
 describe.runIf(sandbox)('in a sandbox a resident app', () => {
   const server = sharedServer({
+    runners: true,
     apps: [apps.resident],
     app: 'resident',
     flags: ['--sandbox', 'bwrap'],
@@ -100,6 +101,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
 test.runIf(sandbox)('in a sandbox an app that ends when it is ready is told by how it ended', async () => {
   await using own = await ownApp('leave');
   await using server = await TestServer.start({
+    runners: true,
     apps: [own.app],
     app: 'resident',
     flags: ['--sandbox', 'bwrap'],
@@ -113,6 +115,7 @@ test.runIf(sandbox)('in a sandbox an app that ends when it is ready is told by h
 
 test.runIf(sandbox)('in a sandbox a resident app keeps to the memory of a job', async () => {
   await using server = await TestServer.start({
+    runners: true,
     apps: [apps.resident],
     app: 'resident',
     flags: ['--sandbox', 'bwrap', '--memory-per-job', '400MiB'],

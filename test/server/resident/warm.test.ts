@@ -8,7 +8,7 @@ import { until } from '../../support/until.mjs';
 import { doing, hostsOf, noWorkerLeft, ownApp, ownLines, workerState } from './support.js';
 
 describe('a resident app', () => {
-  const server = sharedServer({ apps: [apps.resident], app: 'resident' });
+  const server = sharedServer({ runners: true, apps: [apps.resident], app: 'resident' });
   const { api } = server;
 
   test('is loaded for its first job, and there for the next ones', async () => {
@@ -59,7 +59,7 @@ describe('a resident app', () => {
   });
 
   test('says nothing of a start for an app of the other kind', async () => {
-    const other = await TestServer.start({ apps: [apps.shell], app: 'shell' });
+    const other = await TestServer.start({ runners: true, apps: [apps.shell], app: 'shell' });
     await using _ = other;
     const { cpu, inputs } = doing();
     const { view, log } = await other.api.run('infer', { cpu, inputs });
@@ -70,7 +70,7 @@ describe('a resident app', () => {
 
 test('a resident app that is changed is loaded again', async () => {
   await using own = await ownApp();
-  await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+  await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
   const { api } = server;
   const first = await api.run('infer', doing());
   writeFileSync(path.join(own.app, 'weights.pt'), 'new');
@@ -98,7 +98,7 @@ test('a resident app is loaded again after a change below a link, or of a hidden
   ] as const) {
     symlinkSync(target, path.join(own.app, name));
   }
-  await using server = await TestServer.start({ apps: [linked], app: 'linked' });
+  await using server = await TestServer.start({ runners: true, apps: [linked], app: 'linked' });
   const start = async () => (await server.api.run('infer', doing())).view.start;
   expect(await start()).toBe('cold');
   for (const file of ['weights/1.pt', 'data/deep/table', 'resident/.settings', 'resident/.models/2.pt']) {
@@ -111,6 +111,7 @@ test('a resident app is loaded again after a change below a link, or of a hidden
 
 test('a resident app leaves after --resident-idle', async () => {
   await using server = await TestServer.start({
+    runners: true,
     apps: [apps.resident],
     app: 'resident',
     flags: ['--resident-idle', '1s'],
@@ -123,6 +124,7 @@ test('a resident app leaves after --resident-idle', async () => {
 
 test('--resident-idle 0 starts a resident app for each job', async () => {
   await using server = await TestServer.start({
+    runners: true,
     apps: [apps.resident],
     app: 'resident',
     flags: ['--resident-idle', '0'],
@@ -151,6 +153,7 @@ test.each(sandbox ? ['off', 'bwrap'] : ['off'])(
       'two/app.json': JSON.stringify(manifest),
     });
     await using server = await TestServer.start({
+      runners: true,
       apps: [path.join(root.path, 'one'), path.join(root.path, 'two')],
       flags: [
         ...['--engine', `node ${path.join(apps.resident, 'main.mjs')}`, '--engine-resident'],
@@ -187,7 +190,7 @@ test('a data directory may have a longer path than a socket', async () => {
 });
 
 test('a server that is asked to stop leaves no worker', async () => {
-  await using server = await TestServer.start({ apps: [apps.resident], app: 'resident' });
+  await using server = await TestServer.start({ runners: true, apps: [apps.resident], app: 'resident' });
   await server.api.run('infer', doing());
   expect(server.workers()).not.toEqual([]);
   expect(await server.stop()).toBe(0);

@@ -108,6 +108,7 @@ const strictApp = app('strict', {
 });
 
 const server = sharedServer({
+  runners: true,
   apps: [
     apps.probe,
     apps.broken,
@@ -166,7 +167,7 @@ describe('an app with files that are too large or too deep', () => {
 });
 
 describe('an app that declares what it takes', () => {
-  const { api } = sharedServer({ apps: [strictApp], app: 'strict' });
+  const { api } = sharedServer({ runners: true, apps: [strictApp], app: 'strict' });
   const set = (...overrides: string[]) => ({ ...least.infer, ...steps(...overrides) });
   const two = [file('a.nii'), file('b.nii')];
 

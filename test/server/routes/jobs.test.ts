@@ -6,7 +6,7 @@ import { linesOf } from '../../support/log-lines.mjs';
 import { sharedServer } from '../../support/server.js';
 import { zipOf } from '../../support/zip.mjs';
 
-const server = sharedServer({ scripted: true, flags: ['--cpu-slots', '1'] });
+const server = sharedServer({ flags: ['--cpu-slots', '1'] });
 const { api } = server;
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

@@ -6,7 +6,7 @@ import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
-const server = sharedServer({ scripted: true });
+const server = sharedServer();
 const { api } = server;
 
 describe('the streams of one job', () => {

@@ -4,7 +4,7 @@ import { linesOf } from '../../support/log-lines.mjs';
 import { sharedServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
-const server = sharedServer({ scripted: true, flags: ['--keepalive', '1'] });
+const server = sharedServer({ flags: ['--keepalive', '1'] });
 const { api } = server;
 
 describe('a log stream', () => {

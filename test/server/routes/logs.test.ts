@@ -4,7 +4,7 @@ import { linesOf } from '../../support/log-lines.mjs';
 import { appLines } from '../../support/log-stream.js';
 import { sharedServer } from '../../support/server.js';
 
-const server = sharedServer({ scripted: true });
+const server = sharedServer();
 const { api } = server;
 
 /** Text of the log stream of a probe that takes these steps. */
@@ -125,7 +125,7 @@ describe('lines of an app', () => {
 });
 
 describe('the lines of a process', () => {
-  const real = sharedServer();
+  const real = sharedServer({ runners: true });
   const { api } = real;
 
   test('come from stdout and stderr in the order in which they were printed', async () => {

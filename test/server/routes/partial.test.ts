@@ -5,7 +5,7 @@ import { least, steps } from '../../support/form.js';
 import { sharedServer } from '../../support/server.js';
 import { unzip } from '../../support/unzip.mjs';
 
-const server = sharedServer({ scripted: true });
+const server = sharedServer();
 const { api } = server;
 
 const resultOf = (id: string, query = '?partial=1', method = 'GET') =>

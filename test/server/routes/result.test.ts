@@ -9,7 +9,7 @@ import { sharedServer, TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 import { unzip } from '../../support/unzip.mjs';
 
-const server = sharedServer({ scripted: true });
+const server = sharedServer();
 const { api } = server;
 
 const resultOf = (id: string, headers: Record<string, string> = {}, method = 'GET') =>
@@ -218,7 +218,7 @@ describe('a data directory', () => {
 
   test('may have a name with characters that have a meaning in a URL', async () => {
     const dataDirectory = path.join(root, '50% of ..data #1?', '%41');
-    await using odd = await TestServer.start({ scripted: true, dataDirectory });
+    await using odd = await TestServer.start({ dataDirectory });
     const { id } = await odd.api.run('infer', { ...least.infer, ...steps('write=a.txt:here') });
     expect(String((await odd.api.result(id)).get('a.txt'))).toBe('here');
   });

@@ -18,7 +18,7 @@ const list = path.join(root, 'apps.json');
 const slashed = 'VBoussot/ImpactSynth:MR';
 writeFileSync(list, JSON.stringify({ apps: [{ name: slashed, source: directory }, directory] }));
 
-const server = sharedServer({ apps: [apps.probe, list] });
+const server = sharedServer({ runners: true, apps: [apps.probe, list] });
 const { api } = server;
 
 describe('an unknown route', () => {

@@ -9,7 +9,7 @@ import { sharedServer, TestServer } from '../../support/server.js';
 const gigabyte = 1024 ** 3;
 
 describe('a machine with GPUs', () => {
-  const server = sharedServer({ gpus: 3 });
+  const server = sharedServer({ runners: true, gpus: 3 });
   const { api } = server;
 
   test('answers /health with exactly these bytes', async () => {
@@ -86,7 +86,7 @@ describe('a machine with GPUs', () => {
 describe('a machine with a GPU whose memory nvidia-smi does not tell', () => {
   test('says so, and does not answer 0', async () => {
     using smi = new FakeNvidiaSmi('untold');
-    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
     const { api } = server;
     expect(await api.json('/vram?devices=0')).toMatchObject({ total_gb: 143_771 / 1024 });
     for (const query of ['devices=1', 'devices=0,1']) {
@@ -104,7 +104,11 @@ describe('a machine with a GPU whose memory nvidia-smi does not tell', () => {
 });
 
 describe('a machine where CUDA_VISIBLE_DEVICES hides some', () => {
-  const hidden = sharedServer({ gpus: 4, environment: { CUDA_VISIBLE_DEVICES: '2,GPU-5e1f0c30' } });
+  const hidden = sharedServer({
+    runners: true,
+    gpus: 4,
+    environment: { CUDA_VISIBLE_DEVICES: '2,GPU-5e1f0c30' },
+  });
 
   test('lists the visible ones, by index or UUID, under their own ids', async () => {
     expect(await hidden.api.json('/available_devices')).toMatchObject({ devices_index: [0, 2] });
@@ -117,7 +121,7 @@ describe.each([
   ['without nvidia-smi', { environment: { PATH: '/nowhere' } }],
   ['where CUDA_VISIBLE_DEVICES hides all', { gpus: 2, environment: { CUDA_VISIBLE_DEVICES: '' } }],
 ] as const)('a machine %s', (_, options) => {
-  const server = sharedServer(options);
+  const server = sharedServer({ runners: true, ...options });
 
   test('has empty lists', async () => {
     const body = await (await server.api.fetch('/available_devices')).text();

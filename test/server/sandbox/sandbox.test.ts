@@ -25,6 +25,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     writeFileSync(path.join(home, 'private', 'token'), `${secret}\n`, { mode: 0o600 });
     cpSync(apps.probe, path.join(home, 'online'), { recursive: true });
     server = await TestServer.start({
+      runners: true,
       token: secret,
       apps: [apps.probe, path.join(home, 'online')],
       environment: {
@@ -131,6 +132,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     writeFileSync(model, 'voxels\n');
     const flags = ['--sandbox', 'bwrap', '--bind', model];
     await using other = await TestServer.start({
+      runners: true,
       flags,
       dataDirectory: path.join(place.path, 'data'),
     });
@@ -205,6 +207,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     const { command: _, ...manifest } = JSON.parse(readFileSync(path.join(apps.shell, 'app.json'), 'utf8'));
     writeFileSync(path.join(app, 'app.json'), JSON.stringify(manifest));
     await using other = await TestServer.start({
+      runners: true,
       apps: [app],
       app: 'plain',
       environment: { PATH: `${path.dirname(engine)}:${process.env.PATH}` },
@@ -227,6 +230,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
     writeFileSync(path.join(app, 'app.json'), JSON.stringify({ ...manifest, command: ['node', 'main.mjs'] }));
     await using other = await TestServer.start({
+      runners: true,
       apps: [app],
       app: 'member',
       flags: ['--sandbox', 'bwrap'],
@@ -262,6 +266,7 @@ console.log(sibling, ...seen);\n`;
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
     write('apps/member/app.json', JSON.stringify({ ...manifest, command: ['node', 'main.mjs'] }));
     await using other = await TestServer.start({
+      runners: true,
       apps: [app],
       app: 'member',
       flags: ['--sandbox', 'bwrap'],
@@ -285,6 +290,7 @@ console.log(sibling, ...seen);\n`;
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
     writeFileSync(path.join(app, 'app.json'), JSON.stringify({ ...manifest, command: ['no-such-program'] }));
     await using other = await TestServer.start({
+      runners: true,
       apps: [app],
       app: 'nowhere',
       flags: ['--sandbox', 'bwrap'],

@@ -30,6 +30,7 @@ describe.runIf(sandbox && !withoutOpt)('a secret in a directory of its own below
     write(file, secret);
     write(`${file}.1`, `${secret}-left-over`);
     await using server = await TestServer.start({
+      runners: true,
       token: secret,
       apps: [apps.probe],
       app: 'probe',
@@ -56,6 +57,7 @@ describe.runIf(sandbox && !withoutOpt)('a secret in a directory of its own below
     const create = (name: string) => cli.run(['token', 'create', name, '--tokens', tokens]);
     await create('ana');
     await using server = await TestServer.start({
+      runners: true,
       token: secret,
       apps: [apps.resident],
       app: 'resident',

@@ -191,7 +191,7 @@ describe('serve refuses to start', () => {
   test('with the other server that has the data directory, whatever becomes of the sandbox', async () => {
     await using root = await temporary();
     const environment = { PATH: await pathWith(root.path, broken) };
-    await using server = await TestServer.start({ environment, flags: ['--sandbox', 'off'] });
+    await using server = await TestServer.start({ runners: true, environment, flags: ['--sandbox', 'off'] });
     const flags = ['--sandbox', 'bwrap', '--data-dir', server.dataDirectory];
     expect(await refusal(flags, environment)).toEqual([
       2,

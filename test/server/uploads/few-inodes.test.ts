@@ -38,7 +38,11 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
     ['an archive of files', [filePart('inputs', 'scan.konfaidir.zip', archive)]],
     ['an archive of directories', [filePart('inputs', 'scan.konfaidir.zip', nested)]],
   ] as const)('refuses an upload that needs more of them, and harms no job: %s', async ([, parts]) => {
-    await using server = await TestServer.start({ apps: [apps.probe, apps.shell], dataDirectory });
+    await using server = await TestServer.start({
+      runners: true,
+      apps: [apps.probe, apps.shell],
+      dataDirectory,
+    });
     const { api } = server;
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps('print=begins', `wait=${gate.path}`) });
@@ -55,7 +59,7 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
 describe.skipIf(disk === null)('a start', () => {
   test('on a disk without inodes says that, and not that it has no FIFOs', async () => {
     for (const dataDirectory of tiny) {
-      const start = TestServer.start({ dataDirectory: dataDirectory ?? '' });
+      const start = TestServer.start({ runners: true, dataDirectory: dataDirectory ?? '' });
       await expect(start).rejects.toThrow(
         `The data directory ${dataDirectory} cannot be written to: its file system has no room for another file (ENOSPC, no inode is free): remove files there`,
       );
@@ -78,7 +82,7 @@ describe.skipIf(disk === null)('a start', () => {
     const command = ['sh', '-c', 'kill -XFSZ $$'];
     await plant(directory.path, { 'large/app.json': JSON.stringify({ ...app, command }) });
     const apps = [path.join(directory.path, 'large')];
-    await using server = await TestServer.start({ apps, app: 'large' });
+    await using server = await TestServer.start({ runners: true, apps, app: 'large' });
     const { view } = await server.api.run('infer', least.infer);
     expect(view.error).toMatch(/SIGXFSZ\); it wrote a larger file than it may \(ulimit -f of the server\)$/);
   });

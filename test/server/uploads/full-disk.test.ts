@@ -130,7 +130,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('lets a result that does not fit be packed while it is downloaded', async () => {
-    await using server = await TestServer.start({ scripted: true, dataDirectory });
+    await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const size = 14 * mebibyte;
     const { id, view } = await api.run('infer', { ...least.infer, ...steps(`fill=big:${size}`) });
@@ -148,7 +148,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 
   test('takes an upload as soon as results were fetched: only the oldest is removed', async () => {
-    await using server = await TestServer.start({ scripted: true, dataDirectory });
+    await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const filling = { ...least.infer, keep: '1h', ...steps(`fill=big:${3 * mebibyte}`) };
     const ids: string[] = [];
