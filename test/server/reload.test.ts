@@ -16,7 +16,7 @@ test('an app that is put into a served directory is found by itself, and one tha
   await using root = await temporary();
   const shelf = path.join(root.path, 'shelf');
   cpSync(apps.probe, path.join(shelf, 'probe'), { recursive: true });
-  await using server = await TestServer.start({ ownProcess: true, apps: [shelf] });
+  await using server = await TestServer.start({ runners: true, apps: [shelf] });
   expect(await idsOf(server)).toEqual(['probe']);
   cpSync(apps.shell, path.join(shelf, 'shell'), { recursive: true });
   await serves(server, 'probe', 'shell');
@@ -48,7 +48,7 @@ test('a queued job whose app is gone when its turn comes fails with one sentence
   const torn = { name: 'torn', source: path.join(shelf, 'torn') };
   write(kept, torn, { name: 'gone', source: apps.probe });
   await using server = await TestServer.start({
-    ownProcess: true,
+    runners: true,
     apps: [list],
     flags: ['--cpu-slots', '1'],
   });
@@ -58,7 +58,7 @@ test('a queued job whose app is gone when its turn comes fails with one sentence
     ['gone', 'torn'].map(async (app) => (await api.accepted('infer', least.infer, { app })).job_id),
   );
   write(kept, torn);
-  server.signal('SIGHUP');
+  server.reload();
   await serves(server, 'probe', 'torn');
   writeFileSync(path.join(shelf, 'torn', 'app.json'), '{');
   gate.open();

@@ -19,7 +19,7 @@ const documents = (text: string): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 test("serve says each step of a job's way", async () => {
-  await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
+  await using server = await TestServer.start({ gpus: 1 });
   const gate = server.gate();
   const first = await server.api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
   const { job_id: second } = await server.api.accepted('infer', { ...least.infer, ...steps('exit=3') });
@@ -39,7 +39,6 @@ test("serve says each step of a job's way", async () => {
 
 test('serve says each refusal, and no name of a file', async () => {
   await using server = await TestServer.start({
-    ownProcess: true,
     token: 'right',
     flags: ['--max-file-size', '10'],
   });
@@ -54,7 +53,7 @@ test('serve says each refusal, and no name of a file', async () => {
 });
 
 test('serve says no more than twenty refusals in ten seconds', async () => {
-  await using server = await TestServer.start({ ownProcess: true });
+  await using server = await TestServer.start();
   for (let time = 0; time < 30; time += 1) await server.api.fetch('/nowhere');
   await until('they are said', () => server.stderr.split('Refused').length > 20);
   expect(await server.stop()).toBe(0);
@@ -124,12 +123,12 @@ test('systemd is told that the service is ready, and that it stops', async () =>
 });
 
 test('--log-level error leaves only what is wrong; debug has what clients were told', async () => {
-  await using quiet = await TestServer.start({ ownProcess: true, flags: ['--log-level', 'error'] });
+  await using quiet = await TestServer.start({ flags: ['--log-level', 'error'] });
   await quiet.api.run('infer', least.infer);
   await quiet.api.fetch('/nowhere');
   expect(await quiet.stop()).toBe(0);
   expect(quiet.stderr).toBe('');
-  await using chatty = await TestServer.start({ ownProcess: true, flags: ['--log-level', 'debug'] });
+  await using chatty = await TestServer.start({ flags: ['--log-level', 'debug'] });
   await chatty.api.fetch('/nowhere');
   await until('it is said', () => chatty.stderr.includes('There is no GET /nowhere'));
 });

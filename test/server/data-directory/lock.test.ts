@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -12,48 +11,46 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Cli } from '../../support/cli.js';
-import { shareCode } from '../../support/code-cache.js';
 import { inPidNamespace, lacks } from '../../support/needs.mjs';
 import { openFilesOf } from '../../support/processes.js';
 import { TestServer } from '../../support/server.js';
 import { mounted } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 
-const bin = fileURLToPath(new URL('../../../bin/run.js', import.meta.url));
-
-let home = '';
-beforeAll(() => {
-  home = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
-  shareCode(home);
+let cli: Cli;
+beforeAll(async () => {
+  cli = await Cli.create();
 });
-afterAll(() => rmSync(home, { recursive: true }));
+afterAll(() => cli[Symbol.asyncDispose]());
 
-/** What a start prints until it listens or has ended, and the process. */
-async function start(dataDirectory: string, launcher: readonly string[] = [], env: NodeJS.ProcessEnv = {}) {
-  const serve = [process.execPath, bin, 'serve', '--port', '0', '--auth', 'off', '--data-dir', dataDirectory];
-  const [program = '', ...args] = [...launcher, ...serve];
-  const child = spawn(program, args, {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, HOME: home, CUDA_VISIBLE_DEVICES: '', ...env },
-  });
-  let stderr = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk;
-  });
-  const listens = once(child.stdout, 'data').then(() => true);
-  const ends = once(child, 'close').then(() => false);
-  return { child, isUp: await Promise.race([listens, ends]), stderr: () => stderr };
+const serve = (dataDirectory: string) => [
+  'serve',
+  '--port',
+  '0',
+  '--auth',
+  'off',
+  '--data-dir',
+  dataDirectory,
+];
+
+/** What a start in the process of the test says that is refused. */
+const refusal = (dataDirectory: string, env: NodeJS.ProcessEnv = {}) =>
+  cli.refusedStart(serve(dataDirectory), { CUDA_VISIBLE_DEVICES: '', ...env });
+
+/** A start in a process of its own, when it listens or has ended. */
+async function start(dataDirectory: string, wrapper: readonly string[] = []) {
+  const { process: child, ended } = cli.start(serve(dataDirectory), { CUDA_VISIBLE_DEVICES: '' }, wrapper);
+  const isUp = await Promise.race([once(child.stdout, 'data').then(() => true), ended.then(() => false)]);
+  return { child, isUp };
 }
 
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+/** As a crash does. */
+async function kill(child: ChildProcess): Promise<void> {
   const exit = once(child, 'exit');
-  child.kill('SIGTERM');
+  child.kill('SIGKILL');
   await exit;
 }
 
@@ -71,46 +68,32 @@ describe('the lock of a data directory', () => {
     mkdirSync(data);
     writeFileSync(precious, 'as it was');
     plant(path.join(data, 'serve.lock'));
-    const first = await start(data);
-    expect(first.stderr()).not.toContain('Error');
-    expect(first.isUp).toBe(true);
-    const second = await start(data);
-    expect([second.isUp, second.child.exitCode]).toEqual([false, 2]);
-    expect(second.stderr()).toMatch(/^Error: Another server.* uses the data directory .*--data-dir$/m);
-    await end(first.child);
+    {
+      await using server = await TestServer.start({ dataDirectory: data });
+      expect(server.stderr).not.toContain('Error');
+      expect(await refusal(data)).toMatch(/^Another server.* uses the data directory .*--data-dir$/m);
+    }
     expect(readFileSync(precious, 'utf8')).toBe('as it was');
   });
 
-  test('names the process that has it', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
-    await using cli = await Cli.create();
-    const { stderr } = await cli.runProcess(['serve', '--port', '0', '--data-dir', server.dataDirectory]);
-    expect(stderr).toMatch(
-      new RegExp(`\\(process ${server.pid} on \\S+, since \\d{4}-\\d\\d-\\d\\dT\\S+\\)`),
-    );
-  });
-
-  test('holds when serve.lock is removed', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+  test('names the process that has it, and holds when serve.lock is removed', async () => {
+    await using server = await TestServer.start();
+    const named = new RegExp(`\\(process ${process.pid} on \\S+, since \\d{4}-\\d\\d-\\d\\dT\\S+\\)`);
+    expect(await refusal(server.dataDirectory)).toMatch(named);
     rmSync(path.join(server.dataDirectory, 'serve.lock'));
-    const second = await start(server.dataDirectory);
-    expect([second.isUp, second.child.exitCode]).toEqual([false, 2]);
+    expect(await refusal(server.dataDirectory)).toMatch(/^Another server/);
   });
 
-  test('is taken by exactly one of six servers that start at once, each time', async () => {
+  test('is taken by exactly one of three servers that start at once, each time', async () => {
     await using directory = await temporary();
     const data = path.join(directory.path, 'data');
     for (let round = 0; round < 2; round += 1) {
-      const all = await Promise.all(Array.from({ length: 6 }, () => start(data)));
+      const all = await Promise.all(Array.from({ length: 3 }, () => start(data)));
       const up = all.filter(({ isUp }) => isUp);
       expect(up).toHaveLength(1);
       // The next round starts with the files of a crashed server.
-      for (const { child } of up) {
-        const exit = once(child, 'exit');
-        child.kill('SIGKILL');
-        await exit;
-      }
-      expect(all.filter(({ child }) => child.exitCode === 2)).toHaveLength(5);
+      for (const { child } of up) await kill(child);
+      expect(all.filter(({ child }) => child.exitCode === 2)).toHaveLength(2);
     }
   });
 
@@ -119,13 +102,8 @@ describe('the lock of a data directory', () => {
     const data = path.join(directory.path, 'data');
     const both = await Promise.all([start(data, inPidNamespace), start(data, inPidNamespace)]);
     expect(both.map(({ isUp }) => isUp).sort()).toEqual([false, true]);
-    for (const { child } of both) {
-      if (child.exitCode !== null) continue;
-      const exit = once(child, 'exit');
-      // Its server is the namespace's first process, and ends with it.
-      child.kill('SIGKILL');
-      await exit;
-    }
+    // Its server is the namespace's first process, and ends with it.
+    for (const { child, isUp } of both) if (isUp) await kill(child);
   });
 
   test.for([
@@ -143,10 +121,10 @@ describe('the lock of a data directory', () => {
     await server.crash();
     const data = server.dataDirectory;
     bring(data);
-    const { child, isUp, stderr } = await start(`${data}-2`);
-    expect(isUp).toBe(true);
-    expect(stderr()).toContain('Recovered 1 active');
-    await end(child);
+    {
+      await using brought = await TestServer.start({ runners: true, dataDirectory: `${data}-2` });
+      expect(brought.stderr).toContain('Recovered 1 active');
+    }
     renameSync(`${data}-2`, data);
     expect(existsSync(server.jobDirectory(id))).toBe(true);
   });
@@ -184,16 +162,16 @@ describe.skipIf(ramfs === null)('on a file system that other machines may share'
 
   test('serve.lock is locked, not the directory', async () => {
     await using directory = await temporary();
-    const env = { PATH: plantFlock(directory.path, 'files') };
-    const data = path.join(disk, 'files');
+    const environment = { PATH: plantFlock(directory.path, 'files') };
+    const dataDirectory = path.join(disk, 'files');
+    const file = path.join(dataDirectory, 'serve.lock');
     for (let round = 0; round < 2; round += 1) {
-      const all = await Promise.all(Array.from({ length: 3 }, () => start(data, [], env)));
-      const up = all.filter(({ isUp }) => isUp);
-      expect(up).toHaveLength(1);
-      const file = path.join(data, 'serve.lock');
-      expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ pid: up[0]?.child.pid });
-      expect(spawnSync('flock', ['-n', file, 'true']).status).toBe(1);
-      for (const { child } of up) await end(child);
+      {
+        await using _ = await TestServer.start({ dataDirectory, environment });
+        expect(await refusal(dataDirectory, environment)).toMatch(/^Another server/);
+        expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ pid: process.pid });
+        expect(spawnSync('flock', ['-n', file, 'true']).status).toBe(1);
+      }
       expect(readFileSync(file, 'utf8')).toBe('');
     }
   });
@@ -201,11 +179,7 @@ describe.skipIf(ramfs === null)('on a file system that other machines may share'
   test('a serve.lock that is not a file is refused with an explanation', async () => {
     const data = path.join(disk, 'no-file');
     mkdirSync(path.join(data, 'serve.lock'), { recursive: true });
-    const { child, stderr } = await start(data);
-    expect([child.exitCode, stderr()]).toEqual([
-      2,
-      expect.stringMatching(/serve\.lock is not a regular file.*remove/),
-    ]);
+    expect(await refusal(data)).toMatch(/serve\.lock is not a regular file.*remove/);
   });
 });
 
@@ -214,9 +188,9 @@ describe('on a file system without locks', () => {
     await using directory = await temporary();
     const PATH = plantFlock(directory.path, 'nothing');
     const data = path.join(directory.path, 'data');
-    const { child, stderr } = await start(data, [], { PATH });
-    expect(child.exitCode).toBe(2);
-    expect(stderr()).toMatch(/cannot be locked \(.*Bad file descriptor\).*file system that has locks/);
+    expect(await refusal(data, { PATH })).toMatch(
+      /cannot be locked \(.*Bad file descriptor\).*file system that has locks/,
+    );
     expect(existsSync(path.join(data, 'jobs'))).toBe(false);
   });
 });
