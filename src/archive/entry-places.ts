@@ -1,7 +1,15 @@
 import { closeSync, lstatSync, openSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { quoteName } from '../contract/index.js';
-import { foldedName, freeName, isSafeName, maxNameBytes, type Notes, windowsName } from '../files/index.js';
+import {
+  foldedName,
+  freeName,
+  isSafeName,
+  maxNameBytes,
+  type Notes,
+  privateMode,
+  windowsName,
+} from '../files/index.js';
 import { ArchiveError } from './errors.js';
 
 /** A path that begins with a drive letter, which is absolute on Windows. */
@@ -51,7 +59,7 @@ export function entryPaths(
 function foldsCase(directory: string): boolean {
   const probe = path.join(directory, `.remote-app-Case-${process.pid}`);
   try {
-    closeSync(openSync(probe, 'wx', 0o600));
+    closeSync(openSync(probe, 'wx', privateMode));
   } catch {
     // The directory is not writable; the extraction itself reports that.
     return false;

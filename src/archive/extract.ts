@@ -4,7 +4,7 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 import { quoteName } from '../contract/index.js';
-import { errorCode, makeDirectory, Notes, TimeSlice } from '../files/index.js';
+import { errorCode, makeDirectory, Notes, privateMode, TimeSlice } from '../files/index.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { diskCost, planEntries } from './extract-plan.js';
 import { MadeDirectories, type OpenedTarget, openTarget, UnplaceableEntry } from './open-target.js';
@@ -32,6 +32,8 @@ export interface ExtractOptions {
   readonly lenient?: boolean;
   /** Whether a file that exists stays as it is, and the entry of its name is not extracted; otherwise it is replaced. */
   readonly keepsFiles?: boolean;
+  /** The mode of new files before the umask; only this user can read them by default. */
+  readonly mode?: number;
   /** The system whose rules for names apply; by default this machine's. */
   readonly platform?: NodeJS.Platform;
   readonly signal?: AbortSignal;
@@ -89,7 +91,8 @@ export async function extractArchive(
   await using source = await ArchiveSource.open(archive);
   const root = path.resolve(destination);
   const notes = new Notes();
-  const { lenient = false, keepsFiles = false, reserved = [], platform = process.platform } = options;
+  const { lenient = false, reserved = [], platform = process.platform } = options;
+  const { keepsFiles = false, mode = privateMode } = options;
   const slice = new TimeSlice();
   const targets = await planEntries(await readDirectory(source, options.maxEntries), {
     root,
@@ -126,7 +129,7 @@ export async function extractArchive(
     await slice.pause();
     let opened: OpenedTarget | null;
     try {
-      opened = openTarget(target, directories, keepsFiles);
+      opened = openTarget(target, directories, { keepsFiles, mode });
     } catch (cause) {
       if (!lenient || !(cause instanceof UnplaceableEntry)) throw cause;
       unplaced += 1;

@@ -12,12 +12,8 @@ const writeFlags = constants.O_CREAT | constants.O_WRONLY | constants.O_NOFOLLOW
 /** For a file that may exist; it is not emptied. Opening a FIFO fails at once, since it has no reader. */
 const extractFlags = writeFlags | constants.O_NONBLOCK;
 
-const extractMode = 0o644;
-
 /** For a file that must not exist yet. */
 export const newFlags = writeFlags | constants.O_EXCL;
-
-export const partialMode = 0o600;
 
 /** Creates directories below a root, each only once, without following links. */
 export class MadeDirectories {
@@ -78,6 +74,12 @@ export class UnplaceableEntry extends ArchiveError {
   }
 }
 
+/** How files are written: whether those that exist stay, and the mode of new ones. */
+interface NewFiles {
+  readonly keepsFiles: boolean;
+  readonly mode: number;
+}
+
 /**
  * A file that is being written. If an older file has its name, it replaces that file when it is complete. It is opened
  * and closed synchronously: the thread pool takes several times as long, and an archive may have thousands of files.
@@ -90,14 +92,14 @@ export class OpenedTarget {
   ) {}
 
   /** @throws the system's error if `place` is not a file, or a file that must be kept */
-  static open(place: string, keepsFiles: boolean): OpenedTarget {
+  static open(place: string, { keepsFiles, mode }: NewFiles): OpenedTarget {
     try {
-      return new OpenedTarget(openSync(place, newFlags, extractMode), place, place);
+      return new OpenedTarget(openSync(place, newFlags, mode), place, place);
     } catch (cause) {
       if (keepsFiles || errorCode(cause) !== 'EEXIST') throw cause;
     }
     // Fails here if the existing file must not be overwritten.
-    const there = openSync(place, extractFlags, extractMode);
+    const there = openSync(place, extractFlags, mode);
     try {
       if (!fstatSync(there).isFile()) throw Object.assign(new Error('no file'), { code: 'EEXIST' });
     } finally {
@@ -105,7 +107,7 @@ export class OpenedTarget {
     }
     const name = `.remote-app-${randomBytes(8).toString('hex')}.partial`;
     const beside = path.join(path.dirname(place), name);
-    return new OpenedTarget(openSync(beside, newFlags, extractMode), beside, place);
+    return new OpenedTarget(openSync(beside, newFlags, mode), beside, place);
   }
 
   /** Closes the complete file and gives it its name. */
@@ -133,14 +135,10 @@ export class OpenedTarget {
  * Opens the file that an entry is written to, or makes its directory. Null for a directory, which needs no closing.
  * @throws UnplaceableEntry, or the system's error
  */
-export function openTarget(
-  target: Target,
-  directories: MadeDirectories,
-  keepsFiles: boolean,
-): OpenedTarget | null {
+export function openTarget(target: Target, directories: MadeDirectories, how: NewFiles): OpenedTarget | null {
   try {
     directories.make(target.isDirectory ? target.path : path.dirname(target.path));
-    return target.isDirectory ? null : OpenedTarget.open(target.path, keepsFiles);
+    return target.isDirectory ? null : OpenedTarget.open(target.path, how);
   } catch (cause) {
     const code = errorCode(cause);
     throw unplaceable.includes(code) ? new UnplaceableEntry(target, code, { cause }) : cause;

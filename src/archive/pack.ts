@@ -3,9 +3,9 @@ import { lstat, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { maxEntries } from '../contract/index.js';
-import { freeName, Notes, syncDirectory } from '../files/index.js';
+import { freeName, Notes, privateMode, syncDirectory } from '../files/index.js';
 import { carriedName, changedName } from './member-names.js';
-import { newFlags, partialMode } from './open-target.js';
+import { newFlags } from './open-target.js';
 import { EntryPacker } from './pack-entry.js';
 import { type OpenedFile, walkFiles } from './walk-files.js';
 import { ZipWriter } from './zip-writer.js';
@@ -165,7 +165,7 @@ export const packListedTo = (
 async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Packed>): Promise<Packed> {
   const partial = `${archive}.partial`;
   try {
-    const make = () => open(partial, newFlags, partialMode);
+    const make = () => open(partial, newFlags, privateMode);
     const file = await make().catch(() => clearPartial(partial).then(make));
     const packed = await pack(file.createWriteStream({ flush: true }));
     const name = () => rename(partial, archive);

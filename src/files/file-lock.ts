@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs';
 import { errorCode } from './errors.js';
 import { startError } from './find-program.js';
+import { privateMode } from './modes.js';
 
 /** How often to try again if the path was replaced while it was being locked. */
 const attempts = 100;
@@ -63,7 +64,7 @@ export function lockPath(
   patience = 0,
 ): { readonly descriptor: number } | Exclude<Outcome, 'locked'> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
-    const descriptor = openSync(name, flags, 0o600);
+    const descriptor = openSync(name, flags, privateMode);
     let isKept = false;
     try {
       const outcome = lockDescriptor(descriptor, patience);

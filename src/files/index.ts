@@ -32,6 +32,7 @@ export {
 export { isStillNamed, lockPath } from './file-lock.js';
 export { findProgram, isOnPath, startError } from './find-program.js';
 export { appendLine, appendLines, appendWhole, lastLines, openLines } from './lines.js';
+export { privateMode, sharedMode } from './modes.js';
 export {
   expandHome,
   foldedName,

@@ -8,6 +8,7 @@ import {
   readSync,
   writeSync,
 } from 'node:fs';
+import { privateMode } from './modes.js';
 
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
 const lineFeed = 0x0a;
@@ -54,8 +55,8 @@ export function appendLines(descriptor: number, lines: readonly string[]): void 
   appendWhole(descriptor, Buffer.from(last === lineFeed ? text : `\n${text}`));
 }
 
-function openRegular(file: string, flags: number): number {
-  const descriptor = openSync(file, flags | O_NONBLOCK, 0o600);
+function openRegular(file: string, flags: number, mode = privateMode): number {
+  const descriptor = openSync(file, flags | O_NONBLOCK, mode);
   if (fstatSync(descriptor).isFile()) return descriptor;
   closeSync(descriptor);
   throw new Error('it is not a regular file');
@@ -66,12 +67,20 @@ function openRegular(file: string, flags: number): number {
  * @param isMade whether it is made where it is missing
  * @throws the system's error, or an error that says that it is no regular file
  */
-export const openLines = (file: string, isMade = true): number =>
-  openRegular(file, O_RDWR | O_APPEND | (isMade ? O_CREAT : 0));
+export const openLines = (file: string, isMade = true, mode = privateMode): number =>
+  openRegular(file, O_RDWR | O_APPEND | (isMade ? O_CREAT : 0), mode);
 
-/** Appends a line to a file, which is made if it is missing. @param isKept whether the line survives a power cut */
-export function appendLine(file: string, line: string, isKept = false): void {
-  const descriptor = openLines(file);
+/**
+ * Appends a line to a file, which is made if it is missing.
+ * @param how.isKept whether the line survives a power cut
+ * @param how.mode of a new file, before the umask
+ */
+export function appendLine(
+  file: string,
+  line: string,
+  { isKept = false, mode }: { readonly isKept?: boolean; readonly mode?: number } = {},
+): void {
+  const descriptor = openLines(file, true, mode);
   try {
     appendLines(descriptor, [line]);
     if (isKept) fsyncSync(descriptor);

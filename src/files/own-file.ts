@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync } 
 import { platform } from 'node:os';
 import path from 'node:path';
 import { errorCode } from './errors.js';
+import { privateMode } from './modes.js';
 
 /** Something other than our file has this name: a link, a directory, a FIFO, or a hard link to another file. */
 export class NotOurFile extends Error {
@@ -37,7 +38,7 @@ const isWritten = (flags: number): boolean => (flags & (constants.O_WRONLY | con
  * @returns a descriptor
  * @throws NotOurFile, or the system's error
  */
-export function openOwnFile(file: string, flags: number, mode = 0o600): number {
+export function openOwnFile(file: string, flags: number, mode = privateMode): number {
   using directory = openDirectory(path.dirname(file));
   const safe = flags | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   let descriptor: number;

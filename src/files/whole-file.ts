@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { namesIn } from './directories.js';
 import { errorCode } from './errors.js';
 import { lockPath } from './file-lock.js';
+import { privateMode } from './modes.js';
 import { openDirectory, openOwnFile, readOwnFile } from './own-file.js';
 import { readSmallFile } from './read-file.js';
 import { syncDescriptor, syncDirectory, syncDirectorySync } from './sync.js';
@@ -83,7 +84,9 @@ function takeOver(descriptor: number, { mode, uid, gid }: FileAccess): void {
 interface Replacement {
   /** False for a file that nobody needs after a power cut; it may then be empty. */
   readonly isKept?: boolean;
-  /** The file whose owner and mode it gets; otherwise only this user can read it. With `new` it must not exist yet. */
+  /** Its mode before the umask; only this user can read it by default. */
+  readonly mode?: number;
+  /** The file whose owner and mode it gets instead. With `new` it must not exist yet. */
   readonly like?: FileAccess | 'new';
 }
 
@@ -96,14 +99,14 @@ class Partial implements Disposable {
   #isPlaced = false;
 
   /** @throws the system's error */
-  constructor(file: string, text: string) {
+  constructor(file: string, text: string, mode = privateMode) {
     this.#directory = openDirectory(path.dirname(file));
     this.#target = path.join(this.#directory.path, path.basename(file));
     this.#path = `${this.#target}.${process.pid}.partial`;
     try {
       // A job may have made a link of this name, which must not be written through.
       rmSync(this.#path, { recursive: true, force: true });
-      this.descriptor = openSync(this.#path, 'wx', 0o600);
+      this.descriptor = openSync(this.#path, 'wx', mode);
     } catch (cause) {
       this.#directory[Symbol.dispose]();
       throw cause;
@@ -139,8 +142,12 @@ class Partial implements Disposable {
  * A file that is new survives a power cut only after `syncDirectory`.
  * @throws the system's error: EEXIST for a file that was to be new
  */
-export function writeTextFile(file: string, text: string, { isKept = true, like }: Replacement = {}): void {
-  using partial = new Partial(file, text);
+export function writeTextFile(
+  file: string,
+  text: string,
+  { isKept = true, mode, like }: Replacement = {},
+): void {
+  using partial = new Partial(file, text, mode);
   if (typeof like === 'object') takeOver(partial.descriptor, like);
   if (isKept) fsyncSync(partial.descriptor);
   partial.place(like === 'new');

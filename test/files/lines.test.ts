@@ -46,7 +46,7 @@ test('a line that a crash has cut off stays, and the next one is a line of its o
   appendLine(file, 'first');
   writeFileSync(file, 'first\ncut o');
   appendLine(file, 'second');
-  appendLine(file, 'third', true);
+  appendLine(file, 'third', { isKept: true });
   expect(readFileSync(file, 'utf8')).toBe('first\ncut o\nsecond\nthird\n');
   expect(lastLines(file, 1000)).toEqual(['first', 'cut o', 'second', 'third']);
   expect(lastLines(file, 12)).toEqual(['econd', 'third']);

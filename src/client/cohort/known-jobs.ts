@@ -1,5 +1,5 @@
 import { exitCodes, quoteName } from '../../contract/index.js';
-import { appendLine, errorCode, lastLines, writeTextFile } from '../../files/index.js';
+import { appendLine, errorCode, lastLines, sharedMode, writeTextFile } from '../../files/index.js';
 import { ClientError } from '../errors.js';
 
 /** The last job of a case, as an earlier command or this one left it. */
@@ -64,14 +64,15 @@ export class KnownJobs {
   set(name: string, job: KnownJob): void {
     this.#jobs.set(name, job);
     this.#isChanged = true;
-    appendLine(this.file, lineOf(name, job));
+    appendLine(this.file, lineOf(name, job), { mode: sharedMode });
   }
 
   /** Forgets the jobs of cases that are done. */
   close(done: ReadonlySet<string>): void {
     if (!this.#isChanged) return;
     const left = [...this.#jobs].filter(([name]) => !done.has(name));
-    writeTextFile(this.file, left.map((entry) => `${lineOf(...entry)}\n`).join(''), { isKept: false });
+    const text = left.map((entry) => `${lineOf(...entry)}\n`).join('');
+    writeTextFile(this.file, text, { isKept: false, mode: sharedMode });
   }
 }
 

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { readSmallFile, writeJsonFile } from '../../files/index.js';
+import { readSmallFile, sharedMode, writeJsonFile } from '../../files/index.js';
 
 /** The directory, beside those of the cases, with what is only of use to the next command. */
 export const ownDirectory = '.remote-app';
@@ -62,7 +62,7 @@ export class LastLooks {
       .filter(([name]) => isKept(name))
       .map(([name, { stamp, digest, outputs, place }]) => [name, [stamp, digest, outputs, place]]);
     // Nothing is lost if a power cut damages it.
-    writeJsonFile(fileIn(this.output), Object.fromEntries(rows), { isKept: false });
+    writeJsonFile(fileIn(this.output), Object.fromEntries(rows), { isKept: false, mode: sharedMode });
     this.#isChanged = false;
   }
 }

@@ -1,7 +1,6 @@
-import { statSync } from 'node:fs';
 import path from 'node:path';
 import { oneLine, tableName } from '../../contract/index.js';
-import { monotonicTime, writeTextFile } from '../../files/index.js';
+import { monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
 import { WriteError } from '../errors.js';
 import { byName } from '../inputs/index.js';
 import { type CaseState, type CaseStatus, type CohortWatcher, isOver } from './state.js';
@@ -59,10 +58,7 @@ function writeTable(file: string, states: readonly CaseState[]): number {
       ...columns.map((column) => numbers[column] ?? null),
     ]),
   );
-  // Whoever may read the directory may read the table.
-  const mode = statSync(path.dirname(file)).mode & 0o666;
-  const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
-  writeTextFile(file, line(heading) + lines.join(''), { like: { mode, uid, gid } });
+  writeTextFile(file, line(heading) + lines.join(''), { mode: sharedMode });
   return left;
 }
 

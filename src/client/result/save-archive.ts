@@ -10,6 +10,7 @@ import {
   quoteName,
   quotePath,
 } from '../../contract/index.js';
+import { sharedMode } from '../../files/index.js';
 import { AnswerError, type Connection, type Patience, type Reply } from '../connection/index.js';
 import { ClientError, writing } from '../errors.js';
 import type { Reporter } from '../reporter.js';
@@ -179,6 +180,7 @@ async function extractIntoPlace(
       maxBytes,
       maxEntries,
       lenient: true,
+      mode: sharedMode,
       reserved: [name],
       onProgress: (bytes, total) => reporter.progress('Extracting', bytes, total),
       ...(signal ? { signal } : {}),

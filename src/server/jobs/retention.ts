@@ -95,7 +95,7 @@ export class ExpiredJobs {
     this.#gone.set(id, gone);
     const oldest = this.#gone.keys().next().value;
     if (this.#gone.size > remembered && oldest !== undefined) this.#gone.delete(oldest);
-    appendLine(this.#file, lineOf([id, gone]), true);
+    appendLine(this.#file, lineOf([id, gone]), { isKept: true });
   }
 
   has(id: string): boolean {
