@@ -7,7 +7,7 @@ import {
   quotePath,
   unlabelled,
 } from '../contract/index.js';
-import { errorCode, faultWithoutPath } from '../files/index.js';
+import { errorCode, faultWithoutPath, isOutOfInodes } from '../files/index.js';
 import type { NextCommands } from './next-command.js';
 
 /** Facts about a failure that `--json` prints beside the message. */
@@ -145,9 +145,11 @@ export class WriteError extends ClientError {
 
   /** @param next what to do once there is room: `run '...'` */
   constructor(target: string, cause: unknown, next: string) {
-    const remedy = remedies[errorCode(cause)] ?? 'look at what is there';
+    const remedy = isOutOfInodes(cause, target)
+      ? 'the disk has space, but no room for another file: remove some files there'
+      : (remedies[errorCode(cause)] ?? 'look at what is there');
     super(
-      `Cannot write ${quotePath(target)}: ${faultWithoutPath(cause)}; ${remedy}, then ${next}`,
+      `Cannot write ${quotePath(target)}: ${faultWithoutPath(cause, target)}; ${remedy}, then ${next}`,
       exitCodes.failed,
       { code: errorCode(cause) },
       { cause },

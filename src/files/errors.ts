@@ -1,5 +1,6 @@
-import { lstatSync } from 'node:fs';
+import { lstatSync, type StatsFs, statfsSync } from 'node:fs';
 import { constants } from 'node:os';
+import path from 'node:path';
 import { getSystemErrorMap } from 'node:util';
 
 const errnoOf = (cause: unknown): number =>
@@ -19,6 +20,35 @@ export const isSystemError = (cause: unknown): boolean => cause instanceof Error
 
 /** Whether a write failed because the disk is full or a quota is used up. */
 export const isDiskFull = (cause: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(errorCode(cause));
+
+/** The file system that a path is on, or would be; null if that is unknown. */
+function fileSystemOf(place: string): StatsFs | null {
+  try {
+    return statfsSync(place);
+  } catch (cause) {
+    const above = path.dirname(place);
+    return isMissing(cause) && above !== place ? fileSystemOf(above) : null;
+  }
+}
+
+/** Inodes that programs may have freed since one of them found none. */
+const fewInodes = 10;
+
+/** Whether a file system with free space has no inode for another file, or nearly none. */
+export function lacksInodes(place: string): boolean {
+  const system = fileSystemOf(place);
+  return system !== null && system.files > 0 && system.ffree <= fewInodes && system.bavail > 0;
+}
+
+/**
+ * Whether a write failed because there are no inodes, although the disk has space. Its error has the code of a full disk.
+ * @param place where it was written, if the error does not say it
+ */
+export function isOutOfInodes(cause: unknown, place?: string): boolean {
+  if (errorCode(cause) !== 'ENOSPC') return false;
+  const named = place ?? (cause as NodeJS.ErrnoException).path;
+  return named !== undefined && lacksInodes(path.resolve(named));
+}
 
 /** Whether a write failed because its file would become larger than this process, or the file system, may make one. */
 export const isFileTooLarge = (cause: unknown): boolean => errorCode(cause) === 'EFBIG';
@@ -40,8 +70,10 @@ export const isProgramAway = (cause: unknown): boolean =>
 
 /**
  * An error message without any path of this machine, fit for a client. A system error's own message contains the path.
+ * @param place where something was written, if the error does not say it
  */
-export function faultWithoutPath(cause: unknown): string {
+export function faultWithoutPath(cause: unknown, place?: string): string {
+  if (isOutOfInodes(cause, place)) return 'no inodes (files) are left (ENOSPC)';
   if (isQuota(cause)) return 'disk quota exceeded (EDQUOT)';
   const errno = errnoOf(cause);
   const known = getSystemErrorMap().get(errno);

@@ -25,9 +25,11 @@ export {
   isForbidden,
   isGone,
   isMissing,
+  isOutOfInodes,
   isProgramAway,
   isShortage,
   isSystemError,
+  lacksInodes,
 } from './errors.js';
 export { isStillNamed, lockPath } from './file-lock.js';
 export { findProgram, isOnPath, startError } from './find-program.js';

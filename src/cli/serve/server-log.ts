@@ -1,6 +1,6 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { counted, oneLine } from '../../contract/index.js';
-import { errorCode } from '../../files/index.js';
+import { errorCode, isOutOfInodes } from '../../files/index.js';
 import { Colours } from '../terminal/index.js';
 import { type LogLevel, type LogSettings, logLevels } from './flags.js';
 import { type LogFields, logLine } from './log-line.js';
@@ -123,7 +123,11 @@ export class ServerLog {
 
   /** Writes an error, with the time and the stack. */
   report(problem: string, cause: unknown): void {
-    const words = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+    const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+    // The system has the same words for a disk that is full.
+    const words = isOutOfInodes(cause)
+      ? `no inodes (files) are left on its disk: remove files there\n${text}`
+      : text;
     this.#write(
       'error',
       problem,

@@ -13,7 +13,7 @@ import { mkdir, mkdtemp, open, readdir, rename, rm, rmdir } from 'node:fs/promis
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { quotePath, resultName } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, makeDirectory, replaceFile } from '../../files/index.js';
+import { errorCode, faultWithoutPath, isOutOfInodes, makeDirectory, replaceFile } from '../../files/index.js';
 import { numberedDirectory } from '../earlier-results.js';
 import { UsageError } from '../errors.js';
 
@@ -147,8 +147,9 @@ export function checkOutput(directory: string): void {
     tryToWrite(existing, path.relative(existing, target));
   } catch (cause) {
     const place = existing === target ? '' : `it cannot be made in ${quotePath(existing)}: `;
+    const remedy = isOutOfInodes(cause, existing) ? `remove some files there, or ${choose}` : choose;
     throw new UsageError(
-      `Results cannot be saved in ${quotePath(target)}: ${place}${faultWithoutPath(cause)}; ${choose}`,
+      `Results cannot be saved in ${quotePath(target)}: ${place}${faultWithoutPath(cause, existing)}; ${remedy}`,
       { cause },
     );
   }

@@ -8,7 +8,6 @@ import {
   realpathSync,
   renameSync,
   rmSync,
-  statfsSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
@@ -19,6 +18,7 @@ import {
   faultWithoutPath,
   isDiskFull,
   isSystemError,
+  lacksInodes,
   makeDirectory,
   syncDirectorySync,
 } from '../../files/index.js';
@@ -113,15 +113,12 @@ export function readOrSetAside(dataDirectory: string, file: string, report: Repo
   }
 }
 
-/** Inodes that a start needs on an empty data directory, at most. */
-const fewInodes = 10;
-
 /** Why a file system cannot store a file, and what to do; null if the system's own message is enough. */
 function shortage(directory: string, cause: unknown): string | null {
   switch (errorCode(cause)) {
     case 'ENOSPC':
       return lacksInodes(directory)
-        ? 'its file system has no room for another file (ENOSPC, no inode is free): remove files there'
+        ? 'no inodes (files) are left on its disk (ENOSPC): remove files there'
         : 'its disk is full (ENOSPC): free some space';
     case 'EDQUOT':
       return 'the disk quota of its user is used up (EDQUOT): free some of it, or raise it';
@@ -135,16 +132,6 @@ function shortage(directory: string, cause: unknown): string | null {
       return 'this process may write no file of that size (EFBIG): raise its limit (ulimit -f)';
     default:
       return null;
-  }
-}
-
-/** Whether the file system is nearly out of inodes: the last ones may have been freed in the meantime. */
-function lacksInodes(directory: string): boolean {
-  try {
-    const { files, ffree, bavail } = statfsSync(directory);
-    return files > 0 && ffree <= fewInodes && bavail > 0;
-  } catch {
-    return false;
   }
 }
 

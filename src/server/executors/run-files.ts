@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { errorCode, readOwnFile } from '../../files/index.js';
+import { errorCode, lacksInodes, readOwnFile } from '../../files/index.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/index.js';
 import { type Ended, type Grant, gpusOfEnvironment } from './executor.js';
 
@@ -86,16 +86,17 @@ const pause = 500;
 export function lacksRoom(directory: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(directory);
-    return bavail * bsize < runnerNeeds;
+    if (bavail * bsize < runnerNeeds) return true;
   } catch {
     return false;
   }
+  return lacksInodes(directory);
 }
 
 /** @throws ENOSPC if the disk is too full for a runner */
 export function checkRunnerRoom(directory: string): void {
   if (!lacksRoom(directory)) return;
-  throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
+  throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC', path: directory });
 }
 
 /** A signal's number, which shells add to 128; 0 for an unknown name. */
@@ -138,7 +139,10 @@ function silentEnd(directory: string): Ended {
     );
   }
   if (lacksRoom(directory)) {
-    return unrecordedEnd('diskFull', "The runner of this job could not write: the server's disk is full");
+    const why = lacksInodes(directory)
+      ? "no inodes (files) are left on the server's disk"
+      : "the server's disk is full";
+    return unrecordedEnd('diskFull', `The runner of this job could not write: ${why}`);
   }
   return unrecordedEnd('lost', 'The runner of this job was killed; what it had started was ended with it');
 }

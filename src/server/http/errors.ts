@@ -10,7 +10,7 @@ import {
   oneLine,
   ServiceError,
 } from '../../contract/index.js';
-import { errorCode, isDiskFull, isFileTooLarge, isShortage } from '../../files/index.js';
+import { errorCode, isDiskFull, isFileTooLarge, isOutOfInodes, isShortage } from '../../files/index.js';
 import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 
@@ -90,7 +90,10 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
   }
   if (isDiskFull(cause)) {
     report(`${ctx.method} ${ctx.path} failed`, cause);
-    return new ServiceError('diskFull', "The server's disk is full; try again later");
+    const detail = isOutOfInodes(cause)
+      ? "No inodes (files) are left on the server's disk; try again later, or ask its admin to remove files there"
+      : "The server's disk is full; try again later";
+    return new ServiceError('diskFull', detail);
   }
   if (isFileTooLarge(cause)) {
     report(`${ctx.method} ${ctx.path} failed`, cause);

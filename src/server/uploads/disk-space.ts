@@ -1,7 +1,7 @@
 import { type StatsFs, statfsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { formatBytes, ServiceError } from '../../contract/index.js';
-import { isDiskFull } from '../../files/index.js';
+import { isDiskFull, isOutOfInodes } from '../../files/index.js';
 
 const mebibyte = 1 << 20;
 
@@ -39,14 +39,26 @@ function spaceOf({ bavail, bsize, blocks, files, ffree }: StatsFs): DiskSpace {
 /** Blocks for a moment: starting a thread takes longer than most file systems take to answer. */
 export const diskSpace = (directory: string): DiskSpace => spaceOf(statfsSync(directory));
 
+/** The error of an upload of more files than the disk has inodes for, although it has the space. */
+export const noInodes = (what: string): ServiceError =>
+  new ServiceError(
+    'diskFull',
+    `The server's disk has too few inodes (files) left for ${what}; try again later, or ask its admin to remove files there`,
+  );
+
 /** The error of an upload that does not fit on the disk. */
-export function noSpace({ free, bytes }: DiskSpace, what: string): ServiceError {
+export function noSpace({ free, bytes, files }: DiskSpace, what: string): ServiceError {
+  if (bytes >= 0 && files < 0) return noInodes(what);
   const problem =
     bytes < 0
       ? `The server's disk has ${formatBytes(free)} free, which it keeps for the jobs that run: too little for ${what}`
       : `The server's disk has too little room for ${what}`;
   return new ServiceError('diskFull', `${problem}; try again later`);
 }
+
+/** The error of an upload that failed, asked before its files are removed: then there are inodes again. */
+export const uploadFault = (cause: unknown): unknown =>
+  isOutOfInodes(cause) ? noInodes('this upload') : cause;
 
 /** Makes room on the disk. False if there is nothing to remove. */
 export type MakeRoom = () => Promise<boolean>;

@@ -12,7 +12,15 @@ import {
 } from '../../contract/index.js';
 import { freeName, isSafeName, type Release, TimeSlice } from '../../files/index.js';
 import type { JobFiles } from '../jobs/index.js';
-import { DiskWatch, diskSpace, type MakeRoom, noSpace, withSpace } from './disk-space.js';
+import {
+  DiskWatch,
+  diskSpace,
+  type MakeRoom,
+  noInodes,
+  noSpace,
+  uploadFault,
+  withSpace,
+} from './disk-space.js';
 import { extractionLimits, type SubmissionLimits, type UploadTurns } from './limits.js';
 import type { ReceivedFile } from './read-form.js';
 
@@ -124,7 +132,7 @@ async function tryExtract(file: ReceivedFile, destination: string, placing: Plac
     if (signal.aborted) throw signal.reason;
     if (!(cause instanceof ArchiveError)) throw cause;
     if (cause.fault === 'tooLarge' && found.bytes < left.maxBytes) throw noSpace(found, what);
-    if (cause.fault === 'tooMany' && found.files < left.maxEntries) throw noSpace(found, what);
+    if (cause.fault === 'tooMany' && found.files < left.maxEntries) throw noInodes(what);
     throw archiveFault(cause, file, left.advice);
   } finally {
     release();
@@ -141,7 +149,11 @@ async function placeGroup(
   placing: Placing,
 ): Promise<string[]> {
   placing.stop.signal.throwIfAborted();
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw uploadFault(cause);
+  }
   const taken = new Set<string>();
   const counts = new Map<string, number>();
   const paths: string[] = [];

@@ -1,7 +1,7 @@
 import { finished } from 'node:stream/promises';
 import type { Context } from 'koa';
 import { ServiceError } from '../../contract/index.js';
-import { DiskWatch, type MakeRoom } from './disk-space.js';
+import { DiskWatch, type MakeRoom, uploadFault } from './disk-space.js';
 import { FormParser, readBoundary } from './form-parser.js';
 import { FormReceiver } from './form-receiver.js';
 import { type SubmissionLimits, UploadQuota, type UploadTurns } from './limits.js';
@@ -98,10 +98,11 @@ export async function receiveForm(
     await behind.settled();
     return receiver;
   } catch (cause) {
+    const fault = uploadFault(cause);
     ctx.req.unpipe(parser);
     parser.destroy();
     await receiver.abandon();
-    throw cause;
+    throw fault;
   } finally {
     done.abort();
   }

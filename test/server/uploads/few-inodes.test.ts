@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { ServerLog } from '../../../src/cli/serve/server-log.js';
+import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
 import { file } from '../../support/form.mjs';
 import { fieldPart, filePart, multipart, submissionHead } from '../../support/multipart.mjs';
@@ -47,11 +49,56 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps('print=begins', `wait=${gate.path}`) });
     const { status, body } = await upload(server.url, multipart(parts));
-    expect([status, JSON.parse(body)]).toEqual([507, { detail: expect.stringContaining('disk') }]);
+    expect([status, JSON.parse(body)]).toEqual([
+      507,
+      {
+        detail: expect.stringMatching(
+          /^The server's disk has too few inodes \(files\) left for .*; try again later, or ask its admin to remove files there$/,
+        ),
+      },
+    ]);
     await until('nothing of it is left', () => server.jobDirectories().length === 1);
     gate.open();
     expect((await api.ended(id)).view).toMatchObject({ status: 'done', error: null });
     expect((await api.run('infer', least.infer)).view.status).toBe('done');
+  });
+});
+
+// Not every machine allows mounting.
+describe.skipIf(disk === null)('a disk without inodes', () => {
+  const place = path.join(disk ?? '', 'full');
+  const fill = () => {
+    mkdirSync(place);
+    for (let index = 0; ; index += 1) {
+      try {
+        writeFileSync(path.join(place, String(index)), '');
+      } catch {
+        return;
+      }
+    }
+  };
+  afterEach(() => rmSync(place, { recursive: true, force: true }));
+
+  test('gets no result, and the command says why and what to do', async () => {
+    await using server = await TestServer.start();
+    await using cli = await Cli.create();
+    const { id } = await server.api.run('infer', least.infer);
+    fill();
+    const said: string[] = [];
+    const log = new ServerLog({ write: (text) => said.push(text) > 0 });
+    try {
+      writeFileSync(path.join(place, 'more'), '');
+    } catch (cause) {
+      log.report('It could not be written', cause);
+    }
+    expect(said.join('')).toContain(
+      'It could not be written: no inodes (files) are left on its disk: remove files there',
+    );
+    const { code, stderr } = await cli.run(['result', id, '-o', place, '--force', '--server', server.url]);
+    expect(stderr).toContain(
+      `Results cannot be saved in '${place}': no inodes (files) are left (ENOSPC); remove some files there, or choose another directory`,
+    );
+    expect(code).toBe(2);
   });
 });
 
@@ -61,7 +108,7 @@ describe.skipIf(disk === null)('a start', () => {
     for (const dataDirectory of tiny) {
       const start = TestServer.start({ runners: true, dataDirectory: dataDirectory ?? '' });
       await expect(start).rejects.toThrow(
-        `The data directory ${dataDirectory} cannot be written to: its file system has no room for another file (ENOSPC, no inode is free): remove files there`,
+        `The data directory ${dataDirectory} cannot be written to: no inodes (files) are left on its disk (ENOSPC): remove files there`,
       );
     }
   });
