@@ -26,7 +26,7 @@ const maxRecordBytes = 256 << 20;
 const recordGrowth = 8192;
 
 /** A line of the service's own, as it appears in the log. */
-const loggedLine = (line: string, isRedraw: boolean): string =>
+export const loggedLine = (line: string, isRedraw: boolean): string =>
   `${servicePrefix}${oneLine(line)}${isRedraw ? redrawEnd : ''}`;
 
 /**

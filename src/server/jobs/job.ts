@@ -11,7 +11,7 @@ import {
 import { bootTimeIn, type Clock, pause } from '../../files/index.js';
 import type { Grant, Waiting } from '../executors/index.js';
 import type { Report } from '../report.js';
-import type { JobDirectory } from './job-directory.js';
+import { type JobDirectory, loggedLine } from './job-directory.js';
 import type { JobRecord, JobRequest } from './job-record.js';
 
 /** Milliseconds after which a job's end is shown even if it is not saved yet, because a kill must be answered. */
@@ -71,6 +71,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** When its command ended (ISO 8601); null before that, and for a job that had ended under an earlier server. */
   #commandEndedAt: string | null = null;
   #hasLogFailed = false;
+  #hasLoggedPlace = false;
+  #unloggedPlace: string | null = null;
   /** Whether the version of its app is known, or will not be. */
   #versionSettled: Promise<unknown> = Promise.resolve();
   #exitCode: number | null;
@@ -239,6 +241,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   async finish(state: FinalState, error: string | null, facts: EndFacts = {}): Promise<void> {
     this.#waiting = null;
     if (this.#last) return;
+    this.#keepPlace();
     this.release(null, null);
     const { keep } = this.request;
     const finishedAt = this.#now;
@@ -266,11 +269,38 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater()));
   }
 
+  /** Writes a line of the service into the log, unless an earlier server has written it. Never throws. */
+  log(line: string): void {
+    this.#keepPlace();
+    this.#append(line, false);
+  }
+
   /**
-   * Writes a line of the service into the log, unless an earlier server has written it. Never throws.
-   * @param isRedraw the next line replaces it if lines can be redrawn
+   * Tells of its place in the queue. The log keeps the first and the last, since there may be hundreds; streams show each.
+   * Never throws.
    */
-  log(line: string, isRedraw = false): void {
+  logPlace(line: string): void {
+    if (this.#hasLoggedPlace) {
+      this.#unloggedPlace = line;
+      this.emit('log');
+    } else this.#append(line, true);
+    this.#hasLoggedPlace = true;
+  }
+
+  /** The line about its place that the log does not have yet, as the log would have it. */
+  get unloggedPlace(): Buffer | null {
+    return this.#unloggedPlace === null ? null : Buffer.from(`${loggedLine(this.#unloggedPlace, true)}\n`);
+  }
+
+  /** Keeps the last place that was told. */
+  #keepPlace(): void {
+    const line = this.#unloggedPlace;
+    this.#unloggedPlace = null;
+    if (line !== null) this.#append(line, true);
+  }
+
+  /** @param isRedraw the next line replaces it if lines can be redrawn */
+  #append(line: string, isRedraw: boolean): void {
     try {
       if (this.isRestored && this.directory.hasLogged(line, isRedraw)) return;
       this.directory.log(line, isRedraw);

@@ -258,7 +258,7 @@ export class Lifecycle {
     await job.wait(waiting).catch((cause) => {
       this.deps.report(`Job ${job.id} could not be saved as waiting`, cause);
     });
-    job.log(`Waiting for ${waiting.for}: position ${waiting.position} in the queue`, true);
+    job.logPlace(`Waiting for ${waiting.for}: position ${waiting.position} in the queue`);
   }
 
   /** Saves the job's devices before its command starts, so that a later server knows who holds them. */

@@ -160,18 +160,28 @@ class ChangeSignal {
   }
 }
 
+/** What a reader of a log gets. */
+export type LogPiece =
+  /** Complete lines of the file, valid until the next piece is requested. */
+  | { readonly kind: 'lines'; readonly lines: Buffer }
+  /** A line that only streams have: its place in the queue, which the next one replaces. */
+  | { readonly kind: 'place'; readonly line: Buffer }
+  /** The file has got the place that was told last: its line is not told again. */
+  | { readonly kind: 'placeKept' }
+  | { readonly kind: 'silence' };
+
 /**
  * Reads a job's log from a position on, and follows it until the job has ended and the last line is read. Nothing is
- * queued: a slow reader only slows itself down. Yields complete lines, which are valid until the next ones are requested.
+ * queued: a slow reader only slows itself down.
  * @param since number of lines to skip
- * @param silence milliseconds without a line after which null is yielded, repeatedly
+ * @param silence milliseconds without a line after which it says so, repeatedly
  */
 export async function* readLog(
   job: Job,
   since: number,
   silence: number,
   signal: AbortSignal,
-): AsyncGenerator<Buffer | null> {
+): AsyncGenerator<LogPiece> {
   using file = openLog(job);
   const changes = new ChangeSignal(job, signal);
   const chunk = Buffer.allocUnsafeSlow(chunkSize);
@@ -180,6 +190,7 @@ export async function* readLog(
   let skip = since;
   let lastLineAt = performance.now();
   let isWoken = false;
+  let place: Buffer | null = null;
   try {
     // The log of a job that has ended is complete, so the rest is read in any case.
     while (!signal.aborted || job.isFinal) {
@@ -206,17 +217,33 @@ export async function* readLog(
         lastLineAt = performance.now();
         let start = 0;
         for (; skip > 0 && start < end; skip -= 1) start = buffer.indexOf(lineFeed, start) + 1;
-        if (start < end) yield buffer.subarray(start, end);
+        if (place !== null && start < end) {
+          const afterPlace = start + place.length;
+          const isKept = place.equals(buffer.subarray(start, afterPlace));
+          place = null;
+          if (isKept) {
+            start = afterPlace;
+            yield { kind: 'placeKept' };
+          }
+        }
+        if (start < end) yield { kind: 'lines', lines: buffer.subarray(start, end) };
         buffer = chunk;
         // A read that did not fill the buffer has got everything.
         if (isLast || bytesRead === space) continue;
       } else if (isLast) {
         return;
       }
+      const told = job.unloggedPlace;
+      if (told !== null && !place?.equals(told)) {
+        place = told;
+        lastLineAt = performance.now();
+        yield { kind: 'place', line: Buffer.from(told) };
+        continue;
+      }
       const quiet = performance.now() - lastLineAt;
       if (quiet >= silence) {
         lastLineAt = performance.now();
-        yield null;
+        yield { kind: 'silence' };
       }
       await changes.next(Math.max(1, silence - quiet));
       isWoken = true;

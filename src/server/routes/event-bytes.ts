@@ -84,7 +84,21 @@ export class EventBytes {
    * The events of complete lines, in pieces. Each piece is valid until the next one is requested. Replaces characters that
    * some readers treat as the end of a line, in `lines` itself.
    */
-  *of(lines: Buffer): Generator<Buffer> {
+  of(lines: Buffer): Generator<Buffer> {
+    return this.#eventsOf(lines, true);
+  }
+
+  /** The same for lines that are not in the log, which therefore have no number. */
+  ofUnnumbered(lines: Buffer): Generator<Buffer> {
+    return this.#eventsOf(lines, false);
+  }
+
+  /** Leaves out a line of the log. */
+  pass(): void {
+    if (this.next !== null) this.next += 1;
+  }
+
+  *#eventsOf(lines: Buffer, isNumbered: boolean): Generator<Buffer> {
     replaceLineEnds(lines);
     const piece = this.#piece;
     let size = 0;
@@ -97,7 +111,7 @@ export class EventBytes {
       // The carriage return of a redraw is not sent: the line feed takes its place.
       const isRedraw = next - 2 >= at && lines[next - 2] === carriageReturn;
       const end = isRedraw ? lines.writeUInt8(lineFeed, next - 2) : next;
-      size = this.#beginEvent(size, isRedraw);
+      size = this.#beginEvent(size, isRedraw, isNumbered);
       // A line of the app must not end the stream: a space in front of it prevents that.
       if (isMarker(lines, at)) size = piece.writeUInt8(space, size);
       // In parts if the line is longer than a piece.
@@ -116,9 +130,9 @@ export class EventBytes {
     if (size > 0) yield piece.subarray(0, size);
   }
 
-  #beginEvent(at: number, isRedraw: boolean): number {
+  #beginEvent(at: number, isRedraw: boolean, isNumbered: boolean): number {
     let size = at;
-    if (this.next !== null) {
+    if (isNumbered && this.next !== null) {
       size += this.#piece.write(`${idField}${this.next}\n`, size, 'latin1');
       this.next += 1;
     }

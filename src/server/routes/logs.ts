@@ -63,9 +63,11 @@ async function* events(job: Job, options: StreamOptions, deps: LogDeps, signal: 
   const { tail, redraws } = options;
   const since = options.since ?? (tail === null ? null : Math.max(0, (await countLines(job, signal)) - tail));
   const bytes = new EventBytes(since === null ? null : since + 1, redraws);
-  for await (const lines of readLog(job, since ?? 0, deps.keepAlive, signal)) {
-    if (lines === null) yield keepAlive;
-    else yield* bytes.of(lines);
+  for await (const piece of readLog(job, since ?? 0, deps.keepAlive, signal)) {
+    if (piece.kind === 'silence') yield keepAlive;
+    else if (piece.kind === 'place') yield* bytes.ofUnnumbered(piece.line);
+    else if (piece.kind === 'placeKept') bytes.pass();
+    else yield* bytes.of(piece.lines);
   }
   if (!job.isFinal) return;
   yield formatEvent(job.state === 'done' ? doneMarker : errorLine(job.record.error ?? job.state));

@@ -121,8 +121,8 @@ describe('a job', () => {
     ]);
   });
 
-  test('says in its log each position that it has in the queue', async () => {
-    const gates = [server.gate(), server.gate()];
+  test('says each position in the queue to a stream, and keeps the first and the last in its log', async () => {
+    const gates = [server.gate(), server.gate(), server.gate()];
     const ids: string[] = [];
     for (const gate of gates) {
       ids.push((await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) })).job_id);
@@ -130,15 +130,31 @@ describe('a job', () => {
     const { job_id: id } = await api.accepted('infer', least.infer);
     await api.reaches(ids[0] ?? '', 'running');
     await api.reaches(id, 'waiting');
-    await using log = await api.follow(id);
-    await log.until('[remote-app] Waiting for a CPU slot: position 2 in the queue');
+    await using log = await api.follow(id, '?since=0');
+    const place = (position: number) =>
+      `[remote-app] Waiting for a CPU slot: position ${position} in the queue`;
+    await log.until(place(3));
     gates[0]?.open();
-    await log.until('[remote-app] Waiting for a CPU slot: position 1 in the queue');
+    await log.until(place(2));
     gates[1]?.open();
-    expect(linesOf(await log.end()).at(-1)).toBe('__DONE__');
-    expect(await api.log(id, '?redraws=1')).toContain(
-      'event: redraw\ndata: [remote-app] Waiting for a CPU slot: position 1 in the queue\n\n',
+    await log.until(place(1));
+    gates[2]?.open();
+    const streamed = await log.end();
+    const places = (lines: readonly string[]) => lines.filter((line) => line.includes(' position '));
+    expect(places(linesOf(streamed))).toEqual([place(3), place(2), place(1)]);
+    // Those that the log does not keep have no number, and the others are numbered as the log has them.
+    const stored = (await (await fetch(`${server.url}/jobs/${id}/log`)).text())
+      .replaceAll('\r', '')
+      .split('\n');
+    expect(places(stored)).toEqual([place(3), place(1)]);
+    const numbered = [...streamed.matchAll(/^id: (\d+)\ndata: (.*)$/gm)].map(([, number, line]) => [
+      number,
+      line,
+    ]);
+    expect(numbered).toEqual(
+      stored.flatMap((line, index) => (line === '' || line === place(1) ? [] : [[String(index + 1), line]])),
     );
+    expect(await api.log(id, '?redraws=1')).toContain(`event: redraw\ndata: ${place(1)}\n\n`);
   });
 
   test.for([
