@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { refusal } from '../support/api.js';
 import { Cli } from '../support/cli.js';
@@ -14,6 +15,14 @@ const slurm = sharedCluster({
   ],
 });
 const without = sharedCluster({ nodes: cpuNodes });
+const unnamed = sharedCluster({
+  nodes: [
+    { name: 'n1', gpus: 2, gpuType: 'a100', gpuFlags: 'no_gpu_env' },
+    { name: 'n2', gpus: 2, gpuType: 'h100', gpuFlags: 'no_gpu_env' },
+  ],
+  // On the second node, no variable says which GPUs a job has.
+  settings: [`TaskProlog=${fileURLToPath(new URL('support/forget-gpus.sh', import.meta.url))}`],
+});
 const inputs = file('ct.nii');
 
 interface Devices {
@@ -71,6 +80,32 @@ test('more GPUs than a node has, and unknown GPUs, are refused with a reason', a
     const { view } = await server.api.ended(id);
     expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(/configuration|GPU/) });
   }
+});
+
+test('a job whose node sets no CUDA_VISIBLE_DEVICES gets the GPUs that SLURM_JOB_GPUS names', async () => {
+  await using server = await unnamed.serve({ flags: ['--slurm-arg=--nodelist=n1'] });
+  const gate = server.gate();
+  const first = await server.api.running(
+    'infer',
+    { inputs, ...steps('print=begun', `wait=${gate.path}`) },
+    'begun',
+  );
+  const { id, view } = await server.api.run('infer', { inputs });
+  gate.open();
+  expect(view).toMatchObject({ status: 'done', assigned_gpus: [1] });
+  expect((await server.api.recorded(id)).env.CUDA_VISIBLE_DEVICES).toBe('1');
+  expect((await server.api.ended(first)).view.assigned_gpus).toEqual([0]);
+});
+
+test('a job whose GPUs no variable names is not started', async () => {
+  await using server = await unnamed.serve({ flags: ['--slurm-arg=--nodelist=n2'] });
+  const { view } = await server.api.run('infer', { inputs });
+  expect(view).toMatchObject({
+    status: 'error',
+    error: expect.stringMatching(
+      /^Slurm granted it GPUs, but node n2 does not say which \(Slurm job \d+\): neither CUDA_VISIBLE_DEVICES nor SLURM_JOB_GPUS is set there/,
+    ),
+  });
 });
 
 test('a cluster without GPUs has none', async () => {

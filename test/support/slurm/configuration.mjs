@@ -9,6 +9,7 @@ import path from 'node:path';
  * @property {number} [gpus]
  * @property {string} [gpuType]
  * @property {string} [features]
+ * @property {string} [gpuFlags] as gres.conf has them: `no_gpu_env` sets no variable of CUDA
  */
 
 /**
@@ -157,10 +158,13 @@ export function slurmConf(directory, host, ports, shape) {
  */
 export const gresConf = (directory, { nodes }) =>
   nodes
-    .flatMap(({ name, gpus = 0, gpuType }) =>
-      Array.from({ length: gpus }, (_, index) => {
-        const type = gpuType === undefined ? '' : ` Type=${gpuType}`;
-        return `NodeName=${name} Name=gpu${type} File=${deviceFile(directory, name, index)}\n`;
-      }),
-    )
+    .flatMap(({ name, gpus = 0, gpuType, gpuFlags }) => {
+      const type = gpuType === undefined ? '' : ` Type=${gpuType}`;
+      const flags = gpuFlags === undefined ? '' : ` Flags=${gpuFlags}`;
+      const line = `NodeName=${name} Name=gpu${type}${flags}`;
+      return Array.from(
+        { length: gpus },
+        (_, index) => `${line} File=${deviceFile(directory, name, index)}\n`,
+      );
+    })
     .join('');

@@ -16,7 +16,7 @@ const noDirectory = 66;
 const mostReads = 2400;
 
 /**
- * The batch script of every job, which differs only in its variables. It writes where it is, waits until the server has
+ * The batch script of every job, which differs only in its variables. It writes where it is and with which GPUs, waits until the server has
  * recorded that in `go`, and starts the runner, which does the rest. It passes SIGTERM on to the runner. If the runner was
  * killed, it ends what is left of the job on this node. It exits with 0 and starts nothing if the server does not answer, if
  * the server chose another batch script of the same job, or if the job has run before.
@@ -27,9 +27,13 @@ cd "$REMOTE_APP_SLURM_DIRECTORY" && [ -e Slurm/go ] || {
   exit ${noDirectory}
 }
 notify() { echo "$SLURM_JOB_ID" >>"$REMOTE_APP_SLURM_NOTICES"; } 2>/dev/null
+gpus=\${CUDA_VISIBLE_DEVICES:-\${ROCR_VISIBLE_DEVICES:-}}
+ids=\${SLURM_STEP_GPUS:-\${SLURM_JOB_GPUS:-}}
+[ -n "$gpus" ] || [ -z "$ids" ] ||
+  gpus="granted:$ids:$(timeout 20 nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
 stopped= runner=
 trap 'stopped=1; [ -z "$runner" ] || kill -TERM "$runner" 2>/dev/null' TERM INT HUP
-until printf '\\n%s %s %s .\\n' "$SLURM_JOB_ID" "$SLURMD_NODENAME" "\${CUDA_VISIBLE_DEVICES:--}" >>Slurm/placed
+until printf '\\n%s %s %s .\\n' "$SLURM_JOB_ID" "$SLURMD_NODENAME" "\${gpus:--}" >>Slurm/placed
 do sleep 1; [ -z "$stopped" ] || exit 0
 done 2>/dev/null
 [ ! -e claimed ] || exit 0
@@ -136,13 +140,37 @@ export function notedId(directory: string): number | null {
 /** Where Slurm has placed a job. */
 export interface Placement {
   readonly node: string;
-  /** Its GPUs as CUDA_VISIBLE_DEVICES names them on the node: numbers or UUIDs. */
+  /** Its GPUs as CUDA_VISIBLE_DEVICES names them on the node, or would: numbers or UUIDs. */
   readonly devices: readonly string[];
+  /** Whether a variable of the node names them to the app. */
+  readonly areNamed: boolean;
   /** How often its batch script has started: more than once if Slurm requeued the job. */
   readonly starts: number;
 }
 
 const placedLine = /^(\d+) (\S+) (\S+) \.$/gm;
+
+/** GPUs that only SLURM_JOB_GPUS or SLURM_STEP_GPUS names, and how many nvidia-smi shows to the job. */
+const grantedOnly = /^granted:([\d,-]+):(\d*)$/;
+
+/** The numbers of `0,2-3`, as Slurm writes them. */
+const numbersOf = (ranges: string): number[] =>
+  ranges.split(',').flatMap((range) => {
+    const [first = 0, last = first] = range.split('-').map(Number);
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  });
+
+/** The GPUs of a line of `placed`. */
+function devicesIn(text: string): Pick<Placement, 'devices' | 'areNamed'> {
+  if (text === '-') return { devices: [], areNamed: false };
+  const [, ranges, visible] = grantedOnly.exec(text) ?? [];
+  if (ranges === undefined) return { devices: text.split(','), areNamed: true };
+  const numbers = numbersOf(ranges);
+  // Where a job sees its own GPUs alone, CUDA numbers them from 0, while Slurm gives their numbers on the node.
+  const isConstrained = Number(visible) === numbers.length;
+  const devices = numbers.map((number, index) => String(isConstrained ? index : number));
+  return { devices, areNamed: false };
+}
 
 /** What the batch script of this job has written; null if it has not started. */
 export function placementOf(directory: string, id: number): Placement | null {
@@ -155,7 +183,7 @@ export function placementOf(directory: string, id: number): Placement | null {
   const lines = [...(text ?? '').matchAll(placedLine)].filter(([, each]) => Number(each) === id);
   const [, , node = '', devices = ''] = lines.at(-1) ?? [];
   if (lines.length === 0) return null;
-  return { node, devices: devices === '-' ? [] : devices.split(','), starts: lines.length };
+  return { node, ...devicesIn(devices), starts: lines.length };
 }
 
 /** Tells the batch script with this number to start the runner. @throws the system's error */

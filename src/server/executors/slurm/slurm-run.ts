@@ -7,6 +7,7 @@ import {
   checkRunnerRoom,
   type Ended,
   type Grant,
+  gpusOf,
   type Placed,
   type RunEvent,
   type RunOrder,
@@ -47,8 +48,18 @@ function grantOf({ devices }: Placement, cpuSlots: number): Grant {
   };
 }
 
+/** Why a job that was granted GPUs is not started: it would run on the CPU, or on a GPU of somebody else. */
+const withoutGpus = (node: string, id: number | null): string =>
+  `Slurm granted it GPUs, but node ${oneLine(node)} does not say which (Slurm job ${id}): neither CUDA_VISIBLE_DEVICES nor ` +
+  'SLURM_JOB_GPUS is set there; the admin of the cluster gives them device files in gres.conf, or --cpu runs it without';
+
 /** The request to the runner on the node. The runner inherits the variables with which Slurm names the GPUs there. */
-function runRequest(order: RunOrder, grant: Grant, context: SlurmContext): RunRequest {
+function runRequest(
+  order: RunOrder,
+  { areNamed }: Placement,
+  grant: Grant,
+  context: SlurmContext,
+): RunRequest {
   const { directory, environment } = order;
   const { passEnvironment: added, maxLogBytes, killGrace } = context;
   const hasGpus = grant.gpus.length > 0;
@@ -66,7 +77,8 @@ function runRequest(order: RunOrder, grant: Grant, context: SlurmContext): RunRe
     environment: {
       ...environment,
       // With this order CUDA numbers GPUs as Slurm does.
-      ...(hasGpus ? { CUDA_DEVICE_ORDER: 'PCI_BUS_ID' } : { CUDA_VISIBLE_DEVICES: '' }),
+      ...(hasGpus ? { CUDA_DEVICE_ORDER: 'PCI_BUS_ID' } : {}),
+      ...(hasGpus && areNamed ? {} : { CUDA_VISIBLE_DEVICES: grant.gpus.join(',') }),
     },
     maxLogBytes,
     killGrace,
@@ -148,9 +160,11 @@ export class SlurmRun {
       if (typeof found === 'string') return unrecordedEnd(null, found);
       if (found === null) break;
       const { devices } = this.order;
+      if (gpusOf(devices) > 0 && found.devices.length === 0)
+        return unrecordedEnd(null, withoutGpus(found.node, this.id));
       const grant = grantOf(found, devices.kind === 'cpu' ? devices.workers : 1);
       yield { kind: 'placed', where: this.#describe(found, grant), grant };
-      this.#isLaunched = await this.#launch(grant);
+      this.#isLaunched = await this.#launch(found, grant);
       if (this.#isStopped) break;
       if (!this.#isLaunched) this.#queued.submit();
     }
@@ -167,13 +181,15 @@ export class SlurmRun {
   }
 
   /** Lets the batch script start the runner. @returns false if the job was stopped or has ended in Slurm */
-  async #launch(grant: Grant): Promise<boolean> {
+  async #launch(found: Placement, grant: Grant): Promise<boolean> {
     const { order, path: directory, id } = this;
     if (id === null) return false;
     const launch = async () => {
       checkRunnerRoom(directory);
       // After a power cut, there is no runner to read it.
-      writeJsonFile(runFiles(directory).request, runRequest(order, grant, this.context), { isKept: false });
+      writeJsonFile(runFiles(directory).request, runRequest(order, found, grant, this.context), {
+        isKept: false,
+      });
       allowStart(directory, id);
     };
     return await whenThereIsRoom(
