@@ -127,6 +127,7 @@ const machine = object({
     }),
   ),
   ram: object(memory),
+  cpu_loaded: names.optional().describe('Apps that are loaded without a GPU; only where one is'),
 });
 
 const volumes = z.record(
@@ -274,6 +275,12 @@ const newToken = object({
 });
 const limit = z.number().int().nullable().optional();
 const limitTable = object({ max_jobs: limit, max_gpus: limit, max_kept: limit, max_upload: limit });
+const inheritedLimit = object({
+  most: z.number().int(),
+  of: z
+    .enum(['role', 'server'])
+    .describe('Whose it is: of its role in the file, or of the server for all together'),
+}).optional();
 const listedToken = object({
   name: z.string(),
   role: z.enum(['user', 'admin']),
@@ -282,6 +289,13 @@ const listedToken = object({
   expires_at: time,
   revoked_at: time,
   limits: limitTable.describe('Its own; null for none, whatever its role has'),
+  apps: names.optional().describe('Ids of the apps that it has; missing if it has all'),
+  inherited: object({
+    max_jobs: inheritedLimit,
+    max_gpus: inheritedLimit,
+    max_kept: inheritedLimit,
+    max_upload: inheritedLimit,
+  }).describe('What holds where it has none of its own; those of the server only if that told them'),
   last_used: time
     .optional()
     .describe('When a job of its owner last ended, now while one is active; missing if no server told'),
@@ -533,7 +547,11 @@ export const jsonDocuments = {
   'token:limit': [
     {
       when: null,
-      schema: object({ of: z.string().describe('The name, or the role'), limits: limitTable }),
+      schema: object({
+        of: z.string().describe('The name, or the role'),
+        limits: limitTable,
+        apps: names.optional().describe('The apps of the token; missing if it has all'),
+      }),
     },
   ],
   'token:list': [{ when: null, schema: object({ tokens: z.array(listedToken) }) }],

@@ -90,6 +90,10 @@ export const schemas = {
         ...array(array(string)),
         description: 'The apps that are loaded on each, for jobs of this token; only where there is one',
       },
+      cpu_loaded: {
+        ...array(string),
+        description: 'Those that are loaded without a GPU; only where there is one',
+      },
     },
   },
   MemoryUse: object({ used_gb: number, total_gb: number }),
@@ -109,6 +113,10 @@ export const schemas = {
     max_keep: number,
     max_run_time: { type: ['number', 'null'], description: 'Seconds that a job may run' },
     max_fine_tune_time: { type: ['number', 'null'], description: 'The same for fine-tuning' },
+    of_server: {
+      ...object({ max_jobs: integer, max_upload_size: integer }),
+      description: 'What holds for all together, whoever asks: active jobs, and bytes of an upload',
+    },
   }),
   AppList: {
     ...object({ apps: array(string) }),

@@ -53,7 +53,16 @@ export function withToken(
     expires,
     token,
     limits = {},
-  }: { name: string; role: Role; expires: string | null; token: string; limits?: LimitTable },
+    apps = null,
+  }: {
+    name: string;
+    role: Role;
+    expires: string | null;
+    token: string;
+    limits?: LimitTable;
+    /** Ids of the apps that it has; null for all. */
+    apps?: readonly string[] | null;
+  },
 ): TokenDocument {
   if (!namePattern.test(name)) {
     throw new TokenChangeError(`A token's name is ${nameRule}; got ${quoteName(name)}`);
@@ -73,6 +82,7 @@ export function withToken(
     expires_at: expires,
     revoked_at: null,
     limits,
+    ...(apps && { apps: [...apps] }),
   };
   return { ...document, tokens: [...document.tokens, entry] };
 }
@@ -84,6 +94,14 @@ export const withoutToken = (document: TokenDocument, name: string): TokenDocume
 /** Changes limits of a token; those that are not named stay. @throws TokenChangeError for an unknown name */
 export const withLimits = (document: TokenDocument, name: string, limits: LimitTable): TokenDocument =>
   changed(document, name, (entry) => ({ ...entry, limits: { ...entry.limits, ...limits } }));
+
+/** Says which apps a token has; null for all. @throws TokenChangeError for an unknown name */
+export const withApps = (
+  document: TokenDocument,
+  name: string,
+  ids: readonly string[] | null,
+): TokenDocument =>
+  changed(document, name, ({ apps: _, ...entry }) => (ids === null ? entry : { ...entry, apps: [...ids] }));
 
 /** Changes limits of a role; those that are not named stay. */
 export const withRoleLimits = (document: TokenDocument, role: Role, limits: LimitTable): TokenDocument => ({

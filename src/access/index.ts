@@ -1,6 +1,7 @@
 export {
   editTokens,
   TokenChangeError,
+  withApps,
   withLimits,
   withNewSecret,
   withoutToken,

@@ -48,10 +48,12 @@ export interface Principal {
   readonly name: string | null;
   readonly role: Role;
   readonly limits: Limits;
+  /** Ids of the apps that they may use; null for all of the server. */
+  readonly apps: readonly string[] | null;
 }
 
 /** Whoever holds the token of the environment, or anybody on a server that asks for no token. */
-export const theAdmin: Principal = { name: null, role: 'admin', limits: noLimits };
+export const theAdmin: Principal = { name: null, role: 'admin', limits: noLimits, apps: null };
 
 /** The owner of a job: the name of a token, or null for the admin of the environment's token. */
 export type Owner = string | null;

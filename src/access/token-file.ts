@@ -86,6 +86,8 @@ const tokenDocument = z.lazy(() => {
     expires_at: time.nullable().default(null),
     revoked_at: time.nullable().default(null),
     limits: limitTable.default({}),
+    /** Ids of the apps that it has; all if it is missing. */
+    apps: z.array(z.string().min(1)).min(1).optional(),
   });
   return z.strictObject({
     version: z.literal(currentVersion),

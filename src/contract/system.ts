@@ -21,6 +21,8 @@ export interface DeviceList {
   readonly devices_jobs?: readonly (DeviceJob | null)[] | undefined;
   /** Which apps are loaded on each GPU for the sender's jobs, or all for an admin; absent if there are none. */
   readonly devices_loaded?: readonly (readonly string[])[] | undefined;
+  /** The same for apps that are loaded without a GPU. */
+  readonly cpu_loaded?: readonly string[] | undefined;
 }
 
 /**
@@ -50,6 +52,8 @@ export interface Limits {
   readonly max_run_time: number | null;
   /** The same for fine-tuning. */
   readonly max_fine_tune_time: number | null;
+  /** What holds for everybody, whoever asks: active jobs of all together, and bytes of one upload. */
+  readonly of_server: { readonly max_jobs: number; readonly max_upload_size: number };
 }
 
 /** The answer of the `/drain` routes. */

@@ -102,6 +102,12 @@ export interface ChangedTokens {
   readonly after: TokenDocument;
 }
 
+/** The file of the named tokens can be used again, after it was reported that it cannot. */
+export interface MendedTokens {
+  /** How many there are, revoked ones included. */
+  readonly tokens: number;
+}
+
 /** Everything that happens in a server, by event name. */
 export interface ServerHappenings {
   accepted: AcceptedJob;
@@ -113,6 +119,7 @@ export interface ServerHappenings {
   apps: ChangedApps;
   drained: Drained;
   tokens: ChangedTokens;
+  tokensMended: MendedTokens;
 }
 
 type Listeners = { [Name in keyof ServerHappenings]: [ServerHappenings[Name]] };

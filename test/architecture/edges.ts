@@ -40,7 +40,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A command is metadata, a parse and one call.',
   },
   'commands/token': {
-    imports: ['cli/tokens', 'cli/command', 'client/connection', 'client', 'access', 'contract'],
+    imports: ['cli/tokens', 'cli/command', 'client/connection', 'client', 'access'],
     reason: 'A command is metadata, a parse and one call; of these only the list asks a server.',
   },
   'cli/tokens': {

@@ -185,6 +185,61 @@ test('token limit refuses a size that the file cannot have', async () => {
   expect((await tokens.token('list')).code).toBe(0);
 });
 
+test('token create --apps and token limit --apps say which apps a token has', async () => {
+  await using tokens = await onFile();
+  await tokens.token('create', 'ana', '--apps', 'liver, brain,liver');
+  expect(tokens.entries()[0]).toMatchObject({ apps: ['liver', 'brain'] });
+  await tokens.token('create', 'bob');
+  expect(tokens.entries()[1]).not.toHaveProperty('apps');
+  expect((await tokens.token('limit', 'ana')).stdout).toBe('ana: only 2 apps: liver, brain\n');
+  const limited = await tokens.token('limit', 'bob', '--apps', 'liver', '--max-jobs', '2');
+  expect(limited.stdout).toBe('bob: at most 2 active jobs; only 1 app: liver\n');
+  expect((await tokens.token('list')).stdout).toMatch(/^NAME .* APPS\nana .* liver, brain\nbob .* liver$/m);
+  expect((await tokens.token('limit', 'ana', '--apps', 'all')).stdout).toBe('ana: no limits\n');
+  expect(tokens.entries()[0]).not.toHaveProperty('apps');
+  expect((await tokens.token('limit', 'ana', '--apps', 'liver,')).stderr).toContain(
+    "--apps takes ids of apps, or 'all', got 'liver,'",
+  );
+  expect((await tokens.token('limit', '--role', 'user', '--apps', 'liver')).stderr).toContain(
+    '--apps is for a token, not for a role',
+  );
+  expect((await tokens.token('rotate', 'bob')).code).toBe(0);
+  expect(tokens.entries()[1]).toMatchObject({ apps: ['liver'] });
+});
+
+test('token list shows inherited limits, and from whom', async () => {
+  await using tokens = await onFile();
+  await tokens.token('create', 'ana');
+  await tokens.token('create', 'bob');
+  const root = (await tokens.token('create', 'root', '--role', 'admin')).stdout.trim();
+  await tokens.token('limit', '--role', 'user', '--max-jobs', '4', '--max-kept', '50GiB');
+  await tokens.token('limit', 'bob', '--max-jobs', '2', '--max-kept', 'none', '--max-upload', '1GiB');
+  const alone = (await tokens.token('list')).stdout;
+  expect(alone).toMatch(/^NAME +ROLE +STATE +CREATED +EXPIRES +MAX JOBS +MAX KEPT +MAX UPLOAD$/m);
+  expect(alone).toMatch(/^ana .* never +4 \(role\) +50.0 GiB \(role\)$/m);
+  expect(alone).toMatch(/^bob .* never +2 +none +1.0 GiB$/m);
+  expect(alone).toMatch(/^root .* never$/m);
+
+  await using server = await TestServer.start({
+    flags: ['--tokens', tokens.file, '--max-jobs', '3', '--max-upload-size', '2GiB'],
+  });
+  const env = { REMOTE_APP_SERVER: server.url, SERVICE_API_TOKEN: root };
+  const list = ['token', 'list', '--tokens', tokens.file];
+  const asked = (await tokens.cli.run(list, env)).stdout;
+  expect(asked).toMatch(/^ana .* 3 \(server\) +50.0 GiB \(role\) +2.0 GiB \(server\)$/m);
+  expect(asked).toMatch(/^bob .* 2 +none +1.0 GiB$/m);
+  expect(asked).toMatch(/^root .* 3 \(server\) +2.0 GiB \(server\)$/m);
+  const { tokens: listed } = JSON.parse((await tokens.cli.run([...list, '--json'], env)).stdout);
+  expect(listed[0]).toMatchObject({
+    limits: {},
+    inherited: {
+      max_jobs: { most: 3, of: 'server' },
+      max_kept: { most: 50 * 2 ** 30, of: 'role' },
+      max_upload: { most: 2 * 2 ** 30, of: 'server' },
+    },
+  });
+});
+
 test('token alone shows what it can do, and a wrong word what may have been meant', async () => {
   await using tokens = await onFile();
   const { code, stdout } = await tokens.cli.run(['token']);

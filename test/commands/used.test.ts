@@ -111,7 +111,7 @@ describe('usage', () => {
     const words = ['token', 'list', '--tokens', tokens.file];
     const environment = { REMOTE_APP_SERVER: server.url, SERVICE_API_TOKEN: tokens.of('root') };
     const { stdout } = await cli.run(words, environment);
-    expect(stdout).toMatch(/^NAME .* LAST USE +KEPT +LIMITS/);
+    expect(stdout).toMatch(/^NAME .* LAST USE +KEPT +MAX JOBS +MAX UPLOAD\n/);
     expect(stdout).toMatch(/^ana +user +active .*(just now|ago) +\d[\d.]* KiB/m);
     expect(stdout).toMatch(/^bob +user +active .*now +\d[\d.]* KiB/m);
     expect(stdout).toMatch(/^root +admin +active .*never +0 B/m);

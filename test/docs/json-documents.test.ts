@@ -141,7 +141,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   ],
   completion: async () => [await run('completion', 'bash')],
   drain: async () => [await run('drain'), await run('drain', '--undo')],
-  gpus: async () => [await run('gpus')],
+  gpus: async () => [await loaded().then(() => run('gpus'))],
   health: async () => [await run('health')],
   check: async () => [await run('check', apps.shell)],
   init: async () => [await run('init', 'new-app')],
@@ -169,7 +169,9 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   'token:create': async () => [await run('token', 'create', 'made', '--tokens', 'made.json')],
   'token:limit': async () => {
     await run('token', 'create', 'ana', '--tokens', 'limited.json');
-    return [await run('token', 'limit', 'ana', '--max-jobs', '3', '--tokens', 'limited.json')];
+    return [
+      await run('token', 'limit', 'ana', '--max-jobs', '3', '--apps', 'probe', '--tokens', 'limited.json'),
+    ];
   },
   'token:list': async () => {
     await run('token', 'create', 'ana', '--tokens', 'listed.json');

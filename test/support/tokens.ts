@@ -23,10 +23,14 @@ export class TestTokens implements AsyncDisposable {
   /** Makes a token. */
   create(
     name: string,
-    { role = 'user', expires = null }: { role?: Role; expires?: string | null } = {},
+    {
+      role = 'user',
+      expires = null,
+      apps = null,
+    }: { role?: Role; expires?: string | null; apps?: readonly string[] | null } = {},
   ): string {
     const token = newToken();
-    editTokens(this.file, (before) => withToken(before, { name, role, expires, token }));
+    editTokens(this.file, (before) => withToken(before, { name, role, expires, token, apps }));
     this.#tokens.set(name, token);
     return token;
   }

@@ -99,6 +99,17 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
     log.note('info', line, { event: 'drained', draining: isDraining, active });
   });
 
+  events.on('tokensMended', ({ tokens }) =>
+    log.note(
+      'info',
+      `The file of the tokens can be used again: ${counted(tokens, 'token')}, as it has them now`,
+      {
+        event: 'tokens',
+        tokens,
+      },
+    ),
+  );
+
   const gate = new FloodGate(refusals, (count) =>
     log.note('warn', `${count} more requests were refused in ${refusals.interval / 1000} s`, {
       event: 'refused',

@@ -14,7 +14,7 @@ function useOf({ free, job }: Gpu): string {
 }
 
 /** GPUs as a table, and the RAM below it. */
-export function describeMachine({ gpus, ram }: Machine): string[] {
+export function describeMachine({ gpus, ram, cpu_loaded }: Machine): string[] {
   const columns: [string, (gpu: Gpu) => string][] = [
     ['ID', ({ id }) => String(id)],
     ['GPU', ({ name }) => name],
@@ -33,7 +33,8 @@ export function describeMachine({ gpus, ram }: Machine): string[] {
           rows,
         )
       : ['No GPUs'];
-  return [...table, `RAM: ${formatMemory(ram)}`];
+  const onCpu = cpu_loaded ? [`Loaded on the CPU: ${cpu_loaded.map(oneLine).join(', ')}`] : [];
+  return [...table, `RAM: ${formatMemory(ram)}`, ...onCpu];
 }
 
 /** When an owner last had a job. */

@@ -1,5 +1,6 @@
 /** What the `token` commands share: the token file, its edits and its text. */
 export {
+  appsFlag,
   type Edits,
   expiresFlag,
   limitFlags,
@@ -10,4 +11,11 @@ export {
   tokensFlag,
   withTokenFile,
 } from './token-command.js';
-export { type ListedToken, limitLine, listedToken, tokenTable } from './token-text.js';
+export {
+  allowedLine,
+  type ListedToken,
+  limitLine,
+  listedToken,
+  type ToldByServer,
+  tokenTable,
+} from './token-text.js';

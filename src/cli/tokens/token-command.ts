@@ -36,6 +36,21 @@ export const limitFlags = {
   'max-upload': sizeFlag({ description: 'Largest upload, such as 2GiB' }),
 };
 
+/** The word for all apps. */
+const all = 'all';
+
+/** The apps of a token. */
+export const appsFlag = Flags.custom<readonly string[] | null>({
+  helpValue: 'APP,APP',
+  description: `Ids of the only apps that it sees and runs, as 'remote-app apps' lists them; '${all}' for all of the server`,
+  parse: async (input, _, { name }) => {
+    if (input.toLowerCase() === all) return null;
+    const ids = input.split(',').map((id) => id.trim());
+    if (ids.some((id) => id === '')) throw new FlagValueError(name, `ids of apps, or '${all}'`, input);
+    return [...new Set(ids)];
+  },
+});
+
 type Parsed = { readonly [Name in keyof typeof limitFlags]?: number | null | undefined };
 
 /** The given limits, as they are written to the file. */

@@ -1,4 +1,10 @@
-import { type LimitName, type LimitTable, limitNames, type TokenEntry } from '../../access/index.js';
+import {
+  type LimitName,
+  type LimitTable,
+  limitNames,
+  type TokenDocument,
+  type TokenEntry,
+} from '../../access/index.js';
 import { counted, formatBytes, type UsageRow } from '../../contract/index.js';
 import { lastUse } from '../server/index.js';
 import { formatDistance, formatTable, readTime } from '../terminal/index.js';
@@ -28,9 +34,74 @@ export const limitLine = (limits: LimitTable): string =>
     })
     .join('; ');
 
+/** The limits and the apps of a token on one line; empty if it has none of its own. */
+export const allowedLine = ({ limits, apps }: Pick<TokenEntry, 'limits' | 'apps'>): string =>
+  [limitLine(limits), apps ? `only ${counted(apps.length, 'app')}: ${apps.join(', ')}` : '']
+    .filter(Boolean)
+    .join('; ');
+
+/** What an admin's token is told by the server. */
+export interface ToldByServer {
+  /** The usage of all owners. */
+  readonly usage: readonly UsageRow[];
+  /** The limits for everybody; null for a server of an earlier version. */
+  readonly limits: { readonly max_jobs: number; readonly max_upload_size: number } | null;
+}
+
+/** A limit that a token has not itself. */
+interface InheritedLimit {
+  readonly most: number;
+  readonly of: 'role' | 'server';
+}
+type InheritedLimits = Readonly<{ [Name in LimitName]?: InheritedLimit }>;
+
+/** What holds for a token beside its own limits: those of its role, and those of the server where they are narrower or alone. */
+function inheritedBy(
+  { role, limits }: TokenEntry,
+  roles: TokenDocument['roles'],
+  server: ToldByServer['limits'],
+): InheritedLimits {
+  const ofServer: LimitTable = server
+    ? { max_jobs: server.max_jobs, max_upload: server.max_upload_size }
+    : {};
+  const find = (name: LimitName): InheritedLimit | null => {
+    const ofRole = limits[name] === undefined ? (roles[role]?.[name] ?? null) : null;
+    const nearest = limits[name] ?? ofRole ?? Number.POSITIVE_INFINITY;
+    const most = ofServer[name] ?? null;
+    if (most !== null && most < nearest) return { most, of: 'server' };
+    return ofRole === null ? null : { most: ofRole, of: 'role' };
+  };
+  return Object.fromEntries(
+    limitNames.flatMap((name) => {
+      const found = find(name);
+      return found ? [[name, found]] : [];
+    }),
+  );
+}
+
+/** The columns of limits, and how each is written. */
+const limitColumns: Readonly<Record<LimitName, readonly [heading: string, text: (most: number) => string]>> =
+  {
+    max_jobs: ['MAX JOBS', String],
+    max_gpus: ['MAX GPUS', String],
+    max_kept: ['MAX KEPT', formatBytes],
+    max_upload: ['MAX UPLOAD', formatBytes],
+  };
+
+/** A limit as the table has it: what a token inherits says from whom. */
+function limitCell({ limits, inherited }: ListedToken, name: LimitName): string {
+  const [, text] = limitColumns[name];
+  const from = inherited[name];
+  if (from) return `${text(from.most)} (${from.of})`;
+  const own = limits[name];
+  if (own === undefined) return '';
+  return own === null ? 'none' : text(own);
+}
+
 /** A token as `token list` prints it: everything but its hash. */
 export interface ListedToken extends Omit<TokenEntry, 'hash'> {
   readonly state: 'active' | 'expired' | 'revoked';
+  readonly inherited: InheritedLimits;
   /**
    * When a job of its owner last ended (ISO 8601); now while one is active, null if there was none. Absent if no server
    * reported it.
@@ -42,22 +113,25 @@ export interface ListedToken extends Omit<TokenEntry, 'hash'> {
 
 /**
  * The part of an entry that is shown.
- * @param usage the usage of all owners; null if no server reported it
+ * @param told by the server; null if none was asked, or it did not answer
  */
 export function listedToken(
-  { hash: _, ...entry }: TokenEntry,
+  token: TokenEntry,
   state: ListedToken['state'],
-  usage: readonly UsageRow[] | null,
+  roles: TokenDocument['roles'],
+  told: ToldByServer | null,
 ): ListedToken {
-  if (usage === null) return { ...entry, state };
-  const own = usage.filter(({ owner }) => owner === entry.name);
+  const { hash: _, ...entry } = token;
+  const inherited = inheritedBy(token, roles, told?.limits ?? null);
+  if (told === null) return { ...entry, state, inherited };
+  const own = told.usage.filter(({ owner }) => owner === entry.name);
   const last_used =
     own
       .map((row) => row.last_used ?? '')
       .sort()
       .at(-1) || null;
   const bytes_kept = own.reduce((sum, row) => sum + (row.bytes_kept ?? 0), 0);
-  return { ...entry, state, last_used, bytes_kept };
+  return { ...entry, state, inherited, last_used, bytes_kept };
 }
 
 /** Tokens as a table. */
@@ -67,16 +141,24 @@ export function tokenTable(tokens: readonly ListedToken[], now = Date.now()): st
     return at === null ? '' : formatDistance(at, now);
   };
   const isUseKnown = tokens.some(({ bytes_kept }) => bytes_kept !== undefined);
+  const limits = limitNames.filter((name) => tokens.some((token) => limitCell(token, name) !== ''));
+  const haveApps = tokens.some(({ apps }) => apps !== undefined);
   return formatTable(
-    ['NAME', 'ROLE', 'STATE', 'CREATED', 'EXPIRES', ...(isUseKnown ? ['LAST USE', 'KEPT'] : []), 'LIMITS'],
-    tokens.map(({ name, role, state, created_at, expires_at, limits, last_used, bytes_kept }) => [
-      name,
-      role,
-      state,
-      distance(created_at),
-      expires_at === null ? 'never' : distance(expires_at),
-      ...(isUseKnown ? [lastUse(last_used, now), formatBytes(bytes_kept ?? 0)] : []),
-      limitLine(limits),
+    [
+      ...['NAME', 'ROLE', 'STATE', 'CREATED', 'EXPIRES'],
+      ...(isUseKnown ? ['LAST USE', 'KEPT'] : []),
+      ...limits.map((name) => limitColumns[name][0]),
+      ...(haveApps ? ['APPS'] : []),
+    ],
+    tokens.map((token) => [
+      token.name,
+      token.role,
+      token.state,
+      distance(token.created_at),
+      token.expires_at === null ? 'never' : distance(token.expires_at),
+      ...(isUseKnown ? [lastUse(token.last_used, now), formatBytes(token.bytes_kept ?? 0)] : []),
+      ...limits.map((name) => limitCell(token, name)),
+      ...(haveApps ? [token.apps?.join(', ') ?? 'all'] : []),
     ]),
   );
 }

@@ -79,6 +79,7 @@ export const devicesAnswer = answer('a list of GPUs', () =>
       listOf(z.nullable(z.object({ job_id: z.optional(text), owner: z.optional(textOrNull) })), mostGpus),
     ),
     devices_loaded: z.optional(listOf(listOf(text), mostGpus)),
+    cpu_loaded: z.optional(listOf(text)),
   }),
 );
 
@@ -97,6 +98,7 @@ const limits = z.lazy(() =>
     max_keep: orNull(figure),
     max_run_time: orNull(figure),
     max_fine_tune_time: orNull(figure),
+    of_server: z.optional(z.object({ max_jobs: figure, max_upload_size: figure })),
   }),
 );
 export type LimitsAnswer = z.infer<typeof limits>;

@@ -261,6 +261,8 @@ function holdOf({ devices_free, devices_jobs }: DeviceList, index: number): Pick
 export interface Machine {
   readonly gpus: readonly Gpu[];
   readonly ram: MemoryUse;
+  /** Apps that are loaded without a GPU; absent if there are none. */
+  readonly cpu_loaded?: readonly string[];
 }
 
 /** Asks for the GPUs, the memory of each, and the RAM (docs/http.md, Health and system). */
@@ -275,7 +277,7 @@ export async function readMachine(connection: Connection): Promise<Machine> {
       ...(list.devices_free === undefined && (await memoryOf(connection, id))),
     })),
   );
-  return { gpus, ram: memory };
+  return { gpus, ram: memory, ...(list.cpu_loaded && { cpu_loaded: list.cpu_loaded }) };
 }
 
 /** Seconds to wait for further details about a failed job. */

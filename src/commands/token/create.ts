@@ -1,6 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import { roles } from '../../access/index.js';
 import {
+  appsFlag,
   expiresFlag,
   limitFlags,
   limitsOf,
@@ -16,6 +17,7 @@ export default class TokenCreate extends TokenCommand {
     'and changes only their own jobs, an admin those of everybody. A running server notices the change by itself.';
   static override examples = [
     '<%= config.bin %> token create ana --tokens /etc/remote-app/tokens.json',
+    '<%= config.bin %> token create guest --apps liver,brain --tokens tokens.json',
     '<%= config.bin %> token create ci --tokens tokens.json --expires 90d > token.txt',
   ];
   static override args = { name: nameArg };
@@ -25,6 +27,7 @@ export default class TokenCreate extends TokenCommand {
       default: 'user',
       description: "'user' sees their own jobs, 'admin' those of everybody",
     })(),
+    apps: appsFlag(),
     ...limitFlags,
     expires: expiresFlag({
       description: 'How long the token is valid, such as 12h or 90d; for ever by default',
@@ -40,6 +43,7 @@ export default class TokenCreate extends TokenCommand {
         expires: flags.expires ?? null,
         token,
         limits: limitsOf(flags),
+        apps: flags.apps ?? null,
       }),
     );
   }

@@ -56,6 +56,8 @@ export class NamedTokens {
     private readonly report: Report,
     /** Called with the file's content before and after each change. */
     private readonly changed: (before: TokenDocument, after: TokenDocument) => void = () => {},
+    /** Called when a file that was reported can be used again. */
+    private readonly mended: (tokens: number) => void = () => {},
   ) {
     this.#stamp = stampOf(file);
     try {
@@ -96,7 +98,7 @@ export class NamedTokens {
   reload(): void {
     const stamp = stampOf(this.file);
     if (stamp === this.#stamp) {
-      this.#complaint = null;
+      this.#noteUsable();
       return;
     }
     const before = this.#document;
@@ -109,8 +111,14 @@ export class NamedTokens {
     // Set only after a successful read: a read that failed for lack of descriptors must be repeated, since a token may
     // have been revoked.
     this.#stamp = stamp;
-    this.#complaint = null;
+    this.#noteUsable();
     this.changed(before, this.#document);
+  }
+
+  #noteUsable(): void {
+    if (this.#complaint === null) return;
+    this.#complaint = null;
+    this.mended(this.entries.length);
   }
 
   /** Reports once why the file cannot be used. */
@@ -166,7 +174,8 @@ export class Access {
   ): Access {
     if (tokensFile === null) return new Access(token, null);
     const changed = (before: TokenDocument, after: TokenDocument) => events.tell('tokens', { before, after });
-    return new Access(token, new NamedTokens(tokensFile, report, changed));
+    const mended = (tokens: number) => events.tell('tokensMended', { tokens });
+    return new Access(token, new NamedTokens(tokensFile, report, changed, mended));
   }
 
   /**
@@ -204,7 +213,8 @@ export class Access {
         `${wireDetails.invalidToken}: it expired at ${entry.expires_at}; ask the admin of the server for a new one`,
       );
     }
-    return { name: entry.name, role: entry.role, limits: this.limitsOf(entry.name) };
+    const { name, role, apps = null } = entry;
+    return { name, role, limits: this.limitsOf(name), apps };
   }
 
   /**

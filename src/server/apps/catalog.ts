@@ -37,6 +37,11 @@ const engineExits: Readonly<Record<number, string>> = {
 /** An identifier that was changed by a proxy that merges slashes. */
 const merged = (id: string): string => id.replace(/^\/+/, '').replaceAll(/\/{2,}/g, '/');
 
+/** Ids of the only apps that whoever asks has; null for all. */
+type OwnApps = readonly string[] | null;
+
+const isOwn = (own: OwnApps, id: string): boolean => own === null || own.includes(id);
+
 /** The apps of this server, and how each is run. */
 export class AppCatalog {
   readonly #versions = new AppVersions();
@@ -112,23 +117,24 @@ export class AppCatalog {
     return [...(await Promise.all(ofApps)).flat(), ...(engineProblem === null ? [] : [engineProblem])];
   }
 
-  ids(): string[] {
-    return [...this.apps.current.keys()];
+  /** Ids of the apps, those that the asker has. */
+  ids(own: OwnApps = null): string[] {
+    return [...this.apps.current.keys()].filter((id) => isOwn(own, id));
   }
 
   /**
    * An app of the allowlist. Proxies merge slashes, so the identifier `/srv/apps/Tiny` may come as `srv/apps/Tiny`.
-   * @throws ServiceError `unknownApp` for an app that is not on the allowlist
+   * @throws ServiceError `unknownApp` for an app that is not on the allowlist, and for one that the asker does not have
    */
-  get(id: string): AllowedApp {
+  get(id: string, own: OwnApps): AllowedApp {
     const { current } = this.apps;
     const app = current.get(id) ?? [...current.values()].find((each) => merged(each.id) === merged(id));
-    if (!app) throw new ServiceError('unknownApp', `Unknown app ${quoteName(id)}`);
-    return app;
+    if (app && isOwn(own, app.id)) return app;
+    const others = own === null ? '' : `; this token has ${own.map((each) => quoteName(each)).join(', ')}`;
+    throw new ServiceError('unknownApp', `Unknown app ${quoteName(id)}${others}`);
   }
 
-  async view(id: string): Promise<AppView> {
-    const app = this.get(id);
+  async view(app: AllowedApp): Promise<AppView> {
     const ofRepository = this.#repositoryOf(app);
     if (!ofRepository) return viewAppDirectory(app.id, app.argument);
     return viewRepositoryApp(app.id, ofRepository);
@@ -147,8 +153,8 @@ export class AppCatalog {
   }
 
   /** The description of an app that can run. @throws ServiceError `invalidField` that says why it cannot */
-  async available(id: string): Promise<AvailableApp> {
-    const view = await this.view(id);
+  async available(id: string, own: OwnApps): Promise<AvailableApp> {
+    const view = await this.view(this.get(id, own));
     if (view.available) return view;
     throw new ServiceError('invalidField', notAvailable(id, view.reason));
   }
@@ -169,8 +175,9 @@ export class AppCatalog {
     this.repositories.ask();
   }
 
-  async refreshView(): Promise<RefreshView> {
-    const apps = [...this.#ofRepositories()].map(([id, app]) => repositoryState(id, app));
+  async refreshView(own: OwnApps): Promise<RefreshView> {
+    const shown = [...this.#ofRepositories()].filter(([id]) => isOwn(own, id));
+    const apps = shown.map(([id, app]) => repositoryState(id, app));
     return { refreshing: this.repositories.isUnderWay, apps: await Promise.all(apps) };
   }
 

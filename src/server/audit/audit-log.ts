@@ -15,6 +15,7 @@ type Fact =
   | null
   | undefined
   | readonly number[]
+  | readonly string[]
   | { readonly [part: string]: Fact };
 
 /**
@@ -143,8 +144,8 @@ function changeOf(before: TokenEntry | undefined, after: TokenEntry | undefined)
 
 /** A token's permissions, as a line shows them; all null if there is no such token. */
 function allowedBy(entry: TokenEntry | undefined) {
-  const { role = null, expires_at = null, revoked_at = null, limits = null } = entry ?? {};
-  return { role, expires_at, revoked_at, limits };
+  const { role = null, expires_at = null, revoked_at = null, limits = null, apps = null } = entry ?? {};
+  return { role, expires_at, revoked_at, limits, apps };
 }
 
 function auditEntries(log: AuditLog, before: readonly TokenEntry[], after: readonly TokenEntry[]): void {

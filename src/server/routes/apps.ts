@@ -8,12 +8,12 @@ import { type AppList, type AppView, configName, isWeights, mediaTypes } from '.
 import { madeDirectories } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
 import type { Executor } from '../executors/index.js';
-import { captured, goneSignal } from '../http/index.js';
+import { captured, goneSignal, principalOf } from '../http/index.js';
 import type { Report } from '../report.js';
 import { workersFor } from './system.js';
 
 export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: RouterContext) => {
-  const apps = catalog.ids();
+  const apps = catalog.ids(principalOf(ctx).apps);
   const names = new Set(workersFor(ctx, executor).map(({ name }) => name));
   const isLoaded = (id: string) => names.has(catalog.residentName(id) ?? '');
   // Finding out their names means reading the apps' files, so this is done only if an app is loaded.
@@ -26,7 +26,7 @@ const versionWait = 2000;
 
 /** `GET /repo_apps/{id}`. Beside the description, the version is computed, so that a client can ask again for it. */
 export const showApp = (catalog: AppCatalog) => async (ctx: RouterContext) => {
-  const view = await catalog.view(captured(ctx));
+  const view = await catalog.view(catalog.get(captured(ctx), principalOf(ctx).apps));
   const asked = view.available ? await catalog.versionOf(view.app) : null;
   const late = () => delay(versionWait, null, { ref: false });
   const version = asked && { version: await Promise.race([asked.known, late()]) };
@@ -55,16 +55,16 @@ function atTheTop(): (name: string) => string | null {
 }
 
 export const showRefresh = (catalog: AppCatalog) => async (ctx: RouterContext) => {
-  ctx.body = await catalog.refreshView();
+  ctx.body = await catalog.refreshView(principalOf(ctx).apps);
 };
 
 export const askForRefresh = (catalog: AppCatalog) => async (ctx: RouterContext) => {
   catalog.refresh();
-  ctx.body = await catalog.refreshView();
+  ctx.body = await catalog.refreshView(principalOf(ctx).apps);
 };
 
 export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx: RouterContext) => {
-  const app = catalog.get(captured(ctx));
+  const app = catalog.get(captured(ctx), principalOf(ctx).apps);
   const listed = app.repository === null ? null : await catalog.repositoryFiles(app);
   ctx.status = 200;
   ctx.type = mediaTypes.zip;

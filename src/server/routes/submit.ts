@@ -190,7 +190,7 @@ async function receive(
   if (!isForm) {
     throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
   }
-  const described = await deps.catalog.available(app);
+  const described = await deps.catalog.available(app, asker.apps);
   // A client that sent `Expect: 100-continue` gets its answer only now.
   if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
 
@@ -222,8 +222,10 @@ async function receive(
   });
   await becomeOutput(incoming, directory.output);
   directory.create();
-  // Checked again after all slow steps, so that a token revoked in the meantime gets no job.
-  const asked = ask(sender.now());
+  // Checked again after all slow steps, so that a token that was revoked in the meantime, or lost the app, gets no job.
+  const now = sender.now();
+  deps.catalog.get(app, now.apps);
+  const asked = ask(now);
   return await slot.accept(
     {
       app,
@@ -247,8 +249,8 @@ async function receive(
 
 /** `POST /apps/{app}/{operation}`: checks in the order of docs/http.md (Submission), answers with the envelope. */
 export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
-  const app = deps.catalog.get(captured(ctx)).id;
   const asker = principalOf(ctx);
+  const app = deps.catalog.get(captured(ctx), asker.apps).id;
   const idempotencyKey = ctx.get(parameters.idempotencyKey.name) || null;
   const from = { owner: asker.name, idempotencyKey };
   const job = await deps.jobs.submitOnce(from, (awaited) =>

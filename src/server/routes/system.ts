@@ -45,12 +45,14 @@ export const devices = (executor: Executor, jobs: JobService) => async (ctx: Rou
   };
   const loaded = workersFor(ctx, executor);
   const on = (id: number) => loaded.filter(({ gpus }) => gpus.includes(id)).map(({ name }) => name);
+  const onCpu = loaded.filter(({ gpus }) => gpus.length === 0).map(({ name }) => name);
   ctx.body = {
     devices_index: all.map(({ id }) => id),
     devices_name: all.map(({ name }) => name),
     ...(isCluster && { devices_free: all.map(({ isFree }) => isFree) }),
     ...(all.length > 0 && !isCluster && { devices_jobs: all.map(holderOf) }),
     ...(loaded.some(({ gpus }) => gpus.length > 0) && { devices_loaded: all.map(({ id }) => on(id)) }),
+    ...(onCpu.length > 0 && { cpu_loaded: onCpu }),
   } satisfies DeviceList;
 };
 
@@ -95,6 +97,8 @@ export const metrics = (shown: ShownMetrics | null) => async (ctx: RouterContext
 /** The limits that clients can ask for. */
 export interface ShownLimits extends UploadSettings {
   readonly version: string;
+  /** Jobs of everybody together that may be active. */
+  readonly maxJobs: number;
   /** Milliseconds that a job is kept after it has ended. */
   readonly grace: number;
   /** Milliseconds that a job may request instead. */
@@ -121,6 +125,7 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
     max_keep: Math.max(shown.grace, shown.maxKeep) / 1000,
     max_run_time: shown.maxRunTime && shown.maxRunTime / 1000,
     max_fine_tune_time: shown.maxFineTuneTime && shown.maxFineTuneTime / 1000,
+    of_server: { max_jobs: shown.maxJobs, max_upload_size: shown.maxUploadSize },
   } satisfies Limits;
 };
 

@@ -104,6 +104,7 @@ describe('a limit of active jobs', () => {
       name: 'ana',
       role: 'user',
       limits: { ...noLimits, max_jobs: { most: 2, whose: "of the token 'ana'" } },
+      apps: null,
     } as const;
     const active = new Array<string | null>(1001).fill('ana');
     const owners = new OwnerLimits({

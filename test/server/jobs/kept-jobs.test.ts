@@ -39,7 +39,7 @@ const request = {
   timeLimit: null,
 } as const;
 
-const ana: Principal = { name: 'ana', role: 'user', limits: noLimits };
+const ana: Principal = { name: 'ana', role: 'user', limits: noLimits, apps: null };
 const idOf = (number: number) => number.toString(16).padStart(12, '0');
 
 /** Jobs that have ended, the oldest first, of a service that has found them on its disk. */

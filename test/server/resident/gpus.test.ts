@@ -1,9 +1,27 @@
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../../support/cli.js';
+import { least } from '../../support/form.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
 import { until } from '../../support/until.mjs';
 import { hostsOf, noWorkerLeft, onGpu, workerState } from './support.js';
+
+test('a resident app that is loaded without a GPU is shown by gpus', async () => {
+  await using server = await TestServer.start({
+    runners: true,
+    apps: [apps.resident],
+    app: 'resident',
+    gpus: 1,
+  });
+  expect(await server.api.json('/available_devices')).not.toHaveProperty('cpu_loaded');
+  await server.api.run('infer', { ...least.infer, cpu: '1' });
+  expect(await server.api.json('/available_devices')).toMatchObject({ cpu_loaded: ['resident'] });
+  expect(await server.api.json('/available_devices')).not.toHaveProperty('devices_loaded');
+  await using cli = await Cli.create();
+  const env = { REMOTE_APP_SERVER: server.url };
+  expect((await cli.run(['gpus'], env)).stdout).toMatch(/^RAM: .*\nLoaded on the CPU: resident\n$/m);
+  expect(JSON.parse((await cli.run(['gpus', '--json'], env)).stdout).cpu_loaded).toEqual(['resident']);
+});
 
 describe('on GPUs a resident app', () => {
   const server = sharedServer({ runners: true, apps: [apps.resident, apps.shell], app: 'resident', gpus: 3 });
