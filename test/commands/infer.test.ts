@@ -242,7 +242,7 @@ describe('retry', () => {
     ];
     const first = await cli.run([...args, '--token', 'hush-hush'], env);
     expect([first.code, first.stderr]).toEqual([0, expect.any(String)]);
-    const record = path.join(cli.home, 'remote-app', 'submitted', `${jobId}.json`);
+    const record = path.join(cli.home, 'remote-app', 'sent', `${jobId}.command.json`);
     expect((await stat(record)).mode & 0o777).toBe(0o600);
     expect(await readFile(record, 'utf8')).not.toContain('hush');
 

@@ -61,7 +61,7 @@ export {
   usageOfAll,
 } from './api.js';
 export { askForecast, type Forecast, forecastFrom, forecastOf, forecastOfJob } from './forecast.js';
-export { checkAppId, checkJobId, pathJobId } from './identifiers.js';
+export { checkAppId, checkJobId } from './identifiers.js';
 export { fetchLeft, leftText, progressOf } from './job-words.js';
 export { backoff, type Patience, pause, untilAnswered, type Watcher } from './patience.js';
 export { defaultProfile, listProfiles, type Profile, readProfile, writeProfile } from './profiles.js';
