@@ -1,9 +1,9 @@
 import { realpath } from 'node:fs/promises';
-import type { ListedFile } from '../../archive/index.js';
 import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { type Entry, emptyFile, entriesOf, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import { hasZarrName, isHidden, isVolumeName } from './formats.js';
-import { type Followed, leadsElsewhere, verdictOn } from './leaving.js';
+import { leadsElsewhere } from './leaving.js';
+import { type Tree, TreeReader } from './tree-reader.js';
 import { hasMetadata, readStore } from './zarr.js';
 
 /** The data set of a fine-tuning: the files of a directory, or a zip archive as it is. */
@@ -28,25 +28,7 @@ export async function archiveFault(archive: string): Promise<string | null> {
 const fileFault = async (archive: string): Promise<string | null> =>
   /\.zip$/i.test(archive) ? archiveFault(archive) : 'is neither a directory nor a zip archive';
 
-/** What is sent of a directory with all that is in it. */
-interface Tree {
-  /** Files, and empty directories. */
-  readonly files: readonly ListedFile[];
-  /** Paths in stores that do not belong to them, and are not sent. */
-  readonly strays: readonly string[];
-  readonly followed: readonly Followed[];
-}
-
-class TreeReader {
-  readonly files: ListedFile[] = [];
-  readonly strays: string[] = [];
-  readonly followed: Followed[] = [];
-
-  constructor(
-    private readonly root: string,
-    private readonly obstacles: Obstacles,
-  ) {}
-
+class DataSetReader extends TreeReader {
   async add(directory: string, prefix: string, ancestors: readonly string[]): Promise<void> {
     const real = await realpath(directory);
     // A link to a directory above it: everything there is listed already.
@@ -67,10 +49,8 @@ class TreeReader {
       this.obstacles.add(path, emptyFile);
       return;
     }
-    const verdict = await verdictOn({ role: 'named', path, isLink: isLink || isOut, root: this.root });
-    if (!verdict.leaves) this.obstacles.add(path, verdict.why);
-    else this.files.push({ name: prefix + name, path, size });
-    if (verdict.leaves && verdict.target !== null) this.followed.push({ path, target: verdict.target });
+    if (await this.leaves({ role: 'named', path, isLink: isLink || isOut }))
+      this.files.push({ name: prefix + name, path, size });
   }
 
   async #addStore(directory: string, prefix: string): Promise<void> {
@@ -93,7 +73,7 @@ export async function findDataSet(path: string, obstacles: Obstacles): Promise<D
   }
   if (look.stats?.isDirectory()) {
     const before = obstacles.count;
-    const reader = new TreeReader(await realpath(path), obstacles);
+    const reader = new DataSetReader(await realpath(path), obstacles);
     await reader.add(path, '', []);
     const { files, strays, followed } = reader;
     const isEmpty = files.every(({ name }) => name.endsWith('/'));

@@ -1,19 +1,9 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import type { ListedFile } from '../../archive/index.js';
 import { readSmallFile } from '../../files/index.js';
 import { type Entry, entriesOf, lookAt, nothingToSend, type Obstacles } from './entries.js';
-import { type Followed, verdictOn } from './leaving.js';
-
-/** The files of a store of Zarr, and what else lies in its directory. */
-export interface Store {
-  readonly files: readonly ListedFile[];
-  /** Paths in its directory that its metadata do not describe: they are not sent. */
-  readonly strays: readonly string[];
-  /** Links that were followed out of it. */
-  readonly followed: readonly Followed[];
-}
+import { type Tree, TreeReader } from './tree-reader.js';
 
 /** Largest metadata that are read, in bytes: consolidated ones have all arrays of a store. */
 const maxMetadata = 16 << 20;
@@ -125,24 +115,9 @@ function isKey(key: string, { counts, separator, isMarked }: Chunks, isDirectory
   return parts.every((part, at) => /^(0|[1-9]\d{0,14})$/.test(part) && Number(part) < (axes[at] ?? 0));
 }
 
-class StoreReader {
-  readonly files: ListedFile[] = [];
-  readonly strays: string[] = [];
-  readonly followed: Followed[] = [];
-
-  constructor(
-    private readonly root: string,
-    private readonly obstacles: Obstacles,
-  ) {}
-
-  /** Whether a part of the store leaves; what of it does not, but should, is an obstacle. */
-  async #leaves({ path: at, isLink }: Entry, isImplied: boolean): Promise<boolean> {
-    const verdict = await verdictOn({ role: 'key', path: at, isLink, root: this.root, isImplied });
-    if (verdict.leaves) {
-      if (verdict.target !== null) this.followed.push({ path: at, target: verdict.target });
-    } else if (isImplied) this.obstacles.add(at, verdict.why);
-    else this.strays.push(at);
-    return verdict.leaves;
+class StoreReader extends TreeReader {
+  #leaves({ path: at, isLink }: Entry, isImplied: boolean): Promise<boolean> {
+    return this.leaves({ role: 'key', path: at, isLink, isImplied });
   }
 
   /**
@@ -199,7 +174,7 @@ class StoreReader {
 }
 
 /** What is sent of a store. What belongs to it and cannot be sent is added to the obstacles. */
-export async function readStore(directory: string, obstacles: Obstacles): Promise<Store> {
+export async function readStore(directory: string, obstacles: Obstacles): Promise<Tree> {
   const before = obstacles.count;
   const reader = new StoreReader(await realpath(directory), obstacles);
   await reader.addNode(directory, '', 0);
