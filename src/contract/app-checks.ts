@@ -219,7 +219,7 @@ export function refusals(
 }
 
 /** What an input may be called that only takes volumes. Any other word is the app's own. */
-const volumeTypes: readonly string[] = ['VOLUME', 'SEGMENTATION'];
+export const volumeTypes: readonly string[] = ['VOLUME', 'SEGMENTATION'];
 
 /**
  * The files that an app does not take, since its inputs are volumes and these are none.

@@ -5,6 +5,7 @@ export {
   fileRefusals,
   notAvailable,
   refusals,
+  volumeTypes,
 } from './app-checks.js';
 export type {
   AppList,

@@ -1,6 +1,13 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { nearest, oneLine, parameterFaults, quoteName, quotePath } from '../../contract/index.js';
+import {
+  nearest,
+  oneLine,
+  parameterFaults,
+  quoteName,
+  quotePath,
+  volumeTypes,
+} from '../../contract/index.js';
 import { faultWithoutPath, findProgram } from '../../files/index.js';
 import type { AllowedApp } from './allowlist.js';
 import { lookInCache, ownCommand, viewAppDirectory } from './app-view.js';
@@ -29,9 +36,6 @@ function typos(value: unknown, known: readonly string[], at: readonly PropertyKe
     return [{ path: [...at, key], problem: `there is no such field; did you mean ${quoteName(near)}?` }];
   });
 }
-
-/** Kinds of volumes whose files are checked; an input of any other kind takes files of every kind. */
-const volumeTypes = ['VOLUME', 'SEGMENTATION'];
 
 /** A kind that was probably meant to be one of these: without the check, the app would get files that it cannot read. */
 function unknownType(volume: unknown, at: readonly PropertyKey[]): ManifestFault[] {
