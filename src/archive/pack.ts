@@ -41,10 +41,27 @@ export interface PackOptions {
    * when it writes the end of the archive.
    */
   readonly most?: number;
+  /** The number of entries that needs zip64 and gets none from archiver, 65,535; tests have a smaller one. */
+  readonly ambiguous?: number;
+}
+
+/**
+ * This number of entries tells readers to look for zip64, which archiver only adds from one entry more. It is not always added:
+ * some programs, such as BusyBox, read no archive that has it.
+ */
+const ambiguousCount = 0xffff;
+
+/** An archive in a file is then made again, with zip64. */
+class NeedsZip64 extends Error {
+  constructor(entries: number) {
+    super(`An archive of exactly ${entries} files and directories cannot be sent while it is made`);
+  }
 }
 
 /** The options that apply to any packing. */
-type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace' | 'most'>;
+type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace' | 'most' | 'ambiguous'> & {
+  readonly forceZip64?: boolean;
+};
 
 export interface Packed {
   readonly files: number;
@@ -92,9 +109,9 @@ async function packAll(
   filesWith: (onLeftOut: () => Promise<void>) => AsyncIterable<OpenedFile>,
   notes: Notes,
   strict: boolean,
-  { signal, onProgress, pace, most = maxEntries }: Course,
+  { signal, onProgress, pace, most = maxEntries, ambiguous = ambiguousCount, forceZip64 = false }: Course,
 ): Promise<Packed> {
-  const zip = new ZipWriter(sink, signal);
+  const zip = new ZipWriter(sink, signal, forceZip64);
   const onMore = (count: number, bytes: number) => {
     onProgress?.(bytes);
     return pace?.(count, bytes);
@@ -109,6 +126,7 @@ async function packAll(
     }
     if (isCut && strict)
       throw new Error(`An archive of more than ${most} files and directories could not be extracted`);
+    if (zip.entries === ambiguous && !forceZip64) throw new NeedsZip64(ambiguous);
     await zip.finish();
   } catch (cause) {
     throw await zip.abandon(cause);
@@ -135,7 +153,11 @@ async function* withSecondNames(
  * @param source a directory, not a link to one
  * @throws the system's error if `source` is not a directory, or `sink` fails
  */
-export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
+export async function packTo(
+  sink: Writable,
+  source: string,
+  options: PackOptions & Course = {},
+): Promise<Packed> {
   const { include = () => true, includeTarget = () => true, openUp = false, alsoAs, signal } = options;
   const notes = new Notes();
   const filesWith = (onLeftOut: () => Promise<void>) => {
@@ -162,12 +184,21 @@ export const packListedTo = (
  * Makes the zip archive `archive`. It gets its name when it is complete and synced to the disk; before that, and after a
  * failure, no file has that name.
  */
-async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Packed>): Promise<Packed> {
+async function intoArchive(
+  archive: string,
+  pack: (sink: Writable, forceZip64: boolean) => Promise<Packed>,
+): Promise<Packed> {
   const partial = `${archive}.partial`;
-  try {
+  const write = async (forceZip64: boolean) => {
     const make = () => open(partial, newFlags, privateMode);
     const file = await make().catch(() => clearPartial(partial).then(make));
-    const packed = await pack(file.createWriteStream({ flush: true }));
+    return pack(file.createWriteStream({ flush: true }), forceZip64);
+  };
+  try {
+    const packed = await write(false).catch((cause) => {
+      if (cause instanceof NeedsZip64) return write(true);
+      throw cause;
+    });
     const name = () => rename(partial, archive);
     await name().catch(() => clearDirectory(archive).then(name));
     await syncDirectory(path.dirname(archive));
@@ -180,7 +211,7 @@ async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Pa
 
 /** Packs the files under `source` into the zip archive `archive`, as `packTo` does. */
 export const packDirectory = (source: string, archive: string, options: PackOptions = {}): Promise<Packed> =>
-  intoArchive(archive, (sink) => packTo(sink, source, options));
+  intoArchive(archive, (sink, forceZip64) => packTo(sink, source, { ...options, forceZip64 }));
 
 /**
  * Packs these files, links followed, into the zip archive `archive`.
@@ -190,10 +221,11 @@ export const packListed = (
   files: readonly ListedFile[],
   archive: string,
   options: Course = {},
-): Promise<Packed> => {
-  const notes = new Notes();
-  return intoArchive(archive, (sink) => packAll(sink, () => openListed(files, notes), notes, true, options));
-};
+): Promise<Packed> =>
+  intoArchive(archive, (sink, forceZip64) => {
+    const notes = new Notes();
+    return packAll(sink, () => openListed(files, notes), notes, true, { ...options, forceZip64 });
+  });
 
 /** Removes a partial archive, or anything else that has the name reserved for it. Follows no link. */
 async function clearPartial(partial: string): Promise<void> {

@@ -16,12 +16,20 @@ const permissions = 0o777;
  */
 export class ZipWriter {
   readonly #failed = new AbortController();
-  readonly #zip = new ZipArchive({ zlib: { level: 1, chunkSize: pieceSize } });
+  readonly #zip: ZipArchive;
   readonly #written: Promise<void>;
+  #entries = 0;
 
-  constructor(sink: Writable, signal: AbortSignal | undefined) {
+  /** @param forceZip64 whether the end of the archive is that of zip64, also where nothing in it needs it */
+  constructor(sink: Writable, signal: AbortSignal | undefined, forceZip64 = false) {
+    this.#zip = new ZipArchive({ zlib: { level: 1, chunkSize: pieceSize }, forceZip64 });
     this.#written = pipeline(this.#zip, sink, signal ? { signal } : {});
     this.#written.catch((cause) => this.#failed.abort(cause));
+  }
+
+  /** How many entries it has. */
+  get entries(): number {
+    return this.#entries;
   }
 
   /** Adds an empty directory, whose name ends with a slash. */
@@ -67,5 +75,6 @@ export class ZipWriter {
     const added = once(this.#zip, 'entry', { signal: this.#failed.signal });
     this.#zip.append(source, { name, store, date: stats.mtime, mode: stats.mode & permissions });
     await added;
+    this.#entries += 1;
   }
 }

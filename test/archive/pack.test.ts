@@ -130,6 +130,30 @@ describe('packing a directory', () => {
     await expect(packListed(listed, archive, { most: 2 })).rejects.toThrow('more than 2 files');
   });
 
+  test('has zip64 where its number of entries means that, and only there', async () => {
+    await using root = await temporary();
+    const source = path.join(root.path, 'source');
+    await plant(source, { a: 'a', b: 'b', 'c/': '' });
+    const archive = path.join(root.path, 'a.zip');
+    /** The signature of the record that leads to that of zip64. */
+    const hasZip64 = () => readFileSync(archive).includes('PK\x06\x07');
+    const listed = ['a', 'b', 'c/'].map((name) => ({ name, path: path.join(source, name) }));
+    for (const pack of [
+      (ambiguous: number) => packDirectory(source, archive, { ambiguous }),
+      (ambiguous: number) => packListed(listed, archive, { ambiguous }),
+    ]) {
+      await pack(4);
+      expect(hasZip64()).toBe(false);
+      expect(await pack(3)).toMatchObject({ files: 2, notes: [] });
+      expect([hasZip64(), await names(archive)]).toEqual([true, ['a', 'b', 'c/']]);
+      await extractArchive(archive, path.join(root.path, 'copy'), limits);
+      expect(readFileSync(path.join(root.path, 'copy/b'), 'utf8')).toBe('b');
+    }
+    await expect(packTo(new PassThrough().resume(), source, { ambiguous: 3 })).rejects.toThrow(
+      'exactly 3 files and directories',
+    );
+  });
+
   test('waits for a sink that takes nothing', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
