@@ -55,8 +55,8 @@ const pipeGrace = 500;
 const neededDescriptors = 16;
 
 /**
- * Fails if there are too few descriptors for a program: execa then throws before it listens to the process's error, which
- * would end this process.
+ * Fails if there are too few descriptors for a program. Without pipes execa throws at once, so that nobody can listen to the
+ * process, whose error Node emits a moment later: it would end this process.
  * @throws the system's error
  */
 function checkDescriptors(): void {
@@ -207,7 +207,6 @@ export async function runProgram(words: readonly string[], options: ProgramOptio
   }
 }
 
-/** @throws the system's error if there are too few descriptors for it */
 function start([program = '', ...args]: readonly string[], options: ProgramOptions) {
   if (process.platform !== 'win32') checkDescriptors();
   const { output } = options;

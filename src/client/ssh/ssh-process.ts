@@ -177,7 +177,10 @@ function sshArguments(socket: string, address: SshAddress, { timeout, isAgain }:
   ];
 }
 
-/** One run of ssh, with the socket that its tunnel begins at. */
+/**
+ * One run of ssh, with the socket that its tunnel begins at. It is no program for `runProgram`, which has a time limit, and gives
+ * each a session of its own: without the terminal ssh could not ask for a password.
+ */
 export class SshProcess {
   readonly socket: string;
   /** Resolves with its exit code when it has ended; with null if it could not be run. */
