@@ -152,7 +152,7 @@ async function runInWorker(
   if (process === null) {
     socket.destroy();
     if (stop.aborted) return { exitCode: null, signal: 'SIGTERM', error: null, fault: null };
-    log.append([`${servicePrefix}The loaded app is gone: it is started for this job alone`]);
+    log.append([`${servicePrefix}The worker is gone: the app is started for this job alone`]);
     return null;
   }
   note(process);

@@ -144,7 +144,7 @@ export type WorkerExit = Omit<WorkerEnd, 'note'>;
 /** Capacity of a pipe in bytes: output that an app flushed before its answer is not more than this. */
 const pipeBytes = 1 << 20;
 
-/** The worker: the process that holds the loaded app, with all that it has started. */
+/** The worker: the process of a resident app, with all that it has started. */
 export class WorkerProcess {
   /** Its output, both streams in order. */
   readonly output: Socket;

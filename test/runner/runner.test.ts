@@ -159,7 +159,7 @@ describe('a runner', () => {
   });
 
   describe('whose app is loaded no more', () => {
-    const alone = '[remote-app] The loaded app is gone: it is started for this job alone\nstarted\n';
+    const alone = '[remote-app] The worker is gone: the app is started for this job alone\nstarted\n';
 
     test.each([
       ['the directory of its worker host is gone', (directory: string) => path.join(directory, 'gone')],

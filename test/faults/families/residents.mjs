@@ -145,14 +145,14 @@ async function check(context, server, { id, deed }, view, isHarmless) {
   );
 }
 
-/** A server that is asked to stop leaves no loaded app, and nothing of one. */
+/** A server that is asked to stop leaves no worker, and nothing of one. */
 async function checkRest(context, server) {
   await server.stop();
   const look = () => [
     ...hosts(server),
     ...processesUnder(server.dataDirectory).map(({ pid, command }) => `${pid} ${command}`),
   ];
-  await until('nothing of a loaded app is left', () => look().length === 0, 15_000).catch(() => {
+  await until('nothing of a worker is left', () => look().length === 0, 15_000).catch(() => {
     context.violation(`A server that was stopped left ${look().slice(0, 3).join('; ')}`);
     for (const { pid } of processesUnder(server.dataDirectory)) process.kill(pid, 'SIGKILL');
   });
@@ -189,8 +189,8 @@ export async function run(context) {
   await server.start();
   try {
     for (let left = times(context.rounds, 20); left > 0; left -= 1) {
-      await context.attempt('a round of loaded apps', () => round(context, server));
-      await context.attempt('a stop with loaded apps', () => checkRest(context, server));
+      await context.attempt('a round of workers', () => round(context, server));
+      await context.attempt('a stop with workers', () => checkRest(context, server));
       if (left > 1) await server.start();
     }
     await server.start();

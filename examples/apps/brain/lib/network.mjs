@@ -40,7 +40,7 @@ const createSessions = (provider, threads) =>
       InferenceSession.create(fileOf(name), {
         executionProviders: [provider],
         intraOpNumThreads: threads,
-        // A loaded app shall give its memory back between two jobs: 0.7 GB, for a tenth of the time.
+        // A worker shall give its memory back between two jobs: 0.7 GB, for a tenth of the time.
         enableCpuMemArena: false,
         enableMemPattern: false,
       }),
