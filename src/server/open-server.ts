@@ -8,7 +8,6 @@ import { checkFileSystem, lockDataDirectory, prepareDataDirectory } from './data
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
 import type { EndedJob, ServerEvents } from './events.js';
 import { halfLife, LocalExecutor } from './executors/local/index.js';
-import { openSlurm } from './executors/slurm/index.js';
 import { hubSettings, Repositories } from './hub/index.js';
 import { JobService } from './jobs/index.js';
 import { checkOnEnd, OnEnd } from './on-end.js';
@@ -107,6 +106,7 @@ async function openExecutor(
     report,
   };
   if (slurm) {
+    const { openSlurm } = await import('./executors/slurm/index.js');
     const opened = await openSlurm({ ...given, options: slurm, dataDirectory });
     return { ...opened, local: null, gpus: null, found: noneOnCluster };
   }
