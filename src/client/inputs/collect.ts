@@ -1,44 +1,27 @@
 import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { resultName, volumeSuffix } from '../../contract/index.js';
+import { volumeSuffix } from '../../contract/index.js';
 import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { isImage, isSegmentation } from '../../volumes/headers/index.js';
-import { isResultDirectory } from '../earlier-results.js';
 import { archiveFault } from './data-set.js';
 import { partition, splitCompanions, splitCopies } from './duplicates.js';
-import { byName, emptyFile, entriesOf, lookAt, nothingToSend, type Obstacles } from './entries.js';
-import {
-  bidsDescription,
-  dicom,
-  formatNameOf,
-  hasZarrName,
-  isBesideBidsData,
-  isHidden,
-  isSidecar,
-  zarr,
-} from './formats.js';
-import { foundOnTheWay, matchesOf, replacement, splitPattern } from './glob.js';
-import { type Followed, leadsElsewhere, verdictOn } from './leaving.js';
+import { byName, emptyFile, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import { dicom, formatNameOf, isSidecar, zarr } from './formats.js';
+import { matchesOf, replacement, splitPattern } from './glob.js';
+import { type Followed, verdictOn } from './leaving.js';
 import { type FoundFile, type Recognised, recognise } from './recognise.js';
-import type { Selector } from './selection.js';
 import { type DicomFile, groupSeries, type Series, seriesName } from './series.js';
 import type { Collected, LeftObject, Unit } from './unit.js';
-import { hasMetadata, readStore } from './zarr.js';
+import { type Found, Walk, type WalkOptions } from './walk.js';
+import { readStore } from './zarr.js';
 
 /** Chooses some of the series of a directory; null to send all that it has. Volumes that are not DICOM are no matter of it. */
 export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
 
-export interface CollectOptions {
-  /** Where results go. Neither this directory nor a numbered one beside it is searched, unless a path names it. */
-  readonly output?: string | null;
-  /** Whether to send files that are not volumes too. */
-  readonly allFiles?: boolean;
-  /** Chooses among what is found below directories and by patterns. */
-  readonly selector?: Selector;
+export interface CollectOptions extends WalkOptions {
   /** Whether DICOM segmentations are volumes; asked if a directory has any beside images. By default they are not. */
   readonly takesSegmentations?: () => Promise<boolean>;
-  readonly obstacles: Obstacles;
   readonly choose?: ChooseSeries | undefined;
   /** Called while the beginnings of many files are read. */
   readonly onRead?: ((done: number, total: number) => void) | undefined;
@@ -49,13 +32,6 @@ function noVolume(count: number, { purpose }: Obstacles): string {
   const [more, them] = count === 1 ? ['', 'it'] : [`, nor are ${count - 1} more`, 'them'];
   const remedy = purpose === 'sent' ? `; --all-files sends ${them}` : '';
   return `is not a volume${more}, and there is none beside ${them}${remedy}`;
-}
-
-/** A file, or a Zarr store, inside a directory. */
-interface Found extends FoundFile {
-  readonly isStore: boolean;
-  /** Whether it is a link, or lies behind one that leads out of what was named. */
-  readonly isLink: boolean;
 }
 
 const isBelow = (directory: string, above: string): boolean =>
@@ -80,10 +56,10 @@ class Collector {
   /** Sidecars that a path names. They may have been meant, or be the result of a pattern that a shell expanded. */
   readonly named: string[] = [];
 
-  readonly #output: string | null;
+  readonly #walk: Walk;
 
   constructor(private readonly options: CollectOptions) {
-    this.#output = options.output ? path.resolve(options.output) : null;
+    this.#walk = new Walk(options, this.skipped);
   }
 
   async addPath(given: string): Promise<void> {
@@ -99,9 +75,9 @@ class Collector {
     // What a pattern matches lies below the directory that it begins with.
     const base = targets[0] === given ? null : splitPattern(given).directory || '.';
     for (const target of targets) {
-      if (base !== null && !this.#isChosen(target)) continue;
-      if (this.#isLeftOut(target)) this.named.push(target);
-      else if (!isWhole && this.#isFoundAside(given, target)) continue;
+      if (base !== null && !this.#walk.isChosen(target)) continue;
+      if (this.#walk.isLeftOut(target)) this.named.push(target);
+      else if (!isWhole && this.#walk.isFoundAside(given, target)) continue;
       else await this.addTarget(target, base);
     }
     if (this.#found === before) obstacles.add(given, nothingToSend);
@@ -130,16 +106,6 @@ class Collector {
   get #found(): number {
     const { units, skipped, named, objects } = this;
     return units.length + skipped.length + named.length + objects.length + this.options.obstacles.count;
-  }
-
-  /** Whether the flags that choose among files take this one. Of a directory, its files are looked at. */
-  #isChosen(target: string): boolean {
-    const { selector } = this.options;
-    return !selector || lookAt(target)?.stats?.isDirectory() === true || selector.keeps(target);
-  }
-
-  #isLeftOut(target: string): boolean {
-    return !this.options.allFiles && isSidecar(target) && !lookAt(target)?.stats?.isDirectory();
   }
 
   async #addNamed(file: FoundFile, base: string | null): Promise<void> {
@@ -211,8 +177,7 @@ class Collector {
 
   /** @param root the real path of the directory that was named */
   async #addDirectory(directory: string, root: string): Promise<void> {
-    const found: Found[] = [];
-    await this.#walk(directory, root, [], found);
+    const found = await this.#walk.below(directory, root);
     const read = await recognise(
       found.filter((each) => !each.isStore),
       this.options.obstacles,
@@ -323,57 +288,6 @@ class Collector {
       if (fault !== null) this.options.obstacles.add(file, fault);
       return fault === null;
     });
-  }
-
-  /** Adds the files and stores of a directory and below, links followed. */
-  async #walk(directory: string, root: string, ancestors: readonly string[], found: Found[]): Promise<void> {
-    const real = await realpath(directory);
-    // A link to a directory above it: everything there has been found already.
-    if (ancestors.includes(real)) return;
-    const isOut = leadsElsewhere(directory, root);
-    if (hasZarrName(directory) || hasMetadata(real)) {
-      const isChosen = this.options.selector?.keeps(directory) ?? true;
-      if (isChosen) found.push({ path: directory, size: 0, isStore: true, isLink: isOut });
-      return;
-    }
-    const entries = await entriesOf(
-      directory,
-      (name, at) => this.#isWanted(name, at),
-      this.options.obstacles,
-    );
-    for (const { path: at, isDirectory, isLink, size } of entries) {
-      if (!isDirectory && !this.#isChosen(at)) continue;
-      if (!isDirectory) found.push({ path: at, size, isStore: false, isLink: isLink || isOut });
-      else if (this.#isBesideData(at)) this.skipped.push(at);
-      else await this.#walk(at, root, [...ancestors, real], found);
-    }
-  }
-
-  /** Whether a directory of a data set of BIDS has no raw data. It is no input unless a path names it. */
-  #isBesideData(target: string): boolean {
-    if (this.options.allFiles || !isBesideBidsData(path.basename(target))) return false;
-    return lookAt(path.join(target, '..', bidsDescription)) !== null;
-  }
-
-  /** Whether what a pattern matches lies in a directory that is not walked either, and that the pattern does not name. */
-  #isFoundAside(pattern: string, match: string): boolean {
-    const passed = foundOnTheWay(pattern, match);
-    const beside = passed.find((each) => this.#isBesideData(each));
-    if (beside !== undefined && !this.skipped.includes(beside)) this.skipped.push(beside);
-    return beside !== undefined || passed.some((each) => this.#isResult(each));
-  }
-
-  /** Whether a directory contains the result of an earlier run. That is not an input unless a path names it. */
-  #isResult(directory: string): boolean {
-    return this.#output !== null && isResultDirectory(directory, this.#output);
-  }
-
-  #isWanted(name: string, child: string): boolean {
-    if (isHidden(name)) return false;
-    if (name === resultName || this.#isResult(child)) return false;
-    if (!this.#isLeftOut(child)) return true;
-    this.skipped.push(child);
-    return false;
   }
 }
 

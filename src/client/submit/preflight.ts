@@ -4,21 +4,17 @@ import {
   carriesFiles,
   excerpt,
   exitCodes,
-  type FieldRole,
   type FieldValue,
   fieldWithRole,
   fileRefusals,
   flagName,
-  formatBytes,
   kindBytes,
   notAvailable,
   type Operation,
   operations,
   quoteName,
-  quotePath,
   readText,
   refusals,
-  spellDuration,
 } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
 import {
@@ -27,12 +23,12 @@ import {
   type Connection,
   app as describe,
   devices,
-  type LimitsAnswer,
   limits,
 } from '../connection/index.js';
 import { ClientError, HttpError, TransportError, UsageError } from '../errors.js';
 import { type FoundFiles, someOf } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
+import { checkSizes, checkTimes, keptForADay, type SizedSource } from './limits.js';
 
 /** Seconds that a question to the server may take. Without an answer the submission is sent anyway, and the server decides. */
 const maxWait = 30;
@@ -180,113 +176,6 @@ function checkKinds(app: AvailableAppAnswer, operation: Operation, volumes: Foun
   );
   const problems = fileRefusals(app, operation, files).map(({ problem }) => problem);
   if (problems.length > 0) throw new UsageError(`The app ${quoteName(app.app)} ${someOf(problems)}`);
-}
-
-/** A file to be sent. */
-export interface SizedSource {
-  /** The path that a person gave or that was found below it; for an archive the directory that is in it. */
-  readonly source: string;
-  /** Bytes as they are sent: of the archive for a directory; 0 while it is not packed yet. */
-  size: number;
-  /** Known bytes of a data set before it is packed; absent for any other file. */
-  readonly extracted?: number;
-}
-
-/** Two sizes, formatted so that they differ. */
-function inWords(size: number, most: number): [string, string] {
-  const words: [string, string] = [formatBytes(size), formatBytes(most)];
-  return words[0] === words[1] ? [`${size} bytes`, `${most} bytes`] : words;
-}
-
-/** Checks a data set against the limit that a server has for data sets. */
-function checkDataSet({ source, size, extracted = 0 }: SizedSource, most: number, server: string): void {
-  const largest = Math.max(size, extracted);
-  if (largest <= most) return;
-  const [found, allowed] = inWords(largest, most);
-  throw new UsageError(
-    `The data set ${quotePath(source)} has ${found}, and ${server} takes data sets of at most ${allowed}`,
-  );
-}
-
-/**
- * Checks files against the limits of a server.
- * @throws UsageError naming the file, or about all of them together
- */
-export function checkSizes(files: readonly SizedSource[], limits: LimitsAnswer, server: string): void {
-  const { max_file_size: mostOfFile, max_upload_size: mostOfAll, max_dataset_size: mostOfSet } = limits;
-  const dataSet = files.find(({ extracted }) => extracted !== undefined);
-  if (dataSet && mostOfSet !== null) {
-    // A data set is always sent alone.
-    checkDataSet(dataSet, mostOfSet, server);
-    return;
-  }
-  const large = mostOfFile === null ? undefined : files.find(({ size }) => size > mostOfFile);
-  if (large && mostOfFile !== null) {
-    const [size, most] = inWords(large.size, mostOfFile);
-    throw new UsageError(
-      `${quotePath(large.source)} takes ${size} to send, and ${server} takes files of at most ${most}`,
-    );
-  }
-  const all = files.reduce((sum, { size }) => sum + size, 0);
-  if (mostOfAll !== null && all > mostOfAll) {
-    const [size, most] = inWords(all, mostOfAll);
-    throw new UsageError(
-      `These inputs take ${size} to send, and ${server} takes at most ${most} at once; send them in several jobs`,
-    );
-  }
-}
-
-type FormValues = Pick<Submission, 'operation' | 'fields'>;
-
-/**
- * @param most null if the server does not say, or has no limit
- * @throws UsageError for a longer time
- */
-function checkTime(
-  { operation, fields }: FormValues,
-  role: FieldRole,
-  most: number | null,
-  rule: string,
-): void {
-  const field = fieldWithRole(operation, role);
-  // NaN if no time is given, and for the word that asks for the maximum.
-  const asked = Number(fields[field.name]);
-  if (most === null || !(asked > most)) return;
-  throw new UsageError(
-    `--${flagName(field)} ${spellDuration(asked)} is too long: ${rule} at most ${spellDuration(most)}`,
-  );
-}
-
-/**
- * Checks for how long a job asks to be kept, and to run.
- * @throws UsageError for longer than the server allows
- */
-function checkTimes(submission: FormValues, limits: LimitsAnswer, server: string): void {
-  const { max_keep, max_run_time, max_fine_tune_time } = limits;
-  checkTime(submission, 'keep', max_keep, `${server} keeps a job for`);
-  const isFineTuning = submission.operation.segment === operations.fine_tune.segment;
-  const most = isFineTuning ? max_fine_tune_time : max_run_time;
-  checkTime(submission, 'timeLimit', most, `on ${server} a job may run for`);
-}
-
-/** Seconds that a job is kept after its end unless the command says otherwise: a laptop may be closed overnight. */
-const day = 86_400;
-/** Seconds that a command needs to request the result after reaching its server again. */
-const margin = 60;
-
-/**
- * The field that has a server keep a job for a day, or for as long as the command waits for a server that is away, if that
- * is longer. None where the server does not say how long it keeps a job at most: it may not know the field.
- * @param longestOutage in seconds
- */
-function keptForADay(
-  operation: Operation,
-  longestOutage: number,
-  { max_keep: most }: LimitsAnswer,
-): Readonly<Record<string, string>> {
-  if (most === null) return {};
-  const wanted = Math.max(day, Math.ceil(longestOutage) + margin);
-  return { [fieldWithRole(operation, 'keep').name]: String(Math.min(wanted, most)) };
 }
 
 /** What a server's limits mean for a submission. */

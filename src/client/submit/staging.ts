@@ -9,8 +9,9 @@ import { UsageError, WriteError, writing } from '../errors.js';
 import type { FoundFiles, NamedDataSet, NamedUnit } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
+import type { SizedSource } from './limits.js';
 import type { FilePart } from './multipart.js';
-import type { ServerTerms, SizedSource } from './preflight.js';
+import type { ServerTerms } from './preflight.js';
 import { tellSending } from './tell-sending.js';
 
 /** Retried several times: Windows cannot remove a file that is open elsewhere, for example in a virus scanner. */
