@@ -2,49 +2,14 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { DataSet } from 'dicom-parser';
 import { type ByteSource, cutShort, type DicomElements, openBytes, readElements } from './dicom-elements.js';
+import { arrange, type Image, type Instance } from './dicom-images.js';
 import { readNumber, readNumbers } from './dicom-numbers.js';
-import { isInFileOrder, type Moment, momentOf, orderByMoment } from './dicom-order.js';
+import { isInFileOrder, momentOf } from './dicom-order.js';
 import { arrayFor, type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
-import { evenStep, gridOf, groupOf, hasGroups, isStraight, type Place, placesOf } from './dicom-places.js';
+import { groupOf, hasGroups, placesOf } from './dicom-places.js';
 import { segmentationOf } from './dicom-seg.js';
-import {
-  type DicomHeader,
-  headerOf,
-  isDicomStart,
-  isSegmentation,
-  stackOf,
-  wordsOf,
-} from './headers/index.js';
-import {
-  type Affine,
-  type Slice,
-  type SliceChoice,
-  VolumeError,
-  type VolumeFile,
-  type Voxels,
-} from './volume.js';
-
-/** A file whose header has been read. */
-interface Instance {
-  readonly file: string;
-  readonly name: string;
-  readonly deflatedFrom: number | null;
-  readonly format: PixelFormat;
-  readonly header: DicomHeader;
-  /** Whether its frames follow each other in time as they are stored. */
-  readonly isInOrder: boolean;
-  readonly unit: 'HU' | null;
-}
-
-/** One image of a series: a file, or a frame of one. */
-interface Image extends Place {
-  readonly instance: Instance;
-  /** Which frame of its file. */
-  readonly index: number;
-  readonly slope: number;
-  readonly intercept: number;
-  readonly moment: Moment;
-}
+import { headerOf, isDicomStart, isSegmentation, wordsOf } from './headers/index.js';
+import { type Slice, type SliceChoice, VolumeError, type VolumeFile, type Voxels } from './volume.js';
 
 export interface DicomOptions {
   /** Told in a sentence what is left out: files that are no slices by their names, and bytes after pixels. */
@@ -289,73 +254,5 @@ class Reader {
     const opened = this.#open;
     this.#open = null;
     await opened?.source.close();
-  }
-}
-
-/**
- * The images by their places, from the first to the last along the normal, with all that are of one place together, and
- * where the voxels of the volume lie.
- */
-function arrange(images: readonly Image[]): { affine: Affine; places: Image[][] } {
-  const { depthOf, affineOf } = gridOf(images);
-  const places = stackOf(images, depthOf).map((level) => level.images);
-  for (const place of places) requirePlane(place);
-  const count = places[0]?.length ?? 0;
-  const uneven = places.find((place) => place.length !== count);
-  if (uneven) throw sameplace(count > uneven.length ? (places[0] ?? []) : uneven);
-  for (const place of places) refuseCopies(place);
-  const order = orderByMoment(places);
-  for (const place of places) inTime(place, order);
-  const firsts = places.flatMap((place) => place[0] ?? []);
-  return { places, affine: affineOf(firsts, evenStep(firsts, depthOf)) };
-}
-
-const sameplace = ([one, other]: readonly Image[]): VolumeError =>
-  new VolumeError(
-    `${one?.name} and ${other?.name} lie at the same place: take out the copy, or give each echo or time point its own directory.`,
-  );
-
-/** Refuses images that lie beside each other at one depth. */
-function requirePlane(images: readonly Image[]): void {
-  const [first] = images;
-  const beside = images.find(
-    (image) => first && image.instance !== first.instance && !isStraight(first, image, 1),
-  );
-  if (first && beside)
-    throw new VolumeError(
-      `${first.name} and ${beside.name} lie beside each other in one plane: give each series its own directory.`,
-    );
-}
-
-function refuseCopies(images: readonly Image[]): void {
-  const known = new Map<string, Image>();
-  for (const image of images) {
-    const { instanceUid } = image.instance.header;
-    if (instanceUid === null) continue;
-    const before = known.get(instanceUid);
-    if (before && before.instance !== image.instance) throw sameplace(byNames(before, image));
-    known.set(instanceUid, image);
-  }
-}
-
-const byNames = (...images: readonly Image[]): Image[] =>
-  images.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-
-/** Sorts the images of one place: those that nothing else tells apart by their instance numbers, and as they are stored. */
-function inTime(images: Image[], order: (one: Image, other: Image) => number): void {
-  const numberIn = ({ instance }: Image) => instance.header.instanceNumber;
-  images.sort((a, b) => order(a, b) || (numberIn(a) ?? 0) - (numberIn(b) ?? 0) || a.index - b.index);
-  for (const [index, image] of images.entries()) {
-    const before = images[index - 1];
-    if (!before || order(before, image) !== 0) continue;
-    if (before.instance === image.instance) {
-      if (image.instance.isInOrder) continue;
-      throw new VolumeError(
-        `${before.name} and ${image.name} lie at the same place, and nothing says which time point or echo they are: convert the file with dcm2niix.`,
-      );
-    }
-    // Without a number there is no order.
-    if (numberIn(image) === null || numberIn(before) === numberIn(image))
-      throw sameplace(byNames(before, image));
   }
 }
