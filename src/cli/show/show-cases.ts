@@ -10,7 +10,6 @@ import {
   drawForTerminal,
   findCasesToShow,
   htmlPage,
-  millilitresText,
   type PageCase,
   PageError,
   pageDefaults,
@@ -21,41 +20,15 @@ import {
   sheetOf,
   swatchOf,
   type Terminology,
-  viewCase,
   windowText,
 } from '../../client/pictures/index.js';
 import type { Reporter } from '../../client/reporter.js';
 import { counted, quotePath } from '../../contract/index.js';
 import { expandHome, replaceFile } from '../../files/index.js';
-import { VolumeError, type VolumeFile } from '../../volumes/index.js';
+import { VolumeError } from '../../volumes/index.js';
 import { type CommandIo, canvasOfTerminal, columnsOf, formatTable, wrapped } from '../terminal/index.js';
-
-/** A case, in the document of `--json`. */
-export interface CaseDocument {
-  readonly name: string;
-  /** In the table beside its result; null without one. */
-  readonly status: string | null;
-  /** Paths, as they were typed or found; null if there is none. */
-  readonly scan: string | null;
-  readonly mask: string | null;
-  readonly maps: readonly string[];
-  /** Those of `mask`. */
-  readonly labels: readonly LabelDocument[];
-  /** All segmentations, `mask` first. */
-  readonly layers: readonly {
-    readonly name: string;
-    readonly path: string;
-    readonly labels: readonly LabelDocument[];
-  }[];
-  readonly notes: readonly string[];
-}
-
-interface LabelDocument {
-  readonly value: number;
-  readonly name: string;
-  readonly voxels: number;
-  readonly millilitres: number;
-}
+import { type CaseDocument, documentOf, labelHeading, printTable, rowOf } from './case-document.js';
+import { type ViewOptions, viewsOf } from './case-views.js';
 
 /** The document that `remote-app show --json` prints. */
 export interface ShowDocument {
@@ -67,7 +40,7 @@ export interface ShowDocument {
   readonly problems: readonly string[];
 }
 
-export interface ShowOptions {
+export interface ShowOptions extends ViewOptions {
   readonly io: CommandIo;
   /** The file of the contact sheet; `-` for stdout, null for none. */
   readonly png: string | null;
@@ -79,14 +52,9 @@ export interface ShowOptions {
   readonly force: boolean;
   /** Slices of each plane on a sheet or a page; what is usual there if it is null. */
   readonly slices: number | null;
-  /** Which volume of a file with several, counted from 1. */
-  readonly frame: number;
-  readonly terminology: Terminology;
   /** Whether nothing but a document is printed. */
   readonly json: boolean;
   readonly reporter: Reporter;
-  /** Aborted when a person ends the command: no further case is read, and no half of a file is left. */
-  readonly signal: AbortSignal;
   /** Where results go: earlier ones are not shown. By default all are. */
   readonly output?: string;
 }
@@ -145,85 +113,6 @@ const asUsage = (error: unknown): unknown =>
     ? new UsageError(error.message.replace(/\.$/, ''), { cause: error })
     : error;
 
-/** One picture of a case. */
-interface LayerView {
-  readonly name: string;
-  readonly view: CaseView;
-  readonly scan: VolumeFile | null;
-  readonly mask: VolumeFile | null;
-}
-
-/** What a case is drawn with: each segmentation on its scan, and each map with the first of them. */
-function layersOf({ scan, masks, maps }: ShownCase): Omit<LayerView, 'view'>[] {
-  const [first] = masks;
-  const onScan = masks.map(({ name, file }) => ({ name, scan, mask: file }));
-  const alone = masks.length === 0 && scan ? [{ name: path.basename(scan.path), scan, mask: null }] : [];
-  return [
-    ...onScan,
-    ...alone,
-    ...maps.map(({ name, file }) => ({ name, scan: file, mask: first?.file ?? null })),
-  ];
-}
-
-/** The views of a case. A volume that cannot be drawn is a problem, and does not hide the others. */
-async function viewsOf(
-  shown: ShownCase,
-  options: ShowOptions,
-  view: { slices: number; maxPixels: number },
-  problems: string[],
-): Promise<LayerView[]> {
-  const how = { ...view, frame: options.frame - 1, signal: options.signal };
-  const layers = layersOf(shown);
-  const labels = new Map(shown.masks.map(({ file, terminology }) => [file, terminology]));
-  const views: LayerView[] = [];
-  for (const layer of layers) {
-    // What a person gives goes before what the record says.
-    const recorded = layer.mask ? labels.get(layer.mask) : undefined;
-    const terminology = { ...recorded, ...options.terminology };
-    const name = layers.length === 1 ? shown.name : `${shown.name}: ${layer.name}`;
-    try {
-      const volumes = { name, scan: layer.scan, mask: layer.mask, terminology };
-      views.push({ ...layer, view: await viewCase(volumes, how) });
-    } catch (error) {
-      if (!(error instanceof VolumeError)) throw error;
-      problems.push(error.message);
-    }
-  }
-  return views;
-}
-
-const labelsOf = (view: CaseView | undefined) =>
-  (view?.labels ?? []).map(({ value, name, voxels, millilitres }) => ({ value, name, voxels, millilitres }));
-
-function documentOf(shown: ShownCase, views: readonly LayerView[]): CaseDocument {
-  const { name, scan, masks, maps, notes, status } = shown;
-  const segmentations = masks.map((mask) => ({
-    name: mask.name,
-    path: mask.file.path,
-    labels: labelsOf(views.find((each) => each.mask === mask.file && each.scan === scan)?.view),
-  }));
-  const [first] = segmentations;
-  return {
-    name,
-    status,
-    scan: scan?.path ?? null,
-    mask: first?.path ?? null,
-    maps: maps.map(({ file }) => file.path),
-    labels: first?.labels ?? [],
-    layers: segmentations,
-    notes: [...notes, ...(views[0]?.view.notes ?? [])],
-  };
-}
-
-const heading = ['LABEL', 'VALUE', 'VOXELS', 'VOLUME'] as const;
-
-const rowOf = ({ name, value, voxels, millilitres }: CaseDocument['labels'][number]): string[] => [
-  name,
-  String(value),
-  String(voxels),
-  millilitresText(millilitres),
-];
-
 /** Draws a case on the terminal: its name, the planes, what there is to know, and its labels. */
 async function draw(
   { name, notes }: ShownCase,
@@ -249,7 +138,7 @@ async function draw(
   if (labels.length === 0) return;
   // A swatch has no text of its own to be cut.
   const rows = labels.map((label) => [{ text: '', paint: () => swatchOf(label, canvas) }, ...rowOf(label)]);
-  await io.writeOut(`${formatTable(['', ...heading], rows).join('\n')}\n`);
+  await io.writeOut(`${formatTable(['', ...labelHeading], rows).join('\n')}\n`);
 }
 
 /**
@@ -387,16 +276,4 @@ export async function showResult(
     if (!(error instanceof UsageError)) throw error;
     reporter.note(`The result cannot be drawn: ${error.message}`);
   }
-}
-
-/** Prints the labels of all cases. */
-async function printTable(cases: readonly CaseDocument[], io: CommandIo): Promise<void> {
-  const rows = cases.flatMap(({ name, layers }) => {
-    const isOne = layers.length < 2;
-    const ofLayers = layers.flatMap((layer) =>
-      layer.labels.map((label) => [isOne ? name : `${name}: ${layer.name}`, ...rowOf(label)]),
-    );
-    return ofLayers.length === 0 ? [[name, '-', '-', '-', '-']] : ofLayers;
-  });
-  await io.writeOut(`${formatTable(['CASE', ...heading], rows).join('\n')}\n`);
 }
