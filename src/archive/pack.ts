@@ -37,16 +37,16 @@ export interface PackOptions {
   /** Whether to make files of this process's user readable if they are not. */
   readonly openUp?: boolean;
   /**
-   * How many entries are packed at most; by default as many as are extracted. zip-stream takes some 10 KB of memory for each
+   * How many entries are packed at most; by default as many as are extracted. archiver takes some 10 KB of memory for each
    * when it writes the end of the archive.
    */
   readonly most?: number;
-  /** The number of entries that needs zip64 and gets none from zip-stream, 65,535; tests have a smaller one. */
+  /** The number of entries that needs zip64 and gets none from archiver, 65,535; tests have a smaller one. */
   readonly ambiguous?: number;
 }
 
 /**
- * This number of entries tells readers to look for zip64, which zip-stream only adds from one entry more. It is not always added:
+ * This number of entries tells readers to look for zip64, which archiver only adds from one entry more. It is not always added:
  * some programs, such as BusyBox, read no archive that has it.
  */
 const ambiguousCount = 0xffff;
@@ -71,7 +71,7 @@ export interface Packed {
   readonly notes: readonly string[];
 }
 
-/** The files, each under a name that zip-stream keeps. A changed name is numbered if another file has it. */
+/** The files, each under a name that archiver keeps. A changed name is numbered if another file has it. */
 function carriedFiles(files: readonly ListedFile[], notes: Notes): readonly ListedFile[] {
   const taken = new Set(files.map(({ name }) => name));
   const counts = new Map<string, number>();

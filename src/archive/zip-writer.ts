@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Stats } from 'node:fs';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import ZipStream from 'zip-stream';
+import { ZipArchive } from 'archiver';
 
 /** Bytes of a piece that is read or deflated at once. */
 const pieceSize = 64 * 1024;
@@ -11,17 +11,18 @@ const pieceSize = 64 * 1024;
 const permissions = 0o777;
 
 /**
- * Writes a zip archive to a sink, one entry after the other. Names must be those that zip-stream keeps (see `carriedName`).
+ * Writes a zip archive to a sink, one entry after the other: archiver keeps some 10 KB for each entry that waits. Names
+ * must be those that archiver keeps (see `carriedName`).
  */
 export class ZipWriter {
   readonly #failed = new AbortController();
-  readonly #zip: ZipStream;
+  readonly #zip: ZipArchive;
   readonly #written: Promise<void>;
   #entries = 0;
 
   /** @param forceZip64 whether the end of the archive is that of zip64, also where nothing in it needs it */
   constructor(sink: Writable, signal: AbortSignal | undefined, forceZip64 = false) {
-    this.#zip = new ZipStream({ zlib: { level: 1, chunkSize: pieceSize }, forceZip64 });
+    this.#zip = new ZipArchive({ zlib: { level: 1, chunkSize: pieceSize }, forceZip64 });
     this.#written = pipeline(this.#zip, sink, signal ? { signal } : {});
     this.#written.catch((cause) => this.#failed.abort(cause));
   }
@@ -38,7 +39,7 @@ export class ZipWriter {
 
   /**
    * Adds a file while it is read. The source must not throw: part of the entry is already written. It is a stream also if
-   * it is short, because zip-stream takes buffers that it stores faster than the sink does.
+   * it is short, because archiver takes buffers that it stores faster than the sink does.
    */
   async addFile(
     name: string,
@@ -47,6 +48,7 @@ export class ZipWriter {
     deflate: boolean,
   ): Promise<void> {
     const content = Readable.from(source, { objectMode: false, highWaterMark: pieceSize });
+    content.on('error', (cause) => this.#zip.destroy(cause));
     try {
       await this.#append(content, name, stats, !deflate);
     } finally {
@@ -57,7 +59,7 @@ export class ZipWriter {
 
   /** Writes the end of the archive. Resolves when the sink has taken everything. */
   async finish(): Promise<void> {
-    this.#zip.finish();
+    await Promise.race([this.#zip.finalize(), this.#written]);
     await this.#written;
   }
 
@@ -70,18 +72,9 @@ export class ZipWriter {
   }
 
   async #append(source: Buffer | Readable, name: string, stats: Stats, store: boolean): Promise<void> {
-    const entry = { name, store, date: stats.mtime, mode: stats.mode & permissions };
-    const { signal } = this.#failed;
-    await new Promise<void>((resolve, reject) => {
-      const fail = () => reject(signal.reason);
-      if (signal.aborted) return fail();
-      signal.addEventListener('abort', fail);
-      this.#zip.entry(source, entry, (error) => {
-        signal.removeEventListener('abort', fail);
-        if (error) reject(error);
-        else resolve();
-      });
-    });
+    const added = once(this.#zip, 'entry', { signal: this.#failed.signal });
+    this.#zip.append(source, { name, store, date: stats.mtime, mode: stats.mode & permissions });
+    await added;
     this.#entries += 1;
   }
 }

@@ -8,7 +8,7 @@ import { SmallDisk } from '../../support/tmpfs.mjs';
 import { until } from '../../support/until.mjs';
 
 const mebibyte = 2 ** 20;
-/** zip-stream takes some 10 KB for each file when it writes the end of the archive. */
+/** archiver takes some 10 KB for each file when it writes the end of the archive. */
 const memoryBound = 700 * mebibyte;
 /** Milliseconds for a command to write its files: on a busy machine, jobs have the lowest priority. */
 const commandBound = 150_000;
