@@ -219,6 +219,8 @@ const numbers = z
   .describe('The numbers that its result carries, as in the table');
 const caseFields = {
   case: z.string().describe('Its name, which its directory has'),
+  subject: z.string().nullable().describe('The label of `sub-` in the paths of its files'),
+  session: z.string().nullable().describe('That of `ses-`'),
   reason: z.string().nullable().describe('Why it failed'),
   seconds: z.number().nullable().describe('How long its job ran'),
   job_id: id.nullable(),
@@ -236,7 +238,7 @@ const eachCase = [
         object({
           ...caseFields,
           status: z
-            .enum(['done', 'failed', 'waiting'])
+            .enum(['done', 'edited', 'failed', 'waiting'])
             .describe('waiting: the command ended before its turn'),
         }),
       ),
@@ -246,7 +248,7 @@ const eachCase = [
     when: 'with `--each --watch`, one on a line for each change of a case, before the document above',
     schema: object({
       ...caseFields,
-      status: z.enum(['waiting', 'reading', 'sending', 'running', 'fetching', 'done', 'failed']),
+      status: z.enum(['waiting', 'reading', 'sending', 'running', 'fetching', 'done', 'edited', 'failed']),
     }),
   },
   {

@@ -157,6 +157,22 @@ export class WriteError extends ClientError {
   }
 }
 
+/** A result needs more than is free on a disk of this machine. */
+export class NoRoom extends ClientError {
+  override readonly name = 'NoRoom';
+
+  /**
+   * @param what needs more than there is, as the beginning of a sentence
+   * @param next what to do once there is room: `run '...'`
+   */
+  constructor(
+    readonly what: string,
+    next: string,
+  ) {
+    super(`${what}; free some space, then ${next}`, exitCodes.failed, { code: 'ENOSPC' });
+  }
+}
+
 /** Runs a function that writes to `target`. System errors become a `WriteError`; errors that are explained stay as they are. */
 export async function writing<T>(target: string, next: string, write: () => Promise<T>): Promise<T> {
   try {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { decode } from 'fast-png';
@@ -62,6 +63,27 @@ describe('show', () => {
     table.forEach((line, at) => {
       expect(lines[at]).toMatch(line);
     });
+  });
+
+  test('says once that scans were found by their records, and of a single one which it is', async () => {
+    await using cli = await Cli.create();
+    const sha256 = createHash('sha256').update(scan).digest('hex');
+    const subjects = ['sub-01', 'sub-02', 'sub-03'];
+    for (const name of subjects) {
+      const inputs = [{ name: `${name}_T1w.nii.gz`, size: scan.length, sha256 }];
+      await plant(cli.directory, {
+        [`bids/${name}/anat/${name}_T1w.nii.gz`]: scan,
+        [`Out/${name}/mask.nii.gz`]: mask,
+        [`Out/${name}/remote-app-record.json`]: JSON.stringify({ inputs }),
+      });
+    }
+    const all = await cli.run(['show', 'Out']);
+    expect(all.code, all.stderr).toBe(0);
+    expect(all.stderr).toBe('3 scans found by their records\n');
+    const one = await cli.run(['show', 'Out/sub-02']);
+    expect(one.stderr).toBe(
+      'sub-02_T1w: The scan is bids/sub-02/anat/sub-02_T1w.nii.gz, found by the record\n',
+    );
   });
 
   test('a page holds no file that only a header or a link leads to', async () => {

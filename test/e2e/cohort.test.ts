@@ -9,10 +9,11 @@ import { konfaiJobId, konfaiServer } from '../support/konfai-server.js';
 import { freePort } from '../support/ports.mjs';
 import { json, type Received } from '../support/scripted-server.js';
 import { type ServerOptions, TestServer } from '../support/server.js';
+import { smallDisk } from '../support/small-disk.js';
 import { plant } from '../support/temporary.js';
 import { Terminal } from '../support/terminal.js';
 import { until } from '../support/until.mjs';
-import { zipOf } from '../support/zip.mjs';
+import { zip, zipOf } from '../support/zip.mjs';
 
 /**
  * Notes each scan that it computes in `counts`, waits while there is a file `closed`, fails for a scan that says so, and writes a
@@ -154,10 +155,10 @@ test('each volume is a job with a directory, a record and a row, and the same co
     server_version: record.client_version,
   });
   expect(study.table).toEqual([
-    ['case', 'status', 'reason', 'seconds', 'job', 'letters'],
-    ['sub-01_T1w', 'done', '', expect.any(String), expect.any(String), '3'],
-    ['sub-02_T1w', 'done', '', expect.any(String), record.job_id, '3'],
-    ['sub-03_T1w', 'done', '', expect.any(String), expect.any(String), '5'],
+    ['case', 'status', 'reason', 'seconds', 'job', 'subject', 'letters'],
+    ['sub-01_T1w', 'done', '', expect.any(String), expect.any(String), '01', '3'],
+    ['sub-02_T1w', 'done', '', expect.any(String), record.job_id, '02', '3'],
+    ['sub-03_T1w', 'done', '', expect.any(String), expect.any(String), '03', '5'],
   ]);
   expect(
     (await study.cli.run(['jobs', '--tag', 'study1', '-q'], study.env)).stdout.trim().split('\n'),
@@ -334,13 +335,38 @@ test('a command for some cases leaves the rows of the others', async () => {
   writeFileSync(study.at('Out/sub-02_T1w/mask.nii'), 'drawn');
   const some = await study.cli.run(['infer', '--each', 'bids/sub-0[14]/**/*.nii', '-o', 'Out'], study.env);
   expect(some.stderr).toContain('2 cases: 2 done (2 of them before)\n');
+  expect(some.stderr).toContain('cases.csv keeps 1 row of earlier commands without a result: sub-03_T1w\n');
   expect(study.table.map(([name, status]) => [name, status])).toEqual([
     ['case', 'status'],
     ['sub-01_T1w', 'done'],
     ['sub-02_T1w', 'edited'],
+    ['sub-03_T1w', 'failed'],
     ['sub-04_T1w', 'done'],
   ]);
-  expect(study.table[3]).toEqual(before[4]);
+  // What failed has no seconds.
+  expect(study.table[3]).toEqual([...(before[3]?.slice(0, 3) ?? []), '', '', '03', '']);
+  expect(study.table[4]).toEqual(before[4]);
+});
+
+test('the subject and the session of a BIDS tree are columns, also of cases that were not asked for', async () => {
+  await using study = await Study.create([]);
+  await plant(study.at('bids'), {
+    'sub-01/ses-pre/anat/sub-01_ses-pre_T1w.nii': 'one',
+    'sub-01/ses-post/anat/sub-01_ses-post_T1w.nii': 'two',
+    'sub-02/anat/T1w.nii': 'bad',
+  });
+  const whole = await study.run('--json');
+  const entities = (rows: readonly string[][]) => rows.map((row) => [row[0], ...row.slice(5, 7)]);
+  const expected = [
+    ['case', 'subject', 'session'],
+    ['sub-01_ses-post_T1w', '01', 'post'],
+    ['sub-01_ses-pre_T1w', '01', 'pre'],
+    ['T1w', '02', ''],
+  ];
+  expect(entities(study.table)).toEqual(expected);
+  expect(JSON.parse(whole.stdout).cases[0]).toMatchObject({ subject: '01', session: 'post' });
+  await study.run('--session-label', 'pre');
+  expect(entities(study.table).toSorted()).toEqual(expected.toSorted());
 });
 
 test('a linked directory of an earlier command is refused before anything is sent', async () => {
@@ -410,6 +436,22 @@ describe('a case that fails', () => {
 });
 
 describe('a command that is ended', () => {
+  test('by Ctrl-\\ leaves its jobs, and says how many go on', async () => {
+    await using study = await Study.create(['one', 'two', 'three']);
+    study.close();
+    const running = study.cli.start([...study.words, '--at-most', '2'], study.env);
+    await until('two jobs run', () => study.computed.length === 2);
+    running.process.kill('SIGQUIT');
+    const { code, stderr } = await running.ended;
+    expect(code).toBe(130);
+    expect(stderr).toContain(
+      'Interrupted; 0 of 3 cases are done; 2 jobs go on on the server; the same command goes on with the others',
+    );
+    await study.open();
+    expect((await study.run()).stderr).toContain('3 cases: 3 done\n');
+    expect(study.computed).toEqual(['one', 'three', 'two']);
+  });
+
   test('by SIGKILL, and its server too, computes no case twice', async () => {
     const scans = Array.from({ length: 12 }, (_, index) =>
       index % 6 === 5 ? `bad ${index}` : `scan ${index}`,
@@ -527,6 +569,31 @@ test('a server whose disk is full ends the command, and no case counts as failed
   expect(readFileSync(path.join(cli.directory, 'Out/cases.csv'), 'utf8')).not.toContain('failed');
   expect(server.to('/apps/')).toHaveLength(1);
 });
+
+const disk = smallDisk(2);
+
+test.skipIf(disk === null)(
+  'a full disk on this machine ends the command, which says how to go on',
+  async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'scans/a.nii': 'a' });
+    const archives = {
+      packed: zip([{ name: 'mask.nii', content: Buffer.alloc(3 << 20), deflated: true }]),
+      stored: zipOf({ 'mask.nii': Buffer.alloc(3 << 20) }),
+    };
+    for (const result of Object.values(archives)) {
+      await using server = await fakeService({ result });
+      const words = ['infer', '--each', 'scans', '-o', path.join(disk ?? '', 'Out'), '--server', server.url];
+      const { code, stderr } = await cli.run(words);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /Error: .* free (there|in '.*'); free some space, then give the same command again: finished cases are kept\n/,
+      );
+      expect(readFileSync(path.join(disk ?? '', 'Out/cases.csv'), 'utf8')).not.toContain('failed');
+      expect(stderr).not.toContain('remote-app result');
+    }
+  },
+);
 
 /** The answers of a proxy whose server is away, to some of the requests. */
 const away = (isAway: (url: string, number: number) => boolean) => {

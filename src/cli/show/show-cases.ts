@@ -220,9 +220,20 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
       reporter.note(`${counted(documents.length, 'case')} drawn in ${quotePath(file)}`);
   if (!canvas && !json) {
     if (png !== toStdout) await printTable(documents, io);
-    for (const { name, notes } of documents) for (const note of notes) reporter.note(`${name}: ${note}`);
+    tellNotes(documents, new Set(cases.flatMap(({ recorded }) => recorded ?? [])), reporter);
   }
   return { cases: documents, png, html, problems };
+}
+
+/**
+ * Tells the notes of the cases.
+ * @param recorded those that name a scan which was found by a record: many of them are told in one line
+ */
+function tellNotes(cases: readonly CaseDocument[], recorded: ReadonlySet<string>, reporter: Reporter): void {
+  const isOne = recorded.size < 2;
+  if (!isOne) reporter.note(`${recorded.size} scans found by their records`);
+  for (const { name, notes } of cases)
+    for (const note of notes) if (isOne || !recorded.has(note)) reporter.note(`${name}: ${note}`);
 }
 
 /** The heading of a page, and the name of the file of its marks, by the name of its own file. */

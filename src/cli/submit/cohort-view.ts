@@ -27,6 +27,9 @@ export interface CohortView extends CohortWatcher {
 /** A case in the documents of `--json`. */
 export interface CaseDocument {
   readonly case: string;
+  /** The labels of `sub-` and `ses-` in the paths of its files; null without one. */
+  readonly subject: string | null;
+  readonly session: string | null;
   /** `waiting` in the document at the end: the command ended before its turn. */
   readonly status: CaseStatus;
   readonly reason: string | null;
@@ -41,6 +44,8 @@ export interface CaseDocument {
 
 export const caseDocument = ({
   name,
+  subject,
+  session,
   status,
   reason,
   seconds,
@@ -49,6 +54,8 @@ export const caseDocument = ({
   numbers,
 }: CaseState): CaseDocument => ({
   case: name,
+  subject,
+  session,
   status,
   reason,
   seconds,

@@ -24,11 +24,9 @@ import {
 } from '../../files/index.js';
 import { type CaseRecord, digestOf, readRecord, stampOf } from '../case/index.js';
 import { UsageError, writing } from '../errors.js';
+import { goOnLater, withoutRoom } from './failures.js';
 import { keepFiles } from './keep-files.js';
 import { LastLooks, ownDirectory } from './last-looks.js';
-
-/** What to do after a fault of the disk. */
-const again = 'run the command again';
 
 /** What became of the outputs that a record names; `unknown` if nobody has looked. */
 export type OutputsState = 'intact' | 'edited' | 'missing' | 'unknown';
@@ -225,11 +223,13 @@ export class CohortDirectory implements Disposable {
     how: { readonly digest: string; readonly isForced: boolean },
     fetch: (directory: string) => Promise<unknown>,
   ): Promise<CaseRecord | null> {
-    const own = await writing(this.directory, again, () => mkdtemp(path.join(this.own, 'new-')));
+    const own = await writing(this.directory, goOnLater, () => mkdtemp(path.join(this.own, 'new-')));
     const files = path.join(own, 'files');
     try {
-      await fetch(files);
-      return await writing(files, again, async () => {
+      await fetch(files).catch((error: unknown) => {
+        throw withoutRoom(this.directoryOf(name), error);
+      });
+      return await writing(this.directoryOf(name), goOnLater, async () => {
         await rm(path.join(files, resultName));
         return this.#putInPlace(name, files, how);
       });

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { counted, tableName } from '../../contract/index.js';
+import { counted, oneLine, tableName } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import {
   askPatiently,
@@ -19,13 +19,13 @@ import {
 } from '../case/index.js';
 import { type AppAnswer, type Connection, kill } from '../connection/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
-import type { FoundCase, FoundFiles } from '../inputs/index.js';
+import { type FoundCase, type FoundFiles, someOf } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
 import { preflight, type ServerTerms } from '../submit/index.js';
 import { placeOf } from './case-names.js';
 import { CohortDirectory } from './cohort-directory.js';
-import { aboutEarlierResult, otherResults, stateOfResult } from './earlier-results.js';
-import { concernsAllCases, LastLine, reasonOf } from './failures.js';
+import { aboutEarlierResult, otherCases, stateOfResult } from './earlier-results.js';
+import { concernsAllCases, goOnLater, LastLine, reasonOf } from './failures.js';
 import { describeApp, findCasesToSend } from './find-cases.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
 import type { CaseState, CohortOptions, CohortSummary } from './state.js';
@@ -54,6 +54,8 @@ class Cohort {
   /** What the command throws once it has stopped. */
   #fault: { readonly error: unknown } | undefined;
   #server: Promise<ServerFacts> | undefined;
+  /** Jobs that ran when the command was interrupted. */
+  #leftJobs = 0;
   readonly #owners: JobOwners;
 
   constructor(
@@ -64,15 +66,14 @@ class Cohort {
     private readonly directory: CohortDirectory,
     private readonly terms: ServerTerms,
     private readonly app: AppAnswer | null,
-    others: readonly CaseState[],
+    private readonly others: readonly CaseState[],
   ) {
     this.#computation = computationOf(submission, app);
     this.#known = new KnownJobs(path.join(directory.own, 'jobs.jsonl'));
-    const names = cases.map(({ name }) => name);
     this.#files = new Map(cases.map(({ name, files }) => [name, files]));
     this.#owners = new JobOwners((name) => directory.record(name)?.key);
     for (const { name, jobId } of others) if (jobId !== null) this.#owners.know(jobId, name, null);
-    this.#table = new CaseTable(names, others, directory.directory, options.watcher, (error) =>
+    this.#table = new CaseTable(cases, others, directory.directory, options.watcher, (error) =>
       this.#stopWith(error),
     );
   }
@@ -96,12 +97,22 @@ class Cohort {
       this.directory.saveSeen(new Set(this.#files.keys()));
       this.#known.close(new Set(this.#table.with('done').map(({ name }) => name)));
     }
+    this.#tellOfTable();
+    return { output: path.resolve(output), table: this.#table.file, cases: this.#table.states };
+  }
+
+  #tellOfTable(): void {
+    const { reporter } = this.options;
     const { leftColumns } = this.#table;
     if (leftColumns > 0)
-      this.options.reporter.note(
+      reporter.note(
         `${tableName} has no column for ${counted(leftColumns, 'number')} that few cases have; the records have them`,
       );
-    return { output: path.resolve(output), table: this.#table.file, cases: this.#table.states };
+    const without = this.others.filter((each) => each.status !== 'done' && each.status !== 'edited');
+    if (without.length > 0)
+      reporter.note(
+        `${tableName} keeps ${counted(without.length, 'row')} of earlier commands without a result: ${someOf(without.map(({ name }) => oneLine(name)))}`,
+      );
   }
 
   /** Whether a case is done, judging by what an earlier command saw: nothing is read but its record. */
@@ -233,7 +244,7 @@ class Cohort {
               server: await this.#server,
               clientVersion,
             };
-            await writing(directory, 'run the command again', () =>
+            await writing(directory, goOnLater, () =>
               recordResult(directory, { ...facts, job, jobId, log }, connection.signal),
             );
           },
@@ -260,6 +271,7 @@ class Cohort {
     const { signal } = this.connection;
     if (signal?.aborted) {
       this.#stop.abort();
+      if (this.#table.with('running').some((each) => each.name === name)) this.#leftJobs += 1;
       this.#table.change(name, { status: 'waiting' });
     } else if (this.#stop.signal.aborted && error instanceof JobFailed && error.state === 'killed') {
       this.#table.change(name, { status: 'waiting', jobId: null });
@@ -270,7 +282,7 @@ class Cohort {
       const files = this.#files.get(name);
       const about = await aboutEarlierResult(this.directory, name, files, this.#computation, signal).catch(
         (cause: unknown) => {
-          this.#stopWith(new WriteError(this.directory.directoryOf(name), cause, 'run the command again'));
+          this.#stopWith(new WriteError(this.directory.directoryOf(name), cause, goOnLater));
           return '';
         },
       );
@@ -296,9 +308,14 @@ class Cohort {
   }
 
   #interrupted(reason: unknown): unknown {
+    if (!(reason instanceof Interrupted)) return reason;
     const done = this.#table.with('done').length;
-    const outcome = `${done} of ${counted(this.cases.length, 'case')} are done; the same command goes on with the others`;
-    return reason instanceof Interrupted ? reason.with(outcome) : reason;
+    const left = this.#leftJobs;
+    const jobs = `; ${counted(left, 'job')} ${left === 1 ? 'goes' : 'go'} on on the server`;
+    return reason.with(
+      `${done} of ${counted(this.cases.length, 'case')} are done${reason.leavesJob && left > 0 ? jobs : ''}; ` +
+        'the same command goes on with the others',
+    );
   }
 }
 
@@ -316,10 +333,8 @@ export async function runCohort(
   const terms = await preflight(connection, submission);
   const app = await describeApp(connection, submission.app, options.reporter);
   const cases = await findCasesToSend(submission, options, app, connection.signal);
-  using directory = await writing(options.output, 'run the command again', () =>
-    CohortDirectory.open(options.output),
-  );
-  const others = await otherResults(directory, new Set(cases.map(({ name }) => name)));
+  using directory = await writing(options.output, goOnLater, () => CohortDirectory.open(options.output));
+  const others = await otherCases(directory, new Set(cases.map(({ name }) => name)));
   const cohort = new Cohort(connection, submission, options, cases, directory, terms, app, others);
   // Awaited here: the directory is locked until the function returns.
   return await cohort.run();

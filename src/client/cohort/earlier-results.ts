@@ -1,4 +1,4 @@
-import { counted, quoteName } from '../../contract/index.js';
+import { counted, oneLine, quoteName } from '../../contract/index.js';
 import {
   type CaseRecord,
   type Computation,
@@ -7,7 +7,8 @@ import {
   keyOf,
   stampIfThere,
 } from '../case/index.js';
-import { type FoundFiles, hasPlaceholder } from '../inputs/index.js';
+import { readCaseTable } from '../case-table.js';
+import { type FoundFiles, hasPlaceholder, labelOf } from '../inputs/index.js';
 import { recordsIn } from './case-names.js';
 import type { CohortDirectory } from './cohort-directory.js';
 import type { CaseState } from './state.js';
@@ -17,7 +18,7 @@ export async function stateOfResult(
   directory: CohortDirectory,
   name: string,
   record: CaseRecord,
-): Promise<Omit<CaseState, 'name' | 'isNew'>> {
+): Promise<Omit<CaseState, 'name' | 'subject' | 'session' | 'isNew'>> {
   const state = await directory.stateOfOutputs(name, record, 'read');
   const edited =
     state === 'edited' ? await directory.editedFiles(name, record) : directory.keptFiles(name, record);
@@ -33,14 +34,36 @@ export async function stateOfResult(
   };
 }
 
-/** The cases whose results are there, without those of these names: a command for some cases keeps the rows of the others. */
-export async function otherResults(
+/**
+ * The cases of earlier commands, without those of these names: a command for some cases keeps the rows of the others. A case without
+ * a result keeps the row that says why.
+ */
+export async function otherCases(
   directory: CohortDirectory,
   names: ReadonlySet<string>,
 ): Promise<CaseState[]> {
+  const rows = new Map(readCaseTable(directory.directory).map((row) => [row.name, row]));
+  const entitiesOf = (name: string) => {
+    const row = rows.get(oneLine(name));
+    return {
+      subject: row?.subject || labelOf(name, 'sub'),
+      session: row?.session || labelOf(name, 'ses'),
+    };
+  };
   const states: CaseState[] = [];
   for (const [name, record] of recordsIn(directory.directory, names))
-    states.push({ name, isNew: false, ...(await stateOfResult(directory, name, record)) });
+    states.push({
+      name,
+      ...entitiesOf(name),
+      isNew: false,
+      ...(await stateOfResult(directory, name, record)),
+    });
+  const known = new Set([...names, ...states.map(({ name }) => name)].map((name) => oneLine(name)));
+  for (const { name, status, reason } of rows.values()) {
+    if (known.has(name) || !(status === 'failed' || status === 'waiting')) continue;
+    const none = { seconds: null, jobId: null, isNew: false, numbers: {} };
+    states.push({ name, ...entitiesOf(name), status, reason: reason || null, ...none });
+  }
   return states;
 }
 

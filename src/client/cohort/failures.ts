@@ -1,12 +1,22 @@
 import { errorKinds, excerpt, exitCodes, servicePrefix } from '../../contract/index.js';
 import { causeOf } from '../case/index.js';
-import { type ClientError, HttpError, isTransient, JobFailed, WriteError } from '../errors.js';
+import { type ClientError, HttpError, isTransient, JobFailed, NoRoom, WriteError } from '../errors.js';
 import type { Reporter, TransferPhase } from '../reporter.js';
+
+/** What to do once there is room on the disk. */
+export const goOnLater = 'give the same command again: finished cases are kept';
+
+/** The error for a result that cannot be written: what fetches it alone would not put it in its place. */
+export function withoutRoom(directory: string, error: unknown): unknown {
+  const cause = causeOf(error);
+  if (cause instanceof NoRoom) return new NoRoom(cause.what, goOnLater);
+  return cause instanceof WriteError ? new WriteError(directory, cause.cause, goOnLater) : error;
+}
 
 /** Whether the same would happen to every other case. */
 export function concernsAllCases(error: unknown): boolean {
   const cause = causeOf(error);
-  if (cause instanceof WriteError || isTransient(cause)) return true;
+  if (cause instanceof WriteError || cause instanceof NoRoom || isTransient(cause)) return true;
   const { notAuthorised } = exitCodes;
   return (
     cause instanceof HttpError &&

@@ -22,6 +22,9 @@ export const isOver = ({ status }: Pick<CaseState, 'status'>): boolean =>
 /** A case, as far as the command has come with it. */
 export interface CaseState {
   readonly name: string;
+  /** The labels of `sub-` and `ses-` in the paths of its files, as in BIDS; null without one. */
+  readonly subject: string | null;
+  readonly session: string | null;
   readonly status: CaseStatus;
   /** Why it failed, or what should be known of its result. */
   readonly reason: string | null;

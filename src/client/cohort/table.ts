@@ -1,8 +1,10 @@
 import path from 'node:path';
-import { oneLine, tableName } from '../../contract/index.js';
+import { tableName } from '../../contract/index.js';
 import { monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
+import { tableCell } from '../case-table.js';
 import { WriteError } from '../errors.js';
-import { byName } from '../inputs/index.js';
+import { byName, type FoundCase } from '../inputs/index.js';
+import { goOnLater } from './failures.js';
 import { type CaseState, type CaseStatus, type CohortWatcher, isOver } from './state.js';
 
 /** Shortest time between two writings, in milliseconds. */
@@ -10,16 +12,6 @@ const writeEvery = 1000;
 
 /** Most columns for numbers, so that the table of thousands of cases stays one that can be opened. */
 const mostColumns = 500;
-
-/** Where a spreadsheet begins a cell, also one that takes semicolons or tabs for its separators, and would compute it. */
-const formula = /(^|[;\t])([^\S\r\n]*)(?=[=+@-])/g;
-
-/** A cell: quoted where it has to be, as in RFC 4180, on one line and without what a terminal acts upon. */
-function cell(value: string | number | null): string {
-  if (typeof value === 'number') return String(value);
-  const text = oneLine((value ?? '').replaceAll(/\s*[\r\n]+\s*/g, ' ').replaceAll(formula, "$1$2'"));
-  return /[",;]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
 
 /** The columns for numbers: those of most cases, if there are too many, in the order in which they come. */
 function columnsOf(states: readonly CaseState[]): {
@@ -41,21 +33,26 @@ function columnsOf(states: readonly CaseState[]): {
 }
 
 /**
- * Writes the table anew: a row for each case, and a column for each number that any of them has.
+ * Writes the table anew: a row for each case, the subject and the session where a case has them, and a column for each number
+ * that any has.
  * @returns how many columns are left out
  */
 function writeTable(file: string, states: readonly CaseState[]): number {
   const { columns, left } = columnsOf(states);
-  const heading = ['case', 'status', 'reason', 'seconds', 'job', ...columns];
-  const line = (cells: readonly (string | number | null)[]) => `${cells.map(cell).join(',')}\r\n`;
-  const lines = states.map(({ name, status, reason, seconds, jobId, numbers }) =>
+  const entities = (['subject', 'session'] as const).filter((each) =>
+    states.some((state) => state[each] !== null),
+  );
+  const heading = ['case', 'status', 'reason', 'seconds', 'job', ...entities, ...columns];
+  const line = (cells: readonly (string | number | null)[]) => `${cells.map(tableCell).join(',')}\r\n`;
+  const lines = states.map((state) =>
     line([
-      name,
-      isOver({ status }) ? status : 'waiting',
-      reason,
-      seconds,
-      jobId,
-      ...columns.map((column) => numbers[column] ?? null),
+      state.name,
+      isOver(state) ? state.status : 'waiting',
+      state.reason,
+      state.seconds,
+      state.jobId,
+      ...entities.map((each) => state[each]),
+      ...columns.map((column) => state.numbers[column] ?? null),
     ]),
   );
   writeTextFile(file, line(heading) + lines.join(''), { mode: sharedMode });
@@ -71,12 +68,12 @@ export class CaseTable {
   #leftColumns = 0;
 
   /**
-   * @param others cases of earlier commands whose results are there
+   * @param others cases of earlier commands whose rows stay
    * @param directory that of the results
    * @param onFault called if the table cannot be written
    */
   constructor(
-    names: readonly string[],
+    cases: readonly Pick<FoundCase, 'name' | 'subject' | 'session'>[],
     private readonly others: readonly CaseState[],
     directory: string,
     private readonly watcher: CohortWatcher,
@@ -91,7 +88,9 @@ export class CaseTable {
       isNew: false,
       numbers: {},
     } as const;
-    this.#states = new Map(names.map((name) => [name, { name, ...none }]));
+    this.#states = new Map(
+      cases.map(({ name, subject, session }) => [name, { name, subject, session, ...none }]),
+    );
   }
 
   get states(): CaseState[] {
@@ -126,7 +125,7 @@ export class CaseTable {
       if (this.others.length > 0) all.sort((a, b) => byName(a.name, b.name));
       this.#leftColumns = writeTable(this.file, all);
     } catch (cause) {
-      this.onFault(new WriteError(this.file, cause, 'run the command again'));
+      this.onFault(new WriteError(this.file, cause, goOnLater));
     }
     // From its end: a large table on a slow disk takes a while itself.
     this.#writtenAt = monotonicTime();

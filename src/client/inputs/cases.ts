@@ -7,11 +7,15 @@ import { type FoundFiles, type NamedUnit, wantedPath } from './find-files.js';
 import { withoutVolumeEnding } from './formats.js';
 import { namesOf } from './names.js';
 import { isPlaceholder } from './placeholders.js';
+import { labelOf } from './selection.js';
 
 /** One case of several: a volume, with the files of the other groups that belong to it. */
 export interface FoundCase {
   /** Distinguishes it from the others, and can be the name of a directory: `sub-01_ses-1`. */
   readonly name: string;
+  /** The labels of `sub-` and `ses-` in the paths of its files, as in BIDS; null without one. */
+  readonly subject: string | null;
+  readonly session: string | null;
   /** What is sent of it alone. */
   readonly files: FoundFiles;
   /** Why it cannot be sent, in a sentence that names the file; null if it can. */
@@ -125,8 +129,14 @@ export function divideIntoCases(found: FoundFiles): FoundCase[] {
     ),
   );
   const names = caseNames(naming);
+  const labelIn = (index: number, entity: string) => {
+    const labels = naming[index]?.map(([unit]) => labelOf(unit?.path ?? '', entity));
+    return labels?.find((label) => label !== null) ?? null;
+  };
   return chosen.map((volumes, index) => ({
     name: names[index] ?? '',
+    subject: labelIn(index, 'sub'),
+    session: labelIn(index, 'ses'),
     fault: faultOf(volumes.flatMap(({ groups }) => groups.flat())),
     files: { ...nothingBeside, volumes, dataSet: null },
   }));

@@ -22,5 +22,6 @@ export { splitPattern } from './glob.js';
 export { withoutSuffix } from './incomplete.js';
 export { commonLength, distinctParts, groupBy, namesOf, type Pairing, plainName } from './names.js';
 export { countSlices } from './recognise.js';
+export { labelOf } from './selection.js';
 export { describeSeries, type Series, selectSeries } from './series.js';
 export type { Unit } from './unit.js';

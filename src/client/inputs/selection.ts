@@ -7,7 +7,7 @@ import { withoutVolumeEnding } from './formats.js';
 import { matches } from './series.js';
 
 /** The last label of an entity of BIDS in a path: `01` of `sub-01/anat/sub-01_T1w.nii.gz`. */
-const labelOf = (file: string, entity: string): string | null =>
+export const labelOf = (file: string, entity: string): string | null =>
   [...file.matchAll(new RegExp(`(?:^|[/\\\\_])${entity}-([\\p{L}\\p{N}+]+)`, 'gu'))].at(-1)?.[1] ?? null;
 
 /** What follows the last `_` of a name, without its ending. */

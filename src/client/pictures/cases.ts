@@ -152,12 +152,13 @@ function layersOf(items: readonly Item[]): Layer[] {
   });
 }
 
-const caseOf = ({ scan, masks, maps, notes }: Draft, name: string): ShownCase => ({
+const caseOf = ({ scan, masks, maps, notes, recorded }: Draft, name: string): ShownCase => ({
   name,
   scan: scan?.file ?? null,
   masks: layersOf(masks),
   maps: layersOf(maps),
   notes,
+  recorded,
   status: null,
 });
 

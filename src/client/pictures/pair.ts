@@ -30,6 +30,8 @@ export interface Draft {
   readonly masks: Item[];
   readonly maps: Item[];
   readonly notes: string[];
+  /** That of them which says that its scan was found by the record; null if it was not. */
+  recorded: string | null;
   /** The case of a table whose result it has; null for any other. */
   inTable: TableCase | null;
 }
@@ -54,6 +56,8 @@ interface Match {
   readonly scan: Item | null;
   /** What a person should know of it. */
   readonly notes: readonly string[];
+  /** The first of these, if it says that the record named the scan. */
+  readonly recorded?: string | undefined;
 }
 
 const onGridOf = (scans: readonly Item[], { file }: Item): Item[] =>
@@ -143,15 +147,16 @@ class Drafts {
       known.inTable ??= inTable;
       return known;
     }
-    const draft: Draft = { scan, masks: [], maps: [], notes: [], inTable };
+    const draft: Draft = { scan, masks: [], maps: [], notes: [], recorded: null, inTable };
     this.all.push(draft);
     return draft;
   }
 }
 
-const add = (draft: Draft, item: Item, notes: readonly string[]): void => {
+const add = (draft: Draft, item: Item, match: Pick<Match, 'notes' | 'recorded'> = { notes: [] }): void => {
   (item.isMask ? draft.masks : draft.maps).push(item);
-  for (const note of notes) if (!draft.notes.includes(note)) draft.notes.push(note);
+  for (const note of match.notes) if (!draft.notes.includes(note)) draft.notes.push(note);
+  draft.recorded ??= match.recorded ?? null;
 };
 
 /** Brings volumes together that belong to each other. Two scans alone are two cases. */
@@ -178,12 +183,12 @@ export async function pair(items: readonly Item[], openItems: OpenItems): Promis
       const scan = scans.find(({ file }) => why.paths.includes(file.path)) ?? null;
       const { notes } = drafts.of(scan, item);
       if (!notes.includes(why.note)) notes.push(why.note);
-    } else if (item.isMask) add(drafts.of(match?.scan ?? null, item), item, match?.notes ?? []);
-    else if (match) add(drafts.of(match.scan, item), item, match.notes);
+    } else if (item.isMask) add(drafts.of(match?.scan ?? null, item), item, match);
+    else if (match) add(drafts.of(match.scan, item), item, match);
     else {
       let base = bases.get(item);
       while (base && bases.has(base)) base = bases.get(base);
-      if (base) add(drafts.of(base, item), item, []);
+      if (base) add(drafts.of(base, item), item);
       else if (!drafts.all.some(({ scan }) => scan === item)) drafts.of(item, null);
     }
   }
@@ -243,12 +248,16 @@ async function findScans(
     }
     const match = chosenOf(item, [...candidates.values()]);
     if (!match) continue;
-    const by = isRecorded ? 'the record' : 'its name';
-    const notes =
-      isComplete || !match.scan
-        ? match.notes
-        : [`The scan is ${pathOf(match.scan)}, found by ${by}`, ...match.notes];
-    found.set(item, { ...match, notes });
+    if (isComplete || !match.scan) {
+      found.set(item, match);
+      continue;
+    }
+    const note = `The scan is ${pathOf(match.scan)}, found by ${isRecorded ? 'the record' : 'its name'}`;
+    found.set(item, {
+      scan: match.scan,
+      notes: [note, ...match.notes],
+      recorded: isRecorded ? note : undefined,
+    });
   }
   return { found, stale };
 }

@@ -18,6 +18,8 @@ export interface ShownCase {
   readonly maps: readonly Layer[];
   /** What a person should know: which scan was found, which was chosen of several, and why a case failed. */
   readonly notes: readonly string[];
+  /** That of them which says that its scan was found by the record; null if it was not. */
+  readonly recorded: string | null;
   /** In the table beside its result: `done`, `failed`; null without a table. */
   readonly status: string | null;
 }

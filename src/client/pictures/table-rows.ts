@@ -1,55 +1,16 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { oneLine, tableName } from '../../contract/index.js';
-import { foldedName, namesIn, readSmallFile } from '../../files/index.js';
+import { oneLine } from '../../contract/index.js';
+import { foldedName, namesIn } from '../../files/index.js';
+import { type EarlierRow, readCaseTable } from '../case-table.js';
 import { byName } from '../inputs/index.js';
 import type { Draft } from './pair.js';
 import type { ShownCase } from './shown-case.js';
 
 /** A row of a table of cases. */
-export interface TableRow {
+export interface TableRow extends EarlierRow {
   /** The directory that has the table. */
   readonly table: string;
-  readonly name: string;
-  readonly status: string;
-  readonly reason: string;
-}
-
-/** Largest table that is read, in bytes. */
-const maxTable = 32 << 20;
-
-/** The cells of CSV, as in RFC 4180. */
-export function readCsv(text: string): string[][] {
-  const rows: string[][] = [];
-  let row: string[] = [];
-  for (const [, quoted, plain = '', end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {
-    row.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'));
-    if (end === ',') continue;
-    if (row.length > 1 || row[0] !== '') rows.push(row);
-    row = [];
-    if (end === '') break;
-  }
-  return rows;
-}
-
-/** A cell without the sign that keeps spreadsheets from computing it. */
-const plainCell = (cell: string): string => cell.replaceAll(/(^|[;\t]\s*)'(?=[=+@-])/g, '$1');
-
-/** The rows of a table; empty if it cannot be read. */
-function readTable(table: string): TableRow[] {
-  try {
-    const [heading = [], ...rows] = readCsv(readSmallFile(path.join(table, tableName), maxTable));
-    const [name, status, reason] = ['case', 'status', 'reason'].map((column) => heading.indexOf(column));
-    if (name === -1 || status === -1) return [];
-    return rows.map((row) => ({
-      table,
-      name: plainCell(row[name ?? 0] ?? ''),
-      status: row[status ?? 1] ?? '',
-      reason: plainCell(row[reason ?? 2] ?? ''),
-    }));
-  } catch {
-    return [];
-  }
 }
 
 const isDirectory = (target: string): boolean =>
@@ -59,7 +20,9 @@ const isDirectory = (target: string): boolean =>
 export function rowsOf(paths: readonly string[]): TableRow[] {
   const directories = paths.map((each) => path.resolve(each)).filter(isDirectory);
   const below = directories.flatMap((each) => namesIn(each).map((name) => path.join(each, name)));
-  return [...new Set([...directories, ...below])].flatMap(readTable);
+  return [...new Set([...directories, ...below])].flatMap((table) =>
+    readCaseTable(table).map((row) => ({ ...row, table })),
+  );
 }
 
 /** What the table says of a case, in a sentence. */
@@ -100,7 +63,15 @@ export function withRows(
     .filter((row) => !told.has(row))
     .map((row): ShownCase => {
       const note = noteOf(row) ?? 'Its result has no volume that can be drawn';
-      return { name: row.name, status: row.status, scan: null, masks: [], maps: [], notes: [note] };
+      return {
+        name: row.name,
+        status: row.status,
+        scan: null,
+        masks: [],
+        maps: [],
+        notes: [note],
+        recorded: null,
+      };
     });
   return others.length === 0 ? known : [...known, ...others].sort((a, b) => byName(a.name, b.name));
 }

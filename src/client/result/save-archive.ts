@@ -1,18 +1,10 @@
 import { type FileHandle, mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError, extractArchive } from '../../archive/index.js';
-import {
-  counted,
-  exitCodes,
-  formatBytes,
-  maxEntries,
-  oneLine,
-  quoteName,
-  quotePath,
-} from '../../contract/index.js';
+import { counted, formatBytes, maxEntries, oneLine, quoteName, quotePath } from '../../contract/index.js';
 import { sharedMode } from '../../files/index.js';
 import { AnswerError, type Connection, type Patience, type Reply } from '../connection/index.js';
-import { ClientError, writing } from '../errors.js';
+import { NoRoom, writing } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { download, fileSink, type Sink } from './download.js';
 import { foreseeOutput, type OutputDirectory, PrivateDirectory } from './place.js';
@@ -133,11 +125,9 @@ async function fetchArchive(
     const { target, own } = await incoming.opened;
     const free = await writing(target, next, () => freeIn(own.directory));
     if (total <= free) return;
-    throw new ClientError(
-      `${quotePath(target)} will have ${formatBytes(total)}, and ${formatBytes(free)} are free there; ` +
-        `free some space, then ${next}`,
-      exitCodes.failed,
-      { code: 'ENOSPC' },
+    throw new NoRoom(
+      `${quotePath(target)} will have ${formatBytes(total)}, and ${formatBytes(free)} are free there`,
+      next,
     );
   };
   const bytes = await download(connection, request, incoming, {
@@ -188,6 +178,11 @@ async function extractIntoPlace(
   const extracted = await writing(path.dirname(target), next, extract).catch(async (cause: unknown) => {
     if (signal?.aborted) throw cause;
     if (output.isPrivate && cause instanceof ArchiveError) {
+      if (cause.fault === 'tooLarge')
+        throw new NoRoom(
+          `The result needs more than the ${formatBytes(maxBytes)} that are free in ${quotePath(path.dirname(target))}`,
+          next,
+        );
       const what = `The result is not extracted: ${reasonOf(cause, maxBytes)}; '${again}' saves it as it is`;
       throw new ArchiveError(cause.fault, what, { cause });
     }

@@ -6,7 +6,7 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['hrtime'] }));
 afterEach(() => void vi.useRealTimers());
 
 const stateOf = (index: number, status: CaseStatus): CaseState => ({
-  ...{ name: `case ${index}`, status, reason: null, seconds: null },
+  ...{ name: `case ${index}`, subject: null, session: null, status, reason: null, seconds: null },
   ...{ jobId: null, isNew: status === 'done', numbers: {} },
 });
 

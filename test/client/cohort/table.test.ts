@@ -11,10 +11,12 @@ const fail = (error: Error) => {
   throw error;
 };
 
+const casesOf = (names: readonly string[]) => names.map((name) => ({ name, subject: null, session: null }));
+
 /** The lines of a table of these cases, all of them done. */
 async function linesOf(states: Readonly<Record<string, Partial<CaseState>>>) {
   await using root = await temporary();
-  const table = new CaseTable(Object.keys(states), [], root.path, silent, fail);
+  const table = new CaseTable(casesOf(Object.keys(states)), [], root.path, silent, fail);
   for (const [name, state] of Object.entries(states)) table.change(name, { status: 'done', ...state });
   table.write();
   const text = await readFile(table.file, 'utf8');
@@ -53,7 +55,7 @@ test('the table is written at most once a second', async () => {
   await using root = await temporary();
   let now = 10_000;
   vi.spyOn(files, 'monotonicTime').mockImplementation(() => now);
-  const table = new CaseTable(['a', 'b', 'c'], [], root.path, silent, fail);
+  const table = new CaseTable(casesOf(['a', 'b', 'c']), [], root.path, silent, fail);
   const read = () => readFile(table.file, 'utf8').catch(() => '');
   table.change('a', { status: 'done' });
   const first = await read();
