@@ -26,3 +26,18 @@ export function isResultDirectory(directory: string, output: string): boolean {
     return false;
   }
 }
+
+/** How the names of records end that lie among other results, as derivatives of BIDS. */
+export const bidsRecordEnding = '_record.json';
+
+/** The beginning of a name that all files of one result have there: `sub-01_desc-brain` of `sub-01_desc-brain_mask.nii.gz`. */
+const bidsResult = /^sub-.*?_desc-[\p{L}\p{N}]+(?=_)/u;
+
+/** Whether a file or a directory among derivatives belongs to a result. */
+export const isBidsResult = (name: string): boolean => bidsResult.test(name);
+
+/** The name of the record of such a result; null for another file. */
+export function bidsRecordOf(name: string): string | null {
+  const [start] = bidsResult.exec(name) ?? [];
+  return start === undefined ? null : start + bidsRecordEnding;
+}

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { decode } from 'fast-png';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { appPath } from '../../src/contract/index.js';
@@ -84,6 +85,47 @@ describe('show', () => {
     expect(one.stderr).toBe(
       'sub-02_T1w: The scan is bids/sub-02/anat/sub-02_T1w.nii.gz, found by the record\n',
     );
+  });
+
+  test('finds the scans of derivatives of BIDS by their records, and their cases in the table', async () => {
+    await using cli = await Cli.create();
+    const root = path.join(cli.home, 'bids');
+    const derivatives = path.join(root, 'derivatives/remote-app-x');
+    const cases = ['sub-01_ses-1_T1w', 'sub-01_ses-1_T2w', 'sub-01_ses-2_T1w'];
+    for (const [at, name] of cases.entries()) {
+      const folder = `sub-01/${name.split('_')[1]}/anat`;
+      const start = `${name.slice(0, 'sub-01_ses-1'.length)}_desc-x${name.endsWith('T2w') ? 'T2w' : ''}`;
+      // Packed again, the same scan has another content.
+      const content = gzipSync(gunzipSync(scan), { level: at + 1 });
+      const sha256 = createHash('sha256').update(content).digest('hex');
+      const inputs = [{ name: `${name}.nii.gz`, size: content.length, sha256 }];
+      const labels = { 1: { name: 'head' } };
+      await plant(root, { [`${folder}/${name}.nii.gz`]: content });
+      await plant(derivatives, {
+        [`${folder}/${start}_mask.nii.gz`]: mask,
+        [`${folder}/${start}_record.json`]: JSON.stringify({ case: name, inputs, labels }),
+      });
+    }
+    await plant(derivatives, {
+      'cases.csv': `case,status,reason\r\n${cases.map((name) => `${name},done,\r\n`).join('')}sub-02_T1w,failed,why\r\n`,
+    });
+    const { code, stdout, stderr } = await cli.run(['show', derivatives, '--json']);
+    expect(code, stderr).toBe(0);
+    const shown = JSON.parse(stdout).cases;
+    expect(shown).toMatchObject([
+      ...cases.map((name) => ({ name, status: 'done', labels: [{ name: 'head' }, {}] })),
+      { name: 'sub-02_T1w', status: 'failed', scan: null, notes: ['It failed: why'] },
+    ]);
+    expect(shown.map((each: { scan: string | null }) => each.scan && path.basename(each.scan))).toEqual([
+      ...cases.map((name) => `${name}.nii.gz`),
+      null,
+    ]);
+    // The same where scans are named, in any order.
+    const both = await cli.run(['show', derivatives, root, '--json']);
+    expect(JSON.parse(both.stdout).cases.map(({ name }: { name: string }) => name)).toEqual([
+      ...cases,
+      'sub-02_T1w',
+    ]);
   });
 
   test('a page holds no file that only a header or a link leads to', async () => {

@@ -40,6 +40,13 @@ export const eachFlags = {
     dependsOn: ['each'],
     description: 'Leave out the cases that do not have a file in each group; otherwise nothing is sent',
   }),
+  layout: Flags.option({ options: ['cases', 'bids'] as const })({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description:
+      'How results lie in --output: in a directory for each case, or as derivatives of BIDS, whose data set --output then is ' +
+      '[default: cases]',
+  }),
   watch: Flags.boolean({
     helpGroup: 'EACH',
     dependsOn: ['each', 'json'],

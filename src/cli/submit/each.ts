@@ -79,6 +79,7 @@ export async function listCases(
       chooseSeries,
       reporter,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
+      layout: flags.layout ?? 'cases',
     });
     const cases = found.map(planOf);
     for (const { name, fault } of found)
@@ -144,6 +145,7 @@ export async function runEach(
       isForced: flags.force,
       recomputes: flags.recompute ?? false,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
+      layout: flags.layout ?? 'cases',
       verifies: flags.verify ?? false,
       failsFast: flags['fail-fast'] ?? false,
       wait: flags.wait,

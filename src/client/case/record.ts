@@ -52,6 +52,8 @@ const schema = z.object({
   options: z.record(text, z.unknown()),
   inputs: z.array(recordedInput),
   outputs: z.array(file),
+  /** The name of its case, where results lie among each other; absent where its directory has that name. */
+  case: z.optional(text),
   /** Names of outputs of an earlier result that a person has changed: they have kept their names beside the result. */
   kept: z._default(z.array(text), []),
   /** The file beside the outputs with the log of the job; null if there is none. */
@@ -88,9 +90,9 @@ export type RecordedInput = z.infer<typeof recordedInput>;
 const isInside = (name: string): boolean => name.split('/').every((part) => isSafeName(part));
 
 /** The record in a directory of a result; null if there is none, or it cannot be read. */
-export function readRecord(directory: string): CaseRecord | null {
+export function readRecord(directory: string, name: string = recordName): CaseRecord | null {
   try {
-    const parsed = schema.safeParse(JSON.parse(readSmallFile(path.join(directory, recordName), maxBytes)));
+    const parsed = schema.safeParse(JSON.parse(readSmallFile(path.join(directory, name), maxBytes)));
     if (!parsed.success) return null;
     const { outputs, kept } = parsed.data;
     return [...outputs.map(({ name }) => name), ...kept].every(isInside) ? parsed.data : null;
@@ -100,8 +102,8 @@ export function readRecord(directory: string): CaseRecord | null {
 }
 
 /** Writes a record among the files of a result, which get their place later, all at once. @throws the system's error */
-export const writeRecord = (directory: string, record: CaseRecord): void =>
-  writeFileSync(path.join(directory, recordName), jsonText(record));
+export const writeRecord = (directory: string, record: CaseRecord, name: string = recordName): void =>
+  writeFileSync(path.join(directory, name), jsonText(record));
 
 /** Gives a directory of the app's that has the name of the record another one. @throws the system's error */
 export function freeRecordName(directory: string): void {

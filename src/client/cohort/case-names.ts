@@ -1,23 +1,10 @@
 import { createHash } from 'node:crypto';
-import { lstatSync } from 'node:fs';
 import path from 'node:path';
-import { foldedName, freeName, namesIn } from '../../files/index.js';
-import { type CaseRecord, digestOf, hashInputs, readRecord, stampIfThere } from '../case/index.js';
+import { foldedName, freeName } from '../../files/index.js';
+import { type CaseRecord, digestOf, hashInputs, stampIfThere } from '../case/index.js';
 import { type FoundCase, type FoundFiles, filesOfUnit } from '../inputs/index.js';
-import { LastLooks, ownDirectory } from './last-looks.js';
-
-/** The records of the results in a directory, by the names of their cases, without the cases of some names. Links are not followed. */
-export function recordsIn(output: string, without: ReadonlySet<string> = new Set()): Map<string, CaseRecord> {
-  const records = new Map<string, CaseRecord>();
-  for (const name of namesIn(output)) {
-    const directory = path.join(output, name);
-    if (name === ownDirectory || without.has(name)) continue;
-    const isDirectory = lstatSync(directory, { throwIfNoEntry: false })?.isDirectory() ?? false;
-    const record = isDirectory ? readRecord(directory) : null;
-    if (record) records.set(name, record);
-  }
-  return records;
-}
+import { LastLooks } from './last-looks.js';
+import type { Layout } from './layout.js';
 
 /** Where the files of a case are, as a hash: the file of what was seen names no paths. */
 export function placeOf({ volumes }: FoundFiles): string {
@@ -47,6 +34,7 @@ const outlineOfFiles = ({ volumes }: FoundFiles): string =>
  */
 export async function namedAsBefore(
   output: string,
+  layout: Layout,
   found: readonly FoundCase[],
   signal?: AbortSignal,
 ): Promise<FoundCase[]> {
@@ -69,7 +57,7 @@ export async function namedAsBefore(
   const byStamp = new Map(looks.entries.map(([name, { stamp }]) => [stamp, name]));
   for (const each of left()) claim(each, byStamp.get(stamps.get(each) ?? ''));
 
-  const records = left().length > 0 ? recordsIn(output) : new Map<string, CaseRecord>();
+  const records = left().length > 0 ? layout.records() : new Map<string, CaseRecord>();
   const outlines = new Map<string, [string, string][]>();
   for (const [name, { inputs }] of records) {
     const outline = outlineOf(inputs);

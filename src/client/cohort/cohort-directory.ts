@@ -1,14 +1,4 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { closeSync, constants, existsSync, lstatSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { quotePath, resultName, tableName } from '../../contract/index.js';
@@ -27,6 +17,7 @@ import { UsageError, writing } from '../errors.js';
 import { goOnLater, withoutRoom } from './failures.js';
 import { keepFiles } from './keep-files.js';
 import { LastLooks, ownDirectory } from './last-looks.js';
+import { CaseDirectories, type CasePlace, checkReplaceable, type Layout, linkTo } from './layout.js';
 
 /** What became of the outputs that a record names; `unknown` if nobody has looked. */
 export type OutputsState = 'intact' | 'edited' | 'missing' | 'unknown';
@@ -62,6 +53,7 @@ export class CohortDirectory implements Disposable {
 
   private constructor(
     readonly directory: string,
+    private readonly layout: Layout,
     private readonly lock: number | null,
   ) {
     this.own = path.join(directory, ownDirectory);
@@ -73,7 +65,10 @@ export class CohortDirectory implements Disposable {
    * puts back a result that it was replacing.
    * @throws UsageError if another command works on it, it cannot be written, or what is ours in it is a link
    */
-  static async open(directory: string): Promise<CohortDirectory> {
+  static async open(
+    directory: string,
+    layout: Layout = new CaseDirectories(directory),
+  ): Promise<CohortDirectory> {
     const own = path.join(directory, ownDirectory);
     refuseLinks(directory);
     makeDirectory(own);
@@ -84,7 +79,7 @@ export class CohortDirectory implements Disposable {
       );
     }
     const isLocked = typeof outcome === 'object' && 'descriptor' in outcome;
-    const cohort = new CohortDirectory(path.resolve(directory), isLocked ? outcome.descriptor : null);
+    const cohort = new CohortDirectory(path.resolve(directory), layout, isLocked ? outcome.descriptor : null);
     // Without a lock, they may be those of a command that is running.
     if (isLocked) await cohort.#clear();
     return cohort;
@@ -92,9 +87,7 @@ export class CohortDirectory implements Disposable {
 
   async #clear(): Promise<void> {
     const old = path.join(this.own, 'old');
-    for (const name of existsSync(old) ? readdirSync(old) : []) {
-      if (!existsSync(this.directoryOf(name))) renameSync(path.join(old, name), this.directoryOf(name));
-    }
+    for (const name of namesIn(old)) this.layout.restore(name, path.join(old, name));
     for (const name of readdirSync(this.own)) {
       if (name === 'old' || name.startsWith('new-') || name.endsWith('.partial'))
         await rm(path.join(this.own, name), { recursive: true, force: true });
@@ -104,7 +97,18 @@ export class CohortDirectory implements Disposable {
 
   /** Where the result of a case is. */
   directoryOf(name: string): string {
-    return path.join(this.directory, name);
+    return this.#placeOf(name).directory;
+  }
+
+  #placeOf(name: string): CasePlace {
+    const place = this.layout.placeOf(name);
+    if (place === null) throw new Error(`The case ${name} has no place`);
+    return place;
+  }
+
+  /** The records of the results that are there, by the names of their cases, without some of these. */
+  records(without: ReadonlySet<string>): Map<string, CaseRecord> {
+    return this.layout.records(without);
   }
 
   /** The digest of a case's inputs, if it was computed before and they have not been touched since. */
@@ -115,7 +119,8 @@ export class CohortDirectory implements Disposable {
 
   /** The record of a case; null if there is none, and for a link. */
   record(name: string): CaseRecord | null {
-    return isLink(this.directoryOf(name)) ? null : readRecord(this.directoryOf(name));
+    const place = this.#placeOf(name);
+    return linkTo(this.directory, place) === null ? readRecord(place.directory, place.record) : null;
   }
 
   #stampOfOutputs(name: string, record: CaseRecord): string | null {
@@ -170,17 +175,7 @@ export class CohortDirectory implements Disposable {
 
   /** @throws UsageError if a result of this case could replace files that are not known to be an earlier result */
   checkReplaceable(name: string, isForced: boolean): void {
-    const directory = this.directoryOf(name);
-    if (isLink(directory))
-      throw new UsageError(
-        `${quotePath(directory)} is a link, and results are not written through links; remove it`,
-      );
-    if (isForced || this.record(name) !== null) return;
-    const stats = statSync(directory, { throwIfNoEntry: false });
-    if (!stats || (stats.isDirectory() && readdirSync(directory).length === 0)) return;
-    throw new UsageError(
-      `${quotePath(directory)} has files that no record names; move them, or give --force to write the result beside them`,
-    );
+    checkReplaceable(this.directory, this.#placeOf(name), isForced);
   }
 
   get #stale(): string {
@@ -193,19 +188,19 @@ export class CohortDirectory implements Disposable {
    * @throws the system's error
    */
   setAside(name: string): string {
-    mkdirSync(this.#stale, { recursive: true });
     const free = freeName(name, new Map(), (each) => existsSync(path.join(this.#stale, each)));
-    renameSync(this.directoryOf(name), path.join(this.#stale, free));
+    this.layout.moveAway(name, path.join(this.#stale, free));
     return path.join(ownDirectory, 'stale', free);
   }
 
   /** Puts a result back that was set aside, if it is the one of this key and nothing has its place. Null if there is none. */
   takeBack(name: string, key: string): CaseRecord | null {
-    if (lstatSync(this.directoryOf(name), { throwIfNoEntry: false })) return null;
+    if (this.layout.isThere(name)) return null;
     for (const each of namesIn(this.#stale)) {
-      const record = readRecord(path.join(this.#stale, each));
+      const aside = path.join(this.#stale, each);
+      const record = this.layout.recordAside(name, aside);
       if (record?.key !== key) continue;
-      renameSync(path.join(this.#stale, each), this.directoryOf(name));
+      this.layout.moveBack(name, aside);
       return record;
     }
     return null;
@@ -231,6 +226,7 @@ export class CohortDirectory implements Disposable {
       });
       return await writing(this.directoryOf(name), goOnLater, async () => {
         await rm(path.join(files, resultName));
+        this.layout.rename(name, files);
         return this.#putInPlace(name, files, how);
       });
     } finally {
@@ -248,26 +244,25 @@ export class CohortDirectory implements Disposable {
     complete: string,
     { digest, isForced }: { readonly digest: string; readonly isForced: boolean },
   ): Promise<CaseRecord | null> {
-    const place = this.directoryOf(name);
+    const place = this.#placeOf(name);
     const old = path.join(this.own, 'old', name);
     const before = this.record(name);
     const edited = before ? await this.editedFiles(name, before) : [];
     if (before && edited.length > 0 && digestOf(before.inputs) !== digest) this.setAside(name);
-    else if (existsSync(place)) {
+    else if (this.layout.isThere(name)) {
       const known = new Map(before?.outputs.map((each) => [each.name, each]));
       const isUnchanged = async (each: string) => {
         const output = known.get(each);
         return output !== undefined && (await this.#isUnchanged(name, output));
       };
-      if (statSync(place).isDirectory()) await keepFiles(place, complete, edited, isForced, isUnchanged);
+      if (statSync(place.directory).isDirectory())
+        await keepFiles(place, complete, edited, isForced, isUnchanged);
     }
     await syncTree(complete);
-    if (existsSync(place)) {
-      mkdirSync(path.dirname(old), { recursive: true });
-      renameSync(place, old);
-    }
-    renameSync(complete, place);
-    await syncDirectory(this.directory);
+    if (this.layout.isThere(name)) this.layout.moveAway(name, old);
+    this.layout.moveIn(name, complete);
+    await syncDirectory(path.dirname(place.directory));
+    if (place.prefix !== '') await syncDirectory(place.directory);
     rmSync(old, { recursive: true, force: true });
     const record = this.record(name);
     const stamp = record && this.#stampOfOutputs(name, record);
@@ -277,7 +272,7 @@ export class CohortDirectory implements Disposable {
 
   /** Writes down what was seen of these cases, and of those whose results are there. */
   saveSeen(names: ReadonlySet<string>): void {
-    this.looks.save((name) => names.has(name) || existsSync(this.directoryOf(name)));
+    this.looks.save((name) => names.has(name) || this.layout.isThere(name));
   }
 
   [Symbol.dispose](): void {

@@ -22,6 +22,7 @@ import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } 
 import { type FoundCase, type FoundFiles, someOf } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
 import { preflight, type ServerTerms } from '../submit/index.js';
+import { BidsLayout, checkDerivatives, describeDerivatives, layoutOf } from './bids-layout.js';
 import { placeOf } from './case-names.js';
 import { CohortDirectory } from './cohort-directory.js';
 import { aboutEarlierResult, otherCases, stateOfResult } from './earlier-results.js';
@@ -330,10 +331,17 @@ export async function runCohort(
   submission: Submission,
   options: CohortOptions,
 ): Promise<CohortSummary> {
+  const { output, layout: layoutName } = options;
+  if (layoutName === 'bids') checkDerivatives(output, submission.app);
   const terms = await preflight(connection, submission);
   const app = await describeApp(connection, submission.app, options.reporter);
   const cases = await findCasesToSend(submission, options, app, connection.signal);
-  using directory = await writing(options.output, goOnLater, () => CohortDirectory.open(options.output));
+  const layout = layoutOf(output, layoutName);
+  using directory = await writing(output, goOnLater, () => CohortDirectory.open(output, layout));
+  if (layout instanceof BidsLayout) {
+    layout.plan(cases, submission.app);
+    await writing(output, goOnLater, async () => describeDerivatives(output, submission.app, app, options));
+  }
   const others = await otherCases(directory, new Set(cases.map(({ name }) => name)));
   const cohort = new Cohort(connection, submission, options, cases, directory, terms, app, others);
   // Awaited here: the directory is locked until the function returns.

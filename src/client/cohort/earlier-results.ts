@@ -9,7 +9,6 @@ import {
 } from '../case/index.js';
 import { readCaseTable } from '../case-table.js';
 import { type FoundFiles, hasPlaceholder, labelOf } from '../inputs/index.js';
-import { recordsIn } from './case-names.js';
 import type { CohortDirectory } from './cohort-directory.js';
 import type { CaseState } from './state.js';
 
@@ -51,7 +50,7 @@ export async function otherCases(
     };
   };
   const states: CaseState[] = [];
-  for (const [name, record] of recordsIn(directory.directory, names))
+  for (const [name, record] of directory.records(names))
     states.push({
       name,
       ...entitiesOf(name),

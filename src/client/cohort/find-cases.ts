@@ -12,6 +12,7 @@ import { divideIntoCases, type FoundCase } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import { findInputs, tellSending } from '../submit/index.js';
+import { checkSubjects, layoutOf } from './bids-layout.js';
 import { namedAsBefore } from './case-names.js';
 import type { CohortOptions } from './state.js';
 
@@ -32,10 +33,12 @@ export async function findCasesToSend(
     chooseSeries,
     reporter,
     skipsIncomplete,
-  }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete'>,
+    layout: layoutName,
+  }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete' | 'layout'>,
   view: AppAnswer | null = null,
   signal?: AbortSignal,
 ): Promise<readonly FoundCase[]> {
+  const layout = layoutOf(output, layoutName);
   const finding = {
     place: { directory: output, mayReplace: true },
     chooseSeries,
@@ -44,7 +47,9 @@ export async function findCasesToSend(
   };
   const found = await findInputs(submission, finding, reporter, async () => view, signal);
   tellSending(found, reporter, { isListed: true });
-  return namedAsBefore(output, divideIntoCases(found), signal);
+  const cases = divideIntoCases(found);
+  if (layoutName === 'bids') checkSubjects(cases);
+  return namedAsBefore(output, layout, cases, signal);
 }
 
 /** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */

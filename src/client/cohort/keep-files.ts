@@ -1,9 +1,9 @@
 import { existsSync, linkSync, lstatSync, renameSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
-import { recordName } from '../../contract/index.js';
 import { freeName, makeDirectory } from '../../files/index.js';
-import { type CaseRecord, namesBelow, readRecord, writeRecord } from '../case/index.js';
+import { type CaseRecord, readRecord, writeRecord } from '../case/index.js';
+import { type CasePlace, filesOfPlace } from './layout.js';
 
 /** The beginning of a path that something else has in a directory: a file where it needs a directory, or anything at its end. */
 function obstacleOf(directory: string, name: string): string | null {
@@ -41,17 +41,18 @@ function moveAway(
  * @param isForced whether the result's files replace them instead
  */
 export async function keepFiles(
-  place: string,
+  place: CasePlace,
   complete: string,
   edited: readonly string[],
   isForced: boolean,
   isUnchanged: (name: string) => Promise<boolean>,
 ): Promise<void> {
-  const ours = [recordName, readRecord(place)?.log];
+  const { directory, record: recordName } = place;
+  const ours = [recordName, readRecord(directory, recordName)?.log];
   const staying: string[] = [];
-  for (const name of namesBelow(place))
+  for (const name of filesOfPlace(place))
     if (!ours.includes(name) && !(await isUnchanged(name))) staying.push(name);
-  let record = readRecord(complete);
+  let record = readRecord(complete, recordName);
   const isStaying = new Set(staying);
   const isTaken = (name: string) => isStaying.has(name) || existsSync(path.join(complete, name));
   for (const name of staying) {
@@ -63,12 +64,12 @@ export async function keepFiles(
     const target = path.join(complete, wanted);
     makeDirectory(path.dirname(target));
     try {
-      linkSync(path.join(place, name), target);
+      linkSync(path.join(directory, name), target);
     } catch {
       // A file system without hard links.
-      await copyFile(path.join(place, name), target);
+      await copyFile(path.join(directory, name), target);
     }
   }
   const kept = edited.filter((name) => isStaying.has(name) && !isForced);
-  if (record) writeRecord(complete, { ...record, kept });
+  if (record) writeRecord(complete, { ...record, kept }, recordName);
 }

@@ -1,5 +1,6 @@
 import type { FinishOptions } from '../case/index.js';
 import type { Reporter } from '../reporter.js';
+import type { LayoutName } from './layout.js';
 
 /**
  * What is being done with a case. `waiting` also if the command ended before its turn; `edited` if a person has changed its result,
@@ -48,8 +49,9 @@ export interface CohortWatcher {
 
 export interface CohortOptions
   extends Pick<FinishOptions, 'chooseSeries' | 'clientVersion' | 'killTimeout' | 'wait'> {
-  /** The directory of the results, with one directory for each case. */
+  /** The directory of the results. */
   readonly output: string;
+  readonly layout: LayoutName;
   /** Most jobs at once. */
   readonly atMost: number;
   /** Whether results may replace files that no record knows. */

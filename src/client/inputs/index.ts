@@ -17,7 +17,7 @@ export {
   type NamedUnit,
   type ResultPlace,
 } from './find-files.js';
-export { isHidden, isVolumeName, withoutVolumeEnding } from './formats.js';
+export { bidsDescription, hasZarrName, isHidden, isVolumeName, withoutVolumeEnding } from './formats.js';
 export { splitPattern } from './glob.js';
 export { withoutSuffix } from './incomplete.js';
 export { commonLength, distinctParts, groupBy, namesOf, type Pairing, plainName } from './names.js';

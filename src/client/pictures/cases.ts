@@ -146,8 +146,8 @@ function layersOf(items: readonly Item[]): Layer[] {
   const names = items.map(({ name }) => name);
   const isShared = names.length !== new Set(names).size;
   return items.map(({ file, name }) => {
-    const directory = resultOf(file.path);
-    const terminology = directory === null ? {} : recordedLabels(directory);
+    const result = resultOf(file.path);
+    const terminology = result === null ? {} : recordedLabels(result.record);
     return { file, name: isShared ? path.relative('', file.path) : name, terminology };
   });
 }

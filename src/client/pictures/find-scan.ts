@@ -1,8 +1,9 @@
 import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { logName, recordName, resultName } from '../../contract/index.js';
+import { logName, recordName, resultName, tableName } from '../../contract/index.js';
 import { foldedName, hashFile, readSmallFile } from '../../files/index.js';
+import { bidsRecordEnding, bidsRecordOf } from '../earlier-results.js';
 import { byName, groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 import { type Named, rankOf, ScanMatcher } from './match.js';
 
@@ -30,13 +31,49 @@ const recordSchema = z.object({
 /** How far above a file the directory of its result may lie. */
 const resultLevels = 3;
 
-/** The directory of the result that a file is part of; null if it is part of none. */
-export function resultOf(file: string): string | null {
+/** A result that a file is part of. */
+export interface ResultPlace {
+  /** The path of its record, which need not be there. */
+  readonly record: string;
+  /** Its directory, or where it lies among others what the names of its files begin with. */
+  readonly path: string;
+  /** The directory with the results of all cases. */
+  readonly root: string;
+  /** Whether it lies among others, as derivatives of BIDS. */
+  readonly isAmongOthers: boolean;
+}
+
+/** The directory with the table of the cases, above the directory of a result in BIDS. */
+function derivativesAbove(directory: string): string {
+  let root = directory;
+  for (let level = 0; level < resultLevels; level += 1, root = path.dirname(root))
+    if (existsSync(path.join(root, tableName))) return root;
+  return existsSync(path.join(root, tableName)) ? root : directory;
+}
+
+/** The result that a file is part of; null if it is part of none. */
+export function resultOf(file: string): ResultPlace | null {
   let directory = path.dirname(path.resolve(file));
+  const among = bidsRecordOf(path.basename(file));
+  const record = among === null ? '' : path.join(directory, among);
+  if (existsSync(record)) {
+    const start = record.slice(0, -bidsRecordEnding.length);
+    return { record, path: start, root: derivativesAbove(directory), isAmongOthers: true };
+  }
   for (let level = 0; level < resultLevels; level += 1, directory = path.dirname(directory))
     if ([resultName, recordName, logName].some((name) => existsSync(path.join(directory, name))))
-      return directory;
+      return {
+        record: path.join(directory, recordName),
+        path: directory,
+        root: path.dirname(directory),
+        isAmongOthers: false,
+      };
   return null;
+}
+
+/** The name of its case; null where the record does not say. */
+export function caseNameOf(result: ResultPlace): string | null {
+  return result.isAmongOthers ? recordedCase(result.record) : path.basename(result.path);
 }
 
 const stemOf = (name: string): string => foldedName(withoutVolumeEnding(plainName(name)));
@@ -52,9 +89,9 @@ interface Recorded extends Named {
 }
 
 /** The inputs that the record of a result names, of each directory one file; empty if there is no record that can be read. */
-function recordedInputs(directory: string): Recorded[] {
+function recordedInputs(record: string): Recorded[] {
   try {
-    const document: unknown = JSON.parse(readSmallFile(path.join(directory, recordName), maxRecord));
+    const document: unknown = JSON.parse(readSmallFile(record, maxRecord));
     const scans = recordSchema.parse(document).inputs.filter(({ field }) => field === 'inputs');
     const units = groupBy(scans, ({ name, group }) => `${group} ${name.split('/', 1)[0]}`);
     return units.flatMap(([first]) => {
@@ -72,12 +109,21 @@ const labelsSchema = z.object({
 });
 
 /** What the app that made a result calls its labels; empty if the record does not say. */
-export function recordedLabels(directory: string): z.infer<typeof labelsSchema>['labels'] {
+export function recordedLabels(record: string): z.infer<typeof labelsSchema>['labels'] {
   try {
-    const document: unknown = JSON.parse(readSmallFile(path.join(directory, recordName), maxRecord));
+    const document: unknown = JSON.parse(readSmallFile(record, maxRecord));
     return labelsSchema.parse(document).labels;
   } catch {
     return {};
+  }
+}
+
+function recordedCase(record: string): string | null {
+  try {
+    const document: unknown = JSON.parse(readSmallFile(record, maxRecord));
+    return z.object({ case: z.string() }).parse(document).case;
+  } catch {
+    return null;
   }
 }
 
@@ -120,7 +166,7 @@ function candidatesIn(places: readonly string[], { levels, mostEntries }: typeof
         const target = path.join(directory, entry.name);
         const isDirectory = entry.isDirectory();
         if (isHidden(entry.name) || !(isDirectory || isVolumeName(entry.name))) continue;
-        if (isDirectory && resultOf(path.join(target, 'any')) !== null) continue;
+        if (resultOf(isDirectory ? path.join(target, 'any') : target) !== null) continue;
         candidates.set(target, { path: target, stem: stemOf(entry.name), folders, isDirectory });
         if (isDirectory) next.push(target);
       }
@@ -171,10 +217,13 @@ export class ScanSearch {
 
   /** The file or directory that the record beside the result names; without one, those whose names fit best. */
   async find(result: Named, file: string): Promise<FoundPaths> {
-    const root = resultOf(file);
-    const place = path.dirname(root ?? path.resolve(file));
-    const places = [...(root === null ? [place] : [place, path.dirname(place)]), process.cwd()];
-    const inputs = root === null ? [] : recordedInputs(root);
+    const known = resultOf(file);
+    const place = known?.root ?? path.dirname(path.resolve(file));
+    const above = path.dirname(place);
+    // Derivatives of BIDS usually lie in the tree of their scans.
+    const tree = path.basename(above) === 'derivatives' ? [path.dirname(above)] : [];
+    const places = [...(known ? [place, above, ...tree] : [place]), process.cwd()];
+    const inputs = known ? recordedInputs(known.record) : [];
     const recorded = await this.#named(result, inputs, places);
     if (recorded.paths.length > 0 || this.only) return { ...recorded, isRecorded: true };
     const key = places.join('\0');

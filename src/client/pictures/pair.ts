@@ -3,7 +3,7 @@ import path from 'node:path';
 import { recordName, tableName } from '../../contract/index.js';
 import { isSameGeometry, type VolumeFile } from '../../volumes/index.js';
 import { findVolumes } from '../inputs/index.js';
-import { resultOf, ScanSearch } from './find-scan.js';
+import { caseNameOf, resultOf, ScanSearch } from './find-scan.js';
 import { areTogether, type Named, rankOf, ScanMatcher } from './match.js';
 
 /** A volume among the paths. */
@@ -36,11 +36,12 @@ export interface Draft {
   inTable: TableCase | null;
 }
 
-/** The case that a file belongs to, if it is of a result beside a table. */
+/** The case that a file belongs to, if it is of a result of a table. */
 export function tableCaseOf(file: string): TableCase | null {
-  const directory = resultOf(file);
-  if (directory === null || !existsSync(path.join(path.dirname(directory), tableName))) return null;
-  return { table: path.dirname(directory), name: path.basename(directory) };
+  const result = resultOf(file);
+  if (result === null || !existsSync(path.join(result.root, tableName))) return null;
+  const name = caseNameOf(result);
+  return name === null ? null : { table: result.root, name };
 }
 
 const pathOf = ({ file }: Item): string => path.relative('', file.path) || file.path;
@@ -237,12 +238,14 @@ async function findScans(
       if (only && known.length === 1 && !only.isMask) candidates.set(only.file.path, only);
     }
     if (paths.length === 0 && changed.length > 0) {
-      const result = path.relative('', resultOf(item.file.path) ?? item.file.path);
+      const result = resultOf(item.file.path);
+      const place = path.relative('', result?.path ?? item.file.path);
+      const record = path.basename(result?.record ?? recordName);
       const which =
         changed.length === 1
           ? `'${path.relative('', changed[0] ?? '')}' is not what it was then`
           : 'none of its name is';
-      const note = `The result in '${result}' is not drawn: its ${recordName} names another content of the scan, and ${which}`;
+      const note = `The result in '${place}' is not drawn: its ${record} names another content of the scan, and ${which}`;
       stale.set(item, { note, paths: changed });
       continue;
     }

@@ -30,7 +30,7 @@ async function casesOf(
           groups: (given[field.name] ?? []).map((each) => [path.join(root.path, each)]),
         })),
     },
-    { output: path.join(root.path, 'Out'), reporter: memoryReporter(), skipsIncomplete },
+    { output: path.join(root.path, 'Out'), reporter: memoryReporter(), layout: 'cases', skipsIncomplete },
   ).catch((error: Error) => {
     throw new Error(error.message.replaceAll(`${root.path}${path.sep}`, ''));
   });

@@ -1,0 +1,190 @@
+import { appendFileSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { filesBelow } from '../../src/files/index.js';
+import { plant } from '../support/temporary.js';
+import { Study } from './study.js';
+
+const derivatives = 'bids/derivatives/remote-app-masker';
+const words = ['infer', '--each', 'bids', '-o', derivatives, '--layout', 'bids'];
+
+/** A longitudinal tree. */
+async function longitudinal(): Promise<Study> {
+  const study = await Study.create([]);
+  await plant(study.at('bids'), {
+    'dataset_description.json': '{"Name": "study", "BIDSVersion": "1.10.0"}',
+    'sub-01/ses-1/anat/sub-01_ses-1_T1w.nii': 'one',
+    'sub-01/ses-2/anat/sub-01_ses-2_T1w.nii': 'two',
+    'sub-02/anat/sub-02_acq-fast_T1w.nii': 'three',
+  });
+  return study;
+}
+
+const run = (study: Study, ...more: readonly string[]) => study.cli.run([...words, ...more], study.env);
+const at = (study: Study, ...parts: readonly string[]) => study.at(derivatives, ...parts);
+const tableOf = (study: Study): string[][] =>
+  readFileSync(at(study, 'cases.csv'), 'utf8')
+    .trimEnd()
+    .split('\r\n')
+    .map((row) => row.split(','));
+
+/** The files of the data set, without what is ours alone. */
+const filesOf = (study: Study): string[] =>
+  filesBelow(at(study))
+    .map((entry) => path.relative(at(study), path.join(entry.parentPath, entry.name)))
+    .filter((name) => !name.startsWith('.remote-app'))
+    .sort();
+
+const first = 'sub-01/ses-1/anat/sub-01_ses-1_desc-masker';
+
+test('results are derivatives of BIDS, which the same command finds done', async () => {
+  await using study = await longitudinal();
+  const { code, stderr } = await run(study);
+  expect(code, stderr).toBe(0);
+  const four = (start: string) =>
+    ['log.txt', 'mask.nii', 'measurements.json', 'record.json'].map((end) => `${start}_${end}`);
+  expect(filesOf(study)).toEqual([
+    'cases.csv',
+    'dataset_description.json',
+    ...four(first),
+    ...four('sub-01/ses-2/anat/sub-01_ses-2_desc-masker'),
+    ...four('sub-02/anat/sub-02_acq-fast_desc-masker'),
+  ]);
+  expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
+  expect(JSON.parse(readFileSync(at(study, 'dataset_description.json'), 'utf8'))).toMatchObject({
+    BIDSVersion: expect.any(String),
+    DatasetType: 'derivative',
+    GeneratedBy: [{ Name: 'masker', Version: expect.stringMatching(/^sha256:/) }, { Name: 'remote-app' }],
+  });
+  expect(JSON.parse(readFileSync(at(study, `${first}_record.json`), 'utf8'))).toMatchObject({
+    case: 'sub-01_ses-1_T1w',
+    outputs: [
+      { name: 'sub-01_ses-1_desc-masker_mask.nii' },
+      { name: 'sub-01_ses-1_desc-masker_measurements.json' },
+    ],
+    log: 'sub-01_ses-1_desc-masker_log.txt',
+    numbers: { letters: 3 },
+  });
+  expect(tableOf(study).map((row) => [row[0], row[1], ...row.slice(5)])).toEqual([
+    ['case', 'status', 'subject', 'session', 'letters'],
+    ['sub-01_ses-1_T1w', 'done', '01', '1', '3'],
+    ['sub-01_ses-2_T1w', 'done', '01', '2', '3'],
+    ['sub-02_acq-fast_T1w', 'done', '02', '', '5'],
+  ]);
+  expect((await run(study)).stderr).toContain('3 cases: 3 done (3 of them before)\n');
+  await rm(at(study, '.remote-app'), { recursive: true });
+  expect((await run(study, '--verify')).stderr).toContain('3 cases: 3 done (3 of them before)\n');
+  expect(study.computed).toEqual(['one', 'three', 'two']);
+});
+
+test('another sequence of a session that arrives later has a name of its own, and a subset keeps the rows', async () => {
+  await using study = await longitudinal();
+  await run(study);
+  await plant(study.at('bids/sub-01'), {
+    'ses-1/anat/sub-01_ses-1_T2w.nii': 'four',
+    'ses-3/anat/sub-01_ses-3_T1w.nii': 'bad',
+  });
+  expect((await run(study, '--participant-label', '01')).stderr).toContain(
+    '4 cases: 3 done (2 of them before), 1 failed\n',
+  );
+  expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
+  expect(readFileSync(at(study, `${first}T2w_mask.nii`), 'utf8')).toBe('mask of four');
+  expect(
+    tableOf(study)
+      .map(([name, status]) => [name, status])
+      .slice(1)
+      .toSorted(),
+  ).toEqual([
+    ['sub-01_ses-1_T1w', 'done'],
+    ['sub-01_ses-1_T2w', 'done'],
+    ['sub-01_ses-2_T1w', 'done'],
+    ['sub-01_ses-3_T1w', 'failed'],
+    ['sub-02_acq-fast_T1w', 'done'],
+  ]);
+  expect((await run(study, '--suffix', 'T2w')).stderr).toContain('1 case: 1 done (1 of them before)\n');
+});
+
+test('a corrected mask keeps its name, and --recompute puts a new one beside it', async () => {
+  await using study = await longitudinal();
+  await run(study);
+  appendFileSync(at(study, `${first}_mask.nii`), ', corrected');
+  expect((await run(study)).stderr).toContain('3 cases: 2 done (2 of them before), 1 edited\n');
+  expect(tableOf(study)[1]?.[2]).toBe("A person has changed 'sub-01_ses-1_desc-masker_mask.nii'");
+  expect((await run(study, '--recompute')).stderr).toContain('1 edited\n');
+  const read = (end: string) => readFileSync(at(study, `${first}_${end}`), 'utf8');
+  expect([read('mask.nii'), read('mask_1.nii')]).toEqual(['mask of one, corrected', 'mask of one']);
+  expect((await run(study, '--recompute', '--force', '--tta', '2')).code).toBe(0);
+  expect(read('mask.nii')).toBe('mask of one');
+});
+
+test('a result whose scan was replaced by a broken one is set aside, and comes back with the scan', async () => {
+  await using study = await longitudinal();
+  await run(study);
+  const scan = study.at('bids/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii');
+  writeFileSync(scan, 'bad');
+  expect((await run(study)).code).toBe(1);
+  expect(filesOf(study).filter((name) => name.startsWith(first))).toEqual([]);
+  const aside = '.remote-app/stale/sub-01_ses-1_T1w';
+  expect(tableOf(study)[1]?.[2]).toContain(`; the result of its earlier input was moved to ${aside}`);
+  expect(readFileSync(at(study, aside, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
+  writeFileSync(scan, 'one');
+  expect((await run(study)).stderr).toContain('3 cases: 3 done (3 of them before)\n');
+  expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
+  expect(existsSync(at(study, aside))).toBe(false);
+});
+
+test('a command that was killed while it replaced a result leaves the earlier one', async () => {
+  await using study = await longitudinal();
+  await run(study);
+  const before = filesOf(study);
+  const folder = path.dirname(first);
+  // Half of the old files are away; then half of the new ones are in place.
+  for (const half of [
+    ['log.txt', 'mask.nii'],
+    ['log.txt', 'mask.nii', 'measurements.json', 'record.json'],
+  ]) {
+    for (const end of half) {
+      const name = `${first}_${end}`;
+      await plant(at(study), { [`.remote-app/old/sub-01_ses-1_T1w/${name}`]: readFileSync(at(study, name)) });
+      await rm(at(study, name));
+    }
+    if (half.includes('record.json')) writeFileSync(at(study, `${first}_mask.nii`), 'new');
+    expect((await run(study)).stderr).toContain('3 cases: 3 done (3 of them before)\n');
+    expect(filesOf(study)).toEqual(before);
+    expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
+    expect(readdirSync(at(study, folder))).toHaveLength(4);
+    expect(existsSync(at(study, '.remote-app/old'))).toBe(false);
+  }
+});
+
+test.each([
+  [
+    'a path without a subject',
+    ['other/scan.nii'],
+    "needs a subject, as in 'sub-01', in each path; there is none in 'other/scan.nii'",
+  ],
+  ['the data set of the scans', ['bids', '-o', 'bids'], 'is that of another data set: name a directory'],
+  ['a directory of cases', ['bids', '-o', 'Out'], 'has a directory for each case'],
+  ['a linked subject', ['bids', '-o', 'Linked'], 'is a link, and results are not written through links'],
+])('%s is refused', async (_, paths, why) => {
+  await using study = await longitudinal();
+  await plant(study.cli.directory, { 'other/scan.nii': 'x', 'elsewhere/': '', 'Linked/': '' });
+  symlinkSync(study.at('elsewhere'), study.at('Linked/sub-01'));
+  await study.run('--participant-label', '02');
+  const sent = study.server.jobDirectories().length;
+  const { stderr } = await study.cli.run(['infer', '--each', ...paths, '--layout', 'bids'], study.env);
+  expect(stderr).toContain(why);
+  if (!paths.includes('Linked')) expect(study.server.jobDirectories()).toHaveLength(sent);
+  expect(readdirSync(study.at('elsewhere'))).toEqual([]);
+});
+
+test('a command without --layout for derivatives is refused', async () => {
+  await using study = await longitudinal();
+  await run(study);
+  const { code, stderr } = await study.cli.run(words.slice(0, -2), study.env);
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining('has results in the layout of BIDS: give --layout bids'),
+  ]);
+});
