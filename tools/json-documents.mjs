@@ -137,6 +137,7 @@ const volumes = z.record(
     volume_type: z.string(),
     required: z.boolean().nullable(),
     default: z.union([z.string(), z.number(), z.boolean()]).nullable(),
+    unit: z.string().optional().describe('Of its values'),
   }),
 );
 const count = z.number().int().nullable();

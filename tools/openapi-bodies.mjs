@@ -21,7 +21,10 @@ const integerOrNull = { type: ['integer', 'null'] };
 const jobId = { ...string, pattern: jobIdPattern.source };
 const status = { enum: jobStates };
 const volumes = map(
-  object({ display_name: string, volume_type: string, required: boolean, default: textOrNull }),
+  object(
+    { display_name: string, volume_type: string, required: boolean, default: textOrNull, unit: string },
+    ['display_name', 'volume_type', 'required', 'default'],
+  ),
 );
 
 const described = object({

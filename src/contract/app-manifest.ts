@@ -4,6 +4,8 @@ export interface AppVolume {
   readonly volume_type: string;
   readonly required: boolean;
   readonly default: string | null;
+  /** Of its values, such as `HU`. */
+  readonly unit?: string | undefined;
 }
 type Volumes = Record<string, AppVolume>;
 

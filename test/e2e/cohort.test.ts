@@ -48,6 +48,7 @@ test('each volume is a job with a directory, a record and a row, and the same co
     inputs: [{ name: 'sub-02_T1w.nii', size: 3, field: 'inputs', group: 0 }],
     outputs: [{ name: 'mask.nii' }, { name: 'measurements.json' }],
     numbers: { letters: 3 },
+    units: { inputs: null, outputs: 'ms' },
     server: study.server.url,
     server_version: record.client_version,
   });

@@ -51,6 +51,7 @@ export class Study implements AsyncDisposable {
         short_description: 'x',
         tta: 8,
         mc_dropout: 0,
+        outputs: { Map: { display_name: 'Map', volume_type: 'VOLUME', unit: 'ms' } },
         command: ['node', 'main.mjs'],
       }),
     });

@@ -14,6 +14,8 @@ export interface ViewOptions {
 export interface LayerView {
   readonly name: string;
   readonly view: CaseView;
+  /** What the app calls the unit of the scan's values. */
+  readonly unit: string | null;
   readonly scan: VolumeFile | null;
   readonly mask: VolumeFile | null;
 }
@@ -21,12 +23,17 @@ export interface LayerView {
 /** What a case is drawn with: each segmentation on its scan, and each map with the first of them. */
 function layersOf({ scan, masks, maps }: ShownCase): Omit<LayerView, 'view'>[] {
   const [first] = masks;
-  const onScan = masks.map(({ name, file }) => ({ name, scan, mask: file }));
-  const alone = masks.length === 0 && scan ? [{ name: path.basename(scan.path), scan, mask: null }] : [];
+  const onScan = masks.map(({ name, file, units }) => ({ name, scan, mask: file, unit: units.inputs }));
+  const unit = maps[0]?.units.inputs ?? null;
+  const alone =
+    masks.length === 0 && scan ? [{ name: path.basename(scan.path), scan, mask: null, unit }] : [];
   return [
     ...onScan,
     ...alone,
-    ...maps.map(({ name, file }) => ({ name, scan: file, mask: first?.file ?? null })),
+    ...maps.map(({ name, file, units }) => ({
+      ...{ name, scan: file, mask: first?.file ?? null },
+      unit: units.outputs,
+    })),
   ];
 }
 
@@ -47,7 +54,7 @@ export async function viewsOf(
     const terminology = { ...recorded, ...options.terminology };
     const name = layers.length === 1 ? shown.name : `${shown.name}: ${layer.name}`;
     try {
-      const volumes = { name, scan: layer.scan, mask: layer.mask, terminology };
+      const volumes = { name, scan: layer.scan, mask: layer.mask, terminology, unit: layer.unit };
       views.push({ ...layer, view: await viewCase(volumes, how) });
     } catch (error) {
       if (!(error instanceof VolumeError)) throw error;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { type FieldValue, readText, recordName } from '../../contract/index.js';
+import { type FieldValue, operationOf, readText, recordName } from '../../contract/index.js';
 import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
 import type { AppAnswer, JobAnswer } from '../connection/index.js';
 import { type FoundFiles, filesOfUnit } from '../inputs/index.js';
@@ -30,6 +30,8 @@ export const recordedInput = z.extend(file, {
   /** The group of that field, counted from 0. */
   group: z._default(z.int(), 0),
 });
+
+const unit = z._default(z.nullable(text.check(z.maxLength(20))), null);
 
 const schema = z.object({
   /** As in BIDS: the app, and the program that wrote the record. */
@@ -67,6 +69,8 @@ const schema = z.object({
     z.record(text, z.object({ name: text.check(z.maxLength(200)), color: z.optional(text) })),
     {},
   ),
+  /** What the app calls the unit of the intensities of its inputs, and of its outputs; null where it names none, or several. */
+  units: z._default(z.object({ inputs: unit, outputs: unit }), { inputs: null, outputs: null }),
   job_id: text,
   server: text,
   /** Null if the server does not say: KonfAI's does not. */
@@ -229,6 +233,13 @@ function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number 
   return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
 }
 
+/** The unit of all images among volumes, as the app names it; null if there is none, or more than one. */
+function unitOf(volumes: NonNullable<AppAnswer & { available: true }>['inputs'] = {}): string | null {
+  const images = Object.values(volumes).filter((each) => each.volume_type === 'VOLUME');
+  const [first, ...others] = new Set(images.map((each) => each.unit));
+  return others.length === 0 && first !== undefined ? first.slice(0, 20) : null;
+}
+
 /** The record of a result. Its key has the version of the app that the job ran, if the server says it. */
 export function makeRecord(
   facts: RecordFacts,
@@ -239,6 +250,8 @@ export function makeRecord(
   const computation = { ...facts.computation, version: job?.version ?? facts.computation.version };
   const { version } = computation;
   const described = app?.available ? app : null;
+  // What other operations write are scores and uncertainties.
+  const isInference = computation.operation === operationOf('infer').segment;
   return {
     GeneratedBy: [
       {
@@ -262,6 +275,7 @@ export function makeRecord(
     numbers,
     numbers_unread: [...unread],
     labels: described?.terminology ?? {},
+    units: { inputs: unitOf(described?.inputs), outputs: isInference ? unitOf(described?.outputs) : null },
     job_id: facts.jobId,
     server: server.address,
     server_version: server.version,

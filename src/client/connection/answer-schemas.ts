@@ -190,6 +190,7 @@ const volumes = z.lazy(() =>
       volume_type: z._default(text, ''),
       required: orNull(z.boolean()),
       default: orNull(z.union([text, z.number(), z.boolean()])),
+      unit: z.optional(text),
     }),
   ),
 );

@@ -3,7 +3,7 @@ import { quotePath, resultName } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import { openSeries, openVolume, VolumeError, type VolumeFile } from '../../volumes/index.js';
 import { findVolumes, groupBy, namesOf, type Unit, withoutVolumeEnding } from '../inputs/index.js';
-import { foldersOf, recordedLabels, resultOf } from './find-scan.js';
+import { foldersOf, recordedMeanings, resultOf } from './find-scan.js';
 import { organGroups, organsOf } from './organs.js';
 import { type Draft, type Item, openerOf, pair } from './pair.js';
 import { pausing } from './pausing.js';
@@ -147,8 +147,8 @@ function layersOf(items: readonly Item[]): Layer[] {
   const isShared = names.length !== new Set(names).size;
   return items.map(({ file, name }) => {
     const result = resultOf(file.path);
-    const terminology = result === null ? {} : recordedLabels(result.record);
-    return { file, name: isShared ? path.relative('', file.path) : name, terminology };
+    const { labels: terminology, units } = recordedMeanings(result?.record ?? null);
+    return { file, name: isShared ? path.relative('', file.path) : name, terminology, units };
   });
 }
 

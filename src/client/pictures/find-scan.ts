@@ -51,15 +51,21 @@ function derivativesAbove(directory: string): string {
   return existsSync(path.join(root, tableName)) ? root : directory;
 }
 
+/** The result that a file among derivatives of BIDS is part of; null if it is part of none. */
+function resultAmongOthers(file: string): ResultPlace | null {
+  const directory = path.dirname(path.resolve(file));
+  const name = bidsRecordOf(path.basename(file));
+  const record = name === null ? '' : path.join(directory, name);
+  if (!existsSync(record)) return null;
+  const start = record.slice(0, -bidsRecordEnding.length);
+  return { record, path: start, root: derivativesAbove(directory), isAmongOthers: true };
+}
+
 /** The result that a file is part of; null if it is part of none. */
 export function resultOf(file: string): ResultPlace | null {
+  const among = resultAmongOthers(file);
+  if (among) return among;
   let directory = path.dirname(path.resolve(file));
-  const among = bidsRecordOf(path.basename(file));
-  const record = among === null ? '' : path.join(directory, among);
-  if (existsSync(record)) {
-    const start = record.slice(0, -bidsRecordEnding.length);
-    return { record, path: start, root: derivativesAbove(directory), isAmongOthers: true };
-  }
   for (let level = 0; level < resultLevels; level += 1, directory = path.dirname(directory))
     if ([resultName, recordName, logName].some((name) => existsSync(path.join(directory, name))))
       return {
@@ -104,17 +110,22 @@ function recordedInputs(record: string): Recorded[] {
   }
 }
 
-const labelsSchema = z.object({
-  labels: z.record(z.string(), z.object({ name: z.string(), color: z.optional(z.string()) })),
+const noUnits = { inputs: null, outputs: null };
+const noMeanings = { labels: {}, units: noUnits };
+const unit = z.nullable(z.string().check(z.maxLength(20)));
+const meaningsSchema = z.object({
+  labels: z._default(z.record(z.string(), z.object({ name: z.string(), color: z.optional(z.string()) })), {}),
+  units: z._default(z.object({ inputs: unit, outputs: unit }), noUnits),
 });
 
-/** What the app that made a result calls its labels; empty if the record does not say. */
-export function recordedLabels(record: string): z.infer<typeof labelsSchema>['labels'] {
+/** What the app that made a result calls its labels and the units of intensities; nothing if its record does not say. */
+export function recordedMeanings(record: string | null): z.infer<typeof meaningsSchema> {
+  if (record === null) return noMeanings;
   try {
     const document: unknown = JSON.parse(readSmallFile(record, maxRecord));
-    return labelsSchema.parse(document).labels;
+    return meaningsSchema.parse(document);
   } catch {
-    return {};
+    return noMeanings;
   }
 }
 
@@ -166,7 +177,8 @@ function candidatesIn(places: readonly string[], { levels, mostEntries }: typeof
         const target = path.join(directory, entry.name);
         const isDirectory = entry.isDirectory();
         if (isHidden(entry.name) || !(isDirectory || isVolumeName(entry.name))) continue;
-        if (resultOf(isDirectory ? path.join(target, 'any') : target) !== null) continue;
+        const result = isDirectory ? resultOf(path.join(target, 'any')) : resultAmongOthers(target);
+        if (result !== null) continue;
         candidates.set(target, { path: target, stem: stemOf(entry.name), folders, isDirectory });
         if (isDirectory) next.push(target);
       }

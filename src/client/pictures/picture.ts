@@ -64,8 +64,8 @@ export interface CaseView {
   readonly window: {
     readonly low: number;
     readonly high: number;
-    /** Where the file names it. */
-    readonly unit: 'HU' | null;
+    /** Where the file or the app names it. */
+    readonly unit: string | null;
     /** Whether low values are white, and high ones black (MONOCHROME1). */
     readonly isInverted?: boolean;
   } | null;

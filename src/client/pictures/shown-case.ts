@@ -7,6 +7,8 @@ export interface Layer {
   readonly file: VolumeFile;
   /** What its labels mean, as the record beside it says. */
   readonly terminology: Terminology;
+  /** What the app calls the unit of the scan's intensities, and of its own. */
+  readonly units: { readonly inputs: string | null; readonly outputs: string | null };
 }
 
 /** A scan and what came back of it; volumes whose header has been read. A case without any has only notes. */

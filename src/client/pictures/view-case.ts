@@ -28,6 +28,8 @@ export interface CaseVolumes {
   readonly mask: string | VolumeFile | null;
   /** What values of labels mean, as the app's manifest says it. */
   readonly terminology?: Terminology;
+  /** What the app calls the unit of the scan's values; null if it does not say. */
+  readonly unit?: string | null;
 }
 
 /** By value of a label, its name and its colour as in HTML. */
@@ -104,7 +106,8 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
     drawn && mask && cut(drawn.source, wanted, frameOf(mask), options.signal),
   ]);
 
-  const chosen = scan && scanCuts && scan.components === 1 ? windowOf(scan, scanCuts, options.window) : null;
+  const chosen =
+    scan && scanCuts && scan.components === 1 ? windowOf(scan, scanCuts, options.window, volumes.unit) : null;
   const window = chosen?.window ?? null;
   if (scan && chosen?.isGuess)
     notes.push(

@@ -45,11 +45,15 @@ interface Chosen {
   readonly isGuess: boolean;
 }
 
-/** The window of a scan: as it is given, soft tissue of CT, or the range of the values. */
+/**
+ * The window of a scan: as it is given, soft tissue of CT, or the range of the values.
+ * @param appUnit what the app calls the unit of its values
+ */
 export function windowOf(
   scan: VolumeFile,
   cuts: Cuts,
   given: { readonly low: number; readonly high: number } | undefined,
+  appUnit: string | null = null,
 ): Chosen {
   const planes = cuts.flatMap((each) => [...each.values()]);
   const total = planes.reduce((sum, each) => sum + each.length, 0);
@@ -65,7 +69,9 @@ export function windowOf(
   }
   const sorted = Float64Array.from(values).sort();
   const at = (part: number) => sorted[Math.round(part * (sorted.length - 1))] ?? 0;
-  const unit = scan.unit === undefined && scan.modality === 'CT' ? 'HU' : (scan.unit ?? null);
+  // What the file says of itself goes before what the app says.
+  const unsaid = scan.modality === 'CT' ? 'HU' : scan.modality === null ? appUnit : null;
+  const unit = scan.unit === undefined ? unsaid : scan.unit;
   const isGuess = !given && unit === null && scan.modality === null && looksLikeCt(sorted);
   const chosen = (low: number, high: number): Chosen => ({
     window: { low, high, unit, ...(scan.isInverted && { isInverted: true }) },

@@ -15,6 +15,12 @@ export const volumeSchema = z.object({
     ),
   required: z.boolean().default(true).describe('false: the app runs without it'),
   default: z.string().nullable().default(null).describe('Left empty; for clients that know a default volume'),
+  unit: z
+    .string()
+    .min(1)
+    .max(20)
+    .optional()
+    .describe('Unit of its values, such as HU or ms: pictures name it where the file itself does not'),
 });
 const volumes = z.record(z.string(), volumeSchema);
 

@@ -63,6 +63,25 @@ test('the key has every option that changes the result, and no other', () => {
   expect(new Set([plain, ...others]).size).toBe(1 + others.length);
 });
 
+test('a record has the unit that the app names for its images, if it is one', async () => {
+  await using directory = await temporary();
+  const volume = (unit?: string, type = 'VOLUME') => ({ display_name: 'x', volume_type: type, unit });
+  const unitsOf = (inputs: object, outputs: object, name: 'infer' | 'uncertainty' = 'infer') => {
+    const app = { ...view, inputs, outputs } as typeof view;
+    const facts = {
+      computation: computationOf({ ...submission, operation: operationOf(name) }, app),
+      ...{ app, job: null, jobId: 'x', clientVersion: '1', inputs: [] },
+      server: { address: 'x', version: null, devices: new Map() },
+    };
+    writeRecord(directory.path, makeRecord(facts, [], { numbers: {}, unread: [] }));
+    return readRecord(directory.path)?.units;
+  };
+  const [hu, mask] = [volume('HU'), volume(undefined, 'SEGMENTATION')];
+  expect(unitsOf({ CT: hu }, { CT: hu, Mask: mask })).toEqual({ inputs: 'HU', outputs: 'HU' });
+  expect(unitsOf({ MR: volume(), CT: hu }, { Mask: mask })).toEqual({ inputs: null, outputs: null });
+  expect(unitsOf({ CT: hu }, { CT: hu }, 'uncertainty')).toEqual({ inputs: 'HU', outputs: null });
+});
+
 test('a record is read as it was written, and its key has the version that the job ran', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'mask.nii': 'mask', 'sub/x.json': '{}' });

@@ -291,7 +291,8 @@ describe('cases', () => {
         await record('Out/a', { 'a.nii': 'in/a.nii' });
         const text = JSON.parse(await readFile(at('Out/a/remote-app-record.json'), 'utf8'));
         const labels = { 1: { name: 'Liver', color: '#ff0000' } };
-        await writeFile(at('Out/a/remote-app-record.json'), JSON.stringify({ ...text, labels }));
+        const units = { inputs: 'HU', outputs: null };
+        await writeFile(at('Out/a/remote-app-record.json'), JSON.stringify({ ...text, labels, units }));
         const rows = [
           'case,status,reason',
           'a,edited,x',
@@ -313,7 +314,7 @@ describe('cases', () => {
           'It failed: no, "head"',
           'Its result has no volume that can be drawn',
         ]);
-        expect(cases[1]?.masks[0]?.terminology).toEqual(labels);
+        expect(cases[1]?.masks[0]).toMatchObject({ terminology: labels, units });
       });
 
       test('cases of a table on equal scans stay apart, and so does each mark', async () => {

@@ -13,8 +13,8 @@ const fill = <T extends Voxels>(data: T, value: Value): T => {
   return data;
 };
 const floats = (value: Value) => fill(new Float32Array(side ** 3), value);
-const view = (scan: VolumeFile): Promise<CaseView> =>
-  viewCase({ name: 'case', scan, mask: null }, { slices: 3, maxPixels: 64 });
+const view = (scan: VolumeFile, unit?: string): Promise<CaseView> =>
+  viewCase({ name: 'case', scan, mask: null, unit: unit ?? null }, { slices: 3, maxPixels: 64 });
 const windowOf = async (value: Value, more: Partial<VolumeFile> = {}) =>
   view(volumeOf(floats(value), size, { path: '/data/scan.nii', ...more }));
 
@@ -62,6 +62,19 @@ test('Units are given where the file names them', async () => {
   expect(ct.notes).toEqual([]);
   expect((await windowOf(body, { modality: 'CT', unit: null })).window?.unit).toBeNull();
   expect((await windowOf(body, { modality: 'MR' })).window).not.toMatchObject(softTissue);
+});
+
+test('The unit that the app names is that of a file which says nothing of itself', async () => {
+  const inHead: Value = (x, y, z) => 40 + noise(x, y, z);
+  const of = (unit: string, more: Partial<VolumeFile> = {}) =>
+    view(volumeOf(floats(inHead), size, { path: '/data/scan.nii', ...more }), unit);
+  const ct = await of('HU');
+  expect(ct.window).toEqual({ ...softTissue, unit: 'HU' });
+  expect(ct.notes).not.toContain(guess);
+  const times = await of('ms');
+  expect(windowText(times)).toMatch(/^black 3\d, white 50 ms$/);
+  for (const more of [{ modality: 'MR' }, { modality: 'CT', unit: null }])
+    expect((await of('ms', more)).window?.unit).toBeNull();
 });
 
 test('A volume of which the lowest value is white is the picture of the turned values', async () => {
