@@ -195,7 +195,7 @@ export const serveFlags = {
   'disk-per-job': sizeFlag({
     helpValue: 'SIZE',
     summary:
-      'Most that one job may write; it is ended when it has written more. By default a tenth of what is free at the start, at least 10GiB',
+      'Most that one job may write; it is ended when it has written more. By default a tenth of the disk, at least 10GiB',
   }),
   grace: wholeNumber({
     helpValue: 'SECONDS',
