@@ -39,6 +39,7 @@ export interface EarlierRow {
   readonly name: string;
   readonly status: string;
   readonly reason: string;
+  readonly job: string;
   readonly subject: string;
   readonly session: string;
 }
@@ -54,6 +55,7 @@ export function readCaseTable(directory: string): EarlierRow[] {
       name: of(row, 'case'),
       status: of(row, 'status'),
       reason: of(row, 'reason'),
+      job: of(row, 'job'),
       subject: of(row, 'subject'),
       session: of(row, 'session'),
     }));

@@ -125,6 +125,7 @@ test('a result whose scan was replaced by a broken one is set aside, and comes b
   writeFileSync(scan, 'bad');
   expect((await run(study)).code).toBe(1);
   expect(filesOf(study).filter((name) => name.startsWith(first))).toEqual([]);
+  expect(readdirSync(at(study, 'sub-01'))).toEqual(['ses-2']);
   const aside = '.remote-app/stale/sub-01_ses-1_T1w';
   expect(tableOf(study)[1]?.[2]).toContain(`; the result of its earlier input was moved to ${aside}`);
   expect(readFileSync(at(study, aside, `${first}_mask.nii`), 'utf8')).toBe('mask of one');

@@ -19,7 +19,7 @@ const beside = path.dirname(path.dirname(argv[1]));
 appendFileSync(path.join(beside, 'counts'), scan + '\\n');
 while (existsSync(path.join(beside, 'closed'))) await new Promise((resolve) => setTimeout(resolve, 10));
 if (scan.includes('bad')) {
-  console.log('This scan is not a head');
+  console.log('This scan is not a head' + (scan.includes('.') ? '.' : ''));
   process.exit(3);
 }
 const output = after('--output');

@@ -72,6 +72,10 @@ export class Transfer {
     return ((this.#done - first.done) / Math.max(now - first.at, 1)) * 1000;
   }
 
+  get #isCounted(): boolean {
+    return this.phase in counts;
+  }
+
   /** How much has been transferred, as a person reads it: bytes, or files whose headers were read. */
   #amount(count: number): string {
     const what = counts[this.phase as keyof typeof counts];
@@ -93,9 +97,9 @@ export class Transfer {
     const eta = left === null ? '' : ifFits(` ETA ${left}`);
     const moved = ifFits(` ${this.#moved}`);
     const hasBar = take(narrowestBar + '[] '.length);
-    const speed = ifFits(` ${this.#speed(now)}`);
+    const speed = this.#speed(this.rate(now)).map((text) => ifFits(` ${text}`));
     const bar = hasBar ? this.#strip(Math.min(widestBar, narrowestBar + free)) : '';
-    return `${this.phase} ${bar}${percent}${speed}${moved}${eta}`;
+    return `${this.phase} ${bar}${percent}${speed.join('')}${moved}${eta}`;
   }
 
   /** A line of a log. */
@@ -104,7 +108,7 @@ export class Transfer {
     const figures = [
       `${this.percent} %`,
       this.#moved,
-      this.#speed(now),
+      ...this.#speed(this.rate(now)),
       ...(left === null ? [] : [`${left} left`]),
     ];
     return `${this.phase}: ${figures.join(', ')}`;
@@ -113,8 +117,8 @@ export class Transfer {
   /** The sentence at its end. */
   summary(now: number): string {
     const seconds = (now - this.began) / 1000;
-    const average = `${this.#amount(Math.round(this.#done / seconds))}/s`;
-    return `${pastOf[this.phase]} ${this.#amount(this.#done)} in ${formatDuration(seconds, true)} (${average})`;
+    const average = this.#speed(this.#done / seconds).map((text) => ` (${text})`);
+    return `${pastOf[this.phase]} ${this.#amount(this.#done)} in ${formatDuration(seconds, true)}${average.join('')}`;
   }
 
   #strip(width: number): string {
@@ -123,17 +127,20 @@ export class Transfer {
   }
 
   get #moved(): string {
-    return `${this.#amount(this.#done)} of ${this.#amount(this.total)}`;
+    const done = this.#isCounted ? this.#done : this.#amount(this.#done);
+    return `${done} of ${this.#amount(this.total)}`;
   }
 
-  #speed(now: number): string {
-    return `${this.#amount(Math.round(this.rate(now)))}/s`;
+  /** What is transferred in a second; nothing for less than one file or case. */
+  #speed(rate: number): string[] {
+    return this.#isCounted && rate < 1 ? [] : [`${this.#amount(Math.round(rate))}/s`];
   }
 
   /** The time that is left; null while it cannot be estimated. */
   #left(now: number): string | null {
     const rate = this.rate(now);
-    if (rate < 1 || now - this.began < step) return null;
+    // Of bytes, less than one in a second is none.
+    if ((this.#isCounted ? rate <= 0 : rate < 1) || now - this.began < step) return null;
     return formatDuration((this.total - this.#done) / rate, true);
   }
 }

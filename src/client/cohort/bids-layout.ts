@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { exitCodes, quotePath, recordName } from '../../contract/index.js';
 import {
@@ -207,6 +207,13 @@ export class BidsLayout implements Layout {
     mkdirSync(target, { recursive: true });
     for (const entry of this.#entriesOf(place))
       renameSync(path.join(place.directory, entry), path.join(target, entry));
+    this.#removeEmpty(place.directory);
+  }
+
+  /** Removes a directory and those above it that have become empty, below the data set. */
+  #removeEmpty(directory: string): void {
+    for (let at = directory; at !== this.root && namesIn(at).length === 0; at = path.dirname(at))
+      rmdirSync(at);
   }
 
   #aside({ directory }: CasePlace, aside: string): string {

@@ -26,7 +26,7 @@ import { BidsLayout, checkDerivatives, describeDerivatives, layoutOf } from './b
 import { placeOf } from './case-names.js';
 import { CohortDirectory } from './cohort-directory.js';
 import { aboutEarlierResult, otherCases, stateOfResult } from './earlier-results.js';
-import { concernsAllCases, goOnLater, LastLine, reasonOf } from './failures.js';
+import { concernsAllCases, goOnLater, LastLine, reasonOf, withMore } from './failures.js';
 import { describeApp, findCasesToSend } from './find-cases.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
 import type { CaseState, CohortOptions, CohortSummary } from './state.js';
@@ -287,7 +287,7 @@ class Cohort {
           return '';
         },
       );
-      this.#table.change(name, { status: 'failed', reason: reasonOf(error, lastLine) + about });
+      this.#table.change(name, { status: 'failed', reason: withMore(reasonOf(error, lastLine), about) });
       if (this.options.failsFast) await this.#stopJobs();
     }
   }

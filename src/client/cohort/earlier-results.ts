@@ -58,10 +58,10 @@ export async function otherCases(
       ...(await stateOfResult(directory, name, record)),
     });
   const known = new Set([...names, ...states.map(({ name }) => name)].map((name) => oneLine(name)));
-  for (const { name, status, reason } of rows.values()) {
+  for (const { name, status, reason, job } of rows.values()) {
     if (known.has(name) || !(status === 'failed' || status === 'waiting')) continue;
-    const none = { seconds: null, jobId: null, isNew: false, numbers: {} };
-    states.push({ name, ...entitiesOf(name), status, reason: reason || null, ...none });
+    const none = { seconds: null, isNew: false, numbers: {} };
+    states.push({ name, ...entitiesOf(name), status, reason: reason || null, jobId: job || null, ...none });
   }
   return states;
 }

@@ -51,3 +51,7 @@ export function reasonOf(error: ClientError, lastLine: string): string {
   const isUnexplained = error.state === 'error' && lastLine !== '' && !reason.includes(lastLine);
   return isUnexplained ? `${reason}: ${lastLine}` : reason;
 }
+
+/** A reason that goes on, whose sentence may have ended. @param more what follows; empty if nothing does */
+export const withMore = (reason: string, more: string): string =>
+  more === '' ? reason : reason.replace(/\.$/, '') + more;

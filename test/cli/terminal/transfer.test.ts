@@ -51,6 +51,13 @@ test('the lines of a log and the summary have the same figures', () => {
   expect(slow().summary(360_000)).toBe('Uploaded 432.0 MiB in 6 min (1.2 MiB/s)');
 });
 
+test('cases that take seconds each are counted without a speed, and have a time that is left', () => {
+  const transfer = new Transfer('Drawing', 5, 0);
+  for (let at = 1; at <= 4; at += 1) transfer.moved(at, at * 4000);
+  expect(transfer.words(16_000)).toBe('Drawing: 80 %, 4 of 5 cases, 4 s left');
+  expect(transfer.summary(16_000)).toBe('Drawn 4 cases in 16 s');
+});
+
 test('text is cut by its width on a terminal', () => {
   expect(
     ['abc', 'abcdef', '肝臓腫瘍', 'e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301'].map((text) =>
