@@ -334,19 +334,26 @@ describe('a case that fails', () => {
 
 describe('a command that is ended', () => {
   test('by Ctrl-\\ leaves its jobs, and says how many go on', async () => {
-    await using study = await Study.create(['one', 'two', 'three']);
+    await using study = await Study.create(['zero']);
+    await study.run();
+    writeFileSync(study.at('Out/sub-01_T1w/mask.nii'), 'drawn');
+    await plant(study.at('bids'), {
+      'sub-02/anat/sub-02_T1w.nii': 'one',
+      'sub-03/anat/sub-03_T1w.nii': 'two',
+      'sub-04/anat/sub-04_T1w.nii': 'three',
+    });
     study.close();
     const running = study.cli.start([...study.words, '--at-most', '2'], study.env);
-    await until('two jobs run', () => study.computed.length === 2);
+    await until('two jobs run', () => study.computed.length === 3);
     running.process.kill('SIGQUIT');
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);
     expect(stderr).toContain(
-      'Interrupted; 0 of 3 cases are done; 2 jobs go on on the server; the same command goes on with the others',
+      'Interrupted; 1 of 4 cases are done; 2 jobs go on on the server; the same command goes on with the others',
     );
     await study.open();
-    expect((await study.run()).stderr).toContain('3 cases: 3 done\n');
-    expect(study.computed).toEqual(['one', 'three', 'two']);
+    expect((await study.run()).stderr).toContain('4 cases: 3 done, 1 edited\n');
+    expect(study.computed).toEqual(['one', 'three', 'two', 'zero']);
   });
 
   test('by SIGKILL, and its server too, computes no case twice', async () => {

@@ -310,7 +310,7 @@ class Cohort {
 
   #interrupted(reason: unknown): unknown {
     if (!(reason instanceof Interrupted)) return reason;
-    const done = this.#table.with('done').length;
+    const done = this.#table.with('done').length + this.#table.with('edited').length;
     const left = this.#leftJobs;
     const jobs = `; ${counted(left, 'job')} ${left === 1 ? 'goes' : 'go'} on on the server`;
     return reason.with(
