@@ -7,6 +7,7 @@ import {
   isSafeName,
   namesIn,
   readSmallFile,
+  sharedMode,
   writeJsonFile,
 } from '../../files/index.js';
 import { type CaseRecord, readRecord, writeRecord } from '../case/index.js';
@@ -315,5 +316,5 @@ export function describeDerivatives(
     ],
   };
   if (JSON.stringify(description) !== JSON.stringify(there))
-    writeJsonFile(path.join(root, bidsDescription), description);
+    writeJsonFile(path.join(root, bidsDescription), description, { mode: sharedMode });
 }
