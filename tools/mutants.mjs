@@ -39,7 +39,9 @@ if (chosen.includes(null)) {
 const testFiles = chosen.map((each) => (isDirectory(each) ? `${each}/**/*.test.ts` : each));
 
 const tempDirName = `.cache/mutants-${process.pid}`;
-process.on('exit', () => rmSync(tempDirName, { recursive: true, force: true }));
+// Where it was stopped, a test may still write.
+const removal = { recursive: true, force: true, maxRetries: 10 };
+process.on('exit', () => rmSync(tempDirName, removal));
 const stryker = new Stryker({
   mutate: [isDirectory(source) ? `${source}/**/*.ts` : source],
   testFiles,
