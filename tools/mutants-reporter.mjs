@@ -22,6 +22,11 @@ class UnnoticedReporter {
     process.on('exit', () => this.printFigures());
   }
 
+  onMutationTestingPlanReady({ mutantPlans }) {
+    const count = mutantPlans.filter(({ plan }) => plan === 'Run').length;
+    console.log(`${count} changes are tried. Those that no test notices:`);
+  }
+
   onMutantTested({ status, fileName, location, replacement }) {
     if (status === 'Ignored') return;
     const file = path.relative('', fileName);

@@ -38,10 +38,9 @@ if (chosen.includes(null)) {
 }
 const testFiles = chosen.map((each) => (isDirectory(each) ? `${each}/**/*.test.ts` : each));
 
-const tempDirName = `.cache/mutants-${process.pid}`;
-// Where it was stopped, a test may still write.
-const removal = { recursive: true, force: true, maxRetries: 10 };
-process.on('exit', () => rmSync(tempDirName, removal));
+/** What a run that was stopped has left is removed by the next one. */
+const tempDirName = '.cache/mutants';
+rmSync(tempDirName, { recursive: true, force: true });
 const stryker = new Stryker({
   mutate: [isDirectory(source) ? `${source}/**/*.ts` : source],
   testFiles,
@@ -59,10 +58,13 @@ const stryker = new Stryker({
   tsconfigFile: 'none',
   ignorePatterns: ['dist/*', '!dist/niivue', '.cache', '.demo', 'Output'],
   tempDirName,
+  cleanTempDir: 'always',
   coverageAnalysis: 'perTest',
   // Wording.
   mutator: { excludedMutations: ['StringLiteral'] },
   concurrency: 1,
+  // On a busy machine a start alone takes seconds.
+  timeoutMS: 30_000,
   logLevel: 'error',
 });
 
