@@ -36,14 +36,16 @@ if (chosen.includes(null)) {
   console.error(`Say which tests to run as well: npm run mutants -- ${source} test/contract`);
   process.exit(2);
 }
-const testFiles = chosen.map((each) => (isDirectory(each) ? `${each}/**/*.test.ts` : each));
+// Not by Stryker's option `testFiles`: with it, changes of what runs when a module is loaded are never made.
+process.env.REMOTE_APP_MUTANTS_TESTS = JSON.stringify(
+  chosen.map((each) => (isDirectory(each) ? `${each}/**/*.test.ts` : each)),
+);
 
 /** What a run that was stopped has left is removed by the next one. */
 const tempDirName = '.cache/mutants';
 rmSync(tempDirName, { recursive: true, force: true });
 const stryker = new Stryker({
   mutate: [isDirectory(source) ? `${source}/**/*.ts` : source],
-  testFiles,
   testRunner: 'vitest',
   vitest: { configFile: 'vitest.mutants.config.ts', related: false },
   plugins: [
