@@ -107,7 +107,7 @@ export class LogStreamParser {
   #keep(text: string): void {
     const room = maxLine - this.#rest.length;
     this.#isCut ||= text.length > room;
-    this.#rest += text.length > room ? text.slice(0, room) : text;
+    this.#rest += text.slice(0, room);
   }
 
   #line(raw: string, events: LogEvent[]): void {

@@ -26,6 +26,7 @@ const parameters = {
   mode: { default: 'fast', choices: ['fast', 'exact'] },
   level: { choices: [1, 2, 3] },
   smooth: { default: false },
+  sure: { choices: [true] },
   spacing: { default: [1, 1, 1], min: 0.1 },
   seed: { default: null, max: 10 },
   label: 'brain',
@@ -68,9 +69,13 @@ describe('a parameter', () => {
     ['Scale=1', "has no parameter 'Scale' (did you mean 'scale'?)"],
     [' scale=1', "has no parameter ' scale' (did you mean 'scale'?)"],
     ['scale= 1', "takes a number for 'scale'"],
+    ['smooth=truely', "takes true or false for 'smooth'"],
+    ['smooth=untrue', "takes true or false for 'smooth'"],
+    ['sure=no', "takes 'true' for 'sure'"],
+    ['seed=nonet', "takes a number for 'seed'"],
     [
       'scale.x=1',
-      "has no parameter 'scale.x'; it has: scale, steps, mode, level, smooth, spacing, seed, label, post",
+      "has no parameter 'scale.x'; it has: scale, steps, mode, level, smooth, sure, spacing, seed, label, post",
     ],
     ['constructor=1', "has no parameter 'constructor'; it has: .*"],
   ])('%s is refused', (override, problem) => {
@@ -83,7 +88,7 @@ describe('a parameter', () => {
   });
 
   test.each([
-    ...['scale=2', 'scale=5e-1', 'steps=+3', 'mode=exact', 'level=2.0', 'smooth=True'],
+    ...['scale=2', 'scale=5e-1', 'steps=+3', 'mode=exact', 'level=2.0', 'smooth=True', 'sure=TRUE'],
     ...[
       'spacing=[1, 2, 0.5]',
       'spacing=1,1,2',
@@ -149,6 +154,11 @@ describe('what is declared of a parameter', () => {
     });
   });
 
+  test('is right within its bounds, where these are equal, and where it has no default', () => {
+    for (const facts of [{ min: 1, max: 1, default: 1 }, { choices: ['a'], default: null }, { type: null }])
+      expect(parameterFaults({ x: facts })).toEqual([]);
+  });
+
   test('is right as documented, and as KonfAI has it', () => {
     expect(parameterFaults(parameters)).toEqual([]);
     expect(parameterFaults(['plain', { name: 'x', default: 1 }])).toEqual([]);
@@ -171,13 +181,18 @@ describe('an operation', () => {
 
   test.each([
     ['evaluate', has(true, false, false), {}, 'has no evaluation; it has: inference'],
-    ['uncertainty', has(true, true, false), {}, 'has no uncertainty; it has: inference, evaluation'],
+    ['uncertainty', has(true, true, false), {}, '- | - | has no uncertainty; it has: inference, evaluation'],
     ['fine_tune', has(true, false, false), {}, 'cannot be fine-tuned; it has: inference'],
     ['fine_tune', has(true, false, false), { config_file: 'Config.yml' }, 'cannot be fine-tuned'],
     ['infer', has(false, true, false), {}, 'has no inference; it has: evaluation'],
     ['pipeline', has(true, false, true), {}, 'has no evaluation'],
     ['pipeline', has(true, true, false), { uncertainty: true }, 'has no uncertainty'],
-    ['pipeline', has(true, true, false), {}, 'has no uncertainty'],
+    [
+      'pipeline',
+      has(true, true, false),
+      {},
+      'uncertainty | true | has no uncertainty; it has: inference, evaluation',
+    ],
   ] as const)('%s is refused by %j', (name, app, values, problem) => {
     expect(refused(app, name, values)).toContain(problem);
   });
@@ -250,12 +265,34 @@ describe('checkpoints', () => {
     [none, { ensemble: 2 }, 'has no checkpoints to choose from'],
     [none, { ensemble: 1 }, ''],
     [none, { ensemble_models: ['a'] }, 'has no checkpoints to choose from'],
+    [some, { ensemble_models: ['a', 'models/c.pt'] }, ''],
+    [
+      some,
+      { ensemble_models: ['a', 'd', 'b.p'] },
+      "has no checkpoint 'd', 'b.p'; it has: 'a.pt', 'b.pt', 'c.pt'",
+    ],
+    [{ checkpoints_name: ['a.pt'], checkpoints_name_available: null }, { ensemble_models: ['d'] }, ''],
+    // The names are what counts.
+    [some, { ensemble: 3, ensemble_models: ['a'] }, ''],
     [{}, { ensemble: 9 }, ''],
     [{}, { ensemble_models: ['a'] }, ''],
   ])('%j with %j', (app, values, problem) => {
     for (const name of ['infer', 'pipeline'] as const)
       expect(refused(app, name, { ...values, uncertainty: false })).toContain(problem);
     if (problem === '') expect(refused(app, 'infer', values)).toBe('');
+  });
+});
+
+describe('passes', () => {
+  test.each([
+    ['maximum_tta', 'tta', 4, 4, ''],
+    ['maximum_tta', 'tta', 4, 5, 'takes at most 4'],
+    ['maximum_tta', 'tta', 0, 1, 'takes none'],
+    ['maximum_tta', 'tta', null, 99, ''],
+    ['mc_dropout', 'mc', 2, 3, 'takes at most 2'],
+  ] as const)('%s of an app: --%s, at most %j, asked for %i', (bound, name, most, asked, problem) => {
+    const found = refused({ [bound]: most }, 'infer', { [name]: asked });
+    expect(found).toBe(problem && `${name} | ${asked} | ${problem}`);
   });
 });
 

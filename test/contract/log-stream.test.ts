@@ -98,6 +98,15 @@ describe("a log stream's parser", () => {
     expect(events[1]).toEqual(line('next'));
   });
 
+  test('does not cut a line of the greatest length, be it in one piece or in two', () => {
+    const longest = `data: ${'a'.repeat(maxLine - 6)}`;
+    const expected = [line('next'), line('a'.repeat(maxLine - 6)), line('next')];
+    expect(new LogStreamParser().push(`data: next\n\n${longest}\n\ndata: next\n\n`)).toEqual(expected);
+    const parser = new LogStreamParser();
+    const pieces = ['data: next\n\n', longest.slice(0, 99), longest.slice(99), '\n\ndata: next\n\n'];
+    expect(pieces.flatMap((piece) => parser.push(piece))).toEqual(expected);
+  });
+
   test('takes linear time for a long line, and for one that comes byte by byte', () => {
     const begin = performance.now();
     const parser = new LogStreamParser();

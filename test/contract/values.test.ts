@@ -17,8 +17,18 @@ describe('the text of a field', () => {
     ['number', '1e-4', 1e-4],
     ['number', '.5', 0.5],
     ['number', '3.', 3],
+    ['number', '-12.25', -12.25],
+    ['number', '.25E+10', 0.25e10],
+    ['number', '10.75', 10.75],
     ['boolean', 'True', true],
     ['boolean', 'oFF', false],
+    ['boolean', '1', true],
+    ['boolean', 'yes', true],
+    ['boolean', 'on', true],
+    ['boolean', 'false', false],
+    ['boolean', '0', false],
+    ['boolean', 'no', false],
+    ['number', '1e5', 1e5],
     ['name', 'Run 2', 'Run 2'],
     ['path', 'configs/Fast.yml', 'configs/Fast.yml'],
     ['path', 'a..b.yml', 'a..b.yml'],
@@ -26,6 +36,14 @@ describe('the text of a field', () => {
     ['gpus', '3,1, 3', [3, 1]],
     ['integers', '96, 96,64', [96, 96, 64]],
     ['overrides', 'a.b=c=d', ['a.b=c=d']],
+    ['overrides', 'a=', ['a=']],
+    ['text', 'x'.repeat(200), 'x'.repeat(200)],
+    ['name', 'x'.repeat(200), 'x'.repeat(200)],
+    ['path', 'x'.repeat(4096), 'x'.repeat(4096)],
+    ['path', './a', './a'],
+    ['path', 'ab:c', 'ab:c'],
+    ['duration', '12h', 43_200],
+    ['duration', 'MAX', 'max'],
   ] as [FieldKind, string, unknown][])('of kind %s is read: %s', ([kind, text, value]) => {
     expect(readText(field(kind), text)).toEqual(value);
   });
@@ -46,8 +64,45 @@ describe('the text of a field', () => {
     ['path', 'a\u0000b'],
     ['path', '\u2028/../x'],
     ['name', 'a\u007f'],
+    ['name', 'a/b'],
+    ['name', 'a\\b'],
+    ['name', '.'],
+    ['name', '..'],
+    ['name', 'x'.repeat(201)],
+    ['text', 'x'.repeat(201)],
+    ['text', '-x'],
+    ['text', 'a\nb'],
+    ['path', 'x'.repeat(4097)],
+    ['path', '/etc/passwd'],
+    ['path', '\\\\host\\share'],
+    ['path', 'C:x'],
+    ['path', '..'],
+    ['path', 'a/../../b'],
+    ['path', 'a\\..\\b'],
+    ['path', '.'],
+    ['path', './/.'],
+    ['paths', 'a,/b'],
+    ['paths', ','],
+    ['gpus', '0,-1'],
+    ['gpus', ','],
+    ['integers', '1,x'],
+    ['integer', '1.5'],
+    ['integer', '1a'],
+    ['integer', 'a1'],
+    ['integer', '-2147483648'],
+    ['number', '1e'],
+    ['number', '0x1'],
+    ['number', '.'],
+    ['number', '1e999'],
+    ['number', 'NaN'],
+    ['boolean', 'maybe'],
+    ['boolean', 'constructor'],
+    ['overrides', 'a'],
+    ['overrides', '=a'],
+    ['overrides', ' =a'],
+    ['duration', 'soon'],
   ] as [FieldKind, string][])(
-    'of kind %s cannot become a flag, a path that leads out, or a second line: %o',
+    'of kind %s cannot become a flag, a path that leads out, a second line, or what it is not: %o',
     ([kind, text]) => {
       expect(() => readText(field(kind), text)).toThrow(FieldError);
     },
@@ -57,6 +112,9 @@ describe('the text of a field', () => {
     expect(readText(field('integer', { min: 1 }), '1')).toBe(1);
     expect(() => readText(field('integer', { min: 1 }), '0')).toThrow("Field 'f' must be at least 1, got 0");
     expect(() => readText(field('number', { above: 0 }), '0')).toThrow('greater than 0');
+    expect(readText(field('number', { above: 0 }), '0.1')).toBe(0.1);
+    expect(readText(field('number', { min: 0.5 }), '0.5')).toBe(0.5);
+    expect(() => readText(field('integers', { min: 1 }), '2,0')).toThrow('at least 1, got 0');
     expect(() => readText(field('integer'), '2147483648')).toThrow('out of range');
   });
 
@@ -86,6 +144,29 @@ describe('options', () => {
     );
     const whole = String.raw`{"config_overrides": ["name=\ud83e\uddea"]}`;
     expect(readOptions(operationOf('infer'), whole)).toEqual({ config_overrides: ['name=🧪'] });
+  });
+
+  test.each(['null', '[]', '3', '"x"'])('are an object, not %s', (json) => {
+    expect(() => readOptions(operationOf('infer'), json)).toThrow("Field 'options' must be a JSON object");
+  });
+
+  test.each([
+    ['{"batch_size": "2"}', "'options.batch_size' must be an integer"],
+    ['{"batch_size": 1.5}', "'options.batch_size' must be an integer, got '1.5'"],
+    ['{"patch_size": 96}', "'options.patch_size' must be a non-empty list"],
+    ['{"patch_size": []}', "'options.patch_size' must not be an empty list"],
+    ['{"patch_size": ["96"]}', "'options.patch_size' must be a list of integers"],
+    ['{"config_overrides": [3]}', "'options.config_overrides' must be NAME=VALUE, got '3'"],
+    [
+      '{"tta": 1}',
+      "has the unknown key 'tta'; infer takes: patch_size, max_voxels, batch_size, config_overrides",
+    ],
+  ])('are of their kinds: %s', (json, problem) => {
+    expect(() => readOptions(operationOf('infer'), json)).toThrow(problem);
+  });
+
+  test('of an operation without any are refused by name', () => {
+    expect(() => readOptions(operationOf('evaluate'), '{"batch_size": 1}')).toThrow('evaluate takes: none');
   });
 
   test('have errors that name the option', () => {

@@ -177,10 +177,10 @@ function pairingOf(by: Pairing['by'], first: readonly NamedFile[], other: readon
   return { by, groups, pairs };
 }
 
-/** A group in the order of another one's keys; null if it does not have the same keys, or has one of them twice. */
+/** A group in the order of another one's keys; null if it does not have the same keys, or these have one twice. */
 function inOrderOf<T>(wanted: readonly string[], group: readonly T[], keys: readonly string[]): T[] | null {
+  if (new Set(wanted).size < wanted.length) return null;
   const byKey = new Map(group.map((file, at) => [keys[at], file]));
-  if (new Set(wanted).size < wanted.length || byKey.size < group.length) return null;
   const ordered = wanted.flatMap((key) => byKey.get(key) ?? []);
   return ordered.length === group.length ? ordered : null;
 }

@@ -1,7 +1,11 @@
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { runJob } from '../../../src/client/case/run-job.js';
+import { readRecord } from '../../../src/client/case/index.js';
+import type { InputFacts } from '../../../src/client/case/recorder.js';
+import { runJob, startJob } from '../../../src/client/case/run-job.js';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { TransferPhase } from '../../../src/client/reporter.js';
 import type { Submission } from '../../../src/client/submission.js';
@@ -22,23 +26,32 @@ async function run(
     controller,
     onProgress,
     results = {},
+    isChanged = false,
   }: {
     options?: Submission['options'];
     controller?: AbortController;
     onProgress?: (stage: TransferPhase) => void;
     /** Additional files of the result. */
     results?: Readonly<Record<string, Buffer>>;
+    /** Whether somebody writes to the input while the job runs. */
+    isChanged?: boolean;
   } = {},
 ) {
   const killed: string[] = [];
   await using directory = await temporary();
+  const input = path.join(directory.path, 'ct.nii');
   await plant(directory.path, { 'ct.nii': 'volume' });
   const zip = zipOf({ 'mask.nii': 'mask', ...results });
-  await using server = await fakeService({ result: zip, onKill: () => killed.push(jobId), ...fake });
+  const change = () => {
+    writeFileSync(input, 'another volume');
+    return 'changed';
+  };
+  const lines = isChanged ? [change] : [];
+  await using server = await fakeService({ lines, result: zip, onKill: () => killed.push(jobId), ...fake });
   await using connection = connectTo(server.url, controller ? { signal: controller.signal } : {});
   const field = operation.fields.find((each) => each.name === 'inputs');
   if (!field) throw new Error("the operations table has no field 'inputs'");
-  const files = [{ field, groups: [[path.join(directory.path, 'ct.nii')]] }];
+  const files = [{ field, groups: [[input]] }];
   const submission = { operation, app: 'tissue', fields: {}, options, files, archive: null };
   const reporter = { ...memoryReporter(), ...(onProgress ? { progress: onProgress } : {}) };
   const output = path.join(directory.path, 'Output');
@@ -46,7 +59,12 @@ async function run(
   const how = { reporter, output, destination, wait: 30, killTimeout: 5, clientVersion: '1.2.3' };
   const result = await runJob(connection, submission, how).catch((error: unknown) => error);
   const mask = await readFile(path.join(output, 'mask.nii'), 'utf8').catch(() => null);
-  return { result, mask, killed, reporter, output };
+  const kept: string[] = [];
+  const keepFacts = (_: string, { inputs }: InputFacts) => kept.push(...inputs.map(({ sha256 }) => sha256));
+  if (result instanceof Error) return { result, mask, killed, reporter, output, record: null, kept };
+  writeFileSync(input, 'volume');
+  await startJob(connection, submission, { ...how, keepFacts }, async () => void (isChanged && change()));
+  return { result, mask, killed, reporter, output, record: readRecord(output), kept };
 }
 
 describe('a job', () => {
@@ -63,6 +81,24 @@ describe('a job', () => {
     expect(mask).toBe('mask');
     expect(reporter.lines).toEqual(['one', 'two']);
     expect(killed).toEqual([]);
+  });
+
+  test('has a record of what was sent beside its result, and for the command that fetches a later one', async () => {
+    const sha256 = createHash('sha256').update('volume').digest('hex');
+    const { record, kept, reporter } = await run({});
+    expect(record?.inputs).toEqual([{ name: 'ct.nii', size: 6, sha256, field: 'inputs', group: 0 }]);
+    expect(record?.outputs).toMatchObject([{ name: 'mask.nii', size: 4 }]);
+    expect(kept).toEqual([sha256]);
+    expect(reporter.notes.join()).not.toContain('have changed');
+  });
+
+  test('has no record of inputs that have changed since they were sent', async () => {
+    const { result, record, kept, reporter } = await run({}, { isChanged: true });
+    expect(result).toMatchObject({ status: 'done', files: 1 });
+    expect([record, kept]).toEqual([null, []]);
+    expect(reporter.notes).toContain(
+      'The inputs have changed since they were sent, so that no remote-app-record.json is written',
+    );
   });
 
   test('that fails says why, and nothing is downloaded', async () => {

@@ -308,6 +308,16 @@ describe('a store of Zarr', () => {
       ['zarr.json', 'c/0/0', 'c/1/0'],
     ],
     [
+      'of version 3, in a group',
+      {
+        'zarr.json': '{"zarr_format": 3, "node_type": "group"}',
+        '0/zarr.json': array3({}),
+        '0/c/0/0': '1',
+        '1/c/0/0': secret,
+      },
+      ['zarr.json', '0/zarr.json', '0/c/0/0'],
+    ],
+    [
       'of version 3, with dots',
       {
         'zarr.json': array3({ chunk_key_encoding: { name: 'default', configuration: { separator: '.' } } }),

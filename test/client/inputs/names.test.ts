@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { namesOf } from '../../../src/client/inputs/names.js';
+import { commonLength, distinctParts, keysOf, namesOf } from '../../../src/client/inputs/names.js';
 
 describe('the names under which files of one group are sent', () => {
   test.each<[string, string[], string[]]>([
@@ -52,6 +52,12 @@ describe('the names under which files of one group are sent', () => {
       ['1.2.840/ct.nii.gz', '1.2.841/ct.nii.gz'],
       ['1-2-840_ct.nii.gz', '1-2-841_ct.nii.gz'],
     ],
+    [
+      'have no runs of dots either, nor begin with one',
+      ['..a/ct.nii', '1..2/ct.nii'],
+      ['a_ct.nii', '1-2_ct.nii'],
+    ],
+    ['differ for a directory in one of its name', ['b/ct.nii', 'b/b/ct.nii'], ['b_ct.nii', 'b_b_ct.nii']],
     ['differ for series', ['sub-01/CT', 'sub-02/CT/'], ['sub-01_CT', 'sub-02_CT']],
     ['differ for archives of volumes', ['a/ct.konfaidir.zip', 'b/ct'], ['a_ct', 'b_ct']],
     [
@@ -88,4 +94,60 @@ describe('the names under which files of one group are sent', () => {
     const paths = Array.from({ length: 10_000 }, (_, index) => `sub-${index}/T1w.nii.gz`);
     expect(namesOf(paths)[9999]).toBe('sub-9999_T1w.nii.gz');
   });
+});
+
+test.each<[string[], string[]]>([
+  [
+    ['sub-01_seg.nii.gz', 'sub-02_seg.nii.gz'],
+    ['01', '02'],
+  ],
+  [
+    ['case1.nii', 'case12.nii', 'case123.nii'],
+    ['1', '12', '123'],
+  ],
+  [
+    ['x10.nii', 'x20.nii'],
+    ['10', '20'],
+  ],
+  [
+    ['t1b.nii', 't1c.nii'],
+    ['b', 'c'],
+  ],
+  [
+    ['A.NII', 'b.nii'],
+    ['a', 'b'],
+  ],
+  [['only.nii'], ['']],
+])('%j are told apart by the keys %j, in which numbers are whole', (names, keys) => {
+  expect(keysOf(names)).toEqual(keys);
+});
+
+test('what tells names apart begins and ends with a letter or a digit', () => {
+  expect(distinctParts(['sub-01_mask.nii', 'sub-01_lesion.nii', 'sub-01_(a).nii'])).toEqual([
+    'mask',
+    'lesion',
+    'a',
+  ]);
+});
+
+test.each<[string[][], number]>([
+  [
+    [
+      ['a', 'b', 'c'],
+      ['a', 'b', 'd'],
+      ['a', 'b'],
+    ],
+    2,
+  ],
+  [
+    [
+      ['a', 'b'],
+      ['x', 'b'],
+    ],
+    0,
+  ],
+  [[['a'], ['a', 'b']], 1],
+  [[], 0],
+])('lists have the same beginning: %j', (lists, length) => {
+  expect(commonLength(lists)).toBe(length);
 });

@@ -113,6 +113,16 @@ describe('files of several groups', () => {
       ],
     });
     expect(twice.groups[1]).toBe('b.nii b.mha');
+    const first = await send('infer', {
+      inputs: [
+        ['a.nii', 'a.mha'],
+        ['c/b.nii', 'c/b1.nii'],
+      ],
+    });
+    expect(first.groups[1]).toBe('b.nii b1.nii');
+    expect(first.notes).toContain(
+      'Files are paired by order, because their names do not match: a.nii with c/b.nii, a.mha with c/b1.nii',
+    );
     const crossed = await send('infer', {
       inputs: [
         ['pre.nii', 'post.nii'],

@@ -16,6 +16,7 @@ import {
   pageDefaults,
   viewCase,
 } from '../../../src/client/pictures/index.js';
+import { millilitresText } from '../../../src/client/pictures/sheet.js';
 import { readVolume, writeNifti } from '../../../src/volumes/index.js';
 import { lacks, placesOf } from '../../support/needs.mjs';
 import { temporary } from '../../support/temporary.js';
@@ -77,12 +78,40 @@ test('a hundred cases of noisy CT have less than 30 MB, and memory does not foll
   expect(longest).toBeLessThan(300_000);
 });
 
+/** What the script of a page is given of its first case. */
+const caseIn = (page: string) => JSON.parse(/id="case-0">(.*)<\/script>/.exec(page)?.[1] ?? '');
+
+test('labels have their voxels and their millilitres', async () => {
+  const data = Uint8Array.from({ length: 16 ** 3 }, (_, at) => (at < 1956 ? 1 : at < 2000 ? 2 : 0));
+  const spaced = (x: number, y: number, z: number) =>
+    ({
+      affine: [
+        [x, 0, 0, 0],
+        [0, y, 0, 0],
+        [0, 0, z, 0],
+      ],
+    }) as const;
+  const labelsOf = async (voxel: ReturnType<typeof spaced>) => {
+    const [scan, mask] = [new Uint8Array(16 ** 3), data].map((each) => volumeOf(each, [16, 16, 16], voxel));
+    if (!scan || !mask) throw new Error('There is no volume.');
+    const view = await viewCase({ name: 'case', scan, mask }, { slices: 1, maxPixels: 16 });
+    return caseIn(await textOf([{ view }])).layers[0].labels;
+  };
+  expect(await labelsOf(spaced(10, 10, 10))).toMatchObject([
+    { name: 'label 1', value: 1, voxels: 1956, volume: '1956 ml' },
+    { name: 'label 2', value: 2, voxels: 44, volume: '44 ml' },
+  ]);
+  expect(await labelsOf(spaced(1, 0.5, 4))).toMatchObject([
+    { voxels: 1956, volume: '3.91 ml' },
+    { voxels: 44, volume: '0.088 ml' },
+  ]);
+});
+
 test('slices in colour keep their colours', async () => {
   const data = Uint8Array.from({ length: 16 * 16 * 3 }, (_, at) => [200, 40, 90][at % 3] ?? 0);
   const scan = volumeOf(data, [16, 16, 1], { components: 3 });
   const page = await textOf([{ view: await viewCase({ name: 'colour', scan, mask: null }, options) }]);
-  const [, json = ''] = /id="case-0">(.*)<\/script>/.exec(page) ?? [];
-  const { layers, pictures } = JSON.parse(json);
+  const { layers, pictures } = caseIn(page);
   const [image] = layers[0].planes[0].images;
   const pixels = jpeg.decode(Buffer.from(pictures[image], 'base64'), { useTArray: true }).data;
   [200, 40, 90].forEach((part, at) => {
@@ -220,7 +249,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     const cells = await page.locator('#labels tr').first().locator('td').allTextContents();
     expect(cells[0]).toBe('label 1');
     expect(Number(cells[1]?.replaceAll(',', ''))).toBe(view.labels[0]?.voxels);
-    expect(cells[2]).toMatch(/ ml$/);
+    expect(cells[2]).toBe(millilitresText(view.labels[0]?.millilitres ?? 0));
     expect(trouble).toEqual([]);
   });
 

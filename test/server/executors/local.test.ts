@@ -1,7 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { until } from '../../support/until.mjs';
 import { executorContract } from './contract.js';
 import { fullDiskContract } from './full-disk-contract.js';
 import { localSubject } from './local-subject.js';
@@ -29,11 +30,34 @@ test('the local executor reads the end that an older runner wrote', async () => 
   });
 });
 
+const runner = (name: string) =>
+  fileURLToPath(new URL(`../../fixtures/programs/runner/${name}`, import.meta.url));
+
+/** Lets the time that is measured pass ten times as fast. */
+function hurryClock(): void {
+  const now = performance.now.bind(performance);
+  const start = now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => start + 10 * (now() - start));
+  onTestFinished(() => clock.mockRestore());
+}
+
 test('the local executor kills a runner that does not exit after the end of its job', async () => {
-  const program = fileURLToPath(new URL('../../fixtures/programs/runner/main.js', import.meta.url));
-  await using bench = await Bench.open(localSubject({ program }));
+  await using bench = await Bench.open(localSubject({ program: runner('main.js') }));
   const executor = await bench.executor();
   const job = bench.job();
+  hurryClock();
   expect(await new Followed(executor.run(job.order('echo ran'))).ended).toMatchObject({ exitCode: 7 });
+  expect(job.processes()).toEqual([]);
+}, 30_000);
+
+test('the local executor kills a runner that does not end a job that is stopped', async () => {
+  await using bench = await Bench.open(localSubject({ program: runner('deaf.js') }));
+  const executor = await bench.executor();
+  const job = bench.job();
+  const run = new Followed(executor.run(job.order('echo ran')));
+  await until('it is claimed', () => existsSync(path.join(job.path, 'claimed')));
+  hurryClock();
+  await executor.stop(job);
+  expect(await run.ended).toMatchObject({ exitCode: null, fault: 'lost' });
   expect(job.processes()).toEqual([]);
 }, 30_000);

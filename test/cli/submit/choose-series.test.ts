@@ -1,0 +1,78 @@
+import path from 'node:path';
+import { PassThrough, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { built, builtCommands } from '../../support/built.js';
+import { dicomSeries } from '../../support/dicom.js';
+import { fakeService } from '../../support/fake-service.js';
+import { withOwnEnvironment } from '../../support/own-environment.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+const question = 'Which are to be sent?';
+
+/** Submits a directory with two series at a terminal where a person gives these answers, and then Ctrl-D. */
+async function submit(flags: readonly string[], ...answers: readonly string[]) {
+  await using root = await temporary();
+  for (const [series, description] of [
+    ['3', 'T1 MPRAGE'],
+    ['5', 'FLAIR'],
+  ] as const) {
+    const files = dicomSeries(
+      2,
+      { series, number: Number(series), description },
+      (image) => `${series}-${image}`,
+    );
+    await plant(path.join(root.path, 'export'), files);
+  }
+  await using server = await fakeService({});
+  const { main, CommandIo } = await builtCommands();
+  const stdin = new PassThrough();
+  const left = [...answers];
+  let told = '';
+  const write = (chunk: Buffer, _: string, done: () => void) => {
+    told += chunk;
+    done();
+    if (!chunk.includes(question)) return;
+    const answer = left.shift();
+    if (answer === undefined) stdin.end();
+    else stdin.write(`${answer}\n`);
+  };
+  const terminal = { isTTY: true } as const;
+  const io = new CommandIo({
+    stdin: Object.assign(stdin, terminal),
+    stdout: Object.assign(new Writable({ write }), terminal),
+    stderr: Object.assign(new Writable({ write }), terminal),
+    env: { HOME: root.path, CI: '1' },
+  });
+  const args = ['infer', 'export', '--detach', '--server', server.url, ...flags];
+  await withOwnEnvironment(root.path, io.env, () => main(fileURLToPath(built('start')), args, io));
+  const [request] = server.to('/apps/');
+  const body = request?.body.toString('latin1') ?? '';
+  const sent = [...body.matchAll(/filename="([^"]*)"/g)].map(([, name]) => name);
+  return { code: io.exitCode, isAsked: told.includes(question), sent, told };
+}
+
+const [t1, flair] = ['export_3_T1-MPRAGE.konfaidir.zip', 'export_5_FLAIR.konfaidir.zip'];
+
+test('a person at a terminal is asked which series are sent, until the answer names some', async () => {
+  const { told, ...one } = await submit([], '7', '5');
+  expect(one).toEqual({ code: 0, isAsked: true, sent: [flair] });
+  expect(told).toContain("2 DICOM series are there:\n  3 'T1 MPRAGE' (MR, 16 x 16 x 2, axial)\n");
+  expect(told).toContain("No series has the number or description '7'.\n");
+  expect((await submit([], '')).sent).toEqual([t1, flair]);
+});
+
+test('nothing is sent without an answer', async () => {
+  expect(await submit([])).toMatchObject({ code: 130, isAsked: true, sent: [] });
+});
+
+test.each([
+  ['--yes', ['--yes'], [t1, flair]],
+  ['--series', ['--series', 'fl*'], [flair]],
+  ['--json', ['--json'], [t1, flair]],
+  ['several groups', ['-i', 'export'], [t1, flair, t1, flair]],
+] as const)('nobody is asked with %s', async (_, flags, sent) => {
+  const submitted = await submit(flags);
+  expect([submitted.isAsked, submitted.code]).toEqual([false, 0]);
+  expect(submitted.sent.map((name) => name?.replace(/_\d(?=\.)/, ''))).toEqual(sent);
+});

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import {
+  counted,
+  formatBytes,
+  longestDuration,
+  oneLine,
+  quoteName,
+  quotePath,
+  readDuration,
+  shellWord,
+  spellDuration,
+  unlabelled,
+} from '../../src/contract/text.js';
+
+test.each([
+  ['a\nb\u0007', String.raw`a\x0ab\x07`],
+  ['\u009b2J', String.raw`\x9b2J`],
+  ['a\u2028b\u202ec', String.raw`a\u2028b\u202ec`],
+  ['\u00e9 \u00ff \u0100', '\u00e9 \u00ff \u0100'],
+])('%j is on one line, with nothing that a terminal acts upon', (text, line) => {
+  expect(oneLine(text)).toBe(line);
+});
+
+test('a name in a sentence is cut off where it is very long, and a path is not', () => {
+  expect(quoteName('x'.repeat(200))).toBe(`'${'x'.repeat(200)}'`);
+  expect(quoteName('x'.repeat(201))).toBe(`'${'x'.repeat(200)}...'`);
+  expect(quotePath('x'.repeat(4096))).toBe(`'${'x'.repeat(4096)}'`);
+});
+
+test.each([
+  ['Error: no', 'no'],
+  [' error:  ERROR: no', 'no'],
+  ['an Error: no', 'an Error: no'],
+  ['Error:no', 'Error:no'],
+])('%j without its label', (text, plain) => {
+  expect(unlabelled(text)).toBe(plain);
+});
+
+test.each([
+  ['a/b-c_d.e:f,g=h@i+j%', 'a/b-c_d.e:f,g=h@i+j%'],
+  ['', "''"],
+  ['a b', "'a b'"],
+  ['$HOME', "'$HOME'"],
+  ['a;', "'a;'"],
+  ["it's", String.raw`'it'\''s'`],
+])('%j is the word %s of a shell', (text, word) => {
+  expect(shellWord(text)).toBe(word);
+});
+
+test.each([
+  [0, '0 B'],
+  [1023, '1023 B'],
+  [1024, '1.0 KiB'],
+  [1536, '1.5 KiB'],
+  [2 ** 20, '1.0 MiB'],
+  [5.25 * 2 ** 30, '5.3 GiB'],
+  [2048 * 2 ** 40, '2048.0 TiB'],
+])('%i bytes are %s', (bytes, text) => {
+  expect(formatBytes(bytes)).toBe(text);
+});
+
+test('one is singular', () => {
+  expect([0, 1, 2].map((count) => counted(count, 'file'))).toEqual(['0 files', '1 file', '2 files']);
+});
+
+test.each([
+  ['90', 90],
+  ['90s', 90],
+  [' 15 m ', 900],
+  ['12H', 43_200],
+  ['7d', 604_800],
+  ['0', 0],
+  [`${longestDuration}`, longestDuration],
+  [`${longestDuration + 1}`, undefined],
+  ['24856d', undefined],
+  ['1.5h', undefined],
+  ['-1', undefined],
+  ['1w', undefined],
+  ['in 5m', undefined],
+  ['5mm', undefined],
+  ['', undefined],
+  ['h', undefined],
+])('the time %j has %j seconds', (text, seconds) => {
+  expect(readDuration(text)).toBe(seconds);
+});
+
+test.each([
+  [604_800, '7d'],
+  [129_600, '36h'],
+  [5400, '90m'],
+  [90, '90s'],
+  [0, '0s'],
+])('%i seconds are spelled %s', (seconds, text) => {
+  expect(spellDuration(seconds)).toBe(text);
+  expect(readDuration(text)).toBe(seconds);
+});

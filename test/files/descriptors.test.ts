@@ -1,0 +1,110 @@
+import { linkSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import {
+  appendLine,
+  editJsonFile,
+  firstBytes,
+  hashFile,
+  lastLines,
+  openDirectory,
+  readOwnFile,
+  readSmallFile,
+  syncDirectory,
+  syncDirectorySync,
+  syncFile,
+  syncTree,
+  writeJsonFile,
+} from '../../src/files/index.js';
+import { openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
+import { plant, temporary } from '../support/temporary.js';
+
+/** The files below a directory that this process has open. */
+const openBelow = (directory: string): string[] =>
+  readdirSync('/proc/self/fd').flatMap((descriptor) => {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${descriptor}`);
+      return target.startsWith(directory) ? [path.relative(directory, target)] : [];
+    } catch {
+      // It was open while the list was read.
+      return [];
+    }
+  });
+
+const volume = {
+  size: [2, 2, 2],
+  affine: [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ],
+  data: new Uint8Array(8),
+} as const;
+
+type Use = (at: (name: string) => string) => unknown;
+
+const used: [string, Use][] = [
+  ['the first bytes of a file', (at) => firstBytes(at('a'), 4)],
+  ['the first bytes of a directory', (at) => firstBytes(at('directory'), 4)],
+  ['a small file', (at) => readSmallFile(at('a'))],
+  ['a file that is hashed', (at) => hashFile(at('a'))],
+  ['a file of a job', (at) => readOwnFile(at('a'), 100)],
+  ['one that is missing', (at) => readOwnFile(at('missing'), 100)],
+  ['an opened directory', (at) => openDirectory(at('directory'))[Symbol.dispose]()],
+  ['a line that is appended', (at) => appendLine(at('lines'), 'x', { isKept: true })],
+  ['the last lines', (at) => lastLines(at('a'), 10)],
+  ['a synced file', (at) => syncFile(at('a'))],
+  ['a synced directory', (at) => syncDirectory(at('directory'))],
+  ['one that is waited for', (at) => syncDirectorySync(at('directory'))],
+  ['a synced tree', (at) => syncTree(at(''))],
+  ['a JSON file', (at) => writeJsonFile(at('b.json'), {})],
+  ['an edited one', (at) => editJsonFile(at('b.json'), () => ({}), { keepsAccess: false })],
+  ['a volume that is written', (at) => writeNifti(at('v.nii.gz'), volume)],
+  ['a volume that is read', (at) => readVolume(at('scan.nii'))],
+  ['the header of one', (at) => openVolume(at('scan.nii'))],
+];
+
+/** What cannot be read or written. */
+const refused: [string, Use][] = [
+  ['one that is too large', (at) => readSmallFile(at('a'), 2)],
+  ['a directory in its place', (at) => readSmallFile(at('directory'))],
+  ['one whose reading is given up', (at) => hashFile(at('a'), AbortSignal.abort())],
+  ['one that is too long', (at) => readOwnFile(at('a'), 2)],
+  ['one with a second name', (at) => readOwnFile(at('linked'), 100, true)],
+  ['a directory of a job in its place', (at) => readOwnFile(at('directory'), 100)],
+  ['a line that cannot be', (at) => appendLine(at('directory'), 'x')],
+  ['those of a directory', (at) => lastLines(at('directory'), 10)],
+  [
+    'an edit that fails',
+    (at) =>
+      editJsonFile(
+        at('b.json'),
+        () => {
+          throw new Error('no');
+        },
+        { keepsAccess: false },
+      ),
+  ],
+  ['one that is cut off', (at) => readVolume(at('cut.nii'))],
+  ['what is no volume', (at) => readVolume(at('a'))],
+];
+
+test.each([
+  ...used.map((each) => [...each, 'done'] as const),
+  ...refused.map((each) => [...each, 'failed'] as const),
+])('leaves nothing open: %s', async (_, use, outcome) => {
+  await using root = await temporary();
+  const at = (name: string) => path.join(root.path, name);
+  await plant(root.path, { a: 'text\n', linked: 'x', 'b.json': '{}', 'directory/b': 'x' });
+  linkSync(at('linked'), at('second'));
+  await writeNifti(at('scan.nii'), volume);
+  writeFileSync(at('cut.nii'), readFileSync(at('scan.nii')).subarray(0, -2));
+  const ended = Promise.resolve().then(() => use(at));
+  expect(
+    await ended.then(
+      () => 'done',
+      () => 'failed',
+    ),
+  ).toBe(outcome);
+  expect(openBelow(root.path)).toEqual([]);
+});

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import {
+  type Affine,
+  inverseOf,
+  isSameGeometry,
+  placeOf,
+  spacingOf,
+  voxelVolumeOf,
+} from '../../src/volumes/index.js';
+
+/** A grid of 100 voxels of 1 x 2 x 3 mm along each axis, moved along the first by this part of a voxel, and enlarged by this factor. */
+const grid = (moved: number, factor = 1, size: readonly [number, number, number] = [100, 100, 100]) => ({
+  size,
+  affine: [
+    [factor, 0, 0, moved],
+    [0, 2, 0, 0],
+    [0, 0, 3, 0],
+  ] as Affine,
+});
+
+test.each([
+  ['the same', grid(0), true],
+  ['rounded by another format', grid(0.04), true],
+  ['a tenth of a voxel apart', grid(0.1), false],
+  ['half a voxel apart', grid(-0.5), false],
+  ['of slightly larger voxels, which are a voxel apart at the far end', grid(0, 1.01), false],
+  ['of slightly larger voxels, which stay together to the far end', grid(0, 1.0004), true],
+  ['with another number of slices', grid(0, 1, [100, 100, 101]), false],
+  ['of other axes', { ...grid(0), affine: grid(0).affine.toReversed() as unknown as Affine }, false],
+] as const)('grids are one or not: %s', (_, other, isSame) => {
+  expect(isSameGeometry(grid(0), other)).toBe(isSame);
+  expect(isSameGeometry(other, grid(0))).toBe(isSame);
+});
+
+/** A grid whose axes are neither those of space nor perpendicular. */
+const sheared: Affine = [
+  [2, 3, 1, 10],
+  [2, 1, 1, -20],
+  [3, 4, 5, 30],
+];
+
+test('the place, the spacing and the volume of voxels follow from the affine', () => {
+  expect(placeOf({ affine: sheared }, 1, 2, 3)).toEqual([21, -13, 56]);
+  expect(spacingOf({ affine: sheared })).toEqual([17, 26, 27].map(Math.sqrt));
+  expect(voxelVolumeOf({ affine: sheared })).toBeCloseTo(0.014, 12);
+});
+
+test('the inverse leads from places back to voxels, and there is none of a flat grid', () => {
+  const inverse = inverseOf(sheared);
+  if (!inverse) throw new Error('There is no inverse.');
+  const [i, j, k] = placeOf({ affine: inverse }, 21, -13, 56);
+  expect([i, j, k].map((each) => Math.round(each * 1e9) / 1e9)).toEqual([1, 2, 3]);
+  const [right, front] = sheared;
+  expect(inverseOf([right, front, right])).toBeNull();
+  expect(inverseOf([right, front, [Number.NaN, 0, 1, 0]])).toBeNull();
+});
