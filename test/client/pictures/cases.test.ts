@@ -42,14 +42,16 @@ describe('cases', () => {
   let root: Awaited<ReturnType<typeof temporary>>;
   beforeEach(async () => {
     root = await temporary();
-    vi.spyOn(process, 'cwd').mockReturnValue(root.path);
+    await mkdir(at(''));
+    vi.spyOn(process, 'cwd').mockReturnValue(at(''));
   });
   afterEach(async () => {
     vi.restoreAllMocks();
     await root[Symbol.asyncDispose]();
   });
 
-  const at = (name: string) => path.join(root.path, name);
+  /** Scans are also looked for in the directory above, which is only theirs. */
+  const at = (name: string) => path.join(root.path, 'study', name);
 
   /** Writes volumes; a number after the kind is where they lie. */
   async function write(volumes: Readonly<Record<string, Kind | `${Kind} ${number}`>>): Promise<void> {
@@ -67,7 +69,7 @@ describe('cases', () => {
   /** The cases of paths, with paths relative to the root. */
   async function casesOf(...paths: string[]) {
     const { cases } = await findCasesToShow(paths.map(at));
-    const relative = (file: { path: string } | null) => file && path.relative(root.path, file.path);
+    const relative = (file: { path: string } | null) => file && path.relative(at(''), file.path);
     return cases.map(({ name, scan, masks, maps, notes }) => ({
       name,
       scan: relative(scan),
@@ -257,7 +259,7 @@ describe('cases', () => {
       ['right beside the result', 'c1.nii.gz', 'Out/c1_seg.nii.gz'],
     ])('it is found %s', async (_, scan, mask) => {
       await write({ [scan]: 'scan', [mask]: 'mask', 'scans/other.nii.gz': 'scan' });
-      await plant(root.path, { 'Out/result.zip': 'zip', 'Out/Evaluation.json': '{}' });
+      await plant(at(''), { 'Out/result.zip': 'zip', 'Out/Evaluation.json': '{}' });
       const [only, ...others] = await casesOf('Out');
       expect(others).toEqual([]);
       expect(only).toMatchObject({ scan, mask });
@@ -266,7 +268,7 @@ describe('cases', () => {
 
     test('a map of a result goes with the scan that is found, also under its name', async () => {
       await write({ 'c1.nii': 'scan', 'Out/c1.nii': 'map', 'Out/c1_seg.nii': 'mask' });
-      await plant(root.path, { 'Out/result.zip': 'zip' });
+      await plant(at(''), { 'Out/result.zip': 'zip' });
       expect(await casesOf('Out')).toEqual([
         { name: 'c1', scan: 'c1.nii', mask: 'Out/c1_seg.nii', maps: ['Out/c1.nii'], notes: found('c1.nii') },
       ]);
@@ -276,7 +278,7 @@ describe('cases', () => {
       test('a result is not drawn on a scan that has changed, whether that is named or found', async () => {
         await write({ 'in/c1.nii': 'scan', 'Out/c1/mask.nii': 'mask' });
         await record('Out/c1', { 'c1.nii': 'in/c1.nii' });
-        await plant(root.path, { 'Out/cases.csv': 'case,status,reason\r\nc1,done,\r\n' });
+        await plant(at(''), { 'Out/cases.csv': 'case,status,reason\r\nc1,done,\r\n' });
         await appendFile(at('in/c1.nii'), 'x');
         const note =
           "The result in 'Out/c1' is not drawn: its remote-app-record.json names another content of the scan, and 'in/c1.nii' is not what it was then";
@@ -300,7 +302,7 @@ describe('cases', () => {
           "'-c,waiting,",
           'd,done,',
         ];
-        await plant(root.path, { 'Out/cases.csv': rows.map((row) => `${row}\r\n`).join('') });
+        await plant(at(''), { 'Out/cases.csv': rows.map((row) => `${row}\r\n`).join('') });
         const { cases } = await findCasesToShow([at('Out')]);
         expect(cases.map(({ name, status, masks }) => [name, status, masks.length])).toEqual([
           ['-c', 'waiting', 0],
@@ -321,7 +323,7 @@ describe('cases', () => {
         await write({ 'in/a.nii': 'scan', 'Out/a/mask.nii': 'mask', 'Out/b/mask.nii': 'mask' });
         await record('Out/a', { 'a.nii': 'in/a.nii' });
         await record('Out/b', { 'a.nii': 'in/a.nii' });
-        await plant(root.path, { 'Out/cases.csv': 'case,status,reason\r\na,done,\r\nb,done,\r\n' });
+        await plant(at(''), { 'Out/cases.csv': 'case,status,reason\r\na,done,\r\nb,done,\r\n' });
         expect((await casesOf('Out')).map(({ name, scan }) => [name, scan])).toEqual([
           ['a', 'in/a.nii'],
           ['b', 'in/a.nii'],
@@ -394,7 +396,7 @@ describe('cases', () => {
           await write({ [`study/bids/${each}/ses-1/anat/${each}_ses-1_FLAIR.nii`]: 'scan 9' });
           await record(`Out/${each}`, { [path.basename(scan)]: scan });
         }
-        await plant(root.path, { 'Out/cases.csv': 'case\r\n' });
+        await plant(at(''), { 'Out/cases.csv': 'case\r\n' });
         expect(await casesOf('Out')).toEqual(
           subjects.map((each) => {
             const scan = `study/bids/${each}/ses-1/anat/${each}_ses-1_T1w.nii`;
@@ -427,7 +429,7 @@ describe('cases', () => {
 
   test('what is not a volume is named, and does not hide the others', async () => {
     await write({ 'a.nii': 'scan' });
-    await plant(root.path, { 'broken.nii.gz': 'not gzip', 'Out/result.zip': 'zip' });
+    await plant(at(''), { 'broken.nii.gz': 'not gzip', 'Out/result.zip': 'zip' });
     const { cases, problems } = await findCasesToShow([
       at('a.nii'),
       at('broken.nii.gz'),
@@ -439,7 +441,7 @@ describe('cases', () => {
   });
 
   test('paths without a volume are refused', async () => {
-    await plant(root.path, { 'Out/Evaluation.json': '{}' });
+    await plant(at(''), { 'Out/Evaluation.json': '{}' });
     await expect(findCasesToShow([at('Out')])).rejects.toThrow(
       /Evaluation\.json' is not a volume, and there is none beside it$/,
     );
