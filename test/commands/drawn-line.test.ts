@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { LineSplitter } from '../../src/runner/index.js';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { ScreenTerminal } from '../support/screen-terminal.js';
 import { json } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
 import { Terminal, type TerminalOptions } from '../support/terminal.js';
@@ -22,8 +23,18 @@ function gate() {
   return { open, before: (line: string) => () => opened.then(() => line) };
 }
 
+type AnyTerminal = Terminal | ScreenTerminal;
+
+/** What the command is run at: a screen, unless the test is about what a pseudo-terminal and a process do. */
+interface Options extends TerminalOptions {
+  readonly isReal?: boolean;
+}
+
+const terminalOf = (cli: Cli, args: readonly string[], { isReal = false, ...options }: Options) =>
+  isReal ? new Terminal(cli, args, options) : new ScreenTerminal(cli, args, options);
+
 /** Checks that nothing was drawn over other text, and that no row is wider than the screen. */
-function expectWhole(terminal: Terminal): void {
+function expectWhole(terminal: AnyTerminal): void {
   expect(terminal.screen.wrapped).toEqual([]);
   for (const row of terminal.rows) expect(row).not.toMatch(new RegExp(`.${spinner}|.Uploading|.Error:|\\^C`));
 }
@@ -31,14 +42,15 @@ function expectWhole(terminal: Terminal): void {
 async function withTerminal(
   fake: Fake,
   args: readonly string[],
-  options: TerminalOptions,
-  use: (terminal: Terminal) => Promise<void>,
+  options: Options,
+  use: (terminal: AnyTerminal) => Promise<void>,
 ): Promise<void> {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'ct.nii': 'volume' });
   await using server = await fakeService(fake);
   const env = { REMOTE_APP_SERVER: server.url, ...options.env };
-  await use(new Terminal(cli, args, { ...options, env }));
+  await using terminal = terminalOf(cli, args, { ...options, env });
+  await use(terminal);
 }
 
 /**
@@ -47,8 +59,8 @@ async function withTerminal(
  */
 async function withUpload(
   onUpload: (upload: IncomingMessage, response: ServerResponse) => void,
-  options: TerminalOptions,
-  use: (terminal: Terminal) => Promise<void>,
+  options: Options,
+  use: (terminal: AnyTerminal) => Promise<void>,
   size = 64 * mebi,
 ): Promise<void> {
   await using cli = await Cli.create();
@@ -62,29 +74,33 @@ async function withUpload(
   };
   await using server = await fakeService({ override }, true);
   const args = ['infer', '--app', 'tissue', 'ct.nii', '--server', server.url];
-  await use(new Terminal(cli, args, { ...options, env: { NO_COLOR: '1', ...options.env } }));
+  await using terminal = terminalOf(cli, args, { ...options, env: { NO_COLOR: '1', ...options.env } });
+  await use(terminal);
 }
 
 const leaveIt = () => {};
 
 describe('an upload', () => {
   test.each([
-    [120, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
-    [80, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
-    [40, /^Uploading (\[=*-+\] )?\d+% .*ETA \d.*$/],
-  ])('at %d columns is one line, of the bytes of the files, that Ctrl-C takes away', async (columns, bar) => {
-    await withUpload(leaveIt, { columns }, async (terminal) => {
-      await terminal.shows(bar);
-      expect(terminal.rows).toHaveLength(1);
-      terminal.type(interrupt);
-      expect(await terminal.ended()).toBe(130);
-      expect(terminal.rows).toEqual(['Error: Interrupted']);
-      expectWhole(terminal);
-    });
-  });
+    [120, false, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
+    [80, true, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
+    [40, false, /^Uploading (\[=*-+\] )?\d+% .*ETA \d.*$/],
+  ])(
+    'at %d columns is one line, of the bytes of the files, that Ctrl-C takes away',
+    async (columns, isReal, bar) => {
+      await withUpload(leaveIt, { columns, isReal }, async (terminal) => {
+        await terminal.shows(bar);
+        expect(terminal.rows).toHaveLength(1);
+        terminal.type(interrupt);
+        expect(await terminal.ended()).toBe(130);
+        expect(terminal.rows).toEqual(['Error: Interrupted']);
+        expectWhole(terminal);
+      });
+    },
+  );
 
   test('stays one line when the terminal becomes narrower, and wider again', async () => {
-    await withUpload(leaveIt, { columns: 100 }, async (terminal) => {
+    await withUpload(leaveIt, { columns: 100, isReal: true }, async (terminal) => {
       await terminal.shows(/ETA/);
       for (const columns of [60, 30, 110]) {
         // Frames of the old width follow the change of the screen, because the system tells the program late.
@@ -129,9 +145,9 @@ describe('an upload', () => {
   });
 
   test.each([
-    ['in a pipe', { pipe: '2>&1 | cat' }],
+    ['in a pipe', { isReal: true, pipe: '2>&1 | cat' }],
     ['in CI', { env: { CI: '1' } }],
-  ])('that takes long is, %s, a line every 10 %%', async (_, options: TerminalOptions) => {
+  ])('that takes long is, %s, a line every 10 %%', async (_, options: Options) => {
     // A transfer counts as long from then on.
     const readLate = (upload: IncomingMessage, response: ServerResponse) => {
       setTimeout(() => upload.resume(), 3500);
@@ -164,7 +180,7 @@ describe('an upload', () => {
         if (read > mebi) upload.socket.destroy();
       });
     };
-    const use = async (terminal: Terminal) => {
+    const use = async (terminal: AnyTerminal) => {
       expect(await terminal.ended()).toBe(5);
       expectWhole(terminal);
       expect(terminal.rows.at(-1)).toMatch(/^Error: .*broke/);
@@ -275,7 +291,7 @@ describe('a log at a terminal', () => {
         .map((line) => JSON.parse(line).text),
     ).toEqual(lines);
     const env = { REMOTE_APP_SERVER: server.url, CI: '1' };
-    await using terminal = new Terminal(cli, ['logs', jobId], { env });
+    await using terminal = new ScreenTerminal(cli, ['logs', jobId], { env });
     await terminal.ended();
     expect(terminal.written).toBe(`${lines.join('\r\n')}\r\n`);
   });
@@ -326,7 +342,7 @@ describe('a log at a terminal', () => {
   test('stays readable when another program writes it to the terminal', async () => {
     const [held, more] = [gate(), gate()];
     const lines = [first, held.before('[remote-app] Go'), more.before('10%\r'), '20%\r', 'line', 'last'];
-    await withTerminal({ lines }, ['logs', jobId], { pipe: '| cat' }, async (terminal) => {
+    await withTerminal({ lines }, ['logs', jobId], { isReal: true, pipe: '| cat' }, async (terminal) => {
       await terminal.shows(/ accepted: infer on tissue$/);
       await terminal.sends(terminal.written.length, /Waiting for job/);
       // Shorter than the drawn line, whose rest would remain visible.
@@ -441,7 +457,7 @@ describe('a whole run at a terminal', () => {
     await withTerminal(
       { lines, override },
       ['infer', 'ct.nii'],
-      { env: { NO_COLOR: '1' }, columns: 200 },
+      { isReal: true, env: { NO_COLOR: '1' }, columns: 200 },
       async (terminal) => {
         await terminal.shows(/^a$/);
         terminal.type(interrupt);

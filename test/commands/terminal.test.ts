@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { ScreenTerminal } from '../support/screen-terminal.js';
 import { json } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
 import { Terminal } from '../support/terminal.js';
@@ -13,7 +14,7 @@ const hostile = `a${esc}]52;c;ZXZpbA==\u0007${esc}]0;owned\u0007${esc}[2J\u009b2
 
 /** Runs a command at a terminal, to its end. */
 async function atTerminal(cli: Cli, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const terminal = new Terminal(cli, args, { env });
+  await using terminal = new ScreenTerminal(cli, args, { env });
   const code = await terminal.ended();
   return { screen: terminal.written, rows: terminal.rows, code };
 }

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Parser } from '@oclif/core';
+import type { InputStream, OutputStream } from '../../src/cli/terminal/command-io.js';
 import { built, builtCommands, builtServer } from './built.js';
 import { shareCode } from './code-cache.js';
 import { withOwnEnvironment } from './own-environment.js';
@@ -23,6 +24,13 @@ export interface Ended {
 export interface Running {
   readonly process: ChildProcessWithoutNullStreams;
   readonly ended: Promise<Ended>;
+}
+
+/** The streams of a command; one that is a terminal says so. */
+export interface Streams {
+  readonly stdin: InputStream;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
 }
 
 /** A stream that keeps what is written to it. */
@@ -58,23 +66,24 @@ export class Cli {
 
   /** Runs a command to its end in the process of the test, with this on stdin. */
   async run(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = ''): Promise<Ended> {
+    const [out, err] = [kept(), kept()];
+    const input = Readable.from(stdin === '' ? [] : [Buffer.from(stdin)]);
+    const code = await this.runOn({ stdin: input, stdout: out.stream, stderr: err.stream }, args, env);
+    const bytes = out.bytes();
+    return { code, signal: null, bytes, stdout: bytes.toString(), stderr: err.bytes().toString() };
+  }
+
+  /** Runs a command to its end in the process of the test, on these streams. Returns its exit code. */
+  async runOn(streams: Streams, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<number> {
     if (args[0] === 'serve' && !args.some((each) => ['--check', '--help', '-h'].includes(each)))
       throw new Error('serve takes its process for its own: use runProcess');
     const { main, CommandIo } = await builtCommands();
-    const [out, err] = [kept(), kept()];
     const environment = this.#environment(env);
-    const code = await withOwnEnvironment(this.directory, environment, async () => {
-      const io = new CommandIo({
-        stdin: Readable.from(stdin === '' ? [] : [Buffer.from(stdin)]),
-        stdout: out.stream,
-        stderr: err.stream,
-        env: environment,
-      });
+    return withOwnEnvironment(this.directory, environment, async () => {
+      const io = new CommandIo({ ...streams, env: environment });
       await main(fileURLToPath(built('start')), args, io);
       return io.exitCode;
     });
-    const bytes = out.bytes();
-    return { code, signal: null, bytes, stdout: bytes.toString(), stderr: err.bytes().toString() };
   }
 
   /** What a start of `serve` says that does not take its flags or settings, in the process of the test. */

@@ -4,8 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Cli } from './cli.js';
-import { Screen } from './screen.js';
-import { until } from './until.mjs';
+import { WatchedScreen } from './watched-screen.js';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 
@@ -21,11 +20,8 @@ export interface TerminalOptions {
 
 let terminals = 0;
 
-/** A command at a pseudo-terminal of its own: what it writes, what the terminal shows, and the keyboard. */
-export class Terminal implements AsyncDisposable {
-  readonly screen: Screen;
-  /** All that the terminal was sent. */
-  written = '';
+/** A command in a process of its own at a pseudo-terminal of its own, with a keyboard. */
+export class Terminal extends WatchedScreen implements AsyncDisposable {
   readonly #child;
   readonly #name: string;
   readonly #ended: Promise<number | null>;
@@ -35,9 +31,9 @@ export class Terminal implements AsyncDisposable {
     args: readonly string[],
     { columns = 120, rows = 24, env = {}, pipe = '', program = bin }: TerminalOptions = {},
   ) {
+    super(columns);
     terminals += 1;
     this.#name = path.join(cli.directory, `.terminal-${terminals}`);
-    this.screen = new Screen(columns);
     const command = [process.execPath, program, ...args].map((word) => `'${word}'`).join(' ');
     const setUp = `stty cols ${columns} rows ${rows}; tty > '${this.#name}'`;
     this.#child = spawn('script', ['-qec', `${setUp}; exec ${command} ${pipe}`, '/dev/null'], {
@@ -53,29 +49,8 @@ export class Terminal implements AsyncDisposable {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     this.#child.stdin.on('error', () => {});
-    this.#child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      this.written += text;
-      this.screen.write(text);
-    });
+    this.#child.stdout.setEncoding('utf8').on('data', (text: string) => this.show(text));
     this.#ended = once(this.#child, 'close').then(([code]) => code);
-  }
-
-  get rows(): string[] {
-    return this.screen.rows;
-  }
-
-  /** Waits until a row of the screen is like this. */
-  async shows(row: RegExp): Promise<void> {
-    await until(`the terminal shows ${row}`, () => this.rows.some((each) => row.test(each))).catch(
-      (cause) => {
-        throw new Error(`${cause.message}; it shows:\n${this.rows.join('\n')}`);
-      },
-    );
-  }
-
-  /** Waits until it is sent something like this, behind what it was sent before. */
-  async sends(before: number, text: RegExp): Promise<void> {
-    await until(`the terminal is sent ${text}`, () => text.test(this.written.slice(before)));
   }
 
   /** Presses keys. */
