@@ -23,10 +23,11 @@ import { temporary } from '../../support/temporary.js';
 import { layoutName, layouts, phantom, volumeOf } from './phantom.js';
 
 const names = { title: 'qc.html', csvName: 'qc-marks.csv' };
-const options = { slices: 5, maxPixels: 128 };
+/** Each slice of a plane is a JPEG, which takes 20 ms. */
+const options = { slices: 1, maxPixels: 128 };
 const usual = layouts[0] ?? [];
-const viewOf = (sampling: Parameters<typeof phantom>[0], name = 'phantom') =>
-  viewCase({ name, ...phantom(sampling) }, options);
+const viewOf = (sampling: Parameters<typeof phantom>[0], name = 'phantom', slices = 1) =>
+  viewCase({ name, ...phantom(sampling) }, { ...options, slices });
 
 /** A case of one layer. */
 type OneView = Omit<PageLayer, 'name'>;
@@ -54,18 +55,21 @@ test.each(samplings)(
   async ({ title: _title, ...sampling }) => {
     const few = { slices: 1, maxPixels: 64 };
     const pages = new Map<string, string[]>();
-    for (const layout of layouts) {
+    // What is drawn is the same for all of them, see orientation.test.ts.
+    const some = [layouts[0], layouts[7], layouts[21], layouts[46]].filter((each) => each !== undefined);
+    for (const layout of some) {
       const view = await viewCase({ name: 'phantom', ...phantom({ ...sampling, layout }) }, few);
       const page = await textOf([{ view }]);
       pages.set(page, [...(pages.get(page) ?? []), layoutName(layout)]);
     }
-    expect([...pages.values()]).toEqual([layouts.map(layoutName)]);
+    expect([...pages.values()]).toEqual([some.map(layoutName)]);
   },
 );
 
 test('a hundred cases of noisy CT have less than 30 MB, and memory does not follow their number', async () => {
   const { slices, maxPixels: side } = pageDefaults;
-  const view = noisyCase(slices, side);
+  // Each slice takes about as many bytes as another.
+  const view = noisyCase(1, side);
   let [length, longest] = [0, 0];
   const cases = Array.from({ length: 2 }, () => ({ view }));
   for await (const piece of pageOf(cases)) {
@@ -73,9 +77,9 @@ test('a hundred cases of noisy CT have less than 30 MB, and memory does not foll
     longest = Math.max(longest, piece.length);
   }
   const without = (await textOf([{ view: { ...view, planes: emptied(view) } }])).length;
-  expect(((length - without) / 2) * 100 + without).toBeLessThan(30e6);
+  expect(((length - without) / 2) * slices * 100 + without).toBeLessThan(30e6);
   // A piece is one case.
-  expect(longest).toBeLessThan(300_000);
+  expect(longest * slices).toBeLessThan(300_000);
 });
 
 /** What the script of a page is given of its first case. */
@@ -141,7 +145,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     const [executablePath = ''] = placesOf('chromium');
     // Chromium has no sandbox for root.
     const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
-    browser = await chromium.launch({ executablePath, args });
+    browser = await chromium.launch({ executablePath, args: [...args, '--disable-gpu-compositing'] });
   });
   afterAll(() => browser.close());
 
@@ -254,7 +258,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
   });
 
   test('the wheel and keys go through slices, zoom and go back to the whole slice', async () => {
-    const view = await viewOf({ layout: usual, spacing: [2, 2, 2] });
+    const view = await viewOf({ layout: usual, spacing: [2, 2, 2] }, 'phantom', 3);
     await using opened = await open([{ view }]);
     const { page, trouble } = opened;
     const panel = page.locator('[data-plane=coronal]');
@@ -509,8 +513,11 @@ function noisyCase(slices: number, side: number): CaseView {
     return state / 2 ** 32;
   };
   // In a window of 400 HU. The sum of twelve random numbers has a deviation of 1.
-  const noise = () =>
-    (Array.from({ length: 12 }, random).reduce((sum, each) => sum + each, -6) * 20 * 255) / 400;
+  const noise = () => {
+    let sum = -6;
+    for (let count = 0; count < 12; count += 1) sum += random();
+    return (sum * 20 * 255) / 400;
+  };
   const voxels = 512 / side;
   const organs = Array.from({ length: 25 }, (_, at) => ({
     x: 0.2 + 0.6 * random(),
