@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService } from '../support/fake-service.js';
+import { ScreenTerminal } from '../support/screen-terminal.js';
 import { json } from '../support/scripted-server.js';
-import { Terminal } from '../support/terminal.js';
 
 const volume = (display_name: string) => ({
   display_name,
@@ -55,7 +55,10 @@ const fake: Fake = {
 async function shown(...args: string[]): Promise<string[]> {
   await using cli = await Cli.create();
   await using server = await fakeService(fake);
-  await using terminal = new Terminal(cli, [...args, '--server', server.url], { columns: 80, rows: 60 });
+  await using terminal = new ScreenTerminal(cli, [...args, '--server', server.url], {
+    columns: 80,
+    rows: 60,
+  });
   expect(await terminal.ended()).toBe(0);
   expect(terminal.screen.wrapped).toEqual([]);
   return terminal.rows;

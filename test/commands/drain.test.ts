@@ -41,15 +41,19 @@ describe('remote-app drain', () => {
     await using cli = await Cli.create();
     const first = await server.heldJob({ cpu: '1' });
     const second = await server.heldJob({ cpu: '1' });
-    const waiting = cli.start(['drain', '--wait'], { REMOTE_APP_SERVER: server.url });
+    const waiting = cli.begin(['drain', '--wait'], { REMOTE_APP_SERVER: server.url });
+    let isOver = false;
+    void waiting.ended.then(() => {
+      isOver = true;
+    });
     let said = '';
-    waiting.process.stderr.on('data', (chunk: Buffer) => {
+    waiting.stderr.on('data', (chunk: Buffer) => {
       said += chunk;
     });
     await until('it waits', () => said.includes('2 active jobs go on. Waiting for the end.'));
     first.gate.open();
     await until('one is left', () => said.includes('1 active job left'));
-    expect(waiting.process.exitCode).toBeNull();
+    expect(isOver).toBe(false);
     second.gate.open();
     const { code, stdout } = await waiting.ended;
     expect([code, stdout]).toEqual([0, 'No new job is accepted; no job is active.\n']);

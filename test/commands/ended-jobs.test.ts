@@ -24,8 +24,8 @@ describe('a job whose server an admin stops', () => {
   test('is reported as ended because of that, not as killed by a user', async () => {
     await using server = await TestServer.start({ runners: true });
     const env = { REMOTE_APP_SERVER: server.url };
-    const running = cli.start(infer('print=ready', `wait=${server.gate().path}`), env);
-    for (let seen = ''; !seen.includes('ready'); ) seen += (await once(running.process.stdout, 'data'))[0];
+    const running = cli.begin(infer('print=ready', `wait=${server.gate().path}`), env);
+    for (let seen = ''; !seen.includes('ready'); ) seen += (await once(running.stdout, 'data'))[0];
     expect(await server.stop()).toBe(0);
     const { code, stdout, stderr } = await running.ended;
     const id = /Job (\w+) is accepted/.exec(stderr)?.[1];

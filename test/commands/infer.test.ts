@@ -118,10 +118,10 @@ describe('infer', () => {
     await using cli = await cliWithScan();
     let killed = 0;
     await using server = await fakeService({ lines: ['epoch 1'], marker: null, onKill: () => killed++ });
-    const running = cli.start(['infer', 'scans', '--server', server.url]);
-    await once(running.process.stdout, 'data');
-    running.process.kill('SIGHUP');
-    running.process.kill('SIGINT');
+    const running = cli.begin(['infer', 'scans', '--server', server.url]);
+    await once(running.stdout, 'data');
+    running.signal('SIGHUP');
+    running.signal('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, killed]).toEqual([130, 1]);
     expect(stderr).toContain(`Interrupted; remote job ${jobId} is killed`);
@@ -247,9 +247,9 @@ describe('retry', () => {
     expect(await readFile(record, 'utf8')).not.toContain('hush');
 
     // From elsewhere, with another app in the environment and no server.
-    const elsewhere = ['env', '-C', cli.home];
+    const elsewhere = cli.from(cli.home);
     const token = { SERVICE_API_TOKEN: 'hush-hush' };
-    const again = await cli.runProcess(['retry', jobId, '-o', 'again', '--json'], token, '', elsewhere);
+    const again = await elsewhere.run(['retry', jobId, '-o', 'again', '--json'], token);
     expect([again.code, again.stderr]).toEqual([
       0,
       expect.stringContaining('Again: remote-app pipeline --output='),
@@ -263,10 +263,10 @@ describe('retry', () => {
     expect(values(two)).toEqual(values(one));
     expect(two?.get('uncertainty')).toBe('false');
 
-    const detached = await cli.runProcess(['retry', jobId, '--detach'], token, '', elsewhere);
+    const detached = await elsewhere.run(['retry', jobId, '--detach'], token);
     expect([detached.code, detached.stdout]).toEqual([0, `${jobId}\n`]);
     await rm(path.join(cli.directory, 'scans'), { recursive: true });
-    const gone = await cli.runProcess(['retry', jobId, '--detach'], token, '', elsewhere);
+    const gone = await elsewhere.run(['retry', jobId, '--detach'], token);
     expect([gone.code, gone.stderr]).toEqual([
       2,
       expect.stringContaining("No such file or directory: 'scans'"),

@@ -84,9 +84,9 @@ describe('logs', () => {
     await using cli = await Cli.create();
     let killed = 0;
     await using server = await fakeService({ lines: ['one'], marker: null, onKill: () => killed++ });
-    const running = cli.start(['logs', jobId, '--server', server.url]);
-    await once(running.process.stdout, 'data');
-    running.process.kill('SIGINT');
+    const running = cli.begin(['logs', jobId, '--server', server.url]);
+    await once(running.stdout, 'data');
+    running.signal('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, killed]).toEqual([130, 0]);
     expect(stderr).toContain(`remote-app kill ${jobId}`);

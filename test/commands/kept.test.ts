@@ -41,9 +41,9 @@ describe('how long a job is kept', () => {
   test('is a day if a command waits for the job, as it says when the job is accepted', async () => {
     const gate = server.gate();
     const words = ['infer', 'ct.nii', '--set', `wait=${gate.path}`];
-    const running = cli.start(words, { REMOTE_APP_SERVER: server.url });
+    const running = cli.begin(words, { REMOTE_APP_SERVER: server.url });
     let told = '';
-    running.process.stderr?.on('data', (chunk: Buffer) => {
+    running.stderr?.on('data', (chunk: Buffer) => {
       told += chunk;
     });
     await until('it is told', () => /Job \w+ is kept for 1 day after it ends\n/.test(told));

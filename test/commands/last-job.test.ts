@@ -38,13 +38,13 @@ describe('without an id', () => {
   test('a job of another directory or another server is not the last one', async () => {
     await send();
     mkdirSync(path.join(cli.home, 'elsewhere'));
-    const elsewhere = ['env', '-C', path.join(cli.home, 'elsewhere')];
+    const elsewhere = cli.from(path.join(cli.home, 'elsewhere'));
     const refused = (ended: Ended) => [ended.code, ended.stderr];
     const none = expect.stringMatching(
       /^Error: No job was sent to http:\/\/127\.0\.0\.1:\d+ from this directory/,
     );
     const env = { REMOTE_APP_SERVER: server.url };
-    expect(refused(await cli.runProcess(['status'], env, '', elsewhere))).toEqual([2, none]);
+    expect(refused(await elsewhere.run(['status'], env))).toEqual([2, none]);
     await using other = await fakeService({});
     expect(refused(await cli.run(['status'], { REMOTE_APP_SERVER: other.url }))).toEqual([2, none]);
     expect(other.received).toEqual([]);

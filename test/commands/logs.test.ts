@@ -26,8 +26,8 @@ describe('logs --tail', () => {
     const { api } = server;
     const form = { ...least.infer, ...steps('lines=5000', `wait=${gate.path}`, 'print=late') };
     const id = await api.running('infer', form, 'line 5000');
-    const running = cli.start(['logs', id, '--tail', '2', '--server', server.url]);
-    expect(String((await once(running.process.stdout, 'data'))[0])).toMatch(/^line 4999\n/);
+    const running = cli.begin(['logs', id, '--tail', '2', '--server', server.url]);
+    expect(String((await once(running.stdout, 'data'))[0])).toMatch(/^line 4999\n/);
     gate.open();
     const { code, stdout } = await running.ended;
     expect([code, stdout]).toEqual([
@@ -43,8 +43,8 @@ describe('logs --tail', () => {
       send = resolve;
     });
     await using old = await fakeService({ override: unnumbered(['one', 'two', 'three'], later) });
-    const running = cli.start(['logs', jobId, '--tail', '2', '--server', old.url]);
-    const [first] = await once(running.process.stdout, 'data');
+    const running = cli.begin(['logs', jobId, '--tail', '2', '--server', old.url]);
+    const [first] = await once(running.stdout, 'data');
     expect(String(first)).toMatch(/^two\n/);
     send('four');
     const { code, stdout } = await running.ended;
@@ -65,11 +65,11 @@ describe('a log that another command follows', () => {
     const id = await server.api.running('infer', form, '20 %');
     await using stream = await server.api.follow(id);
     await stream.until('20 %');
-    const start = (...flags: string[]) => cli.start(['logs', id, '--server', server.url, ...flags]);
+    const start = (...flags: string[]) => cli.begin(['logs', id, '--server', server.url, ...flags]);
     const all = start();
     const last = start('--tail', '2', '--json');
     const from = start('--since', '3', '--all');
-    await Promise.all([all, last, from].map(({ process }) => once(process.stdout, 'data')));
+    await Promise.all([all, last, from].map(({ stdout }) => once(stdout, 'data')));
     gate.open();
     const message = `Error: Job ${id} failed: Subprocess failed (exit code 3)`;
     expect(await all.ended).toMatchObject({
@@ -141,8 +141,8 @@ describe('logs --json', () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps(printBytes('10 %\r20 %\n'), `wait=${gate.path}`) };
     const id = await server.api.running('infer', form, '20 %');
-    const running = cli.start(['logs', id, '--json', '--tail', '2', '--server', server.url]);
-    const [first] = await once(running.process.stdout, 'data');
+    const running = cli.begin(['logs', id, '--json', '--tail', '2', '--server', server.url]);
+    const [first] = await once(running.stdout, 'data');
     gate.open();
     const { code, stdout, stderr } = await running.ended;
     const [ten, twenty, result, end] = documents(stdout);

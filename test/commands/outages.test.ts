@@ -39,8 +39,8 @@ async function follow(cli: Cli, args: readonly string[]) {
     return 'never read';
   };
   const server = await fakeService({ lines: ['one', 'two', leave], marker: null });
-  const running = cli.start([...args, '--server', server.url]);
-  const output = args.includes('--json') ? running.process.stderr : running.process.stdout;
+  const running = cli.begin([...args, '--server', server.url]);
+  const output = args.includes('--json') ? running.stderr : running.stdout;
   let seen = '';
   output.on('data', (chunk) => {
     seen += chunk;
@@ -255,10 +255,10 @@ describe('Ctrl-C during a download', () => {
 test('Ctrl-C while the command waits for a lost server ends the wait at once', async () => {
   await using cli = await cliWithScan();
   const running = await follow(cli, ['logs', jobId]);
-  const [chunk] = await once(running.process.stderr, 'data');
+  const [chunk] = await once(running.stderr, 'data');
   expect(String(chunk)).toContain('trying again for another 10 min');
   const began = performance.now();
-  running.process.kill('SIGINT');
+  running.signal('SIGINT');
   const { code, stderr } = await running.ended;
   expect(code).toBe(130);
   expect(stderr).toContain('Interrupted');
@@ -307,9 +307,9 @@ test('a job that ends while its server cannot be reached is kept for as long as 
   await network.open();
   await using cli = await cliWithScan();
   const gate = server.gate();
-  const infer = cli.start(['infer', 'ct.nii', '--set', `wait=${gate.path}`, '--server', network.url]);
+  const infer = cli.begin(['infer', 'ct.nii', '--set', `wait=${gate.path}`, '--server', network.url]);
   // The first lines of its log.
-  await once(infer.process.stdout, 'data');
+  await once(infer.stdout, 'data');
   const [id = ''] = server.jobDirectories();
   await network.cut();
   gate.open();
@@ -331,9 +331,9 @@ test('a busy server is waited for, visibly, as long as --patience, and then exit
       /Server busy: .*; trying again for another 1 s\n[\s\S]*Error: Server busy: .*; no place was free for 1 s, and no job was made: run the command again later, or have it wait for longer with --patience\n/,
     ),
   ]);
-  const patient = cli.start(['infer', 'ct.nii'], env);
+  const patient = cli.begin(['infer', 'ct.nii'], env);
   let told = '';
-  patient.process.stderr?.on('data', (chunk: Buffer) => {
+  patient.stderr.on('data', (chunk: Buffer) => {
     told += chunk;
   });
   await until('it is told', () => /Server busy: .*; trying again for another 10 min\n/.test(told));

@@ -3,9 +3,9 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { ScreenTerminal } from '../support/screen-terminal.js';
 import { json } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
-import { Terminal } from '../support/terminal.js';
 import { zipOf } from '../support/zip.mjs';
 
 const result = zipOf({ 'mask.nii': 'mask' });
@@ -82,7 +82,7 @@ test('on a terminal, jobs come with the newest last, and fit it', async () => {
     },
   });
   const args = ['jobs', '--server', server.url];
-  await using terminal = new Terminal(cli, args, { columns: 80 });
+  await using terminal = new ScreenTerminal(cli, args, { columns: 80 });
   expect(await terminal.ended()).toBe(0);
   const [heading, ...rows] = terminal.rows.filter((row) => row !== '');
   expect(heading).toMatch(/^JOB /);

@@ -19,16 +19,14 @@ describe('wait', () => {
     const failing = await start(`wait=${second.path}`, 'exit=3');
     const late = await start(`wait=${third.path}`);
     const env = { REMOTE_APP_SERVER: server.url };
-    const running = cli.start(['wait', late, failing, done], env);
+    const running = cli.begin(['wait', late, failing, done], env);
     first.open();
-    expect(String((await once(running.process.stdout, 'data'))[0])).toBe(`${done}  done\n`);
+    expect(String((await once(running.stdout, 'data'))[0])).toBe(`${done}  done\n`);
     const port = new URL(server.url).port;
     await server.crash();
     await server.start(['--port', port]);
     second.open();
-    expect(String((await once(running.process.stdout, 'data'))[0])).toMatch(
-      `${failing}  error  Subprocess failed`,
-    );
+    expect(String((await once(running.stdout, 'data'))[0])).toMatch(`${failing}  error  Subprocess failed`);
     third.open();
     const { code, stdout } = await running.ended;
     expect([code, stdout.split('\n').at(-2)]).toEqual([1, `${late}  done`]);
@@ -120,9 +118,9 @@ describe('wait', () => {
         return false;
       },
     });
-    const running = cli.start(['wait', jobId, '--server', server.url]);
+    const running = cli.begin(['wait', jobId, '--server', server.url]);
     await asking;
-    running.process.kill('SIGINT');
+    running.signal('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, killed, stderr]).toEqual([
       130,

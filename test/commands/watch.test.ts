@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService } from '../support/fake-service.js';
+import { ScreenTerminal } from '../support/screen-terminal.js';
 import { json, type ScriptedServer } from '../support/scripted-server.js';
-import { Terminal } from '../support/terminal.js';
 import { until } from '../support/until.mjs';
 
 const quick = ['--watch', '--every', '0.1'];
@@ -32,7 +32,7 @@ describe('jobs --watch', () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running', 'waiting']);
     await using _ = server;
-    await using terminal = new Terminal(cli, ['jobs', ...quick, '--server', server.url]);
+    await using terminal = new ScreenTerminal(cli, ['jobs', ...quick, '--server', server.url]);
     await terminal.shows(/^job0 +running/);
     await askedAgain(server);
     const { length } = terminal.written;
@@ -59,7 +59,7 @@ describe('jobs --watch', () => {
     await using cli = await Cli.create();
     const { server } = await jobsWith(Array.from({ length: 40 }, () => 'done'));
     await using _ = server;
-    await using terminal = new Terminal(cli, ['jobs', ...quick, '--server', server.url], {
+    await using terminal = new ScreenTerminal(cli, ['jobs', ...quick, '--server', server.url], {
       rows: 10,
     });
     await terminal.shows(/^\.\.\. and 34 lines more$/);
@@ -72,14 +72,14 @@ describe('jobs --watch', () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running']);
     await using _ = server;
-    const running = cli.start(['jobs', '-q', ...quick, '--server', server.url]);
-    await once(running.process.stdout, 'data');
+    const running = cli.begin(['jobs', '-q', ...quick, '--server', server.url]);
+    await once(running.stdout, 'data');
     await askedAgain(server);
     world.states = null;
     await askedAgain(server);
     world.states = ['running', 'queued'];
-    await once(running.process.stdout, 'data');
-    running.process.kill('SIGINT');
+    await once(running.stdout, 'data');
+    running.signal('SIGINT');
     const { code, stdout, stderr } = await running.ended;
     expect([code, stdout]).toEqual([0, 'job0\n\njob0\njob1\n']);
     expect(stderr).toMatch(/^[^\n]*http:[^\n]*; trying again\n$/);
@@ -89,13 +89,13 @@ describe('jobs --watch', () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running']);
     await using _ = server;
-    const running = cli.start(['jobs', ...quick, '--json', '--server', server.url]);
-    await once(running.process.stdout, 'data');
+    const running = cli.begin(['jobs', ...quick, '--json', '--server', server.url]);
+    await once(running.stdout, 'data');
     world.states = [];
-    await once(running.process.stdout, 'data');
+    await once(running.stdout, 'data');
     server.server.closeAllConnections();
     await server[Symbol.asyncDispose]();
-    running.process.kill('SIGTERM');
+    running.signal('SIGTERM');
     const { code, stdout } = await running.ended;
     const lines = stdout
       .trimEnd()
@@ -139,13 +139,13 @@ test('gpus --watch prints the machine when a figure that is shown changes', asyn
       return true;
     },
   });
-  const running = cli.start(['gpus', ...quick, '--json', '--server', server.url]);
-  await once(running.process.stdout, 'data');
+  const running = cli.begin(['gpus', ...quick, '--json', '--server', server.url]);
+  await once(running.stdout, 'data');
   used = 1.502;
   await askedAgain(server);
   used = 2;
-  await once(running.process.stdout, 'data');
-  running.process.kill('SIGINT');
+  await once(running.stdout, 'data');
+  running.signal('SIGINT');
   const { code, stdout } = await running.ended;
   const lines = stdout
     .trimEnd()

@@ -7,10 +7,10 @@ import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { konfaiJobId, konfaiServer } from '../support/konfai-server.js';
 import { freePort } from '../support/ports.mjs';
+import { ScreenTerminal } from '../support/screen-terminal.js';
 import { json, type Received } from '../support/scripted-server.js';
 import { smallDisk } from '../support/small-disk.js';
 import { plant } from '../support/temporary.js';
-import { Terminal } from '../support/terminal.js';
 import { until } from '../support/until.mjs';
 import { zip, zipOf } from '../support/zip.mjs';
 import { Study } from './study.js';
@@ -571,7 +571,7 @@ describe('on a terminal of 40 columns', () => {
     const named = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1_run-${run}_T1w`;
     await plant(study.at('bids'), { README: 'x', [`${named(1)}.nii`]: 'one', [`${named(2)}.nii`]: 'two' });
     study.close();
-    await using terminal = new Terminal(study.cli, [...study.words, '--at-most', '2'], {
+    await using terminal = new ScreenTerminal(study.cli, [...study.words, '--at-most', '2'], {
       columns,
       env: study.env,
     });
@@ -589,7 +589,7 @@ describe('on a terminal of 40 columns', () => {
     study.close();
     await plant(study.cli.directory, { 'other.nii': 'other' });
     await study.cli.run(['infer', 'other.nii', '--detach'], study.env);
-    await using terminal = new Terminal(study.cli, study.words, { columns, env: study.env });
+    await using terminal = new ScreenTerminal(study.cli, study.words, { columns, env: study.env });
     await terminal.shows(/^ {2}sub-02_T1w {2}sending$/);
     await terminal.shows(/^may be; try again later$/);
     expect(terminal.rows.filter((row) => row.startsWith('Trying again'))).toHaveLength(1);

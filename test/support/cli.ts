@@ -1,7 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { Readable, Writable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { Parser } from '@oclif/core';
 import type { InputStream, OutputStream } from '../../src/cli/terminal/command-io.js';
@@ -33,14 +34,20 @@ export interface Streams {
   readonly stderr: OutputStream;
 }
 
-/** A stream that keeps what is written to it. */
-function kept(): { readonly stream: Writable; readonly bytes: () => Buffer } {
+/** A command that runs in the process of the test: what it writes, and its end. */
+export interface Begun {
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Tells it a signal, as a process would be told. A second one would end the process of the test. */
+  signal(name: NodeJS.Signals): void;
+  readonly ended: Promise<Ended>;
+}
+
+/** A stream that keeps what is written to it, and passes it on. */
+function kept(): { readonly stream: PassThrough; readonly bytes: () => Buffer } {
   const chunks: Buffer[] = [];
-  const write = (chunk: Buffer, _: string, done: () => void) => {
-    chunks.push(chunk);
-    done();
-  };
-  return { stream: new Writable({ write }), bytes: () => Buffer.concat(chunks) };
+  const stream = new PassThrough().on('data', (chunk: Buffer) => chunks.push(chunk));
+  return { stream, bytes: () => Buffer.concat(chunks) };
 }
 
 /** The built program, with its own working directory and home. */
@@ -60,17 +67,33 @@ export class Cli {
     return new Cli(home, directory, () => root[Symbol.asyncDispose]());
   }
 
+  /** The same home, with another working directory. */
+  from(directory: string): Cli {
+    return new Cli(this.home, directory, this.remove);
+  }
+
   #environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     return { PATH: process.env.PATH, HOME: this.home, XDG_CONFIG_HOME: this.home, ...env };
   }
 
   /** Runs a command to its end in the process of the test, with this on stdin. */
-  async run(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = ''): Promise<Ended> {
+  run(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = ''): Promise<Ended> {
+    return this.begin(args, env, stdin).ended;
+  }
+
+  /** Starts a command in the process of the test, with this on stdin. */
+  begin(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = ''): Begun {
     const [out, err] = [kept(), kept()];
     const input = Readable.from(stdin === '' ? [] : [Buffer.from(stdin)]);
-    const code = await this.runOn({ stdin: input, stdout: out.stream, stderr: err.stream }, args, env);
-    const bytes = out.bytes();
-    return { code, signal: null, bytes, stdout: bytes.toString(), stderr: err.bytes().toString() };
+    const run = async (): Promise<Ended> => {
+      const streams = { stdin: input, stdout: out.stream, stderr: err.stream };
+      const code = await this.runOn(streams, args, env);
+      await Promise.all([out, err].map(({ stream }) => finished(stream.end())));
+      const bytes = out.bytes();
+      return { code, signal: null, bytes, stdout: bytes.toString(), stderr: err.bytes().toString() };
+    };
+    const signal = (name: NodeJS.Signals) => process.emit(name, name);
+    return { stdout: out.stream, stderr: err.stream, signal, ended: run() };
   }
 
   /** Runs a command to its end in the process of the test, on these streams. Returns its exit code. */
