@@ -339,6 +339,7 @@ describe('completion --values', () => {
   test.each([
     ['a wrong token', { REMOTE_APP_SERVER: 'SERVER', SERVICE_API_TOKEN: 'wrong' }, []],
     ['no such profile', {}, ['--profile', 'nobody']],
+    ['no server that answers', { REMOTE_APP_SERVER: 'http://127.0.0.1:1' }, []],
     ['an address that is none', { REMOTE_APP_SERVER: '::' }, []],
     ['a token file that is missing', {}, ['--token-file', 'none']],
     ['a flag that is not finished', { REMOTE_APP_SERVER: 'SERVER' }, ['--server']],
