@@ -46,6 +46,7 @@ export {
   windowsName,
 } from './names.js';
 export { closeInherited, NotOurFile, openDirectory, openOwnFile, readOwnFile } from './own-file.js';
+export { isGroupAlive, isSignalable } from './process-status.js';
 export { decodedText, firstBytes, hashFile, readScriptStart, readSmallFile } from './read-file.js';
 export { syncDirectory, syncDirectorySync, syncFile, syncTree } from './sync.js';
 export { type Release, Turns } from './turns.js';

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
-import { startError } from '../files/index.js';
+import { isGroupAlive, startError } from '../files/index.js';
 
 export interface ProgramOptions {
   /** Milliseconds until the program is ended. */
@@ -150,10 +150,7 @@ class GroupEnd {
     this.#timers.push(setTimeout(act, milliseconds));
   }
 
-  /**
-   * Ends what the program has left of its group. Returns when that is gone, or at the latest after both graces: the system
-   * may keep an ended process for as long as nobody asks for its exit code.
-   */
+  /** Ends what the program has left of its group. Returns when that is gone, or at the latest after both graces. */
   async finish(): Promise<void> {
     if (!this.#isThere()) return;
     this.signal('SIGTERM');
@@ -168,7 +165,7 @@ class GroupEnd {
 
   #isThere(): boolean {
     try {
-      return this.leader !== undefined && process.platform !== 'win32' && process.kill(-this.leader, 0);
+      return this.leader !== undefined && process.platform !== 'win32' && isGroupAlive(this.leader);
     } catch {
       return false;
     }

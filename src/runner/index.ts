@@ -4,7 +4,6 @@ export { makeFifo } from './pipes.js';
 export {
   identify,
   isAlive,
-  isSignalable,
   removedButOpen,
   runnerIn,
   runners,

@@ -6,10 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
 import { errorCode, faultWithoutPath, isDiskFull } from '../files/errors.js';
 import { readOwnFile } from '../files/own-file.js';
+import { isSignalable } from '../files/process-status.js';
 import { syncTree } from '../files/sync.js';
 import { copyOutput, LogFile, OutputLog } from './log.js';
 import { type InwardPipe, openOutputPipe } from './pipes.js';
-import { identify, isAlive, isSignalable } from './process-table.js';
+import { identify, isAlive } from './process-table.js';
 import {
   FrameReader,
   frameKinds,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { formatBytes } from '../contract/text.js';
-import { isAnswer, processIds, readStatus } from './process-table.js';
+import { isAnswer, processIds, readStatus } from '../files/process-status.js';
 import type { RunEnd, RunRequest } from './protocol.js';
 import { signal } from './terminate.js';
 

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Age, type Evidence, isGroupAlive, processesOfJob } from './process-table.js';
+import { isGroupAlive } from '../files/process-status.js';
+import { type Age, type Evidence, processesOfJob } from './process-table.js';
 import { outputFifo } from './protocol.js';
 import { removeShortTemporary } from './start-program.js';
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { identify, isAlive, isGroupAlive, processesOfJob } from '../../src/runner/process-table.js';
+import { isGroupAlive } from '../../src/files/process-status.js';
+import { identify, isAlive, processesOfJob } from '../../src/runner/process-table.js';
 import { terminateGroup, terminateStrays } from '../../src/runner/terminate.js';
 import { isRunning, readProcess } from '../support/processes.mjs';
 import { until } from '../support/until.mjs';

@@ -4,10 +4,9 @@ import { existsSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isGone, isShortage, writeJsonFile } from '../../../files/index.js';
+import { isGone, isShortage, isSignalable, writeJsonFile } from '../../../files/index.js';
 import {
   isAlive,
-  isSignalable,
   lowerPriority,
   type ProcessIdentity,
   type RunRequest,

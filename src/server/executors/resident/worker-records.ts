@@ -3,10 +3,9 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { readOwnFile } from '../../../files/index.js';
+import { isSignalable, readOwnFile } from '../../../files/index.js';
 import {
   isAlive,
-  isSignalable,
   type ProcessIdentity,
   signal,
   terminateGroup,
