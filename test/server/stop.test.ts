@@ -68,15 +68,14 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
   });
 
   test('with a result that is being packed and left to the next server', async () => {
-    await using server = await TestServer.start({
-      flags: ['--disk-per-job', '1TiB'],
-    });
+    await using server = await TestServer.start({ flags: ['--disk-per-job', '1TiB'] });
     const form = { ...least.infer, ...steps('zeros=sparse:200000000000', 'print=x') };
     const id = await server.api.running('infer', form, 'x');
-    await until('it is being packed', () =>
-      server.openFiles().some((file) => file.startsWith(server.jobDirectory(id)) && file.endsWith('/sparse')),
-    );
+    const isPacked = () =>
+      server.openFiles().includes(path.join(server.jobDirectory(id), 'Output', 'sparse'));
+    await until('it is being packed', isPacked);
     expect(await closed(server)).toBeLessThan(limit);
+    expect(isPacked()).toBe(false);
     await server.start();
     expect((await server.api.job(id)).status).toBe('running');
     await server.api.kill(id);

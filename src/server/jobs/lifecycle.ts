@@ -142,6 +142,9 @@ function inWords(cause: unknown): string {
 /** Takes one job from the queue to its end, whatever happens, including jobs that an earlier server left unfinished. */
 export class Lifecycle {
   readonly #packing = new AbortController();
+  /** Settles when nothing is packed any more. */
+  #packed: Promise<unknown> = Promise.resolve();
+  #isLeft = false;
   #isExecuting = false;
   /** The words of its command, until the executor has asked for them: they name each file. */
   #command: readonly string[] | null = null;
@@ -182,6 +185,13 @@ export class Lifecycle {
     // Saved before the command is stopped. After a crash in between, the next server would otherwise see a failed
     // command.
     void Promise.race([saved, delay(killSaveTimeout, undefined, { ref: false })]).then(() => this.#stop());
+  }
+
+  /** Leaves the job to the next server, as it is. Resolves when this one writes nothing of its result any more. */
+  async leave(): Promise<void> {
+    this.#isLeft = true;
+    this.#packing.abort();
+    await this.#packed.catch(() => {});
   }
 
   /** Ends a job whose end was requested. */
@@ -366,10 +376,14 @@ export class Lifecycle {
     const { job } = this;
     const { output, result } = job.directory;
     try {
-      const { files, bytes, notes } = await this.deps.packer.pack(output, result, this.#packing.signal);
+      const packed = this.deps.packer.pack(output, result, this.#packing.signal);
+      this.#packed = packed;
+      const { files, bytes, notes } = await packed;
       for (const note of notes) job.log(`Result: ${note}`);
       job.log(`Result: ${counted(files, 'file')}, ${formatBytes(bytes)}`);
     } catch (cause) {
+      // Its end is told by the next server.
+      if (this.#isLeft) return new Promise(() => {});
       const isOfDisk = isDiskFull(cause) || (isSystemError(cause) && !isShortage(cause));
       if (!isOfDisk) throw cause;
       this.deps.report(

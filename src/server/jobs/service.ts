@@ -369,7 +369,10 @@ export class JobService {
     this.#isClosing = true;
     this.#retention.close();
     this.#trash.close();
-    if (onExit !== 'kill') return;
+    if (onExit !== 'kill') {
+      await Promise.all([...this.#lives.values()].map(({ lifecycle }) => lifecycle.leave()));
+      return;
+    }
     const killed = [...this.#jobs.values()].map((job) => this.kill(job, 'stop'));
     await Promise.all([this.#unreadable.stop(), ...killed]);
   }
