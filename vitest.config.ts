@@ -6,11 +6,10 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     // A process of its own for each file takes a sixth of the processor's time of all tests. What tests change in their process
-    // they change back, and nearly all that they test runs in other processes.
+    // they change back.
     isolate: false,
-    // Each test file starts real servers, and these real jobs. Much of the time is spent waiting for them: four at a time
-    // leave a quarter of two cores idle.
-    maxWorkers: 5,
+    // Some of the time is spent waiting for processes: with four, two cores are busy.
+    maxWorkers: 4,
     // The program that is tested is loaded as it was built.
     server: { deps: { external: [/\/dist\//] } },
     testTimeout: 120_000,
