@@ -150,7 +150,11 @@ class GroupEnd {
     this.#timers.push(setTimeout(act, milliseconds));
   }
 
-  /** Ends what the program has left of its group. Returns when that is gone, or at the latest after both graces. */
+  /**
+   * Ends what the program has left of its group. Returns when that is gone, or at the latest after both graces: the system may
+   * keep an ended process for as long as nobody asks for its exit code. That is waited for only where this process ended the
+   * program, whose processes somebody may look for.
+   */
   async finish(): Promise<void> {
     if (!this.#isThere()) return;
     this.signal('SIGTERM');
@@ -164,8 +168,9 @@ class GroupEnd {
   }
 
   #isThere(): boolean {
+    if (this.leader === undefined || process.platform === 'win32') return false;
     try {
-      return this.leader !== undefined && process.platform !== 'win32' && isGroupAlive(this.leader);
+      return this.why === null ? isGroupAlive(this.leader) : process.kill(-this.leader, 0);
     } catch {
       return false;
     }
