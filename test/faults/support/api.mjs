@@ -41,7 +41,15 @@ export async function submit(server, app, operation, form, headers = {}) {
   return JSON.parse(answer.text).job_id;
 }
 
-export const listJobs = async (server) => (await json(server, '/jobs')).jobs;
+/** All jobs, of which an answer has a thousand. */
+export async function listJobs(server) {
+  const all = [];
+  for (let jobs = null; jobs === null || jobs.length > 0; all.push(...jobs)) {
+    const before = all.length > 0 ? `?before=${all.at(-1).job_id}` : '';
+    jobs = (await json(server, `/jobs${before}`)).jobs;
+  }
+  return all;
+}
 export const job = (server, id) => json(server, `/jobs/${id}`);
 export const kill = (server, id) => json(server, `/jobs/${id}/kill`, { method: 'POST' });
 export const isFinal = ({ status }) => ['done', 'error', 'killed'].includes(status);

@@ -14,7 +14,9 @@ export const correction = 'corrected by hand';
 function noteStamps(context, study, output, stamps) {
   for (const [name, [, , stamp]] of Object.entries(seenIn(output))) {
     const { job_id: job, outputs } = study.recordOf(name, output);
-    const isSame = stamp === stampOf(path.join(output, name), outputs);
+    const own = stampOf(path.join(output, name), outputs);
+    // One that was corrected by hand is not as it was recorded.
+    const isSame = stamp === own || own === null;
     context.check(isSame, `The harness does not understand the stamp of the case ${name}`);
     stamps.set(`${name} ${job}`, stamp);
   }
