@@ -41,14 +41,18 @@ export async function submit(server, app, operation, form, headers = {}) {
   return JSON.parse(answer.text).job_id;
 }
 
-/** All jobs, of which an answer has a thousand. */
+/** Most jobs in an answer. */
+const page = 1000;
+
+/** All jobs. */
 export async function listJobs(server) {
-  const all = [];
-  for (let jobs = null; jobs === null || jobs.length > 0; all.push(...jobs)) {
-    const before = all.length > 0 ? `?before=${all.at(-1).job_id}` : '';
-    jobs = (await json(server, `/jobs${before}`)).jobs;
+  const { jobs } = await json(server, '/jobs');
+  while (jobs.length > 0 && jobs.length % page === 0) {
+    const more = (await json(server, `/jobs?before=${jobs.at(-1).job_id}`)).jobs;
+    if (more.length === 0) break;
+    jobs.push(...more);
   }
-  return all;
+  return jobs;
 }
 export const job = (server, id) => json(server, `/jobs/${id}`);
 export const kill = (server, id) => json(server, `/jobs/${id}/kill`, { method: 'POST' });
