@@ -14,7 +14,7 @@ export const foldersOf = (target: string): string[] =>
 /** Largest record that is read, in bytes. */
 const maxRecord = 16 << 20;
 
-const recordSchema = z.object({
+const inputsSchema = z.object({
   inputs: z
     .array(
       z.object({
@@ -79,7 +79,8 @@ export function resultOf(file: string): ResultPlace | null {
 
 /** The name of its case; null where the record does not say. */
 export function caseNameOf(result: ResultPlace): string | null {
-  return result.isAmongOthers ? recordedCase(result.record) : path.basename(result.path);
+  if (!result.isAmongOthers) return path.basename(result.path);
+  return recorded(result.record, z.object({ case: z.string() }))?.case ?? null;
 }
 
 const stemOf = (name: string): string => foldedName(withoutVolumeEnding(plainName(name)));
@@ -94,20 +95,25 @@ interface Recorded extends Named {
   readonly sha256: string;
 }
 
-/** The inputs that the record of a result names, of each directory one file; empty if there is no record that can be read. */
-function recordedInputs(record: string): Recorded[] {
+/** What a record says, as far as this schema asks; null if there is no record that can be read, or it does not say that. */
+function recorded<Schema extends z.ZodMiniType>(record: string, schema: Schema): z.infer<Schema> | null {
   try {
-    const document: unknown = JSON.parse(readSmallFile(record, maxRecord));
-    const scans = recordSchema.parse(document).inputs.filter(({ field }) => field === 'inputs');
-    const units = groupBy(scans, ({ name, group }) => `${group} ${name.split('/', 1)[0]}`);
-    return units.flatMap(([first]) => {
-      if (!first) return [];
-      const [name = '', ...within] = first.name.split('/');
-      return [{ ...first, stem: stemOf(name), folders: [], within: within.join('/') }];
-    });
+    return schema.parse(JSON.parse(readSmallFile(record, maxRecord)));
   } catch {
-    return [];
+    return null;
   }
+}
+
+/** The inputs that the record of a result names, of each directory one file. */
+function recordedInputs(record: string): Recorded[] {
+  const inputs = recorded(record, inputsSchema)?.inputs ?? [];
+  const scans = inputs.filter(({ field }) => field === 'inputs');
+  const units = groupBy(scans, ({ name, group }) => `${group} ${name.split('/', 1)[0]}`);
+  return units.flatMap(([first]) => {
+    if (!first) return [];
+    const [name = '', ...within] = first.name.split('/');
+    return [{ ...first, stem: stemOf(name), folders: [], within: within.join('/') }];
+  });
 }
 
 const noUnits = { inputs: null, outputs: null };
@@ -119,24 +125,8 @@ const meaningsSchema = z.object({
 });
 
 /** What the app that made a result calls its labels and the units of intensities; nothing if its record does not say. */
-export function recordedMeanings(record: string | null): z.infer<typeof meaningsSchema> {
-  if (record === null) return noMeanings;
-  try {
-    const document: unknown = JSON.parse(readSmallFile(record, maxRecord));
-    return meaningsSchema.parse(document);
-  } catch {
-    return noMeanings;
-  }
-}
-
-function recordedCase(record: string): string | null {
-  try {
-    const document: unknown = JSON.parse(readSmallFile(record, maxRecord));
-    return z.object({ case: z.string() }).parse(document).case;
-  } catch {
-    return null;
-  }
-}
+export const recordedMeanings = (record: string | null): z.infer<typeof meaningsSchema> =>
+  (record === null ? null : recorded(record, meaningsSchema)) ?? noMeanings;
 
 /** A file or a directory that may be a scan, judging by its name. */
 interface Candidate extends Named {
