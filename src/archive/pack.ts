@@ -43,6 +43,8 @@ export interface PackOptions {
   readonly most?: number;
   /** The number of entries that needs zip64 and gets none from archiver, 65,535; tests have a smaller one. */
   readonly ambiguous?: number;
+  /** Whether its end is that of zip64, also where nothing in it needs it. */
+  readonly forceZip64?: boolean;
 }
 
 /**
@@ -59,9 +61,7 @@ class NeedsZip64 extends Error {
 }
 
 /** The options that apply to any packing. */
-type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace' | 'most' | 'ambiguous'> & {
-  readonly forceZip64?: boolean;
-};
+type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace' | 'most' | 'ambiguous' | 'forceZip64'>;
 
 export interface Packed {
   readonly files: number;
@@ -153,11 +153,7 @@ async function* withSecondNames(
  * @param source a directory, not a link to one
  * @throws the system's error if `source` is not a directory, or `sink` fails
  */
-export async function packTo(
-  sink: Writable,
-  source: string,
-  options: PackOptions & Course = {},
-): Promise<Packed> {
+export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
   const { include = () => true, includeTarget = () => true, openUp = false, alsoAs, signal } = options;
   const notes = new Notes();
   const filesWith = (onLeftOut: () => Promise<void>) => {
