@@ -52,8 +52,8 @@ export interface ServerOptions {
   readonly ownProcess?: boolean;
   /**
    * Whether jobs are run by runners, as processes, for tests of how they are run or of other apps. Otherwise they are scripts
-   * in the test's process: they do the steps of the probe, whatever app they name, and outlive the server, which leaves them
-   * to the next one.
+   * in the test's process: they do the steps of the probe, or of a copy of it, and outlive the server, which leaves them to the
+   * next one.
    */
   readonly runners?: boolean;
   /** The clocks of the server and of its scripted jobs. */

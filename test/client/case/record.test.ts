@@ -13,6 +13,7 @@ import {
 } from '../../../src/client/case/record.js';
 import { recordName } from '../../../src/contract/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
+import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const submission = {
@@ -124,16 +125,7 @@ test('a record is read as it was written, and its key has the version that the j
   });
 });
 
-/** What is known of a job of which the server says nothing. */
-const facts = {
-  computation: computationOf(submission, null),
-  app: null,
-  job: null,
-  jobId: 'x',
-  server: { address: 'x', version: null, devices: new Map() },
-  clientVersion: '1',
-  inputs: [],
-};
+const facts = silentFacts(submission);
 
 test('a record that names a file outside its directory is none', async () => {
   await using directory = await temporary();

@@ -1,15 +1,10 @@
 import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import {
-  computationOf,
-  digestOf,
-  hashOutputs,
-  makeRecord,
-  writeRecord,
-} from '../../../src/client/case/record.js';
+import { digestOf, hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
 import { CohortDirectory } from '../../../src/client/cohort/cohort-directory.js';
 import { operationOf } from '../../../src/contract/operations.js';
+import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const submission = {
@@ -30,17 +25,8 @@ async function place(
 ): Promise<void> {
   await cohort.receive('case', { digest, isForced }, async (directory) => {
     await plant(directory, files);
-    const facts = {
-      computation: computationOf(submission, null),
-      app: null,
-      job: null,
-      jobId: 'x',
-      server: { address: 'x', version: null, devices: new Map() },
-      clientVersion: '1',
-      inputs: [],
-    };
     const outputs = await hashOutputs(directory);
-    writeRecord(directory, makeRecord(facts, outputs, { numbers: {}, unread: [] }));
+    writeRecord(directory, makeRecord(silentFacts(submission), outputs, { numbers: {}, unread: [] }));
     await plant(directory, { 'result.zip': 'packed' });
   });
 }
