@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, constants, fstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { quoteName } from '../contract/index.js';
-import { errorCode, replaceFile, type TimeSlice } from '../files/index.js';
+import { errorCode, isRealDirectory, replaceFile, type TimeSlice } from '../files/index.js';
 import { ArchiveError } from './errors.js';
 import type { Target } from './extract-plan.js';
 
@@ -32,7 +32,8 @@ export class MadeDirectories {
       mkdirSync(directory);
     } catch (cause) {
       // Windows and macOS have other codes for a directory that exists already.
-      if (!['EEXIST', 'EPERM', 'EISDIR'].includes(errorCode(cause)) || !isDirectory(directory)) throw cause;
+      if (!['EEXIST', 'EPERM', 'EISDIR'].includes(errorCode(cause)) || !isRealDirectory(directory))
+        throw cause;
     }
     this.#made.add(directory);
   }
@@ -57,9 +58,6 @@ export class MadeDirectories {
     }
   }
 }
-
-const isDirectory = (place: string): boolean =>
-  lstatSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /**
  * Error codes that mean that no file can have this name here: a directory, link or FIFO has it, it is too long, or the

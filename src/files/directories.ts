@@ -37,6 +37,10 @@ export function makeDirectory(directory: string, mode = 0o777): void {
   }
 }
 
+/** Whether there is a directory at this place, which is no link to one. */
+export const isRealDirectory = (place: string): boolean =>
+  lstatSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
 /** The names in a directory; empty if it cannot be read. */
 export function namesIn(directory: string): string[] {
   try {

@@ -11,6 +11,7 @@ export {
 export {
   contentStamp,
   filesBelow,
+  isRealDirectory,
   madeDirectories,
   makeDirectory,
   namesIn,

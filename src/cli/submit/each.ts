@@ -74,7 +74,7 @@ export async function listCases(
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   try {
     const chooseSeries = seriesChoice(flags.series, io, { mayAsk: false });
-    const found = await findCasesToSend(submission, {
+    const { cases: found } = await findCasesToSend(submission, {
       output: outputOfEach(flags),
       chooseSeries,
       reporter,

@@ -4,6 +4,7 @@ import { exitCodes, quotePath, recordName } from '../../contract/index.js';
 import {
   foldedName,
   freeName,
+  isRealDirectory,
   isSafeName,
   namesIn,
   readSmallFile,
@@ -39,9 +40,6 @@ const asLabel = (text: string): string =>
     .join('');
 
 const isEntity = (part: string): boolean => /^[A-Za-z]+-[\p{L}\p{N}+]+$/u.test(part);
-
-const isDirectory = (target: string): boolean =>
-  lstatSync(target, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** Records are moved last: a result without one is not whole. */
 const recordsLast = (a: string, b: string): number =>
@@ -113,7 +111,7 @@ export class BidsLayout implements Layout {
         const name = record?.case ?? '';
         const prefix = entry.slice(0, 1 - bidsRecordEnding.length);
         if (record && isSafeName(name)) yield { record, name, place: this.#placeAt(directory, prefix) };
-      } else if (left > 0 && !entry.startsWith('.') && !isBidsResult(entry) && isDirectory(target))
+      } else if (left > 0 && !entry.startsWith('.') && !isBidsResult(entry) && isRealDirectory(target))
         yield* this.#recordsBelow(target, left - 1);
     }
   }
@@ -230,10 +228,10 @@ export class BidsLayout implements Layout {
     const merge = (from: string, to: string) => {
       for (const entry of readdirSync(from).sort(recordsLast)) {
         const [source, target] = [path.join(from, entry), path.join(to, entry)];
-        if (isDirectory(source) && !isBidsResult(entry)) merge(source, target);
+        if (isRealDirectory(source) && !isBidsResult(entry)) merge(source, target);
         else {
           mkdirSync(to, { recursive: true });
-          if (isDirectory(target)) rmSync(target, { recursive: true });
+          if (isRealDirectory(target)) rmSync(target, { recursive: true });
           renameSync(source, target);
         }
       }

@@ -5,6 +5,7 @@ import { quotePath, resultName, tableName } from '../../contract/index.js';
 import {
   freeName,
   hashFile,
+  isRealDirectory,
   lockPath,
   makeDirectory,
   namesIn,
@@ -17,13 +18,10 @@ import { UsageError, writing } from '../errors.js';
 import { goOnLater, withoutRoom } from './failures.js';
 import { keepFiles } from './keep-files.js';
 import { LastLooks, ownDirectory } from './last-looks.js';
-import { CaseDirectories, type CasePlace, checkReplaceable, type Layout, linkTo } from './layout.js';
+import { CaseDirectories, type CasePlace, checkPlace, isLink, type Layout, linkTo } from './layout.js';
 
 /** What became of the outputs that a record names; `unknown` if nobody has looked. */
 export type OutputsState = 'intact' | 'edited' | 'missing' | 'unknown';
-
-const isLink = (target: string): boolean =>
-  lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 
 /**
  * Refuses a directory of results in which something that is written by this program, and not by a person, leads elsewhere: files there
@@ -32,7 +30,7 @@ const isLink = (target: string): boolean =>
  */
 function refuseLinks(directory: string): void {
   const own = path.join(directory, ownDirectory);
-  const isOwn = lstatSync(own, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const isOwn = isRealDirectory(own);
   const written = [
     own,
     path.join(directory, tableName),
@@ -175,7 +173,7 @@ export class CohortDirectory implements Disposable {
 
   /** @throws UsageError if a result of this case could replace files that are not known to be an earlier result */
   checkReplaceable(name: string, isForced: boolean): void {
-    checkReplaceable(this.directory, this.#placeOf(name), isForced);
+    checkPlace(this.directory, this.#placeOf(name), isForced);
   }
 
   get #stale(): string {

@@ -22,7 +22,7 @@ import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } 
 import { type FoundCase, type FoundFiles, someOf } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
 import { preflight, type ServerTerms } from '../submit/index.js';
-import { BidsLayout, checkDerivatives, describeDerivatives, layoutOf } from './bids-layout.js';
+import { BidsLayout, checkDerivatives, describeDerivatives } from './bids-layout.js';
 import { placeOf } from './case-names.js';
 import { CohortDirectory } from './cohort-directory.js';
 import { aboutEarlierResult, otherCases, stateOfResult } from './earlier-results.js';
@@ -331,12 +331,11 @@ export async function runCohort(
   submission: Submission,
   options: CohortOptions,
 ): Promise<CohortSummary> {
-  const { output, layout: layoutName } = options;
-  if (layoutName === 'bids') checkDerivatives(output, submission.app);
+  const { output } = options;
+  if (options.layout === 'bids') checkDerivatives(output, submission.app);
   const terms = await preflight(connection, submission);
   const app = await describeApp(connection, submission.app, options.reporter);
-  const cases = await findCasesToSend(submission, options, app, connection.signal);
-  const layout = layoutOf(output, layoutName);
+  const { cases, layout } = await findCasesToSend(submission, options, app, connection.signal);
   using directory = await writing(output, goOnLater, () => CohortDirectory.open(output, layout));
   if (layout instanceof BidsLayout) {
     layout.plan(cases, submission.app);

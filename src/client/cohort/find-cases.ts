@@ -12,8 +12,9 @@ import { divideIntoCases, type FoundCase } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import { findInputs, tellSending } from '../submit/index.js';
-import { checkSubjects, layoutOf } from './bids-layout.js';
+import { type BidsLayout, checkSubjects, layoutOf } from './bids-layout.js';
 import { namedAsBefore } from './case-names.js';
+import type { CaseDirectories } from './layout.js';
 import type { CohortOptions } from './state.js';
 
 /** Seconds to wait for the version of an app, which the server computes when it is first asked. */
@@ -37,7 +38,7 @@ export async function findCasesToSend(
   }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete' | 'layout'>,
   view: AppAnswer | null = null,
   signal?: AbortSignal,
-): Promise<readonly FoundCase[]> {
+): Promise<{ readonly cases: readonly FoundCase[]; readonly layout: CaseDirectories | BidsLayout }> {
   const layout = layoutOf(output, layoutName);
   const finding = {
     place: { directory: output, mayReplace: true },
@@ -49,7 +50,7 @@ export async function findCasesToSend(
   tellSending(found, reporter, { isListed: true });
   const cases = divideIntoCases(found);
   if (layoutName === 'bids') checkSubjects(cases);
-  return namedAsBefore(output, layout, cases, signal);
+  return { cases: await namedAsBefore(output, layout, cases, signal), layout };
 }
 
 /** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */

@@ -1,7 +1,7 @@
 import { lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { quotePath, recordName } from '../../contract/index.js';
-import { namesIn } from '../../files/index.js';
+import { isRealDirectory, namesIn } from '../../files/index.js';
 import { type CaseRecord, namesBelow, readRecord } from '../case/index.js';
 import { UsageError } from '../errors.js';
 import { ownDirectory } from './last-looks.js';
@@ -58,8 +58,7 @@ export class CaseDirectories implements Layout {
     for (const name of namesIn(this.root)) {
       if (name === ownDirectory || without.has(name)) continue;
       const { directory } = this.placeOf(name);
-      const isDirectory = lstatSync(directory, { throwIfNoEntry: false })?.isDirectory() ?? false;
-      const record = isDirectory ? readRecord(directory) : null;
+      const record = isRealDirectory(directory) ? readRecord(directory) : null;
       if (record) records.set(name, record);
     }
     return records;
@@ -93,18 +92,21 @@ export class CaseDirectories implements Layout {
   }
 }
 
+export const isLink = (target: string): boolean =>
+  lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+
 /** The first link on the way from the directory of the results to a place; null if there is none. */
 export function linkTo(root: string, { directory }: CasePlace): string | null {
   let at = root;
   for (const part of path.relative(root, directory).split(path.sep)) {
     at = path.join(at, part);
-    if (lstatSync(at, { throwIfNoEntry: false })?.isSymbolicLink()) return at;
+    if (isLink(at)) return at;
   }
   return null;
 }
 
 /** @throws UsageError if a result could replace files that are not known to be an earlier one */
-export function checkReplaceable(root: string, place: CasePlace, isForced: boolean): void {
+export function checkPlace(root: string, place: CasePlace, isForced: boolean): void {
   const link = linkTo(root, place);
   if (link !== null)
     throw new UsageError(

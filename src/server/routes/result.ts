@@ -1,4 +1,4 @@
-import { closeSync, constants, existsSync, fstatSync, lstatSync, type ReadStream } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, type ReadStream } from 'node:fs';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import send from 'send';
@@ -16,7 +16,7 @@ import {
   type UnfinishedJob,
   withoutResult,
 } from '../../contract/index.js';
-import { errorCode, NotOurFile, openOwnFile } from '../../files/index.js';
+import { errorCode, isRealDirectory, NotOurFile, openOwnFile } from '../../files/index.js';
 import { captured, goneSignal, isAskedFor, principalOf, sendError, whenGone } from '../http/index.js';
 import type { Job, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
@@ -71,8 +71,7 @@ async function sendOutput(ctx: RouterContext, job: Job, report: Report): Promise
 }
 
 /** Whether the output directory exists and was not replaced by a link or a file. */
-const hasOutput = ({ directory }: Job): boolean =>
-  lstatSync(directory.output, { throwIfNoEntry: false })?.isDirectory() ?? false;
+const hasOutput = ({ directory }: Job): boolean => isRealDirectory(directory.output);
 
 /**
  * Sends a result without an archive: the disk had no space for one, or it was removed or replaced.

@@ -19,7 +19,7 @@ async function casesOf(
   const files = Array.isArray(made) ? Object.fromEntries(made.map((each) => [each, 'x'])) : made;
   await plant(root.path, files as Record<string, string>);
   const operation = operationOf(name);
-  const found = await findCasesToSend(
+  const { cases: found } = await findCasesToSend(
     {
       operation,
       archive: null,
