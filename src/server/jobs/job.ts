@@ -86,6 +86,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   isCleared = false;
   /** Bytes, from the start of its archive, that clients have been sent, in one download or several consecutive ones. */
   #sent = 0;
+  #isLeft = false;
 
   /** @param isRestored whether it is from an earlier server, whose lines in the log must not be repeated */
   constructor(
@@ -269,6 +270,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater()));
   }
 
+  /** Leaves its record to the next server. Resolves when this one does not write it any more. */
+  async leave(): Promise<void> {
+    this.#isLeft = true;
+    await this.#turn;
+  }
+
   /** Writes a line of the service into the log, unless an earlier server has written it. Never throws. */
   log(line: string): void {
     this.#keepPlace();
@@ -430,7 +437,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
    * survive a power cut as well.
    */
   #saveAgain(): Promise<void> {
-    return this.#inTurn(() => this.directory.save(this.#latest, this.#last !== null));
+    return this.#inTurn(async () => {
+      if (!this.#isLeft) await this.directory.save(this.#latest, this.#last !== null);
+    });
   }
 
   /** Retries until the disk accepts the record, or the directory is gone. */

@@ -369,12 +369,13 @@ export class JobService {
     this.#isClosing = true;
     this.#retention.close();
     this.#trash.close();
-    if (onExit !== 'kill') {
+    if (onExit === 'kill') {
+      const killed = [...this.#jobs.values()].map((job) => this.kill(job, 'stop'));
+      await Promise.all([this.#unreadable.stop(), ...killed]);
+    } else {
       await Promise.all([...this.#lives.values()].map(({ lifecycle }) => lifecycle.leave()));
-      return;
     }
-    const killed = [...this.#jobs.values()].map((job) => this.kill(job, 'stop'));
-    await Promise.all([this.#unreadable.stop(), ...killed]);
+    await Promise.all([...this.#jobs.values()].map((job) => job.leave()));
   }
 
   async #accept(upload: JobDirectory, request: JobRequest, facts: UploadFacts): Promise<Job> {

@@ -20,3 +20,17 @@ test('a record that a job replaced by a FIFO keeps no last record waiting on a f
   await new FullDirectory(directory.id, directory.path).saveLast(last);
   expect(JSON.parse(readFileSync(directory.recordFile, 'utf8'))).toEqual(last);
 });
+
+test('a job that was left to the next server is written to the end of what was begun, and no further', async () => {
+  const { job, directory } = await makeJob();
+  const letGo = directory.hold();
+  job.noteVersion(Promise.resolve('before'));
+  await job.versionKnown(1000);
+  const left = job.leave();
+  job.noteVersion(Promise.resolve('after'));
+  await job.versionKnown(1000);
+  letGo();
+  await left;
+  expect(directory.latest?.record.appVersion).toBe('before');
+  expect(job.record.appVersion).toBe('after');
+});
