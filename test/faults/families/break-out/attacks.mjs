@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { argumentsOf, runningProcesses } from '../../../support/processes.mjs';
+import { unzip } from '../../../support/unzip.mjs';
 import { request } from '../../support/api.mjs';
 import { until } from '../../support/until.mjs';
 import { limits } from './attacked-server.mjs';
@@ -28,8 +29,9 @@ const reading = (way) => async (attacked, random) => {
 const taking = (isHard) => async (attacked) => {
   const file = path.join(attacked.server.jobDirectory(attacked.victim), 'Output', 'answer');
   const { id } = await attacked.visit({ deed: 'take', isHard, file });
-  const { bytes } = await request(attacked.server, `/jobs/${id}/result`);
-  return bytes.includes(attacked.secret);
+  const { status, bytes } = await request(attacked.server, `/jobs/${id}/result`);
+  const files = status === 200 ? [...unzip(bytes).values()] : [];
+  return files.some((content) => content.includes(attacked.secret));
 };
 
 const hiding = (stays) => async (attacked, random) => {
