@@ -180,7 +180,7 @@ async function moveInto(from: string, to: string, mayReplace: boolean): Promise<
 }
 
 /** Errors of a move onto a directory that exists. */
-const existsAlready = new Set(['ENOTEMPTY', 'EEXIST', 'ENOTDIR', 'EPERM', 'EINVAL', 'EBUSY']);
+const existsAlready = new Set(['ENOTEMPTY', 'EEXIST', 'EPERM', 'EINVAL', 'EBUSY']);
 
 /**
  * A private directory in which a result is completed before it is moved to its place. It is on the same file system as
@@ -247,7 +247,7 @@ export class PrivateDirectory {
       // Only one of two commands can create this file.
       await (await open(path.join(place, first), 'wx')).close();
     } catch (cause) {
-      if (errorCode(cause) === 'EEXIST' || errorCode(cause) === 'ENOTDIR') return null;
+      if (errorCode(cause) === 'EEXIST') return null;
       throw cause;
     }
     await replaceFile(path.join(this.files, first), path.join(place, first));
