@@ -89,6 +89,7 @@ test('a name that archiver would change is changed to one that no other file has
     'e:f/g\\h',
     '\\\\?\\y',
     '..\\z',
+    'g/T1:mask.nii',
   ];
   plantNamed(source, names);
   const expected = {
@@ -101,6 +102,7 @@ test('a name that archiver would change is changed to one that no other file has
     'e_f/g_h': 'e:f/g\\h',
     '__?_y': '\\\\?\\y',
     '.._z': '..\\z',
+    'g/T1:mask.nii': 'g/T1:mask.nii',
   };
   const members = async (archive: string) =>
     Object.fromEntries(

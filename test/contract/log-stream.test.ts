@@ -96,6 +96,7 @@ describe("a log stream's parser", () => {
       );
     }
     expect(events[1]).toEqual(line('next'));
+    expect(parser.push('data: last\n\n')).toEqual([line('last')]);
   });
 
   test('does not cut a line of the greatest length, be it in one piece or in two', () => {

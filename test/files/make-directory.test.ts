@@ -1,7 +1,7 @@
 import { mkdirSync, statSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { makeDirectory } from '../../src/files/directories.js';
+import { filesBelow, makeDirectory } from '../../src/files/directories.js';
 import { plant, temporary } from '../support/temporary.js';
 
 describe('a directory', () => {
@@ -36,4 +36,12 @@ describe('a directory', () => {
       expect(() => makeDirectory(target)).toThrow('ENOENT');
     },
   );
+});
+
+test('directories of a name are left out of the files below, however deep they are', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, { 'a/b/c': '', 'a/node_modules/d': '', 'node_modules/e/f': '', g: '' });
+  const namesOf = (files: ReturnType<typeof filesBelow>) => files.map(({ name }) => name).sort();
+  expect(namesOf(filesBelow(directory.path, (name) => name === 'node_modules'))).toEqual(['c', 'g']);
+  expect(namesOf(filesBelow(directory.path))).toEqual(['c', 'd', 'f', 'g']);
 });

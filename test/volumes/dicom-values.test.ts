@@ -154,6 +154,10 @@ describe('Frames of one place are in the order of what they say that they are:',
     ['temporal position identifier', (time) => [element(0x00200100, 'IS', String(time + 1))]],
     ['echo time', (time) => [element(0x00180081, 'DS', String(2.5 + time))]],
     ['b-value', (time) => [element(0x00189087, 'FD', double(1000 * time))]],
+    [
+      'b-value, which images without diffusion may lack',
+      (time) => (time === 0 ? [] : [element(0x00189087, 'FD', double(1000))]),
+    ],
     ['type', (time) => [element(0x00080008, 'CS', `ORIGINAL\\PRIMARY\\${time === 0 ? 'M' : 'P'}`)]],
   ])('classic, by %s, whatever the instance numbers are', async (_, more) => {
     const files = scrambled.map(([time, k]) => ({

@@ -2,8 +2,11 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { stampOfInputs } from '../../../src/client/case/record.js';
 import { type OneOfMany, runCase } from '../../../src/client/case/run-case.js';
+import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
+import { Interrupted } from '../../../src/client/errors.js';
 import { findFiles } from '../../../src/client/inputs/index.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
+import { errorKinds } from '../../../src/contract/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { type Fake, fakeService, jobId } from '../../support/fake-service.js';
 import { json } from '../../support/scripted-server.js';
@@ -12,11 +15,11 @@ import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
 
 /** Runs one case of many on a service that behaves like this, and tells with which idempotency keys it was sent. */
-async function run(fake: Fake, many: Partial<OneOfMany> = {}) {
+async function run(fake: Fake, many: Partial<OneOfMany> = {}, options: Partial<ConnectionOptions> = {}) {
   await using directory = await temporary();
   await plant(directory.path, { 'ct.nii': 'volume' });
   await using server = await fakeService({ result: zipOf({ 'mask.nii': 'mask' }), ...fake });
-  await using connection = connectTo(server.url);
+  await using connection = connectTo(server.url, options);
   const operation = operationOf('infer');
   const groups = [[path.join(directory.path, 'ct.nii')]];
   const files = [{ field: fieldWithRole(operation, 'paths'), groups }];
@@ -77,6 +80,18 @@ test('nothing is sent again once the command stops', async () => {
   expect(keys).toEqual(['key']);
 });
 
+test('a place on the server is waited for only until the command stops', async () => {
+  let asked = 0;
+  const override: Fake['override'] = ({ method }, response) => {
+    if (method !== 'POST' || asked++ > 0) return false;
+    json(response, errorKinds.busy.status, { detail: 'The queue is full' });
+    return true;
+  };
+  const { outcome, keys } = await run({ override }, { stop: AbortSignal.abort() }, { patience: 0 });
+  expect(outcome).toMatchObject({ message: expect.stringContaining('The queue is full') });
+  expect(keys).toEqual(['key']);
+});
+
 test('a job that an earlier command sent is gone on with, and its failure is reported', async () => {
   const done = await run({}, { jobId, attempt: 2 });
   expect([done.outcome, done.keys]).toEqual([expect.objectContaining({ jobId }), []]);
@@ -96,4 +111,20 @@ test('a job whose files changed while they were sent is killed', async () => {
   const { outcome } = await run({ onKill: () => killed.push(jobId) }, { stamp: 'of other files' });
   expect(outcome).toMatchObject({ exitCode: 1, message: expect.stringContaining('Its files changed') });
   expect(killed).toEqual([jobId]);
+});
+
+test.each([
+  ['SIGINT', [jobId]],
+  ['SIGQUIT', []],
+])('what %s interrupts kills these jobs: %j', async (name, expected) => {
+  const killed: string[] = [];
+  const controller = new AbortController();
+  const interrupt = () => {
+    controller.abort(new Interrupted(name));
+    return 'a line';
+  };
+  const fake = { lines: [interrupt], marker: null, status: 'running', onKill: () => killed.push(jobId) };
+  const { outcome } = await run(fake, {}, { signal: controller.signal });
+  expect(outcome).toBe(controller.signal.reason);
+  expect(killed).toEqual(expected);
 });

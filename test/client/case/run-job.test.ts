@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -11,8 +11,10 @@ import type { TransferPhase } from '../../../src/client/reporter.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { type Fake, fakeService, jobId } from '../../support/fake-service.js';
+import { openFilesOf } from '../../support/processes.js';
 import { json } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
 
@@ -27,6 +29,7 @@ async function run(
     onProgress,
     results = {},
     isChanged = false,
+    onSent = () => {},
   }: {
     options?: Submission['options'];
     controller?: AbortController;
@@ -35,6 +38,8 @@ async function run(
     results?: Readonly<Record<string, Buffer>>;
     /** Whether somebody writes to the input while the job runs. */
     isChanged?: boolean;
+    /** Called when the job is accepted. */
+    onSent?: (input: string) => void;
   } = {},
 ) {
   const killed: string[] = [];
@@ -47,7 +52,12 @@ async function run(
     return 'changed';
   };
   const lines = isChanged ? [change] : [];
-  await using server = await fakeService({ lines, result: zip, onKill: () => killed.push(jobId), ...fake });
+  const override: Fake['override'] = ({ method, url }) => {
+    if (method === 'POST' && url.startsWith('/apps/')) onSent(input);
+    return false;
+  };
+  const onKill = () => killed.push(jobId);
+  await using server = await fakeService({ lines, result: zip, onKill, override, ...fake });
   await using connection = connectTo(server.url, controller ? { signal: controller.signal } : {});
   const field = operation.fields.find((each) => each.name === 'inputs');
   if (!field) throw new Error("the operations table has no field 'inputs'");
@@ -99,6 +109,18 @@ describe('a job', () => {
     expect(reporter.notes).toContain(
       'The inputs have changed since they were sent, so that no remote-app-record.json is written',
     );
+  });
+
+  test('that fails has no more of its inputs read', async () => {
+    let sent = '';
+    const onSent = (input: string) => {
+      sent = input;
+      // Reading all of it would take minutes.
+      truncateSync(input, 1e11);
+    };
+    await run({ status: 'error', error: 'x', marker: '__ERROR__ x' }, { onSent });
+    const opened = () => [...openFilesOf(process.pid).values()];
+    await until('the input is closed', () => !opened().some((name) => name.startsWith(sent)), 2000);
   });
 
   test('that fails says why, and nothing is downloaded', async () => {

@@ -1,9 +1,17 @@
 import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { digestOf, hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
+import {
+  computationOf,
+  digestOf,
+  hashOutputs,
+  makeRecord,
+  writeRecord,
+} from '../../../src/client/case/record.js';
 import { CohortDirectory } from '../../../src/client/cohort/cohort-directory.js';
-import { operationOf } from '../../../src/contract/operations.js';
+import { aboutEarlierResult } from '../../../src/client/cohort/earlier-results.js';
+import { findFiles } from '../../../src/client/inputs/index.js';
+import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 
@@ -114,6 +122,24 @@ describe('a result', () => {
     expect(cohort.takeBack('case', key)).not.toBeNull();
     expect(await filesOf(cohort)).toEqual({ 'mask.nii': 'first' });
     expect(cohort.takeBack('case', key)).toBeNull();
+  });
+
+  test('stays where it is while one of the two files of its case has only a pointer of Git LFS', async () => {
+    await using root = await temporary();
+    await plant(root.path, { 'scans/ct.nii': 'ct', 'scans/pet.nii': 'pet' });
+    const pet = path.join(root.path, 'scans/pet.nii');
+    const groups = [[path.join(root.path, 'scans/ct.nii')], [pet]];
+    const field = fieldWithRole(submission.operation, 'paths');
+    const files = await findFiles({ ...submission, files: [{ field, groups }] });
+    using cohort = await CohortDirectory.open(path.join(root.path, 'Out'));
+    await place(cohort, { 'mask.nii': 'mask' });
+    const oid = 'a'.repeat(64);
+    await writeFile(pet, `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize 9437184\n`);
+    const computation = computationOf(submission, null);
+    expect(await aboutEarlierResult(cohort, 'case', files, computation, undefined)).toBe(
+      '; whether the result that is there belongs to it cannot be told',
+    );
+    expect(await filesOf(cohort)).toEqual({ 'mask.nii': 'mask' });
   });
 
   test('is put back if the command was killed while it replaced it', async () => {

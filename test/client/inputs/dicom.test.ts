@@ -65,6 +65,17 @@ describe('a directory of DICOM files', () => {
     ]);
   });
 
+  test('with more than twenty series has twenty of them listed, and the others counted', async () => {
+    await using root = await temporary();
+    const names = Array.from({ length: 22 }, (_, at) => `${at + 1}`);
+    const files = names.map((series) => [`${series}.dcm`, dicomFile({ image: 1, series })] as const);
+    await plant(root.path, within('in', Object.fromEntries(files)));
+    const { reporter } = await stageInputs(root.path, [['in']]);
+    expect(reporter.notes).toHaveLength(22);
+    expect(reporter.notes[0]).toMatch(/^22 DICOM series are sent/);
+    expect(reporter.notes[21]).toBe("  and 2 more; 'remote-app inputs' lists them all");
+  });
+
   test('with a plan, a dose and structures comes to the images, and names the others', async () => {
     const ct = dicomSeries(4, { kind: 'CT', series: '1' });
     const others = (['RTSTRUCT', 'RTDOSE', 'RTPLAN', 'SR', 'PR', 'SEG'] as const).map(

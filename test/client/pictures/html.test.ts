@@ -139,6 +139,20 @@ test('volumes that browsers do not open together are refused, and so is a page w
   await expect(textOf([])).rejects.toThrow('There is no case to make a page of.');
 });
 
+test('a page of another result has another identity, so that marks of the earlier one do not appear on it', async () => {
+  const idOf = async (voxels: number) => {
+    const data = [new Uint8Array(64), new Uint8Array(64).fill(1, 0, voxels)];
+    const [scan, mask] = data.map((each) => volumeOf(each, [4, 4, 4]));
+    if (!scan || !mask) throw new Error('There is no volume.');
+    const view = await viewCase({ name: 'case', scan, mask }, { slices: 1, maxPixels: 4 });
+    const page = await textOf([{ view }]);
+    return JSON.parse(/id="page">(.*)<\/script>/.exec(page)?.[1] ?? '').id;
+  };
+  const first = await idOf(8);
+  expect(await idOf(8)).toBe(first);
+  expect(await idOf(9)).not.toBe(first);
+});
+
 describe.skipIf(lacks('chromium'))('in a browser', () => {
   let browser: Browser;
   beforeAll(async () => {

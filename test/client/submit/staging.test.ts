@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
 import { UsageError } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
@@ -99,6 +99,17 @@ describe('staging', () => {
       await expect(staged).rejects.toThrow(`'${parent}/\ufffd' has a name that is not UTF-8; rename it`);
     },
   );
+
+  test('leaves nothing in the temporary directory when it fails', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct/1.dcm': dicom, 'tmp/': '' });
+    await writeFile(Buffer.from(`${directory.path}/ct/\xe9`, 'latin1'), '');
+    vi.stubEnv('TMPDIR', path.join(directory.path, 'tmp'));
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, 'ct')]] }];
+    await expect(stage(submission('evaluate', { files }), memoryReporter(), undefined)).rejects.toThrow();
+    expect(await readdir(path.join(directory.path, 'tmp'))).toEqual([]);
+  });
 
   test('packs a data set, and sends a zip as it is', async () => {
     const zip = zipOf({ 'case/ct.nii': 'x' });
