@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { least, steps } from '../support/form.js';
+import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 
 describe('wait', () => {
@@ -103,7 +104,17 @@ describe('wait', () => {
     ]);
   });
 
-  test('does not kill the jobs when it is interrupted', async () => {
+  const other = 'ba9876543210';
+  test.each([
+    [[jobId], /^Job \w+ goes on; 'remote-app wait \w+ --server \S+' waits for it again\n/m],
+    [
+      [jobId, other],
+      new RegExp(
+        `^2 jobs go on; 'remote-app wait ${jobId} ${other} --server \\S+' waits for them again\\n`,
+        'm',
+      ),
+    ],
+  ])('does not kill the jobs %j when it is interrupted', async (ids, advice) => {
     await using cli = await Cli.create();
     let killed = 0;
     let asked = () => {};
@@ -113,19 +124,17 @@ describe('wait', () => {
     await using server = await fakeService({
       status: 'running',
       onKill: () => killed++,
-      override: () => {
+      override: ({ url }, response) => {
         asked();
-        return false;
+        if (url !== `/jobs/${other}`) return false;
+        json(response, 200, { job_id: other, status: 'running', error: null, app: 'x', operation: 'infer' });
+        return true;
       },
     });
-    const running = cli.begin(['wait', jobId, '--server', server.url]);
+    const running = cli.begin(['wait', ...ids, '--server', server.url]);
     await asking;
     running.signal('SIGINT');
     const { code, stderr } = await running.ended;
-    expect([code, killed, stderr]).toEqual([
-      130,
-      0,
-      expect.stringMatching(/^Job \w+ goes on; 'remote-app wait \w+ --server \S+' waits for it again\n/m),
-    ]);
+    expect([code, killed, stderr]).toEqual([130, 0, expect.stringMatching(advice)]);
   });
 });

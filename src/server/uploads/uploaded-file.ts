@@ -158,7 +158,7 @@ export class UploadedFile {
 }
 
 /** Removes the bytes of a partial write from the front. */
-function dropWritten(pieces: Buffer[], written: number): void {
+export function dropWritten(pieces: Buffer[], written: number): void {
   let left = written;
   let count = 0;
   while (pieces[count] && left >= (pieces[count]?.length ?? 0)) {

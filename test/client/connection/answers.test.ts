@@ -1,6 +1,16 @@
 import net from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { app, apps, devices, health, job, jobs, kill, ram } from '../../../src/client/connection/api.js';
+import {
+  app,
+  apps,
+  devices,
+  drainState,
+  health,
+  job,
+  jobs,
+  kill,
+  ram,
+} from '../../../src/client/connection/api.js';
 import type { Connection } from '../../../src/client/connection/connection.js';
 import { json, type Received, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
@@ -195,4 +205,13 @@ describe('an answer', () => {
       server.close();
     }
   });
+});
+
+test.each([
+  [403, 'Only an admin may drain the server', /^Only an admin may drain the server$/],
+  [404, 'Not Found', / cannot be drained: it is of an earlier version, or another server$/],
+])('a refusal with %i of a drain is told as what it is', async (status, detail, message) => {
+  await using server = await ScriptedServer.start((_, response) => json(response, status, { detail }));
+  await using connection = connectTo(server.url);
+  expect((await failureOf(drainState(connection))).message).toMatch(message);
 });

@@ -1,7 +1,9 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { settleRunEnd } from '../../../src/server/executors/run-files.js';
+import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { executorContract } from './contract.js';
 import { fullDiskContract } from './full-disk-contract.js';
@@ -28,6 +30,17 @@ test('the local executor reads the end that an older runner wrote', async () => 
     error: null,
     lostLines: 0,
   });
+});
+
+test('the end of a run is read again after a failure of the system', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, { job: 'not a directory yet' });
+  const job = path.join(directory.path, 'job');
+  const end = settleRunEnd(job, false);
+  rmSync(job);
+  const record = { exitCode: 3, signal: null, error: null, endedAt: '2026-01-01T00:00:00.000Z' };
+  await plant(job, { 'exit.json': JSON.stringify(record) });
+  expect(await end).toMatchObject({ exitCode: 3, fault: null });
 });
 
 const runner = (name: string) =>

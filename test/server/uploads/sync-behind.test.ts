@@ -2,7 +2,7 @@ import { symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { UploadTurns } from '../../../src/server/uploads/limits.js';
-import { SyncBehind } from '../../../src/server/uploads/uploaded-file.js';
+import { dropWritten, SyncBehind } from '../../../src/server/uploads/uploaded-file.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const mebibyte = 1 << 20;
@@ -54,4 +54,16 @@ test('one upload at a time syncs', async () => {
   second.wrote(link, 8 * mebibyte);
   await second.settled();
   await expect(first.settled()).rejects.toMatchObject({ code: 'ELOOP' });
+});
+
+test.each([
+  [0, 'abcdefg'],
+  [2, 'cdefg'],
+  [3, 'defg'],
+  [4, 'efg'],
+  [6, 'g'],
+])('after a write of only %i bytes, the others are left', (written, left) => {
+  const pieces = ['abc', 'def', 'g'].map((each) => Buffer.from(each));
+  dropWritten(pieces, written);
+  expect(Buffer.concat(pieces).toString()).toBe(left);
 });
