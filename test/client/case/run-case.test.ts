@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { stampOfInputs } from '../../../src/client/case/record.js';
 import { type OneOfMany, runCase } from '../../../src/client/case/run-case.js';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
-import { Interrupted } from '../../../src/client/errors.js';
 import { findFiles } from '../../../src/client/inputs/index.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { errorKinds } from '../../../src/contract/errors.js';
@@ -111,20 +110,4 @@ test('a job whose files changed while they were sent is killed', async () => {
   const { outcome } = await run({ onKill: () => killed.push(jobId) }, { stamp: 'of other files' });
   expect(outcome).toMatchObject({ exitCode: 1, message: expect.stringContaining('Its files changed') });
   expect(killed).toEqual([jobId]);
-});
-
-test.each([
-  ['SIGINT', [jobId]],
-  ['SIGQUIT', []],
-])('what %s interrupts kills these jobs: %j', async (name, expected) => {
-  const killed: string[] = [];
-  const controller = new AbortController();
-  const interrupt = () => {
-    controller.abort(new Interrupted(name));
-    return 'a line';
-  };
-  const fake = { lines: [interrupt], marker: null, status: 'running', onKill: () => killed.push(jobId) };
-  const { outcome } = await run(fake, {}, { signal: controller.signal });
-  expect(outcome).toBe(controller.signal.reason);
-  expect(killed).toEqual(expected);
 });

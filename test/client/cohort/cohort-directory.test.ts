@@ -1,19 +1,22 @@
-import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   computationOf,
   digestOf,
+  hashInputs,
   hashOutputs,
   makeRecord,
   writeRecord,
 } from '../../../src/client/case/record.js';
 import { CohortDirectory } from '../../../src/client/cohort/cohort-directory.js';
 import { aboutEarlierResult } from '../../../src/client/cohort/earlier-results.js';
+import { findCasesToSend } from '../../../src/client/cohort/index.js';
 import { findFiles } from '../../../src/client/inputs/index.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { memoryReporter } from '../support/connect.js';
 
 const submission = {
   operation: operationOf('infer'),
@@ -140,6 +143,30 @@ describe('a result', () => {
       '; whether the result that is there belongs to it cannot be told',
     );
     expect(await filesOf(cohort)).toEqual({ 'mask.nii': 'mask' });
+  });
+
+  test('of one of two equal scans stays that of this scan when the other one is gone', async () => {
+    await using root = await temporary();
+    const output = path.join(root.path, 'Out');
+    const field = fieldWithRole(submission.operation, 'paths');
+    const find = async (...names: readonly string[]) => {
+      await plant(root.path, Object.fromEntries(names.map((name) => [`scans/${name}/ct.nii`, 'equal'])));
+      const files = [{ field, groups: [[path.join(root.path, 'scans')]] }];
+      const options = {
+        output,
+        reporter: memoryReporter(),
+        layout: 'cases',
+        skipsIncomplete: false,
+      } as const;
+      return (await findCasesToSend({ ...submission, files }, options)).cases;
+    };
+    for (const { name, files } of await find('p1', 'p2')) {
+      const facts = { ...silentFacts(submission), inputs: await hashInputs(files) };
+      await plant(output, { [`${name}/`]: '' });
+      writeRecord(path.join(output, name), makeRecord(facts, [], { numbers: {}, unread: [] }));
+    }
+    await rm(path.join(root.path, 'scans/p1'), { recursive: true });
+    expect((await find('p2', 'p3')).map(({ name }) => name)).toEqual(['p2_ct', 'p1_ct']);
   });
 
   test('is put back if the command was killed while it replaced it', async () => {

@@ -64,6 +64,13 @@ describe('a download', () => {
     expect(await blobs()).toEqual([blobName(file)]);
   });
 
+  test('that breaks often goes on as long as there are new bytes', async () => {
+    const file = await named('MR/CV_0.pt');
+    fake.cuts.push(...Array.from({ length: 8 }, () => 30_000));
+    await download(file);
+    expect(await readFile(cache.blobFile(file))).toEqual(weights);
+  });
+
   test('that breaks again and again without a byte fails, and leaves nothing', async () => {
     const file = await named('MR/CV_0.pt');
     fake.cuts.push(...Array.from({ length: 20 }, () => 0));
