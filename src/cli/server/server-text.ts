@@ -20,7 +20,7 @@ export function describeMachine({ gpus, ram, cpu_loaded }: Machine): string[] {
     ['GPU', ({ name }) => name],
   ];
   // A cluster does not report the memory of its GPUs.
-  if (gpus.some((gpu) => hasMemory(gpu) || gpu.free === undefined))
+  if (gpus.some(hasMemory))
     columns.push(['MEMORY', (gpu) => (hasMemory(gpu) ? formatMemory(gpu) : 'not told')]);
   if (gpus.some(({ free }) => free !== undefined)) columns.push(['USE', useOf]);
   if (gpus.some(({ loaded }) => loaded !== undefined))

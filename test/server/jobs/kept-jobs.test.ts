@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { noLimits, type Principal, theAdmin } from '../../../src/access/index.js';
@@ -154,6 +154,8 @@ describe('the list of files of a job', () => {
     );
     expect(JSON.stringify(directory.load())).not.toContain('ct.nii');
     expect(directory.loadFiles()).toEqual(files);
+    rmSync(directory.filesFile);
+    expect(() => directory.loadFiles()).toThrow('The list of its files is gone');
   });
 
   test('of an earlier version is taken out of the record of a job that has not ended', async () => {
