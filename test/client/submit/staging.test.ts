@@ -1,10 +1,13 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
 import { UsageError } from '../../../src/client/errors.js';
+import { findFiles } from '../../../src/client/inputs/index.js';
 import type { Submission } from '../../../src/client/submission.js';
+import { unknownTerms } from '../../../src/client/submit/preflight.js';
+import { stage as stageFound } from '../../../src/client/submit/staging.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
@@ -100,14 +103,22 @@ describe('staging', () => {
     },
   );
 
-  test('leaves nothing in the temporary directory when it fails', async () => {
+  test('leaves no archive behind that is too large for the server', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct/1.dcm': dicom, 'tmp/': '' });
-    await writeFile(Buffer.from(`${directory.path}/ct/\xe9`, 'latin1'), '');
     vi.stubEnv('TMPDIR', path.join(directory.path, 'tmp'));
     onTestFinished(() => void vi.unstubAllEnvs());
     const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, 'ct')]] }];
-    await expect(stage(submission('evaluate', { files }), memoryReporter(), undefined)).rejects.toThrow();
+    const given = submission('evaluate', { files });
+    const packed: string[][] = [];
+    const checkSizes = () => {
+      packed.push(readdirSync(path.join(directory.path, 'tmp')));
+      if (packed.length > 1) throw new UsageError('It is too large');
+    };
+    const terms = { ...unknownTerms, checkSizes };
+    const staged = stageFound(given, await findFiles(given), terms, memoryReporter(), undefined);
+    await expect(staged).rejects.toThrow('It is too large');
+    expect(packed).toEqual([[], [expect.any(String)]]);
     expect(await readdir(path.join(directory.path, 'tmp'))).toEqual([]);
   });
 
