@@ -2,10 +2,14 @@ import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { findFiles } from '../../../src/client/inputs/index.js';
 import { selectSeries } from '../../../src/client/inputs/series.js';
+import { tellSending } from '../../../src/client/submit/tell-sending.js';
+import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { dicomFile, dicomSeries, type Slice } from '../../support/dicom.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { collect } from '../support/collect.js';
+import { memoryReporter } from '../support/connect.js';
 import { stageInputs } from '../support/stage-inputs.js';
 
 /** Files below a directory. */
@@ -70,7 +74,10 @@ describe('a directory of DICOM files', () => {
     const names = Array.from({ length: 22 }, (_, at) => `${at + 1}`);
     const files = names.map((series) => [`${series}.dcm`, dicomFile({ image: 1, series })] as const);
     await plant(root.path, within('in', Object.fromEntries(files)));
-    const { reporter } = await stageInputs(root.path, [['in']]);
+    const field = fieldWithRole(operationOf('infer'), 'paths');
+    const paths = [{ field, groups: [[path.join(root.path, 'in')]] }];
+    const reporter = memoryReporter();
+    tellSending(await findFiles({ files: paths, archive: null }), reporter);
     expect(reporter.notes).toHaveLength(22);
     expect(reporter.notes[0]).toMatch(/^22 DICOM series are sent/);
     expect(reporter.notes[21]).toBe("  and 2 more; 'remote-app inputs' lists them all");
