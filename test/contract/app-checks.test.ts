@@ -185,7 +185,7 @@ describe('an operation', () => {
     ['fine_tune', has(true, false, false), {}, 'cannot be fine-tuned; it has: inference'],
     ['fine_tune', has(true, false, false), { config_file: 'Config.yml' }, 'cannot be fine-tuned'],
     ['infer', has(false, true, false), {}, 'has no inference; it has: evaluation'],
-    ['pipeline', has(true, false, true), {}, 'has no evaluation'],
+    ['pipeline', has(true, false, true), {}, '- | - | has no evaluation; it has: inference, uncertainty'],
     ['pipeline', has(true, true, false), { uncertainty: true }, 'has no uncertainty'],
     [
       'pipeline',
@@ -202,6 +202,7 @@ describe('an operation', () => {
     ['evaluate', has(false, false, false), {}],
     ['fine_tune', has(false, false, false), {}],
     ['infer', has(false, false, true, true), {}],
+    ['uncertainty', has(false, false, true), {}],
     ['infer', { has_capabilities: all }, {}],
     ['evaluate', { has_capabilities: all }, {}],
     ['evaluate', {}, {}],
@@ -245,6 +246,13 @@ describe('groups of inputs', () => {
     expect(refused({ inputs }, name, { uncertainty: false }, count)).toContain(problem);
   });
 
+  test('that are too many for an app with one are refused without an order', () => {
+    const one = { A: volume('T1') };
+    expect(refused({ inputs: one }, 'infer', {}, 2)).toBe(
+      "inputs | - | takes 1 group of inputs: 'T1'; got 2",
+    );
+  });
+
   test.each([
     [2, 'infer', inputs],
     [4, 'infer', inputs],
@@ -272,6 +280,8 @@ describe('checkpoints', () => {
       "has no checkpoint 'd', 'b.p'; it has: 'a.pt', 'b.pt', 'c.pt'",
     ],
     [{ checkpoints_name: ['a.pt'], checkpoints_name_available: null }, { ensemble_models: ['d'] }, ''],
+    [{ checkpoints_name: null, checkpoints_name_available: ['a.pt'] }, { ensemble_models: ['d'] }, ''],
+    [{ ...some, checkpoints_name: ['models/MR/CV_0.pt'] }, { ensemble_models: ['CV_0'] }, ''],
     // The names are what counts.
     [some, { ensemble: 3, ensemble_models: ['a'] }, ''],
     [{}, { ensemble: 9 }, ''],
@@ -306,6 +316,7 @@ describe('a patch size', () => {
   ])('of an app with %j: %j', (own, asked, problem) => {
     const found = refused({ patch_size: own }, 'infer', { patch_size: asked });
     expect(found.split(' | ').at(-1)).toBe(problem);
+    expect(refused({ patch_size: own }, 'infer')).toBe('');
   });
 });
 
