@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type AppFacts, fileRefusals, refusals } from '../../src/contract/app-checks.js';
-import { parameterFaults } from '../../src/contract/app-parameters.js';
+import { parameterFaults, readParameters } from '../../src/contract/app-parameters.js';
 import type { FieldValues } from '../../src/contract/fields.js';
 import { type OperationName, operationOf } from '../../src/contract/operations.js';
 
@@ -69,6 +69,9 @@ describe('a parameter', () => {
     ['Scale=1', "has no parameter 'Scale' (did you mean 'scale'?)"],
     [' scale=1', "has no parameter ' scale' (did you mean 'scale'?)"],
     ['scale= 1', "takes a number for 'scale'"],
+    ['scale=null', "takes a number for 'scale'"],
+    ['steps=many', "takes an integer for 'steps'"],
+    ['spacing=x[1,1,2]', "takes a number for 'spacing'"],
     ['smooth=truely', "takes true or false for 'smooth'"],
     ['smooth=untrue', "takes true or false for 'smooth'"],
     ['sure=no', "takes 'true' for 'sure'"],
@@ -107,6 +110,28 @@ describe('a parameter', () => {
     for (const name of ['infer', 'pipeline', 'fine_tune'] as const) {
       expect(refused({ parameters }, name, wrong).split('\n')).toHaveLength(3);
     }
+  });
+
+  test('is a number where its default is one', () => {
+    expect(refused({ parameters: { count: 4 } }, 'infer', set('count=many'))).toContain(
+      "takes a number for 'count'",
+    );
+  });
+
+  test("of KonfAI's form has the name that sets it, and the constraints of its own key or of all", () => {
+    const values = { depth: 3, net: { blocks: 2, empty: {} } };
+    const constraints = { depth: { min: 1 }, net: { blocks: { min: 2 }, '*': { max: 9 } } };
+    const read = (path?: string) => {
+      const { all, isComplete } = readParameters({ values, constraints, path });
+      expect(isComplete).toBe(false);
+      return all.map(({ name, value, facts }) => [name, value, facts]);
+    };
+    expect(read('Predictor.Model')).toEqual([
+      ['depth', 3, { min: 1 }],
+      ['Predictor.Model.net.blocks', 2, { min: 2 }],
+      ['Predictor.Model.net.empty', {}, { max: 9 }],
+    ]);
+    expect(read()[1]).toEqual(['net.blocks', 2, { min: 2 }]);
   });
 
   test('is read from a list of names as well', () => {
