@@ -168,6 +168,7 @@ describe('what is declared of a parameter', () => {
     [{ type: 'float' }, 'type', "must be one of: number, integer, boolean, text, got 'float'"],
     [{ default: 3, max: 2 }, 'default', "is '3': the app itself takes 'x' of at most 2"],
     [{ default: 'c', choices: ['a', 'b'] }, 'default', "is 'c': the app itself takes 'a' or 'b' for 'x'"],
+    [{ value: 3, max: 2 }, 'value', "is '3': the app itself takes 'x' of at most 2"],
     [{ default: 1, minimum: 0 }, 'minimum', "is not known; did you mean 'min'?"],
     [{ default: 1, chocies: [1] }, 'chocies', "is not known; did you mean 'choices'?"],
     [{ default: 1, description: 3 }, 'description', "must be a text, got '3'"],
@@ -192,9 +193,19 @@ describe('what is declared of a parameter', () => {
   });
 
   test('has a form and names', () => {
-    expect(parameterFaults('all')).toHaveLength(1);
-    expect(parameterFaults([{ min: 1 }, 3])).toHaveLength(2);
-    expect(parameterFaults({ 'a=b': 1, '-x': 1, ' y': 1 })).toHaveLength(3);
+    expect(parameterFaults('all')).toEqual([
+      { path: ['parameters'], problem: "must be an object of parameters by name, got 'all'" },
+    ]);
+    expect(parameterFaults([{ min: 1 }, 'plain', 3])).toEqual(
+      [0, 2].map((index) => ({ path: ['parameters', index], problem: 'has no name' })),
+    );
+    expect(parameterFaults({ 'a=b': 1, '-x': 1, ' y': 1, 'z ': 1, good: 1 })).toEqual(
+      ['a=b', '-x', ' y', 'z '].map((name) => ({
+        path: ['parameters', name],
+        problem: `'${name}' cannot be set: a name has no '=', and does not begin with '-' or a space`,
+      })),
+    );
+    expect(parameterFaults(null)).toEqual([]);
   });
 });
 
