@@ -52,6 +52,8 @@ describe('a result', () => {
       'd/x. ',
       'line\nfeed',
       ' lead',
+      'Mask.nii',
+      'mask.nii',
     ];
     const { notes } = await extract(root.path, named(...names, 'x/'.repeat(100)));
     expect(extracted(root.path)).toEqual(Object.fromEntries(names.sort().map((name) => [name, name])));
@@ -105,11 +107,12 @@ describe('a result', () => {
     await using root = await temporary();
     const long = 'é'.repeat(128);
     const deep = 'd/'.repeat(2500);
-    const entries = named('a', long, `${deep}x`, 'nul\0', 'file', 'file/below', 'z');
+    const entries = named('a', long, `b/${long}`, `${deep}x`, 'nul\0', 'file', 'file/below', 'z');
     const { files, notes } = await extract(root.path, entries);
     expect(extracted(root.path)).toEqual({ a: 'a', file: 'file', z: 'z' });
     expect(files).toBe(3);
-    expect(notes).toHaveLength(4);
+    expect(notes.filter((note) => note.endsWith(' was not extracted: its name is too long'))).toHaveLength(3);
+    expect(notes).toHaveLength(5);
   });
 
   test.for(['../a', '/a', 'a/../../b', 'a//b', ''])(
