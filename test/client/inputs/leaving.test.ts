@@ -214,6 +214,15 @@ describe('a link', () => {
     expect(result).toMatch(/outside of what was named/);
   });
 
+  test.each(['in/*/*.nii', 'in/**/*.nii'])(
+    'of a directory to one with a secret is refused by a pattern: %s',
+    async (named) => {
+      const elsewhere = { 'home/key.nii': secret, 'in/own/ok.nii': pairHeader() };
+      const { result } = await sent(elsewhere, { 'in/sub': '../home' }, [named]);
+      expect(result).toMatch(/in\/sub\/key\.nii' leads to 'home\/key\.nii', outside of what was named/);
+    },
+  );
+
   test('to a volume elsewhere is followed, and said', async () => {
     for (const [links, name] of [
       [{ 'in/a.nii': '../home/scan.nii' }, 'in/a.nii'],
