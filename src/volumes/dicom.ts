@@ -33,13 +33,18 @@ const noSlice = /\.(txt|md|json|xml|html?|csv|tsv|pdf|log|ini|inf)$|^Thumbs\.db$
  * @throws VolumeError for what is no volume or cannot be read
  */
 export async function openDicom(target: string, options: DicomOptions = {}): Promise<VolumeFile> {
+  return openSeries(await filesOfDicom(target, options), target, options);
+}
+
+/** The files of a series: those in its directory, or the one that is given. @throws VolumeError for what cannot be read */
+export async function filesOfDicom(target: string, options: DicomOptions): Promise<string[]> {
   const unreadable = (error: Error) => {
     throw new VolumeError(`${path.basename(target)} cannot be read (${error.message}).`);
   };
   const entries = await stat(target)
     .then((entry) => (entry.isDirectory() ? readdir(target, { withFileTypes: true }) : null))
     .catch(unreadable);
-  if (!entries) return openSeries([target], target, options);
+  if (!entries) return [target];
   const files: string[] = [];
   // Every file is a slice, unless its name says otherwise: one that is left out by mistake would shift the others.
   for (const entry of entries) {
@@ -48,7 +53,7 @@ export async function openDicom(target: string, options: DicomOptions = {}): Pro
       options.onLeftOut?.(`${entry.name} is no slice and is ignored`);
     else files.push(path.join(target, entry.name));
   }
-  return openSeries(files.sort(), target, options);
+  return files.sort();
 }
 
 /**
@@ -65,6 +70,27 @@ export async function openSeries(
   target: string,
   options: DicomOptions = {},
 ): Promise<VolumeFile> {
+  const read = await readImages(files, target, options);
+  return 'images' in read ? seriesOf(target, read.images).volume : read;
+}
+
+/** The same, with the images by their places. @throws VolumeError for a segmentation too */
+export async function readSeries(
+  files: readonly string[],
+  target: string,
+  options: DicomOptions = {},
+): Promise<{ readonly volume: VolumeFile; readonly places: readonly (readonly Image[])[] }> {
+  const read = await readImages(files, target, options);
+  if ('images' in read) return seriesOf(target, read.images);
+  throw new VolumeError(`${path.basename(target)} is a segmentation: give the series that it was made of.`);
+}
+
+/** The images of a series, or the segmentation that a single file is. */
+async function readImages(
+  files: readonly string[],
+  target: string,
+  options: DicomOptions,
+): Promise<VolumeFile | { readonly images: readonly Image[] }> {
   const title = path.basename(path.resolve(target));
   const nameOf = (file: string) => (file === target ? title : path.join(title, path.relative(target, file)));
   const images: Image[] = [];
@@ -97,7 +123,7 @@ export async function openSeries(
     throw new VolumeError(
       `${title} holds more than one DICOM series (${first.name}, ${other.name}): give each series its own directory.`,
     );
-  return seriesOf(target, images);
+  return { images };
 }
 
 /** SOP classes whose images are cross sections: without a place, they have no order and no size. */
@@ -176,7 +202,7 @@ function scalingOf(set: DataSet, { components, name }: PixelFormat, index: numbe
   };
 }
 
-function seriesOf(target: string, images: readonly Image[]): VolumeFile {
+function seriesOf(target: string, images: readonly Image[]) {
   const [first] = images;
   if (!first) throw new VolumeError(`${path.basename(target)} holds no DICOM slices.`);
   const { affine, places } = arrange(images);
@@ -216,7 +242,7 @@ function seriesOf(target: string, images: readonly Image[]): VolumeFile {
       await reader.close();
     }
   };
-  return {
+  const volume: VolumeFile = {
     format: 'DICOM',
     path: target,
     size: [format.columns, format.rows, places.length],
@@ -230,6 +256,7 @@ function seriesOf(target: string, images: readonly Image[]): VolumeFile {
     labels: null,
     slices,
   };
+  return { volume, places };
 }
 
 /** Whether the lowest value is white. */

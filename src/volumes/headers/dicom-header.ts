@@ -45,17 +45,31 @@ const segmentationClass = /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[47]$/;
 /** Whether a header is that of a segmentation, which holds all of its segments in one file. */
 export const isSegmentation = ({ sopClass }: DicomHeader): boolean => segmentationClass.test(sopClass);
 
-/** Encodings of texts, by SpecificCharacterSet; DICOM's own default is a part of latin1. */
+/** Encodings of texts, by SpecificCharacterSet. */
 const encodings: Readonly<Record<string, string>> = {
   ISO_IR_192: 'utf-8',
+  ISO_IR_100: 'latin1',
   ISO_IR_101: 'iso-8859-2',
+  ISO_IR_109: 'iso-8859-3',
+  ISO_IR_110: 'iso-8859-4',
+  ISO_IR_126: 'iso-8859-7',
+  ISO_IR_127: 'iso-8859-6',
+  ISO_IR_138: 'iso-8859-8',
   ISO_IR_144: 'iso-8859-5',
+  ISO_IR_148: 'windows-1254',
+  ISO_IR_166: 'windows-874',
   ISO_IR_13: 'shift_jis',
   ISO_2022_IR_87: 'iso-2022-jp',
   ISO_2022_IR_149: 'euc-kr',
   GB18030: 'gb18030',
   GBK: 'gbk',
 };
+
+/** The encoding of texts by a SpecificCharacterSet, of which the first known value counts; null if none is known. */
+export function encodingOf(characterSet: string): string | null {
+  const names = characterSet.split('\\').map((each) => each.trim().replaceAll(' ', '_'));
+  return names.flatMap((each) => encodings[each] ?? [])[0] ?? null;
+}
 
 /** Most bytes of a text: DICOM allows 64 characters. */
 const maxText = 1024;
@@ -65,8 +79,8 @@ function textOf(set: DataSet, tag: string): string {
   const element = set.elements[tag];
   if (!element) return '';
   const bytes = set.byteArray.subarray(element.dataOffset, element.dataOffset + element.length);
-  const names = (set.string('x00080005') ?? '').split('\\').map((each) => each.trim().replaceAll(' ', '_'));
-  const encoding = names.flatMap((each) => encodings[each] ?? [])[0] ?? 'latin1';
+  // DICOM's own default is a part of latin1.
+  const encoding = encodingOf(set.string('x00080005') ?? '') ?? 'latin1';
   return new TextDecoder(encoding).decode(bytes.subarray(0, maxText)).replaceAll('\0', '').trim();
 }
 

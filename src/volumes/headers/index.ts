@@ -11,6 +11,7 @@ export {
 export { type DataLayout, dataLayoutOf } from './data-layout.js';
 export {
   type DicomHeader,
+  encodingOf,
   headerOf,
   isImage,
   isSegmentation,

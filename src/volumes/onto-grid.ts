@@ -1,0 +1,205 @@
+import {
+  type Affine,
+  type Geometry,
+  inverseOf,
+  placeOf,
+  type Size,
+  type Slice,
+  spacingOf,
+  VolumeError,
+  type VolumeFile,
+} from './volume.js';
+
+/** How far from the centre of a voxel another one's may lie to be the same place, as a part of a voxel. */
+const sameplace = 0.05;
+
+/** Most that a value may be beside a whole number: values that are scaled by a header are a little off. */
+const roughly = 0.01;
+
+/** How the voxels of a label map lie in another grid. */
+export interface Placing {
+  /**
+   * Whether every voxel of the label map lies on one of the grid, whatever the order and direction of its axes: its values are then
+   * put there as they are. Otherwise each voxel of the grid gets the value of the nearest one.
+   */
+  readonly isExact: boolean;
+  /** The slices of the grid that the label map reaches, in the order in which they are read. Values are valid until the next. */
+  slices(): AsyncGenerator<LabelSlice, void, undefined>;
+}
+
+/** A slice of labels: whole numbers from 0. */
+export interface LabelSlice extends Slice {
+  readonly values: Uint8Array | Uint16Array;
+}
+
+/**
+ * Places a label map on a grid by where both lie, never by the shape or the order of their arrays. A label map whose slices are
+ * those of the grid is read slice by slice; any other is held in memory, a byte for a voxel.
+ * @throws VolumeError for values that are no labels, when the slices are read
+ */
+export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
+  if (mask.components !== 1 || mask.frames !== 1)
+    throw new VolumeError(`${mask.path} has several values in a voxel: it is no map of labels.`);
+  const toMask = toIndices(mask, grid);
+  const axes = orderOf(mask, grid);
+  if (axes && axes[2].axis === 2) return { isExact: true, slices: () => sliceBySlice(mask, grid, axes) };
+  // Indices of voxels that lie on each other differ from whole numbers by rounding alone.
+  return { isExact: axes !== null, slices: () => nearest(mask, grid, toMask) };
+}
+
+/** From indices of the grid to those of the mask. */
+function toIndices(mask: VolumeFile, grid: Geometry): Affine {
+  const inverse = inverseOf(mask.affine);
+  if (!inverse) throw new VolumeError(`${mask.path} has axes without a direction.`);
+  return inverse.map(([x, y, z, offset]) =>
+    [0, 1, 2, 3].map(
+      (column) =>
+        x * (grid.affine[0][column] ?? 0) +
+        y * (grid.affine[1][column] ?? 0) +
+        z * (grid.affine[2][column] ?? 0) +
+        (column === 3 ? offset : 0),
+    ),
+  ) as unknown as Affine;
+}
+
+/** For an axis of the grid: the axis of the mask that runs along it, in which direction, and where it begins. */
+interface AxisOrder {
+  readonly axis: number;
+  readonly sign: 1 | -1;
+  /** The index of the grid that the first voxel of the mask has. */
+  readonly start: number;
+}
+
+/** How the axes of a mask run along those of a grid; null if its voxels don't all lie on the grid's. */
+function orderOf(mask: Geometry, grid: Geometry): readonly [AxisOrder, AxisOrder, AxisOrder] | null {
+  const inverse = inverseOf(grid.affine);
+  if (!inverse) return null;
+  const indexOf = (i: number, j: number, k: number) =>
+    placeOf({ affine: inverse }, ...placeOf(mask, i, j, k));
+  const origin = indexOf(0, 0, 0);
+  const steps = [indexOf(1, 0, 0), indexOf(0, 1, 0), indexOf(0, 0, 1)].map((to) =>
+    to.map((value, axis) => Math.round(value - (origin[axis] ?? 0))),
+  );
+  const order = [0, 1, 2].map((axis): AxisOrder | null => {
+    const along = steps.findIndex((step) => Math.abs(step[axis] ?? 0) === 1);
+    const sign = steps[along]?.[axis] === -1 ? -1 : 1;
+    return along === -1 ? null : { axis: along, sign, start: Math.round(origin[axis] ?? 0) };
+  });
+  const [x, y, z] = order;
+  if (!x || !y || !z || new Set([x.axis, y.axis, z.axis]).size < 3) return null;
+  const all = [x, y, z] as const;
+  // The corners tell of all voxels. Distances are counted in the smallest side of a voxel.
+  const most = sameplace * Math.min(...spacingOf(grid));
+  for (let corner = 0; corner < 8; corner += 1) {
+    const at = mask.size.map((count, axis) => (corner & (1 << axis) ? count - 1 : 0)) as unknown as Size;
+    const wanted = all.map(({ axis, sign, start }) => start + sign * (at[axis] ?? 0)) as unknown as Size;
+    if (wanted.some((index, axis) => index < 0 || index >= (grid.size[axis] ?? 0))) return null;
+    const [here, there] = [placeOf(mask, ...at), placeOf(grid, ...wanted)];
+    if (Math.hypot(here[0] - there[0], here[1] - there[1], here[2] - there[2]) > most) return null;
+  }
+  return all;
+}
+
+/** Reads a mask whose slices lie in those of the grid, one after another. */
+async function* sliceBySlice(
+  mask: VolumeFile,
+  grid: Geometry,
+  [x, y, z]: readonly [AxisOrder, AxisOrder, AxisOrder],
+): AsyncGenerator<LabelSlice, void, undefined> {
+  const [ni] = mask.size;
+  const stride = ({ axis }: AxisOrder) => (axis === 0 ? 1 : ni);
+  const [columns, rows] = grid.size;
+  const counts = [mask.size[x.axis] ?? 0, mask.size[y.axis] ?? 0];
+  const read = new LabelReader(mask);
+  const isPlain = x.axis === 0 && x.sign === 1 && y.sign === 1 && counts[0] === columns && counts[1] === rows;
+  const put = (labels: Uint8Array | Uint16Array) => {
+    if (isPlain) return labels;
+    const plane = emptyLike(labels, columns * rows);
+    for (let b = 0; b < (counts[1] ?? 0); b += 1) {
+      let to = (y.start + y.sign * b) * columns + x.start;
+      let from = b * stride(y);
+      for (let a = 0; a < (counts[0] ?? 0); a += 1, to += x.sign, from += stride(x))
+        plane[to] = labels[from] ?? 0;
+    }
+    return plane;
+  };
+  for await (const { k, values } of mask.slices())
+    yield { k: z.start + z.sign * k, values: put(read.labels(values)) };
+}
+
+/** Gives each voxel of the grid the label of the nearest voxel; outside of the mask there is none. */
+async function* nearest(
+  mask: VolumeFile,
+  grid: Geometry,
+  toMask: Affine,
+): AsyncGenerator<LabelSlice, void, undefined> {
+  const [ni, nj, nk] = mask.size;
+  const plane = ni * nj;
+  const read = new LabelReader(mask);
+  let all: Uint8Array | Uint16Array = new Uint8Array(0);
+  for await (const { k, values } of mask.slices()) {
+    const labels = read.labels(values);
+    if (all.length === 0) all = emptyLike(labels, plane * nk);
+    if (all instanceof Uint8Array && labels instanceof Uint16Array) all = Uint16Array.from(all);
+    all.set(labels, k * plane);
+  }
+  const [columns, rows, slices] = grid.size;
+  const [a, b, c] = toMask;
+  const values = emptyLike(all, columns * rows);
+  for (let k = 0; k < slices; k += 1) {
+    let to = 0;
+    for (let j = 0; j < rows; j += 1) {
+      const [i0, j0, k0] = [a, b, c].map((row) => row[1] * j + row[2] * k + row[3] + 0.5) as [
+        number,
+        number,
+        number,
+      ];
+      for (let i = 0; i < columns; i += 1, to += 1) {
+        const u = Math.floor(a[0] * i + i0);
+        const v = Math.floor(b[0] * i + j0);
+        const w = Math.floor(c[0] * i + k0);
+        const isInside = u >= 0 && u < ni && v >= 0 && v < nj && w >= 0 && w < nk;
+        values[to] = isInside ? (all[w * plane + v * ni + u] as number) : 0;
+      }
+    }
+    yield { k, values };
+  }
+}
+
+const emptyLike = (labels: Uint8Array | Uint16Array, length: number) =>
+  labels instanceof Uint8Array ? new Uint8Array(length) : new Uint16Array(length);
+
+/** Makes labels of values: in bytes, and once one of a file needs it, in words. */
+class LabelReader {
+  #buffer: Uint8Array | Uint16Array | null = null;
+
+  constructor(private readonly mask: VolumeFile) {}
+
+  /** Valid until the next call. @throws VolumeError */
+  labels(values: Slice['values']): Uint8Array | Uint16Array {
+    if (values instanceof Uint8Array || values instanceof Uint16Array) return values;
+    this.#buffer ??= new Uint8Array(values.length);
+    let buffer = this.#buffer;
+    let last = Number.NaN;
+    let label = 0;
+    for (let at = 0; at < values.length; at += 1) {
+      const value = values[at] as number;
+      if (value !== last) {
+        [last, label] = [value, this.#labelOf(value)];
+        if (label > 255 && buffer instanceof Uint8Array) buffer = Uint16Array.from(buffer);
+      }
+      buffer[at] = label;
+    }
+    this.#buffer = buffer;
+    return buffer;
+  }
+
+  #labelOf(value: number): number {
+    if (Number.isNaN(value)) return 0;
+    const label = Math.round(value);
+    if (Math.abs(value - label) <= roughly && label >= 0 && label <= 0xffff) return label;
+    throw new VolumeError(
+      `${this.mask.path} has the value ${value}, which is no label: labels are whole numbers from 0 to 65535.`,
+    );
+  }
+}

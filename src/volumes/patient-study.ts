@@ -1,0 +1,115 @@
+import type { DataSet } from 'dicom-parser';
+import type { DicomElement } from './dicom-write.js';
+import { encodingOf } from './headers/index.js';
+import type { SourceSeries } from './segments.js';
+
+/**
+ * Attributes of the patient and the study that a derived object shares with its series: those of the modules Patient, Clinical
+ * Trial Subject and Study, General Study, Patient Study and Frame of Reference (PS3.3) whose values are no sequences.
+ * Those marked are written without a value where the series has none (type 2).
+ */
+const shared: readonly (readonly [tag: string, vr: string, isNeeded?: 'needed'])[] = [
+  ['00080020', 'DA', 'needed'], // StudyDate
+  ['00080030', 'TM', 'needed'], // StudyTime
+  ['00080050', 'SH', 'needed'], // AccessionNumber
+  ['00080090', 'PN', 'needed'], // ReferringPhysicianName
+  ['00080201', 'SH'], // TimezoneOffsetFromUTC
+  ['00081030', 'LO'], // StudyDescription
+  ['00081048', 'PN'], // PhysiciansOfRecord
+  ['00081060', 'PN'], // NameOfPhysiciansReadingStudy
+  ['00100010', 'PN', 'needed'], // PatientName
+  ['00100020', 'LO', 'needed'], // PatientID
+  ['00100021', 'LO'], // IssuerOfPatientID
+  ['00100022', 'CS'], // TypeOfPatientID
+  ['00100030', 'DA', 'needed'], // PatientBirthDate
+  ['00100032', 'TM'], // PatientBirthTime
+  ['00100040', 'CS', 'needed'], // PatientSex
+  ['00101000', 'LO'], // OtherPatientIDs
+  ['00101001', 'PN'], // OtherPatientNames
+  ['00101010', 'AS'], // PatientAge
+  ['00101020', 'DS'], // PatientSize
+  ['00101030', 'DS'], // PatientWeight
+  ['00102160', 'SH'], // EthnicGroup
+  ['00102180', 'SH'], // Occupation
+  ['001021b0', 'LT'], // AdditionalPatientHistory
+  ['00102201', 'LO'], // PatientSpeciesDescription
+  ['00102292', 'LO'], // PatientBreedDescription
+  ['00102297', 'PN'], // ResponsiblePerson
+  ['00102298', 'CS'], // ResponsiblePersonRole
+  ['00104000', 'LT'], // PatientComments
+  ['00120010', 'LO'], // ClinicalTrialSponsorName
+  ['00120020', 'LO'], // ClinicalTrialProtocolID
+  ['00120021', 'LO'], // ClinicalTrialProtocolName
+  ['00120030', 'LO'], // ClinicalTrialSiteID
+  ['00120031', 'LO'], // ClinicalTrialSiteName
+  ['00120040', 'LO'], // ClinicalTrialSubjectID
+  ['00120042', 'LO'], // ClinicalTrialSubjectReadingID
+  ['00120050', 'LO'], // ClinicalTrialTimePointID
+  ['00120051', 'ST'], // ClinicalTrialTimePointDescription
+  ['00120062', 'CS'], // PatientIdentityRemoved
+  ['00120063', 'LO'], // DeidentificationMethod
+  ['0020000d', 'UI'], // StudyInstanceUID
+  ['00200010', 'SH', 'needed'], // StudyID
+  ['00201040', 'LO', 'needed'], // PositionReferenceIndicator
+];
+
+/** Value representations whose texts are in the data set's character set. */
+const inCharacterSet = /^(?:PN|LO|SH|ST|LT|UT|UC)$/;
+
+/** The attributes of the patient and the study of a file, with its bytes. */
+export function readIdentity(set: DataSet): DicomElement[] {
+  return shared.flatMap(([tag, vr, isNeeded]): DicomElement[] => {
+    const element = set.elements[`x${tag}`];
+    const isThere = element !== undefined && (isNeeded !== undefined || element.length > 0);
+    if (!isThere) return isNeeded ? [[tag, vr, new Uint8Array(0)]] : [];
+    // A copy: the bytes of the whole header are not kept.
+    return [[tag, vr, set.byteArray.slice(element.dataOffset, element.dataOffset + element.length)]];
+  });
+}
+
+const isAscii = (bytes: Uint8Array): boolean => bytes.every((byte) => byte < 0x80 && byte !== 0x1b);
+const isAsciiText = (text: string): boolean => isAscii(Buffer.from(text));
+
+/** What a data set that is put beside a series begins with, and how its own texts are written in it. */
+export interface PatientAndStudy {
+  readonly elements: readonly DicomElement[];
+  /** A text in the character set of the data set. */
+  readonly text: (words: string) => string;
+}
+
+/**
+ * The attributes of patient and study for a data set that is put beside a series, with their character set. They stay byte for
+ * byte as long as all texts of the data set are ASCII; otherwise all become UTF-8, which holds every name. Where the character
+ * set of the series is not known here, its bytes stay and the other texts lose their accents.
+ * @param texts all other texts of the data set
+ */
+export function patientAndStudy(source: SourceSeries, texts: readonly string[]): PatientAndStudy {
+  const { identity, characterSet } = source;
+  const declared = (set: string | null): DicomElement[] => (set === null ? [] : [['00080005', 'CS', set]]);
+  if (texts.every(isAsciiText))
+    return { elements: [...declared(characterSet), ...identity], text: (words) => words };
+  const decoded = inUtf8(identity, characterSet);
+  if (decoded) return { elements: [...declared('ISO_IR_192'), ...decoded], text: (words) => words };
+  return { elements: [...declared(characterSet), ...identity], text: withoutAccents };
+}
+
+/** Elements in UTF-8; null where their character set is not known. */
+function inUtf8(elements: readonly DicomElement[], characterSet: string | null): DicomElement[] | null {
+  const encoding = encodingOf(characterSet ?? '');
+  try {
+    return elements.map(([tag, vr, value]) => {
+      if (!(value instanceof Uint8Array) || !inCharacterSet.test(vr) || isAscii(value))
+        return [tag, vr, value];
+      if (encoding === null) throw new TypeError();
+      return [tag, vr, Buffer.from(new TextDecoder(encoding, { fatal: true }).decode(value).trimEnd())];
+    });
+  } catch {
+    return null;
+  }
+}
+
+const withoutAccents = (words: string): string =>
+  words
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/[^\x20-\x7e]/g, '?');

@@ -1,0 +1,50 @@
+import type { DicomElement } from './dicom-write.js';
+import type { Geometry } from './volume.js';
+
+/** A segment of a label map: the value of its voxels, what it is called and drawn in, and its code where the app says one. */
+export interface Segment {
+  readonly value: number;
+  readonly name: string;
+  /** `#rrggbb`; null if nothing says it. */
+  readonly color: string | null;
+  /** A code of SNOMED CT. */
+  readonly snomed: { readonly code: string; readonly meaning: string } | null;
+}
+
+/** An image of a series: a file, or a frame of one. */
+export interface SourceImage {
+  readonly file: string;
+  readonly sopClass: string;
+  readonly sopInstance: string;
+  /** The number of the frame in its file, from 1; null for a file of one image. */
+  readonly frame: number | null;
+  /** Of the centre of its first pixel, in mm to the left, to the back and upwards (ImagePositionPatient). */
+  readonly position: readonly number[];
+}
+
+/**
+ * What a result is put beside: the DICOM series as it lies on this machine, with what it says of its patient and study. Its
+ * grid is that of the volume that `openSeries` reads from the same files.
+ */
+export interface SourceSeries extends Geometry {
+  /** What messages call it. */
+  readonly name: string;
+  readonly files: readonly string[];
+  readonly studyUid: string;
+  readonly seriesUid: string;
+  /** Made of the series' UID where the files have none. */
+  readonly frameOfReferenceUid: string;
+  readonly seriesNumber: number | null;
+  readonly modality: string | null;
+  /** Directions of the rows and columns of all images (ImageOrientationPatient). */
+  readonly orientation: readonly number[];
+  /** Millimetres between rows, and between columns (PixelSpacing). */
+  readonly pixelSpacing: readonly number[];
+  readonly thickness: number | null;
+  /** The images by slice k of the grid; where several are of one place (time points), in their order. */
+  readonly slices: readonly (readonly SourceImage[])[];
+  /** Attributes of the patient, the study and the frame of reference, with the bytes of the files, for `patientAndStudy`. */
+  readonly identity: readonly DicomElement[];
+  /** SpecificCharacterSet of these bytes; null for the plain one. */
+  readonly characterSet: string | null;
+}
