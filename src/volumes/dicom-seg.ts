@@ -1,4 +1,5 @@
 import type { DataSet } from 'dicom-parser';
+import { hexOfCieLab } from './cielab.js';
 import { type DicomElements, openBytes } from './dicom-elements.js';
 import { readNumber } from './dicom-numbers.js';
 import { type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
@@ -12,7 +13,7 @@ import {
   placesOf,
   roundingOf,
 } from './dicom-places.js';
-import { wordsOf } from './headers/index.js';
+import { textOf, wordsOf } from './headers/index.js';
 import { type Label, type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
 
 /** A frame of the file: a segment in one slice, or all labels of a slice. */
@@ -69,7 +70,7 @@ export function segmentationOf(file: string, name: string, target: string, dicom
     format: 'DICOM SEG',
     path: target,
     size: [format.columns, format.rows, slices.length],
-    affine: affineOf([first], normalStep(first, step)),
+    affine: affineOf([first], wayOf(frames, first, depthOf, count, step)),
     hasOrientation: true,
     components: 1,
     frames: 1,
@@ -79,6 +80,22 @@ export function segmentationOf(file: string, name: string, target: string, dicom
     // A map of labels has one label for each voxel.
     ...(type !== 'LABELMAP' && { layers: () => readSegments(source) }),
   };
+}
+
+/** The way from slice to slice: from the first to the last frame, as that of a series, or along the normal if all are of one slice. */
+function wayOf(
+  frames: readonly Place[],
+  first: Place,
+  depthOf: (place: Place) => number,
+  count: number,
+  step: number,
+): number[] {
+  if (count === 1) return normalStep(first, step);
+  const last = frames.reduce(
+    (deepest, frame) => (depthOf(frame) > depthOf(deepest) ? frame : deepest),
+    first,
+  );
+  return (last.position ?? []).map((value, axis) => (value - (first.position?.[axis] ?? 0)) / (count - 1));
 }
 
 /** More slices than any scan has: a grid with more comes of positions that are none. */
@@ -161,32 +178,17 @@ function labelsOf(set: DataSet): Label[] {
   return items.flatMap(({ dataSet }, index) => {
     if (!dataSet) return [];
     const value = dataSet.uint16('x00620004') ?? index + 1;
-    return [{ value, name: wordsOf(dataSet, 'x00620005') ?? `segment ${value}`, colour: colourOf(dataSet) }];
+    return [
+      { value, name: textOf(dataSet, 'x00620005', set) || `segment ${value}`, colour: colourOf(dataSet) },
+    ];
   });
 }
 
-/** RecommendedDisplayCIELabValue as #rrggbb: L, a and b from 0 to 65535, of the white of D50 (PS3.3, C.10.7.1.1). */
+/** RecommendedDisplayCIELabValue as #rrggbb. */
 function colourOf(set: DataSet): string | null {
-  const stored = [0, 1, 2].map((index) => set.uint16('x0062000d', index));
   if ((set.elements.x0062000d?.length ?? 0) < 6) return null;
-  const [l = 0, a = 0, b = 0] = stored.map((value = 0, index) =>
-    index === 0 ? (value * 100) / 65535 : (value * 255) / 65535 - 128,
-  );
-  const y = (l + 16) / 116;
-  const linear = (value: number) => (value > 6 / 29 ? value ** 3 : 3 * (6 / 29) ** 2 * (value - 4 / 29));
-  const [x50, y50, z50] = [0.96422 * linear(y + a / 500), linear(y), 0.82521 * linear(y - b / 200)];
-  // From XYZ of D50 to linear sRGB, which has the white of D65 (Bradford).
-  const rgb = [
-    3.1338561 * x50 - 1.6168667 * y50 - 0.4906146 * z50,
-    -0.9787684 * x50 + 1.9161415 * y50 + 0.033454 * z50,
-    0.0719453 * x50 - 0.2289914 * y50 + 1.4052427 * z50,
-  ];
-  const hex = rgb.map((value) => {
-    const part = Math.min(1, Math.max(0, value));
-    const byte = Math.round(255 * (part <= 0.0031308 ? 12.92 * part : 1.055 * part ** (1 / 2.4) - 0.055));
-    return byte.toString(16).padStart(2, '0');
-  });
-  return `#${hex.join('')}`;
+  const [l = 0, a = 0, b = 0] = [0, 1, 2].map((index) => set.uint16('x0062000d', index));
+  return hexOfCieLab([l, a, b]);
 }
 
 /**

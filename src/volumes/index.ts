@@ -4,6 +4,8 @@ export { openDicom, openSeries } from './dicom.js';
 export { beginsAsNifti, isDicomStart, isGzip, parseDicomStart } from './headers/index.js';
 export type { WritableVolume } from './nifti-header.js';
 export { openVolume, readVolume } from './open.js';
+export type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
+export { readSourceSeries } from './source-series.js';
 export {
   type Affine,
   type AffineRow,
@@ -25,3 +27,4 @@ export {
   voxelVolumeOf,
 } from './volume.js';
 export { writeNifti, writeVolume } from './write.js';
+export { NoLabels, type SegOptions, writeDicomSeg } from './write-dicom-seg.js';

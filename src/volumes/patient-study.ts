@@ -1,6 +1,6 @@
 import type { DataSet } from 'dicom-parser';
 import type { DicomElement } from './dicom-write.js';
-import { encodingOf } from './headers/index.js';
+import { encodingOf, wordsOf } from './headers/index.js';
 import type { SourceSeries } from './segments.js';
 
 /**
@@ -56,14 +56,25 @@ const shared: readonly (readonly [tag: string, vr: string, isNeeded?: 'needed'])
 /** Value representations whose texts are in the data set's character set. */
 const inCharacterSet = /^(?:PN|LO|SH|ST|LT|UT|UC)$/;
 
+/** The bytes of an element, as a copy: those of the whole header are not kept. */
+const bytesOf = (set: DataSet, { dataOffset, length }: { dataOffset: number; length: number }): Uint8Array =>
+  set.byteArray.slice(dataOffset, dataOffset + length);
+
 /** The attributes of the patient and the study of a file, with its bytes. */
-export function readIdentity(set: DataSet): DicomElement[] {
-  return shared.flatMap(([tag, vr, isNeeded]): DicomElement[] => {
+export const readIdentity = (set: DataSet): DicomElement[] =>
+  shared.flatMap(([tag, vr, isNeeded]): DicomElement[] => {
     const element = set.elements[`x${tag}`];
-    const isThere = element !== undefined && (isNeeded !== undefined || element.length > 0);
-    if (!isThere) return isNeeded ? [[tag, vr, new Uint8Array(0)]] : [];
-    // A copy: the bytes of the whole header are not kept.
-    return [[tag, vr, set.byteArray.slice(element.dataOffset, element.dataOffset + element.length)]];
+    if (element && element.length > 0) return [[tag, vr, bytesOf(set, element)]];
+    return isNeeded ? [[tag, vr, new Uint8Array(0)]] : [];
+  });
+
+/** What a file says of lossy compression: LossyImageCompression, its ratio and its method. */
+export function readLossy(set: DataSet): DicomElement[] {
+  if (wordsOf(set, 'x00282110') !== '01') return [];
+  const described = ['00282110', '00282112', '00282114'] as const;
+  return described.flatMap((tag): DicomElement[] => {
+    const element = set.elements[`x${tag}`];
+    return element ? [[tag, tag === '00282112' ? 'DS' : 'CS', bytesOf(set, element)]] : [];
   });
 }
 

@@ -47,4 +47,31 @@ export interface SourceSeries extends Geometry {
   readonly identity: readonly DicomElement[];
   /** SpecificCharacterSet of these bytes; null for the plain one. */
   readonly characterSet: string | null;
+  /** What the files say of lossy compression; empty if they never were compressed so. */
+  readonly lossy: readonly DicomElement[];
+}
+
+/** What made a result, as the objects say that are written of it. */
+export interface Maker {
+  /** The app, and its version; null where nobody says it. */
+  readonly app: string | null;
+  readonly appVersion: string | null;
+  /** The version of this program. */
+  readonly version: string;
+  /**
+   * What tells the result from others of the same app and series, such as the name of its file: what is made again under the
+   * same name becomes the same series.
+   */
+  readonly name: string;
+  readonly madeAt: Date;
+}
+
+/** An object that was written. */
+export interface WrittenObject {
+  readonly seriesUid: string;
+  readonly instanceUid: string;
+  /** Whether its voxels are those that were given, and were not looked up at other places. */
+  readonly isExact: boolean;
+  /** The labels that it has. */
+  readonly segments: readonly Segment[];
 }

@@ -3,7 +3,7 @@ import { type DicomOptions, filesOfDicom, readSeries } from './dicom.js';
 import { readElements } from './dicom-elements.js';
 import { derivedUid } from './dicom-uid.js';
 import { numberOf, wordsOf } from './headers/index.js';
-import { readIdentity } from './patient-study.js';
+import { readIdentity, readLossy } from './patient-study.js';
 import type { SourceImage, SourceSeries } from './segments.js';
 import { VolumeError } from './volume.js';
 
@@ -22,7 +22,8 @@ export async function readSourceSeries(
   const title = all === given ? path.dirname(target) : target;
   const { volume, places } = await readSeries(all, title, options);
   const first = places[0]?.[0];
-  if (!first) throw new VolumeError(`${path.basename(title)} holds no DICOM slices.`);
+  if (!first || !volume.hasOrientation)
+    throw new VolumeError(`${path.basename(title)} holds no DICOM slices with a place in the patient.`);
   const { set } = await readElements(first.instance.file, first.instance.name);
   const uid = (tag: string, words: string): string => {
     const value = wordsOf(set, tag);
@@ -61,5 +62,6 @@ export async function readSourceSeries(
     ),
     identity: readIdentity(set),
     characterSet: wordsOf(set, 'x00080005'),
+    lossy: readLossy(set),
   };
 }

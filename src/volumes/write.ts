@@ -72,11 +72,12 @@ function chunksOf({ data }: WritableVolume, header?: Buffer): Readable {
 }
 
 /** Writes a file under another name, and gives it its own when it is complete. */
-async function writeWhole(file: string, write: (unfinished: string) => Promise<void>): Promise<void> {
+export async function writeWhole<T>(file: string, write: (unfinished: string) => Promise<T>): Promise<T> {
   const unfinished = `${file}.${process.pid}.part`;
   try {
-    await write(unfinished);
+    const written = await write(unfinished);
     await rename(unfinished, file);
+    return written;
   } catch (error) {
     await rm(unfinished, { force: true });
     throw error;

@@ -74,13 +74,16 @@ export function encodingOf(characterSet: string): string | null {
 /** Most bytes of a text: DICOM allows 64 characters. */
 const maxText = 1024;
 
-/** A text for a person, in its character set. */
-function textOf(set: DataSet, tag: string): string {
+/**
+ * A text for a person, in its character set.
+ * @param root the data set that names the character set, for an item of a sequence
+ */
+export function textOf(set: DataSet, tag: string, root: DataSet = set): string {
   const element = set.elements[tag];
   if (!element) return '';
   const bytes = set.byteArray.subarray(element.dataOffset, element.dataOffset + element.length);
   // DICOM's own default is a part of latin1.
-  const encoding = encodingOf(set.string('x00080005') ?? '') ?? 'latin1';
+  const encoding = encodingOf(root.string('x00080005') ?? '') ?? 'latin1';
   return new TextDecoder(encoding).decode(bytes.subarray(0, maxText)).replaceAll('\0', '').trim();
 }
 

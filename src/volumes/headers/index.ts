@@ -16,6 +16,7 @@ export {
   isImage,
   isSegmentation,
   readStart,
+  textOf,
 } from './dicom-header.js';
 export { dot, normalOf, stackOf, usualStep } from './dicom-stack.js';
 export {

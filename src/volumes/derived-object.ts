@@ -1,0 +1,117 @@
+import { type DicomElement, decimalString } from './dicom-write.js';
+import { dot, normalOf } from './headers/index.js';
+import { patientAndStudy } from './patient-study.js';
+import type { Maker, SourceImage, SourceSeries } from './segments.js';
+
+const two = (number: number): string => String(number).padStart(2, '0');
+
+/** A date and a time as DICOM writes them. */
+export const dateOf = (at: Date): string =>
+  `${at.getFullYear()}${two(at.getMonth() + 1)}${two(at.getDate())}`;
+export const timeOf = (at: Date): string =>
+  `${two(at.getHours())}${two(at.getMinutes())}${two(at.getSeconds())}`;
+
+/** A text of one value with at most 64 characters (LO). */
+export const longString = (text: string): string =>
+  [...text.replaceAll(/[\\\p{Cc}]/gu, ' ').trim()].slice(0, 64).join('');
+
+/** The item of a sequence of codes. */
+export const codeItem = (value: string, scheme: 'SCT' | 'DCM', meaning: string): DicomElement[] => [
+  ['00080100', 'SH', value],
+  ['00080102', 'SH', scheme],
+  ['00080104', 'LO', longString(meaning)],
+];
+
+/** The numbers of a place or a direction. */
+export const decimals = (numbers: readonly number[]): string[] => numbers.map(decimalString);
+
+/** Millimetres from slice to slice of a series, along their normal. */
+export function spacingBetween({ affine, orientation }: SourceSeries): number {
+  const [right, front, up] = affine.map((row) => row[2]) as [number, number, number];
+  return Math.abs(dot([-right, -front, up], normalOf(orientation)));
+}
+
+/** What a derived object says of itself. */
+interface ObjectFacts {
+  readonly sopClass: string;
+  readonly seriesUid: string;
+  readonly instanceUid: string;
+  readonly modality: string;
+  readonly description: string;
+  readonly instanceNumber: number;
+  readonly maker: Maker;
+  /** All its other texts that may not be ASCII. */
+  readonly texts?: readonly string[];
+}
+
+/** Numbers of series that are derived begin here, so that they follow those of the scanner. */
+const firstNumber = 1000;
+
+/** The largest number of an integer as text. */
+const largest = 2 ** 31 - 1;
+
+/** Patient, study, series, equipment and instance of an object that lies in the study of a series. */
+export function derivedObject(
+  source: SourceSeries,
+  facts: ObjectFacts,
+): { readonly elements: readonly DicomElement[]; readonly text: (words: string) => string } {
+  const { maker, seriesUid, instanceUid, sopClass, modality, instanceNumber } = facts;
+  const description = longString(facts.description);
+  const model = longString(maker.app ?? 'remote-app');
+  const versions = [...(maker.appVersion === null ? [] : [maker.appVersion]), `remote-app ${maker.version}`];
+  const own = [description, model, ...versions, ...(facts.texts ?? [])];
+  const { elements, text } = patientAndStudy(source, own);
+  return {
+    text,
+    elements: [
+      ...elements,
+      ['00080016', 'UI', sopClass],
+      ['00080018', 'UI', instanceUid],
+      ['00080023', 'DA', dateOf(maker.madeAt)],
+      ['00080033', 'TM', timeOf(maker.madeAt)],
+      ['00080060', 'CS', modality],
+      ['00080070', 'LO', 'remote-app'],
+      ['0008103e', 'LO', text(description)],
+      ['00081090', 'LO', text(model)],
+      // The type of these is 1, and software has no number.
+      ['00181000', 'LO', '0'],
+      ['00181020', 'LO', versions.map((each) => text(longString(each)))],
+      ['0020000e', 'UI', seriesUid],
+      ['00200011', 'IS', String(Math.min(largest, firstNumber + (source.seriesNumber ?? 0)))],
+      ['00200013', 'IS', String(instanceNumber)],
+      ['00200052', 'UI', source.frameOfReferenceUid],
+    ],
+  };
+}
+
+/** What refers to all images of a series (ReferencedSeriesSequence). */
+export function referencedSeries(source: SourceSeries): DicomElement {
+  const instances = new Map(source.slices.flat().map((image) => [image.sopInstance, image.sopClass]));
+  const items = [...instances].map(([instance, sopClass]): DicomElement[] => [
+    ['00081150', 'UI', sopClass],
+    ['00081155', 'UI', instance],
+  ]);
+  return [
+    '00081115',
+    'SQ',
+    [
+      [
+        ['0008114a', 'SQ', items],
+        ['0020000e', 'UI', source.seriesUid],
+      ],
+    ],
+  ];
+}
+
+/** What says that something was made of these images at the same place (SourceImageSequence). */
+export const sourceImages = (images: readonly SourceImage[]): DicomElement => [
+  '00082112',
+  'SQ',
+  images.map(({ sopClass, sopInstance, frame }): DicomElement[] => [
+    ['00081150', 'UI', sopClass],
+    ['00081155', 'UI', sopInstance],
+    ...(frame === null ? [] : [['00081160', 'IS', String(frame)] as const]),
+    ['0028135a', 'CS', 'YES'],
+    ['0040a170', 'SQ', [codeItem('121322', 'DCM', 'Source image for image processing operation')]],
+  ]),
+];

@@ -1,0 +1,179 @@
+import { createHash, type Hash } from 'node:crypto';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import type { LabelSlice } from './onto-grid.js';
+import { VolumeError } from './volume.js';
+
+/** A frame that is written: a label in slice k; 0 for all labels of that slice. */
+export interface SegFrame {
+  readonly k: number;
+  readonly value: number;
+}
+
+/** More labels than any label map has: a scan that is taken for one would fill the disk with frames. */
+const mostLabels = 1000;
+
+/** Bytes that are read and written at once. */
+const chunk = 1 << 20;
+
+/**
+ * The pixels of a segmentation, in a file of their own until what stands before them is known: the frames that have voxels, one
+ * after another.
+ */
+export class SegFrames implements AsyncDisposable {
+  readonly frames: SegFrame[] = [];
+  /** The labels that occur. */
+  readonly values = new Set<number>();
+  readonly #hash: Hash = createHash('sha256');
+  readonly #pending: Uint8Array[] = [];
+  #pendingBytes = 0;
+  /** Bytes in the file. */
+  #length = 0;
+  /** Bits of the last byte that are taken, and that byte. */
+  #bits = 0;
+  #last = 0;
+
+  private constructor(
+    private readonly file: string,
+    private readonly handle: FileHandle,
+    private readonly isLabelMap: boolean,
+  ) {}
+
+  /**
+   * Packs slices of labels: each label of a slice as single bits, which follow each other from frame to frame without padding
+   * (PS3.5, 8.1.1); of a map of labels each slice as words.
+   * @param file is made, and removed at the end
+   * @throws VolumeError for more labels than a label map has
+   */
+  static async collect(
+    file: string,
+    slices: AsyncIterable<LabelSlice>,
+    isLabelMap: boolean,
+  ): Promise<SegFrames> {
+    const frames = new SegFrames(file, await open(file, 'wx+'), isLabelMap);
+    try {
+      for await (const slice of slices) {
+        if (isLabelMap) frames.#addLabels(slice);
+        else frames.#addSegments(slice);
+        if (frames.#pendingBytes >= chunk) await frames.#flush();
+      }
+      if (frames.#bits > 0) frames.#push(Uint8Array.of(frames.#last));
+      await frames.#flush();
+      return frames;
+    } catch (error) {
+      await frames[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Bits of a value of the frames. */
+  get bitsAllocated(): 1 | 8 | 16 {
+    if (!this.isLabelMap) return 1;
+    return [...this.values].some((value) => value > 255) ? 16 : 8;
+  }
+
+  /** Bytes of all frames, without the byte that makes them even. */
+  get length(): number {
+    return this.bitsAllocated === 8 ? this.#length / 2 : this.#length;
+  }
+
+  /** A hash of all frames. */
+  digest(): string {
+    return this.#hash.copy().update(JSON.stringify(this.frames)).digest('hex');
+  }
+
+  /** Writes all frames. */
+  async copyTo(target: FileHandle): Promise<void> {
+    const buffer = Buffer.alloc(chunk);
+    for (let from = 0; from < this.#length; ) {
+      const { bytesRead } = await this.handle.read(buffer, 0, chunk, from);
+      if (bytesRead === 0) throw new RangeError(`${this.file} became shorter`);
+      from += bytesRead;
+      const words = buffer.subarray(0, bytesRead);
+      await target.appendFile(this.bitsAllocated === 8 ? words.filter((_, at) => at % 2 === 0) : words);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.handle.close();
+    await rm(this.file, { force: true });
+  }
+
+  #addLabels({ k, values }: LabelSlice): void {
+    let last = 0;
+    for (const value of values) {
+      if (value === last) continue;
+      last = value;
+      if (value !== 0) this.#note(value);
+    }
+    if (!values.some((value) => value !== 0)) return;
+    this.frames.push({ k, value: 0 });
+    const words = Uint16Array.from(values);
+    this.#push(new Uint8Array(words.buffer));
+  }
+
+  #addSegments({ k, values }: LabelSlice): void {
+    const planes = new Map<number, Uint8Array>();
+    let last = 0;
+    let plane: Uint8Array = new Uint8Array(0);
+    const { length } = values;
+    for (let at = 0; at < length; at += 1) {
+      const value = values[at] as number;
+      if (value === 0) continue;
+      if (value !== last) {
+        last = value;
+        const known = planes.get(value);
+        if (known) plane = known;
+        else {
+          this.#note(value);
+          plane = new Uint8Array(Math.ceil(length / 8));
+          planes.set(value, plane);
+        }
+      }
+      plane[at >> 3] = (plane[at >> 3] as number) | (1 << (at & 7));
+    }
+    const inOrder = [...planes].sort(([one], [other]) => one - other);
+    for (const [value, bits] of inOrder) {
+      this.frames.push({ k, value });
+      this.#append(bits, length);
+    }
+  }
+
+  #note(value: number): void {
+    this.values.add(value);
+    if (this.values.size > mostLabels)
+      throw new VolumeError(`There are more than ${mostLabels} different values: it is no map of labels.`);
+  }
+
+  /** Appends bits behind those that do not fill a byte yet. */
+  #append(bits: Uint8Array, count: number): void {
+    const taken = this.#bits;
+    const end = taken + count;
+    if (taken > 0) {
+      let carry = this.#last;
+      for (let at = 0; at < bits.length; at += 1) {
+        const byte = bits[at] as number;
+        bits[at] = carry | ((byte << taken) & 0xff);
+        carry = byte >> (8 - taken);
+      }
+      this.#last = carry;
+    }
+    const whole = Math.floor(end / 8);
+    this.#bits = end % 8;
+    // The last byte of the plane is not full, unless the bits before it have filled it.
+    if (whole < bits.length) this.#last = bits[whole] as number;
+    this.#push(whole < bits.length ? bits.subarray(0, whole) : bits);
+  }
+
+  #push(bytes: Uint8Array): void {
+    this.#hash.update(bytes);
+    this.#pending.push(bytes);
+    this.#pendingBytes += bytes.length;
+  }
+
+  async #flush(): Promise<void> {
+    await this.handle.appendFile(Buffer.concat(this.#pending));
+    this.#length += this.#pendingBytes;
+    this.#pending.length = 0;
+    this.#pendingBytes = 0;
+  }
+}

@@ -1,0 +1,297 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import path from 'node:path';
+import { cieLabOf } from './cielab.js';
+import {
+  codeItem,
+  decimals,
+  derivedObject,
+  longString,
+  referencedSeries,
+  sourceImages,
+  spacingBetween,
+} from './derived-object.js';
+import { derivedUid } from './dicom-uid.js';
+import { type DicomElement, decimalString, elementStart, encodeElements, fileStart } from './dicom-write.js';
+import { placeOnGrid } from './onto-grid.js';
+import { type SegFrame, SegFrames } from './seg-frames.js';
+import type { Maker, Segment, SourceSeries, WrittenObject } from './segments.js';
+import { VolumeError, type VolumeFile } from './volume.js';
+import { writeWhole } from './write.js';
+
+/** A label map without a single label: there is nothing to write of it. */
+export class NoLabels extends VolumeError {}
+
+export interface SegOptions {
+  /** What its labels are called; those that are not named become `Label 1`. */
+  readonly segments: readonly Segment[];
+  readonly maker: Maker;
+  /** Whether each frame has all labels of a slice (LABELMAP), which few viewers know yet; otherwise one segment (BINARY). */
+  readonly isLabelMap?: boolean;
+  /** Whether a label map on another grid is refused; otherwise the labels of the nearest voxels are taken. */
+  readonly isStrict?: boolean;
+}
+
+/**
+ * Writes a label map as DICOM SEG into the study of its series, on the grid of that series: a frame for each segment and slice
+ * that has voxels of it, with a reference to the images of its place. Each label that occurs is a segment; their numbers are
+ * 1, 2, 3 in the order of the values, as the standard demands, and the values themselves in a LABELMAP.
+ * The UIDs are made of the series, of what made the label map, and of its content: the same result is the same object, and
+ * another one under the same name is a new object of the same series. The file appears when it is complete.
+ * @throws NoLabels; VolumeError for what is no label map, and with `isStrict` for another grid; the system's errors
+ */
+export async function writeDicomSeg(
+  file: string,
+  mask: VolumeFile,
+  source: SourceSeries,
+  options: SegOptions,
+): Promise<WrittenObject> {
+  const { isLabelMap = false, isStrict = false } = options;
+  const placing = placeOnGrid(mask, source);
+  if (isStrict && !placing.isExact)
+    throw new VolumeError(`${path.basename(mask.path)} lies on another grid than ${source.name}.`);
+  return writeWhole(file, async (unfinished) => {
+    await using frames = await SegFrames.collect(`${unfinished}.frames`, placing.slices(), isLabelMap);
+    if (frames.values.size === 0) throw new NoLabels(`${path.basename(mask.path)} has no labels.`);
+    const written = { ...identityOf(frames, source, options), isExact: placing.isExact };
+    const target = await open(unfinished, 'wx');
+    try {
+      await target.appendFile(startOf(source, written, frames, options));
+      for (const part of descriptionsOf(source, written, frames, isLabelMap)) await target.appendFile(part);
+      await appendPixels(target, frames);
+    } finally {
+      await target.close();
+    }
+    return written;
+  });
+}
+
+type Identity = Omit<WrittenObject, 'isExact'>;
+
+function identityOf(
+  frames: SegFrames,
+  { seriesUid: source }: SourceSeries,
+  { segments: named, maker, isLabelMap = false }: SegOptions,
+): Identity {
+  const segments = [...frames.values]
+    .sort((one, other) => one - other)
+    .map((value) => {
+      const known = named.find((each) => each.value === value);
+      const name = longString(known?.name ?? '') || `Label ${value}`;
+      return { value, name, color: known?.color ?? null, snomed: known?.snomed ?? null };
+    });
+  const seriesUid = derivedUid('DICOM SEG', source, maker.app ?? '', maker.name, isLabelMap ? 1 : 0);
+  const names = createHash('sha256').update(JSON.stringify(segments)).digest('hex');
+  return { segments, seriesUid, instanceUid: derivedUid(seriesUid, frames.digest(), names) };
+}
+
+/** The number of the segment of a label. */
+const numberOf = (segments: readonly Segment[], at: number, isLabelMap: boolean): number =>
+  isLabelMap ? (segments[at]?.value ?? 0) : at + 1;
+
+/** The dimensions by which frames are found, as all writers of segmentations name them. */
+const dimensions = {
+  segment: { pointer: '0062000b', group: '0062000a', title: 'ReferencedSegmentNumber' },
+  position: { pointer: '00200032', group: '00209113', title: 'ImagePositionPatient' },
+} as const;
+
+/** What stands before the descriptions of frames. */
+function startOf(
+  source: SourceSeries,
+  { segments, seriesUid, instanceUid }: Identity,
+  frames: SegFrames,
+  { maker, isLabelMap = false }: SegOptions,
+): Buffer {
+  const sopClass = `1.2.840.10008.5.1.4.1.1.66.${isLabelMap ? 7 : 4}`;
+  const bits = frames.bitsAllocated;
+  const names = segments.flatMap(({ name, snomed }) => [name, snomed?.meaning ?? '']);
+  const { elements, text } = derivedObject(source, {
+    sopClass,
+    seriesUid,
+    instanceUid,
+    modality: 'SEG',
+    description: maker.name,
+    instanceNumber: 1,
+    maker,
+    texts: names,
+  });
+  const organization = derivedUid(instanceUid, 'dimensions');
+  const between = spacingBetween(source);
+  const isLossy = source.lossy.length > 0;
+  return Buffer.concat([
+    fileStart({ sopClass, sopInstance: instanceUid }),
+    encodeElements([
+      ...elements,
+      ['00080008', 'CS', ['DERIVED', 'PRIMARY']],
+      referencedSeries(source),
+      ['00209221', 'SQ', [[['00209164', 'UI', organization]]]],
+      [
+        '00209222',
+        'SQ',
+        [...(isLabelMap ? [] : [dimensions.segment]), dimensions.position].map(
+          ({ pointer, group, title }): DicomElement[] => [
+            ['00209164', 'UI', organization],
+            ['00209165', 'AT', pointer],
+            ['00209167', 'AT', group],
+            ['00209421', 'LO', title],
+          ],
+        ),
+      ],
+      ['00280002', 'US', 1],
+      ['00280004', 'CS', 'MONOCHROME2'],
+      ['00280008', 'IS', String(frames.frames.length)],
+      ['00280010', 'US', source.size[1]],
+      ['00280011', 'US', source.size[0]],
+      ['00280100', 'US', bits],
+      ['00280101', 'US', bits],
+      ['00280102', 'US', bits - 1],
+      ['00280103', 'US', 0],
+      ...(isLabelMap ? [['00280120', 'US', 0] as const] : []),
+      ...(isLossy ? source.lossy : [['00282110', 'CS', '00'] as const]),
+      ['00620001', 'CS', isLabelMap ? 'LABELMAP' : 'BINARY'],
+      [
+        '00620002',
+        'SQ',
+        segments.map((segment, at) => segmentItem(segment, numberOf(segments, at, isLabelMap), maker, text)),
+      ],
+      ['00700080', 'CS', 'SEGMENTATION'],
+      ['00700081', 'LO', text(longString(maker.name))],
+      ['00700084', 'PN', ''],
+      [
+        '52009229',
+        'SQ',
+        [
+          [
+            ['00209116', 'SQ', [[['00200037', 'DS', decimals(source.orientation)]]]],
+            [
+              '00289110',
+              'SQ',
+              [
+                [
+                  ['00180050', 'DS', decimalString(source.thickness || between)],
+                  ['00180088', 'DS', decimalString(between)],
+                  ['00280030', 'DS', decimals(source.pixelSpacing)],
+                ],
+              ],
+            ],
+          ],
+        ],
+      ],
+    ]),
+  ]);
+}
+
+/** What a segment is that no code describes, as 3D Slicer has it. */
+const tissue = codeItem('85756007', 'SCT', 'Tissue');
+const anatomicalStructure = codeItem('123037004', 'SCT', 'Anatomical Structure');
+
+function segmentItem(
+  { value, name, color, snomed }: Segment,
+  number: number,
+  { app }: Maker,
+  text: (words: string) => string,
+): DicomElement[] {
+  const lab = color === null ? null : cieLabOf(color);
+  return [
+    ['00620003', 'SQ', [snomed ? anatomicalStructure : tissue]],
+    ['00620004', 'US', number],
+    ['00620005', 'LO', text(name)],
+    ['00620006', 'ST', `Label ${value}`],
+    // Whether a person drew what no app is named for cannot be told.
+    ['00620008', 'CS', app === null ? 'SEMIAUTOMATIC' : 'AUTOMATIC'],
+    ['00620009', 'LO', text(longString(app ?? 'unknown'))],
+    ...(lab ? [['0062000d', 'US', lab] as const] : []),
+    ['0062000f', 'SQ', [snomed ? codeItem(snomed.code, 'SCT', text(snomed.meaning)) : tissue]],
+  ];
+}
+
+/** Bytes of descriptions that are written at once. */
+const chunk = 1 << 20;
+
+/** What each frame is of (PerFrameFunctionalGroupsSequence), in pieces. */
+function* descriptionsOf(
+  source: SourceSeries,
+  { segments }: Identity,
+  { frames }: SegFrames,
+  isLabelMap: boolean,
+): Generator<Buffer, void, undefined> {
+  const ranks = new Map(
+    [...new Set(frames.map(({ k }) => k))].sort((one, other) => one - other).map((k, at) => [k, at + 1]),
+  );
+  const derivations = cached(({ k }) => encodeElements([derivationOf(source, k)]));
+  const positions = cached(({ k }) => encodeElements([planePosition(source, k)]));
+  const numbers = new Map(segments.map(({ value }, at) => [value, numberOf(segments, at, isLabelMap)]));
+  const segmentGroups = cached(({ value }) =>
+    encodeElements(isLabelMap ? [] : [['0062000a', 'SQ', [[['0062000b', 'US', numbers.get(value) ?? 0]]]]]),
+  );
+  const contentOf = (frame: SegFrame): Buffer => {
+    const place = ranks.get(frame.k) ?? 0;
+    const indices = isLabelMap ? [place] : [numbers.get(frame.value) ?? 0, place];
+    return encodeElements([['00209111', 'SQ', [[['00209157', 'UL', indices]]]]]);
+  };
+  // Those of all frames have one length.
+  const contentLength = contentOf({ k: 0, value: 0 }).length;
+  const lengthOf = (frame: SegFrame): number =>
+    derivations(frame.k, frame).length +
+    contentLength +
+    positions(frame.k, frame).length +
+    segmentGroups(frame.value, frame).length;
+  const itemOf = (frame: SegFrame): Buffer => {
+    const start = Buffer.from('feff00e000000000', 'hex');
+    start.writeUInt32LE(lengthOf(frame), 4);
+    return Buffer.concat([
+      start,
+      derivations(frame.k, frame),
+      contentOf(frame),
+      positions(frame.k, frame),
+      segmentGroups(frame.value, frame),
+    ]);
+  };
+  const length = frames.reduce((sum, frame) => sum + 8 + lengthOf(frame), 0);
+  let pieces: Buffer[] = [elementStart('52009230', 'SQ', length)];
+  let bytes = 0;
+  for (const frame of frames) {
+    const item = itemOf(frame);
+    pieces.push(item);
+    bytes += item.length;
+    if (bytes < chunk) continue;
+    yield Buffer.concat(pieces);
+    pieces = [];
+    bytes = 0;
+  }
+  yield Buffer.concat(pieces);
+}
+
+/** Makes what many frames share once. */
+function cached(make: (frame: SegFrame) => Buffer): (key: number, frame: SegFrame) => Buffer {
+  const known = new Map<number, Buffer>();
+  return (key, frame) => {
+    const made = known.get(key) ?? make(frame);
+    known.set(key, made);
+    return made;
+  };
+}
+
+/** Of which images a frame was made. */
+const derivationOf = ({ slices }: SourceSeries, k: number): DicomElement => [
+  '00089124',
+  'SQ',
+  [[sourceImages(slices[k] ?? []), ['00089215', 'SQ', [codeItem('113076', 'DCM', 'Segmentation')]]]],
+];
+
+/** Where a frame lies: where the image does, to the last decimal. */
+const planePosition = ({ slices }: SourceSeries, k: number): DicomElement => [
+  '00209113',
+  'SQ',
+  [[['00200032', 'DS', decimals(slices[k]?.[0]?.position ?? [])]]],
+];
+
+async function appendPixels(target: FileHandle, frames: SegFrames): Promise<void> {
+  const { length, bitsAllocated } = frames;
+  const isOdd = length % 2 === 1;
+  await target.appendFile(
+    elementStart('7fe00010', bitsAllocated === 16 ? 'OW' : 'OB', length + Number(isOdd)),
+  );
+  await frames.copyTo(target);
+  if (isOdd) await target.appendFile(Buffer.alloc(1));
+}

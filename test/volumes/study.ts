@@ -1,0 +1,113 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { DataSet } from 'dicom-parser';
+import parser from 'dicom-parser';
+import {
+  type Affine,
+  type Maker,
+  openVolume,
+  readSourceSeries,
+  type SourceSeries,
+  type VolumeFile,
+  writeNifti,
+} from '../../src/volumes/index.js';
+import { dicomFile, type Element, element } from '../support/dicom-files.js';
+import { workspace } from './written.js';
+
+/** Columns, rows and slices: no whole bytes in a frame, and no two alike. */
+export const size = [5, 3, 4] as const;
+const plane = size[0] * size[1];
+
+export const maker: Maker = {
+  app: 'brain',
+  appVersion: '1.2',
+  version: '0.1.0',
+  name: 'mask',
+  madeAt: new Date(2026, 10, 26, 6, 7, 8),
+};
+
+const half = Math.SQRT1_2;
+/** Turned by 45 degrees around the first axis. */
+export const oblique = [1, 0, 0, 0, half, half];
+const straight = [1, 0, 0, 0, 1, 0];
+
+const text = (value: string) => Buffer.from(value.length % 2 === 0 ? value : `${value} `, 'latin1');
+
+/** What each file of the series says of patient and study. */
+export const identity = [
+  element(0x00080020, 'DA', '20200102'),
+  element(0x00080050, 'SH', 'A-77'),
+  element(0x00100010, 'PN', text('Muster^Anna')),
+  element(0x00100020, 'LO', 'P-1'),
+  element(0x00100040, 'CS', 'F'),
+  element(0x00200010, 'SH', 'S1'),
+  element(0x00200011, 'IS', '7'),
+  element(0x00200052, 'UI', '1.2.3.9'),
+];
+
+interface SeriesFacts {
+  readonly orientation?: readonly number[];
+  readonly more?: readonly Element[];
+  readonly isEnhanced?: boolean;
+}
+
+/** Where slice k of the series lies. */
+const positionOf = (orientation: readonly number[], k: number): number[] => {
+  const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0] = orientation;
+  const normal = [b * f - c * e, c * d - a * f, a * e - b * d];
+  return [-20, 30, 40].map((start, axis) => Number((start + 2.5 * k * (normal[axis] ?? 0)).toFixed(6)));
+};
+
+/** Writes a series of MR into a directory of its own, and reads it. */
+export async function writeSeries(given: SeriesFacts = {}): Promise<SourceSeries> {
+  const { orientation = straight, more = [], isEnhanced = false } = given;
+  const directory = await workspace();
+  const shared = { size: [size[0], size[1]] as const, spacing: [1.5, 0.75], orientation };
+  const all = [...identity, element(0x00180050, 'DS', '2.5'), ...more];
+  if (isEnhanced) {
+    const frames = Array.from({ length: size[2] }, (_, k) => ({ position: positionOf(orientation, k) }));
+    const pixels = new Uint16Array(plane * size[2]);
+    await writeFile(
+      path.join(directory, 'all.dcm'),
+      dicomFile({ ...shared, pixels, frames, more: [...all, element(0x00080018, 'UI', '1.2.3.5')] }),
+    );
+    return readSourceSeries(path.join(directory, 'all.dcm'));
+  }
+  // Names say nothing of the order.
+  for (let k = 0; k < size[2]; k += 1)
+    await writeFile(
+      path.join(directory, `${size[2] - k}.dcm`),
+      dicomFile({
+        ...shared,
+        pixels: new Uint16Array(plane),
+        position: positionOf(orientation, k),
+        more: [...all, element(0x00080018, 'UI', `1.2.3.5.${k + 1}`)],
+      }),
+    );
+  return readSourceSeries(directory);
+}
+
+/** Labels 0, 1, 2 and 5 that no order of the axes leaves as they are. */
+export const labels = Uint8Array.from(
+  { length: plane * size[2] },
+  (_, at) => [0, 1, 0, 2, 5][(at * 7 + (at >> 3)) % 5] ?? 0,
+);
+
+/** Writes a label map, and opens it. */
+export async function writeMask(
+  name: string,
+  mask: {
+    readonly size: readonly [number, number, number];
+    readonly affine: Affine;
+    readonly data: Uint8Array;
+  },
+): Promise<VolumeFile> {
+  const file = path.join(await workspace(), name);
+  await writeNifti(file, mask);
+  return openVolume(file);
+}
+
+/** The elements of a file. */
+export function parse(bytes: Buffer): DataSet {
+  return parser.parseDicom(bytes);
+}

@@ -1,0 +1,313 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import {
+  type Affine,
+  NoLabels,
+  openVolume,
+  type Segment,
+  type SegOptions,
+  type SourceSeries,
+  VolumeError,
+  type VolumeFile,
+  writeDicomSeg,
+} from '../../src/volumes/index.js';
+import { placeOnGrid } from '../../src/volumes/onto-grid.js';
+import { element } from '../support/dicom-files.js';
+import { labels, maker, oblique, parse, size, writeMask, writeSeries } from './study.js';
+import { workspace } from './written.js';
+
+const segments: readonly Segment[] = [
+  { value: 1, name: 'Liver', color: '#dd8265', snomed: { code: '10200004', meaning: 'Liver' } },
+  { value: 5, name: 'Tumour', color: '#00ff00', snomed: null },
+  { value: 9, name: 'Spleen', color: null, snomed: null },
+];
+
+/** Writes a segmentation, and returns its path and what was written. */
+async function segment(mask: VolumeFile, source: SourceSeries, options: Partial<SegOptions> = {}) {
+  const file = path.join(await workspace(), 'seg.dcm');
+  const written = await writeDicomSeg(file, mask, source, { segments, maker, ...options });
+  return { file, written, set: parse(await readFile(file)) };
+}
+
+/** The labels of a segmentation on the grid of the series, under the values of the label map. */
+async function labelsIn(file: string, source: SourceSeries, values: readonly number[]): Promise<Uint8Array> {
+  const all = new Uint8Array(size[0] * size[1] * size[2]);
+  const placing = placeOnGrid(await openVolume(file), source);
+  expect(placing.isExact).toBe(true);
+  for await (const { k, values: plane } of placing.slices())
+    all.set(
+      Uint8Array.from(plane, (number) => (number === 0 ? 0 : (values[number - 1] ?? 0))),
+      k * size[0] * size[1],
+    );
+  return all;
+}
+
+const maskOn = (source: SourceSeries, data = labels): Promise<VolumeFile> =>
+  writeMask('mask.nii.gz', { size, affine: source.affine, data });
+
+/** The orders in which the axes of an array may run: which axis of the series each has, and whether it runs backwards. */
+const orders = [
+  [0, 1, 2],
+  [0, 2, 1],
+  [1, 0, 2],
+  [1, 2, 0],
+  [2, 0, 1],
+  [2, 1, 0],
+].flatMap((axes) =>
+  Array.from({ length: 8 }, (_, flips) =>
+    axes.map((axis, at) => ({ axis, isBack: ((flips >> at) & 1) === 1 })),
+  ),
+);
+
+/** The same labels at the same places, with the axes of the array in another order. */
+function reordered(source: SourceSeries, order: readonly { axis: number; isBack: boolean }[]) {
+  const counts = order.map(({ axis }) => size[axis] ?? 0) as [number, number, number];
+  const data = new Uint8Array(labels.length);
+  let to = 0;
+  for (let c = 0; c < counts[2]; c += 1)
+    for (let b = 0; b < counts[1]; b += 1)
+      for (let a = 0; a < counts[0]; a += 1, to += 1) {
+        const at = [0, 0, 0];
+        for (const [index, value] of [a, b, c].entries()) {
+          const { axis, isBack } = order[index] ?? { axis: 0, isBack: false };
+          at[axis] = isBack ? (size[axis] ?? 0) - 1 - value : value;
+        }
+        data[to] = labels[((at[2] ?? 0) * size[1] + (at[1] ?? 0)) * size[0] + (at[0] ?? 0)] ?? 0;
+      }
+  const affine = source.affine.map((row) => {
+    const offset = order.reduce(
+      (sum, { axis, isBack }) => sum + (isBack ? ((size[axis] ?? 0) - 1) * (row[axis] ?? 0) : 0),
+      row[3],
+    );
+    return [...order.map(({ axis, isBack }) => (isBack ? -1 : 1) * (row[axis] ?? 0)), offset];
+  }) as unknown as Affine;
+  return { size: counts, affine, data };
+}
+
+test('a label map lies at its place in each of the 48 orders of its axes, in an oblique series', async () => {
+  const source = await writeSeries({ orientation: oblique });
+  for (const order of orders) {
+    const mask = await writeMask('mask.nii', reordered(source, order));
+    const { file, written } = await segment(mask, source, { isStrict: true });
+    expect(written.isExact).toBe(true);
+    expect(await labelsIn(file, source, [1, 2, 5])).toEqual(labels);
+  }
+});
+
+test('segments have numbers without gaps, names, colours and codes, and those that do not occur are left out', async () => {
+  const source = await writeSeries();
+  const { file, written } = await segment(await maskOn(source), source);
+  expect((await openVolume(file)).labels).toEqual([
+    { value: 1, name: 'Liver', colour: '#dd8265' },
+    { value: 2, name: 'Label 2', colour: null },
+    { value: 3, name: 'Tumour', colour: '#00ff00' },
+  ]);
+  expect(written.segments.map(({ value, name }) => [value, name])).toEqual([
+    [1, 'Liver'],
+    [2, 'Label 2'],
+    [5, 'Tumour'],
+  ]);
+  const items = parse(await readFile(file)).elements.x00620002?.items ?? [];
+  const types = items.map(({ dataSet }) => dataSet?.elements.x0062000f?.items?.[0]?.dataSet);
+  expect(types.map((set) => [set?.string('x00080100'), set?.string('x00080104')])).toEqual([
+    ['10200004', 'Liver'],
+    ['85756007', 'Tissue'],
+    ['85756007', 'Tissue'],
+  ]);
+});
+
+test('it lies in the study of its series, and refers to every image and to those of each frame', async () => {
+  const source = await writeSeries();
+  const { set } = await segment(await maskOn(source), source);
+  expect(
+    Object.fromEntries(
+      ['0020000d', '00100010', '00100020', '00080050', '00200052', '00080060', '00100030'].map((tag) => [
+        tag,
+        set.string(`x${tag}`) ?? '',
+      ]),
+    ),
+  ).toEqual({
+    '0020000d': '1.2.3',
+    '00100010': 'Muster^Anna',
+    '00100020': 'P-1',
+    '00080050': 'A-77',
+    '00200052': '1.2.3.9',
+    '00080060': 'SEG',
+    // Demanded, and not known.
+    '00100030': '',
+  });
+  const series = set.elements.x00081115?.items?.[0]?.dataSet;
+  expect(series?.string('x0020000e')).toBe('1.2.3.4');
+  const all = (series?.elements.x0008114a?.items ?? []).map(({ dataSet }) => dataSet?.string('x00081155'));
+  expect(all).toEqual([1, 2, 3, 4].map((number) => `1.2.3.5.${number}`));
+  const frames = set.elements.x52009230?.items ?? [];
+  expect(frames).toHaveLength(Number(set.string('x00280008')));
+  for (const { dataSet } of frames) {
+    const place = dataSet?.elements.x00209113?.items?.[0]?.dataSet?.string('x00200032');
+    const image = dataSet?.elements.x00089124?.items?.[0]?.dataSet?.elements.x00082112?.items?.[0]?.dataSet;
+    const k = (Number(place?.split('\\')[2]) - 40) / 2.5;
+    expect(image?.string('x00081155')).toBe(`1.2.3.5.${k + 1}`);
+    expect(image?.elements.x00081160).toBeUndefined();
+  }
+});
+
+test('frames of an enhanced series are referred to by their numbers', async () => {
+  const source = await writeSeries({ isEnhanced: true });
+  const { file, set } = await segment(await maskOn(source), source);
+  expect(await labelsIn(file, source, [1, 2, 5])).toEqual(labels);
+  const referred = (set.elements.x52009230?.items ?? []).map(({ dataSet }) => {
+    const image = dataSet?.elements.x00089124?.items?.[0]?.dataSet?.elements.x00082112?.items?.[0]?.dataSet;
+    return [image?.string('x00081155'), image?.string('x00081160')];
+  });
+  expect(new Set(referred.map(([instance]) => instance))).toEqual(new Set(['1.2.3.5']));
+  expect([...new Set(referred.map(([, number]) => number))].sort()).toEqual(['1', '2', '3', '4']);
+  expect(set.elements.x00081115?.items?.[0]?.dataSet?.elements.x0008114a?.items).toHaveLength(1);
+});
+
+test('the same result is the same object, and another one is a new object of the same series', async () => {
+  const source = await writeSeries();
+  const uidsOf = async (data: Uint8Array<ArrayBuffer>, options: Partial<SegOptions> = {}) => {
+    const { written, set } = await segment(await maskOn(source, data), source, options);
+    expect([set.string('x0020000e'), set.string('x00080018')]).toEqual([
+      written.seriesUid,
+      written.instanceUid,
+    ]);
+    for (const uid of [written.seriesUid, written.instanceUid]) expect(uid).toMatch(/^2\.25\.[1-9]\d{0,38}$/);
+    return [written.seriesUid, written.instanceUid];
+  };
+  const first = await uidsOf(labels);
+  expect(await uidsOf(labels)).toEqual(first);
+  const changed = labels.slice();
+  changed[7] = changed[7] === 5 ? 1 : 5;
+  const [series, instance] = await uidsOf(changed);
+  expect(series).toBe(first[0]);
+  expect(instance).not.toBe(first[1]);
+  const renamed = segments.map((each) => ({ ...each, name: `${each.name} 2` }));
+  expect((await uidsOf(labels, { segments: renamed }))[1]).not.toBe(first[1]);
+  expect((await uidsOf(labels, { maker: { ...maker, name: 'other' } }))[0]).not.toBe(first[0]);
+});
+
+test('a map of labels keeps its values, of one byte or two', async () => {
+  const source = await writeSeries();
+  const { file, set } = await segment(await maskOn(source), source, { isLabelMap: true });
+  expect(set.uint16('x00280100')).toBe(8);
+  expect(await labelsIn(file, source, [1, 2, 3, 4, 5])).toEqual(labels);
+  const values = Uint16Array.from(labels, (value) => value * 100);
+  const wide: VolumeFile = {
+    ...(await maskOn(source)),
+    async *slices() {
+      const plane = size[0] * size[1];
+      for (let k = 0; k < size[2]; k += 1) yield { k, values: values.subarray(k * plane, (k + 1) * plane) };
+    },
+  };
+  const words = await segment(wide, source, { isLabelMap: true });
+  expect(words.set.uint16('x00280100')).toBe(16);
+  const read: number[] = [];
+  for await (const { values: plane } of (await openVolume(words.file)).slices()) read.push(...plane);
+  expect(read).toEqual([...values]);
+});
+
+test('a label map on another grid gets the nearest labels, or is refused', async () => {
+  const source = await writeSeries();
+  // Voxels of half the length along the first axis, of which every other one lies on the centre of one of the series.
+  const fine = labels.length * 2;
+  const data = Uint8Array.from({ length: fine }, (_, at) => labels[at >> 1] ?? 0);
+  const affine = source.affine.map(([i, j, k, offset]) => [i / 2, j, k, offset]) as unknown as Affine;
+  const mask = await writeMask('fine.nii.gz', { size: [size[0] * 2, size[1], size[2]], affine, data });
+  const { file, written } = await segment(mask, source);
+  expect(written.isExact).toBe(false);
+  expect(await labelsIn(file, source, [1, 2, 5])).toEqual(labels);
+  await expect(segment(mask, source, { isStrict: true })).rejects.toThrow(
+    /fine.nii.gz lies on another grid than/,
+  );
+});
+
+test('a part of the grid is put where it lies, and what lies outside is not taken for the rest', async () => {
+  const source = await writeSeries();
+  const inSlice = size[0] * size[1];
+  const moved = (slices: number) =>
+    source.affine.map(([i, j, k, offset]) => [i, j, k, offset + slices * k]) as unknown as Affine;
+  const part = { size: [size[0], size[1], 2] as const, data: labels.slice(inSlice, 3 * inSlice) };
+  const inside = await segment(await writeMask('part.nii', { ...part, affine: moved(1) }), source, {
+    isStrict: true,
+  });
+  const wanted = labels.map((value, at) => (at >= inSlice && at < 3 * inSlice ? value : 0));
+  expect(await labelsIn(inside.file, source, [1, 2, 5])).toEqual(wanted);
+  const outside = await segment(await writeMask('part.nii', { ...part, affine: moved(3) }), source);
+  expect(outside.written.isExact).toBe(false);
+  const last = labels.map((_, at) => (at >= 3 * inSlice ? (labels[at - 2 * inSlice] ?? 0) : 0));
+  expect(await labelsIn(outside.file, source, [1, 2, 5])).toEqual(last);
+});
+
+test.each<[string, (at: number) => number, RegExp]>([
+  ['a fraction', (at) => at / 7, /has the value 0\.14.*, which is no label/],
+  ['a negative value', () => -1000, /has the value -1000, which is no label/],
+  ['as many values as a scan', (at) => at, /more than 1000 different values/],
+])('what is no label map is refused: %s', async (_, valueAt, message) => {
+  const source = await writeSeries();
+  const mask: VolumeFile = {
+    ...(await maskOn(source)),
+    async *slices() {
+      for (let k = 0; k < 200; k += 1)
+        yield { k: k % size[2], values: Int32Array.from({ length: 15 }, (_, at) => valueAt(k * 15 + at)) };
+    },
+  };
+  const fractions: VolumeFile = {
+    ...mask,
+    async *slices() {
+      yield { k: 0, values: Float64Array.from({ length: 15 }, (_, at) => valueAt(at)) };
+    },
+  };
+  await expect(segment(Number.isInteger(valueAt(1)) ? mask : fractions, source)).rejects.toThrow(message);
+});
+
+test('nothing is written of a label map without labels', async () => {
+  const source = await writeSeries();
+  const directory = await workspace();
+  const file = path.join(directory, 'seg.dcm');
+  const mask = await maskOn(source, new Uint8Array(labels.length));
+  await expect(writeDicomSeg(file, mask, source, { segments, maker })).rejects.toThrow(NoLabels);
+  expect(existsSync(file)).toBe(false);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test.each([
+  ['stays as it is beside ASCII', 'ISO_IR_100', 'Liver', 'ISO_IR_100', 'M\xfcller^Ren\xe9e', 'Liver'],
+  ['becomes UTF-8 with other names', 'ISO_IR_100', '\u809d', 'ISO_IR_192', 'Müller^Renée', '\u809d'],
+  [
+    'stays, and names lose accents, if nobody knows it',
+    'ISO_IR_999',
+    'Hépar',
+    'ISO_IR_999',
+    'M\xfcller^Ren\xe9e',
+    'Hepar',
+  ],
+])('the name of the patient %s', async (_, declared, name, set, patient, label) => {
+  const bytes = Buffer.from('M\xfcller^Ren\xe9e', 'latin1');
+  const more = [
+    element(0x00080005, 'CS', declared),
+    element(0x00100010, 'PN', Buffer.concat([bytes, Buffer.from(bytes.length % 2 ? ' ' : '')])),
+  ];
+  const source = await writeSeries({ more });
+  const { set: elements } = await segment(await maskOn(source), source, {
+    segments: [{ value: 1, name, color: null, snomed: null }],
+  });
+  const encoding = set === 'ISO_IR_192' ? 'utf8' : 'latin1';
+  const textAt = (data: typeof elements, tag: string) => {
+    const found = data.elements[tag];
+    const { dataOffset = 0, length = 0 } = found ?? {};
+    return Buffer.from(data.byteArray.subarray(dataOffset, dataOffset + length))
+      .toString(encoding)
+      .trim();
+  };
+  expect(elements.string('x00080005')).toBe(set);
+  expect(textAt(elements, 'x00100010')).toBe(patient);
+  const item = elements.elements.x00620002?.items?.[0]?.dataSet;
+  expect(item && textAt(item, 'x00620005')).toBe(label);
+});
+
+test('a series without UIDs is refused, since nothing can refer to it', async () => {
+  await expect(writeSeries({ more: [element(0x0020000d, 'UI', '')] })).rejects.toThrow(VolumeError);
+});
