@@ -2,6 +2,7 @@ import { type DicomElement, decimalString } from './dicom-write.js';
 import { dot, normalOf } from './headers/index.js';
 import { patientAndStudy } from './patient-study.js';
 import type { Maker, SourceImage, SourceSeries } from './segments.js';
+import { type Geometry, placeOf } from './volume.js';
 
 const two = (number: number): string => String(number).padStart(2, '0');
 
@@ -29,6 +30,12 @@ export const decimals = (numbers: readonly number[]): string[] => numbers.map(de
 export function spacingBetween({ affine, orientation }: SourceSeries): number {
   const [right, front, up] = affine.map((row) => row[2]) as [number, number, number];
   return Math.abs(dot([-right, -front, up], normalOf(orientation)));
+}
+
+/** Where slice k of a series lies, in mm to the left, to the back and upwards, to a millionth. */
+export function positionOf({ affine }: Geometry, k: number): number[] {
+  const [right, front, up] = placeOf({ affine }, 0, 0, k);
+  return [-right, -front, up].map((value) => Number(value.toFixed(6)) + 0);
 }
 
 /** What a derived object says of itself. */

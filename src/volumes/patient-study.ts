@@ -100,7 +100,7 @@ export function patientAndStudy(source: SourceSeries, texts: readonly string[]):
   if (texts.every(isAsciiText))
     return { elements: [...declared(characterSet), ...identity], text: (words) => words };
   const decoded = inUtf8(identity, characterSet);
-  if (decoded) return { elements: [...declared('ISO_IR_192'), ...decoded], text: (words) => words };
+  if (decoded) return { elements: [...declared('ISO_IR 192'), ...decoded], text: (words) => words };
   return { elements: [...declared(characterSet), ...identity], text: withoutAccents };
 }
 

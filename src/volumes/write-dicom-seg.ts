@@ -7,6 +7,7 @@ import {
   decimals,
   derivedObject,
   longString,
+  positionOf,
   referencedSeries,
   sourceImages,
   spacingBetween,
@@ -279,11 +280,11 @@ const derivationOf = ({ slices }: SourceSeries, k: number): DicomElement => [
   [[sourceImages(slices[k] ?? []), ['00089215', 'SQ', [codeItem('113076', 'DCM', 'Segmentation')]]]],
 ];
 
-/** Where a frame lies: where the image does, to the last decimal. */
-const planePosition = ({ slices }: SourceSeries, k: number): DicomElement => [
+/** Where a frame lies on the even grid of the series: scanners round the places of its images, and readers want even ones. */
+const planePosition = (source: SourceSeries, k: number): DicomElement => [
   '00209113',
   'SQ',
-  [[['00200032', 'DS', decimals(slices[k]?.[0]?.position ?? [])]]],
+  [[['00200032', 'DS', decimals(positionOf(source, k))]]],
 ];
 
 async function appendPixels(target: FileHandle, frames: SegFrames): Promise<void> {

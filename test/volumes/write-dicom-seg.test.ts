@@ -274,13 +274,13 @@ test('nothing is written of a label map without labels', async () => {
 });
 
 test.each([
-  ['stays as it is beside ASCII', 'ISO_IR_100', 'Liver', 'ISO_IR_100', 'M\xfcller^Ren\xe9e', 'Liver'],
-  ['becomes UTF-8 with other names', 'ISO_IR_100', '\u809d', 'ISO_IR_192', 'Müller^Renée', '\u809d'],
+  ['stays as it is beside ASCII', 'ISO_IR 100', 'Liver', 'ISO_IR 100', 'M\xfcller^Ren\xe9e', 'Liver'],
+  ['becomes UTF-8 with other names', 'ISO_IR 100', '\u809d', 'ISO_IR 192', 'Müller^Renée', '\u809d'],
   [
     'stays, and names lose accents, if nobody knows it',
-    'ISO_IR_999',
+    'ISO_IR 999',
     'Hépar',
-    'ISO_IR_999',
+    'ISO_IR 999',
     'M\xfcller^Ren\xe9e',
     'Hepar',
   ],
@@ -294,7 +294,7 @@ test.each([
   const { set: elements } = await segment(await maskOn(source), source, {
     segments: [{ value: 1, name, color: null, snomed: null }],
   });
-  const encoding = set === 'ISO_IR_192' ? 'utf8' : 'latin1';
+  const encoding = set === 'ISO_IR 192' ? 'utf8' : 'latin1';
   const textAt = (data: typeof elements, tag: string) => {
     const found = data.elements[tag];
     const { dataOffset = 0, length = 0 } = found ?? {};
