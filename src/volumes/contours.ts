@@ -1,0 +1,191 @@
+import type { Voxels } from './volume.js';
+
+/** Parts of a pixel in which points are counted, so that all of them are whole numbers. */
+export const partsOfPixel = 100;
+
+/**
+ * How far from the centre of a pixel the contour crosses the line to the centre of the next. Just under half: programs that
+ * round points to pixels, and draw the outline as well, then find those of the mask.
+ */
+const reach = 49;
+
+/** A closed line around the voxels of one value in a slice: x and y of its points, in parts of a pixel, in turn. */
+export interface Contour {
+  readonly value: number;
+  readonly points: Int32Array;
+}
+
+/** Ways from a pixel to the next, clockwise as an image is seen: to the left, up, to the right, down. */
+const alongX = [-1, 0, 1, 0] as const;
+const alongY = [0, -1, 0, 1] as const;
+
+/** A closed line as it is first found: around an island, or along the edge of a hole. */
+interface Loop {
+  readonly value: number;
+  /** The node at the left side of a pixel in its first row. */
+  readonly first: number;
+  readonly isHole: boolean;
+}
+
+/**
+ * Finds the contours of label maps, slice by slice. The line crosses halfway between the centres of pixels, and cuts corners
+ * (marching squares): the centres within it are those of the mask, and none is near to it. Pixels that touch by a corner
+ * alone belong to different contours. A hole is tied to the contour around it by a channel without a width (the keyhole of
+ * PS3.3, C.8.8.6.3), which runs between rows of pixels.
+ */
+export class ContourFinder {
+  readonly #width: number;
+  readonly #height: number;
+  #values: Voxels = new Uint8Array(0);
+  /** Sides of pixels at which the mask ends, as 4 x pixel + way, one node each; further nodes are points of channels. */
+  #sides = new Int32Array(1 << 12);
+  #x = new Int32Array(1 << 12);
+  #y = new Int32Array(1 << 12);
+  #next = new Int32Array(1 << 12);
+  #isKept = new Uint8Array(1 << 12);
+  #count = 0;
+  /** The node of each side; only right where the node names the side, which spares clearing it for each slice. */
+  readonly #nodeOfSide: Int32Array;
+
+  constructor(width: number, height: number) {
+    this.#width = width;
+    this.#height = height;
+    this.#nodeOfSide = new Int32Array(4 * width * height);
+  }
+
+  /** The contours of all values that are not 0, in the order of their first rows. The slice is read before this returns. */
+  find(values: Voxels): Contour[] {
+    this.#values = values;
+    this.#count = 0;
+    const loops: Loop[] = [];
+    for (let y = 0, pixel = 0; y < this.#height; y += 1)
+      for (let x = 0, before = 0; x < this.#width; x += 1, pixel += 1) {
+        const value = values[pixel] as number;
+        if (value !== before && value !== 0 && !this.#isTraced(4 * pixel))
+          loops.push({ value, first: this.#trace(x, y, value), isHole: this.#isOf(value, x, y - 1) });
+        before = value;
+      }
+    // From top to bottom: a hole is tied to what was found before it.
+    for (const loop of loops) if (loop.isHole) this.#tie(loop);
+    return loops.flatMap(({ value, first, isHole }) =>
+      isHole ? [] : [{ value, points: this.#pointsFrom(first) }],
+    );
+  }
+
+  #isOf(value: number, x: number, y: number): boolean {
+    return (
+      x >= 0 && y >= 0 && x < this.#width && y < this.#height && this.#values[y * this.#width + x] === value
+    );
+  }
+
+  #isTraced(side: number): boolean {
+    const node = this.#nodeOfSide[side] as number;
+    return node < this.#count && this.#sides[node] === side;
+  }
+
+  #add(x: number, y: number, side: number): number {
+    if (this.#count === this.#x.length) this.#grow();
+    const node = this.#count;
+    this.#count += 1;
+    this.#x[node] = x;
+    this.#y[node] = y;
+    this.#sides[node] = side;
+    this.#isKept[node] = 0;
+    return node;
+  }
+
+  #grow(): void {
+    const length = 2 * this.#x.length;
+    const grown = <T extends Int32Array | Uint8Array>(from: T, to: T): T => {
+      to.set(from);
+      return to;
+    };
+    this.#sides = grown(this.#sides, new Int32Array(length));
+    this.#x = grown(this.#x, new Int32Array(length));
+    this.#y = grown(this.#y, new Int32Array(length));
+    this.#next = grown(this.#next, new Int32Array(length));
+    this.#isKept = grown(this.#isKept, new Uint8Array(length));
+  }
+
+  /** Goes along the line that crosses the left side of a pixel, with the mask to the right, until it is back. */
+  #trace(startX: number, startY: number, value: number): number {
+    let [x, y, way] = [startX, startY, 0];
+    const first = this.#count;
+    do {
+      const side = 4 * (y * this.#width + x) + way;
+      const node = this.#add(
+        partsOfPixel * x + reach * (alongX[way] as number),
+        partsOfPixel * y + reach * (alongY[way] as number),
+        side,
+      );
+      this.#nodeOfSide[side] = node;
+      this.#next[node] = node + 1;
+      const turned = (way + 1) & 3;
+      const [nextX, nextY] = [x + (alongX[turned] as number), y + (alongY[turned] as number)];
+      const [cornerX, cornerY] = [nextX + (alongX[way] as number), nextY + (alongY[way] as number)];
+      if (!this.#isOf(value, nextX, nextY)) way = turned;
+      else if (this.#isOf(value, cornerX, cornerY)) [x, y, way] = [cornerX, cornerY, (way + 3) & 3];
+      else [x, y] = [nextX, nextY];
+    } while (x !== startX || y !== startY || way !== 0);
+    this.#next[this.#count - 1] = first;
+    return first;
+  }
+
+  /**
+   * Ties a hole to the line to the left of it, by a channel along its upper edge. Above and beside the left end of that edge
+   * is mask, or the hole would go on there.
+   * @param hole one whose first node is at the right end of its first row
+   */
+  #tie({ value, first }: Loop): void {
+    const pixel = (this.#sides[first] as number) >> 2;
+    const y = Math.floor(pixel / this.#width);
+    let x = (pixel % this.#width) - 1;
+    while (!this.#isOf(value, x - 1, y)) x -= 1;
+    const start = this.#nodeAt(x, y - 1, 3);
+    do x -= 1;
+    while (this.#isOf(value, x, y - 1) && this.#isOf(value, x, y));
+    if (this.#isOf(value, x, y - 1)) this.#connect(this.#nodeAt(x, y - 1, 3), start);
+    else if (this.#isOf(value, x, y)) this.#connect(this.#nodeAt(x, y, 1), start);
+    else {
+      // The line goes straight up here, and has no point between the rows.
+      const before = this.#nodeAt(x + 1, y, 0);
+      const between = this.#add(this.#x[before] as number, partsOfPixel * y - partsOfPixel / 2, -1);
+      this.#next[between] = this.#next[before] as number;
+      this.#next[before] = between;
+      this.#connect(between, start);
+    }
+  }
+
+  #nodeAt(x: number, y: number, way: number): number {
+    return this.#nodeOfSide[4 * (y * this.#width + x) + way] as number;
+  }
+
+  /** Goes from a node to that of a hole, around the hole, and back. */
+  #connect(node: number, hole: number): void {
+    const [there, back] = [this.#copyOf(hole), this.#copyOf(node)];
+    this.#next[back] = this.#next[node] as number;
+    this.#next[there] = this.#next[hole] as number;
+    this.#next[node] = there;
+    this.#next[hole] = back;
+    for (const each of [node, hole, there, back]) this.#isKept[each] = 1;
+  }
+
+  #copyOf(node: number): number {
+    return this.#add(this.#x[node] as number, this.#y[node] as number, -1);
+  }
+
+  /** The points of a line, without those on the way straight from one to another. */
+  #pointsFrom(first: number): Int32Array {
+    const points: number[] = [];
+    let [before, node] = [first, this.#next[first] as number];
+    do {
+      const after = this.#next[node] as number;
+      const [x, y] = [this.#x[node] as number, this.#y[node] as number];
+      const [fromX, fromY] = [x - (this.#x[before] as number), y - (this.#y[before] as number)];
+      const [toX, toY] = [(this.#x[after] as number) - x, (this.#y[after] as number) - y];
+      if (this.#isKept[node] === 1 || fromX * toY !== fromY * toX) points.push(x, y);
+      [before, node] = [node, after];
+    } while (before !== first);
+    return Int32Array.from(points);
+  }
+}
