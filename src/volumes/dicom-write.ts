@@ -12,6 +12,12 @@ export type DicomElement = readonly [tag: string, vr: string, value: DicomValue]
 
 export const explicitLittleEndian = '1.2.840.10008.1.2.1';
 
+/** Names no value representations, and so has four bytes for every length: explicit texts of numbers end at 65,534 bytes. */
+export const implicitLittleEndian = '1.2.840.10008.1.2';
+
+/** How a data set is encoded: one of the two above. */
+export type DicomSyntax = typeof explicitLittleEndian | typeof implicitLittleEndian;
+
 /** Value representations whose length has four bytes. */
 const isLong = (vr: string): boolean => /^(?:O[BDFLVW]|SQ|SV|U[CNRTV])$/.test(vr);
 
@@ -39,9 +45,9 @@ export function decimalString(value: number): string {
 const isItems = (value: DicomValue): value is readonly DicomElement[][] =>
   Array.isArray(value) && Array.isArray(value[0]);
 
-function bytesOf(tag: string, vr: string, value: DicomValue): Buffer {
+function bytesOf(tag: string, vr: string, value: DicomValue, syntax: DicomSyntax): Buffer {
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-  if (vr === 'SQ') return Buffer.concat(isItems(value) ? value.map(itemOf) : []);
+  if (vr === 'SQ') return Buffer.concat(isItems(value) ? value.map((item) => encodeItem(item, syntax)) : []);
   const values = (Array.isArray(value) ? value : [value]) as readonly (string | number)[];
   if (vr === 'AT') return Buffer.concat(values.map((each) => tagBytes(String(each))));
   const numbers = binary[vr];
@@ -69,16 +75,30 @@ function tagBytes(tag: string): Buffer {
   return bytes;
 }
 
-function itemOf(elements: readonly DicomElement[]): Buffer {
-  const body = encodeElements(elements);
-  const start = Buffer.alloc(8);
-  tagBytes('fffee000').copy(start);
-  start.writeUInt32LE(body.length, 4);
-  return Buffer.concat([start, body]);
+/** An item of a sequence. */
+export function encodeItem(elements: readonly DicomElement[], syntax?: DicomSyntax): Buffer {
+  const body = encodeElements(elements, syntax);
+  return Buffer.concat([itemStart(body.length), body]);
 }
 
-/** What stands before the value of an element, in explicit little endian. */
-export function elementStart(tag: string, vr: string, length: number): Buffer {
+/** What stands before the elements of an item. */
+export const itemStart = (length: number): Buffer => implicitStart('fffee000', length);
+
+function implicitStart(tag: string, length: number): Buffer {
+  const start = Buffer.alloc(8);
+  tagBytes(tag).copy(start);
+  start.writeUInt32LE(length, 4);
+  return start;
+}
+
+/** What stands before the value of an element. */
+export function elementStart(
+  tag: string,
+  vr: string,
+  length: number,
+  syntax: DicomSyntax = explicitLittleEndian,
+): Buffer {
+  if (syntax === implicitLittleEndian) return implicitStart(tag, length);
   const start = Buffer.alloc(isLong(vr) ? 12 : 8);
   tagBytes(tag).copy(start);
   start.write(vr, 4, 'latin1');
@@ -88,14 +108,17 @@ export function elementStart(tag: string, vr: string, length: number): Buffer {
   return start;
 }
 
-/** Elements in the order of their tags, in explicit little endian. Text is UTF-8: the data set has to say so. */
-export function encodeElements(elements: readonly DicomElement[]): Buffer {
+/** Elements in the order of their tags. Text is UTF-8: the data set has to say so. */
+export function encodeElements(
+  elements: readonly DicomElement[],
+  syntax: DicomSyntax = explicitLittleEndian,
+): Buffer {
   const inOrder = [...elements].sort(([a], [b]) => (a < b ? -1 : Number(a > b)));
   return Buffer.concat(
     inOrder.flatMap(([tag, vr, value]) => {
-      const bytes = bytesOf(tag, vr, value);
+      const bytes = bytesOf(tag, vr, value, syntax);
       const padding = bytes.length % 2 === 0 ? '' : vr === 'UI' || /^O|^UN$/.test(vr) ? '\0' : ' ';
-      return [elementStart(tag, vr, bytes.length + padding.length), bytes, Buffer.from(padding)];
+      return [elementStart(tag, vr, bytes.length + padding.length, syntax), bytes, Buffer.from(padding)];
     }),
   );
 }

@@ -2,8 +2,10 @@
 
 export { openDicom, openSeries } from './dicom.js';
 export { beginsAsNifti, isDicomStart, isGzip, parseDicomStart } from './headers/index.js';
+export type { LabelLayer } from './label-layers.js';
 export type { WritableVolume } from './nifti-header.js';
 export { openVolume, readVolume } from './open.js';
+export { type RtStructOptions, writeRtStruct } from './rt-struct.js';
 export type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
 export { readSourceSeries } from './source-series.js';
 export {
@@ -28,3 +30,4 @@ export {
 } from './volume.js';
 export { writeNifti, writeVolume } from './write.js';
 export { NoLabels, type SegOptions, writeDicomSeg } from './write-dicom-seg.js';
+export { type SegNrrdOptions, writeSegNrrd } from './write-seg-nrrd.js';

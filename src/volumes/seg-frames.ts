@@ -9,8 +9,14 @@ export interface SegFrame {
   readonly value: number;
 }
 
-/** More labels than any label map has: a scan that is taken for one would fill the disk with frames. */
+/** More labels than any label map has: a scan that is taken for one would fill the disk. */
 const mostLabels = 1000;
+
+/** @throws VolumeError for more labels than a label map has */
+export function requireLabels(values: ReadonlySet<number>): void {
+  if (values.size > mostLabels)
+    throw new VolumeError(`There are more than ${mostLabels} different values: it is no map of labels.`);
+}
 
 /** Bytes that are read and written at once. */
 const chunk = 1 << 20;
@@ -140,8 +146,7 @@ export class SegFrames implements AsyncDisposable {
 
   #note(value: number): void {
     this.values.add(value);
-    if (this.values.size > mostLabels)
-      throw new VolumeError(`There are more than ${mostLabels} different values: it is no map of labels.`);
+    requireLabels(this.values);
   }
 
   /** Appends bits behind those that do not fill a byte yet. */

@@ -14,6 +14,7 @@ import {
 } from './derived-object.js';
 import { derivedUid } from './dicom-uid.js';
 import { type DicomElement, decimalString, elementStart, encodeElements, fileStart } from './dicom-write.js';
+import { namedSegment } from './label-layers.js';
 import { placeOnGrid } from './onto-grid.js';
 import { type SegFrame, SegFrames } from './seg-frames.js';
 import type { Maker, Segment, SourceSeries, WrittenObject } from './segments.js';
@@ -76,11 +77,7 @@ function identityOf(
 ): Identity {
   const segments = [...frames.values]
     .sort((one, other) => one - other)
-    .map((value) => {
-      const known = named.find((each) => each.value === value);
-      const name = longString(known?.name ?? '') || `Label ${value}`;
-      return { value, name, color: known?.color ?? null, snomed: known?.snomed ?? null };
-    });
+    .map((value) => namedSegment(named, value));
   const seriesUid = derivedUid('DICOM SEG', source, maker.app ?? '', maker.name, isLabelMap ? 1 : 0);
   const names = createHash('sha256').update(JSON.stringify(segments)).digest('hex');
   return { segments, seriesUid, instanceUid: derivedUid(seriesUid, frames.digest(), names) };

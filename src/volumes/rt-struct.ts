@@ -1,0 +1,221 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, open } from 'node:fs/promises';
+import { ContourSpool } from './contour-spool.js';
+import { ContourText } from './contour-text.js';
+import { ContourFinder } from './contours.js';
+import { codeItem, dateOf, derivedObject, longString, timeOf } from './derived-object.js';
+import { derivedUid } from './dicom-uid.js';
+import {
+  type DicomElement,
+  elementStart,
+  encodeElements,
+  encodeItem,
+  fileStart,
+  implicitLittleEndian,
+  itemStart,
+} from './dicom-write.js';
+import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
+import { requireLabels } from './seg-frames.js';
+import type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
+import { writeWhole } from './write.js';
+import { NoLabels } from './write-dicom-seg.js';
+
+export interface RtStructOptions {
+  readonly maker: Maker;
+  /** Whether a label map on another grid is refused; otherwise the nearest voxels are taken. */
+  readonly isStrict?: boolean;
+}
+
+const structureSetClass = '1.2.840.10008.5.1.4.1.1.481.3';
+
+/** Retired, and what ReferencedSOPClassUID of a study is everywhere (PS3.3, C.8.8.5). */
+const studyClass = '1.2.840.10008.3.1.2.3.1';
+
+/** A segment that occurs, with its contours. */
+interface Region {
+  readonly segment: Segment;
+  /** Of its contours in the spool. */
+  readonly key: string;
+}
+
+/**
+ * Writes label maps as an RT Structure Set into the study of a series: a region for each label that occurs, with closed planar
+ * contours in the planes of the series' images. Holes are tied to the contour around them (keyholes), which programs read right
+ * whether they take contours together by even-odd or by union. The UIDs are made as those of a segmentation are: the same
+ * result is the same object. The file appears when it is complete.
+ * Needs the memory of a few slices; the contours are kept in a file beside the one that is written until all are known.
+ * @param layers of one grid; their segments may overlap
+ * @throws NoLabels; VolumeError for what is no label map, and with `isStrict` for another grid; the system's errors
+ */
+export async function writeRtStruct(
+  file: string,
+  layers: readonly LabelLayer[],
+  source: SourceSeries,
+  { maker, isStrict = false }: RtStructOptions,
+): Promise<WrittenObject> {
+  const placed = layers.map((layer) => placeLayer(layer, source, isStrict ? source.name : null));
+  const seriesUid = derivedUid('RTSTRUCT', source.seriesUid, maker.app ?? '', maker.name);
+  return writeWhole(file, async (unfinished) => {
+    await using spool = await ContourSpool.open(`${unfinished}.contours`);
+    const digest = createHash('sha256');
+    const text = new ContourText(source);
+    const regions: Region[] = [];
+    for (const [layer, { placing, segments }] of placed.entries()) {
+      const found = new Set<number>();
+      const finder = new ContourFinder(source.size[0], source.size[1]);
+      for await (const { k, values } of placing.slices()) {
+        const images = source.slices[k] ?? [];
+        const [image] = images;
+        if (!image) throw new RangeError(`${source.name} has no slice ${k}.`);
+        for (const { value, points } of finder.find(values)) {
+          const item = contourItem(images, points.length / 2, text.of(image, points));
+          found.add(value);
+          requireLabels(found);
+          digest.update(item);
+          await spool.add(`${layer} ${value}`, item);
+        }
+      }
+      for (const value of [...found].sort((a, b) => a - b))
+        regions.push({ segment: namedSegment(segments, value), key: `${layer} ${value}` });
+    }
+    if (regions.length === 0) throw new NoLabels(`${maker.name} has no labels.`);
+    const segments = regions.map(({ segment }) => segment);
+    const instanceUid = derivedUid(seriesUid, digest.digest('hex'), JSON.stringify(segments));
+    const isExact = placed.every(({ placing }) => placing.isExact);
+    const written = { seriesUid, instanceUid, isExact, segments };
+    await using target = await open(unfinished, 'wx');
+    await target.appendFile(
+      fileStart({ syntax: implicitLittleEndian, sopClass: structureSetClass, sopInstance: instanceUid }),
+    );
+    await assemble(target, aroundContours(source, written, maker), regions, spool);
+    return written;
+  });
+}
+
+/** What refers to images; frames are named where a contour lies on one of several. */
+const imageItems = (images: readonly SourceImage[], isOfFrames = false): DicomElement[][] =>
+  images.map(({ sopClass, sopInstance, frame }) => [
+    ['00081150', 'UI', sopClass],
+    ['00081155', 'UI', sopInstance],
+    ...(isOfFrames && frame !== null ? [['00081160', 'IS', String(frame)] as const] : []),
+  ]);
+
+const contourItem = (images: readonly SourceImage[], count: number, data: string): Buffer =>
+  encodeItem(
+    [
+      ['30060016', 'SQ', imageItems(images, true)],
+      ['30060042', 'CS', 'CLOSED_PLANAR'],
+      ['30060046', 'IS', String(count)],
+      ['30060050', 'DS', data],
+    ],
+    implicitLittleEndian,
+  );
+
+/** All elements before the contours, and all after them. */
+function aroundContours(source: SourceSeries, written: WrittenObject, maker: Maker) {
+  const { segments, seriesUid, instanceUid } = written;
+  const label = maker.app ?? 'remote-app';
+  const { elements, text } = derivedObject(source, {
+    sopClass: structureSetClass,
+    seriesUid,
+    instanceUid,
+    modality: 'RTSTRUCT',
+    description: maker.name,
+    instanceNumber: 1,
+    maker,
+    texts: segments.flatMap(({ name, snomed }) => [name, snomed?.meaning ?? '']),
+  });
+  const instances = new Map(source.slices.flat().map((image) => [image.sopInstance, image]));
+  const series: DicomElement[] = [
+    ['0020000e', 'UI', source.seriesUid],
+    ['30060016', 'SQ', imageItems([...instances.values()])],
+  ];
+  const study: DicomElement[] = [
+    ['00081150', 'UI', studyClass],
+    ['00081155', 'UI', source.studyUid],
+    ['30060014', 'SQ', [series]],
+  ];
+  const frame: DicomElement[] = [
+    ['00200052', 'UI', source.frameOfReferenceUid],
+    ['30060012', 'SQ', [study]],
+  ];
+  const before: DicomElement[] = [
+    ...elements,
+    // OperatorsName
+    ['00081070', 'PN', ''],
+    ['30060002', 'SH', text([...longString(label)].slice(0, 16).join(''))],
+    ['30060008', 'DA', dateOf(maker.madeAt)],
+    ['30060009', 'TM', timeOf(maker.madeAt)],
+    ['30060010', 'SQ', [frame]],
+    [
+      '30060020',
+      'SQ',
+      segments.map(({ name }, at): DicomElement[] => [
+        ['30060022', 'IS', String(at + 1)],
+        ['30060024', 'UI', source.frameOfReferenceUid],
+        ['30060026', 'LO', text(longString(name))],
+        ['30060036', 'CS', 'AUTOMATIC'],
+      ]),
+    ],
+  ];
+  const after: DicomElement[] = [
+    [
+      '30060080',
+      'SQ',
+      segments.map(({ snomed }, at): DicomElement[] => [
+        ['30060082', 'IS', String(at + 1)],
+        ['30060084', 'IS', String(at + 1)],
+        ...(snomed
+          ? [['30060086', 'SQ', [codeItem(snomed.code, 'SCT', text(snomed.meaning))]] as const]
+          : []),
+        ['300600a4', 'CS', ''],
+        ['300600a6', 'PN', ''],
+      ]),
+    ],
+    ['300e0002', 'CS', 'UNAPPROVED'],
+  ];
+  return { before, after };
+}
+
+/** Red, green and blue of `#rrggbb`. */
+const colourOf = (color: string): string[] =>
+  [1, 3, 5].map((at) => String(Number.parseInt(color.slice(at, at + 2), 16)));
+
+/** Writes the file: its start, the contours of each region, and what follows them. */
+async function assemble(
+  target: FileHandle,
+  { before, after }: ReturnType<typeof aroundContours>,
+  regions: readonly Region[],
+  spool: ContourSpool,
+): Promise<void> {
+  const encode = (elements: readonly DicomElement[]) => encodeElements(elements, implicitLittleEndian);
+  const sequence = (tag: string, length: number) => elementStart(tag, 'SQ', length, implicitLittleEndian);
+  const items = regions.map(({ segment: { color }, key }, at) => {
+    const contours = spool.lengthOf(key);
+    const start = Buffer.concat([
+      encode(color === null ? [] : [['3006002a', 'IS', colourOf(color)]]),
+      sequence('30060040', contours),
+    ]);
+    const end = encode([['30060084', 'IS', String(at + 1)]]);
+    const length = start.length + contours + end.length;
+    return {
+      key,
+      start: Buffer.concat([itemStart(length), start]),
+      end,
+      length: itemStart(0).length + length,
+    };
+  });
+  await target.appendFile(encode(before));
+  await target.appendFile(
+    sequence(
+      '30060039',
+      items.reduce((sum, { length }) => sum + length, 0),
+    ),
+  );
+  for (const { key, start, end } of items) {
+    await target.appendFile(start);
+    await spool.copyTo(key, target);
+    await target.appendFile(end);
+  }
+  await target.appendFile(encode(after));
+}
