@@ -3,6 +3,7 @@
  * to. Objects are strict, so that a name that is not described here fails the test, as one that no longer comes does.
  */
 import { z } from 'zod';
+import { resultFormats } from '../dist/client/result-formats.js';
 import { jobStates } from '../dist/contract/job.js';
 import { operationNames, operationOf } from '../dist/contract/operations.js';
 
@@ -140,6 +141,9 @@ const volumes = z.record(
     unit: z.string().optional().describe('Of its values'),
   }),
 );
+const snomed = object({ code: z.string(), meaning: z.string() }).describe(
+  'The code of what it marks in SNOMED CT',
+);
 const count = z.number().int().nullable();
 // An app may tell of more than is known.
 const app = z.looseObject({
@@ -161,7 +165,7 @@ const app = z.looseObject({
     .record(z.string(), z.record(z.string(), volumes))
     .describe('By evaluation, then by its file, what it reads'),
   terminology: z
-    .record(z.string(), object({ name: z.string(), color: z.string() }))
+    .record(z.string(), object({ name: z.string(), color: z.string(), snomed: snomed.optional() }))
     .optional()
     .describe('By label, what it means'),
   repository: object({
@@ -348,6 +352,24 @@ export const jsonDocuments = {
     },
   ],
   completion: [{ when: null, schema: object({ script: z.string() }) }],
+  convert: [
+    {
+      when: null,
+      schema: object({
+        from: path('the file that was converted'),
+        converted: z.array(
+          object({
+            as: z.enum(resultFormats),
+            output: path('what was written'),
+            labels: z
+              .array(object({ value: z.number().int(), name: z.string() }))
+              .describe('The labels that occur; empty for formats that do not name them'),
+            note: z.string().nullable().describe('What to know of it; null if there is nothing'),
+          }),
+        ),
+      }),
+    },
+  ],
   drain: [
     {
       when: null,

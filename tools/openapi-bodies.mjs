@@ -44,7 +44,12 @@ const described = object({
   outputs: volumes,
   inputs_evaluations: { ...map(map(volumes)), description: 'By display name, then by evaluation file' },
 });
-const terminology = map(object({ name: string, color: string }));
+const label = object({ name: string, color: string });
+const snomed = {
+  ...object({ code: string, meaning: string }),
+  description: 'The code of what it marks in SNOMED CT; absent if the app says none',
+};
+const terminology = map({ ...label, properties: { ...label.properties, snomed } });
 const problem = { ...textOrNull, description: 'Null if nothing is wrong' };
 const repository = {
   ...object({ name: string, revision: string, commit: string, checked_at: time, problem }),

@@ -9,6 +9,14 @@ export interface AppVolume {
 }
 type Volumes = Record<string, AppVolume>;
 
+/** What an app says of a label. */
+export interface AppLabel {
+  readonly name: string;
+  readonly color: string;
+  /** The code of what it marks in SNOMED CT. */
+  readonly snomed?: { readonly code: string; readonly meaning: string } | undefined;
+}
+
 /** `app.json` of an app directory (docs/apps.md); `manifest-schema.ts` of the server says what each key means. */
 export interface AppManifest {
   display_name: string;
@@ -19,7 +27,7 @@ export interface AppManifest {
   inputs: Volumes;
   outputs: Volumes;
   inputs_evaluations: Record<string, Record<string, Volumes>>;
-  terminology?: Record<string, { name: string; color: string }> | undefined;
+  terminology?: Record<string, AppLabel> | undefined;
   models?: string[] | undefined;
   patch_size: number[] | null;
   parameters?: unknown;

@@ -4,6 +4,7 @@ export { openDicom, openSeries } from './dicom.js';
 export { beginsAsNifti, isDicomStart, isGzip, parseDicomStart } from './headers/index.js';
 export type { LabelLayer } from './label-layers.js';
 export type { WritableVolume } from './nifti-header.js';
+export { placeOnGrid } from './onto-grid.js';
 export { openVolume, readVolume } from './open.js';
 export { type RtStructOptions, writeRtStruct } from './rt-struct.js';
 export type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';

@@ -27,6 +27,7 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'cli/serve',
       'cli/completion',
+      'cli/convert',
       'cli/submit',
       'cli/show',
       'cli/jobs',
@@ -35,6 +36,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'cli/command',
       'cli/terminal',
       'client/connection',
+      'client',
       'contract',
     ],
     reason: 'A command is metadata, a parse and one call.',
@@ -99,6 +101,19 @@ export const modules: Readonly<Record<string, Module>> = {
     ],
     reason: 'Pictures are shown from files; a server is asked only for the names of labels.',
   },
+  'cli/convert': {
+    imports: [
+      'cli/terminal',
+      'client/convert',
+      'client/pictures',
+      'client/inputs',
+      'client',
+      'volumes',
+      'files',
+      'contract',
+    ],
+    reason: 'Files are converted without a server.',
+  },
   'cli/jobs': {
     imports: [
       'cli/command',
@@ -157,6 +172,10 @@ export const modules: Readonly<Record<string, Module>> = {
   'client/submit': {
     imports: ['client/inputs', 'client/connection', 'client', 'archive', 'files', 'contract'],
     reason: 'What is sent knows the connection, not what the server does with it.',
+  },
+  'client/convert': {
+    imports: ['client/pictures', 'client/inputs', 'client', 'volumes', 'files', 'contract'],
+    reason: 'Results are converted from files, without a server and without a command line.',
   },
   'client/pictures': {
     imports: ['client/inputs', 'client', 'volumes', 'files', 'contract'],

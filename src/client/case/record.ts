@@ -66,7 +66,14 @@ const schema = z.object({
   numbers_unread: z._default(z.array(text), []),
   /** What the app calls its labels, by their values. */
   labels: z._default(
-    z.record(text, z.object({ name: text.check(z.maxLength(200)), color: z.optional(text) })),
+    z.record(
+      text,
+      z.object({
+        name: text.check(z.maxLength(200)),
+        color: z.optional(text),
+        snomed: z.optional(z.object({ code: text, meaning: text })),
+      }),
+    ),
     {},
   ),
   /** What the app calls the unit of the intensities of its inputs, and of its outputs; null where it names none, or several. */

@@ -228,6 +228,8 @@ export const refreshAnswer: Answer<RefreshAnswer> = answer(
   16 * mebibyte,
 );
 
+const snomed = z.catch(z.optional(z.object({ code: text, meaning: text })), undefined);
+
 /** Unknown keys are kept, because apps report more than we show. */
 const availableApp = z.lazy(() =>
   z.looseObject({
@@ -246,7 +248,7 @@ const availableApp = z.lazy(() =>
     inputs: z._default(volumes, {}),
     outputs: z._default(volumes, {}),
     inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
-    terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text }))),
+    terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text, snomed }))),
     task: z.optional(z.unknown()),
     vram_plan: z.optional(z.unknown()),
     parameters: z.optional(z.unknown()),

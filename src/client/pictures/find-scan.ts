@@ -118,9 +118,30 @@ function recordedInputs(record: string): Recorded[] {
 
 const noUnits = { inputs: null, outputs: null };
 const noMeanings = { labels: {}, units: noUnits };
+
+const makerSchema = z.object({
+  app: z.string(),
+  app_version: z._default(z.nullable(z.string()), null),
+  finished_at: z._default(z.nullable(z.string()), null),
+});
+
+/** What made a result, and when; null if its record does not say. */
+export const recordedMaker = (record: string | null): z.infer<typeof makerSchema> | null =>
+  record === null ? null : recorded(record, makerSchema);
+
 const unit = z.nullable(z.string().check(z.maxLength(20)));
 const meaningsSchema = z.object({
-  labels: z._default(z.record(z.string(), z.object({ name: z.string(), color: z.optional(z.string()) })), {}),
+  labels: z._default(
+    z.record(
+      z.string(),
+      z.object({
+        name: z.string(),
+        color: z.optional(z.string()),
+        snomed: z.optional(z.object({ code: z.string(), meaning: z.string() })),
+      }),
+    ),
+    {},
+  ),
   units: z._default(z.object({ inputs: unit, outputs: unit }), noUnits),
 });
 

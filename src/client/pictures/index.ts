@@ -1,6 +1,7 @@
 /** Pictures of scans and of what came back: for the terminal, as PNG and as an HTML page. */
 export { findCasesToShow } from './cases.js';
 export { drawSlice } from './draw.js';
+export { foldersOf, recordedMaker, recordedMeanings, resultOf } from './find-scan.js';
 export {
   htmlPage,
   type PageCase,
@@ -9,6 +10,9 @@ export {
   type PageOptions,
   pageDefaults,
 } from './html.js';
+export { readColour } from './labels.js';
+export { looksOf } from './looks.js';
+export { type Named, ScanMatcher } from './match.js';
 export type {
   CaseView,
   Colour,

@@ -9,9 +9,11 @@ const maxBytes = 1 << 20;
 
 const text = z.string().check(z.maxLength(200));
 
+const snomed = z.optional(z.object({ code: text, meaning: text }));
+
 const labels = z.record(
   z.string().check(z.regex(/^-?\d{1,10}$/)),
-  z.union([text, z.object({ name: text, color: z.optional(text) })]),
+  z.union([text, z.object({ name: text, color: z.optional(text), snomed })]),
 );
 
 /** The names alone, or the manifest of an app, which has them under `terminology`. */
@@ -37,9 +39,9 @@ export function readTerminology(file: string): Terminology {
     );
   const names = 'terminology' in parsed.data ? parsed.data.terminology : parsed.data;
   return Object.fromEntries(
-    Object.entries(names as z.infer<typeof labels>).map(([value, label]) => {
-      const { name, color } = typeof label === 'string' ? { name: label, color: undefined } : label;
-      return [value, color === undefined ? { name } : { name, color }];
-    }),
+    Object.entries(names as z.infer<typeof labels>).map(([value, label]) => [
+      value,
+      typeof label === 'string' ? { name: label } : label,
+    ]),
   );
 }

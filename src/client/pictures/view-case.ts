@@ -32,9 +32,16 @@ export interface CaseVolumes {
   readonly unit?: string | null;
 }
 
-/** By value of a label, its name and its colour as in HTML. */
+/** By value of a label, its name, its colour as in HTML and its code in SNOMED CT. */
 export type Terminology = Readonly<
-  Record<string, { readonly name: string; readonly color?: string | undefined }>
+  Record<
+    string,
+    {
+      readonly name: string;
+      readonly color?: string | undefined;
+      readonly snomed?: { readonly code: string; readonly meaning: string } | undefined;
+    }
+  >
 >;
 
 export interface ViewOptions {

@@ -48,6 +48,16 @@ export const appManifestSchema = z.object({
       z.object({
         name: z.string().describe('What the label means'),
         color: z.string().describe('As in HTML: #e0b088'),
+        snomed: z
+          .object({
+            code: z
+              .string()
+              .regex(/^\d{6,16}$/)
+              .describe('The number of the concept: 10200004'),
+            meaning: z.string().min(1).max(64).describe('What the concept is called there: Liver'),
+          })
+          .optional()
+          .describe('What it marks, by SNOMED CT: DICOM SEG (--as dicom-seg) says it in this code'),
       }),
     )
     .optional()

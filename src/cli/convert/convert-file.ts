@@ -1,0 +1,163 @@
+import { existsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import {
+  checkScans,
+  convertVolume,
+  endingOf,
+  Scans,
+  scanOf,
+  segmentsOf,
+  type VolumeToConvert,
+} from '../../client/convert/index.js';
+import { UsageError } from '../../client/errors.js';
+import { findVolumes, withoutVolumeEnding } from '../../client/inputs/index.js';
+import {
+  foldersOf,
+  looksOf,
+  readTerminology,
+  recordedMaker,
+  recordedMeanings,
+  resultOf,
+  type Terminology,
+} from '../../client/pictures/index.js';
+import { ofStudy, type ResultFormat } from '../../client/result-formats.js';
+import { oneLine, quotePath } from '../../contract/index.js';
+import { foldedName } from '../../files/index.js';
+import { type Maker, openVolume, type VolumeFile } from '../../volumes/index.js';
+import { type CommandIo, openReporter } from '../terminal/index.js';
+
+/** A file that was written, as `--json` prints it. */
+interface ConvertedFile {
+  readonly as: ResultFormat;
+  readonly output: string;
+  readonly labels: readonly { readonly value: number; readonly name: string }[];
+  /** What a person should know of it; null if there is nothing. */
+  readonly note: string | null;
+}
+
+/** The document that `remote-app convert --json` prints. */
+export interface ConvertDocument {
+  readonly from: string;
+  readonly converted: readonly ConvertedFile[];
+}
+
+export interface ConvertOptions {
+  readonly formats: readonly ResultFormat[];
+  /** The scan, as a path; null if none was given. */
+  readonly like: string | null;
+  /** The file to write; null for one beside the mask. */
+  readonly output: string | null;
+  /** `1=liver,2=tumour`, or a file; null for what the record of the result says. */
+  readonly labels: string | null;
+  readonly isStrict: boolean;
+  readonly mayReplace: boolean;
+  /** Of this program. */
+  readonly version: string;
+  readonly io: CommandIo;
+  /** Whether nothing but a document is printed. */
+  readonly json: boolean;
+}
+
+/** The names of labels that a person typed, or those of a file. @throws UsageError */
+function namesOf(text: string): Terminology {
+  if (!text.includes('=') || existsSync(text)) return readTerminology(text);
+  return Object.fromEntries(
+    text.split(',').map((pair) => {
+      const [, value, name] = /^\s*(\d{1,5})\s*=\s*(\S.*?)\s*$/.exec(pair) ?? [];
+      if (value === undefined || name === undefined)
+        throw new UsageError(`--labels has '${oneLine(pair)}'; name labels as in 1=liver,2=tumour`);
+      return [value, { name }];
+    }),
+  );
+}
+
+/** What made a volume: what the record beside it says, and otherwise nobody. */
+function makerOf(file: string, version: string): Maker {
+  const result = resultOf(file);
+  const recorded = recordedMaker(result?.record ?? null);
+  const inResult = result === null ? path.basename(file) : path.relative(result.path, path.resolve(file));
+  return {
+    app: recorded?.app ?? null,
+    appVersion: recorded?.app_version ?? null,
+    version,
+    name: withoutVolumeEnding(inResult.split(path.sep).join('/')),
+    madeAt: recorded?.finished_at ? new Date(recorded.finished_at) : statSync(file).mtime,
+  };
+}
+
+/** The scan that a person has named. @throws UsageError for what is none, or is in no study */
+async function scansLike(like: string | null, formats: readonly ResultFormat[]) {
+  if (like === null) {
+    const needing = formats.find((format) => ofStudy.has(format));
+    if (needing === undefined) return new Scans([]);
+    throw new UsageError(`--as ${needing} lies in the study of a scan: name its DICOM series with --like`);
+  }
+  const scans = (await findVolumes([like])).map(scanOf);
+  checkScans(scans, formats);
+  return new Scans(scans);
+}
+
+/** Where a format goes. */
+function targetOf(file: string, output: string | null, format: ResultFormat, isLabelMap: boolean): string {
+  const ending = endingOf(format, isLabelMap);
+  if (ending === null)
+    throw new UsageError(
+      `${quotePath(file)} has ${isLabelMap ? 'labels' : 'intensities'}, which --as ${format} cannot hold`,
+    );
+  const target = output ?? path.join(path.dirname(file), withoutVolumeEnding(path.basename(file)) + ending);
+  if (path.resolve(target) === path.resolve(file))
+    throw new UsageError(`${quotePath(file)} is in that format already`);
+  return path.resolve(target);
+}
+
+/** Whether a format is written of labels: what can hold both depends on what the volume looks like. */
+async function isWrittenAsLabels(format: ResultFormat, volume: VolumeFile) {
+  if (endingOf(format, false) === null) return true;
+  if (endingOf(format, true) === null) return false;
+  return (await looksOf(volume)) !== 'continuous';
+}
+
+/**
+ * Converts a file that lies there.
+ * @throws UsageError; VolumeError for what cannot be read or converted; the system's errors
+ */
+export async function convertFile(file: string, options: ConvertOptions): Promise<ConvertDocument> {
+  const { formats, like, output, labels, io, json, ...how } = options;
+  if (output !== null && formats.length > 1)
+    throw new UsageError('--output names one file, and there are several formats; leave it out');
+  const terminology = labels === null ? null : namesOf(labels);
+  const scans = await scansLike(like, formats);
+  const volume = await openVolume(file);
+  const name = withoutVolumeEnding(path.basename(file));
+  const meanings = recordedMeanings(resultOf(file)?.record ?? null).labels;
+  const maker = makerOf(file, how.version);
+  const converted: ConvertedFile[] = [];
+  const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
+  try {
+    for (const format of formats) {
+      const isLabelMap = await isWrittenAsLabels(format, volume);
+      const target = targetOf(file, output, format, isLabelMap);
+      if (!how.mayReplace && existsSync(target))
+        throw new UsageError(`${quotePath(target)} is there already; replace it with --force`);
+      const conversion: VolumeToConvert = {
+        ...how,
+        volume,
+        isLabelMap,
+        segments: segmentsOf(volume, terminology ?? meanings),
+        series: () => scans.of(volume, { stem: foldedName(name), folders: foldersOf(file) }),
+        maker,
+      };
+      reporter.waiting(`Writing ${path.basename(target)}`);
+      const { segments, note } = await convertVolume(target, format, conversion).finally(() =>
+        reporter.waiting(null),
+      );
+      if (note !== null) reporter.note(note);
+      const named = segments.map((segment) => ({ value: segment.value, name: segment.name }));
+      converted.push({ as: format, output: target, labels: named, note });
+      if (!json) await io.writeOut(`${target}\n`);
+    }
+  } finally {
+    reporter.close();
+  }
+  return { from: path.resolve(file), converted };
+}

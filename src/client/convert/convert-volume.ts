@@ -1,0 +1,71 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import {
+  type Maker,
+  readVolume,
+  type Segment,
+  type SourceSeries,
+  VolumeError,
+  type VolumeFile,
+  writeDicomSeg,
+  writeNifti,
+} from '../../volumes/index.js';
+import { ofStudy, type ResultFormat } from '../result-formats.js';
+
+/** A volume, and what it is converted with. */
+export interface VolumeToConvert {
+  readonly volume: VolumeFile;
+  /** Whether its values are labels. */
+  readonly isLabelMap: boolean;
+  /** What its labels are called. */
+  readonly segments: readonly Segment[];
+  /** The series that it is of; asked only where a format needs it. */
+  readonly series: () => Promise<SourceSeries>;
+  readonly maker: Maker;
+  /** Whether a label map on another grid than its scan is refused. */
+  readonly isStrict: boolean;
+  /** Whether a file that is there already is replaced. */
+  readonly mayReplace: boolean;
+}
+
+/** What became of a volume in one format. */
+export interface WrittenVolume {
+  /** The labels that occur in it; empty for formats that do not name them. */
+  readonly segments: readonly Segment[];
+  /** What a person should know of it, in a sentence without a full stop; null if there is nothing. */
+  readonly note: string | null;
+}
+
+/** The ending of the file, or of the directory, that a format is written to; null where it cannot hold such a volume. */
+export function endingOf(format: ResultFormat, isLabelMap: boolean): string | null {
+  const endings: Record<ResultFormat, readonly [labels: string | null, intensities: string | null]> = {
+    'dicom-seg': ['.seg.dcm', null],
+    'dicom-labelmap': ['.labelmap.dcm', null],
+    rtstruct: ['.rtstruct.dcm', null],
+    nrrd: ['.seg.nrrd', '.nrrd'],
+    nifti: ['.nii.gz', '.nii.gz'],
+    dicom: [null, '.dicom'],
+  };
+  return endings[format][isLabelMap ? 0 : 1];
+}
+
+/**
+ * Writes a volume in another format.
+ * @throws VolumeError for what cannot be converted; the system's errors
+ */
+export async function convertVolume(
+  target: string,
+  format: ResultFormat,
+  { volume, segments, series, maker, isStrict, mayReplace }: VolumeToConvert,
+): Promise<WrittenVolume> {
+  if (!mayReplace && existsSync(target)) throw new VolumeError(`${path.basename(target)} is there already.`);
+  if (!ofStudy.has(format)) {
+    await writeNifti(target, await readVolume(volume));
+    return { segments: [], note: null };
+  }
+  const source = await series();
+  const isLabelMap = format === 'dicom-labelmap';
+  const written = await writeDicomSeg(target, volume, source, { segments, maker, isStrict, isLabelMap });
+  const note = `${path.basename(volume.path)} lies on another grid than ${source.name}, so that ${path.basename(target)} has the labels of the nearest voxels`;
+  return { segments: written.segments, note: written.isExact ? null : note };
+}

@@ -1,0 +1,20 @@
+import type { Segment, VolumeFile } from '../../volumes/index.js';
+import { readColour, type Terminology } from '../pictures/index.js';
+
+/** `#eb8` and `#e0b088` as `#rrggbb`; null for what is no colour. */
+function hexOf(color: string | undefined | null): string | null {
+  const parts = color ? readColour(color) : null;
+  return parts && `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** What the labels of a volume are called: as the app says it, and otherwise as the file does. */
+export function segmentsOf(volume: VolumeFile, terminology: Terminology): Segment[] {
+  const own = (volume.labels ?? []).map(({ value, name, colour }): Segment => {
+    return { value, name, color: hexOf(colour), snomed: null };
+  });
+  const said = Object.entries(terminology).map(([value, { name, color, snomed }]): Segment => {
+    return { value: Number(value), name, color: hexOf(color), snomed: snomed ?? null };
+  });
+  const values = new Set(said.map(({ value }) => value));
+  return [...said, ...own.filter(({ value }) => !values.has(value))];
+}
