@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Contour, ContourFinder, partsOfPixel } from '../../src/volumes/contours.js';
-import { filled, randomOf } from './polygons.js';
+import { Random } from '../faults/support/random.mjs';
+import { filled } from './polygons.js';
 
 /** A mask as it is drawn: a character for each pixel, a dot for background. */
 function drawn(...rows: string[]) {
@@ -99,13 +100,13 @@ test('no point of a contour is nearer than a third of a pixel to a centre', () =
 });
 
 test('masks by chance, sparse and dense, give themselves back', () => {
-  const random = randomOf(45);
-  for (let round = 0; round < 400; round += 1) {
-    const [width, height] = [1 + Math.floor(random() * 24), 1 + Math.floor(random() * 24)];
-    const share = random();
-    const kinds = 1 + Math.floor(random() * 3);
+  const random = new Random('contours');
+  for (let round = 0; round < 150; round += 1) {
+    const [width, height] = [random.integer(1, 24), random.integer(1, 24)];
+    const share = random.next();
+    const kinds = random.integer(1, 3);
     const values = Uint8Array.from({ length: width * height }, () =>
-      random() < share ? 1 + Math.floor(random() * kinds) : 0,
+      random.chance(share) ? random.integer(1, kinds) : 0,
     );
     expectSame({ width, height, values }, `round ${round}`);
   }

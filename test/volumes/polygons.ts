@@ -1,14 +1,3 @@
-/** Numbers from 0 to 1 that are the same in every run (mulberry32). */
-export function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** The pixels whose centres lie within polygons, by the even-odd rule: 1 for those, x fastest. */
 export function filled(
   polygons: readonly (readonly (readonly [x: number, y: number])[])[],

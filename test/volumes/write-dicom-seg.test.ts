@@ -15,7 +15,7 @@ import {
 } from '../../src/volumes/index.js';
 import { placeOnGrid } from '../../src/volumes/onto-grid.js';
 import { element } from '../support/dicom-files.js';
-import { labels, maker, oblique, parse, size, writeMask, writeSeries } from './study.js';
+import { labels, maker, oblique, orders, parse, reordered, size, writeMask, writeSeries } from './study.js';
 import { workspace } from './written.js';
 
 const segments: readonly Segment[] = [
@@ -46,45 +46,6 @@ async function labelsIn(file: string, source: SourceSeries, values: readonly num
 
 const maskOn = (source: SourceSeries, data = labels): Promise<VolumeFile> =>
   writeMask('mask.nii.gz', { size, affine: source.affine, data });
-
-/** The orders in which the axes of an array may run: which axis of the series each has, and whether it runs backwards. */
-const orders = [
-  [0, 1, 2],
-  [0, 2, 1],
-  [1, 0, 2],
-  [1, 2, 0],
-  [2, 0, 1],
-  [2, 1, 0],
-].flatMap((axes) =>
-  Array.from({ length: 8 }, (_, flips) =>
-    axes.map((axis, at) => ({ axis, isBack: ((flips >> at) & 1) === 1 })),
-  ),
-);
-
-/** The same labels at the same places, with the axes of the array in another order. */
-function reordered(source: SourceSeries, order: readonly { axis: number; isBack: boolean }[]) {
-  const counts = order.map(({ axis }) => size[axis] ?? 0) as [number, number, number];
-  const data = new Uint8Array(labels.length);
-  let to = 0;
-  for (let c = 0; c < counts[2]; c += 1)
-    for (let b = 0; b < counts[1]; b += 1)
-      for (let a = 0; a < counts[0]; a += 1, to += 1) {
-        const at = [0, 0, 0];
-        for (const [index, value] of [a, b, c].entries()) {
-          const { axis, isBack } = order[index] ?? { axis: 0, isBack: false };
-          at[axis] = isBack ? (size[axis] ?? 0) - 1 - value : value;
-        }
-        data[to] = labels[((at[2] ?? 0) * size[1] + (at[1] ?? 0)) * size[0] + (at[0] ?? 0)] ?? 0;
-      }
-  const affine = source.affine.map((row) => {
-    const offset = order.reduce(
-      (sum, { axis, isBack }) => sum + (isBack ? ((size[axis] ?? 0) - 1) * (row[axis] ?? 0) : 0),
-      row[3],
-    );
-    return [...order.map(({ axis, isBack }) => (isBack ? -1 : 1) * (row[axis] ?? 0)), offset];
-  }) as unknown as Affine;
-  return { size: counts, affine, data };
-}
 
 test('a label map lies at its place in each of the 48 orders of its axes, in an oblique series', async () => {
   const source = await writeSeries({ orientation: oblique });
