@@ -140,7 +140,8 @@ function aroundContours(source: SourceSeries, written: WrittenObject, maker: Mak
     ['30060012', 'SQ', [study]],
   ];
   const before: DicomElement[] = [
-    ...elements,
+    // It has a date and a time of its own instead of those of its content.
+    ...elements.filter(([tag]) => tag !== '00080023' && tag !== '00080033'),
     // OperatorsName
     ['00081070', 'PN', ''],
     ['30060002', 'SH', text([...longString(label)].slice(0, 16).join(''))],

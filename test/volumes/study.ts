@@ -4,6 +4,7 @@ import type { DataSet } from 'dicom-parser';
 import parser from 'dicom-parser';
 import {
   type Affine,
+  type Geometry,
   type Maker,
   openVolume,
   readSourceSeries,
@@ -127,7 +128,10 @@ export const orders = [
 );
 
 /** The same labels at the same places, with the axes of the array in another order. */
-export function reordered(source: SourceSeries, order: readonly { axis: number; isBack: boolean }[]) {
+export function reordered(
+  { affine: from }: Pick<Geometry, 'affine'>,
+  order: readonly { axis: number; isBack: boolean }[],
+) {
   const counts = order.map(({ axis }) => size[axis] ?? 0) as [number, number, number];
   const data = new Uint8Array(labels.length);
   let to = 0;
@@ -141,7 +145,7 @@ export function reordered(source: SourceSeries, order: readonly { axis: number; 
         }
         data[to] = labels[((at[2] ?? 0) * size[1] + (at[1] ?? 0)) * size[0] + (at[0] ?? 0)] ?? 0;
       }
-  const affine = source.affine.map((row) => {
+  const affine = from.map((row) => {
     const offset = order.reduce(
       (sum, { axis, isBack }) => sum + (isBack ? ((size[axis] ?? 0) - 1) * (row[axis] ?? 0) : 0),
       row[3],
