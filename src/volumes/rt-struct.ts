@@ -28,7 +28,7 @@ export interface RtStructOptions {
 
 const structureSetClass = '1.2.840.10008.5.1.4.1.1.481.3';
 
-/** Retired, and what ReferencedSOPClassUID of a study is everywhere (PS3.3, C.8.8.5). */
+/** Detached Study Management: retired, but still what structure sets name as the class of a study. */
 const studyClass = '1.2.840.10008.3.1.2.3.1';
 
 /** A segment that occurs, with its contours. */
