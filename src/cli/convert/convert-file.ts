@@ -97,6 +97,9 @@ async function scansLike(like: string | null, formats: readonly ResultFormat[]) 
   return new Scans(scans);
 }
 
+/** The endings of formats that programs recognise by them. */
+const endings: Partial<Record<ResultFormat, RegExp>> = { nifti: /\.nii(\.gz)?$/i, nrrd: /\.nrrd$/i };
+
 /** Where a format goes. */
 function targetOf(file: string, output: string | null, format: ResultFormat, isLabelMap: boolean): string {
   const ending = endingOf(format, isLabelMap);
@@ -104,6 +107,8 @@ function targetOf(file: string, output: string | null, format: ResultFormat, isL
     throw new UsageError(
       `${quotePath(file)} has ${isLabelMap ? 'labels' : 'intensities'}, which --as ${format} cannot hold`,
     );
+  if (output !== null && endings[format]?.test(output) === false)
+    throw new UsageError(`${quotePath(output)} has not the ending of ${format}, such as ${ending}`);
   const target = output ?? path.join(path.dirname(file), withoutVolumeEnding(path.basename(file)) + ending);
   if (path.resolve(target) === path.resolve(file))
     throw new UsageError(`${quotePath(file)} is in that format already`);

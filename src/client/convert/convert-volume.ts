@@ -8,7 +8,9 @@ import {
   VolumeError,
   type VolumeFile,
   writeDicomSeg,
-  writeNifti,
+  writeRtStruct,
+  writeSegNrrd,
+  writeVolume,
 } from '../../volumes/index.js';
 import { ofStudy, type ResultFormat } from '../result-formats.js';
 
@@ -51,21 +53,33 @@ export function endingOf(format: ResultFormat, isLabelMap: boolean): string | nu
 
 /**
  * Writes a volume in another format.
- * @throws VolumeError for what cannot be converted; the system's errors
+ * @throws NoLabels; VolumeError for what cannot be converted; the system's errors
  */
 export async function convertVolume(
   target: string,
   format: ResultFormat,
-  { volume, segments, series, maker, isStrict, mayReplace }: VolumeToConvert,
+  conversion: VolumeToConvert,
 ): Promise<WrittenVolume> {
+  const { volume, isLabelMap, segments, series, maker, isStrict, mayReplace } = conversion;
   if (!mayReplace && existsSync(target)) throw new VolumeError(`${path.basename(target)} is there already.`);
+  if (format === 'nrrd' && isLabelMap) {
+    const written = await writeSegNrrd(target, [{ mask: volume, segments }]);
+    return { segments: written.segments, note: null };
+  }
   if (!ofStudy.has(format)) {
-    await writeNifti(target, await readVolume(volume));
+    await writeVolume(target, await readVolume(volume));
     return { segments: [], note: null };
   }
   const source = await series();
-  const isLabelMap = format === 'dicom-labelmap';
-  const written = await writeDicomSeg(target, volume, source, { segments, maker, isStrict, isLabelMap });
+  const how = { maker, isStrict };
+  const written =
+    format === 'rtstruct'
+      ? await writeRtStruct(target, [{ mask: volume, segments }], source, how)
+      : await writeDicomSeg(target, volume, source, {
+          ...how,
+          segments,
+          isLabelMap: format === 'dicom-labelmap',
+        });
   const note = `${path.basename(volume.path)} lies on another grid than ${source.name}, so that ${path.basename(target)} has the labels of the nearest voxels`;
   return { segments: written.segments, note: written.isExact ? null : note };
 }
