@@ -192,6 +192,14 @@ const app = z.looseObject({
     ),
 });
 
+const conversion = object({
+  as: z.array(z.enum(resultFormats)).describe('The formats that were asked for'),
+  outputs: z
+    .array(object({ from: z.string(), as: z.enum(resultFormats), name: z.string() }))
+    .describe('Files of the result that were written, each from another one of it'),
+  problems: z.array(z.string()).describe('What was not converted, and why'),
+}).describe('What became of --as; missing without it');
+
 const submitted = (...segments) => [
   {
     when: 'when the job is done',
@@ -200,6 +208,7 @@ const submitted = (...segments) => [
       status: z.literal('done'),
       app: z.string().describe('The app that ran'),
       operation: segments.length === 1 ? z.literal(segments[0]) : z.enum(segments),
+      conversion: conversion.optional(),
       ...saved,
       ...sending,
       ...kept,

@@ -79,6 +79,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'cli/terminal',
       'client/cohort',
       'client/case',
+      'client/convert',
       'client/submit',
       'client/inputs',
       'client/connection',
@@ -158,6 +159,7 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'client/case': {
     imports: [
+      'client/convert',
       'client/submit',
       'client/inputs',
       'client/logs',

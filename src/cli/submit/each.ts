@@ -7,6 +7,7 @@ import {
   runCohort,
 } from '../../client/cohort/index.js';
 import type { Connection } from '../../client/connection/index.js';
+import type { ConversionRequest } from '../../client/convert/index.js';
 import { UsageError } from '../../client/errors.js';
 import { type FoundCase, filesOfUnit } from '../../client/inputs/index.js';
 import type { Submission } from '../../client/submission.js';
@@ -134,7 +135,13 @@ export async function runEach(
     output,
     json,
     clientVersion,
-  }: { readonly output: string; readonly json: boolean; readonly clientVersion: string },
+    conversion,
+  }: {
+    readonly output: string;
+    readonly json: boolean;
+    readonly clientVersion: string;
+    readonly conversion: ConversionRequest | undefined;
+  },
 ): Promise<CohortDocument> {
   const view = await openCohortView(io, json, flags.watch ?? false);
   try {
@@ -151,6 +158,7 @@ export async function runEach(
       wait: flags.wait,
       killTimeout: flags['kill-timeout'],
       clientVersion,
+      conversion,
       chooseSeries: seriesChoice(flags.series, io, { mayAsk: false }),
       watcher: view,
       reporter: view.reporter,

@@ -3,8 +3,11 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
-import { leaving } from '../../client/errors.js';
+import type { ConversionRequest } from '../../client/convert/index.js';
+import { leaving, UsageError } from '../../client/errors.js';
+import { resultFormats } from '../../client/result-formats.js';
 import {
+  exitCodes,
   type Field,
   type FieldKind,
   flagName,
@@ -149,6 +152,27 @@ export const runFlags = {
   }),
 };
 
+/** What results are converted to. */
+const conversionFlags = {
+  as: Flags.option({ options: resultFormats, multiple: true, multipleNonGreedy: true })({
+    exclusive: ['detach'],
+    description:
+      'Also convert what comes back for viewers, beside the original; several times for several formats: a DICOM segmentation ' +
+      '(dicom-seg, or with all labels in one frame dicom-labelmap) or contours (rtstruct) in the study of the scan, ' +
+      'a segmentation of 3D Slicer (nrrd), nifti, or of intensities a derived series (dicom)',
+  }),
+  strict: Flags.boolean({
+    helpGroup: 'JOB',
+    dependsOn: ['as'],
+    description:
+      'With --as, refuse a label map on another grid than its scan; otherwise the nearest labels are taken',
+  }),
+};
+
+/** What was asked for with these flags. */
+const conversionOf = ({ as = [], strict }: ConversionFlags): ConversionRequest | undefined =>
+  as.length === 0 ? undefined : { formats: [...new Set(as)], isStrict: strict ?? false };
+
 /** Draws the result on a terminal. */
 export const showFlag = {
   show: Flags.boolean({
@@ -158,11 +182,16 @@ export const showFlag = {
   }),
 };
 
+type ConversionFlags = Partial<Interfaces.InferredFlags<typeof conversionFlags>>;
 type RunFlags = Interfaces.InferredFlags<typeof runFlags & { app: typeof appFlag }>;
 
 /** The parsed command line of an operation. */
 export interface ParsedSubmit {
-  readonly flags: ConnectionFlags & RunFlags & Partial<EachFlags> & Readonly<Record<string, unknown>>;
+  readonly flags: ConnectionFlags &
+    RunFlags &
+    ConversionFlags &
+    Partial<EachFlags> &
+    Readonly<Record<string, unknown>>;
   readonly args: { readonly paths?: readonly string[] | undefined };
   /** Flags and arguments, in their order. */
   readonly raw: readonly Word[];
@@ -173,7 +202,7 @@ export const submitFlags = (name: OperationName) => ({
   app: appFlag,
   ...operationFlags(name),
   ...runFlags,
-  ...(name === 'fine_tune' ? {} : eachFlags),
+  ...(name === 'fine_tune' ? {} : { ...conversionFlags, ...eachFlags }),
 });
 
 /** The volumes: all arguments that are not flags. */
@@ -247,6 +276,9 @@ export abstract class SubmitCommand extends ClientCommand {
     const mayAsk = isOneGroup && !flags.yes && !this.jsonEnabled();
     const chooseSeries = seriesChoice(flags.series, this.io, { mayAsk });
     const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
+    const conversion = conversionOf(flags);
+    if (conversion && isToStdout(flags))
+      throw new UsageError('--as writes files beside the result: name a directory with -o');
     const destination = flags.detach ? null : await readDestination(flags, this.io, this.jsonEnabled());
     const app = await this.#chooseApp(connection, settings.app);
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
@@ -270,6 +302,7 @@ export abstract class SubmitCommand extends ClientCommand {
       chooseSeries,
       onAccepted,
       clientVersion: this.config.version,
+      conversion,
       keepFacts: (jobId: string, facts: InputFacts) => client.keepFacts(this.config.configDir, jobId, facts),
     };
     if (destination) {
@@ -280,6 +313,9 @@ export abstract class SubmitCommand extends ClientCommand {
       const run = () => client.runJob(connection, { ...submission, app }, finishing).finally(over);
       const finished = await naming(connection, app, run, settings.appNamedBy);
       client.forgetFacts(this.config.configDir, finished.job_id);
+      const problems = finished.conversion?.problems ?? [];
+      for (const problem of problems) reporter.note(problem);
+      if (problems.length > 0) this.io.exitCode = exitCodes.failed;
       const kept = keptOf(await tellKept(connection, finished.job_id, reporter, false));
       if (flags.show && 'output' in finished && this.io.stdout.isTTY && !this.jsonEnabled()) {
         const { showResult } = await loadShowCases();
@@ -333,6 +369,7 @@ export abstract class SubmitCommand extends ClientCommand {
         output,
         json,
         clientVersion: this.config.version,
+        conversion: conversionOf(flags),
       });
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
       this.#ended.cases = {

@@ -15,8 +15,9 @@ export {
   stampIfThere,
   stampOf,
   stampOfInputs,
+  withNames,
   writeRecord,
 } from './record.js';
-export { type InputFacts, recordLater, recordResult, serverFacts } from './recorder.js';
+export { converterFor, type InputFacts, recordLater, recordResult, serverFacts } from './recorder.js';
 export { askPatiently, causeOf, runCase } from './run-case.js';
 export { type FinishedJob, type FinishOptions, runJob, type StartedJob, startJob } from './run-job.js';

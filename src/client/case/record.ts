@@ -5,7 +5,9 @@ import * as z from 'zod/mini';
 import { type FieldValue, operationOf, readText, recordName } from '../../contract/index.js';
 import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
 import type { AppAnswer, JobAnswer } from '../connection/index.js';
+import type { Conversion } from '../convert/index.js';
 import { type FoundFiles, filesOfUnit } from '../inputs/index.js';
+import { resultFormats } from '../result-formats.js';
 import type { Submission } from '../submission.js';
 import type { ReadNumbers } from './numbers.js';
 
@@ -62,6 +64,17 @@ const schema = z.object({
   log: textOrNull,
   /** The numbers that the result carries, by column of `cases.csv`. */
   numbers: z._default(z.record(text, z.number()), {}),
+  /** What was asked for with --as, the outputs that were written so, and what was not, in sentences. */
+  conversion: z._default(
+    z.nullable(
+      z.object({
+        as: z.array(z.enum(resultFormats)),
+        outputs: z.array(z.object({ from: text, as: z.enum(resultFormats), name: text })),
+        problems: z.array(text),
+      }),
+    ),
+    null,
+  ),
   /** What of the numbers could not be read, in sentences. */
   numbers_unread: z._default(z.array(text), []),
   /** What the app calls its labels, by their values. */
@@ -115,6 +128,20 @@ export function readRecord(directory: string, name: string = recordName): CaseRe
 /** Writes a record among the files of a result, which get their place later, all at once. @throws the system's error */
 export const writeRecord = (directory: string, record: CaseRecord, name: string = recordName): void =>
   writeFileSync(path.join(directory, name), jsonText(record));
+
+/** A record whose outputs have got other names. @param renamed the new name of an output, or of a directory of several */
+export const withNames = (record: CaseRecord, renamed: (name: string) => string): CaseRecord => ({
+  ...record,
+  outputs: record.outputs.map((each) => ({ ...each, name: renamed(each.name) })),
+  conversion: record.conversion && {
+    ...record.conversion,
+    outputs: record.conversion.outputs.map((each) => ({
+      ...each,
+      from: renamed(each.from),
+      name: renamed(each.name),
+    })),
+  },
+});
 
 /** Gives a directory of the app's that has the name of the record another one. @throws the system's error */
 export function freeRecordName(directory: string): void {
@@ -252,6 +279,7 @@ export function makeRecord(
   facts: RecordFacts,
   outputs: readonly RecordedFile[],
   { numbers, unread }: ReadNumbers,
+  conversion: Conversion | null = null,
 ): CaseRecord {
   const { app, job, inputs, server } = facts;
   const computation = { ...facts.computation, version: job?.version ?? facts.computation.version };
@@ -281,6 +309,11 @@ export function makeRecord(
     log: facts.log ?? null,
     numbers,
     numbers_unread: [...unread],
+    conversion: conversion && {
+      as: [...conversion.as],
+      outputs: [...conversion.outputs],
+      problems: [...conversion.problems],
+    },
     labels: described?.terminology ?? {},
     units: { inputs: unitOf(described?.inputs), outputs: isInference ? unitOf(described?.outputs) : null },
     job_id: facts.jobId,

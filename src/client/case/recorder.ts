@@ -7,6 +7,8 @@ import {
   limits as askLimits,
   type Connection,
 } from '../connection/index.js';
+import type { Conversion, ConversionRequest, ResultFacts } from '../convert/index.js';
+import type { FoundFiles } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import { numbersOf } from './numbers.js';
 import {
@@ -38,16 +40,54 @@ export async function serverFacts(connection: Connection): Promise<ServerFacts> 
   };
 }
 
-/** Writes the record of a job among the files of its result. @throws the system's error */
+/** Converts the files of a result, in the directory where it is completed. */
+export type Convert = (directory: string, facts: ResultFacts) => Promise<Conversion>;
+
+/**
+ * What converts results as a person asked for; undefined if nobody did. Loaded before anything is sent: the program may be
+ * upgraded while the job runs.
+ * @returns for each case, by what was found of it, its conversion
+ * @throws UsageError for files whose results cannot be converted so
+ */
+export async function converterFor(
+  found: readonly FoundFiles[],
+  request: ConversionRequest | undefined,
+): Promise<((found: FoundFiles, reporter: Reporter) => Convert) | undefined> {
+  if (request === undefined) return undefined;
+  const { checkRequest, convertResult } = await import('../convert/index.js');
+  for (const each of found) checkRequest(each, request);
+  return (files, reporter) => (directory, facts) =>
+    convertResult(directory, files, request, facts, (note) => reporter.note(note));
+}
+
+/** What its description says of the app that made a result. */
+function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): ResultFacts {
+  return {
+    app: computation.app,
+    appVersion: job?.version ?? computation.version,
+    version: clientVersion,
+    madeAt: new Date(job?.finished_at ?? Date.now()),
+    terminology: (app?.available ? app.terminology : undefined) ?? {},
+  };
+}
+
+/**
+ * Writes the record of a job among the files of its result, which are converted before. @throws the system's error
+ * @returns what became of the conversion; null if none was asked for
+ */
 export async function recordResult(
   directory: string,
   facts: RecordFacts,
   signal: AbortSignal | undefined,
-): Promise<void> {
+  convert?: Convert,
+): Promise<Conversion | null> {
   freeRecordName(directory);
+  const conversion = (await convert?.(directory, resultFactsOf(facts))) ?? null;
   const outputs = await hashOutputs(directory, signal, facts.log ?? null);
   const names = facts.app?.available ? facts.app.terminology : undefined;
-  writeRecord(directory, makeRecord(facts, outputs, numbersOf(directory, outputs, names)));
+  const record = makeRecord(facts, outputs, numbersOf(directory, outputs, names), conversion);
+  writeRecord(directory, record);
+  return conversion;
 }
 
 /** What is known of a job when it is sent. */
@@ -60,13 +100,15 @@ export async function recordLater(
   facts: InputFacts,
   { directory, log }: { readonly directory: string; readonly log: string | null },
   reporter: Reporter,
-): Promise<void> {
+  convert?: Convert,
+): Promise<Conversion | null> {
   const job = await askJob(connection, jobId, maxWait).catch(() => null);
   try {
-    await recordResult(directory, { ...facts, job, jobId, log }, connection.signal);
+    return await recordResult(directory, { ...facts, job, jobId, log }, connection.signal, convert);
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
     reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);
+    return null;
   }
 }
 
@@ -87,6 +129,8 @@ export class BackgroundRecorder implements Disposable {
       readonly clientVersion: string;
       /** Keeps what is known for a command that fetches the result later. Never throws. */
       readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
+      /** Converts the files of the result. */
+      readonly convert?: Convert | undefined;
     },
   ) {
     this.#stamp = stampIfThere(work.found);
@@ -124,9 +168,12 @@ export class BackgroundRecorder implements Disposable {
     return { computation: computationOf(submission, app), inputs, app, server, clientVersion };
   }
 
-  /** @param directory of the result, before it gets its place */
-  async write(jobId: string, directory: string, log: string | null): Promise<void> {
-    if (!this.#facts) return;
+  /**
+   * @param directory of the result, before it gets its place
+   * @returns what became of a conversion; null if none was asked for, and where no record is written
+   */
+  async write(jobId: string, directory: string, log: string | null): Promise<Conversion | null> {
+    if (!this.#facts) return null;
     const { signal } = this.connection;
     const facts = await this.#facts;
     if (facts === null || !this.#isUnchanged) {
@@ -134,9 +181,10 @@ export class BackgroundRecorder implements Disposable {
       this.how.reporter.note(
         `The inputs have changed since they were sent, so that no ${recordName} is written`,
       );
-      return;
+      return null;
     }
-    await recordLater(this.connection, jobId, facts, { directory, log }, this.how.reporter);
+    const place = { directory, log };
+    return recordLater(this.connection, jobId, facts, place, this.how.reporter, this.how.convert);
   }
 
   /** Stops reading the inputs, for example because the job has failed. */

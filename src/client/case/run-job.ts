@@ -1,10 +1,11 @@
 import type { JobEnvelope, Operation } from '../../contract/index.js';
 import { app, type Connection } from '../connection/index.js';
+import type { Conversion, ConversionRequest } from '../convert/index.js';
 import type { ChooseSeries } from '../inputs/index.js';
 import type { Destination } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { checkOperation, findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
-import { BackgroundRecorder, type InputFacts } from './recorder.js';
+import { BackgroundRecorder, converterFor, type InputFacts } from './recorder.js';
 import { type Case, type Fetched, runCase, type SendOptions, sendCase } from './run-case.js';
 
 export interface RunOptions extends SendOptions {
@@ -16,6 +17,8 @@ export interface RunOptions extends SendOptions {
   readonly chooseSeries?: ChooseSeries | undefined;
   /** The version of this program, for the record beside the result. */
   readonly clientVersion: string;
+  /** What the volumes of the result are converted to. */
+  readonly conversion?: ConversionRequest | undefined;
   /** Keeps what the record says of the inputs, for a command that fetches the result later. Never throws. */
   readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
 }
@@ -40,6 +43,8 @@ export type FinishedJob = {
   readonly status: 'done';
   readonly app: string;
   readonly operation: Operation['segment'];
+  /** What was converted, and what was not; absent if nobody asked for it. */
+  readonly conversion?: Conversion;
 } & SentFiles &
   Fetched;
 
@@ -90,7 +95,9 @@ export async function runJob(
   const { reporter, destination } = options;
   const { app, operation } = submission;
   const work = await onlyCase(connection, submission, options);
-  using recorder = new BackgroundRecorder(connection, work, options);
+  const convert = (await converterFor([work.found], options.conversion))?.(work.found, reporter);
+  using recorder = new BackgroundRecorder(connection, work, { ...options, convert });
+  let conversion = null as Conversion | null;
   const { jobId, received } = await runCase(connection, work, {
     ...options,
     onRunning: async (id) => {
@@ -100,13 +107,16 @@ export async function runJob(
       await options.tellAccepted?.(id);
     },
     receive: (fetch) => fetch(destination),
-    record: (id, directory, log) => recorder.write(id, directory, log),
+    record: async (id, directory, log) => {
+      conversion = await recorder.write(id, directory, log);
+    },
   });
   return {
     job_id: jobId,
     status: 'done',
     app,
     operation: operation.segment,
+    ...(conversion && { conversion }),
     ...received,
     ...sentFilesOf(work.found),
   };

@@ -11,7 +11,7 @@ import {
   sharedMode,
   writeJsonFile,
 } from '../../files/index.js';
-import { type CaseRecord, readRecord, writeRecord } from '../case/index.js';
+import { type CaseRecord, readRecord, withNames, writeRecord } from '../case/index.js';
 import type { AppAnswer } from '../connection/index.js';
 import { bidsRecordEnding, isBidsResult } from '../earlier-results.js';
 import { ClientError, UsageError } from '../errors.js';
@@ -74,11 +74,15 @@ export function checkSubjects(cases: readonly FoundCase[]): void {
   );
 }
 
+/** Endings of what results are converted to, of which the first part belongs to the format. */
+const convertedEnding = /\.(?:(?:seg|labelmap|rtstruct)\.dcm|seg\.nrrd)$/i;
+
 /** What an output is called after the prefix of its case: `mask.nii.gz` of `sub-01_T1w_mask.nii.gz`. */
 function wordOf(unit: string, stems: readonly string[]): string {
   const base = path.posix.basename(unit);
   const volume = hasZarrName(base) ? base.slice(0, -'.zarr'.length) : withoutVolumeEnding(base);
-  const ending = volume === base ? path.posix.extname(base) : base.slice(volume.length);
+  const converted = convertedEnding.exec(base)?.[0];
+  const ending = converted ?? (volume === base ? path.posix.extname(base) : base.slice(volume.length));
   const stem = base.slice(0, base.length - ending.length);
   const before = stems.filter((each) => stem.startsWith(each)).sort((a, b) => b.length - a.length)[0] ?? '';
   return (asLabel(stem.slice(before.length)) || 'result') + ending;
@@ -182,12 +186,14 @@ export class BidsLayout implements Layout {
       const free = freeName(wanted, new Map(), (each) => taken.has(foldedName(each)));
       taken.add(foldedName(free));
       renameSync(path.join(complete, unit), path.join(complete, free));
+      // The directory itself is what a series of several files is called by.
+      names.set(top, free);
       for (const output of [first, ...others]) names.set(output, free + output.slice(unit.length));
     }
     if (log !== null) renameSync(path.join(complete, record.log ?? ''), path.join(complete, log));
     rmSync(path.join(complete, recordName));
-    const outputs = record.outputs.map((each) => ({ ...each, name: names.get(each.name) ?? each.name }));
-    writeRecord(complete, { ...record, case: name, outputs, log }, place.record);
+    const renamed = withNames(record, (each) => names.get(each) ?? each);
+    writeRecord(complete, { ...renamed, case: name, log }, place.record);
   }
 
   moveIn(name: string, complete: string): void {

@@ -6,6 +6,7 @@ import {
   type CaseRecord,
   type Computation,
   computationOf,
+  converterFor,
   digestOf,
   hashInputs,
   keyOf,
@@ -68,6 +69,7 @@ class Cohort {
     private readonly terms: ServerTerms,
     private readonly app: AppAnswer | null,
     private readonly others: readonly CaseState[],
+    private readonly converter: Awaited<ReturnType<typeof converterFor>>,
   ) {
     this.#computation = computationOf(submission, app);
     this.#known = new KnownJobs(path.join(directory.own, 'jobs.jsonl'));
@@ -123,9 +125,15 @@ class Cohort {
     const stamp = record && stampIfThere(files);
     const digest = stamp && this.directory.seenDigest(name, stamp);
     if (!record || !digest || record.key !== keyOf(this.#computation, digest)) return false;
+    if (!this.#isConverted(record)) return false;
     if ((await this.directory.stateOfOutputs(name, record, 'seen')) !== 'intact') return false;
     await this.#done(record, name, false);
     return true;
+  }
+
+  /** Whether a result has been converted to all that is asked for, as far as that was possible. */
+  #isConverted({ conversion }: CaseRecord): boolean {
+    return (this.options.conversion?.formats ?? []).every((format) => conversion?.as.includes(format));
   }
 
   async #runAll(left: readonly FoundCase[]): Promise<void> {
@@ -174,7 +182,7 @@ class Cohort {
           ? await this.directory.stateOfOutputs(name, record, how)
           : null;
       const isLeft = outputs === 'edited' && !this.options.recomputes;
-      if (record && (isLeft || (outputs === 'intact' && record.key === key))) {
+      if (record && (isLeft || (outputs === 'intact' && record.key === key && this.#isConverted(record)))) {
         await this.#done(record, name, false);
         return null;
       }
@@ -245,8 +253,9 @@ class Cohort {
               server: await this.#server,
               clientVersion,
             };
+            const convert = this.converter?.(files, reporter);
             await writing(directory, goOnLater, () =>
-              recordResult(directory, { ...facts, job, jobId, log }, connection.signal),
+              recordResult(directory, { ...facts, job, jobId, log }, connection.signal, convert),
             );
           },
         },
@@ -336,13 +345,15 @@ export async function runCohort(
   const terms = await preflight(connection, submission);
   const app = await describeApp(connection, submission.app, options.reporter);
   const { cases, layout } = await findCasesToSend(submission, options, app, connection.signal);
+  const sent = cases.map(({ files }) => files);
+  const converter = await converterFor(sent, options.conversion);
   using directory = await writing(output, goOnLater, () => CohortDirectory.open(output, layout));
   if (layout instanceof BidsLayout) {
     layout.plan(cases, submission.app);
     await writing(output, goOnLater, async () => describeDerivatives(output, submission.app, app, options));
   }
   const others = await otherCases(directory, new Set(cases.map(({ name }) => name)));
-  const cohort = new Cohort(connection, submission, options, cases, directory, terms, app, others);
+  const cohort = new Cohort(connection, submission, options, cases, directory, terms, app, others, converter);
   // Awaited here: the directory is locked until the function returns.
   return await cohort.run();
 }

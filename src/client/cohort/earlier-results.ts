@@ -26,7 +26,7 @@ export async function stateOfResult(
   const about = first === undefined ? [] : [`A person has changed ${quoteName(first)}${others}`];
   return {
     status: first === undefined ? 'done' : 'edited',
-    reason: [...about, ...record.numbers_unread].join('; ') || null,
+    reason: [...about, ...record.numbers_unread, ...(record.conversion?.problems ?? [])].join('; ') || null,
     seconds: record.seconds,
     jobId: record.job_id,
     numbers: record.numbers,

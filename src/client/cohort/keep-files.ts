@@ -2,7 +2,7 @@ import { existsSync, linkSync, lstatSync, renameSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { freeName, makeDirectory } from '../../files/index.js';
-import { type CaseRecord, readRecord, writeRecord } from '../case/index.js';
+import { type CaseRecord, readRecord, withNames, writeRecord } from '../case/index.js';
 import { type CasePlace, filesOfPlace } from './layout.js';
 
 /** The beginning of a path that something else has in a directory: a file where it needs a directory, or anything at its end. */
@@ -30,7 +30,7 @@ function moveAway(
   renameSync(path.join(complete, name), path.join(complete, free));
   const renamed = (output: string) =>
     output === name || output.startsWith(`${name}/`) ? free + output.slice(name.length) : output;
-  return { ...record, outputs: record.outputs.map((each) => ({ ...each, name: renamed(each.name) })) };
+  return withNames(record, renamed);
 }
 
 /**

@@ -48,7 +48,7 @@ export interface CohortWatcher {
 }
 
 export interface CohortOptions
-  extends Pick<FinishOptions, 'chooseSeries' | 'clientVersion' | 'killTimeout' | 'wait'> {
+  extends Pick<FinishOptions, 'chooseSeries' | 'clientVersion' | 'conversion' | 'killTimeout' | 'wait'> {
   /** The directory of the results. */
   readonly output: string;
   readonly layout: LayoutName;

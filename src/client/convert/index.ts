@@ -1,4 +1,11 @@
 /** Volumes of results in the formats of viewers, beside the scans that they are of. */
+export {
+  type Conversion,
+  type ConversionRequest,
+  checkRequest,
+  convertResult,
+  type ResultFacts,
+} from './convert-result.js';
 export { convertVolume, endingOf, type VolumeToConvert, type WrittenVolume } from './convert-volume.js';
 export { checkScans, type Scan, Scans, scanOf } from './scans.js';
 export { segmentsOf } from './segments.js';
