@@ -1,0 +1,232 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import {
+  type Affine,
+  openVolume,
+  readVolume,
+  type SourceSeries,
+  writeNifti,
+} from '../../src/volumes/index.js';
+import { Cli } from '../support/cli.js';
+import { element } from '../support/dicom-files.js';
+import { TestServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
+import { parse, size, writeSeries } from '../volumes/study.js';
+
+/** Labels in blocks, as people have them: values that differ from voxel to voxel are taken for intensities. */
+const labels = Uint8Array.from({ length: size[0] * size[1] * size[2] }, (_, at) => {
+  const [column, k] = [at % size[0], Math.floor(at / (size[0] * size[1]))];
+  return column < 2 ? 1 : column === 2 ? 0 : k === 0 ? 2 : 5;
+});
+
+/** Counts its runs beside its directory, and hands out what lies in its `result`. */
+const program = `output=.
+previous=
+for argument; do
+  [ "$previous" = --output ] && output=$argument
+  previous=$argument
+done
+app=$(dirname "$0")
+echo run >> "$app/../runs"
+cp -R "$app/result/." "$output"
+`;
+
+const terminology = {
+  1: { name: 'Liver', color: '#dd8265', snomed: { code: '10200004', meaning: 'Liver' } },
+  5: { name: 'Tumour', color: '#00ff00' },
+};
+
+/** A server with an app that answers with these volumes, and a client. */
+async function withApp(results: Readonly<Record<string, { affine: Affine; data: Uint8Array | Int16Array }>>) {
+  const cli = await Cli.create();
+  const app = path.join(cli.home, 'app');
+  await plant(app, {
+    'main.sh': program,
+    'app.json': JSON.stringify({
+      display_name: 'Copier',
+      description: 'x',
+      short_description: 'x',
+      tta: 0,
+      mc_dropout: 0,
+      inputs: Object.fromEntries(
+        ['a', 'b'].map((key) => [key, { display_name: key, volume_type: 'VOLUME', required: key === 'a' }]),
+      ),
+      terminology,
+      command: ['sh', 'main.sh'],
+    }),
+  });
+  await mkdir(path.join(app, 'result'));
+  for (const [name, result] of Object.entries(results))
+    await writeNifti(path.join(app, 'result', name), { size, ...result });
+  const server = await TestServer.start({ runners: true, apps: [app] });
+  onTestFinished(async () => {
+    await server[Symbol.asyncDispose]();
+    await cli.remove();
+  });
+  const runs = () => {
+    const file = path.join(cli.home, 'runs');
+    return existsSync(file) ? readFileSync(file, 'utf8').length / 'run\n'.length : 0;
+  };
+  return {
+    run: (...words: readonly string[]) => cli.run(words, { REMOTE_APP_SERVER: server.url }),
+    at: (...parts: readonly string[]) => path.join(cli.directory, ...parts),
+    runs,
+  };
+}
+
+const directoryOf = ({ files }: SourceSeries): string => path.dirname(files[0] ?? '');
+
+const recordIn = (directory: string) =>
+  JSON.parse(readFileSync(path.join(directory, 'remote-app-record.json'), 'utf8'));
+
+test('what comes back lies in the study of its scan, with the names that the app gives, beside the original', async () => {
+  const source = await writeSeries();
+  const { run, at } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
+  const formats = ['dicom-seg', 'rtstruct', 'nrrd', 'nifti'];
+  const ended = await run(
+    'infer',
+    directoryOf(source),
+    '--json',
+    ...formats.flatMap((each) => ['--as', each]),
+  );
+  expect(ended.code, ended.stderr).toBe(0);
+  const written = [
+    { from: 'mask.nii.gz', as: 'dicom-seg', name: 'mask.seg.dcm' },
+    { from: 'mask.nii.gz', as: 'rtstruct', name: 'mask.rtstruct.dcm' },
+    { from: 'mask.nii.gz', as: 'nrrd', name: 'mask.seg.nrrd' },
+  ];
+  const conversion = { as: formats, outputs: written, problems: [] };
+  expect(JSON.parse(ended.stdout)).toMatchObject({ conversion });
+  const record = recordIn(at('Output'));
+  expect(record.conversion).toEqual(conversion);
+  expect(record.outputs.map(({ name }: { name: string }) => name)).toEqual([
+    'mask.nii.gz',
+    'mask.rtstruct.dcm',
+    'mask.seg.dcm',
+    'mask.seg.nrrd',
+  ]);
+  const named = [
+    ['Liver', '#dd8265'],
+    ['Label 2', null],
+    ['Tumour', '#00ff00'],
+  ];
+  const seg = await openVolume(at('Output', 'mask.seg.dcm'));
+  expect(seg.labels?.map(({ name, colour }) => [name, colour])).toEqual(named);
+  const slicer = await readVolume(at('Output', 'mask.seg.nrrd'));
+  expect(slicer.labels?.map(({ value, name }) => [value, name])).toEqual([
+    [1, 'Liver'],
+    [2, 'Label 2'],
+    [5, 'Tumour'],
+  ]);
+  expect(slicer.data).toEqual(labels);
+  for (const name of ['mask.seg.dcm', 'mask.rtstruct.dcm']) {
+    const set = parse(readFileSync(at('Output', name)));
+    expect([set.string('x0020000d'), set.string('x00100010')]).toEqual(['1.2.3', 'Muster^Anna']);
+  }
+  // Later, and without a server: the record knows the names and what made it, so that it is the same object.
+  const again = await run(
+    'convert',
+    at('Output', 'mask.nii.gz'),
+    '--like',
+    directoryOf(source),
+    '--as',
+    'dicom-seg',
+    '-o',
+    'seg.dcm',
+  );
+  expect(again.code, again.stderr).toBe(0);
+  expect(readFileSync(at('seg.dcm'))).toEqual(readFileSync(at('Output', 'mask.seg.dcm')));
+});
+
+test('a scan that lies in no study is refused before anything is sent', async () => {
+  const source = await writeSeries();
+  const { run, at, runs } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
+  await writeNifti(at('scan.nii.gz'), { size, affine: source.affine, data: new Int16Array(labels.length) });
+  for (const more of [[], ['--each']]) {
+    const refused = await run('infer', 'scan.nii.gz', '--as', 'dicom-seg', ...more);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toMatch(/scan\.nii\.gz' is no DICOM series, .* give --as nrrd/s);
+  }
+  expect(runs()).toBe(0);
+  const taken = await run('infer', 'scan.nii.gz', '--as', 'nrrd');
+  expect(taken.code, taken.stderr).toBe(0);
+  expect(readdirSync(at('Output'))).toContain('mask.seg.nrrd');
+});
+
+test('a mask on another grid gets the nearest labels with a sentence; --strict refuses it, and keeps the original', async () => {
+  const source = await writeSeries();
+  const affine = source.affine.map(([i, j, k, offset]) => [i, j, k, offset + i / 3]) as unknown as Affine;
+  const { run, at } = await withApp({ 'mask.nii.gz': { affine, data: labels } });
+  const nearest = await run('infer', directoryOf(source), '--as', 'dicom-seg');
+  expect(nearest.code, nearest.stderr).toBe(0);
+  expect(nearest.stderr).toMatch(/mask\.nii\.gz lies on another grid than .* nearest voxels/);
+  const strict = await run('infer', directoryOf(source), '--as', 'dicom-seg', '--strict');
+  expect(strict.code).toBe(1);
+  expect(strict.stderr).toMatch(/mask\.nii\.gz is not converted to dicom-seg: .* lies on another grid/);
+  expect(readdirSync(at('Output-2')).filter((name) => name.startsWith('mask'))).toEqual(['mask.nii.gz']);
+  expect(recordIn(at('Output-2')).conversion.problems).toHaveLength(1);
+});
+
+test('a mask that fits the scans of two people is put beside none of them', async () => {
+  const source = await writeSeries();
+  const other = await writeSeries({
+    more: [element(0x0020000d, 'UI', '1.2.4'), element(0x0020000e, 'UI', '1.2.4.1')],
+  });
+  const { run, at } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
+  const ended = await run('infer', '-i', directoryOf(source), '-i', directoryOf(other), '--as', 'dicom-seg');
+  expect(ended.code).toBe(1);
+  expect(ended.stderr).toContain(`fits ${source.name} and ${other.name} equally well`);
+  expect(readdirSync(at('Output'))).not.toContain('mask.seg.dcm');
+});
+
+test('nothing is written of a mask without labels, which is no failure', async () => {
+  const source = await writeSeries();
+  const { run, at } = await withApp({
+    'mask.nii.gz': { affine: source.affine, data: new Uint8Array(labels.length) },
+  });
+  const ended = await run('infer', directoryOf(source), '--as', 'dicom-seg', '--as', 'rtstruct');
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(ended.stderr).toMatch(/has no labels/);
+  expect(readdirSync(at('Output')).filter((name) => name.startsWith('mask'))).toEqual(['mask.nii.gz']);
+});
+
+test.each(['cases', 'bids'])(
+  'a cohort converts each case, and one that is not converted is not done: %s',
+  async (layout) => {
+    const source = await writeSeries();
+    const { run, at, runs } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
+    await plant(at('scans'), {
+      ...Object.fromEntries(
+        source.files.map((file) => [`sub-01/${path.basename(file)}`, readFileSync(file)]),
+      ),
+    });
+    const words = ['infer', '--each', 'scans', '-o', 'Out', '--layout', layout];
+    expect((await run(...words)).code).toBe(0);
+    expect(runs()).toBe(1);
+    const converted = await run(...words, '--as', 'dicom-seg');
+    expect(converted.code, converted.stderr).toBe(0);
+    const files = readdirSync(at('Out'), { recursive: true }).map(String);
+    const seg = files.find((name) => name.endsWith('.seg.dcm')) ?? '';
+    expect((await openVolume(at('Out', seg))).labels?.map(({ name }) => name)).toEqual([
+      'Liver',
+      'Label 2',
+      'Tumour',
+    ]);
+    const record = JSON.parse(
+      readFileSync(
+        at('Out', files.find((name) => /record\.json$|_remote-app.*\.json$/.test(name)) ?? ''),
+        'utf8',
+      ),
+    );
+    const base = path.basename(seg);
+    expect(record.conversion.outputs).toEqual([
+      { from: base.replace('.seg.dcm', '.nii.gz'), as: 'dicom-seg', name: base },
+    ]);
+    const before = runs();
+    const again = await run(...words, '--as', 'dicom-seg');
+    expect(again.stderr).toMatch(/1 case: 1 done \(1 of them before\)/);
+    expect(runs()).toBe(before);
+  },
+);
