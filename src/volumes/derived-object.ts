@@ -91,9 +91,12 @@ export function derivedObject(
   };
 }
 
-/** What refers to all images of a series (ReferencedSeriesSequence). */
-export function referencedSeries(source: SourceSeries): DicomElement {
-  const instances = new Map(source.slices.flat().map((image) => [image.sopInstance, image.sopClass]));
+/** What refers to images of a series, or to all (ReferencedSeriesSequence). */
+export function referencedSeries(
+  source: SourceSeries,
+  images: readonly SourceImage[] = source.slices.flat(),
+): DicomElement {
+  const instances = new Map(images.map((image) => [image.sopInstance, image.sopClass]));
   const items = [...instances].map(([instance, sopClass]): DicomElement[] => [
     ['00081150', 'UI', sopClass],
     ['00081155', 'UI', instance],

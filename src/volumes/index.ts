@@ -31,4 +31,5 @@ export {
 } from './volume.js';
 export { writeNifti, writeVolume } from './write.js';
 export { NoLabels, type SegOptions, writeDicomSeg } from './write-dicom-seg.js';
+export { writeDicomSeries } from './write-dicom-series.js';
 export { type SegNrrdOptions, writeSegNrrd } from './write-seg-nrrd.js';

@@ -1,5 +1,8 @@
+import path from 'node:path';
 import {
   type Affine,
+  type AffineRow,
+  arrayLike,
   type Geometry,
   inverseOf,
   placeOf,
@@ -8,6 +11,7 @@ import {
   spacingOf,
   VolumeError,
   type VolumeFile,
+  type Voxels,
 } from './volume.js';
 
 /** How far from the centre of a voxel another one's may lie to be the same place, as a part of a voxel. */
@@ -42,9 +46,24 @@ export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
     throw new VolumeError(`${mask.path} has several values in a voxel: it is no map of labels.`);
   const toMask = toIndices(mask, grid);
   const axes = orderOf(mask, grid);
-  if (axes && axes[2].axis === 2) return { isExact: true, slices: () => sliceBySlice(mask, grid, axes) };
+  if (axes && axes[2].axis === 2)
+    return { isExact: true, slices: () => sliceBySlice(mask, grid, axes, labelReader(mask)) };
   // Indices of voxels that lie on each other differ from whole numbers by rounding alone.
-  return { isExact: axes !== null, slices: () => nearest(mask, grid, toMask) };
+  return { isExact: axes !== null, slices: () => nearest(mask, grid, toMask, labelReader(mask)) };
+}
+
+/**
+ * The slices of a volume of any values on a grid that has its voxels, in whatever order its axes run; as in `Placing`.
+ * @throws VolumeError for one on another grid
+ */
+export function slicesOnGrid(volume: VolumeFile, grid: Geometry & { readonly name: string }) {
+  const axes = orderOf(volume, grid);
+  const isWhole = axes?.every(({ axis }, at) => volume.size[axis] === grid.size[at]);
+  if (!axes || !isWhole)
+    throw new VolumeError(`${path.basename(volume.path)} lies on another grid than ${grid.name}.`);
+  const asTheyAre = (values: Voxels) => values;
+  if (axes[2].axis === 2) return sliceBySlice(volume, grid, axes, asTheyAre);
+  return nearest(volume, grid, toIndices(volume, grid), asTheyAre);
 }
 
 /** From indices of the grid to those of the mask. */
@@ -100,60 +119,61 @@ function orderOf(mask: Geometry, grid: Geometry): readonly [AxisOrder, AxisOrder
   return all;
 }
 
-/** Reads a mask whose slices lie in those of the grid, one after another. */
-async function* sliceBySlice(
-  mask: VolumeFile,
+/** Reads a volume whose slices lie in those of the grid, one after another. */
+async function* sliceBySlice<V extends Voxels>(
+  volume: VolumeFile,
   grid: Geometry,
   [x, y, z]: readonly [AxisOrder, AxisOrder, AxisOrder],
-): AsyncGenerator<LabelSlice, void, undefined> {
-  const [ni] = mask.size;
+  read: (values: Voxels) => V,
+): AsyncGenerator<{ readonly k: number; readonly values: V }, void, undefined> {
+  const [ni] = volume.size;
   const stride = ({ axis }: AxisOrder) => (axis === 0 ? 1 : ni);
   const [columns, rows] = grid.size;
-  const counts = [mask.size[x.axis] ?? 0, mask.size[y.axis] ?? 0];
-  const read = new LabelReader(mask);
-  const isPlain = x.axis === 0 && x.sign === 1 && y.sign === 1 && counts[0] === columns && counts[1] === rows;
-  const put = (labels: Uint8Array | Uint16Array) => {
-    if (isPlain) return labels;
-    const plane = emptyLike(labels, columns * rows);
-    for (let b = 0; b < (counts[1] ?? 0); b += 1) {
+  const [across, down] = [volume.size[x.axis] ?? 0, volume.size[y.axis] ?? 0];
+  const isPlain = x.axis === 0 && x.sign === 1 && y.sign === 1 && across === columns && down === rows;
+  const put = (values: V): V => {
+    if (isPlain) return values;
+    const plane = arrayLike(values, columns * rows) as V;
+    for (let b = 0; b < down; b += 1) {
       let to = (y.start + y.sign * b) * columns + x.start;
       let from = b * stride(y);
-      for (let a = 0; a < (counts[0] ?? 0); a += 1, to += x.sign, from += stride(x))
-        plane[to] = labels[from] ?? 0;
+      for (let a = 0; a < across; a += 1, to += x.sign, from += stride(x)) plane[to] = values[from] ?? 0;
     }
     return plane;
   };
-  for await (const { k, values } of mask.slices())
-    yield { k: z.start + z.sign * k, values: put(read.labels(values)) };
+  for await (const { k, values } of volume.slices())
+    yield { k: z.start + z.sign * k, values: put(read(values)) };
 }
 
-/** Gives each voxel of the grid the label of the nearest voxel; outside of the mask there is none. */
-async function* nearest(
-  mask: VolumeFile,
+/** Gives each voxel of the grid the value of the nearest voxel; outside of the volume it is 0. */
+async function* nearest<V extends Voxels>(
+  volume: VolumeFile,
   grid: Geometry,
-  toMask: Affine,
-): AsyncGenerator<LabelSlice, void, undefined> {
-  const [ni, nj, nk] = mask.size;
+  toVolume: Affine,
+  read: (values: Voxels) => V,
+): AsyncGenerator<{ readonly k: number; readonly values: V }, void, undefined> {
+  const [ni, nj, nk] = volume.size;
   const plane = ni * nj;
-  const read = new LabelReader(mask);
-  let all: Uint8Array | Uint16Array = new Uint8Array(0);
-  for await (const { k, values } of mask.slices()) {
-    const labels = read.labels(values);
-    if (all.length === 0) all = emptyLike(labels, plane * nk);
-    if (all instanceof Uint8Array && labels instanceof Uint16Array) all = Uint16Array.from(all);
-    all.set(labels, k * plane);
+  let all: V | null = null;
+  for await (const { k, values } of volume.slices()) {
+    const next = read(values);
+    const before: V | null = all;
+    // Labels of one byte become words when one needs it.
+    if (before === null || next.BYTES_PER_ELEMENT > before.BYTES_PER_ELEMENT) {
+      all = arrayLike(next, plane * nk) as V;
+      if (before !== null) all.set(before);
+    }
+    all?.set(next, k * plane);
   }
+  if (all === null) return;
   const [columns, rows, slices] = grid.size;
-  const [a, b, c] = toMask;
-  const values = emptyLike(all, columns * rows);
+  const [a, b, c] = toVolume;
+  const values = arrayLike(all, columns * rows) as V;
   for (let k = 0; k < slices; k += 1) {
     let to = 0;
     for (let j = 0; j < rows; j += 1) {
-      const [i0, j0, k0] = [a, b, c].map((row) => row[1] * j + row[2] * k + row[3] + 0.5) as [
-        number,
-        number,
-        number,
-      ];
+      const startOf = (row: AffineRow) => row[1] * j + row[2] * k + row[3] + 0.5;
+      const [i0, j0, k0] = [startOf(a), startOf(b), startOf(c)];
       for (let i = 0; i < columns; i += 1, to += 1) {
         const u = Math.floor(a[0] * i + i0);
         const v = Math.floor(b[0] * i + j0);
@@ -166,40 +186,31 @@ async function* nearest(
   }
 }
 
-const emptyLike = (labels: Uint8Array | Uint16Array, length: number) =>
-  labels instanceof Uint8Array ? new Uint8Array(length) : new Uint16Array(length);
-
-/** Makes labels of values: in bytes, and once one of a file needs it, in words. */
-class LabelReader {
-  #buffer: Uint8Array | Uint16Array | null = null;
-
-  constructor(private readonly mask: VolumeFile) {}
-
-  /** Valid until the next call. @throws VolumeError */
-  labels(values: Slice['values']): Uint8Array | Uint16Array {
+/** Makes labels of values: in bytes, and once one of the volume needs it, in words. They are valid until the next call. */
+function labelReader(mask: VolumeFile): (values: Voxels) => Uint8Array | Uint16Array {
+  let buffer: Uint8Array | Uint16Array | null = null;
+  const labelOf = (value: number): number => {
+    if (Number.isNaN(value)) return 0;
+    const label = Math.round(value);
+    if (Math.abs(value - label) <= roughly && label >= 0 && label <= 0xffff) return label;
+    throw new VolumeError(
+      `${path.basename(mask.path)} has the value ${value}, which is no label: labels are whole numbers from 0 to 65535.`,
+    );
+  };
+  return (values) => {
     if (values instanceof Uint8Array || values instanceof Uint16Array) return values;
-    this.#buffer ??= new Uint8Array(values.length);
-    let buffer = this.#buffer;
+    let labels = buffer ?? new Uint8Array(values.length);
     let last = Number.NaN;
     let label = 0;
     for (let at = 0; at < values.length; at += 1) {
       const value = values[at] as number;
       if (value !== last) {
-        [last, label] = [value, this.#labelOf(value)];
-        if (label > 255 && buffer instanceof Uint8Array) buffer = Uint16Array.from(buffer);
+        [last, label] = [value, labelOf(value)];
+        if (label > 255 && labels instanceof Uint8Array) labels = Uint16Array.from(labels);
       }
-      buffer[at] = label;
+      labels[at] = label;
     }
-    this.#buffer = buffer;
-    return buffer;
-  }
-
-  #labelOf(value: number): number {
-    if (Number.isNaN(value)) return 0;
-    const label = Math.round(value);
-    if (Math.abs(value - label) <= roughly && label >= 0 && label <= 0xffff) return label;
-    throw new VolumeError(
-      `${this.mask.path} has the value ${value}, which is no label: labels are whole numbers from 0 to 65535.`,
-    );
-  }
+    buffer = labels;
+    return labels;
+  };
 }

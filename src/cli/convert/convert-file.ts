@@ -134,7 +134,7 @@ export async function convertFile(file: string, options: ConvertOptions): Promis
   const scans = await scansLike(like, formats);
   const volume = await openVolume(file);
   const name = withoutVolumeEnding(path.basename(file));
-  const meanings = recordedMeanings(resultOf(file)?.record ?? null).labels;
+  const { labels: recorded, units } = recordedMeanings(resultOf(file)?.record ?? null);
   const maker = makerOf(file, how.version);
   const converted: ConvertedFile[] = [];
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
@@ -148,9 +148,10 @@ export async function convertFile(file: string, options: ConvertOptions): Promis
         ...how,
         volume,
         isLabelMap,
-        segments: segmentsOf(volume, terminology ?? meanings),
+        segments: segmentsOf(volume, terminology ?? recorded),
         series: () => scans.of(volume, { stem: foldedName(name), folders: foldersOf(file) }),
         maker,
+        isHounsfield: (units.outputs ?? volume.unit) === 'HU',
       };
       reporter.waiting(`Writing ${path.basename(target)}`);
       const { segments, note } = await convertVolume(target, format, conversion).finally(() =>

@@ -268,7 +268,7 @@ function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number 
 }
 
 /** The unit of all images among volumes, as the app names it; null if there is none, or more than one. */
-function unitOf(volumes: NonNullable<AppAnswer & { available: true }>['inputs'] = {}): string | null {
+export function unitOf(volumes: NonNullable<AppAnswer & { available: true }>['inputs'] = {}): string | null {
   const images = Object.values(volumes).filter((each) => each.volume_type === 'VOLUME');
   const [first, ...others] = new Set(images.map((each) => each.unit));
   return others.length === 0 && first !== undefined ? first.slice(0, 20) : null;

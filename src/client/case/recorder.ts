@@ -1,4 +1,4 @@
-import { quotePath, recordName } from '../../contract/index.js';
+import { operationOf, quotePath, recordName } from '../../contract/index.js';
 import { isSystemError } from '../../files/index.js';
 import {
   app as askApp,
@@ -20,6 +20,7 @@ import {
   type RecordFacts,
   type ServerFacts,
   stampIfThere,
+  unitOf,
   writeRecord,
 } from './record.js';
 import type { Case } from './run-case.js';
@@ -67,6 +68,8 @@ function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): R
     appVersion: job?.version ?? computation.version,
     version: clientVersion,
     madeAt: new Date(job?.finished_at ?? Date.now()),
+    unit:
+      app?.available && computation.operation === operationOf('infer').segment ? unitOf(app.outputs) : null,
     terminology: (app?.available ? app.terminology : undefined) ?? {},
   };
 }

@@ -36,6 +36,8 @@ export interface ConversionRequest {
 /** What made a result, and what it calls its labels. */
 export interface ResultFacts extends Omit<Maker, 'name'> {
   readonly terminology: Terminology;
+  /** The unit of the intensities that come back; null if the app names none. */
+  readonly unit: string | null;
 }
 
 /** The scans among what is sent. */
@@ -62,7 +64,7 @@ export async function convertResult(
   directory: string,
   found: FoundFiles,
   { formats, isStrict }: ConversionRequest,
-  { terminology, ...made }: ResultFacts,
+  { terminology, unit, ...made }: ResultFacts,
   tell: (note: string) => void,
 ): Promise<Conversion> {
   const scans = new Scans(scansOf(found));
@@ -95,6 +97,7 @@ export async function convertResult(
           segments: segmentsOf(volume, terminology),
           series: () => scans.of(volume, named),
           maker: { ...made, name: stem },
+          isHounsfield: unit === 'HU' || volume.unit === 'HU',
           isStrict,
           mayReplace: false,
         };

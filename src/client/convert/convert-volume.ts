@@ -8,6 +8,7 @@ import {
   VolumeError,
   type VolumeFile,
   writeDicomSeg,
+  writeDicomSeries,
   writeRtStruct,
   writeSegNrrd,
   writeVolume,
@@ -24,6 +25,8 @@ export interface VolumeToConvert {
   /** The series that it is of; asked only where a format needs it. */
   readonly series: () => Promise<SourceSeries>;
   readonly maker: Maker;
+  /** Whether its intensities are said to be Hounsfield units. */
+  readonly isHounsfield: boolean;
   /** Whether a label map on another grid than its scan is refused. */
   readonly isStrict: boolean;
   /** Whether a file that is there already is replaced. */
@@ -60,8 +63,10 @@ export async function convertVolume(
   format: ResultFormat,
   conversion: VolumeToConvert,
 ): Promise<WrittenVolume> {
-  const { volume, isLabelMap, segments, series, maker, isStrict, mayReplace } = conversion;
-  if (!mayReplace && existsSync(target)) throw new VolumeError(`${path.basename(target)} is there already.`);
+  const { volume, isLabelMap, segments, series, maker, isStrict, mayReplace, isHounsfield } = conversion;
+  // What is in a directory may be more than an earlier series.
+  if (existsSync(target) && (!mayReplace || format === 'dicom'))
+    throw new VolumeError(`${path.basename(target)} is there already.`);
   if (format === 'nrrd' && isLabelMap) {
     const written = await writeSegNrrd(target, [{ mask: volume, segments }]);
     return { segments: written.segments, note: null };
@@ -71,6 +76,10 @@ export async function convertVolume(
     return { segments: [], note: null };
   }
   const source = await series();
+  if (format === 'dicom') {
+    await writeDicomSeries(target, volume, source, { maker, isHounsfield });
+    return { segments: [], note: null };
+  }
   const how = { maker, isStrict };
   const written =
     format === 'rtstruct'

@@ -1,0 +1,115 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import {
+  type Affine,
+  isSameGeometry,
+  openVolume,
+  readVolume,
+  type SourceSeries,
+  writeDicomSeries,
+  writeNifti,
+} from '../../src/volumes/index.js';
+import { element } from '../support/dicom-files.js';
+import { maker, oblique, parse, size, writeSeries } from './study.js';
+import { workspace } from './written.js';
+
+const count = size[0] * size[1] * size[2];
+
+/** Writes a volume as a derived series, and returns its directory and what was written. */
+async function derive(
+  source: SourceSeries,
+  data: Int16Array | Float32Array,
+  more: { affine?: Affine; isHounsfield?: boolean; size?: readonly [number, number, number] } = {},
+) {
+  const place = await workspace();
+  const file = path.join(place, 'ct.nii.gz');
+  await writeNifti(file, { size: more.size ?? size, affine: more.affine ?? source.affine, data });
+  const directory = path.join(place, 'ct.dicom');
+  const { isHounsfield = true } = more;
+  const volume = await openVolume(file);
+  const written = await writeDicomSeries(directory, volume, source, { maker, isHounsfield });
+  const sets = await Promise.all(
+    readdirSync(directory)
+      .sort()
+      .map(async (name) => parse(await readFile(path.join(directory, name)))),
+  );
+  return { directory, written, sets };
+}
+
+const values = Int16Array.from({ length: count }, (_, at) => ((at * 7919) % 3000) - 1000);
+
+test('a synthetic CT of an MR is a series of CT in the study of the MR, with the same voxels at the same places', async () => {
+  const source = await writeSeries({ orientation: oblique });
+  const { directory, sets } = await derive(source, values);
+  const read = await readVolume(directory);
+  expect(read).toMatchObject({ modality: 'CT', unit: 'HU', size: [...size] });
+  expect(isSameGeometry(read, source, 1e-4)).toBe(true);
+  expect([...read.data]).toEqual([...values]);
+  for (const [k, set] of sets.entries()) {
+    expect([set.string('x0020000d'), set.string('x00100020'), set.string('x00200013')]).toEqual([
+      '1.2.3',
+      'P-1',
+      String(k + 1),
+    ]);
+    const image = set.elements.x00082112?.items?.[0]?.dataSet;
+    expect(image?.string('x00081155')).toBe(`1.2.3.5.${k + 1}`);
+    expect(set.string('x00080008')).toBe('DERIVED\\SECONDARY\\AXIAL');
+  }
+});
+
+test('fractions are within half a step of the 16 bits, and the axes may run in another order', async () => {
+  const source = await writeSeries();
+  const data = Float32Array.from({ length: count }, (_, at) => Math.sin(at) / 3);
+  const flipped = source.affine.map(([i, j, k, offset]) => [
+    -i,
+    j,
+    -k,
+    offset + i * (size[0] - 1) + k * (size[2] - 1),
+  ]) as unknown as Affine;
+  const { directory, sets } = await derive(source, data, { affine: flipped, isHounsfield: false });
+  expect(sets[0]?.string('x00080060')).toBe('MR');
+  const read = await readVolume(directory);
+  const wanted = Array.from({ length: count }, (_, at) => {
+    const [i, j, k] = [
+      at % size[0],
+      Math.floor(at / size[0]) % size[1],
+      Math.floor(at / (size[0] * size[1])),
+    ];
+    return data[((size[2] - 1 - k) * size[1] + j) * size[0] + size[0] - 1 - i] ?? 0;
+  });
+  const most = Math.max(...wanted.map((value, at) => Math.abs(value - (read.data[at] ?? Number.NaN))));
+  expect(most).toBeLessThan((2 / 3 / 65_534) * 0.6);
+});
+
+test('the same content is the same series, and another one is another series', async () => {
+  const source = await writeSeries();
+  const uidsOf = (sets: Awaited<ReturnType<typeof derive>>['sets']) =>
+    sets.map((set) => [set.string('x0020000e'), set.string('x00080018')]);
+  const first = await derive(source, values);
+  expect(uidsOf((await derive(source, values)).sets)).toEqual(uidsOf(first.sets));
+  expect(new Set(uidsOf(first.sets).map(([, instance]) => instance)).size).toBe(size[2]);
+  const changed = values.slice();
+  changed[3] = 7;
+  const [other] = (await derive(source, changed)).sets;
+  expect(other?.string('x0020000e')).not.toBe(first.written.seriesUid);
+});
+
+test('what lies on another grid, or beside a series of neither CT nor MR, is refused, and leaves nothing', async () => {
+  const source = await writeSeries();
+  const moved = source.affine.map(([i, j, k, offset]) => [i, j, k, offset + i / 2]) as unknown as Affine;
+  await expect(derive(source, values, { affine: moved })).rejects.toThrow(/lies on another grid than/);
+  const inside = values.slice(0, size[0] * size[1] * 2);
+  await expect(derive(source, inside, { size: [size[0], size[1], 2] })).rejects.toThrow(/another grid/);
+  const pet = await writeSeries({ more: [element(0x00080060, 'CS', 'PT')] });
+  const place = await workspace();
+  const target = path.join(place, 'x');
+  await writeNifti(path.join(place, 'x.nii'), { size, affine: pet.affine, data: values });
+  const volume = await openVolume(path.join(place, 'x.nii'));
+  await expect(writeDicomSeries(target, volume, pet, { maker, isHounsfield: false })).rejects.toThrow(
+    /of CT and MR/,
+  );
+  expect(existsSync(target)).toBe(false);
+  expect(readdirSync(place)).toEqual(['x.nii']);
+});
