@@ -198,7 +198,7 @@ const conversion = object({
     .array(object({ from: z.string(), as: z.enum(resultFormats), name: z.string() }))
     .describe('Files of the result that were written, each from another one of it'),
   problems: z.array(z.string()).describe('What was not converted, and why'),
-}).describe('What became of --as; missing without it');
+}).describe('What became of --as; null without it');
 
 const submitted = (...segments) => [
   {
@@ -208,7 +208,7 @@ const submitted = (...segments) => [
       status: z.literal('done'),
       app: z.string().describe('The app that ran'),
       operation: segments.length === 1 ? z.literal(segments[0]) : z.enum(segments),
-      conversion: conversion.optional(),
+      conversion: conversion.nullable(),
       ...saved,
       ...sending,
       ...kept,

@@ -147,6 +147,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   init: async () => [await run('init', 'new-app')],
   inputs: async () => [await run('inputs', 'in', 'study')],
   jobs: async () => [await run('jobs')],
+  convert: async () => [await run('convert', 'scans/head.nii', '--as', 'nrrd', '-o', 'head.seg.nrrd')],
   kill: async () => [await run('kill', await id(), nobody)],
   login: async () => [await run('login', '--server', server.url, '--token', 'any', '--profile', 'other')],
   logout: async () => {

@@ -155,6 +155,7 @@ export const runFlags = {
 /** What results are converted to. */
 const conversionFlags = {
   as: Flags.option({ options: resultFormats, multiple: true, multipleNonGreedy: true })({
+    helpGroup: 'JOB',
     exclusive: ['detach'],
     description:
       'Also convert what comes back for viewers, beside the original; several times for several formats: a DICOM segmentation ' +

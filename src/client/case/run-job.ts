@@ -43,8 +43,8 @@ export type FinishedJob = {
   readonly status: 'done';
   readonly app: string;
   readonly operation: Operation['segment'];
-  /** What was converted, and what was not; absent if nobody asked for it. */
-  readonly conversion?: Conversion;
+  /** What was converted, and what was not; null if nobody asked for it. */
+  readonly conversion: Conversion | null;
 } & SentFiles &
   Fetched;
 
@@ -116,7 +116,7 @@ export async function runJob(
     status: 'done',
     app,
     operation: operation.segment,
-    ...(conversion && { conversion }),
+    conversion,
     ...received,
     ...sentFilesOf(work.found),
   };

@@ -1,0 +1,103 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
+import { Cli } from '../support/cli.js';
+import { labels, size, writeSeries } from '../volumes/study.js';
+
+/** A client whose directory has `mask.nii.gz`, and the directory of its scan. */
+async function withMask() {
+  const source = await writeSeries();
+  const cli = await Cli.create();
+  onTestFinished(() => cli.remove());
+  const at = (name: string) => path.join(cli.directory, name);
+  await writeNifti(at('mask.nii.gz'), { size, affine: source.affine, data: labels });
+  const like = path.dirname(source.files[0] ?? '');
+  return { at, like, run: (...words: readonly string[]) => cli.run(['convert', 'mask.nii.gz', ...words]) };
+}
+
+const namesIn = async (file: string) => (await openVolume(file)).labels?.map(({ name }) => name);
+
+test('a mask gets the names that are typed, or those of a file, and its files lie beside it', async () => {
+  const { at, like, run } = await withMask();
+  const typed = await run(
+    '--like',
+    like,
+    '--as',
+    'dicom-seg',
+    '--as',
+    'rtstruct',
+    '--labels',
+    '1=liver, 5 = big = tumour',
+  );
+  expect(typed.code, typed.stderr).toBe(0);
+  expect(typed.stdout).toBe(`${at('mask.seg.dcm')}\n${at('mask.rtstruct.dcm')}\n`);
+  expect(await namesIn(at('mask.seg.dcm'))).toEqual(['liver', 'Label 2', 'big = tumour']);
+  writeFileSync(at('app.json'), JSON.stringify({ terminology: { 2: { name: 'Vessel', color: '#eb8' } } }));
+  const read = await run('--like', like, '--as', 'dicom-seg', '-o', 'own.dcm', '--labels', 'app.json');
+  expect(read.code, read.stderr).toBe(0);
+  expect((await openVolume(at('own.dcm'))).labels?.[1]).toMatchObject({ name: 'Vessel', colour: '#eebb88' });
+});
+
+test('a segmentation converts back to the same labels at the same places', async () => {
+  const { at, like, run } = await withMask();
+  expect(
+    (await run('--like', like, '--as', 'dicom-labelmap', '-o', 'map.dcm', '--labels', '5=tumour')).code,
+  ).toBe(0);
+  const { labels: named, data } = await readVolume(at('map.dcm'));
+  expect(named?.at(-1)).toMatchObject({ value: 5, name: 'tumour' });
+  expect(data).toEqual(labels);
+});
+
+test('what is there is replaced with --force alone', async () => {
+  const { at, like, run } = await withMask();
+  writeFileSync(at('seg.dcm'), 'mine');
+  const words = ['--like', like, '--as', 'dicom-seg', '-o', 'seg.dcm'];
+  const refused = await run(...words);
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringContaining('is there already; replace it with --force'),
+  ]);
+  expect(readFileSync(at('seg.dcm'), 'utf8')).toBe('mine');
+  expect((await run(...words, '--force')).code).toBe(0);
+  expect(await namesIn(at('seg.dcm'))).toHaveLength(3);
+});
+
+test.each<[string, (like: string) => string[], RegExp]>([
+  [
+    'no scan',
+    () => ['--as', 'dicom-seg'],
+    /--as dicom-seg lies in the study of a scan: name its DICOM series with --like/,
+  ],
+  [
+    'a scan in no study',
+    () => ['--as', 'rtstruct', '--like', 'mask.nii.gz'],
+    /mask\.nii\.gz' is no DICOM series/,
+  ],
+  [
+    'one name for two files',
+    (like) => ['--as', 'dicom-seg', '--as', 'rtstruct', '-o', 'x.dcm', '--like', like],
+    /--output names one file/,
+  ],
+  [
+    'names that are none',
+    (like) => ['--as', 'dicom-seg', '--like', like, '--labels', '1=liver,tumour'],
+    /--labels has 'tumour'; name labels as in 1=liver,2=tumour/,
+  ],
+  [
+    'the ending of another format',
+    () => ['--as', 'nrrd', '-o', 'x.nii'],
+    /'x\.nii' has not the ending of nrrd/,
+  ],
+  ['a format that it is in', () => ['--as', 'nifti'], /is in that format already/],
+])('it says what is wrong with %s, and writes nothing', async (_, words, message) => {
+  const { at, like, run } = await withMask();
+  const ended = await run(...words(like));
+  expect(ended.code).toBe(2);
+  expect(ended.stderr).toMatch(message);
+  expect(
+    ['x.dcm', 'x.nii', 'mask.seg.dcm', 'mask.rtstruct.dcm', 'mask.seg.nrrd'].some((name) =>
+      existsSync(at(name)),
+    ),
+  ).toBe(false);
+});
