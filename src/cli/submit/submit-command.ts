@@ -3,9 +3,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
-import type { ConversionRequest } from '../../client/convert/index.js';
 import { leaving, UsageError } from '../../client/errors.js';
-import { resultFormats } from '../../client/result-formats.js';
 import {
   exitCodes,
   type Field,
@@ -39,6 +37,7 @@ import {
 import { loadShowCases } from '../show/index.js';
 import { selectionFlags, selectionOf } from './choose-files.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
+import { type ConversionFlags, conversionFlags, conversionOf } from './conversion-flags.js';
 import type { EachDocument } from './each.js';
 import { type EachFlags, eachFlags } from './each-flags.js';
 import { commandWords } from './earlier-commands.js';
@@ -152,28 +151,6 @@ export const runFlags = {
   }),
 };
 
-/** What results are converted to. */
-const conversionFlags = {
-  as: Flags.option({ options: resultFormats, multiple: true, multipleNonGreedy: true })({
-    helpGroup: 'JOB',
-    exclusive: ['detach'],
-    description:
-      'Also convert what comes back for viewers, beside the original; several times for several formats: a DICOM segmentation ' +
-      '(dicom-seg, or with all labels in one frame dicom-labelmap) or contours (rtstruct) in the study of the scan, ' +
-      'a segmentation of 3D Slicer (nrrd), nifti, or of intensities a derived series (dicom)',
-  }),
-  strict: Flags.boolean({
-    helpGroup: 'JOB',
-    dependsOn: ['as'],
-    description:
-      'With --as, refuse a label map on another grid than its scan; otherwise the nearest labels are taken',
-  }),
-};
-
-/** What was asked for with these flags. */
-const conversionOf = ({ as = [], strict }: ConversionFlags): ConversionRequest | undefined =>
-  as.length === 0 ? undefined : { formats: [...new Set(as)], isStrict: strict ?? false };
-
 /** Draws the result on a terminal. */
 export const showFlag = {
   show: Flags.boolean({
@@ -183,7 +160,6 @@ export const showFlag = {
   }),
 };
 
-type ConversionFlags = Partial<Interfaces.InferredFlags<typeof conversionFlags>>;
 type RunFlags = Interfaces.InferredFlags<typeof runFlags & { app: typeof appFlag }>;
 
 /** The parsed command line of an operation. */
