@@ -71,6 +71,12 @@ const job = object({
   app: z.string().nullable(),
   operation: z.string().nullable(),
   tag: z.string().nullable().describe("The person's own word for it"),
+  deidentified: z
+    .boolean()
+    .nullable()
+    .describe(
+      'Whether the client said that nothing sent tells who somebody is; null if the server is an older one',
+    ),
   inputs: z.array(z.string()).describe('Names of its input files, at most the first 100'),
   owner: z
     .string()

@@ -300,8 +300,9 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Who may come in knows neither a request nor a job.',
   },
   'server/uploads': {
-    imports: ['server/jobs', 'archive', 'files', 'contract'],
-    reason: 'An upload ends with the files of a job, and starts none.',
+    imports: ['server/jobs', 'archive', 'volumes/headers', 'files', 'contract'],
+    reason:
+      'An upload ends with the files of a job, and starts none. Of scans it asks only whether they tell who somebody is.',
   },
   'server/apps': {
     imports: [
@@ -407,7 +408,7 @@ export const modules: Readonly<Record<string, Module>> = {
   'volumes/headers': {
     imports: [],
     reason:
-      'What files of scans say of themselves is read here, for whoever reads their voxels or sends them.',
+      'What files of scans say of themselves is read here, for whoever reads their voxels, sends them, or takes them.',
   },
   programs: {
     imports: ['files'],

@@ -9,6 +9,7 @@ import {
   type FieldKind,
   flagName,
   isOfService,
+  isTyped,
   type OperationName,
   operationOf,
 } from '../../contract/index.js';
@@ -99,9 +100,9 @@ function fieldFlag(field: Field, fields: readonly Field[]): Interfaces.Flag<unkn
   ) as Interfaces.Flag<unknown>;
 }
 
-/** The flags of an operation: one for each of its fields in the operations table, and no other; those that people use often come first. */
+/** The flags of an operation: one for each field in the operations table that a person sets, and no other; those that people use often come first. */
 export function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
-  const { fields } = operationOf(name);
+  const fields = operationOf(name).fields.filter(isTyped);
   const known = often.flatMap((each) => fields.filter((field) => field.name === each));
   return Object.fromEntries(
     [...new Set([...known, ...fields])].map((field) => [flagName(field), fieldFlag(field, fields)]),

@@ -151,7 +151,7 @@ export const namesBelow = (directory: string): string[] =>
     .sort();
 
 /** Roles of fields that say where and how a job runs, and not what it computes. */
-const besides = ['keep', 'timeLimit', 'tag', 'gpus', 'workers'];
+const besides = ['keep', 'timeLimit', 'tag', 'deidentified', 'gpus', 'workers'];
 
 /** The values of all fields that change a result, in the order of their names; null for one without a value and a default. */
 export function settingsOf({
