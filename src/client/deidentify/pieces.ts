@@ -1,0 +1,12 @@
+/** A part of a file as it leaves: bytes of our own, or a range of the bytes of the file as it is (`end` is behind the last). */
+export type Piece = Uint8Array | { readonly start: number; readonly end: number };
+
+/** A file without what identifies a person. */
+export interface Deidentified {
+  readonly pieces: readonly Piece[];
+  /** Bytes of all pieces. */
+  readonly size: number;
+  /** What it still says, and what was left out, as a person calls it: `Modality (0008,0060)`. Never values. */
+  readonly kept: readonly string[];
+  readonly removed: readonly string[];
+}

@@ -1,0 +1,125 @@
+/** A value of an element: text, numbers, bytes as they are, or the items of a sequence. Several texts become several values. */
+export type DicomValue =
+  | string
+  | readonly string[]
+  | number
+  | readonly number[]
+  | Uint8Array
+  | readonly DicomElement[][];
+
+/** An element to be written: its tag as eight hexadecimal digits, its value representation, its value. */
+export type DicomElement = readonly [tag: string, vr: string, value: DicomValue];
+
+export const explicitLittleEndian = '1.2.840.10008.1.2.1';
+
+/** Value representations whose length has four bytes. */
+const isLong = (vr: string): boolean => /^(?:O[BDFLVW]|SQ|SV|U[CNRTV])$/.test(vr);
+
+/** Numbers that are written as bytes: how many each has, and how one is put. */
+const binary: Readonly<Record<string, readonly [bytes: number, put: (at: Buffer, value: number) => void]>> = {
+  US: [2, (at, value) => at.writeUInt16LE(value)],
+  SS: [2, (at, value) => at.writeInt16LE(value)],
+  UL: [4, (at, value) => at.writeUInt32LE(value)],
+  SL: [4, (at, value) => at.writeInt32LE(value)],
+  FL: [4, (at, value) => at.writeFloatLE(value)],
+  FD: [8, (at, value) => at.writeDoubleLE(value)],
+};
+
+/** A number as text of at most 16 characters, as exact as these can be (PS3.5, DS). */
+export function decimalString(value: number): string {
+  const exact = String(value);
+  if (exact.length <= 16) return exact;
+  for (let digits = 16; digits > 0; digits--) {
+    const text = String(Number(value.toPrecision(digits)));
+    if (text.length <= 16) return text;
+  }
+  return '0';
+}
+
+const isItems = (value: DicomValue): value is readonly DicomElement[][] =>
+  Array.isArray(value) && Array.isArray(value[0]);
+
+function bytesOf(tag: string, vr: string, value: DicomValue): Buffer {
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  if (vr === 'SQ') return Buffer.concat(isItems(value) ? value.map(itemOf) : []);
+  const values = (Array.isArray(value) ? value : [value]) as readonly (string | number)[];
+  if (vr === 'AT') return Buffer.concat(values.map((each) => tagBytes(String(each))));
+  const numbers = binary[vr];
+  if (numbers) {
+    const [size, put] = numbers;
+    const bytes = Buffer.alloc(size * values.length);
+    values.forEach((each, index) => {
+      put(bytes.subarray(index * size), Number(each));
+    });
+    return bytes;
+  }
+  if (/^(?:O[BDFLVW]|UN)$/.test(vr)) throw new TypeError(`Element ${tag} needs bytes`);
+  const isDecimal = vr === 'DS';
+  return Buffer.from(
+    values
+      .map((each) => (isDecimal && typeof each === 'number' ? decimalString(each) : String(each)))
+      .join('\\'),
+  );
+}
+
+function tagBytes(tag: string): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt16LE(Number.parseInt(tag.slice(0, 4), 16), 0);
+  bytes.writeUInt16LE(Number.parseInt(tag.slice(4), 16), 2);
+  return bytes;
+}
+
+function itemOf(elements: readonly DicomElement[]): Buffer {
+  const body = encodeElements(elements);
+  const start = Buffer.alloc(8);
+  tagBytes('fffee000').copy(start);
+  start.writeUInt32LE(body.length, 4);
+  return Buffer.concat([start, body]);
+}
+
+/** What stands before the value of an element, in explicit little endian. */
+export function elementStart(tag: string, vr: string, length: number): Buffer {
+  const start = Buffer.alloc(isLong(vr) ? 12 : 8);
+  tagBytes(tag).copy(start);
+  start.write(vr, 4, 'latin1');
+  if (isLong(vr)) start.writeUInt32LE(length, 8);
+  else if (length > 0xffff) throw new RangeError(`Element ${tag} (${vr}) of ${length} bytes is too long`);
+  else start.writeUInt16LE(length, 6);
+  return start;
+}
+
+/** Elements in the order of their tags, in explicit little endian. Text is UTF-8: the data set has to say so. */
+export function encodeElements(elements: readonly DicomElement[]): Buffer {
+  const inOrder = [...elements].sort(([a], [b]) => (a < b ? -1 : Number(a > b)));
+  return Buffer.concat(
+    inOrder.flatMap(([tag, vr, value]) => {
+      const bytes = bytesOf(tag, vr, value);
+      const padding = bytes.length % 2 === 0 ? '' : vr === 'UI' || /^O|^UN$/.test(vr) ? '\0' : ' ';
+      return [elementStart(tag, vr, bytes.length + padding.length), bytes, Buffer.from(padding)];
+    }),
+  );
+}
+
+/**
+ * What a file begins with: the preamble and the file meta information (PS3.10, 7.1). The data set follows, in the transfer
+ * syntax that is named here.
+ */
+export function fileStart(facts: {
+  readonly syntax?: string;
+  readonly sopClass: string;
+  readonly sopInstance: string;
+}): Buffer {
+  const meta = encodeElements([
+    ['00020001', 'OB', Uint8Array.of(0, 1)],
+    ['00020002', 'UI', facts.sopClass],
+    ['00020003', 'UI', facts.sopInstance],
+    ['00020010', 'UI', facts.syntax ?? explicitLittleEndian],
+    ['00020012', 'UI', implementation],
+    ['00020013', 'SH', 'REMOTE_APP'],
+  ]);
+  const length = encodeElements([['00020000', 'UL', meta.length]]);
+  return Buffer.concat([Buffer.alloc(128), Buffer.from('DICM'), length, meta]);
+}
+
+/** Names this program as the writer of a file: a UID made of a random UUID, once (PS3.5, B.2). */
+const implementation = '2.25.151350542836927880970726840531243697626';
