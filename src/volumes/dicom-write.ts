@@ -23,6 +23,8 @@ const binary: Readonly<Record<string, readonly [bytes: number, put: (at: Buffer,
   SL: [4, (at, value) => at.writeInt32LE(value)],
   FL: [4, (at, value) => at.writeFloatLE(value)],
   FD: [8, (at, value) => at.writeDoubleLE(value)],
+  SV: [8, (at, value) => at.writeBigInt64LE(BigInt(value))],
+  UV: [8, (at, value) => at.writeBigUInt64LE(BigInt(value))],
 };
 
 /** A number as text of at most 16 characters, as exact as these can be (PS3.5, DS). */
@@ -39,17 +41,19 @@ export function decimalString(value: number): string {
 const isItems = (value: DicomValue): value is readonly DicomElement[][] =>
   Array.isArray(value) && Array.isArray(value[0]);
 
-function bytesOf(tag: string, vr: string, value: DicomValue): Buffer {
+function bytesOf(tag: string, vr: string, value: DicomValue, isBig: boolean): Buffer {
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-  if (vr === 'SQ') return Buffer.concat(isItems(value) ? value.map(itemOf) : []);
+  if (vr === 'SQ') return Buffer.concat(isItems(value) ? value.map((item) => itemOf(item, isBig)) : []);
   const values = (Array.isArray(value) ? value : [value]) as readonly (string | number)[];
-  if (vr === 'AT') return Buffer.concat(values.map((each) => tagBytes(String(each))));
+  if (vr === 'AT') return Buffer.concat(values.map((each) => tagBytes(String(each), isBig)));
   const numbers = binary[vr];
   if (numbers) {
     const [size, put] = numbers;
     const bytes = Buffer.alloc(size * values.length);
     values.forEach((each, index) => {
-      put(bytes.subarray(index * size), Number(each));
+      const at = bytes.subarray(index * size, (index + 1) * size);
+      put(at, Number(each));
+      if (isBig) at.reverse();
     });
     return bytes;
   }
@@ -62,40 +66,49 @@ function bytesOf(tag: string, vr: string, value: DicomValue): Buffer {
   );
 }
 
-function tagBytes(tag: string): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt16LE(Number.parseInt(tag.slice(0, 4), 16), 0);
-  bytes.writeUInt16LE(Number.parseInt(tag.slice(4), 16), 2);
-  return bytes;
+function tagBytes(tag: string, isBig: boolean): Buffer {
+  const bytes = Buffer.from(tag, 'hex');
+  return isBig ? bytes : bytes.swap16();
 }
 
-function itemOf(elements: readonly DicomElement[]): Buffer {
-  const body = encodeElements(elements);
+function itemOf(elements: readonly DicomElement[], isBig: boolean): Buffer {
+  const body = encodeElements(elements, isBig);
+  return Buffer.concat([itemStart(body.length, isBig), body]);
+}
+
+/** What stands before an item of a sequence, or before a part of compressed pixels. */
+export function itemStart(length: number, isBig = false): Buffer {
   const start = Buffer.alloc(8);
-  tagBytes('fffee000').copy(start);
-  start.writeUInt32LE(body.length, 4);
-  return Buffer.concat([start, body]);
-}
-
-/** What stands before the value of an element, in explicit little endian. */
-export function elementStart(tag: string, vr: string, length: number): Buffer {
-  const start = Buffer.alloc(isLong(vr) ? 12 : 8);
-  tagBytes(tag).copy(start);
-  start.write(vr, 4, 'latin1');
-  if (isLong(vr)) start.writeUInt32LE(length, 8);
-  else if (length > 0xffff) throw new RangeError(`Element ${tag} (${vr}) of ${length} bytes is too long`);
-  else start.writeUInt16LE(length, 6);
+  tagBytes('fffee000', isBig).copy(start);
+  if (isBig) start.writeUInt32BE(length, 4);
+  else start.writeUInt32LE(length, 4);
   return start;
 }
 
-/** Elements in the order of their tags, in explicit little endian. Text is UTF-8: the data set has to say so. */
-export function encodeElements(elements: readonly DicomElement[]): Buffer {
+/** What stands before the value of an element, in explicit little endian unless `isBig`. */
+export function elementStart(tag: string, vr: string, length: number, isBig = false): Buffer {
+  const start = Buffer.alloc(isLong(vr) ? 12 : 8);
+  tagBytes(tag, isBig).copy(start);
+  start.write(vr, 4, 'latin1');
+  if (!isLong(vr) && length > 0xffff)
+    throw new RangeError(`Element ${tag} (${vr}) of ${length} bytes is too long`);
+  const [at, size] = isLong(vr) ? [8, 4] : [6, 2];
+  if (isBig) start.writeUIntBE(length, at, size);
+  else start.writeUIntLE(length, at, size);
+  return start;
+}
+
+/**
+ * Elements in the order of their tags, in explicit little endian unless `isBig`. Text is UTF-8: the data set has to say so.
+ * Bytes are written as they are given.
+ */
+export function encodeElements(elements: readonly DicomElement[], isBig = false): Buffer {
   const inOrder = [...elements].sort(([a], [b]) => (a < b ? -1 : Number(a > b)));
   return Buffer.concat(
     inOrder.flatMap(([tag, vr, value]) => {
-      const bytes = bytesOf(tag, vr, value);
+      const bytes = bytesOf(tag, vr, value, isBig);
       const padding = bytes.length % 2 === 0 ? '' : vr === 'UI' || /^O|^UN$/.test(vr) ? '\0' : ' ';
-      return [elementStart(tag, vr, bytes.length + padding.length), bytes, Buffer.from(padding)];
+      return [elementStart(tag, vr, bytes.length + padding.length, isBig), bytes, Buffer.from(padding)];
     }),
   );
 }

@@ -162,6 +162,10 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: ['client/inputs', 'client', 'volumes', 'files', 'contract'],
     reason: 'Pictures are drawn from files, without a server and without a command line.',
   },
+  'client/deidentify': {
+    imports: ['client', 'volumes', 'volumes/attributes', 'files', 'contract'],
+    reason: 'What may leave of a scan is known without a server and without a command line.',
+  },
   'client/inputs': {
     imports: ['client', 'archive', 'volumes/headers', 'files', 'contract'],
     reason: 'Files are found without a server.',
@@ -404,6 +408,10 @@ export const modules: Readonly<Record<string, Module>> = {
   volumes: {
     imports: ['volumes/headers'],
     reason: 'Apps import it as `remote-app/volumes`: it knows neither side of the service.',
+  },
+  'volumes/attributes': {
+    imports: [],
+    reason: 'Which attributes may leave is data: the client writes by it, and a server looks by it.',
   },
   'volumes/headers': {
     imports: [],
