@@ -23,8 +23,6 @@ const binary: Readonly<Record<string, readonly [bytes: number, put: (at: Buffer,
   SL: [4, (at, value) => at.writeInt32LE(value)],
   FL: [4, (at, value) => at.writeFloatLE(value)],
   FD: [8, (at, value) => at.writeDoubleLE(value)],
-  SV: [8, (at, value) => at.writeBigInt64LE(BigInt(value))],
-  UV: [8, (at, value) => at.writeBigUInt64LE(BigInt(value))],
 };
 
 /** A number as text of at most 16 characters, as exact as these can be (PS3.5, DS). */
@@ -32,8 +30,9 @@ export function decimalString(value: number): string {
   const exact = String(value);
   if (exact.length <= 16) return exact;
   for (let digits = 16; digits > 0; digits--) {
-    const text = String(Number(value.toPrecision(digits)));
-    if (text.length <= 16) return text;
+    const rounded = Number(value.toPrecision(digits));
+    const text = [String(rounded), rounded.toExponential()].find(({ length }) => length <= 16);
+    if (text) return text;
   }
   return '0';
 }
@@ -57,7 +56,7 @@ function bytesOf(tag: string, vr: string, value: DicomValue, isBig: boolean): Bu
     });
     return bytes;
   }
-  if (/^(?:O[BDFLVW]|UN)$/.test(vr)) throw new TypeError(`Element ${tag} needs bytes`);
+  if (/^(?:O[BDFLVW]|UN|[SU]V)$/.test(vr)) throw new TypeError(`Element ${tag} needs bytes`);
   const isDecimal = vr === 'DS';
   return Buffer.from(
     values

@@ -69,6 +69,10 @@ function rewrittenElement(
     if (items) how.kept.add(attribute.name);
     return items && [tag, 'SQ', items];
   }
+  if (treatment === 'fallback' && vr === 'SQ') {
+    how.removed.add(attribute.name);
+    return [tag, vr, []];
+  }
   // What has items is a sequence, whatever it should be.
   if (vr === null || element.items) return null;
   const value = leavingValue(set, element, attribute, vr, how);

@@ -11,7 +11,7 @@ import {
 import { type Rewriting, rewritten } from './data-set.js';
 import { pixelPieces } from './dicom-pixels.js';
 import type { Deidentified, Piece } from './pieces.js';
-import { CannotDeidentify, classFor, isEmission, reasonsAgainst, refusals } from './refusals.js';
+import { CannotDeidentify, classFor, isEmission, isEnhanced, reasonsAgainst, refusals } from './refusals.js';
 import { StudyTimes } from './times.js';
 import type { Pseudonyms } from './uids.js';
 import { isWellKnown, textOf } from './values.js';
@@ -114,7 +114,7 @@ const sizeOf = (pieces: readonly Piece[]): number =>
   );
 
 function rewritingOf({ set, syntax }: DicomElements, sopClass: string, pseudonyms: Pseudonyms): Rewriting {
-  const isTimed = functionalGroups.some((tag) => set.elements[tag]);
+  const isTimed = isEnhanced(sopClass) || functionalGroups.some((tag) => set.elements[tag]);
   const table = isEmission(sopClass) ? attributes.emission : isTimed ? attributes.timed : attributes.image;
   return {
     table,

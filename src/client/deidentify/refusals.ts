@@ -83,6 +83,10 @@ const kinds: readonly (readonly [RegExp, RefusalName | null])[] = (
 const emission = new RegExp(`${storage}\\.(5|20|128(\\.1)?|130)$`);
 export const isEmission = (sopClass: string): boolean => emission.test(sopClass);
 
+/** Classes of objects that may have functional groups: their times are required. */
+const enhanced = new RegExp(`${storage}\\.(2\\.[12]|4\\.[134]|12\\.[12]\\.1|13\\.1\\.[1-5]|30|128\\.1|130)$`);
+export const isEnhanced = (sopClass: string): boolean => enhanced.test(sopClass);
+
 /** Words of ImageType by which scanners mark pictures of their screens. */
 const screen = /SCREEN|SNAPSHOT|DOSE[ _]?INFO|REPORT|PROTOCOL/;
 

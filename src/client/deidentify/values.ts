@@ -9,6 +9,9 @@ const sizes: Readonly<Record<string, number>> = { US: 2, SS: 2, OW: 2, UL: 4, SL
 
 const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
+const isInteger = /^(?:[US][SL]|AT)$/;
+const printable = /^[\x20-\x7e]+[\0 ]?$/;
+
 /** UIDs that the standard gives: a short path below its own number. */
 const wellKnown = /^1\.2\.840\.10008(?:\.(?:0|[1-9]\d{0,3})){1,8}$/;
 export const isWellKnown = (uid: string): boolean => wellKnown.test(uid);
@@ -64,7 +67,12 @@ export function numbersOf(
   const size = sizes[vr];
   if (size !== undefined) {
     const count = element.length / size;
-    return Number.isInteger(count) && count <= attribute.mostValues ? bytesOf(set, element) : null;
+    const bytes = bytesOf(set, element);
+    // Some programs write text where numbers belong.
+    const isText = isInteger.test(vr) && bytes.length >= 6 && printable.test(bytes.toString('latin1'));
+    const isList = attribute.mostValues === Number.POSITIVE_INFINITY;
+    const isSound = Number.isInteger(count) && count <= attribute.mostValues && (isList || !isText);
+    return isSound ? bytes : null;
   }
   const texts = textsOf(set, element);
   const isSound = texts.every((each) => each === '' || (each.length <= 16 && decimal.test(each)));

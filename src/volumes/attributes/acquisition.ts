@@ -240,6 +240,8 @@ export const acquisitionAttributes: readonly AttributeGroup[] = [
     00189259 CS ASLCrusherFlag: YES | NO
     00189005 SH PulseSequenceName: ? UNKNOWN
     00189008 CS EchoPulseSequence: SPIN | GRADIENT | BOTH
+    00189012 CS MultiPlanarExcitation: YES | NO
+    00189015 CS TimeOfFlightContrast: YES | NO
     00189011 CS MultipleSpinEcho: YES | NO
     00189017 CS SteadyStatePulseSequence: FREE_PRECESSION | TRANSVERSE | TIME_REVERSED | LONGITUDINAL | NONE
     00189018 CS EchoPlanarPulseSequence: YES | NO

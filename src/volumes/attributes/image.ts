@@ -32,6 +32,7 @@ export const imageAttributes: readonly AttributeGroup[] = [
     00200200 UI SynchronizationFrameOfReferenceUID
     00209164 UI DimensionOrganizationUID
     00209161 UI ConcatenationUID
+    00083010 UI IrradiationEventUID
     00200242 UI SOPInstanceUIDOfConcatenationSource`,
   },
   {
@@ -46,7 +47,11 @@ export const imageAttributes: readonly AttributeGroup[] = [
     00100030 DA PatientBirthDate: ?
     00100040 CS PatientSex: ?
     00200010 SH StudyID: ?
-    00080070 LO Manufacturer: @manufacturers ?`,
+    00080070 LO Manufacturer: @manufacturers ? UNKNOWN
+    00081090 LO ManufacturerModelName: ? UNKNOWN
+    00181000 LO DeviceSerialNumber: ? REMOVED
+    00181020 LO SoftwareVersions: ? REMOVED
+    00400555 SQ AcquisitionContextSequence: ?`,
   },
   {
     reason: 'How the pixels are stored.',
@@ -72,6 +77,7 @@ export const imageAttributes: readonly AttributeGroup[] = [
     00282110 CS LossyImageCompression: 00 | 01
     00282112 DS LossyImageCompressionRatio
     00282114 CS LossyImageCompressionMethod: ISO_10918_1 | ISO_14495_1 | ISO_15444_1 | ISO_15444_15 | ISO_13818_2 | ISO_14496_10 | ISO_23008_2 | ISO_18181_1
+    00080064 CS ConversionType: DV | DI | DF | WSD | SD | SI | DRW | SYN ? WSD
     00280301 CS BurnedInAnnotation: YES | NO
     00280302 CS RecognizableVisualFeatures: YES | NO
     00280300 CS QualityControlImage: YES | NO | BOTH
@@ -205,6 +211,7 @@ export const imageAttributes: readonly AttributeGroup[] = [
     00189472 SQ FrameDisplayShutterSequence
     00209170 SQ UnassignedSharedConvertedAttributesSequence
     00209171 SQ UnassignedPerFrameConvertedAttributesSequence
+    00189477 SQ IrradiationEventIdentificationSequence
     00189118 SQ CardiacSynchronizationSequence
     00209253 SQ RespiratorySynchronizationSequence
     00209310 SQ TemporalPositionSequence
