@@ -86,7 +86,7 @@ export function itemStart(length: number, isBig = false): Buffer {
 
 /** What stands before the value of an element, in explicit little endian unless `isBig`. */
 export function elementStart(tag: string, vr: string, length: number, isBig = false): Buffer {
-  const start = Buffer.alloc(isLong(vr) ? 12 : 8);
+  const start = Buffer.allocUnsafe(isLong(vr) ? 12 : 8).fill(0);
   tagBytes(tag, isBig).copy(start);
   start.write(vr, 4, 'latin1');
   if (!isLong(vr) && length > 0xffff)
@@ -97,19 +97,23 @@ export function elementStart(tag: string, vr: string, length: number, isBig = fa
   return start;
 }
 
+/** Values of an odd length are padded with one of these. */
+const [zero, space] = [Uint8Array.of(0), Uint8Array.of(0x20)];
+
 /**
  * Elements in the order of their tags, in explicit little endian unless `isBig`. Text is UTF-8: the data set has to say so.
  * Bytes are written as they are given.
  */
 export function encodeElements(elements: readonly DicomElement[], isBig = false): Buffer {
   const inOrder = [...elements].sort(([a], [b]) => (a < b ? -1 : Number(a > b)));
-  return Buffer.concat(
-    inOrder.flatMap(([tag, vr, value]) => {
-      const bytes = bytesOf(tag, vr, value, isBig);
-      const padding = bytes.length % 2 === 0 ? '' : vr === 'UI' || /^O|^UN$/.test(vr) ? '\0' : ' ';
-      return [elementStart(tag, vr, bytes.length + padding.length, isBig), bytes, Buffer.from(padding)];
-    }),
-  );
+  const parts: Uint8Array[] = [];
+  for (const [tag, vr, value] of inOrder) {
+    const bytes = bytesOf(tag, vr, value, isBig);
+    const isOdd = bytes.length % 2 === 1;
+    parts.push(elementStart(tag, vr, bytes.length + Number(isOdd), isBig), bytes);
+    if (isOdd) parts.push(vr === 'UI' || /^O|^UN$/.test(vr) ? zero : space);
+  }
+  return Buffer.concat(parts);
 }
 
 /**

@@ -42,17 +42,16 @@ export type RefusalName = keyof typeof refusals;
 export class CannotDeidentify extends ClientError {
   override readonly name = 'CannotDeidentify';
 
-  /** @param problem in place of the usual reason */
+  /** @param problem in place of the usual sentence: what is wrong, and what to do */
   constructor(
     file: string,
     readonly refusal: RefusalName,
-    problem = `${file} ${refusals[refusal].why}`,
+    problem?: string,
     options?: ErrorOptions,
   ) {
-    const next = refusals[refusal].isAllowable
-      ? `look at it, then leave it out or allow '${refusal}'`
-      : 'leave it out';
-    super(`${problem.replace(/\.$/, '')}; ${next}`, exitCodes.usage, { refusal }, options);
+    const { why, isAllowable } = refusals[refusal];
+    const next = isAllowable ? `look at it, then leave it out or allow '${refusal}'` : 'leave it out';
+    super(problem ?? `${file} ${why}; ${next}`, exitCodes.usage, { refusal }, options);
   }
 
   /** Whether a person may allow it by the name of the refusal. */

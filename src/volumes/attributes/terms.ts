@@ -13,7 +13,7 @@ export const terms = {
     M_B1 | P_FFE | R_FFE | I_FFE | R_IR | FFE | SE | IR | TSE | EPI | NORM | ND | DIS2D | DIS3D | DFC | MOSAIC | MFSPLIT | FILTERED |
     MPR | MIP | MINIP | PROJECTION IMAGE | REFORMATTED | AVERAGE | IN_PHASE | OUT_PHASE | OPP_PHASE | WATER | FAT | FAT_FRACTION | SUB | SWI |
     SW | MOCO | UNI | INV1 | INV2 | EMISSION | TRANSMISSION | TOMO | RECON TOMO | RECON GATED TOMO | GATED TOMO | RECON |
-    HELICAL | SPI | CT_SOM5 | CT_SOM7 | STD | MONOENERGETIC | VMI | LABEL | THUMBNAIL | OVERVIEW | RESAMPLE | LEFT | RIGHT |
+    HELICAL | SPI | CT_SOM5 | CT_SOM5 SPI | CT_SOM7 | CT_SOM7 SPI | CSA MPR | CSAPARALLEL | SINGLE A | SINGLE B | STD | MONOENERGETIC | VMI | LABEL | THUMBNAIL | OVERVIEW | RESAMPLE | LEFT | RIGHT |
     TOMOSYNTHESIS | GENERATED_2D | TOMO_PROJ | TOMO_2D | STEREO_SCOUT | POST_CONTRAST | REPROJECTION | IMAGE`,
   units: 'OD | HU | US | MGML | Z_EFF | ED | EDW | HU_MOD | PCT',
   petUnits: `CNTS | NONE | CM2 | CM2ML | PCNT | CPS | BQML | MGMINML | UMOLMINML | MLMING | MLG | 1CM | UMOLML | PROPCNTS | PROPCPS |
@@ -37,19 +37,19 @@ export const terms = {
     NOSE | ORBIT | OVARY | PANCREAS | PAROTID | PATELLA | PELVIS | PENIS | PHARYNX | PITUITARY | PROSTATE | RADIUS | RADIUSULNA | RECTUM | RIB |
     RIBS | SACRUM | SCALP | SCAPULA | SCLERA | SCROTUM | SELLA | SHOULDER | SINUS | SIJOINT | SKULL | SPINE | SPLEEN | SSPINE | STERNUM | STOMACH |
     SUBMANDIBULAR | TESTIS | THIGH | THUMB | THYMUS | THYROID | TIBIA | TIBIAFIBULA | TLSPINE | TMJ | TOE | TONGUE | TRACHEA | TSPINE | ULNA |
-    URETER | URETHRA | UTERUS | VAGINA | VULVA | WHOLEBODY | WRIST | ZYGOMA`,
-  scanOptions: `PER | RG | CG | PPG | FC | PFF | PFP | SP | FS | CT | RESP | ECG | HELICAL MODE | AXIAL MODE | SCOUT MODE | HELICAL_CT |
+    URETER | URETHRA | UTERUS | VAGINA | VULVA | WHOLE BODY | WHOLEBODY | WRIST | ZYGOMA`,
+  scanOptions: `PER | RG | CG | PPG | FC | PFF | PFP | SP | FS | CT | RESP | ECG | HELICAL MODE | AXIAL MODE | CINE MODE | SCOUT MODE | HELICAL_CT |
     NORMAL_CT | CINE_CT | ACC_GEMS | EDR_GEMS | FAST_GEMS | FILTERED_GEMS | MP_GEMS | NPW | PFF | PHASE | SAT_GEMS | SEQ_GEMS |
-    TOF_GEMS | VB_GEMS | WE | FR_GEMS | SAT1 | SAT2 | IR | SFS | OTHER`,
+    TOF_GEMS | VB_GEMS | WE | FR_GEMS | GRAPH_GEMS | SAT1 | SAT2 | IR | SFS | OTHER`,
   metals: `TUNGSTEN | MOLYBDENUM | RHODIUM | SILVER | ALUMINUM | COPPER | NIOBIUM | EUROPIUM | LEAD | TANTALUM | TIN | CU_OR_AL | NONE | MIXED`,
   kernels: `STANDARD | SOFT | BONE | BONEPLUS | LUNG | DETAIL | EDGE | CHEST | ULTRA | SMOOTH | SHARP | BRAIN | HEAD | BODY | A | B | C | D | E |
     EA | EB | EC | F | L | UA | UB | UC | XCA | XCB | XCC | YA | YB | YC | YD | YE`,
   shapes: 'RECTANGLE | RECTANGULAR | ROUND | HEXAGONAL | CIRCULAR | POLYGONAL | BITMAP | OCTAGONAL',
-  nuclei: '1H | 3HE | 7LI | 13C | 19F | 23NA | 31P | 129XE',
+  nuclei: '1H | H | H1 | 3HE | 7LI | 13C | 19F | 23NA | 31P | 129XE',
   tracers: `FDG | F-18 FDG | FDG -- fluorodeoxyglucose | Fluorodeoxyglucose | Fluorodeoxyglucose F^18^ | Solution | DOTATATE | DOTATOC | DOTANOC |
     PSMA | PSMA-11 | PSMA-1007 | FLT | FET | FDOPA | FMISO | Choline | Florbetapir | Florbetaben | Flutemetamol | Methionine |
     NaF | PiB | Ammonia | Water`,
-  manufacturers: `SIEMENS | Siemens | Siemens Healthineers | Siemens Healthcare | SIEMENS NM | GE MEDICAL SYSTEMS | GE Healthcare | GE HEALTHCARE |
+  manufacturers: `SIEMENS | Siemens | Siemens Healthineers | Siemens Healthcare | SIEMENS NM | GE MEDICAL SYSTEMS | GE Medical Systems | G.E. Medical Systems | GE Healthcare | GE HEALTHCARE |
     GEMS | GE | Philips Medical Systems | Philips | PHILIPS | Philips Healthcare | Philips Medical Systems, Inc. | TOSHIBA |
     TOSHIBA_MEC | Toshiba | CANON_MEC | Canon Medical Systems | Canon Inc. | Hitachi Medical Corporation | HITACHI | Hitachi, Ltd. | UIH |
     HOLOGIC, Inc. | HOLOGIC | Hologic, Inc. | FUJIFILM Corporation | FUJI PHOTO FILM Co., ltd. | Agfa | Agfa-Gevaert | KODAK | Carestream Health |
