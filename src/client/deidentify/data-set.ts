@@ -95,10 +95,7 @@ function itemsOf(
   depth: number,
 ): DicomElement[][] | null {
   if (element.items === undefined) return element.length === 0 ? [] : null;
-  if (depth === mostDepth) {
-    how.removed.add(attribute.name);
-    return null;
-  }
+  if (depth === mostDepth) return null;
   return element.items.map(({ dataSet }) => (dataSet ? rewritten(dataSet, how, depth + 1) : []));
 }
 
