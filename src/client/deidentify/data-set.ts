@@ -65,7 +65,7 @@ function rewrittenElement(
   const { tag, treatment } = attribute;
   const vr = vrOf(attribute, element, how.reading);
   if (treatment === 'items') {
-    const items = itemsOf(element, attribute, how, depth);
+    const items = itemsOf(element, how, depth);
     if (items) how.kept.add(attribute.name);
     return items && [tag, 'SQ', items];
   }
@@ -88,12 +88,7 @@ function rewrittenElement(
 }
 
 /** The items of a sequence; null for what is none, or lies too deep. */
-function itemsOf(
-  element: Element,
-  attribute: Attribute,
-  how: Rewriting,
-  depth: number,
-): DicomElement[][] | null {
+function itemsOf(element: Element, how: Rewriting, depth: number): DicomElement[][] | null {
   if (element.items === undefined) return element.length === 0 ? [] : null;
   if (depth === mostDepth) return null;
   return element.items.map(({ dataSet }) => (dataSet ? rewritten(dataSet, how, depth + 1) : []));

@@ -113,6 +113,28 @@ test('nothing leaves that is not on the list: texts, private groups, nested sequ
   expect(out.subarray(-12).equals(bytes.subarray(-12))).toBe(true);
 });
 
+test('sequences inside each other are followed to a depth that no scanner writes, and left out below', async () => {
+  let nested: Element[] = [element(0x00180087, 'DS', '3')];
+  for (let depth = 0; depth < 40; depth++) nested = [element(0x00082218, 'SQ', [nested])];
+  const out = await leaving(await made(nested));
+  let set: DataSet | undefined = parsed(out);
+  let depth = 0;
+  while (set?.elements.x00082218) {
+    set = set.elements.x00082218.items?.[0]?.dataSet;
+    depth += 1;
+  }
+  expect(depth).toBe(16);
+});
+
+test('functional groups whose bytes are not explained are refused, since the place of the frames would be lost', async () => {
+  const groups = element(0x52009230, 'OB', Buffer.from('feff00e000000000', 'hex'));
+  const bytes = await readFile(await made([groups]));
+  bytes.write('UN', bytes.indexOf(Buffer.from('00523092', 'hex')) + 4);
+  const [refusal, sentence] = await refusalOf(await write(directory, 'unknown.dcm', bytes));
+  expect(refusal).toBe('unreadable');
+  expect(sentence).toMatch(/functional groups as unknown bytes: write it anew/);
+});
+
 describe('the pixels', () => {
   const explicit = '1.2.840.10008.1.2.1';
   test.each<[string, Encoding, string]>([
