@@ -234,6 +234,31 @@ const caseFields = {
   is_new: z.boolean().describe('Whether this command brought its result, and not an earlier one'),
   numbers,
 };
+const counts = z.record(z.string(), z.number().int());
+const leaving = {
+  deidentify: z.enum(['full', 'names']).nullable().describe('Null where files would leave as they are'),
+  kept: counts.describe(
+    'How many files would keep each attribute; empty where files would leave as they are',
+  ),
+  removed: counts.describe('How many would lose each'),
+  typed: z.record(z.string(), z.unknown()).describe('Values that would be sent as typed, by their fields'),
+};
+const plannedJob = {
+  when: 'with `--dry-run`',
+  schema: object({
+    ...leaving,
+    files: z.array(
+      object({
+        field: z.string(),
+        group: z.number().int().describe('Counted from 0'),
+        path: z.string(),
+        name: z.string().describe('The name under which it would leave'),
+        files: z.number().int(),
+        bytes: z.number().int().describe('Before anything is packed'),
+      }),
+    ),
+  }),
+};
 /** What the operations print that can run one job for each case. */
 const eachCase = [
   {
@@ -268,6 +293,7 @@ const eachCase = [
           bytes: z.number().int().describe('Bytes of its files, before they are packed'),
         }),
       ),
+      ...leaving,
     }),
   },
 ];
@@ -316,7 +342,7 @@ export const jsonDocuments = {
   ...Object.fromEntries(
     operationNames.map(operationOf).map(({ command, segment }) => {
       // A fine-tuning takes one data set.
-      const more = segment === 'fine_tune' ? [] : eachCase;
+      const more = [plannedJob, ...(segment === 'fine_tune' ? [] : eachCase)];
       return [command, [...submitted(segment), ...more]];
     }),
   ),

@@ -79,6 +79,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/case',
       'client/submit',
       'client/inputs',
+      'client/deidentify',
       'client/connection',
       'client',
       'files',
@@ -106,6 +107,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/case',
       'client/logs',
       'client/result',
+      'client/deidentify',
       'client/connection',
       'client',
       'files',
@@ -122,7 +124,15 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Apps are shown and written, not run.',
   },
   'cli/command': {
-    imports: ['cli/terminal', 'client/ssh', 'client/connection', 'client', 'files', 'contract'],
+    imports: [
+      'cli/terminal',
+      'client/ssh',
+      'client/deidentify',
+      'client/connection',
+      'client',
+      'files',
+      'contract',
+    ],
     reason: 'Only `serve` knows the server, and what the commands share knows no command.',
   },
   'cli/terminal': {
@@ -134,6 +144,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/case',
       'client/submit',
       'client/inputs',
+      'client/deidentify',
       'client/connection',
       'client',
       'files',
@@ -147,6 +158,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/inputs',
       'client/logs',
       'client/result',
+      'client/deidentify',
       'client/connection',
       'client',
       'files',
@@ -155,7 +167,15 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The client knows the contract, not the server, and no flags.',
   },
   'client/submit': {
-    imports: ['client/inputs', 'client/connection', 'client', 'archive', 'files', 'contract'],
+    imports: [
+      'client/inputs',
+      'client/deidentify',
+      'client/connection',
+      'client',
+      'archive',
+      'files',
+      'contract',
+    ],
     reason: 'What is sent knows the connection, not what the server does with it.',
   },
   'client/pictures': {
@@ -163,7 +183,16 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Pictures are drawn from files, without a server and without a command line.',
   },
   'client/deidentify': {
-    imports: ['client', 'volumes', 'volumes/attributes', 'files', 'contract'],
+    imports: [
+      'client/inputs',
+      'client',
+      'archive',
+      'volumes',
+      'volumes/attributes',
+      'volumes/headers',
+      'files',
+      'contract',
+    ],
     reason: 'What may leave of a scan is known without a server and without a command line.',
   },
   'client/inputs': {

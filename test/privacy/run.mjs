@@ -9,12 +9,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import {
-  CannotDeidentify,
-  deidentifyDicom,
-  Pseudonyms,
-  refusals,
-} from '../../dist/client/deidentify/index.js';
+import { deidentifyDicom } from '../../dist/client/deidentify/dicom.js';
+import { CannotDeidentify, refusals } from '../../dist/client/deidentify/refusals.js';
+import { Pseudonyms } from '../../dist/client/deidentify/uids.js';
 import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
 import { Workshop } from '../support/workshop.mjs';
 

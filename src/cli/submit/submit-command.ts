@@ -3,6 +3,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
+import type { DeidentifyChoice } from '../../client/deidentify/index.js';
 import { leaving } from '../../client/errors.js';
 import {
   type Field,
@@ -19,6 +20,8 @@ import {
   appFlag,
   ClientCommand,
   type ConnectionFlags,
+  deidentifyChoice,
+  deidentifyFlags,
   killTimeoutFlag,
   noZipFlag,
   outputFlags,
@@ -42,6 +45,7 @@ import { type EachFlags, eachFlags } from './each-flags.js';
 import { commandWords } from './earlier-commands.js';
 import type { EndedCommand } from './on-end.js';
 import type { Word } from './path-order.js';
+import type { LeavingDocument } from './show-leaving.js';
 import { tellForecast } from './time-left.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
@@ -131,6 +135,12 @@ export const runFlags = {
   wait: less(waitFlag),
   'kill-timeout': less(killTimeoutFlag),
   ...sendingFlags,
+  ...deidentifyFlags,
+  'dry-run': Flags.boolean({
+    helpGroup: 'PRIVACY',
+    description:
+      'Print what would leave this machine: files, names, what is kept and removed, sizes. Sends nothing, and needs no server',
+  }),
   yes: Flags.boolean({
     char: 'y',
     helpGroup: 'JOB',
@@ -196,7 +206,7 @@ export const datasetArgs = {
 };
 
 /** What a submission returns: a finished job, with `--detach` an accepted one, and with `--each` what became of the cases. */
-export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument;
+export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument | LeavingDocument;
 
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
@@ -234,6 +244,8 @@ export abstract class SubmitCommand extends ClientCommand {
     await this.#loadForEnd(flags);
     if (flags.each) return this.#submitEach(name, parsed);
     const settings = await this.settings(flags);
+    const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
+    if (flags['dry-run']) return this.#showLeaving(name, parsed, deidentify);
     const connection = await this.connectTo(settings, flags);
     const [{ readSubmission }, client] = await Promise.all([
       import('./read-submission.js'),
@@ -253,7 +265,12 @@ export abstract class SubmitCommand extends ClientCommand {
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
     const onAccepted = (jobId: string) => {
       this.#ended.job_id = jobId;
-      const settled = { server: settings.server, profile: flags.profile || undefined, app };
+      const { mode } = deidentify;
+      const settled = {
+        ...{ server: settings.server, profile: flags.profile || undefined, app },
+        // What the environment and the profile say now must not be forgotten later.
+        ...(mode === null ? {} : { deidentify: mode }),
+      };
       const booleans = Object.entries(this.ctor.flags).flatMap(([flag, { type }]) =>
         type === 'boolean' ? [flag] : [],
       );
@@ -269,6 +286,7 @@ export abstract class SubmitCommand extends ClientCommand {
       output,
       mayReplace: taken === 'replace',
       chooseSeries,
+      deidentify,
       onAccepted,
       clientVersion: this.config.version,
       keepFacts: (jobId: string, facts: InputFacts) => client.keepFacts(this.config.configDir, jobId, facts),
@@ -308,6 +326,28 @@ export abstract class SubmitCommand extends ClientCommand {
     return { ...envelope, ...keptOf(view) };
   }
 
+  /** Shows what would leave. */
+  async #showLeaving(
+    name: OperationName,
+    { flags, args, raw }: ParsedSubmit,
+    deidentify: DeidentifyChoice,
+  ): Promise<LeavingDocument> {
+    const [{ readSubmission }, { showLeaving }] = await Promise.all([
+      import('./read-submission.js'),
+      import('./show-leaving.js'),
+    ]);
+    const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
+    const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
+    const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
+    return showLeaving(submission, deidentify, {
+      output,
+      chooseSeries: seriesChoice(flags.series, this.io, { mayAsk: false }),
+      io: this.io,
+      json: this.jsonEnabled(),
+      signal: this.interruption,
+    });
+  }
+
   async #chooseApp(connection: Connection, named: string | undefined): Promise<string> {
     const app = await chooseApp(connection, named);
     this.#ended.app = app;
@@ -324,9 +364,10 @@ export abstract class SubmitCommand extends ClientCommand {
     const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
     const json = this.jsonEnabled();
     this.jsonLines = flags.watch ?? false;
-    if (flags['dry-run']) return each.listCases(submission, flags, this.io, json);
-    const output = each.outputOfEach(flags);
     const settings = await this.settings(flags);
+    const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
+    if (flags['dry-run']) return each.listCases(submission, flags, this.io, { json, deidentify });
+    const output = each.outputOfEach(flags);
     const connection = await this.connectTo(settings, flags);
     const app = await this.#chooseApp(connection, settings.app);
     const run = async () => {
@@ -334,6 +375,7 @@ export abstract class SubmitCommand extends ClientCommand {
         output,
         json,
         clientVersion: this.config.version,
+        deidentify,
       });
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
       this.#ended.cases = {

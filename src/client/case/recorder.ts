@@ -7,6 +7,7 @@ import {
   limits as askLimits,
   type Connection,
 } from '../connection/index.js';
+import { noteOf } from '../deidentify/index.js';
 import type { Reporter } from '../reporter.js';
 import { numbersOf } from './numbers.js';
 import {
@@ -114,14 +115,20 @@ export class BackgroundRecorder implements Disposable {
   }
 
   async #read(): Promise<InputFacts> {
-    const { submission, found } = this.work;
+    const { submission, found, outgoing } = this.work;
     const [inputs, app, server] = await Promise.all([
       hashInputs(found, this.#reading.signal),
       askApp(this.connection, submission.app, maxWait).catch(() => null),
       serverFacts(this.connection),
     ]);
     const { clientVersion } = this.how;
-    return { computation: computationOf(submission, app), inputs, app, server, clientVersion };
+    return {
+      computation: computationOf(submission, app, noteOf(outgoing)),
+      inputs,
+      app,
+      server,
+      clientVersion,
+    };
   }
 
   /** @param directory of the result, before it gets its place */

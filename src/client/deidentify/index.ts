@@ -1,7 +1,19 @@
-/** What may leave of a scan when nobody must be recognised by it. */
+/** What may leave of files when nobody must be recognised by it, and under which names. */
 
-export { type DeidentifyOptions, deidentifyDicom } from './dicom.js';
+export type { Deidentifier, Mode, Tally, Workplace } from './deidentifier.js';
 export { profileKey } from './key.js';
-export type { Deidentified, Piece } from './pieces.js';
-export { CannotDeidentify, type RefusalName, refusals } from './refusals.js';
-export { Pseudonyms } from './uids.js';
+export { NeutralNames, type OriginalNames, withOriginals } from './names.js';
+export {
+  type DeidentifiedNote,
+  type DeidentifyChoice,
+  type DeidentifyTerms,
+  deidentifierFor,
+  noteOf,
+  type Outgoing,
+  originalsOf,
+  outgoingOf,
+  refusedDataSet,
+} from './outgoing.js';
+export type { Piece } from './pieces.js';
+export type { Prepared } from './repack.js';
+export { translateResult } from './translate.js';

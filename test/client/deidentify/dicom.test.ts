@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import parser, { type DataSet } from 'dicom-parser';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { deidentifyDicom } from '../../../src/client/deidentify/index.js';
+import { deidentifyDicom } from '../../../src/client/deidentify/dicom.js';
 import { openVolume } from '../../../src/volumes/index.js';
 import { dicomFile, type Element, type Encoding, element, type Slice } from '../../support/dicom-files.js';
 import { workspace, write } from '../../volumes/written.js';

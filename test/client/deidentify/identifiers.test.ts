@@ -1,7 +1,8 @@
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Pseudonyms, profileKey } from '../../../src/client/deidentify/index.js';
+import { profileKey } from '../../../src/client/deidentify/key.js';
+import { Pseudonyms } from '../../../src/client/deidentify/uids.js';
 import { UsageError } from '../../../src/client/errors.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
 import { workspace, write } from '../../volumes/written.js';

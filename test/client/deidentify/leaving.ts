@@ -1,11 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import parser, { type DataSet } from 'dicom-parser';
-import {
-  CannotDeidentify,
-  type Deidentified,
-  deidentifyDicom,
-  Pseudonyms,
-} from '../../../src/client/deidentify/index.js';
+import { deidentifyDicom } from '../../../src/client/deidentify/dicom.js';
+import type { Deidentified } from '../../../src/client/deidentify/pieces.js';
+import { CannotDeidentify } from '../../../src/client/deidentify/refusals.js';
+import { Pseudonyms } from '../../../src/client/deidentify/uids.js';
 
 export const pseudonyms = new Pseudonyms(Buffer.alloc(32, 7));
 
