@@ -72,6 +72,12 @@ const job = object({
   app: z.string().nullable(),
   operation: z.string().nullable(),
   tag: z.string().nullable().describe("The person's own word for it"),
+  deidentified: z
+    .boolean()
+    .nullable()
+    .describe(
+      'Whether the client said that nothing sent tells who somebody is; null if the server is an older one',
+    ),
   inputs: z.array(z.string()).describe('Names of its input files, at most the first 100'),
   owner: z
     .string()
@@ -241,6 +247,31 @@ const caseFields = {
   is_new: z.boolean().describe('Whether this command brought its result, and not an earlier one'),
   numbers,
 };
+const counts = z.record(z.string(), z.number().int());
+const leaving = {
+  deidentify: z.enum(['full', 'names']).nullable().describe('Null where files would leave as they are'),
+  kept: counts.describe(
+    'How many files would keep each attribute; empty where files would leave as they are',
+  ),
+  removed: counts.describe('How many would lose each'),
+  typed: z.record(z.string(), z.unknown()).describe('Values that would be sent as typed, by their fields'),
+};
+const plannedJob = {
+  when: 'with `--dry-run`',
+  schema: object({
+    ...leaving,
+    files: z.array(
+      object({
+        field: z.string(),
+        group: z.number().int().describe('Counted from 0'),
+        path: z.string(),
+        name: z.string().describe('The name under which it would leave'),
+        files: z.number().int(),
+        bytes: z.number().int().describe('Before anything is packed'),
+      }),
+    ),
+  }),
+};
 /** What the operations print that can run one job for each case. */
 const eachCase = [
   {
@@ -275,6 +306,7 @@ const eachCase = [
           bytes: z.number().int().describe('Bytes of its files, before they are packed'),
         }),
       ),
+      ...leaving,
     }),
   },
 ];
@@ -323,7 +355,7 @@ export const jsonDocuments = {
   ...Object.fromEntries(
     operationNames.map(operationOf).map(({ command, segment }) => {
       // A fine-tuning takes one data set.
-      const more = segment === 'fine_tune' ? [] : eachCase;
+      const more = [plannedJob, ...(segment === 'fine_tune' ? [] : eachCase)];
       return [command, [...submitted(segment), ...more]];
     }),
   ),

@@ -121,6 +121,10 @@ export const schemas = {
     max_keep: number,
     max_run_time: { type: ['number', 'null'], description: 'Seconds that a job may run' },
     max_fine_tune_time: { type: ['number', 'null'], description: 'The same for fine-tuning' },
+    require_deidentified: {
+      ...boolean,
+      description: 'Whether only submissions with a true `deidentified` are taken',
+    },
     of_server: {
       ...object({ max_jobs: integer, max_upload_size: integer }),
       description: 'What holds for all together, whoever asks: active jobs, and bytes of an upload',
@@ -171,6 +175,7 @@ export const schemas = {
     app: string,
     operation: { enum: operationNames },
     tag: { type: ['string', 'null'], description: "The person's own word for it" },
+    deidentified: { ...boolean, description: 'Whether its client said that it is de-identified' },
     inputs: {
       ...array(string),
       description: 'Names of its input files, as they were sent; at most the first 100',

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { deflateRaw } from 'node:zlib';
 import { quoteName } from '../contract/index.js';
 import { errorCode, faultWithoutPath, isShortage, type Notes } from '../files/index.js';
-import type { OpenedFile } from './walk-files.js';
+import type { OpenedFile, PackedPiece } from './walk-files.js';
 import type { ZipWriter } from './zip-writer.js';
 
 /** Most bytes read from a file at once. */
@@ -33,6 +33,32 @@ const sizeFlaw = (size: number, found: number): Flaw =>
   found === size
     ? null
     : `${found < size ? 'became shorter' : 'grew'} while it was packed, and was cut there`;
+
+/** The bytes of pieces. The file has to stay as it was when it was opened: they were chosen by its content. */
+async function* piecesOf(
+  file: FileHandle,
+  { size, mtimeMs }: Stats,
+  pieces: readonly PackedPiece[],
+  onPiece: (bytes: number) => Promise<void> | void,
+): AsyncGenerator<Buffer> {
+  for (const piece of pieces) {
+    if (piece instanceof Uint8Array) {
+      if (piece.length > 0) yield Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+      await onPiece(piece.length);
+      continue;
+    }
+    for (let at = piece.start; at < piece.end; ) {
+      const wanted = Math.min(readSize, piece.end - at);
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(wanted), 0, wanted, at);
+      if (bytesRead === 0) throw new Error('became shorter while it was packed');
+      at += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+      await onPiece(bytesRead);
+    }
+  }
+  const now = await file.stat();
+  if (now.size !== size || now.mtimeMs !== mtimeMs) throw new Error('changed while it was packed');
+}
 
 /**
  * The bytes of a large file, as many as it had when it was opened. Never throws: the bytes read so far are in the archive
@@ -126,8 +152,9 @@ export class EntryPacker {
     private readonly options: EntryPackerOptions,
   ) {}
 
-  async add({ name, stats, file }: OpenedFile): Promise<void> {
+  async add({ name, stats, file, pieces }: OpenedFile): Promise<void> {
     if (file === null) await this.zip.addDirectory(name, stats);
+    else if (pieces) await this.#addPieces(name, stats, file, pieces);
     else if (await this.#addFile(name, stats, file)) this.files += 1;
     await this.count();
   }
@@ -151,6 +178,32 @@ export class EntryPacker {
     await this.zip.addFile(name, stats, bytes.length === 0 ? [] : [bytes], !isCompressed(name));
     this.bytes += bytes.length;
     return true;
+  }
+
+  /** Adds pieces of a file. What cannot be read ends the packing. */
+  async #addPieces(
+    name: string,
+    stats: Stats,
+    file: FileHandle,
+    pieces: readonly PackedPiece[],
+  ): Promise<void> {
+    const deflates = stats.size <= sampleBytes || (await isCompressible(file, stats.size));
+    const content = piecesOf(file, stats, pieces, (more) => {
+      this.bytes += more;
+      return this.options.onMore(this.entries, this.bytes);
+    });
+    let fault: Error | null = null;
+    // The source must not throw.
+    const source = async function* () {
+      try {
+        yield* content;
+      } catch (cause) {
+        fault = new Error(`${quoteName(name)} ${(cause as Error).message}`, { cause });
+      }
+    };
+    await this.zip.addFile(name, stats, source(), deflates);
+    if (fault !== null) throw fault;
+    this.files += 1;
   }
 
   /** Adds a file while it is read. */

@@ -7,7 +7,7 @@ import { freeName, Notes, privateMode, syncDirectory } from '../files/index.js';
 import { carriedName, changedName } from './member-names.js';
 import { newFlags } from './open-target.js';
 import { EntryPacker } from './pack-entry.js';
-import { type OpenedFile, walkFiles } from './walk-files.js';
+import { type OpenedFile, type PackedPiece, walkFiles } from './walk-files.js';
 import { ZipWriter } from './zip-writer.js';
 
 /** A file to pack, or an empty directory. */
@@ -17,6 +17,8 @@ export interface ListedFile {
   readonly path: string;
   /** Size in bytes, if the caller knows it already. */
   readonly size?: number;
+  /** What is packed in place of its content: asked for when its turn comes. */
+  readonly pieces?: () => Promise<readonly PackedPiece[]>;
 }
 
 export interface PackOptions {
@@ -45,6 +47,8 @@ export interface PackOptions {
   readonly ambiguous?: number;
   /** Whether its end is that of zip64, also where nothing in it needs it. */
   readonly forceZip64?: boolean;
+  /** Whether entries show neither the times nor the modes of their files. */
+  readonly withoutStats?: boolean;
 }
 
 /**
@@ -61,7 +65,10 @@ class NeedsZip64 extends Error {
 }
 
 /** The options that apply to any packing. */
-type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace' | 'most' | 'ambiguous' | 'forceZip64'>;
+type Course = Pick<
+  PackOptions,
+  'signal' | 'onProgress' | 'pace' | 'most' | 'ambiguous' | 'forceZip64' | 'withoutStats'
+>;
 
 export interface Packed {
   readonly files: number;
@@ -93,14 +100,15 @@ function carriedFiles(files: readonly ListedFile[], notes: Notes): readonly List
  * `walkFiles` finds in a job's output.
  */
 async function* openListed(files: readonly ListedFile[], notes: Notes): AsyncGenerator<OpenedFile> {
-  for (const { name, path: place } of carriedFiles(files, notes)) {
+  for (const { name, path: place, pieces } of carriedFiles(files, notes)) {
     if (name.endsWith('/')) {
       yield { name, stats: await stat(place), file: null };
       continue;
     }
     // Does not block on a FIFO that has taken the file's place.
     await using file = await open(place, constants.O_RDONLY | constants.O_NONBLOCK);
-    yield { name, stats: await file.stat(), file };
+    const stats = await file.stat();
+    yield pieces ? { name, stats, file, pieces: await pieces() } : { name, stats, file };
   }
 }
 
@@ -109,9 +117,11 @@ async function packAll(
   filesWith: (onLeftOut: () => Promise<void>) => AsyncIterable<OpenedFile>,
   notes: Notes,
   strict: boolean,
-  { signal, onProgress, pace, most = maxEntries, ambiguous = ambiguousCount, forceZip64 = false }: Course,
+  course: Course,
 ): Promise<Packed> {
-  const zip = new ZipWriter(sink, signal, forceZip64);
+  const { signal, onProgress, pace, most = maxEntries, ambiguous = ambiguousCount } = course;
+  const { forceZip64 = false, withoutStats = false } = course;
+  const zip = new ZipWriter(sink, signal, { forceZip64, withoutStats });
   const onMore = (count: number, bytes: number) => {
     onProgress?.(bytes);
     return pace?.(count, bytes);

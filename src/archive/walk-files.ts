@@ -6,12 +6,17 @@ import { errorCode, faultWithoutPath, freeName, isShortage, Notes } from '../fil
 import { carriedPart, changedName } from './member-names.js';
 import { type Item, OpenedDirectory } from './opened-directory.js';
 
+/** Bytes, or a range of those of the file that is packed (`end` is behind the last). */
+export type PackedPiece = Uint8Array | { readonly start: number; readonly end: number };
+
 /** A file that is being packed. */
 export interface OpenedFile {
   readonly name: string;
   readonly stats: Stats;
   /** Open until the next file is requested; null for an empty directory. */
   readonly file: FileHandle | null;
+  /** What is packed in place of its content. */
+  readonly pieces?: readonly PackedPiece[];
 }
 
 export interface WalkOptions {

@@ -10,6 +10,16 @@ const pieceSize = 64 * 1024;
 /** An archive shows its reader no more of a file's mode than this: who may read, write and execute it. */
 const permissions = 0o777;
 
+/** What entries show that tell nothing of their files: the earliest time that zip knows, and the usual mode. */
+const noStats = { date: new Date(Date.UTC(1980, 0, 1)), mode: 0o644 };
+
+interface ZipOptions {
+  /** Whether the end of the archive is that of zip64, also where nothing in it needs it. */
+  readonly forceZip64?: boolean;
+  /** Whether entries show neither the times nor the modes of their files. */
+  readonly withoutStats?: boolean;
+}
+
 /**
  * Writes a zip archive to a sink, one entry after the other: archiver keeps some 10 KB for each entry that waits. Names
  * must be those that archiver keeps (see `carriedName`).
@@ -18,10 +28,15 @@ export class ZipWriter {
   readonly #failed = new AbortController();
   readonly #zip: ZipArchive;
   readonly #written: Promise<void>;
+  readonly #withoutStats: boolean;
   #entries = 0;
 
-  /** @param forceZip64 whether the end of the archive is that of zip64, also where nothing in it needs it */
-  constructor(sink: Writable, signal: AbortSignal | undefined, forceZip64 = false) {
+  constructor(
+    sink: Writable,
+    signal: AbortSignal | undefined,
+    { forceZip64 = false, withoutStats = false }: ZipOptions = {},
+  ) {
+    this.#withoutStats = withoutStats;
     this.#zip = new ZipArchive({ zlib: { level: 1, chunkSize: pieceSize }, forceZip64 });
     this.#written = pipeline(this.#zip, sink, signal ? { signal } : {});
     this.#written.catch((cause) => this.#failed.abort(cause));
@@ -73,7 +88,8 @@ export class ZipWriter {
 
   async #append(source: Buffer | Readable, name: string, stats: Stats, store: boolean): Promise<void> {
     const added = once(this.#zip, 'entry', { signal: this.#failed.signal });
-    this.#zip.append(source, { name, store, date: stats.mtime, mode: stats.mode & permissions });
+    const shown = this.#withoutStats ? noStats : { date: stats.mtime, mode: stats.mode & permissions };
+    this.#zip.append(source, { name, store, ...shown });
     await added;
     this.#entries += 1;
   }

@@ -2,8 +2,8 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { makeDirectory, readSmallFile, writeJsonFile } from '../files/index.js';
 
-/** The command that sent a job, or what the record of its result will say of its inputs. */
-type Part = 'command' | 'inputs';
+/** The command that sent a job, what the record of its result will say of its inputs, or the names that a person knows of them. */
+type Part = 'command' | 'inputs' | 'names';
 
 /** Of how many jobs something is kept: of the newest. */
 export const maxSentJobs = 200;

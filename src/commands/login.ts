@@ -1,4 +1,4 @@
-import { appFlag, ClientCommand, type Settings, wholeNumber } from '../cli/command/index.js';
+import { appFlag, ClientCommand, deidentifyFlag, type Settings, wholeNumber } from '../cli/command/index.js';
 import { type Login as LoginSummary, logIn } from '../cli/server/index.js';
 
 export default class Login extends ClientCommand {
@@ -11,6 +11,7 @@ export default class Login extends ClientCommand {
   ];
   static override flags = {
     app: appFlag,
+    deidentify: deidentifyFlag,
     timeout: wholeNumber({
       min: 1,
       default: 10,

@@ -46,6 +46,6 @@ job, or an error.';
     const { since, tail, all } = flags;
     const [connection, reporter] = [await this.connect(flags), await this.logReporter(all)];
     const id = namedOrLast(args.job, this.config.configDir, connection, reporter);
-    return followJob(connection, id, { since, tail }, reporter);
+    return followJob(connection, id, { since, tail }, reporter, this.config.configDir);
   }
 }

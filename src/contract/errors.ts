@@ -69,6 +69,12 @@ export const errorKinds = {
     means: "The value of the header 'Expect' is not supported",
   },
   invalidField: { status: 422, exit: exitCodes.usage, means: 'A field is missing or has a bad value' },
+  notDeidentified: {
+    status: 422,
+    exit: exitCodes.usage,
+    means:
+      'The server takes de-identified scans alone: the form does not claim it, or a file tells who somebody is',
+  },
   busy: { status: 429, exit: exitCodes.busy, retryAfter: 10, means: 'The limit of active jobs is reached' },
   streamOpen: { status: 429, exit: exitCodes.busy, retryAfter: 2, means: 'The log is being read already' },
   tooManyStreams: { status: 429, exit: exitCodes.busy, retryAfter: 5, means: 'Too many logs are being read' },

@@ -37,7 +37,9 @@ export type FieldRole =
   /** How long the job may run: also for the service only. */
   | 'timeLimit'
   /** The person's own label for a job or a set of jobs: also for the service only. */
-  | 'tag';
+  | 'tag'
+  /** The client's claim that nothing sent says who somebody is: also for the service only. No flag sets it by itself. */
+  | 'deidentified';
 
 /**
  * What limits a field's value according to an app's description (`GET /repo_apps/{id}`): `app-checks` checks it on both
@@ -58,9 +60,18 @@ export type AppBound =
   /** Names and values of the app's parameters. */
   | 'parameters';
 
+const rolesOfService: ReadonlySet<FieldRole | undefined> = new Set([
+  'keep',
+  'timeLimit',
+  'tag',
+  'deidentified',
+]);
+
 /** Whether a field is only for the service: it never reaches an app's command line. */
-export const isOfService = ({ role }: Field): boolean =>
-  role === 'keep' || role === 'timeLimit' || role === 'tag';
+export const isOfService = ({ role }: Field): boolean => rolesOfService.has(role);
+
+/** Whether a person sets a field, by its flag. The client sets the others, for what it has done. */
+export const isTyped = ({ role }: Field): boolean => role !== 'deidentified';
 
 /** The value of a `duration` that stands for the most that the server allows. */
 export const mostTime = 'max';

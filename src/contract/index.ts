@@ -52,6 +52,7 @@ export {
   flagName,
   groupsField,
   isOfService,
+  isTyped,
   mostTime,
   optionsField,
 } from './fields.js';

@@ -50,6 +50,8 @@ export interface JobView {
   readonly operation: string;
   /** The person's own label for it; null without one. */
   readonly tag: string | null;
+  /** Whether its client said that nothing sent tells who somebody is. */
+  readonly deidentified: boolean;
   /** Names of its input files, as they were sent; at most `mostNames`. */
   readonly inputs: readonly string[];
   /** Name of the token that it was submitted with; null for the token of the environment, or none. */

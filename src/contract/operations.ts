@@ -183,8 +183,17 @@ const quiet: Field = {
   help: 'Ask the app to print less',
 };
 
+const deidentified: Field = {
+  name: 'deidentified',
+  kind: 'boolean',
+  role: 'deidentified',
+  default: false,
+  flag: 'deidentify',
+  help: 'Says that nothing in the files and their names tells who somebody is; stands before the files',
+};
+
 /** The last fields of every operation. */
-const common = [quiet, keep, timeLimit, tag] as const;
+const common = [quiet, keep, timeLimit, tag, deidentified] as const;
 
 export const operations = {
   infer: {

@@ -101,6 +101,7 @@ const submission = (form: OperationName): Route => ({
     'uploadTooLarge',
     'notMultipart',
     'invalidField',
+    'notDeidentified',
     'busy',
     'noGpu',
     'shuttingDown',

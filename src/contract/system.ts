@@ -52,6 +52,8 @@ export interface Limits {
   readonly max_run_time: number | null;
   /** The same for fine-tuning. */
   readonly max_fine_tune_time: number | null;
+  /** Whether submissions are refused that do not say, with their field `deidentified`, that they are de-identified. */
+  readonly require_deidentified: boolean;
   /** What holds for everybody, whoever asks: active jobs of all together, and bytes of one upload. */
   readonly of_server: { readonly max_jobs: number; readonly max_upload_size: number };
 }

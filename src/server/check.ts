@@ -135,6 +135,11 @@ async function* checkAuditLog({ auditLog }: ServerSettings): AsyncGenerator<Find
   yield { kind: 'ok', about: 'audit log', says: auditLog };
 }
 
+async function* checkClaims({ requireDeidentified }: ServerSettings): AsyncGenerator<Finding> {
+  if (!requireDeidentified) return;
+  yield { kind: 'ok', about: 'submissions', says: 'only those that are de-identified' };
+}
+
 async function* checkToken({ token, tokensFile, host }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'token';
   if (tokensFile !== null) {
@@ -291,6 +296,7 @@ const checks = [
   ['audit log', checkAuditLog],
   ['program for ends', checkEndProgram],
   ['token', checkToken],
+  ['submissions', checkClaims],
   ['GPUs', checkGpus],
   ['Slurm', checkCluster],
   ['sandbox', checkSandbox],

@@ -11,12 +11,15 @@ export type DicomValue =
 export type DicomElement = readonly [tag: string, vr: string, value: DicomValue];
 
 export const explicitLittleEndian = '1.2.840.10008.1.2.1';
-
 /** Names no value representations, and so has four bytes for every length: explicit texts of numbers end at 65,534 bytes. */
 export const implicitLittleEndian = '1.2.840.10008.1.2';
+export const explicitBigEndian = '1.2.840.10008.1.2.2';
 
-/** How a data set is encoded: one of the two above. */
-export type DicomSyntax = typeof explicitLittleEndian | typeof implicitLittleEndian;
+/** How a data set is encoded. */
+export type DicomSyntax =
+  | typeof explicitLittleEndian
+  | typeof implicitLittleEndian
+  | typeof explicitBigEndian;
 
 /** Value representations whose length has four bytes. */
 const isLong = (vr: string): boolean => /^(?:O[BDFLVW]|SQ|SV|U[CNRTV])$/.test(vr);
@@ -36,8 +39,9 @@ export function decimalString(value: number): string {
   const exact = String(value);
   if (exact.length <= 16) return exact;
   for (let digits = 16; digits > 0; digits--) {
-    const text = String(Number(value.toPrecision(digits)));
-    if (text.length <= 16) return text;
+    const rounded = Number(value.toPrecision(digits));
+    const text = [String(rounded), rounded.toExponential()].find(({ length }) => length <= 16);
+    if (text) return text;
   }
   return '0';
 }
@@ -46,20 +50,23 @@ const isItems = (value: DicomValue): value is readonly DicomElement[][] =>
   Array.isArray(value) && Array.isArray(value[0]);
 
 function bytesOf(tag: string, vr: string, value: DicomValue, syntax: DicomSyntax): Buffer {
+  const isBig = syntax === explicitBigEndian;
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   if (vr === 'SQ') return Buffer.concat(isItems(value) ? value.map((item) => encodeItem(item, syntax)) : []);
   const values = (Array.isArray(value) ? value : [value]) as readonly (string | number)[];
-  if (vr === 'AT') return Buffer.concat(values.map((each) => tagBytes(String(each))));
+  if (vr === 'AT') return Buffer.concat(values.map((each) => tagBytes(String(each), isBig)));
   const numbers = binary[vr];
   if (numbers) {
     const [size, put] = numbers;
     const bytes = Buffer.alloc(size * values.length);
     values.forEach((each, index) => {
-      put(bytes.subarray(index * size), Number(each));
+      const at = bytes.subarray(index * size, (index + 1) * size);
+      put(at, Number(each));
+      if (isBig) at.reverse();
     });
     return bytes;
   }
-  if (/^(?:O[BDFLVW]|UN)$/.test(vr)) throw new TypeError(`Element ${tag} needs bytes`);
+  if (/^(?:O[BDFLVW]|UN|[SU]V)$/.test(vr)) throw new TypeError(`Element ${tag} needs bytes`);
   const isDecimal = vr === 'DS';
   return Buffer.from(
     values
@@ -68,59 +75,68 @@ function bytesOf(tag: string, vr: string, value: DicomValue, syntax: DicomSyntax
   );
 }
 
-function tagBytes(tag: string): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt16LE(Number.parseInt(tag.slice(0, 4), 16), 0);
-  bytes.writeUInt16LE(Number.parseInt(tag.slice(4), 16), 2);
-  return bytes;
+function tagBytes(tag: string, isBig: boolean): Buffer {
+  const bytes = Buffer.from(tag, 'hex');
+  return isBig ? bytes : bytes.swap16();
 }
 
 /** An item of a sequence. */
 export function encodeItem(elements: readonly DicomElement[], syntax?: DicomSyntax): Buffer {
   const body = encodeElements(elements, syntax);
-  return Buffer.concat([itemStart(body.length), body]);
+  return Buffer.concat([itemStart(body.length, syntax), body]);
 }
 
-/** What stands before the elements of an item. */
-export const itemStart = (length: number): Buffer => implicitStart('fffee000', length);
+/** What stands before an item of a sequence, or before a part of compressed pixels. */
+export function itemStart(length: number, syntax?: DicomSyntax): Buffer {
+  return plainStart('fffee000', length, syntax === explicitBigEndian);
+}
 
-function implicitStart(tag: string, length: number): Buffer {
+/** A tag and a length of four bytes. */
+function plainStart(tag: string, length: number, isBig: boolean): Buffer {
   const start = Buffer.alloc(8);
-  tagBytes(tag).copy(start);
-  start.writeUInt32LE(length, 4);
+  tagBytes(tag, isBig).copy(start);
+  if (isBig) start.writeUInt32BE(length, 4);
+  else start.writeUInt32LE(length, 4);
   return start;
 }
 
-/** What stands before the value of an element. */
+/** What stands before the value of an element. @throws RangeError for a length that its value representation cannot have */
 export function elementStart(
   tag: string,
   vr: string,
   length: number,
   syntax: DicomSyntax = explicitLittleEndian,
 ): Buffer {
-  if (syntax === implicitLittleEndian) return implicitStart(tag, length);
-  const start = Buffer.alloc(isLong(vr) ? 12 : 8);
-  tagBytes(tag).copy(start);
+  const isBig = syntax === explicitBigEndian;
+  if (syntax === implicitLittleEndian) return plainStart(tag, length, isBig);
+  const start = Buffer.allocUnsafe(isLong(vr) ? 12 : 8).fill(0);
+  tagBytes(tag, isBig).copy(start);
   start.write(vr, 4, 'latin1');
-  if (isLong(vr)) start.writeUInt32LE(length, 8);
-  else if (length > 0xffff) throw new RangeError(`Element ${tag} (${vr}) of ${length} bytes is too long`);
-  else start.writeUInt16LE(length, 6);
+  if (!isLong(vr) && length > 0xffff)
+    throw new RangeError(`Element ${tag} (${vr}) of ${length} bytes is too long`);
+  const [at, size] = isLong(vr) ? [8, 4] : [6, 2];
+  if (isBig) start.writeUIntBE(length, at, size);
+  else start.writeUIntLE(length, at, size);
   return start;
 }
 
-/** Elements in the order of their tags. Text is UTF-8: the data set has to say so. */
+/** Values of an odd length are padded with one of these. */
+const [zero, space] = [Uint8Array.of(0), Uint8Array.of(0x20)];
+
+/** Elements in the order of their tags. Text is UTF-8: the data set has to say so. Bytes are written as they are given. */
 export function encodeElements(
   elements: readonly DicomElement[],
   syntax: DicomSyntax = explicitLittleEndian,
 ): Buffer {
   const inOrder = [...elements].sort(([a], [b]) => (a < b ? -1 : Number(a > b)));
-  return Buffer.concat(
-    inOrder.flatMap(([tag, vr, value]) => {
-      const bytes = bytesOf(tag, vr, value, syntax);
-      const padding = bytes.length % 2 === 0 ? '' : vr === 'UI' || /^O|^UN$/.test(vr) ? '\0' : ' ';
-      return [elementStart(tag, vr, bytes.length + padding.length, syntax), bytes, Buffer.from(padding)];
-    }),
-  );
+  const parts: Uint8Array[] = [];
+  for (const [tag, vr, value] of inOrder) {
+    const bytes = bytesOf(tag, vr, value, syntax);
+    const isOdd = bytes.length % 2 === 1;
+    parts.push(elementStart(tag, vr, bytes.length + Number(isOdd), syntax), bytes);
+    if (isOdd) parts.push(vr === 'UI' || /^O|^UN$/.test(vr) ? zero : space);
+  }
+  return Buffer.concat(parts);
 }
 
 /**

@@ -1,6 +1,24 @@
 /** Volumes in the formats of medical imaging: their geometry and their voxels. Apps import it as `remote-app/volumes`. */
 
 export { openDicom, openSeries } from './dicom.js';
+export {
+  type ByteSource,
+  type DicomElements,
+  openBytes,
+  type PixelData,
+  readElements,
+} from './dicom-elements.js';
+export {
+  type DicomElement,
+  type DicomSyntax,
+  elementStart,
+  encodeElements,
+  explicitBigEndian,
+  explicitLittleEndian,
+  fileStart,
+  implicitLittleEndian,
+  itemStart,
+} from './dicom-write.js';
 export { beginsAsNifti, isDicomStart, isGzip, parseDicomStart } from './headers/index.js';
 export type { LabelLayer } from './label-layers.js';
 export type { WritableVolume } from './nifti-header.js';

@@ -82,6 +82,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/convert',
       'client/submit',
       'client/inputs',
+      'client/deidentify',
       'client/connection',
       'client',
       'files',
@@ -122,6 +123,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/case',
       'client/logs',
       'client/result',
+      'client/deidentify',
       'client/connection',
       'client',
       'files',
@@ -138,7 +140,15 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Apps are shown and written, not run.',
   },
   'cli/command': {
-    imports: ['cli/terminal', 'client/ssh', 'client/connection', 'client', 'files', 'contract'],
+    imports: [
+      'cli/terminal',
+      'client/ssh',
+      'client/deidentify',
+      'client/connection',
+      'client',
+      'files',
+      'contract',
+    ],
     reason: 'Only `serve` knows the server, and what the commands share knows no command.',
   },
   'cli/terminal': {
@@ -150,6 +160,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/case',
       'client/submit',
       'client/inputs',
+      'client/deidentify',
       'client/connection',
       'client',
       'files',
@@ -164,6 +175,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/inputs',
       'client/logs',
       'client/result',
+      'client/deidentify',
       'client/connection',
       'client',
       'files',
@@ -172,7 +184,15 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The client knows the contract, not the server, and no flags.',
   },
   'client/submit': {
-    imports: ['client/inputs', 'client/connection', 'client', 'archive', 'files', 'contract'],
+    imports: [
+      'client/inputs',
+      'client/deidentify',
+      'client/connection',
+      'client',
+      'archive',
+      'files',
+      'contract',
+    ],
     reason: 'What is sent knows the connection, not what the server does with it.',
   },
   'client/convert': {
@@ -182,6 +202,19 @@ export const modules: Readonly<Record<string, Module>> = {
   'client/pictures': {
     imports: ['client/inputs', 'client', 'volumes', 'files', 'contract'],
     reason: 'Pictures are drawn from files, without a server and without a command line.',
+  },
+  'client/deidentify': {
+    imports: [
+      'client/inputs',
+      'client',
+      'archive',
+      'volumes',
+      'volumes/attributes',
+      'volumes/headers',
+      'files',
+      'contract',
+    ],
+    reason: 'What may leave of a scan is known without a server and without a command line.',
   },
   'client/inputs': {
     imports: ['client', 'archive', 'volumes/headers', 'files', 'contract'],
@@ -321,8 +354,9 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Who may come in knows neither a request nor a job.',
   },
   'server/uploads': {
-    imports: ['server/jobs', 'archive', 'files', 'contract'],
-    reason: 'An upload ends with the files of a job, and starts none.',
+    imports: ['server/jobs', 'archive', 'volumes/headers', 'files', 'contract'],
+    reason:
+      'An upload ends with the files of a job, and starts none. Of scans it asks only whether they tell who somebody is.',
   },
   'server/apps': {
     imports: [
@@ -425,10 +459,14 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: ['volumes/headers'],
     reason: 'Apps import it as `remote-app/volumes`: it knows neither side of the service.',
   },
+  'volumes/attributes': {
+    imports: [],
+    reason: 'Which attributes may leave is data: the client writes by it, and a server looks by it.',
+  },
   'volumes/headers': {
     imports: [],
     reason:
-      'What files of scans say of themselves is read here, for whoever reads their voxels or sends them.',
+      'What files of scans say of themselves is read here, for whoever reads their voxels, sends them, or takes them.',
   },
   programs: {
     imports: ['files'],

@@ -1,6 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -9,6 +17,7 @@ import unzipper from 'unzipper';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
 import { packDirectory, packListed, packTo } from '../../src/archive/pack.js';
+import type { PackedPiece } from '../../src/archive/walk-files.js';
 import { plant, temporary } from '../support/temporary.js';
 
 const limits = { maxBytes: 1 << 30, maxEntries: 10_000 };
@@ -212,5 +221,56 @@ describe('packing a directory', () => {
     writeFileSync(path.join(root.path, 'a.zip'), bytes);
     await extractArchive(path.join(root.path, 'a.zip'), path.join(root.path, 'copy'), limits);
     expect(readFileSync(path.join(root.path, 'copy', 'a.txt'), 'utf8')).toBe('a');
+  });
+});
+
+describe('packing pieces of files', () => {
+  test('gives these pieces, without the times and modes of the files', async () => {
+    await using root = await temporary();
+    const large = randomBytes(3_000_000);
+    await plant(root.path, { small: '0123456789', large });
+    const archive = path.join(root.path, 'x.zip');
+    const at = (name: string, pieces: readonly PackedPiece[]) => ({
+      ...{ name: `${name}.dcm`, path: path.join(root.path, name), pieces: async () => pieces },
+    });
+    const files = [
+      at('small', [Buffer.from('head'), { start: 2, end: 5 }, Buffer.alloc(0), { start: 9, end: 10 }]),
+      at('large', [Buffer.from('head'), { start: 1, end: large.length - 1 }]),
+    ];
+    const packed = await packListed(files, archive, { withoutStats: true });
+    expect(packed.bytes).toBe(8 + 4 + large.length - 2);
+    const entries = (await unzipper.Open.file(archive)).files;
+    expect(entries.map((each) => [each.path, each.lastModifiedDateTime.getFullYear()])).toEqual([
+      ['small.dcm', 1980],
+      ['large.dcm', 1980],
+    ]);
+    expect((await entries[0]?.buffer())?.toString()).toBe('head2349');
+    expect(await entries[1]?.buffer()).toEqual(Buffer.concat([Buffer.from('head'), large.subarray(1, -1)]));
+  });
+
+  test.for([
+    ['is shorter', (file: string) => truncateSync(file, 5), /'x' became shorter while it was packed/],
+    ['is another', (file: string) => writeFileSync(file, 'abcdefghijklm'), /'x' changed while it was packed/],
+  ] as const)('fails if the file %s than when they were chosen', async ([, change, why]) => {
+    await using root = await temporary();
+    await plant(root.path, { x: '0123456789' });
+    const file = path.join(root.path, 'x');
+    const pieces = async () => {
+      change(file);
+      return [{ start: 0, end: 10 }];
+    };
+    const archive = path.join(root.path, 'x.zip');
+    await expect(packListed([{ name: 'x', path: file, pieces }], archive)).rejects.toThrow(why);
+    expect(existsSync(archive)).toBe(false);
+  });
+
+  test('fails with the error of what chooses them', async () => {
+    await using root = await temporary();
+    await plant(root.path, { x: '0123456789' });
+    const pieces = async () => {
+      throw new Error('is refused');
+    };
+    const files = [{ name: 'x', path: path.join(root.path, 'x'), pieces }];
+    await expect(packListed(files, path.join(root.path, 'x.zip'))).rejects.toThrow('is refused');
   });
 });

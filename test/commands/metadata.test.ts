@@ -72,7 +72,14 @@ test('the help of a command begins with examples, that of infer names first what
     'detach',
   ]);
   const rest = sections.slice(sections.indexOf(flags) + 1).map((each) => each.slice(0, each.indexOf('\n')));
-  expect(rest).toEqual(['APP FLAGS', 'JOB FLAGS', 'EACH FLAGS', 'SERVER FLAGS', 'GLOBAL FLAGS']);
+  expect(rest).toEqual([
+    'APP FLAGS',
+    'JOB FLAGS',
+    'PRIVACY FLAGS',
+    'EACH FLAGS',
+    'SERVER FLAGS',
+    'GLOBAL FLAGS',
+  ]);
 });
 
 test('the page of the command line describes the document of an error once', () => {

@@ -18,6 +18,7 @@ const specified: Record<string, Record<string, unknown>> = {
     keep: undefined,
     time_limit: undefined,
     tag: undefined,
+    deidentified: false,
   },
   evaluate: {
     inputs: '!',
@@ -30,6 +31,7 @@ const specified: Record<string, Record<string, unknown>> = {
     keep: undefined,
     time_limit: undefined,
     tag: undefined,
+    deidentified: false,
   },
   uncertainty: {
     inputs: '!',
@@ -40,6 +42,7 @@ const specified: Record<string, Record<string, unknown>> = {
     keep: undefined,
     time_limit: undefined,
     tag: undefined,
+    deidentified: false,
   },
   fine_tune: {
     dataset: '!',
@@ -55,6 +58,7 @@ const specified: Record<string, Record<string, unknown>> = {
     keep: undefined,
     time_limit: undefined,
     tag: undefined,
+    deidentified: false,
   },
 };
 specified.pipeline = {
@@ -124,7 +128,15 @@ describe('the operations table', () => {
   test.for(operationNames)('has one field of each role in %s', (name) => {
     const { fields } = operationOf(name);
     const roles = fields.flatMap(({ role }) => role ?? []);
-    expect(roles.toSorted()).toEqual(['gpus', 'keep', 'paths', 'tag', 'timeLimit', 'workers']);
+    expect(roles.toSorted()).toEqual([
+      'deidentified',
+      'gpus',
+      'keep',
+      'paths',
+      'tag',
+      'timeLimit',
+      'workers',
+    ]);
     expect(fieldWithRole(operationOf(name), 'gpus')).toMatchObject({ kind: 'gpus', argument: '--gpu' });
     expect(fieldWithRole(operationOf(name), 'workers')).toMatchObject({ default: 1, argument: '--cpu' });
     expect(carriesFiles(fieldWithRole(operationOf(name), 'paths'))).toBe(true);

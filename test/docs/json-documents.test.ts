@@ -121,6 +121,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
       async () => [
         await run(command, ...words),
         await run(command, ...words, '--detach'),
+        await run(command, ...words, '--dry-run'),
         ...(command === 'fine-tune'
           ? []
           : [

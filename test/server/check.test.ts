@@ -161,6 +161,13 @@ describe('serve --check', () => {
     expect([code, stdout.includes('secret'), readdirSync(cli.directory)]).toEqual([0, false, []]);
   });
 
+  test('says that only de-identified submissions are taken', async () => {
+    await using cli = await Cli.create();
+    const words = [...checkOfApps('data'), '--require-deidentified'];
+    const { stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
+    expect(stdout).toMatch(/^ok +submissions: only those that are de-identified$/m);
+  });
+
   test('says which repositories are in the cache, and asks no hub', async () => {
     await using cli = await Cli.create();
     const cache = path.join(cli.directory, 'cache');

@@ -2,7 +2,7 @@ import { computationOf, type RecordFacts } from '../../src/client/case/record.js
 
 /** What is known of a job of which the server says nothing. */
 export const silentFacts = (submission: Parameters<typeof computationOf>[0]): RecordFacts => ({
-  computation: computationOf(submission, null),
+  computation: computationOf(submission, null, null),
   app: null,
   job: null,
   jobId: 'x',

@@ -10,6 +10,7 @@ import {
   openReporter,
 } from '../terminal/index.js';
 import { BaseCommand } from './base-command.js';
+import { withValue } from './deidentify-flags.js';
 import { connectionFlags } from './flags.js';
 import { type Interruption, watchInterruption } from './interruption.js';
 import {
@@ -74,7 +75,11 @@ export abstract class ClientCommand extends BaseCommand {
     options?: Interfaces.Input<F, B, A>,
     argv?: string[],
   ): Promise<Interfaces.ParserOutput<F, B, A>> {
-    const parsed = await super.parse(options, argv);
+    const words = argv ?? this.argv;
+    const parsed = await super.parse(
+      options,
+      'deidentify' in (this.ctor.flags ?? {}) ? withValue(words) : words,
+    );
     this.typed = new Set(parsed.raw.flatMap((token) => (token.type === 'flag' ? [token.flag] : [])));
     return parsed;
   }

@@ -40,6 +40,8 @@ export interface Settings {
   readonly appNamedBy?: string | undefined;
   /** File of additional trusted certificates. */
   readonly ca: string | undefined;
+  /** What the profile says of what leaves. It counts for other servers as well. */
+  readonly deidentify: Profile['deidentify'];
 }
 
 /**
@@ -127,6 +129,7 @@ export function resolveSettings(
       : {}),
     // The same for certificates, which are trusted in addition to the others.
     ca: ca || own?.ca || choices.ca || undefined,
+    deidentify: profile?.deidentify,
   };
 }
 

@@ -85,14 +85,17 @@ export async function fetchJobResult(
 ): Promise<ResultSummary> {
   const destination = await readDestination(flags, io, json);
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
-  const [{ fetchResult }, { readFacts, recordLater }, { keepLog }] = await Promise.all([
-    import('../../client/result/index.js'),
-    import('../../client/case/index.js'),
-    import('../../client/logs/index.js'),
-  ]);
+  const [{ fetchResult }, { readFacts, readNames, recordLater }, { keepLog }, { translateResult }] =
+    await Promise.all([
+      import('../../client/result/index.js'),
+      import('../../client/case/index.js'),
+      import('../../client/logs/index.js'),
+      import('../../client/deidentify/index.js'),
+    ]);
   const facts = isPartial ? null : readFacts(configDir, jobId, connection.server);
   const complete = async (directory: string) => {
     const log = await keepLog(connection, jobId, directory);
+    await translateResult(directory, readNames(configDir, jobId));
     if (facts) await recordLater(connection, jobId, facts, { directory, log }, reporter);
   };
   const options = { wait, isImpatient, isPartial, reporter, complete };

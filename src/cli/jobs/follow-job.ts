@@ -16,10 +16,17 @@ export async function followJob(
   jobId: string,
   from: { readonly since: number | undefined; readonly tail: number | undefined },
   reporter: Reporter,
+  configDir: string,
 ): Promise<LogSummary> {
-  const { followToEnd } = await import('../../client/logs/index.js');
+  const [{ followToEnd }, { readNames }, { withOriginals }] = await Promise.all([
+    import('../../client/logs/index.js'),
+    import('../../client/case/index.js'),
+    import('../../client/deidentify/index.js'),
+  ]);
+  const originals = readNames(configDir, jobId);
+  const translate = (text: string) => withOriginals(text, originals);
   try {
-    const lines = await followToEnd(connection, jobId, { reporter, ...from });
+    const lines = await followToEnd(connection, jobId, { reporter, translate, ...from });
     return { job_id: jobId, status: lines === null ? 'unread' : 'done', lines: lines ?? 0 };
   } catch (error) {
     if (connection.signal?.aborted)

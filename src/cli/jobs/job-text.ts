@@ -168,6 +168,7 @@ export function describeJob(
     ['Operation', job.operation && commandOf(job.operation)],
     ['App', job.app],
     ['Tag', job.tag],
+    ['De-identified', job.deidentified ? 'yes, as the client said' : null],
     ['Inputs', inputNames(job)],
     ['Owner', job.owner],
     ['Position', queue(job)],

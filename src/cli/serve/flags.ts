@@ -192,6 +192,11 @@ export const serveFlags = {
       'Largest data set of a fine-tuning: its archive, and what that extracts to; by default the limits of any ' +
       'other archive, which may extract to ten times --max-upload-size',
   }),
+  'require-deidentified': Flags.boolean({
+    default: false,
+    summary:
+      'Take de-identified scans alone: refuse submissions that do not claim it, and DICOM files that tell who somebody is',
+  }),
   'disk-per-job': sizeFlag({
     helpValue: 'SIZE',
     summary:

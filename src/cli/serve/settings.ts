@@ -160,6 +160,7 @@ export function serverSettings(
     maxFileSize: size('max-file-size', flags['max-file-size']),
     maxUploadSize: size('max-upload-size', flags['max-upload-size']),
     maxDatasetSize: dataset === undefined ? null : size('max-dataset-size', dataset),
+    requireDeidentified: flags['require-deidentified'],
     grace: flags.grace * 1000,
     maxKeep: duration('max-keep', flags['max-keep']),
     maxRunTime,

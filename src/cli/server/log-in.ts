@@ -5,6 +5,7 @@ import {
   type Connection,
   defaultProfile,
   health,
+  type Profile,
   readProfile,
   readServerUrl,
   showServerUrl,
@@ -59,6 +60,7 @@ async function readSecret(question: string, io: CommandIo): Promise<string> {
 
 interface LoginFlags extends ConnectionChoices {
   readonly app?: string | undefined;
+  readonly deidentify?: 'full' | 'names' | 'no' | undefined;
   /** Seconds. */
   readonly timeout: number;
 }
@@ -87,6 +89,15 @@ function noToken(server: string, io: CommandIo): ClientError {
   return new ClientError(message, exitCodes.notAuthorised);
 }
 
+/** What a profile said before of what leaves; undefined for a new one, and for one that cannot be read. */
+function deidentifyBefore(configDir: string, name: string): Profile['deidentify'] {
+  try {
+    return readProfile(configDir, name)?.deidentify;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Checks an address, a token and an app with the server, then saves them as a profile. An empty token is for a server that asks
  * for none.
@@ -107,18 +118,22 @@ export async function logIn(
       `${warning('Warning:')} ${server} is plain HTTP: the token and the volumes travel unencrypted.\n`,
     );
   }
+  const none = { deidentify: undefined };
   const ca = flags.ca ? path.resolve(flags.ca) : undefined;
-  const connection = await connect({ server, isDefault: !flags.server, token, app: undefined, ca });
+  const connection = await connect({ server, isDefault: !flags.server, token, app: undefined, ca, ...none });
   await health(connection, flags.timeout).catch((error: unknown) => {
     throw token === undefined && isRefusedToken(error) ? noToken(server, io) : error;
   });
   if (flags.app) await checkListed(connection, flags.app, typed.has('app') ? undefined : appVariable);
   const name = flags.profile || defaultProfile;
+  // A new token must not make anything leave that did not leave before.
+  const deidentify = flags.deidentify ?? deidentifyBefore(configDir, name);
   const profile = {
     server,
     ...(token ? { token } : {}),
     ...(flags.app ? { app: flags.app } : {}),
     ...(ca ? { ca } : {}),
+    ...(deidentify && deidentify !== 'no' ? { deidentify } : {}),
   };
   return { profile: name, server, file: writeProfile(configDir, name, profile) };
 }

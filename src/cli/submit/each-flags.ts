@@ -53,11 +53,6 @@ export const eachFlags = {
     description:
       'With --json, print every change of a case while the command runs, as one JSON document per line; the last line is about all cases',
   }),
-  'dry-run': Flags.boolean({
-    helpGroup: 'EACH',
-    dependsOn: ['each'],
-    description: 'Print the cases and what would be sent of each, and send nothing; needs no server',
-  }),
 };
 
 /** The parsed flags of `eachFlags`. */

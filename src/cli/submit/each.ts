@@ -4,20 +4,23 @@ import {
   type CohortSummary,
   findCasesToSend,
   isOver,
+  numberedCases,
   runCohort,
 } from '../../client/cohort/index.js';
 import type { Connection } from '../../client/connection/index.js';
 import type { ConversionRequest } from '../../client/convert/index.js';
-import { UsageError } from '../../client/errors.js';
-import { type FoundCase, filesOfUnit } from '../../client/inputs/index.js';
+import { type DeidentifyChoice, outgoingOf } from '../../client/deidentify/index.js';
+import { ClientError, UsageError } from '../../client/errors.js';
+import type { FoundCase } from '../../client/inputs/index.js';
 import type { Submission } from '../../client/submission.js';
-import { type SentFiles, sentFilesOf } from '../../client/submit/index.js';
+import { type LeavingPlan, planLeaving, type SentFiles, sentFilesOf } from '../../client/submit/index.js';
 import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
 import { isToStdout } from '../jobs/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
 import { seriesChoice } from './choose-series.js';
 import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.js';
 import type { EachFlags } from './each-flags.js';
+import { deidentifierOf, type LeavingDocument, tellLeaving, typedOf } from './show-leaving.js';
 import { secondsOfCase } from './time-left.js';
 
 /** The flags that this reads. */
@@ -45,7 +48,9 @@ interface CohortDocument {
 }
 
 /** What `--each --json` prints: with `--dry-run` nothing but the cases. */
-export type EachDocument = CohortDocument | { readonly cases: readonly PlannedCase[] };
+export type EachDocument =
+  | CohortDocument
+  | ({ readonly cases: readonly PlannedCase[] } & Omit<LeavingDocument, 'files'>);
 
 const defaultAtMost = 4;
 
@@ -56,13 +61,9 @@ export function outputOfEach(flags: Pick<CohortFlags, 'output' | 'force'>): stri
   return path.resolve(flags.output ?? defaultOutput);
 }
 
-function planOf({ name, files }: FoundCase): PlannedCase {
-  const sizes = files.volumes.flatMap(({ groups }) => groups.flat().flatMap(filesOfUnit));
-  return {
-    case: name,
-    sent: sentFilesOf(files).sent,
-    bytes: sizes.reduce((sum, { size = 0 }) => sum + size, 0),
-  };
+/** Adds up how many files keep or lose something. */
+function addUp(into: Record<string, number>, counts: Readonly<Record<string, number>>): void {
+  for (const [name, count] of Object.entries(counts)) into[name] = (into[name] ?? 0) + count;
 }
 
 /** Lists the cases without sending any. @throws UsageError for what cannot be sent or paired */
@@ -70,7 +71,7 @@ export async function listCases(
   submission: Omit<Submission, 'app'>,
   flags: CohortFlags,
   io: CommandIo,
-  json: boolean,
+  { json, deidentify }: { readonly json: boolean; readonly deidentify: DeidentifyChoice },
 ): Promise<EachDocument> {
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   try {
@@ -82,17 +83,48 @@ export async function listCases(
       skipsIncomplete: flags['skip-incomplete'] ?? false,
       layout: flags.layout ?? 'cases',
     });
-    const cases = found.map(planOf);
-    for (const { name, fault } of found)
-      if (fault !== null) reporter.note(oneLine(`${name} fails: ${fault}`));
-    if (json) return { cases };
+    const deidentifier = await deidentifierOf(deidentify, reporter);
+    const names = found.map(({ name }) => name);
+    const numbers = deidentifier
+      ? numberedCases(outputOfEach(flags), names, { isWritten: false })
+      : new Map<string, number>();
+    const [kept, removed]: [Record<string, number>, Record<string, number>] = [{}, {}];
+    const cases: PlannedCase[] = [];
+    const planOf = async ({ name, files }: FoundCase): Promise<PlannedCase> => {
+      const outgoing = outgoingOf(deidentifier, files, numbers.get(name));
+      const plan = await planLeaving(files, outgoing, reporter);
+      addUp(kept, plan.kept);
+      addUp(removed, plan.removed);
+      const { sent } = sentFilesOf(outgoing ? outgoing.names.applied(files) : files);
+      return { case: name, sent, bytes: plan.files.reduce((sum, { bytes }) => sum + bytes, 0) };
+    };
+    for (const each of found) {
+      const fails = (why: string) => reporter.note(oneLine(`${each.name} fails: ${why}`));
+      if (each.fault !== null) fails(each.fault);
+      const planned = await planOf(each).catch((error: unknown) => {
+        if (!(error instanceof ClientError)) throw error;
+        if (each.fault === null) fails(error.message);
+        return null;
+      });
+      if (planned) cases.push(planned);
+    }
+    const about = { deidentify: deidentifier?.mode ?? null, kept, removed } satisfies Partial<LeavingPlan>;
+    if (json) return { cases, ...about, typed: typedOf(submission) };
     const rows = cases.map((each) => {
       const files = Object.values(each.sent).flat(2);
-      return [each.case, formatBytes(each.bytes), oneLine(files.map((file) => file.path).join(', '))];
+      const leaves = deidentifier ? [files.map((file) => file.name).join(', ')] : [];
+      return [
+        each.case,
+        ...leaves,
+        formatBytes(each.bytes),
+        oneLine(files.map((file) => file.path).join(', ')),
+      ];
     });
-    await io.writeOut(`${formatTable(['CASE', 'BYTES', 'FILES'], rows).join('\n')}\n`);
+    const heading = ['CASE', ...(deidentifier ? ['LEAVES AS'] : []), 'BYTES', 'FILES'];
+    await io.writeOut(`${formatTable(heading, rows).join('\n')}\n`);
+    tellLeaving(about, submission, reporter);
     reporter.note(`${counted(cases.length, 'case')}; nothing was sent`);
-    return { cases };
+    return { cases, ...about, typed: typedOf(submission) };
   } finally {
     reporter.close();
   }
@@ -136,11 +168,13 @@ export async function runEach(
     json,
     clientVersion,
     conversion,
+    deidentify,
   }: {
     readonly output: string;
     readonly json: boolean;
     readonly clientVersion: string;
     readonly conversion: ConversionRequest | undefined;
+    readonly deidentify: DeidentifyChoice;
   },
 ): Promise<CohortDocument> {
   const view = await openCohortView(io, json, flags.watch ?? false);
@@ -148,6 +182,7 @@ export async function runEach(
     if (view.expects) void secondsOfCase(connection, submission).then(view.expects);
     const summary = await runCohort(connection, submission, {
       output,
+      deidentify,
       atMost: flags['at-most'] ?? defaultAtMost,
       isForced: flags.force,
       recomputes: flags.recompute ?? false,

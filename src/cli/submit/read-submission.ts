@@ -5,6 +5,7 @@ import {
   FieldError,
   type FieldValue,
   flagName,
+  isTyped,
   type OperationName,
   operationOf,
   readText,
@@ -92,7 +93,7 @@ export async function readSubmission(
   const options: Record<string, FieldValue> = {};
   const files: PathGroups[] = [];
   let archive: Submission['archive'] = null;
-  for (const field of operation.fields) {
+  for (const field of operation.fields.filter(isTyped)) {
     if (field.kind === 'files') {
       const groups = groupsOf(field, parsed);
       if (groups.groups.length > 0) files.push(groups);

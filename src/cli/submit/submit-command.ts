@@ -3,6 +3,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
+import type { DeidentifyChoice } from '../../client/deidentify/index.js';
 import { leaving, UsageError } from '../../client/errors.js';
 import {
   exitCodes,
@@ -10,6 +11,7 @@ import {
   type FieldKind,
   flagName,
   isOfService,
+  isTyped,
   type OperationName,
   operationOf,
 } from '../../contract/index.js';
@@ -19,6 +21,8 @@ import {
   appFlag,
   ClientCommand,
   type ConnectionFlags,
+  deidentifyChoice,
+  deidentifyFlags,
   killTimeoutFlag,
   noZipFlag,
   outputFlags,
@@ -43,6 +47,7 @@ import { type EachFlags, eachFlags } from './each-flags.js';
 import { commandWords } from './earlier-commands.js';
 import type { EndedCommand } from './on-end.js';
 import type { Word } from './path-order.js';
+import type { LeavingDocument } from './show-leaving.js';
 import { tellForecast } from './time-left.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
@@ -101,9 +106,9 @@ function fieldFlag(field: Field, fields: readonly Field[]): Interfaces.Flag<unkn
   ) as Interfaces.Flag<unknown>;
 }
 
-/** The flags of an operation: one for each of its fields in the operations table, and no other; those that people use often come first. */
+/** The flags of an operation: one for each field in the operations table that a person sets, and no other; those that people use often come first. */
 export function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
-  const { fields } = operationOf(name);
+  const fields = operationOf(name).fields.filter(isTyped);
   const known = often.flatMap((each) => fields.filter((field) => field.name === each));
   return Object.fromEntries(
     [...new Set([...known, ...fields])].map((field) => [flagName(field), fieldFlag(field, fields)]),
@@ -132,6 +137,12 @@ export const runFlags = {
   wait: less(waitFlag),
   'kill-timeout': less(killTimeoutFlag),
   ...sendingFlags,
+  ...deidentifyFlags,
+  'dry-run': Flags.boolean({
+    helpGroup: 'PRIVACY',
+    description:
+      'Print what would leave this machine: files, names, what is kept and removed, sizes. Sends nothing, and needs no server',
+  }),
   yes: Flags.boolean({
     char: 'y',
     helpGroup: 'JOB',
@@ -201,7 +212,7 @@ export const datasetArgs = {
 };
 
 /** What a submission returns: a finished job, with `--detach` an accepted one, and with `--each` what became of the cases. */
-export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument;
+export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument | LeavingDocument;
 
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
@@ -239,6 +250,8 @@ export abstract class SubmitCommand extends ClientCommand {
     await this.#loadForEnd(flags);
     if (flags.each) return this.#submitEach(name, parsed);
     const settings = await this.settings(flags);
+    const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
+    if (flags['dry-run']) return this.#showLeaving(name, parsed, deidentify);
     const connection = await this.connectTo(settings, flags);
     const [{ readSubmission }, client] = await Promise.all([
       import('./read-submission.js'),
@@ -261,7 +274,12 @@ export abstract class SubmitCommand extends ClientCommand {
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
     const onAccepted = (jobId: string) => {
       this.#ended.job_id = jobId;
-      const settled = { server: settings.server, profile: flags.profile || undefined, app };
+      const { mode } = deidentify;
+      const settled = {
+        ...{ server: settings.server, profile: flags.profile || undefined, app },
+        // What the environment and the profile say now must not be forgotten later.
+        ...(mode === null ? {} : { deidentify: mode }),
+      };
       const booleans = Object.entries(this.ctor.flags).flatMap(([flag, { type }]) =>
         type === 'boolean' ? [flag] : [],
       );
@@ -277,6 +295,7 @@ export abstract class SubmitCommand extends ClientCommand {
       output,
       mayReplace: taken === 'replace',
       chooseSeries,
+      deidentify,
       onAccepted,
       clientVersion: this.config.version,
       conversion,
@@ -320,6 +339,28 @@ export abstract class SubmitCommand extends ClientCommand {
     return { ...envelope, ...keptOf(view) };
   }
 
+  /** Shows what would leave. */
+  async #showLeaving(
+    name: OperationName,
+    { flags, args, raw }: ParsedSubmit,
+    deidentify: DeidentifyChoice,
+  ): Promise<LeavingDocument> {
+    const [{ readSubmission }, { showLeaving }] = await Promise.all([
+      import('./read-submission.js'),
+      import('./show-leaving.js'),
+    ]);
+    const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
+    const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
+    const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
+    return showLeaving(submission, deidentify, {
+      output,
+      chooseSeries: seriesChoice(flags.series, this.io, { mayAsk: false }),
+      io: this.io,
+      json: this.jsonEnabled(),
+      signal: this.interruption,
+    });
+  }
+
   async #chooseApp(connection: Connection, named: string | undefined): Promise<string> {
     const app = await chooseApp(connection, named);
     this.#ended.app = app;
@@ -336,9 +377,10 @@ export abstract class SubmitCommand extends ClientCommand {
     const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
     const json = this.jsonEnabled();
     this.jsonLines = flags.watch ?? false;
-    if (flags['dry-run']) return each.listCases(submission, flags, this.io, json);
-    const output = each.outputOfEach(flags);
     const settings = await this.settings(flags);
+    const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
+    if (flags['dry-run']) return each.listCases(submission, flags, this.io, { json, deidentify });
+    const output = each.outputOfEach(flags);
     const connection = await this.connectTo(settings, flags);
     const app = await this.#chooseApp(connection, settings.app);
     const run = async () => {
@@ -347,6 +389,7 @@ export abstract class SubmitCommand extends ClientCommand {
         json,
         clientVersion: this.config.version,
         conversion: conversionOf(flags),
+        deidentify,
       });
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
       this.#ended.cases = {

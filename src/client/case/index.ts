@@ -1,6 +1,6 @@
 /** One case: from files on this machine to its result on this machine, with the record of what made it. */
 
-export { forgetFacts, keepFacts, readFacts } from './kept-facts.js';
+export { forgetFacts, keepFacts, keepNames, readFacts, readNames } from './kept-facts.js';
 export {
   type CaseRecord,
   type Computation,

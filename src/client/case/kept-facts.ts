@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import type { AppAnswer } from '../connection/index.js';
+import type { OriginalNames } from '../deidentify/index.js';
 import { forgetSentJob, keepSentJob, readSentJob } from '../sent-jobs.js';
 import { recordedInput } from './record.js';
 import type { InputFacts } from './recorder.js';
@@ -18,6 +19,10 @@ const schema = z.object({
     version: textOrNull,
     checkpoints: z.array(text),
     settings: z.record(text, z.custom<InputFacts['computation']['settings'][string]>()),
+    deidentified: z._default(
+      z.nullable(z.object({ mode: z.enum(['full', 'names']), allowed: z.array(text) })),
+      null,
+    ),
   }),
   app: z.nullable(z.custom<AppAnswer>((value) => typeof value === 'object')),
   server: z.object({ address: text, version: textOrNull, devices: z.array(z.tuple([z.number(), text])) }),
@@ -37,6 +42,19 @@ export function keepFacts(configDir: string, jobId: string, facts: InputFacts): 
 /** Forgets what was kept of a job whose result has its record. Never throws. */
 export const forgetFacts = (configDir: string, jobId: string): void =>
   forgetSentJob(configDir, jobId, 'inputs');
+
+/** Keeps the names that a person knows of the files of a job. Never throws: without them, its log and its result have neutral ones. */
+export const keepNames = (configDir: string, jobId: string, originals: OriginalNames): void =>
+  keepSentJob(configDir, jobId, 'names', originals);
+
+/** Those names; none where nothing was kept, or it cannot be read. */
+export function readNames(configDir: string, jobId: string): OriginalNames {
+  try {
+    return z.record(text, text).parse(readSentJob(configDir, jobId, 'names', maxBytes));
+  } catch {
+    return {};
+  }
+}
 
 /** What was kept of a job of this server; null if there is nothing that can be read. */
 export function readFacts(configDir: string, jobId: string, server: string): InputFacts | null {

@@ -6,6 +6,7 @@ import { type FieldValue, operationOf, readText, recordName } from '../../contra
 import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
 import type { AppAnswer, JobAnswer } from '../connection/index.js';
 import type { Conversion } from '../convert/index.js';
+import type { DeidentifiedNote } from '../deidentify/index.js';
 import { type FoundFiles, filesOfUnit } from '../inputs/index.js';
 import { resultFormats } from '../result-formats.js';
 import type { Submission } from '../submission.js';
@@ -58,6 +59,11 @@ const schema = z.object({
   outputs: z.array(file),
   /** The name of its case, where results lie among each other; absent where its directory has that name. */
   case: z.optional(text),
+  /** How the inputs were de-identified before they were sent; null if they were sent as they are. `inputs` are the files on this machine. */
+  deidentified: z._default(
+    z.nullable(z.object({ mode: z.enum(['full', 'names']), allowed: z.array(text) })),
+    null,
+  ),
   /** Names of outputs of an earlier result that a person has changed: they have kept their names beside the result. */
   kept: z._default(z.array(text), []),
   /** The file beside the outputs with the log of the job; null if there is none. */
@@ -185,7 +191,7 @@ export const namesBelow = (directory: string): string[] =>
     .sort();
 
 /** Roles of fields that say where and how a job runs, and not what it computes. */
-const besides = ['keep', 'timeLimit', 'tag', 'gpus', 'workers'];
+const besides = ['keep', 'timeLimit', 'tag', 'deidentified', 'gpus', 'workers'];
 
 /** The values of all fields that change a result, in the order of their names; null for one without a value and a default. */
 export function settingsOf({
@@ -218,16 +224,25 @@ export interface Computation {
   readonly version: string | null;
   readonly checkpoints: readonly string[];
   readonly settings: Readonly<Record<string, FieldValue | null>>;
+  /** How the inputs are de-identified; null if they are sent as they are. */
+  readonly deidentified: DeidentifiedNote | null;
 }
 
 /** The key of a case: the same for equal inputs, app, version and settings. */
 export const keyOf = (
-  { operation, app, version, checkpoints, settings }: Computation,
+  { operation, app, version, checkpoints, settings, deidentified }: Computation,
   digest: string,
-): string => sha256(['remote-app case', 1, operation, app, version, checkpoints, settings, digest]);
+): string => {
+  const made = ['remote-app case', 1, operation, app, version, checkpoints, settings, digest];
+  return sha256(deidentified === null ? made : [...made, deidentified.mode, deidentified.allowed]);
+};
 
 /** What a submission computes. @param view the app's description; null if the server gives none */
-export function computationOf(submission: Submission, view: AppAnswer | null): Computation {
+export function computationOf(
+  submission: Submission,
+  view: AppAnswer | null,
+  deidentified: DeidentifiedNote | null,
+): Computation {
   const described = view?.available ? view : null;
   const named = submission.operation.fields.find(({ bound }) => bound === 'checkpointNames');
   const chosen = named && readText(named, submission.fields[named.name] ?? '');
@@ -237,6 +252,7 @@ export function computationOf(submission: Submission, view: AppAnswer | null): C
     version: described?.version ?? null,
     checkpoints: (chosen as readonly string[] | undefined) ?? described?.checkpoints_name ?? [],
     settings: settingsOf(submission),
+    deidentified,
   };
 }
 
@@ -305,6 +321,10 @@ export function makeRecord(
     options: computation.settings,
     inputs: [...inputs],
     outputs: [...outputs],
+    deidentified: computation.deidentified && {
+      ...computation.deidentified,
+      allowed: [...computation.deidentified.allowed],
+    },
     kept: [],
     log: facts.log ?? null,
     numbers,

@@ -8,6 +8,7 @@ import {
   type Connection,
 } from '../connection/index.js';
 import type { Conversion, ConversionRequest, ResultFacts } from '../convert/index.js';
+import { noteOf } from '../deidentify/index.js';
 import type { FoundFiles } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import { numbersOf } from './numbers.js';
@@ -161,14 +162,20 @@ export class BackgroundRecorder implements Disposable {
   }
 
   async #read(): Promise<InputFacts> {
-    const { submission, found } = this.work;
+    const { submission, found, outgoing } = this.work;
     const [inputs, app, server] = await Promise.all([
       hashInputs(found, this.#reading.signal),
       askApp(this.connection, submission.app, maxWait).catch(() => null),
       serverFacts(this.connection),
     ]);
     const { clientVersion } = this.how;
-    return { computation: computationOf(submission, app), inputs, app, server, clientVersion };
+    return {
+      computation: computationOf(submission, app, noteOf(outgoing)),
+      inputs,
+      app,
+      server,
+      clientVersion,
+    };
   }
 
   /**

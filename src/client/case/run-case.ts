@@ -7,6 +7,7 @@ import {
   pause,
   untilAnswered,
 } from '../connection/index.js';
+import { type Outgoing, originalsOf, translateResult, withOriginals } from '../deidentify/index.js';
 import { ClientError, HttpError, isExpiredJob, isUnknownJob, JobFailed, JobForgotten } from '../errors.js';
 import type { FoundFiles } from '../inputs/index.js';
 import { FollowedLog, followToEnd, keepLog } from '../logs/index.js';
@@ -27,6 +28,8 @@ export interface Case {
   readonly submission: Submission;
   readonly found: FoundFiles;
   readonly terms: ServerTerms;
+  /** How its files leave that are de-identified; null if they leave as they are. */
+  readonly outgoing: Outgoing | null;
 }
 
 /** What one case of many has in addition: it may need more than one job, and may go on with the job of an earlier command. */
@@ -96,13 +99,15 @@ export function askPatiently(connection: Connection, jobId: string, reporter: Re
 /** Sends what is staged. For one case of many, a server that takes no job now is waited for without a limit. */
 async function sendStaged(
   connection: Connection,
-  { submission, terms }: Case,
+  { submission, terms, outgoing }: Case,
   staged: Staged,
   { reporter, many }: SendOptions,
   attempt: number,
 ): Promise<JobEnvelope> {
   if (!many) return submit(connection, submission, staged, reporter);
-  const key = attempt === 1 ? many.key : `${many.key}-${attempt}`;
+  const ofAttempt = attempt === 1 ? many.key : `${many.key}-${attempt}`;
+  // The key is made of the contents and names of the files: whoever has them could recognise it.
+  const key = outgoing ? outgoing.keyFor(ofAttempt) : ofAttempt;
   for (let round = 0; ; round += 1) {
     try {
       return await submit(connection, submission, staged, reporter, key, terms.knowsKeys);
@@ -125,10 +130,10 @@ export async function sendCase(
   options: SendOptions,
   attempt = 1,
 ): Promise<JobEnvelope> {
-  const { submission, found, terms } = work;
+  const { submission, found, terms, outgoing } = work;
   const { reporter, many } = options;
   options.onSending?.();
-  const staged = await stage(submission, found, terms, reporter, connection.signal);
+  const staged = await stage(submission, found, terms, outgoing, reporter, connection.signal);
   const envelope = await sendStaged(connection, work, staged, options, attempt).finally(() =>
     staged.remove(),
   );
@@ -187,6 +192,8 @@ export async function runCase<T>(
   // Before anything is sent: the program may be upgraded while the job runs.
   const { fetchResult } = await import('../result/index.js');
   const { reporter, many, wait } = options;
+  const originals = originalsOf(work.outgoing);
+  const translate = (text: string) => withOriginals(text, originals);
   let earlier = many?.jobId;
   for (let repeats = 0; ; repeats += 1) {
     const mayRepeat = () => many !== undefined && repeats < mostRepeats && !many.stop.aborted;
@@ -200,13 +207,16 @@ export async function runCase<T>(
         await options.onRunning(jobId);
         if (many?.stop.aborted) await killQuietly(connection, jobId, options);
         const onStarted = () => options.onStarted?.(jobId);
-        const announced = { isAnnounced: true, onStarted, followed };
+        const announced = { isAnnounced: true, onStarted, followed, translate };
         await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, ...announced });
         return true;
       });
       // The job is done; an interruption from here on does not affect it.
-      const complete = async (directory: string) =>
-        options.record(jobId, directory, await keepLog(connection, jobId, directory, followed));
+      const complete = async (directory: string) => {
+        const log = await keepLog(connection, jobId, directory, followed);
+        await translateResult(directory, originals);
+        await options.record(jobId, directory, log);
+      };
       const how = { wait, reporter, isDone: true, complete };
       const fetch = (destination: Destination) => fetchResult(connection, jobId, destination, how);
       if (isFollowed) return { jobId, received: await options.receive(fetch) };

@@ -1,10 +1,19 @@
-import type { JobEnvelope, Operation } from '../../contract/index.js';
+import { type JobEnvelope, type Operation, oneLine } from '../../contract/index.js';
 import { app, type Connection } from '../connection/index.js';
 import type { Conversion, ConversionRequest } from '../convert/index.js';
-import type { ChooseSeries } from '../inputs/index.js';
+import {
+  type DeidentifyChoice,
+  deidentifierFor,
+  type Outgoing,
+  originalsOf,
+  outgoingOf,
+} from '../deidentify/index.js';
+import { type ChooseSeries, type FoundFiles, someOf } from '../inputs/index.js';
+import type { Reporter } from '../reporter.js';
 import type { Destination } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { checkOperation, findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
+import { keepNames } from './kept-facts.js';
 import { BackgroundRecorder, converterFor, type InputFacts } from './recorder.js';
 import { type Case, type Fetched, runCase, type SendOptions, sendCase } from './run-case.js';
 
@@ -19,6 +28,8 @@ export interface RunOptions extends SendOptions {
   readonly clientVersion: string;
   /** What the volumes of the result are converted to. */
   readonly conversion?: ConversionRequest | undefined;
+  /** Whether and how files are de-identified. */
+  readonly deidentify: DeidentifyChoice;
   /** Keeps what the record says of the inputs, for a command that fetches the result later. Never throws. */
   readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
 }
@@ -52,7 +63,7 @@ export type FinishedJob = {
 async function onlyCase(
   connection: Connection,
   submission: Submission,
-  { reporter, output, mayReplace = false, chooseSeries }: RunOptions,
+  { reporter, output, mayReplace = false, chooseSeries, deidentify }: RunOptions,
 ): Promise<Case> {
   const finding = { place: { directory: output, mayReplace }, chooseSeries };
   const describe = () => app(connection, submission.app);
@@ -64,8 +75,26 @@ async function onlyCase(
   );
   reporter.waiting(`Asking ${connection.server} what it takes`);
   const terms = await preflight(connection, submission).finally(() => reporter.waiting(null));
-  return { submission, found, terms };
+  const deidentifier = await deidentifierFor(deidentify, terms, connection.server, reporter);
+  const outgoing = outgoingOf(deidentifier, found);
+  if (outgoing) tellNames(found, outgoing, reporter);
+  return { submission, found, terms, outgoing };
 }
+
+/** Says under which names files leave. */
+function tellNames({ volumes }: FoundFiles, { names }: Outgoing, reporter: Reporter): void {
+  const units = volumes.flatMap(({ groups }) => groups.flat());
+  const shown = units.map((unit) => oneLine(`${unit.path} -> ${names.nameOf(unit)}`));
+  if (shown.length > 0) reporter.note(`Sent under neutral names: ${someOf(shown)}`);
+}
+
+/** Keeps the names that a person knows for commands that show the log of a job, or fetch its result, later. */
+const keepOriginals = ({ outgoing }: Case, { deidentify }: RunOptions, jobId: string): void => {
+  if (outgoing) keepNames(deidentify.configDir, jobId, originalsOf(outgoing));
+};
+
+const sentOf = ({ found, outgoing }: Case): SentFiles =>
+  sentFilesOf(outgoing ? outgoing.names.applied(found) : found);
 
 /**
  * Submits a job that nobody waits for.
@@ -80,10 +109,11 @@ export async function startJob(
   const work = await onlyCase(connection, submission, options);
   using recorder = new BackgroundRecorder(connection, work, options);
   const envelope = await sendCase(connection, work, options);
+  keepOriginals(work, options, envelope.job_id);
   recorder.begins(envelope.job_id);
   await tellAccepted(envelope.job_id);
   await recorder.read();
-  return { ...envelope, ...sentFilesOf(work.found) };
+  return { ...envelope, ...sentOf(work) };
 }
 
 /** Runs one operation, as one job, from the files on this machine to the result on this machine. */
@@ -101,6 +131,7 @@ export async function runJob(
   const { jobId, received } = await runCase(connection, work, {
     ...options,
     onRunning: async (id) => {
+      keepOriginals(work, options, id);
       recorder.begins(id);
       // Reported at once, even if the server's log does not say it.
       reporter.note(`Job ${id} is accepted: ${operation.command} on ${app}`);
@@ -118,6 +149,6 @@ export async function runJob(
     operation: operation.segment,
     conversion,
     ...received,
-    ...sentFilesOf(work.found),
+    ...sentOf(work),
   };
 }

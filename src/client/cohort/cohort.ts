@@ -19,6 +19,7 @@ import {
   stampOfInputs,
 } from '../case/index.js';
 import { type AppAnswer, type Connection, kill } from '../connection/index.js';
+import { type Deidentifier, deidentifierFor, noteOf, outgoingOf } from '../deidentify/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
 import { type FoundCase, type FoundFiles, someOf } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
@@ -30,6 +31,7 @@ import { aboutEarlierResult, otherCases, stateOfResult } from './earlier-results
 import { concernsAllCases, goOnLater, LastLine, reasonOf, withMore } from './failures.js';
 import { describeApp, findCasesToSend } from './find-cases.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
+import { numberedCases } from './neutral-numbers.js';
 import type { CaseState, CohortOptions, CohortSummary } from './state.js';
 import { CaseTable } from './table.js';
 
@@ -70,8 +72,11 @@ class Cohort {
     private readonly app: AppAnswer | null,
     private readonly others: readonly CaseState[],
     private readonly converter: Awaited<ReturnType<typeof converterFor>>,
+    private readonly deidentifier: Deidentifier | null,
+    /** The numbers of the cases in their neutral names. */
+    private readonly numbers: ReadonlyMap<string, number>,
   ) {
-    this.#computation = computationOf(submission, app);
+    this.#computation = computationOf(submission, app, noteOf(deidentifier && { deidentifier }));
     this.#known = new KnownJobs(path.join(directory.own, 'jobs.jsonl'));
     this.#files = new Map(cases.map(({ name, files }) => [name, files]));
     this.#owners = new JobOwners((name) => directory.record(name)?.key);
@@ -214,7 +219,12 @@ class Cohort {
     try {
       const { received: record } = await runCase(
         connection,
-        { submission, found: files, terms },
+        {
+          submission,
+          found: files,
+          terms,
+          outgoing: outgoingOf(this.deidentifier, files, this.numbers.get(name)),
+        },
         {
           reporter,
           killTimeout,
@@ -353,7 +363,24 @@ export async function runCohort(
     await writing(output, goOnLater, async () => describeDerivatives(output, submission.app, app, options));
   }
   const others = await otherCases(directory, new Set(cases.map(({ name }) => name)));
-  const cohort = new Cohort(connection, submission, options, cases, directory, terms, app, others, converter);
+  const deidentifier = await deidentifierFor(options.deidentify, terms, connection.server, options.reporter);
+  const names = cases.map(({ name }) => name);
+  const numbers = await writing(output, goOnLater, async () =>
+    deidentifier ? numberedCases(output, names, { isWritten: true }) : new Map<string, number>(),
+  );
+  const cohort = new Cohort(
+    connection,
+    submission,
+    options,
+    cases,
+    directory,
+    terms,
+    app,
+    others,
+    converter,
+    deidentifier,
+    numbers,
+  );
   // Awaited here: the directory is locked until the function returns.
   return await cohort.run();
 }

@@ -2,4 +2,5 @@
 export { runCohort } from './cohort.js';
 export { findCasesToSend } from './find-cases.js';
 export type { LayoutName } from './layout.js';
+export { numberedCases } from './neutral-numbers.js';
 export { type CaseState, type CaseStatus, type CohortSummary, type CohortWatcher, isOver } from './state.js';

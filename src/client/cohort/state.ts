@@ -1,4 +1,5 @@
 import type { FinishOptions } from '../case/index.js';
+import type { DeidentifyChoice } from '../deidentify/index.js';
 import type { Reporter } from '../reporter.js';
 import type { LayoutName } from './layout.js';
 
@@ -51,6 +52,8 @@ export interface CohortOptions
   extends Pick<FinishOptions, 'chooseSeries' | 'clientVersion' | 'conversion' | 'killTimeout' | 'wait'> {
   /** The directory of the results. */
   readonly output: string;
+  /** Whether and how files are de-identified. */
+  readonly deidentify: DeidentifyChoice;
   readonly layout: LayoutName;
   /** Most jobs at once. */
   readonly atMost: number;

@@ -42,6 +42,7 @@ const jobFields = () => ({
   app: textOrNull,
   operation: textOrNull,
   tag: textOrNull,
+  deidentified: orNull(z.boolean()),
   inputs: z._default(listOf(text), []),
   owner: textOrNull,
   created_at: textOrNull,
@@ -98,6 +99,7 @@ const limits = z.lazy(() =>
     max_keep: orNull(figure),
     max_run_time: orNull(figure),
     max_fine_tune_time: orNull(figure),
+    require_deidentified: orNull(z.boolean()),
     of_server: z.optional(z.object({ max_jobs: figure, max_upload_size: figure })),
   }),
 );

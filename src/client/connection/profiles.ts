@@ -11,6 +11,8 @@ export interface Profile {
   readonly app?: string | undefined;
   /** Absolute path of certificates that are trusted for it. */
   readonly ca?: string | undefined;
+  /** Whether what leaves is de-identified, or the names of files alone are neutral. */
+  readonly deidentify?: 'full' | 'names' | undefined;
 }
 
 export const defaultProfile = 'default';
@@ -23,7 +25,8 @@ function isProfile(value: unknown): value is Profile {
   if (typeof value !== 'object' || value === null) return false;
   const { server, ...rest } = value as Partial<Record<keyof Profile, unknown>>;
   const isTextOrAbsent = (each: unknown): boolean => each === undefined || isText(each);
-  return isText(server) && [rest.token, rest.app, rest.ca].every(isTextOrAbsent);
+  const isMode = [undefined, 'full', 'names'].includes(rest.deidentify as string | undefined);
+  return isText(server) && isMode && [rest.token, rest.app, rest.ca].every(isTextOrAbsent);
 }
 
 function readAll(directory: string): Record<string, unknown> {

@@ -17,7 +17,15 @@ export {
   type NamedUnit,
   type ResultPlace,
 } from './find-files.js';
-export { bidsDescription, hasZarrName, isHidden, isVolumeName, withoutVolumeEnding } from './formats.js';
+export {
+  bidsDescription,
+  hasDicomName,
+  hasZarrName,
+  isHidden,
+  isSidecar,
+  isVolumeName,
+  withoutVolumeEnding,
+} from './formats.js';
 export { splitPattern } from './glob.js';
 export { withoutSuffix } from './incomplete.js';
 export { commonLength, distinctParts, groupBy, namesOf, type Pairing, plainName } from './names.js';

@@ -27,6 +27,8 @@ export interface Series {
   readonly isFile: boolean;
   /** The files as the app gets them, in one directory. */
   readonly files: readonly ListedFile[];
+  /** The places of these files in the list, in the order of their slices; of their numbers where these have no place. */
+  readonly order: readonly number[];
   /** SeriesNumber; null if there is none. */
   readonly number: number | null;
   /** SeriesDescription; empty if there is none. */
@@ -88,6 +90,16 @@ function levelsOf(headers: readonly DicomHeader[]): ReturnType<typeof stackOf<Di
   return headers.every(isInPlace) ? stackOf(headers, ({ position }) => dot(position ?? [], normal)) : null;
 }
 
+/** The places of images in a list, in the order of their slices. */
+function orderOf(files: readonly DicomFile[]): number[] {
+  const places = new Map(files.map(({ header }, at) => [header, at]));
+  const headers = files.flatMap(({ header }) => header ?? []);
+  const levels = headers.length === files.length ? levelsOf(headers) : null;
+  if (levels) return levels.flatMap(({ images }) => images.map((each) => places.get(each) ?? 0));
+  const number = (at: number) => files[at]?.header?.instanceNumber ?? 0;
+  return [...files.keys()].sort((a, b) => number(a) - number(b));
+}
+
 /** Most gaps that are listed. */
 const mostGaps = 5;
 
@@ -143,6 +155,7 @@ function seriesOf(files: readonly DicomFile[]): Series {
     path: commonDirectory(paths),
     isFile: files.every(isCaseOfItsOwn),
     files: files.map((file, at) => ({ name: names[at] ?? '', path: file.path, size: file.size })),
+    order: orderOf(files),
     number: first?.seriesNumber ?? null,
     description: first?.description ?? '',
     modality: first?.modality ?? '',

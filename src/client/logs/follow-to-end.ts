@@ -65,6 +65,12 @@ async function failureOf(connection: Connection, jobId: string, message: string)
   );
 }
 
+/** The same failure, with the names that a person knows. */
+const translated = (
+  { jobId, state, details, facts }: JobFailed,
+  translate: (text: string) => string,
+): JobFailed => new JobFailed(jobId, state, translate(String(details.reason)), facts);
+
 /** The note about lines that a server has left out, as revealed by the numbers of the lines around them. */
 function missing(before: number, behind: number): string {
   const [first, last] = [before + 1, behind - 1];
@@ -88,6 +94,8 @@ interface FollowToEndOptions {
   readonly followed?: FollowedLog | undefined;
   /** Called when the job starts to run, if `isAnnounced`. */
   readonly onStarted?: (() => void) | undefined;
+  /** Puts the names that a person knows into a line, in place of those under which their files have left. */
+  readonly translate?: ((text: string) => string) | undefined;
 }
 
 /**
@@ -100,7 +108,7 @@ export async function followToEnd(
   jobId: string,
   options: FollowToEndOptions,
 ): Promise<number | null> {
-  const { reporter } = options;
+  const { reporter, translate = (text) => text } = options;
   const announced = options.isAnnounced ? servicePrefix + acceptance(jobId) : null;
   const forJob = `Waiting for job ${jobId}`;
   let lines = 0;
@@ -137,9 +145,11 @@ export async function followToEnd(
     let number = since ?? 0;
     /** Whether the next number is known; the last lines may begin with any number. */
     let isFromStart = tail === undefined;
-    for await (const event of tail === undefined ? events : lastLines(events, tail)) {
-      if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
-      if (event.kind === 'done') break;
+    for await (const read of tail === undefined ? events : lastLines(events, tail)) {
+      if (read.kind === 'error')
+        throw translated(await failureOf(connection, jobId, read.message), translate);
+      if (read.kind === 'done') break;
+      const event = { ...read, line: translate(read.line) };
       lastAt = monotonicTime();
       lines += 1;
       if (event.id !== null && isFromStart && event.id > number + 1) reporter.note(missing(number, event.id));

@@ -1,6 +1,7 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { exitCodes, mediaTypes, partSizeHeader, quotePath } from '../../contract/index.js';
 import { faultWithoutPath } from '../../files/index.js';
+import type { Piece } from '../deidentify/index.js';
 import { ClientError } from '../errors.js';
 
 /** A file of known size. */
@@ -10,14 +11,26 @@ interface SizedFile {
   readonly size: number;
 }
 
+/** A range of the bytes of a file; `end` is behind the last. */
+interface FileRange {
+  readonly path: string;
+  readonly start: number;
+  readonly end: number;
+  /** Bytes that the file has to have; at least the range where it is undefined. */
+  readonly whole?: number;
+}
+
 /**
  * What each file was like when it was first opened, by path: a repeated body must be identical, since the server may have
  * accepted the first.
  */
 type SeenFiles = Map<string, string>;
 
-/** A part of a body: bytes, or the content of a file. */
-type Segment = Buffer | SizedFile;
+/** What a file is like: another content has another one. */
+export const stateOf = ({ size, mtimeMs, ino, dev }: Stats): string => [size, mtimeMs, ino, dev].join();
+
+/** A part of a body: bytes, or those of a file. */
+type Segment = Buffer | FileRange;
 
 /**
  * One open file, from which exactly the announced number of bytes is read. Reads are synchronous: the system reads ahead,
@@ -26,17 +39,19 @@ type Segment = Buffer | SizedFile;
 class OpenFile {
   readonly #descriptor: number;
   readonly #state: string;
-  #done = 0;
+  #at: number;
 
   /** @throws ClientError naming the file, if it has another size or is another than before */
   constructor(
-    readonly file: SizedFile,
+    readonly file: FileRange,
     seen: SeenFiles,
   ) {
+    this.#at = file.start;
     this.#descriptor = this.#reading(() => openSync(file.path, 'r'));
     try {
       const { size, state } = this.#look();
-      if (size !== file.size || state !== (seen.get(file.path) ?? state)) throw this.#changed();
+      const { path, end, whole = Math.max(size, end) } = file;
+      if (size !== whole || state !== (seen.get(path) ?? state)) throw this.#changed();
       seen.set(file.path, state);
       this.#state = state;
     } catch (error) {
@@ -46,17 +61,17 @@ class OpenFile {
   }
 
   readInto(room: Buffer): number {
-    const length = Math.min(room.length, this.file.size - this.#done);
-    const count = this.#reading(() => readSync(this.#descriptor, room, 0, length, this.#done));
+    const length = Math.min(room.length, this.file.end - this.#at);
+    const count = this.#reading(() => readSync(this.#descriptor, room, 0, length, this.#at));
     if (count === 0) throw this.#changed();
-    this.#done += count;
+    this.#at += count;
     // The data already sent may be a mix of the old content and the new.
     if (this.isRead && this.#look().state !== this.#state) throw this.#changed();
     return count;
   }
 
   get isRead(): boolean {
-    return this.#done === this.file.size;
+    return this.#at === this.file.end;
   }
 
   close(): void {
@@ -65,8 +80,8 @@ class OpenFile {
 
   /** The file's current state. */
   #look(): { readonly size: number; readonly state: string } {
-    const { size, mtimeMs, ino, dev } = this.#reading(() => fstatSync(this.#descriptor));
-    return { size, state: [size, mtimeMs, ino, dev].join() };
+    const stats = this.#reading(() => fstatSync(this.#descriptor));
+    return { size: stats.size, state: stateOf(stats) };
   }
 
   #changed(): ClientError {
@@ -125,7 +140,7 @@ class SegmentReader {
     const { done, value } = this.#segments.next();
     if (done) return false;
     if (Buffer.isBuffer(value)) this.#bytes = value;
-    else if (value.size > 0) this.#file = new OpenFile(value, this.seen);
+    else if (value.end > value.start) this.#file = new OpenFile(value, this.seen);
     return true;
   }
 }
@@ -146,7 +161,20 @@ export interface FilePart extends SizedFile {
   readonly field: string;
   /** The name as the server sees it: the last part of a path. */
   readonly filename: string;
+  /** What is sent in place of the file's content, of `size` bytes together, and the state of the file that they were chosen by. */
+  readonly pieces?: readonly Piece[];
+  readonly state?: string;
 }
+
+/** The content of a part. */
+const contentOf = ({ path, size, pieces }: FilePart): Segment[] =>
+  pieces
+    ? pieces.map((each) =>
+        each instanceof Uint8Array
+          ? Buffer.from(each.buffer, each.byteOffset, each.length)
+          : { path, ...each },
+      )
+    : [{ path, start: 0, end: size, whole: size }];
 
 /**
  * Bytes handed out at once. Each piece costs a twentieth of a millisecond, whatever its size: with pieces a quarter as large, an
@@ -159,7 +187,8 @@ const lineEnd = Buffer.from('\r\n');
 const quoted = (text: string): string =>
   `"${text.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A')}"`;
 
-const sizeOf = (segment: Segment): number => (Buffer.isBuffer(segment) ? segment.length : segment.size);
+const sizeOf = (segment: Segment): number =>
+  Buffer.isBuffer(segment) ? segment.length : segment.end - segment.start;
 
 /** Converts a position in the body to the number of file bytes before it; called with increasing positions. */
 function fileByteCounter(segments: readonly Segment[]): (sent: number) => number {
@@ -173,7 +202,7 @@ function fileByteCounter(segments: readonly Segment[]): (sent: number) => number
       const isFile = !Buffer.isBuffer(segment);
       if (before + sizeOf(segment) > sent) return isFile ? ofFiles + sent - before : ofFiles;
       before += sizeOf(segment);
-      if (isFile) ofFiles += segment.size;
+      if (isFile) ofFiles += sizeOf(segment);
     }
     return ofFiles;
   };
@@ -211,13 +240,15 @@ export class Multipart {
             `Content-Type: application/octet-stream\r\n${partSizeHeader}: ${part.size}\r\n`,
           ),
         ),
-        part,
+        ...contentOf(part),
         lineEnd,
       ]),
       Buffer.from(`--${boundary}--\r\n`),
     ];
     this.length = this.#segments.reduce((sum, segment) => sum + sizeOf(segment), 0);
-    this.fileBytes = files.reduce((sum, { size }) => sum + size, 0);
+    const ofFiles = this.#segments.filter((segment) => !Buffer.isBuffer(segment));
+    this.fileBytes = ofFiles.reduce((sum, segment) => sum + sizeOf(segment), 0);
+    for (const { path, state } of files) if (state !== undefined) this.#seen.set(path, state);
   }
 
   /**

@@ -190,6 +190,8 @@ export interface ServerTerms {
   readonly maxJobs: number | null;
   /** Whether the server makes one job of all submissions with one `Idempotency-Key`, as one does that says its limits. */
   readonly knowsKeys: boolean;
+  /** Whether it takes de-identified submissions alone; null if it does not know the field that says that one is. */
+  readonly requiresDeidentified: boolean | null;
 }
 
 /** For a server that does not say what its limits are. */
@@ -199,6 +201,7 @@ export const unknownTerms: ServerTerms = {
   fields: {},
   maxJobs: null,
   knowsKeys: false,
+  requiresDeidentified: null,
 };
 
 /**
@@ -225,5 +228,6 @@ export async function preflight(connection: Connection, submission: Submission):
     fields: keptForADay(submission.operation, longestOutage, known),
     maxJobs: known.max_jobs,
     knowsKeys: true,
+    requiresDeidentified: known.require_deidentified,
   };
 }

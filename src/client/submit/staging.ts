@@ -1,44 +1,20 @@
-import { rmSync } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
 import { groupsField, optionsField, quotePath, volumeSuffix } from '../../contract/index.js';
 import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/index.js';
+import { type Outgoing, refusedDataSet, type Workplace } from '../deidentify/index.js';
 import { UsageError, WriteError, writing } from '../errors.js';
 import type { FoundFiles, NamedDataSet, NamedUnit } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import type { SizedSource } from './limits.js';
-import type { FilePart } from './multipart.js';
+import { type FilePart, stateOf } from './multipart.js';
 import type { ServerTerms } from './preflight.js';
 import { tellSending } from './tell-sending.js';
-
-/** Retried several times: Windows cannot remove a file that is open elsewhere, for example in a virus scanner. */
-const removal = { recursive: true, force: true, maxRetries: 5 };
-
-/** A directory that only this user can read: made when it is first used, and removed when the process ends. */
-class TemporaryDirectory {
-  #path: string | null = null;
-  /** After a second Ctrl-C no `finally` block runs, but this handler does. */
-  readonly #onExit = () => {
-    if (this.#path !== null) rmSync(this.#path, removal);
-  };
-
-  async path(): Promise<string> {
-    if (this.#path === null) {
-      this.#path = await mkdtemp(path.join(tmpdir(), 'remote-app-'));
-      process.once('exit', this.#onExit);
-    }
-    return this.#path;
-  }
-
-  async remove(): Promise<void> {
-    if (this.#path === null) return;
-    process.removeListener('exit', this.#onExit);
-    await rm(this.#path, removal);
-  }
-}
+import { TemporaryDirectory } from './temporary-directory.js';
 
 /** A file that is sent, or a directory that is sent as one archive. */
 interface SentFile {
@@ -77,10 +53,30 @@ interface Packing {
   readonly directory: TemporaryDirectory;
   readonly reporter: Reporter;
   readonly signal: AbortSignal | undefined;
+  readonly outgoing: Outgoing | null;
 }
 
 const variable = process.platform === 'win32' ? 'TEMP' : 'TMPDIR';
 const noRoomHere = `run the command again, or set ${variable} to a directory with more room`;
+
+/** Makes a file in the temporary directory. @throws WriteError for a full disk; UsageError for a source that cannot be read */
+async function making<T>(
+  source: string,
+  target: string,
+  packing: Packing,
+  make: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await make();
+  } catch (cause) {
+    if (isDiskFull(cause) || isFileTooLarge(cause)) throw new WriteError(target, cause, noRoomHere);
+    if (!isSystemError(cause) || packing.signal?.aborted) throw cause;
+    throw new UsageError(`${quotePath(source)} cannot be packed: ${(cause as Error).message}`, { cause });
+  }
+}
+
+const directoryOf = (packing: Packing): Promise<string> =>
+  writing(tmpdir(), noRoomHere, () => packing.directory.path());
 
 async function pack(
   source: string,
@@ -88,31 +84,54 @@ async function pack(
   packing: Packing,
   name: string,
 ): Promise<{ path: string; size: number }> {
-  const directory = await writing(tmpdir(), noRoomHere, () => packing.directory.path());
-  const archive = path.join(directory, `${name}.zip`);
+  const archive = path.join(await directoryOf(packing), `${name}.zip`);
   // Imported lazily to keep start-up fast: most commands send files.
   const { packListed } = await import('../../archive/index.js');
-  try {
-    const { notes } = await packListed(files, archive, {
+  const { notes } = await making(source, archive, packing, () =>
+    packListed(files, archive, {
+      withoutStats: packing.outgoing !== null,
       onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
       ...(packing.signal ? { signal: packing.signal } : {}),
-    });
-    for (const note of notes) packing.reporter.note(note);
-  } catch (cause) {
-    if (isDiskFull(cause) || isFileTooLarge(cause)) throw new WriteError(archive, cause, noRoomHere);
-    if (!isSystemError(cause) || packing.signal?.aborted) throw cause;
-    throw new UsageError(`${quotePath(source)} cannot be packed: ${(cause as Error).message}`, { cause });
-  }
+    }),
+  );
+  for (const note of notes) packing.reporter.note(note);
   return { path: archive, size: (await stat(archive)).size };
 }
 
+const suffixOf = (unit: NamedUnit): string =>
+  unit.kind !== 'file' || unit.path.endsWith(volumeSuffix) ? volumeSuffix : '';
+
 async function unitPart(field: string, unit: NamedUnit, index: number, packing: Packing): Promise<FilePart> {
-  if (unit.kind === 'file') {
-    const suffix = unit.path.endsWith(volumeSuffix) ? volumeSuffix : '';
-    return { field, filename: unit.name + suffix, path: unit.path, size: unit.size };
+  if (packing.outgoing) return neutralPart(field, unit, index, packing, packing.outgoing);
+  const filename = unit.name + suffixOf(unit);
+  if (unit.kind === 'file') return { field, filename, path: unit.path, size: unit.size };
+  return { field, filename, ...(await pack(unit.path, unit.files, packing, `${field}-${index}`)) };
+}
+
+/** A part without what identifies a person. */
+async function neutralPart(
+  field: string,
+  unit: NamedUnit,
+  index: number,
+  packing: Packing,
+  { deidentifier, names }: Outgoing,
+): Promise<FilePart> {
+  const filename = names.nameOf(unit) + suffixOf(unit);
+  const directory = await directoryOf(packing);
+  let made = 0;
+  const work: Workplace = {
+    newFile: async () => path.join(directory, `${field}-${index}-${made++}`),
+    signal: packing.signal,
+    onBytes: (bytes) => packing.reporter.progress('Packing', bytes, 0),
+  };
+  if (unit.kind !== 'file') {
+    const files = await making(unit.path, directory, packing, () => deidentifier.filesTogether(unit, work));
+    return { field, filename, ...(await pack(unit.path, files, packing, `${field}-${index}`)) };
   }
-  const archive = await pack(unit.path, unit.files, packing, `${field}-${index}`);
-  return { field, filename: unit.name + volumeSuffix, ...archive };
+  const state = stateOf(statSync(unit.path));
+  const prepared = await making(unit.path, directory, packing, () => deidentifier.prepare(unit, names, work));
+  const content = prepared ?? { path: unit.path, size: unit.size };
+  return { field, filename, ...content, ...(content.path === unit.path ? { state } : {}) };
 }
 
 async function dataSetPart(field: string, set: NamedDataSet, packing: Packing): Promise<FilePart> {
@@ -133,28 +152,35 @@ const sizedSet = (set: NamedDataSet): SizedSource => ({
   extracted: (set.files ?? []).reduce((sum, { size = 0 }) => sum + size, 0),
 });
 
+/** The field that tells a server that nothing in a submission says who somebody is. */
+const claim = 'deidentified';
+
 /**
- * Packs the directories of a submission into a private temporary directory, so that the length of the request is known before it
- * is sent.
- * @throws UsageError for files that are too large for the server, or cannot be packed
+ * Makes of a submission what is sent: all that leaves this machine in files and their names comes through here. Packs directories into
+ * a private temporary directory, so that the length of the request is known before it is sent.
+ * @param outgoing how files leave that are de-identified; null if they leave as they are
+ * @throws UsageError for files that are too large for the server, cannot be packed, or cannot be de-identified
  */
 export async function stage(
   submission: Submission,
   found: FoundFiles,
-  { checkKinds, checkSizes, fields: others }: ServerTerms,
+  { checkKinds, checkSizes, fields: others, requiresDeidentified }: ServerTerms,
+  outgoing: Outgoing | null,
   reporter: Reporter,
   signal: AbortSignal | undefined,
 ): Promise<Staged> {
   const { volumes, dataSet } = found;
+  if (outgoing && dataSet) throw refusedDataSet();
   const units = volumes.flatMap(({ groups }) => groups.flat());
   const sources = [...units.map(sizedSource), ...(dataSet ? [sizedSet(dataSet.set)] : [])];
   checkKinds(volumes);
   checkSizes(sources);
   tellSending(found, reporter);
   const directory = new TemporaryDirectory();
-  const packing = { directory, reporter, signal };
+  const packing = { directory, reporter, signal, outgoing };
   try {
     const fields: Record<string, string> = { ...others, ...submission.fields };
+    if (outgoing?.deidentifier.mode === 'full' && requiresDeidentified !== null) fields[claim] = 'true';
     const parts: FilePart[] = [];
     const add = (part: FilePart) => {
       const source = sources[parts.push(part) - 1];

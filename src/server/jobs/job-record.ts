@@ -34,6 +34,8 @@ const jobRequest = z.object({
   acceptedOptions: z.array(z.string()),
   /** Missing in records of an earlier version. */
   tag: z.string().nullable().default(null),
+  /** Whether the client said that nothing sent tells who somebody is. Missing in records of an earlier version. */
+  deidentified: z.boolean().default(false),
   /** Names of the first input files, as the client sent them. Missing in records of an earlier version. */
   inputs: z.array(z.string()).default([]),
   idempotencyKey: z.string().nullable(),

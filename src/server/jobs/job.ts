@@ -372,6 +372,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       app: record.request.app,
       operation: record.request.operation,
       tag: record.request.tag,
+      deidentified: record.request.deidentified,
       inputs: record.request.inputs,
       owner: record.request.owner,
       created_at: record.createdAt,

@@ -28,9 +28,12 @@ import { captured, principalOf, senderOf } from '../http/index.js';
 import type { Job, JobFiles, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
 import {
+  checkClaim,
+  checkIdentities,
   checkSpace,
   EarlyChecks,
   type FormFields,
+  isDeidentified,
   limitsOf,
   placeFiles,
   readForm,
@@ -196,7 +199,9 @@ async function receive(
 
   const incoming = path.join(directory.path, 'Incoming');
   mkdirSync(incoming, { mode: 0o700 });
+  const { requireDeidentified } = deps.limits;
   const checks = new EarlyChecks(spec, (fields) => {
+    if (requireDeidentified) checkClaim(isDeidentified(spec, fields.values));
     const given = Object.entries(fields.values).filter(([name]) => fields.given.has(name));
     checkApp(described, operation, { ...Object.fromEntries(given), ...fields.options }, null);
     askedOf(operation, fields, asker, deps.jobs);
@@ -220,6 +225,7 @@ async function receive(
     makeRoom,
     turns,
   });
+  if (requireDeidentified) await checkIdentities(directory.input);
   await becomeOutput(incoming, directory.output);
   directory.create();
   // Checked again after all slow steps, so that a token that was revoked in the meantime, or lost the app, gets no job.
@@ -234,6 +240,7 @@ async function receive(
       ...asked,
       acceptedOptions: form.acceptedOptions,
       tag: form.tag,
+      deidentified: form.deidentified,
       inputs: form.inputs,
       idempotencyKey,
       owner: asker.name,

@@ -125,6 +125,7 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
     max_keep: Math.max(shown.grace, shown.maxKeep) / 1000,
     max_run_time: shown.maxRunTime && shown.maxRunTime / 1000,
     max_fine_tune_time: shown.maxFineTuneTime && shown.maxFineTuneTime / 1000,
+    require_deidentified: shown.requireDeidentified,
     of_server: { max_jobs: shown.maxJobs, max_upload_size: shown.maxUploadSize },
   } satisfies Limits;
 };

@@ -1,4 +1,5 @@
 /** Turns a multipart body into the files of a job. */
+export { checkClaim, checkIdentities } from './identities.js';
 export {
   checkSpace,
   limitsOf,
@@ -9,5 +10,5 @@ export {
   within,
 } from './limits.js';
 export { placeFiles } from './place-files.js';
-export { EarlyChecks, type FormFields, readForm, type SubmissionForm } from './read-form.js';
+export { EarlyChecks, type FormFields, isDeidentified, readForm, type SubmissionForm } from './read-form.js';
 export { receiveForm } from './receive.js';

@@ -53,6 +53,8 @@ export interface UploadLimits {
 export interface UploadSettings extends UploadLimits {
   /** Bytes of the archive of a data set, and of its extracted content; null for the limits of any other archive. */
   readonly maxDatasetSize: number | null;
+  /** Whether only submissions are taken that are de-identified. */
+  readonly requireDeidentified: boolean;
 }
 
 /** The limits of one submission. */

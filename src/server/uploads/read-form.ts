@@ -172,6 +172,8 @@ export interface SubmissionForm {
   readonly groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>;
   /** The person's own label for the job; null without one. */
   readonly tag: string | null;
+  /** Whether the client says that nothing sent tells who somebody is. */
+  readonly deidentified: boolean;
   /** Names of the first input files of the operation. */
   readonly inputs: readonly string[];
   /** Names of fields that are in no operation. */
@@ -204,6 +206,10 @@ function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {
   });
 }
 
+/** Whether the values of a form claim that nothing in it tells who somebody is. */
+export const isDeidentified = (operation: Operation, values: FieldValues): boolean =>
+  values[fieldWithRole(operation, 'deidentified').name] === true;
+
 /** The last part of a file's name; of a directory volume, its own name. */
 const shownName = ({ name }: ReceivedFile): string =>
   (name.split(/[/\\]/).at(-1) ?? '').slice(0, maxNameBytes).replace(volumeSuffix, '');
@@ -226,6 +232,7 @@ export function readForm(operation: Operation, form: ReceivedForm): SubmissionFo
     acceptedOptions: Object.keys(options).sort(),
     groups,
     tag: tag === undefined ? null : String(tag),
+    deidentified: isDeidentified(operation, values),
     inputs: inputs.flat().slice(0, mostNames).map(shownName),
     ignored: [...new Set([...ignored, ...unknownNames(operation, fileFields)])],
   };

@@ -1,7 +1,21 @@
 import { syntaxes } from './dicom-syntaxes.js';
 
 /** Value representations with a length of four bytes, behind two that are not used. */
-const long = new Set(['OB', 'OD', 'OF', 'OL', 'OV', 'OW', 'SQ', 'SV', 'UC', 'UN', 'UR', 'UT', 'UV']);
+export const longForms: ReadonlySet<string> = new Set([
+  'OB',
+  'OD',
+  'OF',
+  'OL',
+  'OV',
+  'OW',
+  'SQ',
+  'SV',
+  'UC',
+  'UN',
+  'UR',
+  'UT',
+  'UV',
+]);
 
 const undefinedLength = 0xffff_ffff;
 const [item, itemEnd, sequenceEnd] = [0xfffe_e000, 0xfffe_e00d, 0xfffe_e0dd];
@@ -42,7 +56,7 @@ export function walkElements(bytes: Uint8Array, from: number, syntax: string | n
       continue;
     }
     const vr = isExplicit ? String.fromCharCode(bytes[at + 4] ?? 0, bytes[at + 5] ?? 0) : '';
-    const isWide = !isExplicit || long.has(vr);
+    const isWide = !isExplicit || longForms.has(vr);
     const head = isExplicit && isWide ? 12 : 8;
     if (at + head > bytes.length) break;
     const length = isWide ? view.getUint32(at + head - 4, !isBig) : view.getUint16(at + 6, !isBig);

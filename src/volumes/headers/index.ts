@@ -1,4 +1,4 @@
-/** What the beginnings of scan files say, without their voxels: for what reads volumes, and for what sends them. */
+/** What the beginnings of scan files say, without their voxels: for what reads volumes, for what sends them, and for a server that takes no names. */
 
 export {
   beginsAsNifti,
@@ -18,6 +18,7 @@ export {
   readStart,
   textOf,
 } from './dicom-header.js';
+export { type Identity, identityIn } from './dicom-identity.js';
 export { dot, normalOf, stackOf, usualStep } from './dicom-stack.js';
 export {
   elementsToRead,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { operationFlags, runFlags, submitFlags } from '../../../src/cli/submit/submit-command.js';
-import { type Field, type FieldKind, flagName } from '../../../src/contract/fields.js';
+import { type Field, type FieldKind, flagName, isTyped } from '../../../src/contract/fields.js';
 import { operationNames, operationOf } from '../../../src/contract/operations.js';
 import { request } from '../support/parse.js';
 
@@ -28,10 +28,13 @@ function required(fields: readonly Field[], besides: Field): string[] {
 }
 
 describe.each(operationNames)('%s', (name) => {
-  const { fields } = operationOf(name);
+  const fields = operationOf(name).fields.filter(isTyped);
 
-  test('has one flag for each field of the table, and no other', () => {
+  test('has one flag for each field of the table that a person sets, and no other', () => {
     expect(Object.keys(operationFlags(name)).sort()).toEqual(fields.map(flagName).sort());
+    expect(operationOf(name).fields.filter((field) => !fields.includes(field))).toEqual([
+      expect.objectContaining({ name: 'deidentified' }),
+    ]);
   });
 
   test('has no field whose flag or letter is also another flag', () => {

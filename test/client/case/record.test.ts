@@ -36,7 +36,7 @@ const view = {
 
 /** The key of a submission that differs in these fields and options. */
 const keyWith = (fields: Record<string, string>, options: Record<string, number> = {}, described = view) =>
-  keyOf(computationOf({ ...submission, fields, options }, described), digestOf([input]));
+  keyOf(computationOf({ ...submission, fields, options }, described, null), digestOf([input]));
 
 test('the key has every option that changes the result, and no other', () => {
   const plain = keyWith({});
@@ -58,8 +58,8 @@ test('the key has every option that changes the result, and no other', () => {
     keyWith({ prediction_file: 'Other.yml' }),
     keyWith({}, { batch_size: 2 }),
     keyWith({}, {}, { ...view, version: 'sha256:2' } as typeof view),
-    keyOf(computationOf(submission, view), digestOf([{ ...input, sha256: 'b'.repeat(64) }])),
-    keyOf(computationOf(submission, view), digestOf([{ ...input, name: 'mr.nii' }])),
+    keyOf(computationOf(submission, view, null), digestOf([{ ...input, sha256: 'b'.repeat(64) }])),
+    keyOf(computationOf(submission, view, null), digestOf([{ ...input, name: 'mr.nii' }])),
   ];
   expect(new Set([plain, ...others]).size).toBe(1 + others.length);
 });
@@ -70,7 +70,7 @@ test('a record has the unit that the app names for its images, if it is one', as
   const unitsOf = (inputs: object, outputs: object, name: 'infer' | 'uncertainty' = 'infer') => {
     const app = { ...view, inputs, outputs } as typeof view;
     const facts = {
-      computation: computationOf({ ...submission, operation: operationOf(name) }, app),
+      computation: computationOf({ ...submission, operation: operationOf(name) }, app, null),
       ...{ app, job: null, jobId: 'x', clientVersion: '1', inputs: [] },
       server: { address: 'x', version: null, devices: new Map() },
     };
@@ -92,7 +92,7 @@ test('a record is read as it was written, and its key has the version that the j
     ['sub/x.json', 2],
   ]);
   const facts = {
-    computation: computationOf(submission, view),
+    computation: computationOf(submission, view, null),
     app: view,
     job: {
       version: 'sha256:2',

@@ -26,7 +26,7 @@ async function run(fake: Fake, many: Partial<OneOfMany> = {}, options: Partial<C
   const found = await findFiles(submission);
   const stop = new AbortController();
   const accepted: number[] = [];
-  const work = { submission, found, terms: unknownTerms };
+  const work = { submission, found, terms: unknownTerms, outgoing: null };
   const outcome = await runCase(connection, work, {
     reporter: memoryReporter(),
     killTimeout: 5,

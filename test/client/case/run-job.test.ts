@@ -17,6 +17,7 @@ import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { asTheyAre } from '../support/stage.js';
 
 const operation = operationOf('infer');
 
@@ -66,7 +67,15 @@ async function run(
   const reporter = { ...memoryReporter(), ...(onProgress ? { progress: onProgress } : {}) };
   const output = path.join(directory.path, 'Output');
   const destination = { directory: output, taken: 'number' } as const;
-  const how = { reporter, output, destination, wait: 30, killTimeout: 5, clientVersion: '1.2.3' };
+  const how = {
+    reporter,
+    output,
+    destination,
+    wait: 30,
+    killTimeout: 5,
+    clientVersion: '1.2.3',
+    deidentify: asTheyAre,
+  };
   const result = await runJob(connection, submission, how).catch((error: unknown) => error);
   const mask = await readFile(path.join(output, 'mask.nii'), 'utf8').catch(() => null);
   const kept: string[] = [];

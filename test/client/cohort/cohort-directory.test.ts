@@ -138,7 +138,7 @@ describe('a result', () => {
     await place(cohort, { 'mask.nii': 'mask' });
     const oid = 'a'.repeat(64);
     await writeFile(pet, `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize 9437184\n`);
-    const computation = computationOf(submission, null);
+    const computation = computationOf(submission, null, null);
     expect(await aboutEarlierResult(cohort, 'case', files, computation, undefined)).toBe(
       '; whether the result that is there belongs to it cannot be told',
     );

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { truncate, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,7 +8,7 @@ import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { Connection } from '../../../src/client/connection/connection.js';
-import { type FilePart, Multipart } from '../../../src/client/submit/multipart.js';
+import { type FilePart, Multipart, stateOf } from '../../../src/client/submit/multipart.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const part = (root: string, name: string, size: number): FilePart => ({
@@ -53,6 +53,31 @@ describe('a multipart body', () => {
       part(directory.path, 'large', 700_001),
     ]);
     expect((await buffer(body.stream(() => {}))).length).toBe(body.length);
+  });
+
+  test('has pieces of a file in place of its content, and counts what is read of files', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct.nii': '0123456789' });
+    const pieces = [Buffer.from('head'), { start: 2, end: 5 }, Buffer.from('-'), { start: 8, end: 10 }];
+    const body = new Multipart({}, [{ ...part(directory.path, 'ct.nii', 10), pieces }]);
+    let ofFiles = 0;
+    const bytes = await buffer(
+      body.stream((_, count) => {
+        ofFiles = count;
+      }),
+    );
+    expect(bytes.toString()).toContain('remote-app-size: 10\r\n\r\nhead234-89\r\n');
+    expect([body.length, body.fileBytes, ofFiles]).toEqual([bytes.length, 5, 5]);
+  });
+
+  test('fails if a file is another than when its pieces were chosen', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct.nii': '0123456789' });
+    const from = part(directory.path, 'ct.nii', 3);
+    const state = stateOf(statSync(from.path));
+    const body = new Multipart({}, [{ ...from, pieces: [{ start: 0, end: 3 }], state }]);
+    await utimes(from.path, 1, 1);
+    await expect(buffer(body.stream(() => {}))).rejects.toThrow(/changed while it was sent/);
   });
 
   test('is read by another parser with the same fields and files', async () => {

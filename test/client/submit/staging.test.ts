@@ -116,7 +116,7 @@ describe('staging', () => {
       if (packed.length > 1) throw new UsageError('It is too large');
     };
     const terms = { ...unknownTerms, checkSizes };
-    const staged = stageFound(given, await findFiles(given), terms, memoryReporter(), undefined);
+    const staged = stageFound(given, await findFiles(given), terms, null, memoryReporter(), undefined);
     await expect(staged).rejects.toThrow('It is too large');
     expect(packed).toEqual([[], [expect.any(String)]]);
     expect(await readdir(path.join(directory.path, 'tmp'))).toEqual([]);

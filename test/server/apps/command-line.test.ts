@@ -36,6 +36,7 @@ const everything: Record<string, FormValues> = {
     keep: '1h',
     time_limit: '2h',
     tag: 'study',
+    deidentified: 'true',
     ...options({
       patch_size: [96, 80, 0],
       max_voxels: 9000,
@@ -57,6 +58,7 @@ const everything: Record<string, FormValues> = {
     keep: '1h',
     time_limit: '2h',
     tag: 'study',
+    deidentified: 'true',
   },
   uncertainty: {
     inputs: [file('a.nii'), file('b.nii')],
@@ -68,6 +70,7 @@ const everything: Record<string, FormValues> = {
     keep: '1h',
     time_limit: '2h',
     tag: 'study',
+    deidentified: 'true',
   },
   pipeline: {
     inputs: [file('a.nii'), file('b.nii')],
@@ -90,6 +93,7 @@ const everything: Record<string, FormValues> = {
     keep: '1h',
     time_limit: '2h',
     tag: 'study',
+    deidentified: 'true',
     ...options({ patch_size: [32], max_voxels: 1, batch_size: 1, config_overrides: ['a=b=c'] }),
   },
   fine_tune: {
@@ -106,6 +110,7 @@ const everything: Record<string, FormValues> = {
     keep: '1h',
     time_limit: '2h',
     tag: 'study',
+    deidentified: 'true',
     ...options({ batch_size: 3, config_overrides: ['a=1'] }),
   },
 };

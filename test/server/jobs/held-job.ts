@@ -45,6 +45,7 @@ export async function makeJob(clock: Clock = systemClock): Promise<{ job: Job; d
     device: { kind: 'cpu', workers: 1 },
     acceptedOptions: [],
     tag: null,
+    deidentified: false,
     inputs: [],
     idempotencyKey: null,
     owner: null,

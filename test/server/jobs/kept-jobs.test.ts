@@ -33,6 +33,7 @@ const request = {
   device: { kind: 'cpu', workers: 1 },
   acceptedOptions: [],
   tag: null,
+  deidentified: false,
   inputs: [],
   idempotencyKey: null,
   keep: 3600,

@@ -53,6 +53,7 @@ describe('a job', () => {
       run_seconds: null,
       expires_at: null,
       keep: 120,
+      deidentified: false,
       left_files: null,
       bytes_kept: expect.any(Number),
       owner: null,

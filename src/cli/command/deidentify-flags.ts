@@ -1,0 +1,74 @@
+import * as Flags from '@oclif/core/flags';
+import { defaultProfile } from '../../client/connection/index.js';
+import type { DeidentifyChoice, Mode } from '../../client/deidentify/index.js';
+import { UsageError } from '../../client/errors.js';
+import type { Settings, TypedFlags } from './settings.js';
+import { FlagValueError } from './usage-errors.js';
+
+/** What the flag and the variable take, and what they mean. */
+const modes: Readonly<Record<string, Mode | 'no'>> = {
+  ...{ full: 'full', names: 'names', no: 'no' },
+  ...{ 1: 'full', true: 'full', yes: 'full', 0: 'no', false: 'no' },
+};
+
+/** Whether files are de-identified; without a value everything is (`withValue`). */
+export const deidentifyFlag = Flags.custom<Mode | 'no'>({
+  helpGroup: 'PRIVACY',
+  helpValue: '[=full|names]',
+  env: 'REMOTE_APP_DEIDENTIFY',
+  description:
+    "Leave out what identifies a person before anything is sent; '--deidentify=names' makes only the names of files neutral",
+  parse: async (input, _, { name }) => {
+    const mode = Object.hasOwn(modes, input.toLowerCase()) ? modes[input.toLowerCase()] : undefined;
+    if (mode === undefined) throw new FlagValueError(name, "'full' or 'names'", input);
+    return mode;
+  },
+})();
+
+/** How a submission leaves. */
+export const deidentifyFlags = {
+  deidentify: deidentifyFlag,
+  'no-deidentify': Flags.boolean({
+    helpGroup: 'PRIVACY',
+    description: 'Send files as they are, whatever the profile and the environment say',
+  }),
+  'allow-identifying': Flags.string({
+    helpGroup: 'PRIVACY',
+    helpValue: 'KIND',
+    multiple: true,
+    multipleNonGreedy: true,
+    description:
+      'Send a kind of image that --deidentify refuses, by the name that its sentence gives: burned-in, secondary-capture',
+  }),
+};
+
+/** The words of a command line, in which a flag without a value has its usual one: oclif knows no such flags. */
+export function withValue(words: readonly string[]): string[] {
+  const end = words.indexOf('--');
+  return words.map((word, at) =>
+    word === '--deidentify' && (end < 0 || at < end) ? '--deidentify=full' : word,
+  );
+}
+
+interface Flagged {
+  readonly deidentify?: Mode | 'no' | undefined;
+  readonly 'no-deidentify'?: boolean;
+  readonly 'allow-identifying'?: readonly string[] | undefined;
+  readonly profile?: string | undefined;
+}
+
+/** What flags, environment and profile say of it, in this order. */
+export function deidentifyChoice(
+  flags: Flagged,
+  { deidentify: ofProfile }: Pick<Settings, 'deidentify'>,
+  typed: TypedFlags,
+  configDir: string,
+): DeidentifyChoice {
+  const { deidentify: given, 'no-deidentify': refused = false } = flags;
+  if (refused && typed.has('deidentify') && given !== 'no')
+    throw new UsageError('--deidentify and --no-deidentify exclude each other; give one of them');
+  const isRefused = refused || given === 'no';
+  const mode = refused || given === 'no' ? null : (given ?? ofProfile ?? null);
+  const profile = flags.profile || defaultProfile;
+  return { mode, isRefused, allowed: flags['allow-identifying'] ?? [], configDir, profile };
+}

@@ -1,0 +1,55 @@
+import { notUnderstood, type VolumeStart } from './volume-start.js';
+
+/** Bytes of a header, and of what it says: sizes, type and geometry. What follows has no meaning. */
+const [headerBytes, knownBytes] = [284, 90];
+
+/** Bytes of one value, by the code of its type. */
+const valueBytes: Readonly<Record<number, number>> = { 0: 1, 1: 4, 3: 4, 4: 2, 10: 2 };
+
+/** Whether bytes begin as MGH does: version 1, sizes, and one of its types. */
+export const beginsAsFreeSurfer = (start: Buffer): boolean =>
+  start.length >= headerBytes &&
+  start.readInt32BE(0) === 1 &&
+  [4, 8, 12].every((at) => start.readUInt32BE(at) > 0 && start.readUInt32BE(at) < 0x1_0000) &&
+  Object.hasOwn(valueBytes, start.readInt32BE(20));
+
+/** How many numbers follow the voxels: TR, flip angle, TE, TI and field of view. */
+const parameters = 5;
+
+/** These numbers, as far as they are there: rounded, so that bytes of something else do not stay what they are. */
+function parametersIn(bytes: Buffer): Buffer {
+  const written = Buffer.alloc(4 * Math.floor(bytes.length / 4));
+  for (let at = 0; at < written.length; at += 4) {
+    const value = bytes.readFloatBE(at);
+    // The flip angle is in radians, the others in milliseconds and millimetres.
+    const [most, steps] = at === 4 ? [7, 1e6] : [1e6, 1e3];
+    if (value >= 0 && value < most) written.writeFloatBE(Math.round(value * steps) / steps, at);
+  }
+  return written;
+}
+
+/**
+ * A header of MGH or MGZ. What follows its voxels is left out but for acquisition parameters: tags with the commands that made the
+ * file and the paths of others.
+ * @param start the first bytes of the file, unpacked
+ */
+export function freeSurferStart(file: string, start: Buffer): VolumeStart {
+  const header = Buffer.alloc(headerBytes);
+  start.copy(header, 0, 0, knownBytes);
+  const counts = [4, 8, 12, 16].map((at) => start.readInt32BE(at));
+  const voxels = counts.reduce((all, count) => all * count, valueBytes[start.readInt32BE(20)] ?? 0);
+  if (!Number.isSafeInteger(voxels) || voxels <= 0) throw notUnderstood(file, 'its header has no sizes');
+  const isFilled = start.subarray(knownBytes, headerBytes).some((byte) => byte !== 0);
+  return {
+    kept: ['sizes', 'type', 'geometry', 'acquisition parameters'],
+    removed: isFilled ? ['unused bytes of the header'] : [],
+    dataFiles: null,
+    isPair: false,
+    from: 0,
+    before: headerBytes,
+    voxels,
+    behind: { bytes: 4 * parameters, encode: parametersIn },
+    packing: null,
+    encode: () => header,
+  };
+}

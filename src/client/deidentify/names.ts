@@ -1,0 +1,134 @@
+import path from 'node:path';
+import {
+  type FoundFiles,
+  hasZarrName,
+  isSidecar,
+  type NamedUnit,
+  withoutVolumeEnding,
+} from '../inputs/index.js';
+
+/** A name that says nothing of a case: `case-0001`. */
+const neutral = (number: number): string => `case-${String(number).padStart(4, '0')}`;
+
+/** Such a name in a text, as a word of its own or before an ending. */
+const anyNeutral = /(?<![\p{L}\p{N}])case-\d{4,}(?!\d)/gu;
+
+/** The ending of a name: what programs know a format by. Of a file without a known one, nothing is left. */
+function endingOf(name: string): string {
+  const view = /\+(orig|acpc|tlrc)\.(head|brik|brik\.gz|brik\.bz2)$/i.exec(name);
+  if (view) return view[0];
+  const known = name.slice(withoutVolumeEnding(name).length);
+  if (known !== '' || !isSidecar(name)) return known;
+  return /(\.(tsv|csv|json|txt))?\.[a-z0-9]+$/i.exec(name)?.[0] ?? '';
+}
+
+/** A name without its ending, in lower case: files of one stem belong together. */
+const stemOf = (name: string): string => name.slice(0, name.length - endingOf(name).length).toLowerCase();
+
+/** The original names of cases, by their neutral ones. */
+export type OriginalNames = Readonly<Record<string, string>>;
+
+/**
+ * The neutral names of the files of a submission: those at the same place in all groups share one, and so do a header, its voxels, and
+ * what else has its stem.
+ */
+export class NeutralNames {
+  readonly #names = new Map<NamedUnit, string>();
+  readonly #originals = new Map<string, string>();
+  /** By the absolute paths of files. */
+  readonly #byPath = new Map<string, string>();
+
+  /**
+   * @param unpacksDicom whether DICOM files leave unpacked
+   * @param first the number of the first case
+   */
+  constructor(
+    { volumes }: FoundFiles,
+    private readonly unpacksDicom: boolean,
+    first = 1,
+  ) {
+    const most = Math.max(0, ...volumes.flatMap(({ groups }) => groups.map((each) => countOf(each))));
+    for (const { groups } of volumes) {
+      for (const group of groups) {
+        // A single file beside groups of several, such as one mask, is for all cases.
+        const isForAll = most > 1 && countOf(group) === 1;
+        this.#add(group, isForAll ? 0 : first);
+      }
+    }
+  }
+
+  #add(group: readonly NamedUnit[], first: number): void {
+    const numbers = new Map<string, number>();
+    const taken = new Set<string>();
+    const whole = group.filter(({ isHalf }) => !isHalf);
+    for (const unit of whole) {
+      const stem = stemOf(unit.name);
+      const ending = this.#endingOf(unit);
+      const known = numbers.get(stem);
+      const isFree = known !== undefined && !taken.has(neutral(known) + ending);
+      const number = isFree ? known : first + numbers.size;
+      numbers.set(isFree || known === undefined ? stem : unit.name, number);
+      const token = neutral(number);
+      this.#give(unit, token + ending, taken);
+      if (!this.#originals.has(token)) this.#originals.set(token, withoutVolumeEnding(unit.name));
+    }
+    for (const header of whole) {
+      const halves = group.filter(({ isHalf, headers }) => isHalf && headers[0] === header.path);
+      const name = this.nameOf(header);
+      const stem = name.slice(0, name.length - endingOf(name).length);
+      for (const [at, unit] of halves.entries()) {
+        const part = halves.length > 1 ? `_${String(at + 1).padStart(4, '0')}` : '';
+        const ending = endingOf(unit.name);
+        // Two headers of one stem, each with voxels of its own.
+        const isTaken = taken.has(stem + part + ending);
+        this.#give(unit, `${stem}${part}${isTaken ? `_${taken.size}` : ''}${ending}`, taken);
+      }
+    }
+  }
+
+  #endingOf(unit: NamedUnit): string {
+    if (unit.kind !== 'file') return hasZarrName(unit.name) ? '.zarr' : '';
+    const ending = endingOf(unit.name);
+    if (unit.format !== 'DICOM') return ending;
+    return ending === '' ? '.dcm' : this.unpacksDicom ? ending.replace(/\.gz$/i, '') : ending;
+  }
+
+  #give(unit: NamedUnit, name: string, taken: Set<string>): void {
+    taken.add(name);
+    this.#names.set(unit, name);
+    this.#byPath.set(path.resolve(unit.path), name);
+  }
+
+  /** The name under which a file, a series or a store leaves. */
+  nameOf(unit: NamedUnit): string {
+    const name = this.#names.get(unit);
+    if (name === undefined) throw new Error('A file without a neutral name would be sent');
+    return name;
+  }
+
+  /** The name under which a file leaves that a header names; null for one that does not leave. */
+  nameOfPath(file: string): string | null {
+    return this.#byPath.get(file) ?? null;
+  }
+
+  /** What was found, under neutral names: for what a person is shown of it. */
+  applied(found: FoundFiles): FoundFiles {
+    const volumes = found.volumes.map(({ field, groups }) => ({
+      field,
+      groups: groups.map((units) => units.map((unit) => ({ ...unit, name: this.nameOf(unit) }))),
+    }));
+    return { ...found, volumes };
+  }
+
+  get originals(): OriginalNames {
+    return Object.fromEntries(this.#originals);
+  }
+}
+
+/** How many cases a group has. */
+const countOf = (group: readonly NamedUnit[]): number =>
+  new Set(group.filter(({ isHalf }) => !isHalf).map(({ name }) => stemOf(name))).size;
+
+/** A text in which neutral names are those that the person knows. */
+export const withOriginals = (text: string, originals: OriginalNames): string =>
+  text.replace(anyNeutral, (name) => (Object.hasOwn(originals, name) ? (originals[name] ?? name) : name));

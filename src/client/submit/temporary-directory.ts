@@ -1,0 +1,30 @@
+import { rmSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+/** Retried several times: Windows cannot remove a file that is open elsewhere, for example in a virus scanner. */
+const removal = { recursive: true, force: true, maxRetries: 5 };
+
+/** A directory that only this user can read: made when it is first used, and removed when the process ends. */
+export class TemporaryDirectory {
+  #path: string | null = null;
+  /** After a second Ctrl-C no `finally` block runs, but this handler does. */
+  readonly #onExit = () => {
+    if (this.#path !== null) rmSync(this.#path, removal);
+  };
+
+  async path(): Promise<string> {
+    if (this.#path === null) {
+      this.#path = await mkdtemp(path.join(tmpdir(), 'remote-app-'));
+      process.once('exit', this.#onExit);
+    }
+    return this.#path;
+  }
+
+  async remove(): Promise<void> {
+    if (this.#path === null) return;
+    process.removeListener('exit', this.#onExit);
+    await rm(this.#path, removal);
+  }
+}

@@ -1,0 +1,27 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { numberedCases } from '../../../src/client/cohort/index.js';
+import { temporary } from '../../support/temporary.js';
+
+test('cases keep their numbers, which are written only where it is asked for', async () => {
+  await using directory = await temporary();
+  mkdirSync(path.join(directory.path, '.remote-app'));
+  const numbers = (names: string[], isWritten: boolean) => [
+    ...numberedCases(directory.path, names, { isWritten }),
+  ];
+  expect(numbers(['b', 'c'], false)).toEqual([
+    ['b', 1],
+    ['c', 2],
+  ]);
+  expect(numbers(['c'], true)).toEqual([['c', 1]]);
+  expect(numbers(['a', 'b', 'c'], true)).toEqual([
+    ['c', 1],
+    ['a', 2],
+    ['b', 3],
+  ]);
+  const file = path.join(directory.path, '.remote-app', 'neutral-names.json');
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  writeFileSync(file, readFileSync(file, 'utf8').slice(0, -4));
+  expect(() => numbers(['a'], true)).toThrow(/neutral-names\.json' cannot be read; remove it/);
+});

@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { NeutralNames, translateResult, withOriginals } from '../../../src/client/deidentify/index.js';
+import { findFiles } from '../../../src/client/inputs/index.js';
+import { operationOf } from '../../../src/contract/index.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { zarrStore } from '../../support/zarr.js';
+
+/** The neutral names of the files of an evaluation, by group, and what they stand for. */
+async function namesOf(
+  files: Readonly<Record<string, string | Buffer>>,
+  groups: Readonly<Partial<Record<'inputs' | 'gt' | 'mask', readonly (readonly string[])[]>>>,
+  allFiles = false,
+) {
+  await using directory = await temporary();
+  await plant(directory.path, files);
+  const { fields } = operationOf('evaluate');
+  const chosen = fields.flatMap((field) => {
+    const paths = groups[field.name as 'inputs'];
+    const absolute = paths?.map((each) => each.map((name) => path.join(directory.path, name)));
+    return absolute ? [{ field, groups: absolute }] : [];
+  });
+  const found = await findFiles({ files: chosen, archive: null, allFiles });
+  const names = new NeutralNames(found, true);
+  const given = names.applied(found).volumes.flatMap((each) => each.groups);
+  return { names: given.map((units) => units.map(({ name }) => name)), originals: names.originals };
+}
+
+describe('neutral names', () => {
+  test('are the same for the files of one case in all groups', async () => {
+    const files = { 'p/b.nii': 'x', 'p/a.nii': 'x', 'g/a_gt.mha': 'x', 'g/b_gt.mha': 'x', 'all.nii.gz': 'x' };
+    const { names, originals } = await namesOf(files, {
+      inputs: [['p']],
+      gt: [['g']],
+      mask: [['all.nii.gz']],
+    });
+    expect(names).toEqual([
+      ['case-0001.nii', 'case-0002.nii'],
+      ['case-0001.mha', 'case-0002.mha'],
+      ['case-0000.nii.gz'],
+    ]);
+    expect(originals).toEqual({ 'case-0001': 'a', 'case-0002': 'b', 'case-0000': 'all' });
+  });
+
+  test('keep together what has one stem, and halves with their headers', async () => {
+    const files = {
+      'in/ada+orig.HEAD': 'x',
+      'in/ada+orig.BRIK.gz': 'x',
+      'in/dwi.nii.gz': 'x',
+      'in/dwi.bval': '0',
+      'in/bo.par': 'x',
+      'in/bo.rec': 'x',
+    };
+    const { names } = await namesOf(files, { inputs: [Object.keys(files)] }, true);
+    expect(names[0]?.toSorted()).toEqual([
+      'case-0001+orig.BRIK.gz',
+      'case-0001+orig.HEAD',
+      'case-0002.bval',
+      'case-0002.nii.gz',
+      'case-0003.par',
+      'case-0003.rec',
+    ]);
+  });
+
+  test('are never shared by two files, also where endings are unknown or differ in case alone', async () => {
+    const files = { 'ada.smith': '1', 'ada.jones': '2', 'Ada.nii': '3', 'ada.nii': '4' };
+    const { names } = await namesOf(files, { inputs: [Object.keys(files)] });
+    expect(new Set(names[0]).size).toBe(4);
+    expect(names[0]?.join()).not.toMatch(/ada|smith|jones/i);
+  });
+
+  test('of stores have the ending alone', async () => {
+    const { names } = await namesOf(zarrStore('ada.zarr'), { inputs: [['ada.zarr']] });
+    expect(names).toEqual([['case-0001.zarr']]);
+  });
+});
+
+test.for([
+  ['reading case-0001.nii.gz', 'reading ada.nii.gz'],
+  ['/work/g0/case-0001_seg.nii: ok', '/work/g0/ada_seg.nii: ok'],
+  ['case-0001/case-0002', 'ada/bo'],
+  ['case-00012 showcase-0001 case-0003', 'case-00012 showcase-0001 case-0003'],
+])('the names that a person knows are put into a text: %s', ([text = '', expected]) => {
+  expect(withOriginals(text, { 'case-0001': 'ada', 'case-0002': 'bo' })).toBe(expected);
+});
+
+test('a result gets the names that a person knows where these can be', async () => {
+  await using directory = await temporary();
+  const binary = Buffer.from([0xff, 0xfe, ...Buffer.from('case-0001')]);
+  await plant(directory.path, {
+    'case-0001/case-0001_mask.nii': binary,
+    'scores.json': '{"case": "case-0002"}',
+    'scores.csv': 'case-0001,1\ncase-0002,2\n',
+    'latin.txt': Buffer.from('caf\xe9 case-0001', 'latin1'),
+    'case-0003.txt': 'unsafe',
+    'case-0004.txt': 'taken',
+    'taken.txt': 'mine',
+  });
+  await translateResult(directory.path, {
+    'case-0001': 'zoë',
+    'case-0002': 'a"b,c',
+    'case-0003': 'x/../../y',
+    'case-0004': 'taken',
+  });
+  expect((await readdir(directory.path, { recursive: true })).sort()).toEqual([
+    'case-0003.txt',
+    'case-0004.txt',
+    'latin.txt',
+    'scores.csv',
+    'scores.json',
+    'taken.txt',
+    'zoë',
+    'zoë/zoë_mask.nii',
+  ]);
+  const read = (name: string) => readFileSync(path.join(directory.path, name));
+  expect(read('zoë/zoë_mask.nii')).toEqual(binary);
+  expect(JSON.parse(read('scores.json').toString())).toEqual({ case: 'a"b,c' });
+  expect(read('scores.csv').toString()).toBe('zoë,1\ncase-0002,2\n');
+  expect(read('latin.txt')).toEqual(Buffer.concat([Buffer.from('caf\xe9 ', 'latin1'), Buffer.from('zoë')]));
+  expect(read('taken.txt').toString()).toBe('mine');
+});

@@ -1,0 +1,167 @@
+/**
+ * `npm run test:privacy`: files of pydicom and pydicom-data are de-identified, as they are and with a word in every text of
+ * theirs, and judged by others: no word may be left, pydicom has to read the same pixels, `dciodvfy` may find no new error, and
+ * `dcmftest` has to accept them. Prints a line for each check; exit code 0 says that all hold. Without Python it says `skipped:`
+ * and why, and ends with 0; without the programs of Debian's dicom3tools and dcmtk, only their checks are left out.
+ */
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { deidentifyDicom } from '../../dist/client/deidentify/dicom.js';
+import { CannotDeidentify, refusals } from '../../dist/client/deidentify/refusals.js';
+import { Pseudonyms } from '../../dist/client/deidentify/uids.js';
+import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
+import { Workshop } from '../support/workshop.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const say = (text) => process.stderr.write(`${text}\n`);
+const execute = promisify(execFile);
+
+/** Kept from one run to the next. */
+const environment = new PythonEnvironment(here('../../.cache/privacy'), {
+  requirements: here('requirements.txt'),
+  probe: 'pydicom',
+  variable: 'REMOTE_APP_PRIVACY_VENV',
+  what: 'pydicom and its files',
+  size: 'about 150 MB',
+});
+
+const ask = async (...words) => {
+  const { stdout } = await execute(environment.programOf('python'), [here('judge.py'), ...words], {
+    maxBuffer: 1 << 28,
+  });
+  return JSON.parse(stdout);
+};
+
+let faults = 0;
+function check(name, wrong, figures) {
+  if (wrong.length > 0) faults += 1;
+  console.log(`${wrong.length === 0 ? 'ok    ' : 'FAILED'}  ${name}: ${figures}`);
+  for (const each of wrong) console.log(`        ${each}`);
+}
+
+const pseudonyms = new Pseudonyms(Buffer.alloc(32, 7));
+const everything = new Set(Object.keys(refusals));
+
+/** The bytes that leave of a file; the name of its refusal where none do. */
+async function leaving(file, allowed) {
+  try {
+    const { pieces, size } = await deidentifyDicom(file, path.basename(file), { pseudonyms, allowed });
+    const whole = await readFile(file);
+    const bytes = Buffer.concat(
+      pieces.map((piece) => (piece instanceof Uint8Array ? piece : whole.subarray(piece.start, piece.end))),
+    );
+    if (bytes.length !== size)
+      throw new Error(`${file}: ${size} bytes were announced, and ${bytes.length} came`);
+    return { bytes };
+  } catch (error) {
+    if (!(error instanceof CannotDeidentify)) throw error;
+    return { refusal: error.refusal };
+  }
+}
+
+/** What a program says of a file; null where it is not installed. */
+async function words(program, file) {
+  try {
+    const { stdout, stderr } = await execute(program, [file], { maxBuffer: 1 << 26 });
+    return stdout + stderr;
+  } catch (error) {
+    if (error.code === 'ENOENT') return null;
+    return `${error.stdout ?? ''}${error.stderr ?? ''}` || error.message;
+  }
+}
+
+/** Errors that dciodvfy finds, without the values and the numbers of items in them. */
+const errorsIn = (text) =>
+  new Set(
+    text
+      .split('\n')
+      .filter((line) => line.startsWith('Error'))
+      .map((line) => line.replaceAll(/\[\d+\]|(?:[Vv]alue[^=]*=|is) *<[^>]*>| <[^>]*>$/g, '').trim()),
+  );
+
+const counted = (names) =>
+  [...new Set(names)].map((name) => `${names.filter((each) => each === name).length} ${name}`).join(', ');
+
+async function judge(workshop) {
+  const directory = await workshop.directory('planted');
+  const rows = await ask('plant', directory);
+
+  const usual = [];
+  const pairs = [];
+  for (const [index, { file }] of rows.entries()) {
+    const { refusal } = await leaving(file, new Set());
+    usual.push(refusal ?? 'sent');
+    const { bytes } = await leaving(file, everything);
+    if (!bytes) continue;
+    const target = path.join(directory, `${index}-out.dcm`);
+    await writeFile(target, bytes);
+    pairs.push([file, target]);
+  }
+  check('files', [], `${rows.length}, of which ${counted(usual)}; ${pairs.length} with everything allowed`);
+
+  const found = [];
+  let copies = 0;
+  for (const { file, planted } of rows)
+    for (const { file: copy, words: canaries } of planted) {
+      const { bytes } = await leaving(copy, everything);
+      if (!bytes) continue;
+      copies += 1;
+      const text = bytes.toString('latin1').toUpperCase();
+      for (const word of canaries)
+        if (text.includes(word))
+          found.push(`${file}, copy ${copy}: ${text.slice(text.indexOf(word) - 40).slice(0, 60)}`);
+    }
+  check('words that left', found, `${found.length} in ${copies} files with a word in every text`);
+
+  const list = path.join(directory, 'pairs.json');
+  await writeFile(list, JSON.stringify(pairs));
+  const differences = await ask('judge', list);
+  const wrong = differences.flatMap((each, index) => (each ? [`${pairs[index][0]}: ${each}`] : []));
+  check('pixels and places', wrong, `${pairs.length - wrong.length} of ${pairs.length} files have the same`);
+
+  if ((await words('dciodvfy', pairs[0][0])) === null) {
+    say('skipped: dciodvfy, of dicom3tools, is not installed');
+  } else {
+    const added = [];
+    let judged = 0;
+    for (const [before, after] of pairs) {
+      const told = await words('dciodvfy', before);
+      // Deflated files, for example.
+      if (told.includes('Dicom dataset read failed')) continue;
+      judged += 1;
+      const [old, now] = [told, await words('dciodvfy', after)].map(errorsIn);
+      for (const error of now) if (!old.has(error)) added.push(`${before}: ${error}`);
+    }
+    check('dciodvfy', added, `${added.length} new errors in ${judged} files`);
+  }
+  if ((await words('dcmftest', pairs[0][1])) === null) {
+    say('skipped: dcmftest, of dcmtk, is not installed');
+  } else {
+    const refused = [];
+    for (const [, after] of pairs) if (!/^yes:/m.test(await words('dcmftest', after))) refused.push(after);
+    check('dcmftest', refused, `accepts ${pairs.length - refused.length} of ${pairs.length} files`);
+  }
+}
+
+try {
+  await environment.prepare(say);
+  const workshop = await Workshop.open('privacy');
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.once(signal, async () => {
+      await workshop.close();
+      process.exit(130);
+    });
+  }
+  try {
+    await judge(workshop);
+  } finally {
+    await workshop.close();
+  }
+} catch (error) {
+  if (!(error instanceof Skipped)) throw error;
+  console.log(`skipped: ${error.message}`);
+}
+process.exitCode = faults === 0 ? 0 : 1;

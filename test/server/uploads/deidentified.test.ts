@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { JobRecord } from '../../../src/server/jobs/job-record.js';
+import { dicomFile, type Element, element } from '../../support/dicom-files.js';
+import { file } from '../../support/form.mjs';
+import { boundary, fieldPart, filePart, multipart, submissionHead } from '../../support/multipart.mjs';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
+import { zipOf } from '../../support/zip.mjs';
+
+const scan = (...more: Element[]) =>
+  Buffer.from(dicomFile({ pixels: new Uint16Array(16), size: [4, 4], position: [0, 0, 0], more }));
+const removed = element(0x00120062, 'CS', 'YES');
+const code = element(0x00100010, 'PN', 'case-0001');
+const name = element(0x00100010, 'PN', 'Canary^Ada');
+const institution = element(0x00080080, 'LO', 'St. Canary');
+const right = scan(removed, code);
+
+const claim = { deidentified: 'true' };
+const record = (directory: string): JobRecord =>
+  JSON.parse(readFileSync(path.join(directory, 'job.json'), 'utf8'));
+
+describe('a server that takes de-identified scans alone', () => {
+  const server = sharedServer({ flags: ['--require-deidentified'] });
+  const { api } = server;
+  const nothingLeft = () =>
+    until('nothing of the upload is left', () => server.jobDirectories().length === 0);
+
+  test('says so to whoever asks for its limits', async () => {
+    expect(await api.json('/limits')).toMatchObject({ require_deidentified: true });
+  });
+
+  test.for([
+    ['no claim', []],
+    ['a false one', [fieldPart('deidentified', 'false')]],
+    ['an empty one', [fieldPart('deidentified', '')]],
+  ] as const)('refuses a form before a byte of its files: %s', async ([, fields]) => {
+    await using connection = await RawConnection.open(server.url);
+    connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${2 ** 30}`));
+    const head = `--${boundary}\r\n${filePart('inputs', 'ct.dcm').headers.join('\r\n')}\r\n\r\n`;
+    connection.write(Buffer.concat([multipart(fields, { close: '' }), Buffer.from(head)]));
+    const { status, body } = await connection.answer();
+    expect(status).toBe(422);
+    expect(body).toMatch(/takes de-identified scans alone: send it with remote-app's --deidentify/);
+    await nothingLeft();
+  });
+
+  test('refuses a claim that comes after the files', async () => {
+    const [status, detail] = await api.refused('infer', { inputs: file('ct.dcm', right), ...claim });
+    expect([status, detail]).toEqual([422, expect.stringContaining("'deidentified' before the files")]);
+    await nothingLeft();
+  });
+
+  test('refuses a file that tells who somebody is with the names of its attributes, and keeps nothing', async () => {
+    const inputs = [file('a.dcm', right), file('b.dcm', scan(name, institution))];
+    const [status, detail] = await api.refused('infer', { ...claim, inputs });
+    expect(status).toBe(422);
+    expect(detail).toMatch(
+      /^File 'b\.dcm' tells who somebody is, in InstitutionName \(0008,0080\), PatientName \(0010,0010\);/,
+    );
+    expect(detail).not.toContain('Canary');
+    await nothingLeft();
+    expect(server.stderr).not.toContain('Canary');
+  });
+
+  test('names ten attributes, and how many more there are', async () => {
+    const many = Array.from({ length: 30 }, (_, at) => element(0x00291010 + at, 'LO', 'Canary'));
+    const [, detail] = await api.refused('infer', { ...claim, inputs: file('a.dcm', scan(...many)) });
+    expect(detail).toContain('private attribute (0029,1019) and 20 more;');
+  });
+
+  test('looks at the members of archives', async () => {
+    const archive = zipOf({ 'a/1.dcm': right, 'a/IM 2': scan(removed, institution), 'notes.txt': 'Canary' });
+    const volume = { ...claim, inputs: file('scan.konfaidir.zip', archive) };
+    expect(await api.refused('infer', volume)).toEqual([
+      422,
+      expect.stringMatching(/^File 'scan\/a\/IM 2' tells who somebody is, in InstitutionName \(0008,0080\);/),
+    ]);
+    const set = { ...claim, dataset: file('set.zip', archive) };
+    expect(await api.refused('fine_tune', set)).toEqual([
+      422,
+      expect.stringMatching(/^File 'a\/IM 2' tells/),
+    ]);
+    await nothingLeft();
+  });
+
+  test('refuses a file that begins as DICOM and cannot be read to its end', async () => {
+    const [status, detail] = await api.refused('infer', {
+      ...claim,
+      inputs: file('a.dcm', right.subarray(0, -10)),
+    });
+    expect([status, detail]).toEqual([
+      422,
+      expect.stringContaining("'a.dcm' begins as DICOM and cannot be read to its end"),
+    ]);
+  });
+
+  test('takes what is de-identified, and files of other formats as they are', async () => {
+    const archive = zipOf({ '1.dcm': right, '2.dcm': right });
+    const inputs = [file('scan.konfaidir.zip', archive), file('ct.nii', 'PatientName'), file('a.dcm', right)];
+    const { id, view } = await api.run('infer', { ...claim, inputs });
+    expect(view).toMatchObject({ status: 'done', deidentified: true });
+    expect(record(server.jobDirectory(id)).request.deidentified).toBe(true);
+    const { argv } = await api.recorded(id);
+    expect(argv.join(' ')).not.toContain('deidentif');
+  });
+});
+
+describe('any other server', () => {
+  const server = sharedServer();
+  const { api } = server;
+
+  test('takes scans as they are, with a claim and without one', async () => {
+    expect(await api.json('/limits')).toMatchObject({ require_deidentified: false });
+    const inputs = file('a.dcm', scan(name, institution));
+    const plain = await api.run('infer', { inputs });
+    expect(plain.view).toMatchObject({ status: 'done', deidentified: false });
+    expect(record(server.jobDirectory(plain.id)).request.deidentified).toBe(false);
+    const { view, log } = await api.run('infer', { inputs, ...claim });
+    expect(view.deidentified).toBe(true);
+    expect(log).not.toContain('Ignored field');
+  });
+});

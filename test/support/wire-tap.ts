@@ -1,0 +1,92 @@
+import type { AddressInfo } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { gunzipSync, inflateSync } from 'node:zlib';
+import { partSizeHeader } from '../../src/contract/index.js';
+import { unzip } from './unzip.mjs';
+
+/** Passes bytes on to a server, and keeps all that clients have sent. */
+export class WireTap implements AsyncDisposable {
+  readonly #chunks: Buffer[] = [];
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(
+    readonly url: string,
+    private readonly server: ReturnType<typeof createServer>,
+  ) {}
+
+  static async before(target: string): Promise<WireTap> {
+    const { port } = new URL(target);
+    const server = createServer((socket) => {
+      const onward = connect(Number(port), '127.0.0.1');
+      for (const each of [socket, onward]) {
+        tap.#sockets.add(each);
+        each.on('error', () => {
+          socket.destroy();
+          onward.destroy();
+        });
+      }
+      socket.on('data', (chunk: Buffer) => tap.#chunks.push(chunk));
+      socket.pipe(onward).pipe(socket);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const tap: WireTap = new WireTap(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, server);
+    return tap;
+  }
+
+  /** Everything that was sent so far. */
+  get sent(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+
+  forget(): void {
+    this.#chunks.length = 0;
+  }
+
+  /** The files in the forms that were sent, each name with its bytes; those of archives as `archive/entry`. */
+  get files(): [name: string, bytes: Buffer][] {
+    const { sent } = this;
+    const text = sent.toString('latin1');
+    const head = new RegExp(
+      `filename="([^"]*)"\\r\\n(?:[^\\r\\n]+\\r\\n)*?${partSizeHeader}: (\\d+)\\r\\n\\r\\n`,
+      'gi',
+    );
+    return [...text.matchAll(head)].flatMap((found): [string, Buffer][] => {
+      const [all, name = '', size = ''] = found;
+      const from = found.index + all.length;
+      const bytes = sent.subarray(from, from + Number(size));
+      if (!name.endsWith('.zip')) return [[name, bytes]];
+      const entries = [...unzip(bytes)].map(([entry, each]): [string, Buffer] => [`${name}/${entry}`, each]);
+      return [[name, bytes], ...entries];
+    });
+  }
+
+  /** All that was sent as text, with what is packed in it unpacked. */
+  get everything(): string {
+    const unpacked = this.files.flatMap(([name, bytes]) => [name, ...layersOf(bytes)]);
+    return [this.sent.toString('latin1'), ...unpacked].join('\n');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+}
+
+/** Bytes, and what is packed in them with gzip or zlib. */
+function layersOf(bytes: Buffer): string[] {
+  const layers = [bytes.toString('latin1')];
+  for (const [start, unpack] of [
+    ['\x1f\x8b\x08', gunzipSync],
+    ['\x78\x01', inflateSync],
+    ['\x78\x9c', inflateSync],
+  ] as const) {
+    const at = bytes.indexOf(start, 0, 'latin1');
+    if (at < 0) continue;
+    try {
+      layers.push(...layersOf(unpack(bytes.subarray(at))));
+    } catch {
+      // Two bytes of voxels that look like a beginning.
+    }
+  }
+  return layers;
+}
