@@ -74,8 +74,9 @@ export function besideHeader(file: string, names: readonly string[]): [string, .
   return [first, ...others];
 }
 
-/** Bytes that are unpacked at once. */
+/** Bytes that are unpacked at once; of a small volume less, so that its memory is small. */
 const chunkSize = 1 << 20;
+const leastChunk = 4096;
 
 /** Most bytes of a slice, with all its frames where these are interleaved, and most values of one frame of it: 11,585 x 11,585. */
 const [maxSlice, maxValues] = [2 ** 30, 2 ** 27];
@@ -320,8 +321,9 @@ async function* packedPieces(
   const { path: named, dataFiles, packedFrom, isBigEndian, type } = stored;
   const start = stored.start ?? 0;
   const { inFile } = bytesOf(stored);
-  const source = createReadStream(dataFiles[0], { start: packedFrom, highWaterMark: chunkSize });
-  const unpacker = createUnzip({ chunkSize });
+  const pieceSize = Math.min(chunkSize, Math.max(leastChunk, start + inFile));
+  const source = createReadStream(dataFiles[0], { start: packedFrom, highWaterMark: pieceSize });
+  const unpacker = createUnzip({ chunkSize: pieceSize });
   // Errors reach the reader below.
   pipeline(source, unpacker, () => {});
   // The checksum comes after the last voxel: whoever reads as far as that also reads on to it.

@@ -36,10 +36,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   },
   'fast-png': { modules: ['client/pictures'], reason: 'Pictures are drawn in one place.' },
   'dicom-parser': { modules: ['volumes', 'volumes/headers'], reason: 'Only the client and apps read scans.' },
-  'jpeg-js': {
-    modules: ['volumes', 'client/pictures'],
-    reason: 'Compressed slices of DICOM are read with it, and those of a page are written.',
-  },
+  'jpeg-js': { modules: ['volumes'], reason: codecs },
   '@cornerstonejs/codec-charls': { modules: ['volumes'], reason: codecs },
   '@cornerstonejs/codec-openjpeg': { modules: ['volumes'], reason: codecs },
   tinyglobby: { modules: ['client/inputs'], reason: 'Only what is sent is searched for.' },

@@ -54,13 +54,12 @@ async function withTerminal(
 }
 
 /**
- * A terminal with an upload of 64 MiB, to a server that handles it as the test says. As long as nothing reads the upload,
- * the buffers of the system take a few megabytes, and then no more.
+ * A command that uploads 64 MiB, to a server that handles it as the test says. As long as nothing reads the upload, the
+ * buffers of the system take a few megabytes, and then no more.
  */
-async function withUpload(
+async function uploading(
   onUpload: (upload: IncomingMessage, response: ServerResponse) => void,
-  options: Options,
-  use: (terminal: AnyTerminal) => Promise<void>,
+  use: (cli: Cli, args: readonly string[]) => Promise<void>,
   size = 64 * mebi,
 ): Promise<void> {
   await using cli = await Cli.create();
@@ -73,31 +72,43 @@ async function withUpload(
     return true;
   };
   await using server = await fakeService({ override }, true);
-  const args = ['infer', '--app', 'tissue', 'ct.nii', '--server', server.url];
-  await using terminal = terminalOf(cli, args, { ...options, env: { NO_COLOR: '1', ...options.env } });
-  await use(terminal);
+  await use(cli, ['infer', '--app', 'tissue', 'ct.nii', '--server', server.url]);
 }
+
+/** A terminal with such an upload. */
+const withUpload = (
+  onUpload: (upload: IncomingMessage, response: ServerResponse) => void,
+  options: Options,
+  use: (terminal: AnyTerminal) => Promise<void>,
+  size?: number,
+): Promise<void> =>
+  uploading(
+    onUpload,
+    async (cli, args) => {
+      const env = { NO_COLOR: '1', ...options.env };
+      await using terminal = terminalOf(cli, args, { ...options, env });
+      await use(terminal);
+    },
+    size,
+  );
 
 const leaveIt = () => {};
 
 describe('an upload', () => {
   test.each([
-    [120, false, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
-    [80, true, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
-    [40, false, /^Uploading (\[=*-+\] )?\d+% .*ETA \d.*$/],
-  ])(
-    'at %d columns is one line, of the bytes of the files, that Ctrl-C takes away',
-    async (columns, isReal, bar) => {
-      await withUpload(leaveIt, { columns, isReal }, async (terminal) => {
-        await terminal.shows(bar);
-        expect(terminal.rows).toHaveLength(1);
-        terminal.type(interrupt);
-        expect(await terminal.ended()).toBe(130);
-        expect(terminal.rows).toEqual(['Error: Interrupted']);
-        expectWhole(terminal);
-      });
-    },
-  );
+    [120, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
+    [80, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
+    [40, /^Uploading (\[=*-+\] )?\d+% .*ETA \d.*$/],
+  ])('at %d columns is one line, of the bytes of the files, that Ctrl-C takes away', async (columns, bar) => {
+    await withUpload(leaveIt, { columns }, async (terminal) => {
+      await terminal.shows(bar);
+      expect(terminal.rows).toHaveLength(1);
+      terminal.type(interrupt);
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.rows).toEqual(['Error: Interrupted']);
+      expectWhole(terminal);
+    });
+  });
 
   test('stays one line when the terminal becomes narrower, and wider again', async () => {
     await withUpload(leaveIt, { columns: 100, isReal: true }, async (terminal) => {
@@ -145,18 +156,24 @@ describe('an upload', () => {
   });
 
   test.each([
-    ['in a pipe', { isReal: true, pipe: '2>&1 | cat' }],
-    ['in CI', { env: { CI: '1' } }],
-  ])('that takes long is, %s, a line every 10 %%', async (_, options: Options) => {
+    ['in a pipe', async (cli: Cli, args: readonly string[]) => (await cli.run(args)).stderr],
+    [
+      'in CI',
+      async (cli: Cli, args: readonly string[]) => {
+        await using terminal = new ScreenTerminal(cli, args, { env: { CI: '1' }, columns: 200 });
+        await terminal.ended();
+        return terminal.written.replaceAll('\r\n', '\n');
+      },
+    ],
+  ])('that takes long is, %s, a line every 10 %%', async (_, run) => {
     // A transfer counts as long from then on.
     const readLate = (upload: IncomingMessage, response: ServerResponse) => {
       setTimeout(() => upload.resume(), 3500);
       upload.on('end', () => json(response, 500, { detail: 'no' }));
     };
     let text = '';
-    await withUpload(readLate, { ...options, columns: 200 }, async (terminal) => {
-      await terminal.ended();
-      text = terminal.written.replaceAll('\r\n', '\n');
+    await uploading(readLate, async (cli, args) => {
+      text = await run(cli, args);
     });
     expect(text).not.toContain('\r');
     const lines = text.trimEnd().split('\n');

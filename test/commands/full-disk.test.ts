@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createWriteStream, openSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -29,8 +31,19 @@ async function inShell(fake: Fake, script: string, ...args: string[]) {
 
 /** Files may have at most 64 KiB: writing more fails as on a full disk. */
 const limited = 'ulimit -f 64; exec "$0" "$@"';
-/** Every write to this device fails as on a full disk. */
-const full = 'exec "$0" "$@" > /dev/full';
+/** Runs a command whose stdout is a device to which every write fails as on a full disk. */
+async function onFullDevice(fake: Fake, ...args: string[]) {
+  await using cli = await Cli.create();
+  await using server = await fakeService(fake);
+  writeFileSync(path.join(cli.directory, 'a.nii'), 'a');
+  const stdout = createWriteStream('', { fd: openSync('/dev/full', 'w') });
+  const stderr = new PassThrough();
+  const streams = { stdin: Readable.from([]), stdout, stderr };
+  const code = await cli.runOn(streams, [...args, '--server', server.url]);
+  stdout.destroy();
+  const asked = server.to(`/jobs/${jobId}/result`).length;
+  return { stderr: await text(stderr.end()), code, asked };
+}
 
 describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
   test('for the download, the error says so at once, and what to do; the server is asked once', async () => {
@@ -59,9 +72,8 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
   test.each([['--detach'], ['-o', 'there']])(
     'for what infer %s prints, the job is named',
     async (...flags) => {
-      const script = `echo a > a.nii; ${full}`;
       const args = ['infer', 'a.nii', '--app', 'tissue', ...flags];
-      const { stderr, code } = await inShell({ lines: ['one', 'two'] }, script, ...args);
+      const { stderr, code } = await onFullDevice({ lines: ['one', 'two'] }, ...args);
       expect(stderr).toMatch(
         new RegExp(`Cannot write to stdout: .*; job ${jobId} may go on: 'remote-app logs`),
       );
@@ -80,7 +92,7 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
     ['a document', ['jobs', '--json']],
     ['a log', ['logs', jobId]],
   ])('for %s on stdout, this is said, and the exit code is no success', async (_, args) => {
-    const { stderr, code, asked } = await inShell({ result: stored, lines: ['one', 'two'] }, full, ...args);
+    const { stderr, code, asked } = await onFullDevice({ result: stored, lines: ['one', 'two'] }, ...args);
     expect(stderr).toMatch(
       /^Error: Cannot write (?:to stdout|'stdout'): no space left on device \(ENOSPC\).*\n$/,
     );

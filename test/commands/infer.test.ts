@@ -104,9 +104,9 @@ describe('infer', () => {
       await using cli = await cliWithScan();
       let killed = 0;
       await using server = await fakeService({ lines: ['epoch 1'], marker: null, onKill: () => killed++ });
-      const running = cli.start(['infer', 'scans', '--server', server.url]);
-      await once(running.process.stdout, 'data');
-      running.process.kill(signal);
+      const running = cli.begin(['infer', 'scans', '--server', server.url]);
+      await once(running.stdout, 'data');
+      running.signal(signal);
       const { code, stderr } = await running.ended;
       expect(code).toBe(130);
       expect(killed).toBe(1);

@@ -48,13 +48,13 @@ describe('--on-end', () => {
   test('tells of an interruption', async () => {
     const gate = server.gate();
     const words = ['infer', 'a.nii', '--set', 'print=begun', '--set', `wait=${gate.path}`];
-    const running = cli.start([...words, '--on-end', 'cat > interrupted.json'], env());
+    const running = cli.begin([...words, '--on-end', 'cat > interrupted.json'], env());
     let log = '';
-    running.process.stdout.on('data', (chunk: Buffer) => {
+    running.stdout.on('data', (chunk: Buffer) => {
       log += chunk;
     });
     await until('the job runs', () => log.includes('begun'));
-    running.process.kill('SIGINT');
+    running.signal('SIGINT');
     expect((await running.ended).code).toBe(130);
     const document = JSON.parse(readFileSync(path.join(cli.directory, 'interrupted.json'), 'utf8'));
     expect(document).toMatchObject({ status: 'interrupted', exit_code: 130 });

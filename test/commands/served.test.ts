@@ -119,10 +119,10 @@ describe('against the service itself', () => {
   });
 
   test('Ctrl-C leaves no process of the job behind', async () => {
-    const running = cli.start(['infer', 'scans', '--cpu', '1', '--set', 'wait=1'], env);
+    const running = cli.begin(['infer', 'scans', '--cpu', '1', '--set', 'wait=1'], env);
     let log = '';
-    while (!log.includes('app started')) log += String((await once(running.process.stdout, 'data'))[0]);
-    running.process.kill('SIGINT');
+    while (!log.includes('app started')) log += String((await once(running.stdout, 'data'))[0]);
+    running.signal('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, stderr]).toEqual([130, expect.stringMatching(/remote job \w+ is killed/)]);
     expect(processesNaming(path.join(cli.directory, 'echo', 'main.mjs'))).toEqual([]);

@@ -10,6 +10,7 @@ import { layouts, phantom } from '../client/pictures/phantom.js';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
 import { metaHeader } from '../support/headers.js';
+import { ScreenTerminal } from '../support/screen-terminal.js';
 import { plant, temporary } from '../support/temporary.js';
 import { Terminal, type TerminalOptions } from '../support/terminal.js';
 import { until } from '../support/until.mjs';
@@ -224,10 +225,10 @@ describe('show', () => {
   test('leaves no half of a page when it is interrupted', async () => {
     await using cli = await cliWithCase();
     for (let at = 0; at < 60; at += 1) writeFileSync(path.join(cli.directory, `more${at}.nii.gz`), scan);
-    const running = cli.start(['show', '.', '--html', 'qc.html']);
+    const running = cli.begin(['show', '.', '--html', 'qc.html']);
     const pages = () => readdirSync(cli.directory).filter((name) => name.startsWith('qc.html'));
     await until('the page is begun', () => pages().length > 0);
-    running.process.kill('SIGINT');
+    running.signal('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, pages()]).toEqual([130, []]);
     expect(stderr).toContain('Interrupted');
@@ -266,16 +267,17 @@ describe('show', () => {
 /** Shows the case at a terminal that answers this when it is asked what it can do. */
 async function atTerminal(
   answer: string | null,
-  options: TerminalOptions = {},
+  options: Pick<TerminalOptions, 'columns' | 'env'> = {},
   more: readonly string[] = [],
 ) {
   await using cli = await cliWithCase();
-  const terminal = new Terminal(cli, ['show', 'scan.nii.gz', 'mask.nii.gz', ...more], options);
+  await using terminal = new ScreenTerminal(cli, ['show', 'scan.nii.gz', 'mask.nii.gz', ...more], options);
   if (answer !== null) {
     await terminal.sends(0, new RegExp(`${esc}\\[c`));
     terminal.type(answer);
   }
   const code = await terminal.ended();
+  expect(terminal.isRaw).toBe(false);
   return { code, written: terminal.written };
 }
 
@@ -362,7 +364,10 @@ describe('at a terminal', () => {
       2,
       expect.stringContaining('cannot be written to a terminal'),
     ]);
-    const piped = await atTerminal(null, { ...truecolour, pipe: '| cat' });
+    await using cli = await cliWithCase();
+    const args = ['show', 'scan.nii.gz', 'mask.nii.gz'];
+    await using piped = new Terminal(cli, args, { ...truecolour, pipe: '| cat' });
+    await piped.ended();
     expect(piped.written).not.toContain(`${esc}[c`);
     expect(piped.written).toMatch(/CASE +LABEL/);
   });
@@ -400,7 +405,7 @@ describe('infer --show', () => {
     const result = zipOf({ 'scan_seg.nii.gz': mask });
     await using server = await fakeService({ lines: ['done'], result });
     const args = ['infer', 'scan.nii.gz', '--show', '--server', server.url];
-    const terminal = new Terminal(cli, args, { env: { COLORTERM: 'truecolor', TMUX: 'x' } });
+    await using terminal = new ScreenTerminal(cli, args, { env: { COLORTERM: 'truecolor', TMUX: 'x' } });
     expect(await terminal.ended()).toBe(0);
     expect(terminal.written).toContain('▀');
     expect(terminal.written).toMatch(/label 2/);
@@ -412,7 +417,8 @@ describe('infer --show', () => {
     await using cli = await cliWithCase();
     await using server = await fakeService({ lines: ['done'], result: zipOf({ 'table.csv': 'a,b' }) });
     writeFileSync(path.join(cli.directory, 'scan.nii.gz'), 'not a volume');
-    const terminal = new Terminal(cli, ['infer', 'scan.nii.gz', '--show', '--server', server.url]);
+    const args = ['infer', 'scan.nii.gz', '--show', '--server', server.url];
+    await using terminal = new ScreenTerminal(cli, args);
     expect(await terminal.ended()).toBe(0);
     await until('the note', () => /The result cannot be drawn: /.test(terminal.written));
   });

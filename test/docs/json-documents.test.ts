@@ -11,7 +11,7 @@ import { dicomFile } from '../support/dicom.js';
 import { least, printBytes, steps } from '../support/form.js';
 import { manifest } from '../support/hub-app.js';
 import { plantCache } from '../support/hub-cache.js';
-import { apps, sharedServer } from '../support/server.js';
+import { apps, sharedServer, type TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
 const tissue = fileURLToPath(new URL('../../examples/apps/tissue', import.meta.url));
@@ -19,7 +19,9 @@ const cache = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
 const repositoryApp = 'lab/app:X';
 /** What an app may tell besides what every app does. */
 const told = { task: 'synthesis', vram_plan: { '96': 4.5 }, parameters: { iterations: 300 } };
-const server = sharedServer({
+const server = sharedServer({ gpus: 1 });
+/** A server of all kinds of apps, of which one stays loaded. */
+const richServer = sharedServer({
   runners: true,
   apps: [apps.probe, apps.broken, apps.resident, tissue, repositoryApp],
   gpus: 1,
@@ -69,8 +71,10 @@ interface Variant {
 const variants: Readonly<Record<string, readonly Variant[]>> = jsonDocuments;
 
 /** The JSON documents that a command prints. */
-async function run(...words: string[]): Promise<unknown[]> {
-  const env = { REMOTE_APP_SERVER: server.url, REMOTE_APP_APP: 'probe' };
+const run = (...words: string[]): Promise<unknown[]> => runAt(server, ...words);
+
+async function runAt({ url }: TestServer, ...words: string[]): Promise<unknown[]> {
+  const env = { REMOTE_APP_SERVER: url, REMOTE_APP_APP: 'probe' };
   const { stdout } = await cli.run([...words, '--json'], env);
   const isLines = words[0] === 'logs' || words.includes('--watch');
   return isLines
@@ -110,7 +114,8 @@ const submissions: Readonly<Record<string, readonly string[]>> = {
 const id = async (step = 'print=hello'): Promise<string> =>
   (await server.api.run('infer', { ...least.infer, ...steps(step) })).id;
 /** Resolves when an app is loaded, and has nothing to do. */
-const loaded = () => server.api.run('infer', doing(), { app: 'resident' });
+const loaded = () => richServer.api.run('infer', doing(), { app: 'resident' });
+const runRich = (...words: string[]) => runAt(richServer, ...words);
 const nobody = 'ffffffffffff';
 
 /** By command, the command lines that print all its documents. */
@@ -133,16 +138,16 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
     ]),
   ),
   apps: async () => [
-    await loaded().then(() => run('apps')),
-    await run('apps', 'tissue'),
-    await run('apps', 'broken'),
-    await run('apps', repositoryApp),
-    await run('apps', '--refresh'),
-    await run('apps', 'probe', '--config', 'config'),
+    await loaded().then(() => runRich('apps')),
+    await runRich('apps', 'tissue'),
+    await runRich('apps', 'broken'),
+    await runRich('apps', repositoryApp),
+    await runRich('apps', '--refresh'),
+    await runRich('apps', 'probe', '--config', 'config'),
   ],
   completion: async () => [await run('completion', 'bash')],
   drain: async () => [await run('drain'), await run('drain', '--undo')],
-  gpus: async () => [await loaded().then(() => run('gpus'))],
+  gpus: async () => [await loaded().then(() => runRich('gpus'))],
   health: async () => [await run('health')],
   check: async () => [await run('check', apps.shell)],
   init: async () => [await run('init', 'new-app')],

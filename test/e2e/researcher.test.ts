@@ -8,6 +8,7 @@ import { Cli } from '../support/cli.js';
 import { processesOfJob } from '../support/processes.js';
 import { environmentOf } from '../support/processes.mjs';
 import { sharedServer, TestServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
 
 const run = promisify(execFile);
@@ -48,9 +49,9 @@ const shared = sharedServer({ runners: true, gpus: 2 });
 
 test("the environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and the user's own variables are unchanged", async () => {
   await using cli = await Cli.create();
-  await scans(cli);
+  await plant(path.join(cli.directory, 'scans'), Object.fromEntries(heads.map((name) => [name, name])));
   const gate = shared.gate();
-  const running = cli.start(['infer', '--gpu', '0', './scans', '--set', `wait=${gate.path}`], {
+  const running = cli.begin(['infer', '--gpu', '0', './scans', '--set', `wait=${gate.path}`], {
     REMOTE_APP_SERVER: shared.url,
   });
   const [id = ''] = await until('a job is there', async () => {

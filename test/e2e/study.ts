@@ -1,34 +1,12 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { play } from '../fixtures/apps/masker/play.mjs';
 import { Cli, type Ended } from '../support/cli.js';
-import { type ServerOptions, TestServer } from '../support/server.js';
+import { apps, type ServerOptions, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
-/**
- * Notes each scan that it computes in `counts`, waits while there is a file `closed`, fails for a scan that says so, and writes a
- * mask with numbers about it. Both files lie beside its directory, whose content is its version.
- */
-const program = `
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
-const { argv } = process;
-const after = (flag) => argv[argv.indexOf(flag) + 1];
-const scan = readFileSync(after('--inputs'), 'utf8');
-const beside = path.dirname(path.dirname(argv[1]));
-appendFileSync(path.join(beside, 'counts'), scan + '\\n');
-while (existsSync(path.join(beside, 'closed'))) await new Promise((resolve) => setTimeout(resolve, 10));
-if (scan.includes('bad')) {
-  console.log('This scan is not a head' + (scan.includes('.') ? '.' : ''));
-  process.exit(3);
-}
-const output = after('--output');
-mkdirSync(output, { recursive: true });
-writeFileSync(path.join(output, 'mask.nii'), 'mask of ' + scan);
-writeFileSync(path.join(output, 'measurements.json'), JSON.stringify({ cases: [{ letters: scan.length }] }));
-`;
-
-/** A server with this app, and a client with a BIDS tree. */
+/** A server with the app that writes masks (`test/fixtures/apps/masker`), and a client with a BIDS tree. */
 export class Study implements AsyncDisposable {
   private constructor(
     readonly cli: Cli,
@@ -43,18 +21,7 @@ export class Study implements AsyncDisposable {
   ): Promise<Study> {
     const cli = await Cli.create();
     const app = path.join(cli.home, 'masker');
-    await plant(app, {
-      'main.mjs': program,
-      'app.json': JSON.stringify({
-        display_name: 'Masker',
-        description: 'x',
-        short_description: 'x',
-        tta: 8,
-        mc_dropout: 0,
-        outputs: { Map: { display_name: 'Map', volume_type: 'VOLUME', unit: 'ms' } },
-        command: ['node', 'main.mjs'],
-      }),
-    });
+    cpSync(apps.masker, app, { recursive: true });
     const subject = (index: number) => `sub-${String(index + 1).padStart(2, '0')}`;
     await plant(
       path.join(cli.directory, 'bids'),
@@ -62,7 +29,7 @@ export class Study implements AsyncDisposable {
         scans.map((scan, index) => [`${subject(index)}/anat/${subject(index)}_T1w.nii`, scan]),
       ),
     );
-    return new Study(cli, await TestServer.start({ runners: true, apps: [app], flags, ...more }));
+    return new Study(cli, await TestServer.start({ play, apps: [app], flags, ...more }));
   }
 
   get env() {

@@ -46,7 +46,14 @@ class ScreenStream extends Writable {
  */
 export class ScreenTerminal extends WatchedScreen implements AsyncDisposable {
   readonly #stream: ScreenStream;
-  readonly #stdin = Object.assign(new PassThrough(), { isTTY: true });
+  /** Whether keys are no signals, and are not shown. */
+  #isRaw = false;
+  readonly #stdin = Object.assign(new PassThrough(), {
+    isTTY: true,
+    setRawMode: (isRaw: boolean) => {
+      this.#isRaw = isRaw;
+    },
+  });
   readonly #ended: Promise<number>;
   #isRunning = true;
 
@@ -67,8 +74,17 @@ export class ScreenTerminal extends WatchedScreen implements AsyncDisposable {
     this.#ended.catch(() => {});
   }
 
+  /** Whether the command has left the keyboard in raw mode. */
+  get isRaw(): boolean {
+    return this.#isRaw;
+  }
+
   /** Presses keys, which are shown as a terminal does. */
   type(keys: string): void {
+    if (this.#isRaw) {
+      this.#stdin.write(keys);
+      return;
+    }
     for (const key of keys) {
       if (!isSignal(key)) {
         this.show(key);

@@ -21,7 +21,7 @@ import type {
 import type * as schedulerModule from '../../src/server/executors/local/scheduler.js';
 import type { Ticket } from '../../src/server/executors/local/tickets.js';
 import type { OwnersExecutor, OwnersLimits } from '../../src/server/running-server.js';
-import { play } from '../fixtures/apps/probe/play.mjs';
+import { play as probe } from '../fixtures/apps/probe/play.mjs';
 import { load } from './built.js';
 
 /** Ends a script at once. */
@@ -53,8 +53,11 @@ interface Run {
   isOver: boolean;
 }
 
-/** Runs what the probe would do, in this process. */
-async function runScript(order: RunOrder, grant: Grant, signal: AbortSignal): Promise<void> {
+/** What an app does: `play.mjs` beside its program. */
+export type Play = typeof probe;
+
+/** Runs what the app would do, in this process. */
+async function runScript(play: Play, order: RunOrder, grant: Grant, signal: AbortSignal): Promise<void> {
   const { directory, environment } = order;
   const [, program = '', ...argv] = order.command();
   if (!existsSync(path.join(path.dirname(program), 'play.mjs'))) throw new NotScripted(program);
@@ -95,6 +98,8 @@ export class ScriptedRuns {
   readonly #runs = new Map<string, Run>();
   readonly #unscripted: string[] = [];
 
+  constructor(private readonly play: Play = probe) {}
+
   of(job: Pick<JobRef, 'path'>): Run | undefined {
     return this.#runs.get(job.path);
   }
@@ -110,7 +115,7 @@ export class ScriptedRuns {
     const { timeLimit } = order;
     const late = bySignal('SIGTERM');
     const cancel = timeLimit === null ? () => {} : clock.after(timeLimit, () => stop.abort(late));
-    const ended = runScript(order, grant, stop.signal)
+    const ended = runScript(this.play, order, grant, stop.signal)
       .then(
         () => new Exit(0),
         (cause) => {

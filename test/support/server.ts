@@ -16,7 +16,7 @@ import { builtServer } from './built.js';
 import { shareCode } from './code-cache.js';
 import { least, steps } from './form.js';
 import { openFilesOf, processesWith } from './processes.js';
-import { ScriptedExecutor, ScriptedRuns } from './scripted-executor.js';
+import { type Play, ScriptedExecutor, ScriptedRuns } from './scripted-executor.js';
 import { addressIn, hasEnded, serverEnvironment, serveWords } from './serve.mjs';
 import type { TestClock } from './test-clock.js';
 import { until } from './until.mjs';
@@ -33,6 +33,7 @@ export const apps = {
   shell: fixture('apps/shell'),
   broken: fixture('apps/broken'),
   resident: fixture('apps/resident'),
+  masker: fixture('apps/masker'),
 } as const;
 
 export interface ServerOptions {
@@ -56,6 +57,8 @@ export interface ServerOptions {
    * next one.
    */
   readonly runners?: boolean;
+  /** What the scripts do instead of the steps of the probe: that of the app's own `play.mjs`. */
+  readonly play?: Play;
   /** The clocks of the server and of its scripted jobs. */
   readonly clock?: TestClock;
   /** The program of another installation. This and what follows needs a process of its own. */
@@ -110,7 +113,7 @@ export class TestServer implements AsyncDisposable {
   #child: ChildProcess | null = null;
   /** The server in this process. */
   #running: ToldServer | null = null;
-  readonly #scripted = new ScriptedRuns();
+  readonly #scripted: ScriptedRuns;
   #executor: ScriptedExecutor | null = null;
   #root = '';
   #jobIds = new Set<string>();
@@ -118,6 +121,7 @@ export class TestServer implements AsyncDisposable {
 
   constructor(private options: ServerOptions = {}) {
     this.token = options.token ?? null;
+    this.#scripted = new ScriptedRuns(options.play);
     this.api = new Api(this, options.app ?? 'probe');
   }
 

@@ -1,4 +1,3 @@
-import { supportsColor } from 'chalk';
 import { Interrupted } from '../../client/errors.js';
 import type { Canvas } from '../../client/pictures/index.js';
 import { hasColour } from './colours.js';
@@ -73,13 +72,26 @@ const isMultiplexer = ({ TMUX, STY, TERM = '' }: NodeJS.ProcessEnv): boolean =>
   Boolean(TMUX || STY) || /^(tmux|screen)/.test(TERM);
 
 /**
+ * How a terminal says that it shows 16 million colours or 256. Node's own `getColorDepth` knows neither kitty over ssh, where
+ * COLORTERM is not passed on, nor true colour in tmux.
+ */
+function colourLook(env: NodeJS.ProcessEnv): 'true colour' | '256 colours' | 'characters' {
+  const { COLORTERM = '', FORCE_COLOR, TERM = '' } = env;
+  const isTrue =
+    ['truecolor', '24bit'].includes(COLORTERM) ||
+    /^(xterm-kitty|xterm-ghostty|wezterm)$|-direct$/.test(TERM) ||
+    process.platform === 'win32';
+  if (isTrue || FORCE_COLOR === '3') return 'true colour';
+  return /-256(color)?$/.test(TERM) || FORCE_COLOR === '2' ? '256 colours' : 'characters';
+}
+
+/**
  * What the terminal of stdout can show. If stdin is a terminal too, it is asked whether it draws pictures, which takes as
  * long as its answer, and 2 s if there is none.
  * @throws Interrupted if Ctrl-C is pressed meanwhile
  */
 export async function canvasOfTerminal({ stdin, stdout, env }: CommandIo): Promise<Canvas> {
-  const level = hasColour(stdout, env) && supportsColor ? supportsColor.level : 0;
-  const look = level === 3 ? 'true colour' : level === 2 ? '256 colours' : 'characters';
+  const look = hasColour(stdout, env) ? colourLook(env) : 'characters';
   const size = { columns: stdout.columns || usualColumns, rows: stdout.rows || usualRows };
   const canvas = { look, ...size, cell: usualCell } as const;
   if (look === 'characters' || !stdin.isTTY || !stdout.isTTY || isMultiplexer(env)) return canvas;

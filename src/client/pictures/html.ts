@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { deflateRawSync } from 'node:zlib';
-import jpeg from 'jpeg-js';
 import { readVolume, type VolumeFile, writeNifti } from '../../volumes/index.js';
+import { encodeJpeg } from './jpeg.js';
 import type { CaseView, PlaneView, SliceView } from './picture.js';
 import { millilitresText, placeText, windowText } from './sheet.js';
 
@@ -187,17 +187,9 @@ function planeData(plane: PlaneView, pictures: Pictures) {
     width: first?.width ?? 1,
     height: first?.height ?? 1,
     places: slices.map(({ position }) => placeText(plane, position)),
-    images: slices.map((slice) => pictures.place(jpegOf(slice))),
+    images: slices.map((slice) => pictures.place(encodeJpeg(slice, quality).toString('base64'))),
     labels: packedLabels(slices),
   };
-}
-
-function jpegOf({ width, height, pixels, isColour }: SliceView): string {
-  const data = new Uint8Array(width * height * 4).fill(255);
-  for (let at = 0; at < width * height; at += 1)
-    for (let part = 0; part < 3; part += 1)
-      data[at * 4 + part] = pixels[isColour ? at * 3 + part : at] as number;
-  return jpeg.encode({ width, height, data }, quality).data.toString('base64');
 }
 
 /**

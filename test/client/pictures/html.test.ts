@@ -23,7 +23,7 @@ import { temporary } from '../../support/temporary.js';
 import { layoutName, layouts, phantom, volumeOf } from './phantom.js';
 
 const names = { title: 'qc.html', csvName: 'qc-marks.csv' };
-/** Each slice of a plane is a JPEG, which takes 20 ms. */
+/** Each slice of a plane is a picture of its own, which takes time. */
 const options = { slices: 1, maxPixels: 128 };
 const usual = layouts[0] ?? [];
 const viewOf = (sampling: Parameters<typeof phantom>[0], name = 'phantom', slices = 1) =>

@@ -5,6 +5,9 @@ import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
 import { TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
+/** A server that leaves its jobs, which have runners, to the next one when it stops. */
+const keeping = { runners: true, flags: ['--on-exit', 'keep'] } as const;
+
 describe('a GPU that has failed when the server starts', () => {
   test('is left out, gets no jobs, and is named on stderr', async () => {
     using smi = new FakeNvidiaSmi('dead');
@@ -23,9 +26,9 @@ describe('a GPU that has failed when the server starts', () => {
 
   test('keeps the job of an earlier server that holds it', async () => {
     using smi = new FakeNvidiaSmi('well');
-    await using server = await TestServer.start({ ownProcess: true, gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ...keeping, gpus: 2, environment: smi.environment });
     const held = await server.heldJob({ gpu: '1' });
-    await server.crash();
+    await server.stop();
     smi.mode = 'dead';
     await server.start();
     expect(await server.api.job(held.id)).toMatchObject({ status: 'running', assigned_gpus: [1] });
@@ -69,14 +72,14 @@ describe('an nvidia-smi that fails when the server starts', () => {
 
   test('does not end jobs of an earlier server, and no GPU is granted twice', async () => {
     using smi = new FakeNvidiaSmi('well');
-    await using server = await TestServer.start({ ownProcess: true, gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ...keeping, gpus: 2, environment: smi.environment });
     const { api } = server;
     const gate = server.gate();
     const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
     const running = await api.running('infer', { ...held, gpu: '0' });
     const { job_id: behind } = await api.accepted('infer', { ...held, gpu: '0' });
     await api.reaches(behind, 'waiting');
-    await server.crash();
+    await server.stop();
     smi.mode = 'fail';
     await server.start();
     const { job_id: any } = await api.accepted('infer', held);

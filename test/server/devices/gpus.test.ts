@@ -175,17 +175,17 @@ describe('after a restart', () => {
     ['whose record can be read', false],
     ['whose record cannot be read', true],
   ] as const)('a GPU that has another id since is kept for the job %s', async ([, isUnreadable]) => {
-    await using before = await TestServer.start({ ownProcess: true, gpus: 2 });
+    await using before = await TestServer.start({ runners: true, gpus: 2, flags: ['--on-exit', 'keep'] });
     const gate = before.gate();
     const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
     const running = await before.api.running('infer', { ...held, gpu: '1' });
-    await before.crash();
+    await before.stop();
     const record = path.join(before.jobDirectory(running), 'job.json');
     if (isUnreadable) truncateSync(record);
     // The first GPU has gone, and the second one has taken its id.
     const { dataDirectory } = before;
     await using after = new TestServer({
-      ownProcess: true,
+      runners: true,
       gpus: 2,
       dataDirectory,
       environment: { FAKE_GPUS_GONE: '1' },

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { least, steps } from '../../support/form.js';
 import { linesOf } from '../../support/log-lines.mjs';
 import { RawConnection } from '../../support/raw-http.js';
-import { sharedServer, TestServer } from '../../support/server.js';
+import { sharedServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
 const server = sharedServer();
@@ -106,11 +106,11 @@ describe('the stream of a log', () => {
 
 describe('a log that may not be opened', () => {
   const forbidden = expect.stringContaining('may not be opened');
+  const ordinary = sharedServer({ asOrdinaryUser: true });
 
   test.for(['its directory', 'the file itself'])(
     'is explained in a line when the job has ended: %s is closed',
     async (what) => {
-      await using ordinary = await TestServer.start({ asOrdinaryUser: true });
       const { id } = await ordinary.api.run('infer', { ...least.infer, ...steps('print=before') });
       const directory = ordinary.jobDirectory(id);
       chmodSync(what === 'its directory' ? directory : path.join(directory, 'log'), 0);
@@ -124,7 +124,6 @@ describe('a log that may not be opened', () => {
   );
 
   test('is explained while the job runs that closed its directory, and ends with the job', async () => {
-    await using ordinary = await TestServer.start({ asOrdinaryUser: true });
     const gate = ordinary.gate();
     const closing = steps('shell=chmod 000 ..', `wait=${gate.path}`);
     const { job_id: id } = await ordinary.api.accepted('infer', { ...least.infer, ...closing });

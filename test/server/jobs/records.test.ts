@@ -22,6 +22,9 @@ import { until } from '../../support/until.mjs';
 
 const kept = { ...least.infer, ...steps('write=a.txt:kept') };
 
+/** A server that leaves its jobs, which have runners, to the next one when it stops. */
+const keeping = { runners: true, flags: ['--on-exit', 'keep'] } as const;
+
 /** The entries of `DATA/set-aside`, by their former names. */
 const aside = (server: TestServer): string[] => {
   const directory = path.join(server.dataDirectory, 'set-aside');
@@ -135,12 +138,12 @@ describe('a start', () => {
   test.for(['exit.json', 'runner.json'])(
     'tells the end of a job whose %s is damaged, and keeps its output',
     async (name) => {
-      await using server = await TestServer.start({ ownProcess: true });
+      await using server = await TestServer.start({ ...keeping });
       const { api } = server;
       const gate = server.gate();
       const taken = ['write=a.txt:kept', 'print=ready', `wait=${gate.path}`];
       const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'ready');
-      await server.crash();
+      await server.stop();
       gate.open();
       const directory = server.jobDirectory(id);
       await until('its command ends', () => existsSync(path.join(directory, 'exit.json')));
@@ -204,14 +207,14 @@ describe('a start', () => {
   });
 
   test('ends the processes of a job whose directory was removed, before its GPU is granted again', async () => {
-    await using server = await TestServer.start({ ownProcess: true, gpus: 1 });
+    await using server = await TestServer.start({ ...keeping, gpus: 1 });
     const { api } = server;
     const id = await api.running(
       'infer',
       { ...least.infer, ...steps('print=ready', `wait=${server.gate().path}`) },
       'ready',
     );
-    await server.crash();
+    await server.stop();
     rmSync(server.jobDirectory(id), { recursive: true });
     await server.start();
     expect(server.stderr).toContain(`Job ${id} runs, and its directory was removed`);
@@ -220,12 +223,12 @@ describe('a start', () => {
   });
 
   test('does not run a job again if its app has removed the files of its runner', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+    await using server = await TestServer.start({ ...keeping });
     const { api } = server;
     const gate = server.gate();
     const taken = ['shell=rm -r ../claimed ../runner.json', 'print=ready', `wait=${gate.path}`];
     const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'ready');
-    await server.crash();
+    await server.stop();
     await server.start();
     gate.open();
     const { view, log } = await api.ended(id);

@@ -48,14 +48,17 @@ describe('a server that was killed and started again', () => {
   });
 
   test('reads the end of a job that ended while there was no server', async () => {
-    await using server = await TestServer.start({ ownProcess: true, ...oneAtATime });
+    await using server = await TestServer.start({
+      runners: true,
+      flags: [...oneAtATime.flags, '--on-exit', 'keep'],
+    });
     const { api } = server;
     const gate = server.gate();
     const taken = ['print=begins', `wait=${gate.path}`, 'print=ends', 'write=result.txt:here'];
     const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'begins');
     const failing = { ...least.infer, ...steps(`wait=${gate.path}`, 'exit=7') };
     const later = (await api.accepted('infer', failing)).job_id;
-    await server.crash();
+    await server.stop();
     gate.open();
     await until('the job has ended', () => existsSync(path.join(server.jobDirectory(id), 'exit.json')));
     await until('the runner has ended', () => server.processes().length === 0);

@@ -67,7 +67,9 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
 
   test('never hands the field to the app', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...onCpu, time_limit: '2s' });
-    expect((await api.recorded(id)).argv.join(' ')).not.toMatch(/time/);
+    const { argv } = await api.recorded(id);
+    // Where this repository lies may have the word in its path.
+    expect(argv.filter((each) => !each.startsWith('/')).join(' ')).not.toMatch(/time/);
   });
 });
 

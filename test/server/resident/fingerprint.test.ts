@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { utimesSync, writeFileSync } from 'node:fs';
+import { symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { fingerprint } from '../../../src/server/executors/resident/fingerprint.js';
-import { temporary } from '../../support/temporary.js';
+import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 
 const program = new URL('../../../dist/server/executors/resident/fingerprint.js', import.meta.url);
@@ -32,4 +32,30 @@ test('a file that gets another content of the same size and time changes the fin
     write('new');
     return (await fingerprint([root.path])) !== before;
   });
+});
+
+test('a change below a link, or of a hidden file, changes the fingerprint, and one of .git does not', async () => {
+  await using root = await temporary();
+  const app = path.join(root.path, 'app');
+  await plant(root.path, { 'weights/1.pt': 'old', 'data/deep/table': 'old' });
+  await plant(app, { '.settings': 'old', '.models/2.pt': 'old', '.git/HEAD': 'old' });
+  for (const [target, name] of [
+    [app, '../linked'],
+    ['../weights/1.pt', '1.pt'],
+    ['../data', 'data'],
+    ['..', 'circle'],
+    ['nowhere', 'broken'],
+  ] as const) {
+    symlinkSync(target, path.join(app, name));
+  }
+  const linked = path.join(root.path, 'linked');
+  let before = await fingerprint([linked]);
+  for (const file of ['weights/1.pt', 'data/deep/table', 'app/.settings', 'app/.models/2.pt']) {
+    await plant(root.path, { [file]: 'a new one' });
+    const after = await fingerprint([linked]);
+    expect.soft(after, file).not.toBe(before);
+    before = after;
+  }
+  await plant(app, { '.git/HEAD': 'a new one' });
+  expect(await fingerprint([linked])).toBe(before);
 });

@@ -9,31 +9,28 @@ describe('a resident app that misbehaves fails one job only', () => {
   const server = sharedServer({ runners: true, apps: [apps.resident], app: 'resident' });
   const { api } = server;
 
-  /** Runs a job that ends its worker, and then one that finds a new one. */
-  async function failure(deed: string) {
-    const before = await api.run('infer', doing());
-    const { view, log, id } = await api.run('infer', doing(deed));
-    expect(view.start).toBe('warm');
-    const next = await api.run('infer', doing());
-    expect(next.view).toMatchObject({ status: 'done', start: 'cold' });
-    expect((await workerState(api, next.id)).pid).not.toBe((await workerState(api, before.id)).pid);
-    await until('the old one is gone', () => hostsOf(server).length === 1);
-    return { view, log, id };
-  }
-
-  test.each([
-    ['die', 'Subprocess failed (exit code 137, SIGKILL)'],
-    ['leave', 'The app ended without an answer (exit code 0)'],
-    ['garbage', against('answered with a line that is not JSON')],
-    ['other', against('answered for a job that it does not have')],
-    ['ready-again', against('said a second time that it is ready')],
-    ['bad-code', against('answered with an exit code that is not a whole number from 0 to 255')],
-    ['long', against('answered with a line of more than 64 KiB')],
-    ['mute', against('closed the pipe of its answers')],
-  ])('when it does this in the middle of a job: %s', async (deed, error) => {
-    const { view, log } = await failure(deed);
-    expect(view).toMatchObject({ status: 'error', error });
-    expect(log).toContain(`data: __ERROR__ ${error}\n`);
+  test('when it ends or breaks the protocol in the middle of a job', async () => {
+    let { pid: before } = await workerState(api, (await api.run('infer', doing())).id);
+    for (const [deed, error] of [
+      ['die', 'Subprocess failed (exit code 137, SIGKILL)'],
+      ['leave', 'The app ended without an answer (exit code 0)'],
+      ['garbage', against('answered with a line that is not JSON')],
+      ['other', against('answered for a job that it does not have')],
+      ['ready-again', against('said a second time that it is ready')],
+      ['bad-code', against('answered with an exit code that is not a whole number from 0 to 255')],
+      ['long', against('answered with a line of more than 64 KiB')],
+      ['mute', against('closed the pipe of its answers')],
+    ] as const) {
+      const { view, log } = await api.run('infer', doing(deed));
+      expect.soft(view, deed).toMatchObject({ status: 'error', error, start: 'warm' });
+      expect.soft(log).toContain(`data: __ERROR__ ${error}\n`);
+      const next = await api.run('infer', doing());
+      expect.soft(next.view, deed).toMatchObject({ status: 'done', start: 'cold' });
+      const { pid } = await workerState(api, next.id);
+      expect.soft(pid, deed).not.toBe(before);
+      before = pid;
+      await until('the old one is gone', () => hostsOf(server).length === 1);
+    }
   });
 
   test('when it answers twice: the first answer counts', async () => {

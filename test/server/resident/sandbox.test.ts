@@ -6,7 +6,7 @@ import { systemCallFilter } from '../../../src/server/sandbox/system-call-filter
 import { argumentsOf, runningProcesses } from '../../support/processes.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
-import { temporary } from '../../support/temporary.js';
+import { plant, temporary } from '../../support/temporary.js';
 import { answers, attempts } from '../sandbox/attempts.js';
 import { doing, noWorkerLeft, ownApp, ownLines } from './support.js';
 
@@ -128,14 +128,15 @@ test.runIf(sandbox)('in a sandbox a resident app keeps to the memory of a job', 
 
 test.runIf(sandbox)('a worker in a sandbox is found again by the next server', async () => {
   await using server = await TestServer.start({
-    ownProcess: true,
+    runners: true,
     apps: [apps.resident],
     app: 'resident',
-    flags: ['--sandbox', 'bwrap'],
+    flags: ['--sandbox', 'bwrap', '--on-exit', 'keep'],
   });
-  await server.api.run('infer', doing());
-  await server.crash();
-  await server.start();
+  const held = await server.api.running('infer', doing('wait:go'), /^job /);
+  await server.restart();
+  await plant(path.join(server.jobDirectory(held), 'Workspace'), { go: '' });
+  await server.api.ended(held);
   const { view, id } = await server.api.run('infer', doing());
   expect(view).toMatchObject({ status: 'done', start: 'warm' });
   expect(existsSync(path.join(server.jobDirectory(id), 'Output', 'jobs.txt'))).toBe(true);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { sandbox } from '../../support/sandbox.js';
@@ -83,32 +83,6 @@ test('a resident app that is changed is loaded again', async () => {
   await noWorkerLeft(server);
 });
 
-test('a resident app is loaded again after a change below a link, or of a hidden file, and not after one of .git', async () => {
-  await using own = await ownApp();
-  const root = path.dirname(own.app);
-  const linked = path.join(root, 'linked');
-  await plant(root, { 'weights/1.pt': 'old', 'data/deep/table': 'old' });
-  await plant(own.app, { '.settings': 'old', '.models/2.pt': 'old', '.git/HEAD': 'old' });
-  for (const [target, name] of [
-    [own.app, '../linked'],
-    ['../weights/1.pt', '1.pt'],
-    ['../data', 'data'],
-    ['..', 'circle'],
-    ['nowhere', 'broken'],
-  ] as const) {
-    symlinkSync(target, path.join(own.app, name));
-  }
-  await using server = await TestServer.start({ runners: true, apps: [linked], app: 'linked' });
-  const start = async () => (await server.api.run('infer', doing())).view.start;
-  expect(await start()).toBe('cold');
-  for (const file of ['weights/1.pt', 'data/deep/table', 'resident/.settings', 'resident/.models/2.pt']) {
-    await plant(root, { [file]: 'a new one' });
-    expect.soft(await start(), file).toBe('cold');
-  }
-  await plant(own.app, { '.git/HEAD': 'a new one' });
-  expect(await start()).toBe('warm');
-});
-
 test('a resident app leaves after --resident-idle', async () => {
   await using server = await TestServer.start({
     runners: true,
@@ -176,16 +150,17 @@ test('a data directory may have a longer path than a socket', async () => {
   await using root = await temporary();
   const dataDirectory = path.join(root.path, 'd'.repeat(120), 'data');
   await using server = await TestServer.start({
-    ownProcess: true,
+    runners: true,
     apps: [apps.resident],
     app: 'resident',
     dataDirectory,
+    flags: ['--on-exit', 'keep'],
   });
-  for (const start of ['cold', 'warm']) {
-    expect((await server.api.run('infer', doing())).view).toMatchObject({ status: 'done', start });
-  }
-  await server.crash();
-  await server.start();
+  const gate = server.gate();
+  const id = await server.api.running('infer', doing(`wait:${gate.path}`), /^job /);
+  await server.restart();
+  gate.open();
+  expect((await server.api.ended(id)).view).toMatchObject({ status: 'done', start: 'cold' });
   expect((await server.api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
 });
 

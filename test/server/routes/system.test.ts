@@ -131,8 +131,8 @@ describe.each([
 });
 
 test('serve says once which GPUs it found, or that it found none', async () => {
-  await using some = await TestServer.start({ ownProcess: true, gpus: 3 });
+  await using some = await TestServer.start({ runners: true, gpus: 3 });
   expect(some.stderr).toMatch(/^Found 3 GPUs: 0 \(NVIDIA H200\), 1 \(NVIDIA H200\), 2 \(NVIDIA H200\)\.$/m);
-  await using none = await TestServer.start({ ownProcess: true });
+  await using none = await TestServer.start({ runners: true });
   expect(none.stderr.match(/No GPU found/g)?.length).toBe(1);
 });

@@ -300,13 +300,13 @@ console.log(sibling, ...seen);\n`;
   });
 
   test('goes on while the server is started again, and ends as it would have', async () => {
-    await using other = await TestServer.start({ ownProcess: true, flags: ['--sandbox', 'bwrap'] });
+    const flags = ['--sandbox', 'bwrap', '--on-exit', 'keep'];
+    await using other = await TestServer.start({ runners: true, flags });
     const id = await other.api.running('infer', {
       ...least.infer,
       ...steps('shell=while [ ! -e go ]; do sleep 0.05; done; exit 0', 'exit=7'),
     });
-    await other.crash();
-    await other.start();
+    await other.restart();
     writeFileSync(path.join(other.jobDirectory(id), 'Output', 'go'), '');
     const { view } = await other.api.ended(id);
     expect([view.status, view.error]).toEqual(['error', 'Subprocess failed (exit code 7)']);

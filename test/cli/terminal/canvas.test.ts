@@ -1,0 +1,20 @@
+import { PassThrough } from 'node:stream';
+import { expect, test } from 'vitest';
+import { CommandIo, canvasOfTerminal } from '../../../src/cli/terminal/index.js';
+
+test.each([
+  [{ TERM: 'xterm-256color', COLORTERM: 'truecolor' }, 'true colour'],
+  [{ TERM: 'xterm', COLORTERM: '24bit' }, 'true colour'],
+  // Over ssh, which does not pass COLORTERM on.
+  [{ TERM: 'xterm-kitty' }, 'true colour'],
+  [{ TERM: 'xterm-direct' }, 'true colour'],
+  [{ TERM: 'screen-256color' }, '256 colours'],
+  [{ TERM: 'xterm', FORCE_COLOR: '2' }, '256 colours'],
+  [{ TERM: 'xterm' }, 'characters'],
+  [{ TERM: 'xterm-256color', NO_COLOR: '1' }, 'characters'],
+])('a terminal with %j has %s', async (env, look) => {
+  const terminal = Object.assign(new PassThrough(), { isTTY: true, columns: 100, rows: 30 });
+  const streams = { stdin: new PassThrough(), stdout: terminal, stderr: terminal };
+  const canvas = await canvasOfTerminal(new CommandIo({ ...streams, env }));
+  expect(canvas).toMatchObject({ look, columns: 100, rows: 30 });
+});
