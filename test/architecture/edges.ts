@@ -460,7 +460,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Apps import it as `remote-app/volumes`: it knows neither side of the service.',
   },
   'volumes/attributes': {
-    imports: [],
+    imports: ['volumes/headers'],
     reason: 'Which attributes may leave is data: the client writes by it, and a server looks by it.',
   },
   'volumes/headers': {

@@ -39,6 +39,10 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   'jpeg-js': { modules: ['volumes'], reason: codecs },
   '@cornerstonejs/codec-charls': { modules: ['volumes'], reason: codecs },
   '@cornerstonejs/codec-openjpeg': { modules: ['volumes'], reason: codecs },
+  '@jsquash/jpeg': {
+    modules: ['client/pictures'],
+    reason: 'Slices of a page are written with it.',
+  },
   tinyglobby: { modules: ['client/inputs'], reason: 'Only what is sent is searched for.' },
   koa: { modules: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
   '@koa/router': { modules: ['server/routes'], reason: koa },

@@ -1,4 +1,4 @@
-import { type Attribute, identifyingAttributes } from '../../volumes/attributes/index.js';
+import { type Attribute, nameOfRemoved } from '../../volumes/attributes/index.js';
 import type { DicomElement } from '../../volumes/index.js';
 import type { StudyTimes } from './times.js';
 import type { Pseudonyms } from './uids.js';
@@ -34,7 +34,7 @@ function nameOf(tag: string): string {
   if (group % 2 === 1) return 'private attributes';
   if (group >= 0x6000 && group <= 0x60ff) return 'overlays';
   if (group >= 0x5000 && group <= 0x50ff) return 'curves';
-  return identifyingAttributes.get(tag) ?? `(${tag.slice(0, 4)},${tag.slice(4).toUpperCase()})`;
+  return nameOfRemoved(tag);
 }
 
 /** What is structure and says nothing: lengths of groups, the end of an item, the description of the file. */

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { deflateRawSync } from 'node:zlib';
 import { readVolume, type VolumeFile, writeNifti } from '../../volumes/index.js';
-import { encodeJpeg } from './jpeg.js';
+import { type JpegEncoder, openJpegEncoder } from './jpeg.js';
 import type { CaseView, PlaneView, SliceView } from './picture.js';
 import { millilitresText, placeText, windowText } from './sheet.js';
 
@@ -108,8 +108,9 @@ export async function* htmlPage(
   const failed: boolean[] = [];
   const identity = createHash('sha256');
   const budget = { left: maxVolumeBytes };
+  const encode = await openJpegEncoder(quality);
   for await (const each of cases) {
-    const block = jsonBlock(`case-${names.length}`, caseData(each));
+    const block = jsonBlock(`case-${names.length}`, await caseData(each, encode));
     identity.update(each.name).update(block);
     yield block;
     for (const [at, { volumes }] of each.layers.entries()) {
@@ -141,8 +142,11 @@ class Pictures {
   readonly all: string[] = [];
   readonly #known = new Map<string, number>();
 
-  /** The place of a picture among all of them. */
-  place(picture: string): number {
+  constructor(private readonly encode: JpegEncoder) {}
+
+  /** The place of a slice's picture among all of them. */
+  async place(slice: SliceView): Promise<number> {
+    const picture = (await this.encode(slice)).toString('base64');
     const known = this.#known.get(picture);
     if (known !== undefined) return known;
     this.#known.set(picture, this.all.length);
@@ -151,13 +155,16 @@ class Pictures {
 }
 
 /** What the page's script needs of a case. */
-function caseData({ layers, notes }: PageCase) {
-  const pictures = new Pictures();
-  const data = layers.map(({ name, view }) => ({ name, ...layerData(view, pictures) }));
+async function caseData({ layers, notes }: PageCase, encode: JpegEncoder) {
+  const pictures = new Pictures(encode);
+  const data = [];
+  for (const { name, view } of layers) data.push({ name, ...(await layerData(view, pictures)) });
   return { notes, layers: data, pictures: pictures.all };
 }
 
-function layerData(view: CaseView, pictures: Pictures) {
+async function layerData(view: CaseView, pictures: Pictures) {
+  const planes = [];
+  for (const plane of view.planes) planes.push(await planeData(plane, pictures));
   const isMarked = view.planes.some(({ slices }) => slices.some(({ labels }) => labels !== null));
   return {
     pixel: view.pixel,
@@ -174,12 +181,14 @@ function layerData(view: CaseView, pictures: Pictures) {
           volume: millilitresText(millilitres),
         }))
       : null,
-    planes: view.planes.map((plane) => planeData(plane, pictures)),
+    planes,
   };
 }
 
-function planeData(plane: PlaneView, pictures: Pictures) {
+async function planeData(plane: PlaneView, pictures: Pictures) {
   const { slices, marks, best } = plane;
+  const images = [];
+  for (const slice of slices) images.push(await pictures.place(slice));
   const [first] = slices;
   return {
     marks,
@@ -187,7 +196,7 @@ function planeData(plane: PlaneView, pictures: Pictures) {
     width: first?.width ?? 1,
     height: first?.height ?? 1,
     places: slices.map(({ position }) => placeText(plane, position)),
-    images: slices.map((slice) => pictures.place(encodeJpeg(slice, quality).toString('base64'))),
+    images,
     labels: packedLabels(slices),
   };
 }

@@ -6,7 +6,7 @@ import { imageAttributes } from './image.js';
 import { type Attribute, readTable } from './table.js';
 import { terms } from './terms.js';
 
-export { identifyingAttributes } from './identifying.js';
+export { identifyingTags, nameOfRemoved } from './removed-names.js';
 export type { Attribute, Treatment } from './table.js';
 
 const rows = readTable([...imageAttributes, ...acquisitionAttributes, ...emissionAttributes], terms);

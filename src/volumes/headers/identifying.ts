@@ -1,124 +1,122 @@
 /** Attributes whose value may be a code, where the file says that the patient's identity was removed. */
-const codes: Readonly<Record<number, string>> = {
-  1048592: 'PatientName',
-  1048608: 'PatientID',
-};
+const codes = `
+    00100010 PatientName
+    00100020 PatientID`;
 
 /**
  * The attributes that say who somebody is, by what they tell. The Basic Profile of PS3.15 (Table E.1-1) removes or replaces
  * all of them. Those that say so only sometimes, such as descriptions and dates, are not among them.
  */
-const byReason: Readonly<Record<string, Readonly<Record<number, string>>>> = {
-  'the patient': {
-    540672: 'IdentifyingComments',
-    1048609: 'IssuerOfPatientID',
-    1048624: 'PatientBirthDate',
-    1048627: 'PatientBirthDateInAlternativeCalendar',
-    1052672: 'OtherPatientIDs',
-    1052673: 'OtherPatientNames',
-    1052674: 'OtherPatientIDsSequence',
-    1052677: 'PatientBirthName',
-    1052736: 'PatientAddress',
-    1052752: 'InsurancePlanIdentification',
-    1052768: 'PatientMotherBirthName',
-    1052816: 'MedicalRecordLocator',
-    1052928: 'ReferencedPatientPhotoSequence',
-    1057108: 'PatientTelephoneNumbers',
-    1057109: 'PatientTelecomInformation',
-    1057152: 'Occupation',
-    1057200: 'AdditionalPatientHistory',
-    1057431: 'ResponsiblePerson',
-    1057433: 'ResponsibleOrganization',
-    1064960: 'PatientComments',
-    3670784: 'CurrentPatientLocation',
-    3671040: 'PatientInstitutionResidence',
-    3686400: 'VisitComments',
-  },
-  'numbers of records and orders': {
-    524368: 'AccessionNumber',
-    3670032: 'AdmissionID',
-    3670112: 'ServiceEpisodeID',
-    4195594: 'SpecimenAccessionNumber',
-    4198401: 'RequestedProcedureID',
-    4202518: 'PlacerOrderNumberImagingServiceRequest',
-    4202519: 'FillerOrderNumberImagingServiceRequest',
-  },
-  'other people': {
-    524432: 'ReferringPhysicianName',
-    524434: 'ReferringPhysicianAddress',
-    524436: 'ReferringPhysicianTelephoneNumbers',
-    524438: 'ReferringPhysicianIdentificationSequence',
-    524444: 'ConsultingPhysicianName',
-    524445: 'ConsultingPhysicianIdentificationSequence',
-    528456: 'PhysiciansOfRecord',
-    528457: 'PhysiciansOfRecordIdentificationSequence',
-    528464: 'PerformingPhysicianName',
-    528466: 'PerformingPhysicianIdentificationSequence',
-    528480: 'NameOfPhysiciansReadingStudy',
-    528482: 'PhysiciansReadingStudyIdentificationSequence',
-    528496: 'OperatorsName',
-    528498: 'OperatorIdentificationSequence',
-    1441869: 'CameraOwnerName',
-    3280946: 'RequestingPhysician',
-    4194310: 'ScheduledPerformingPhysicianName',
-    4194315: 'ScheduledPerformingPhysicianIdentificationSequence',
-    4198416: 'NamesOfIntendedRecipientsOfResults',
-    4198417: 'IntendedRecipientsOfResultsIdentificationSequence',
-    4198657: 'PersonIdentificationCodeSequence',
-    4198658: 'PersonAddress',
-    4198659: 'PersonTelephoneNumbers',
-    4198660: 'PersonTelecomInformation',
-    4202504: 'OrderEnteredBy',
-    4202512: 'OrderCallbackPhoneNumber',
-    4202513: 'OrderCallbackTelecomInformation',
-    4210743: 'HumanPerformerName',
-    4235381: 'VerifyingObserverName',
-    4235555: 'PersonName',
-    4236039: 'CurrentObserverTrial',
-    4236114: 'VerbalSourceTrial',
-    4236115: 'AddressTrial',
-    4236116: 'TelephoneNumberTrial',
-    7340164: 'ContentCreatorName',
-    7340166: 'ContentCreatorIdentificationCodeSequence',
-    8915216: 'TopicAuthor',
-    805699750: 'ROIInterpreter',
-    806223880: 'ReviewerName',
-    1074266370: 'InterpretationRecorder',
-    1074266378: 'InterpretationTranscriber',
-    1074266380: 'InterpretationAuthor',
-    1074266388: 'PhysicianApprovingInterpretation',
-    1074266393: 'DistributionName',
-    1074266394: 'DistributionAddress',
-  },
-  'the place and its devices': {
-    524416: 'InstitutionName',
-    524417: 'InstitutionAddress',
-    524418: 'InstitutionCodeSequence',
-    528400: 'StationName',
-    528448: 'InstitutionalDepartmentName',
-    1441906: 'GPSLatitude',
-    1441908: 'GPSLongitude',
-    1576960: 'DeviceSerialNumber',
-    1576969: 'UniqueDeviceIdentifier',
-    1576970: 'UDISequence',
-    3280947: 'RequestingService',
-    4210742: 'HumanPerformerOrganization',
-    4235303: 'VerifyingOrganization',
-  },
+const byReason = {
+  'the patient': `
+    00084000 IdentifyingComments
+    00100021 IssuerOfPatientID
+    00100030 PatientBirthDate
+    00100033 PatientBirthDateInAlternativeCalendar
+    00101000 OtherPatientIDs
+    00101001 OtherPatientNames
+    00101002 OtherPatientIDsSequence
+    00101005 PatientBirthName
+    00101040 PatientAddress
+    00101050 InsurancePlanIdentification
+    00101060 PatientMotherBirthName
+    00101090 MedicalRecordLocator
+    00101100 ReferencedPatientPhotoSequence
+    00102154 PatientTelephoneNumbers
+    00102155 PatientTelecomInformation
+    00102180 Occupation
+    001021b0 AdditionalPatientHistory
+    00102297 ResponsiblePerson
+    00102299 ResponsibleOrganization
+    00104000 PatientComments
+    00380300 CurrentPatientLocation
+    00380400 PatientInstitutionResidence
+    00384000 VisitComments`,
+  'numbers of records and orders': `
+    00080050 AccessionNumber
+    00380010 AdmissionID
+    00380060 ServiceEpisodeID
+    0040050a SpecimenAccessionNumber
+    00401001 RequestedProcedureID
+    00402016 PlacerOrderNumberImagingServiceRequest
+    00402017 FillerOrderNumberImagingServiceRequest`,
+  'other people': `
+    00080090 ReferringPhysicianName
+    00080092 ReferringPhysicianAddress
+    00080094 ReferringPhysicianTelephoneNumbers
+    00080096 ReferringPhysicianIdentificationSequence
+    0008009c ConsultingPhysicianName
+    0008009d ConsultingPhysicianIdentificationSequence
+    00081048 PhysiciansOfRecord
+    00081049 PhysiciansOfRecordIdentificationSequence
+    00081050 PerformingPhysicianName
+    00081052 PerformingPhysicianIdentificationSequence
+    00081060 NameOfPhysiciansReadingStudy
+    00081062 PhysiciansReadingStudyIdentificationSequence
+    00081070 OperatorsName
+    00081072 OperatorIdentificationSequence
+    0016004d CameraOwnerName
+    00321032 RequestingPhysician
+    00400006 ScheduledPerformingPhysicianName
+    0040000b ScheduledPerformingPhysicianIdentificationSequence
+    00401010 NamesOfIntendedRecipientsOfResults
+    00401011 IntendedRecipientsOfResultsIdentificationSequence
+    00401101 PersonIdentificationCodeSequence
+    00401102 PersonAddress
+    00401103 PersonTelephoneNumbers
+    00401104 PersonTelecomInformation
+    00402008 OrderEnteredBy
+    00402010 OrderCallbackPhoneNumber
+    00402011 OrderCallbackTelecomInformation
+    00404037 HumanPerformerName
+    0040a075 VerifyingObserverName
+    0040a123 PersonName
+    0040a307 CurrentObserverTrial
+    0040a352 VerbalSourceTrial
+    0040a353 AddressTrial
+    0040a354 TelephoneNumberTrial
+    00700084 ContentCreatorName
+    00700086 ContentCreatorIdentificationCodeSequence
+    00880910 TopicAuthor
+    300600a6 ROIInterpreter
+    300e0008 ReviewerName
+    40080102 InterpretationRecorder
+    4008010a InterpretationTranscriber
+    4008010c InterpretationAuthor
+    40080114 PhysicianApprovingInterpretation
+    40080119 DistributionName
+    4008011a DistributionAddress`,
+  'the place and its devices': `
+    00080080 InstitutionName
+    00080081 InstitutionAddress
+    00080082 InstitutionCodeSequence
+    00081010 StationName
+    00081040 InstitutionalDepartmentName
+    00160072 GPSLatitude
+    00160074 GPSLongitude
+    00181000 DeviceSerialNumber
+    00181009 UniqueDeviceIdentifier
+    0018100a UDISequence
+    00321033 RequestingService
+    00404036 HumanPerformerOrganization
+    0040a027 VerifyingOrganization`,
   // Values from before they were replaced, and certificates with the name of whoever signed.
-  'what was there before': {
-    67110241: 'OriginalAttributesSequence',
-    4294639610: 'DigitalSignaturesSequence',
-  },
-};
+  'what was there before': `
+    04000561 OriginalAttributesSequence
+    fffafffa DigitalSignaturesSequence`,
+} as const;
 
-const tagged = (keywords: Readonly<Record<number, string>>) =>
-  Object.entries(keywords).map(([tag, keyword]) => [Number(tag), keyword] as const);
+/** Tags, as eight hexadecimal digits, with their keywords. */
+const rowsOf = (table: string) => [...table.matchAll(/([0-9a-f]{8}) (\w+)/g)];
 
 /** Keywords of the attributes that say who somebody is, by group and element. */
 export const identifying: ReadonlyMap<number, string> = new Map(
-  [codes, ...Object.values(byReason)].flatMap(tagged),
+  [codes, ...Object.values(byReason)]
+    .flatMap(rowsOf)
+    .map(([, tag = '', keyword = '']) => [Number.parseInt(tag, 16), keyword]),
 );
 
+const mayBeCodes = new Set(rowsOf(codes).map(([, tag = '']) => Number.parseInt(tag, 16)));
+
 /** Whether an attribute may have a code as its value where the patient's identity was removed. */
-export const mayBeCode = (tag: number): boolean => Object.hasOwn(codes, tag);
+export const mayBeCode = (tag: number): boolean => mayBeCodes.has(tag);

@@ -36,6 +36,7 @@ export {
   wordsOf,
 } from './dicom-start.js';
 export { syntaxes } from './dicom-syntaxes.js';
+export { identifying } from './identifying.js';
 export {
   beginsAsMetaImage,
   beginsAsNrrd,

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { attributes, identifyingAttributes } from '../../../src/volumes/attributes/index.js';
+import { attributes, identifyingTags } from '../../../src/volumes/attributes/index.js';
 
 const facts = new Map(
   (await readFile(new URL('basic-profile.txt', import.meta.url), 'utf8'))
@@ -49,7 +49,7 @@ describe('the attributes that may leave', () => {
 });
 
 test('attributes that identify are emptied, replaced or not in the table of images', () => {
-  const kept = [...identifyingAttributes.keys()].filter((tag) => {
+  const kept = identifyingTags.filter((tag) => {
     const treatment = attributes.image.get(tag)?.treatment;
     return treatment !== undefined && treatment !== 'fallback' && treatment !== 'pseudonym';
   });

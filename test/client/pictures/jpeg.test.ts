@@ -1,6 +1,6 @@
 import jpeg from 'jpeg-js';
 import { expect, test } from 'vitest';
-import { encodeJpeg } from '../../../src/client/pictures/jpeg.js';
+import { openJpegEncoder } from '../../../src/client/pictures/jpeg.js';
 
 /** What another decoder reads, without its opacity. */
 function decoded(bytes: Buffer): { readonly width: number; readonly height: number; readonly rgb: number[] } {
@@ -18,12 +18,13 @@ test.each([
   [61, 47, true],
   [1, 1, false],
   [300, 9, true],
-])('a picture of %i x %i pixels (in colour: %s) is what was drawn', (width, height, isColour) => {
+])('a picture of %i x %i pixels (in colour: %s) is what was drawn', async (width, height, isColour) => {
   const pixels = Uint8Array.from({ length: width * height * (isColour ? 3 : 1) }, (_, at) => {
     const pixel = isColour ? Math.floor(at / 3) : at;
     return valueAt(pixel % width, Math.floor(pixel / width), isColour ? at % 3 : 0);
   });
-  const fine = encodeJpeg({ width, height, pixels, isColour }, 95);
+  const raster = { width, height, pixels, isColour };
+  const fine = await (await openJpegEncoder(95))(raster);
   const read = decoded(fine);
   expect([read.width, read.height]).toEqual([width, height]);
   const off = read.rgb.map((value, at) =>
@@ -31,12 +32,15 @@ test.each([
   );
   expect(Math.max(...off)).toBeLessThan(16);
   expect(off.reduce((sum, each) => sum + each, 0) / off.length).toBeLessThan(3);
-  expect(encodeJpeg({ width, height, pixels, isColour }, 40).length).toBeLessThanOrEqual(fine.length);
+  // The smallest picture is nothing but its header.
+  if (width > 1) expect((await (await openJpegEncoder(40))(raster)).length).toBeLessThan(fine.length);
 });
 
-test('hard edges and flat areas have the values that they had', () => {
+test('hard edges and flat areas have the values that they had', async () => {
   const pixels = Uint8Array.from({ length: 64 * 64 }, (_, at) => (at % 64 < 24 ? 0 : 255));
-  const { rgb } = decoded(encodeJpeg({ width: 64, height: 64, pixels, isColour: false }, 75));
+  const { rgb } = decoded(
+    await (await openJpegEncoder(75))({ width: 64, height: 64, pixels, isColour: false }),
+  );
   expect(
     rgb.map((value, at) => Math.abs(value - (pixels[Math.floor(at / 3)] ?? 0))).filter((each) => each > 2),
   ).toEqual([]);
