@@ -52,7 +52,11 @@ export function tellLeaving(
     full: 'De-identified: only what is kept, and the voxels, would leave',
     names: 'Only the names are neutral: everything inside the files would leave as it is',
   };
-  reporter.note(deidentify === null ? 'Files and their names would leave as they are' : how[deidentify]);
+  reporter.note(
+    deidentify === null
+      ? 'Files and their names would leave as they are, unless the server takes de-identified ones alone'
+      : how[deidentify],
+  );
   const given = { ...fields, ...options };
   const flags = operation.fields.filter(({ name }) => Object.hasOwn(given, name)).map(flagName);
   if (flags.length > 0) reporter.note(`Sent as typed: ${flags.map((flag) => `--${flag}`).join(', ')}`);
