@@ -174,6 +174,10 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: ['client/connection', 'client', 'archive', 'files', 'contract'],
     reason: 'A result knows the connection, not what was sent or logged before it.',
   },
+  'client/gateway': {
+    imports: ['client/connection', 'client', 'files', 'contract'],
+    reason: 'A gateway passes on requests and answers, and does not know what they are for.',
+  },
   'client/ssh': {
     imports: ['client/connection', 'client', 'files', 'contract'],
     reason: 'A tunnel carries bytes to a server, and knows no request.',
