@@ -114,8 +114,17 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'What commands do with jobs knows no submission and no server.',
   },
   'cli/server': {
-    imports: ['cli/apps', 'cli/command', 'cli/terminal', 'client/connection', 'client', 'contract'],
-    reason: 'A server is asked about itself here, not about its jobs and apps.',
+    imports: [
+      'cli/apps',
+      'cli/command',
+      'cli/terminal',
+      'client/gateway',
+      'client/connection',
+      'client',
+      'contract',
+    ],
+    reason:
+      'A server is asked about itself here, or passed on to other programs, not asked about its jobs and apps.',
   },
   'cli/apps': {
     imports: ['cli/terminal', 'client/result', 'client/connection', 'client', 'files', 'contract'],
