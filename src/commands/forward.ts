@@ -7,7 +7,7 @@ export default class Forward extends ClientCommand {
   static override description =
     'Listens on this machine alone, at 127.0.0.1 and ::1, until Ctrl-C, and passes every request on to the server: with its token, \
 over TLS, ssh or a proxy. Prints the host, the port and a token to give to the other program. That token is made anew by each run. \
-A server that is away is answered for with status 502 and a sentence. With --json, prints one document when it listens.';
+A server that is away is answered for with status 502 and a sentence. With --json, prints one document on one line when it listens.';
   static override examples = [
     '<%= config.bin %> forward',
     '<%= config.bin %> forward --server ssh://gpu.example.org --port 8001',
@@ -21,6 +21,9 @@ A server that is away is answered for with status 502 and a sentence. With --jso
       description: 'Port to listen on; 0 for any free one',
     }),
   };
+
+  /** So that a program that reads a line has all of it. */
+  protected override jsonLines = true;
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Forward);

@@ -45,7 +45,9 @@ class Forward implements AsyncDisposable {
   /** One that has printed its document, and the way through it. */
   static async open(cli: Cli, words: readonly string[], env?: NodeJS.ProcessEnv) {
     const forward = new Forward(cli, ['--port', '0', '--json', ...words], env);
-    const document = JSON.parse(await forward.printed()) as Document;
+    const [line = '', ...rest] = (await forward.printed()).split('\n');
+    expect(rest).toEqual(['']);
+    const document = JSON.parse(line) as Document;
     const gateway = { url: `http://${document.host}:${document.port}`, token: document.token };
     const api = new Api(gateway, 'probe');
     return Object.assign(forward, { document, api });

@@ -94,8 +94,9 @@ async function ask(
 }
 
 /**
- * Sends a request on to the server, and its answer back. Both are streams that wait for their reader, and neither is kept. If
- * the client goes away, so does the request to the server; if the server's answer breaks off, the client's does too.
+ * Sends a request on to the server, and its answer back. Both are streams that wait for their reader, and neither is kept; only an
+ * answer that ends with its connection does not wait (see `readToTheEnd`). If the client goes away, so does the request to the
+ * server; if the server's answer breaks off, the client's does too.
  * @param onAnswer is told the error if the server gave no answer, and null if it did
  */
 export async function forward(
