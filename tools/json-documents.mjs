@@ -420,6 +420,17 @@ export const jsonDocuments = {
       }),
     },
   ],
+  forward: [
+    {
+      when: null,
+      schema: object({
+        host: z.string().describe('Where it listens'),
+        port: z.number().int().describe('The port, which is also that of `::1`'),
+        token: z.string().describe('The bearer token that other programs give; another one in each run'),
+        server: z.string().describe('The address that requests are passed on to'),
+      }),
+    },
+  ],
   gpus: [{ when: null, schema: machine, isLine: 'with `--watch`, one on a line for each change' }],
   health: [
     { when: null, schema: object({ status: z.literal('ok'), server: z.string().describe('Its address') }) },

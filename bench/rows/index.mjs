@@ -5,6 +5,7 @@ import { rows as download } from './download.mjs';
 import { rows as extract } from './extract.mjs';
 import { rows as firstLine } from './first-line.mjs';
 import { rows as fsyncPrice } from './fsync-price.mjs';
+import { rows as gateway } from './gateway.mjs';
 import { rows as inputs } from './inputs.mjs';
 import { rows as jobThroughput } from './job-throughput.mjs';
 import { rows as lineDelay } from './line-delay.mjs';
@@ -40,6 +41,7 @@ export const rows = [
   ...fsyncPrice,
   ...pack,
   ...download,
+  ...gateway,
   ...extract,
   ...inputs,
   ...show,

@@ -132,8 +132,17 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'What commands do with jobs knows no submission and no server.',
   },
   'cli/server': {
-    imports: ['cli/apps', 'cli/command', 'cli/terminal', 'client/connection', 'client', 'contract'],
-    reason: 'A server is asked about itself here, not about its jobs and apps.',
+    imports: [
+      'cli/apps',
+      'cli/command',
+      'cli/terminal',
+      'client/gateway',
+      'client/connection',
+      'client',
+      'contract',
+    ],
+    reason:
+      'A server is asked about itself here, or passed on to other programs, not asked about its jobs and apps.',
   },
   'cli/apps': {
     imports: ['cli/terminal', 'client/result', 'client/connection', 'client', 'files', 'contract'],
@@ -227,6 +236,10 @@ export const modules: Readonly<Record<string, Module>> = {
   'client/result': {
     imports: ['client/connection', 'client', 'archive', 'files', 'contract'],
     reason: 'A result knows the connection, not what was sent or logged before it.',
+  },
+  'client/gateway': {
+    imports: ['client/connection', 'client', 'files', 'contract'],
+    reason: 'A gateway passes on requests and answers, and does not know what they are for.',
   },
   'client/ssh': {
     imports: ['client/connection', 'client', 'files', 'contract'],

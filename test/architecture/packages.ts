@@ -80,8 +80,9 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'What comes from outside is parsed where it comes in, and has types from there on.',
   },
   'node:http': {
-    modules: ['server/check.ts', 'server/http'],
-    reason: "The client makes its requests with undici, and HTTP ends at the server's doors.",
+    modules: ['server/check.ts', 'server/http', 'client/gateway'],
+    reason:
+      'The client makes its requests with undici, and HTTP ends at the doors of the server and the gateway.',
   },
   'node:child_process': {
     modules: [

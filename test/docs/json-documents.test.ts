@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -147,6 +148,12 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   ],
   completion: async () => [await run('completion', 'bash')],
   drain: async () => [await run('drain'), await run('drain', '--undo')],
+  forward: async () => {
+    const forward = cli.begin(['forward', '--port', '0', '--server', server.url, '--json']);
+    await once(forward.stdout, 'data');
+    forward.signal('SIGINT');
+    return [[JSON.parse((await forward.ended).stdout)]];
+  },
   gpus: async () => [await loaded().then(() => runRich('gpus'))],
   health: async () => [await run('health')],
   check: async () => [await run('check', apps.shell)],

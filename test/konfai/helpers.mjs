@@ -22,7 +22,7 @@ const onOneLine = (answer) => JSON.stringify(answer)?.replaceAll(/(\\[nt]|\s)+/g
  * The row of the Python helpers, and of what the 3D Slicer extension calls: every answer is the same from both servers.
  * @param servers ours first
  */
-export async function helpersRow(place, servers) {
+export async function helpersRow(place, servers, title = 'Python helpers') {
   const cells = [];
   for (const server of servers) {
     const startedAt = performance.now();
@@ -38,7 +38,7 @@ export async function helpersRow(place, servers) {
   const wrong = names.filter((name) => onOneLine(ours[name]) !== onOneLine(theirs[name]));
   const faults = wrong.map((name) => `${name}: ${onOneLine(ours[name])} and not ${onOneLine(theirs[name])}`);
   return {
-    name: `Python helpers (${names.length} questions)`,
+    name: `${title} (${names.length} questions)`,
     cells: cells.map((cell, index) => ({ ...cell, faults: index === 0 ? faults : [] })),
   };
 }

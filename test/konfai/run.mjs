@@ -9,7 +9,7 @@ import { helpersRow } from './helpers.mjs';
 import { interruptionRow } from './interruption.mjs';
 import { changesUnseen, formatMatrix, refusalRow, runRow } from './matrix.mjs';
 import { operations, refused } from './operations.mjs';
-import { startOurs, startTheirs } from './servers.mjs';
+import { startForward, startOurs, startTheirs } from './servers.mjs';
 import { say, session } from './session.mjs';
 import { warmFaults } from './warm.mjs';
 
@@ -19,6 +19,9 @@ const { values: flags } = parseArgs({
     only: { type: 'string', multiple: true, default: [] },
   },
 });
+
+/** The name of the row in which clients reach our server through `remote-app forward`. */
+const throughForward = 'Python helpers through forward';
 
 /** The row of Ctrl-C, with servers of its own, on which a job can take long. */
 async function interrupted(place) {
@@ -62,6 +65,11 @@ async function test({ workshop, root, app }) {
   }
   if (isChosen(refused)) add(await refusalRow(place, refused, servers));
   if (isChosen({ name: 'Python helpers' })) add(await helpersRow(place, servers));
+  if (isChosen({ name: throughForward })) {
+    const forward = await startForward(workshop, servers[0]);
+    add(await helpersRow(place, [forward, servers[1]], throughForward));
+    await forward.stop();
+  }
 
   await Promise.all([...servers, loaded].map((server) => server.stop()));
 

@@ -121,3 +121,16 @@ export async function startTheirs(workshop, options) {
   const addressOf = (printed) => /Uvicorn running on (http:\S+)/.exec(printed)?.[1];
   return server.listen([programOf('konfai-apps-server'), ...words], { ...secret.env, ...env }, addressOf);
 }
+
+/** `remote-app forward` to a server, as a server with a token of its own. */
+export async function startForward(workshop, { url, side, token }) {
+  const server = new Server(workshop, side, null);
+  const words = [process.execPath, bin, 'forward', '--port', '0', '--json', '--server', url];
+  return server.listen(words, { SERVICE_API_TOKEN: token }, (printed) => {
+    const line = /^\{"host".*\}$/m.exec(printed)?.[0];
+    if (line === undefined) return undefined;
+    const { host, port, token: secret } = JSON.parse(line);
+    server.token = secret;
+    return `http://${host}:${port}`;
+  });
+}

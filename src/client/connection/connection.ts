@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
-import { authScheme, mediaTypes, type Route } from '../../contract/index.js';
+import { authScheme, mediaTypes } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
 import { type NextCommands, nextCommand } from '../next-command.js';
@@ -80,8 +80,8 @@ export interface ConnectionOptions {
 }
 
 export interface Call {
-  readonly method?: Route['method'] | undefined;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly method?: string | undefined;
+  readonly headers?: Readonly<Record<string, string | string[]>> | undefined;
   /** With its question mark. */
   readonly query?: string | undefined;
   /** The next piece is requested when the kernel has taken the last one. */

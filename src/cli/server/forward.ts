@@ -1,0 +1,80 @@
+import { once } from 'node:events';
+import { type Connection, health } from '../../client/connection/index.js';
+import type { Reporter } from '../../client/reporter.js';
+import { formatPairs } from '../terminal/index.js';
+
+/** A gateway that is open, as its clients are told of it. */
+export interface Forwarding {
+  readonly host: string;
+  readonly port: number;
+  /** The gateway's own secret, which its clients send as a bearer token. */
+  readonly token: string;
+  /** Where the requests go. */
+  readonly server: string;
+}
+
+/** What a person reads of it: the values to copy. */
+export const describeForwarding = ({ host, port, token }: Forwarding): string[] =>
+  formatPairs([
+    ['host', host],
+    ['port', String(port)],
+    ['token', token],
+  ]);
+
+/** What to set where, for whoever reads along. */
+const adviceOn = ({ host, port, server }: Forwarding): string[] => [
+  `Requests go on to ${server}, with its token, until Ctrl-C. The token above is for this run and this machine alone.`,
+  '3D Slicer, module KonfAI: + beside "Remote server", then this host, port and token.',
+  `konfai-apps: --host ${host} --port ${port}, and the token in KONFAI_API_TOKEN.`,
+  `If a proxy is set (HTTP_PROXY), start them with NO_PROXY=${host},localhost,::1`,
+];
+
+/** Seconds for the first look at the server. */
+const firstLook = 5;
+
+/** Says once what keeps requests from being answered, and once that they are again. */
+function outageTeller({ server }: Connection, reporter: Reporter): (problem: Error | null) => void {
+  let told = '';
+  return (problem) => {
+    const message = problem?.message ?? '';
+    if (message === told) return;
+    told = message;
+    if (message === '') reporter.note(`${server} answers again`);
+    else reporter.note(`${message}; until that changes, requests are answered with this sentence`);
+  };
+}
+
+/**
+ * Lets programs of this machine reach the server through a gateway, until the signal is aborted.
+ * @param announce prints where the gateway is, once it is open
+ * @param signal of the person's interruption, which is the usual end
+ * @throws UsageError for a port that cannot be used
+ */
+export async function forwardUntil(
+  connection: Connection,
+  port: number,
+  {
+    announce,
+    reporter,
+    signal,
+  }: {
+    readonly announce: (forwarding: Forwarding) => Promise<void>;
+    readonly reporter: Reporter;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { openGateway } = await import('../../client/gateway/index.js');
+  const onAnswer = outageTeller(connection, reporter);
+  const gateway = await openGateway(connection, { port, onAnswer });
+  try {
+    const { host, secret: token } = gateway;
+    const forwarding = { host, port: gateway.port, token, server: connection.server };
+    await announce(forwarding);
+    for (const line of adviceOn(forwarding)) reporter.note(line);
+    // A wrong address or token shows at once, and not only in the other program.
+    health(connection, firstLook).catch((error: Error) => signal.aborted || onAnswer(error));
+    if (!signal.aborted) await once(signal, 'abort');
+  } finally {
+    await gateway.close();
+  }
+}

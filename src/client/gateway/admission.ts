@@ -1,0 +1,62 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { authScheme, quoteName, ServiceError } from '../../contract/index.js';
+
+/** The names by which programs of this machine reach the gateway, as in the header `Host`. */
+const ownNames = ['127.0.0.1', 'localhost', '[::1]'];
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** Whether the path leads out of the prefix of the server's address, where the token would go to another service. */
+const leavesPrefix = (path: string): boolean =>
+  /(^|[/\\])\.\.([/\\]|$)/.test(
+    path.replaceAll(/%2f/gi, '/').replaceAll(/%5c/gi, '\\').replaceAll(/%2e/gi, '.'),
+  );
+
+/**
+ * Who may use the gateway: programs of this machine that know its secret. Other users of the machine reach its port, and so
+ * does every web page that a browser here shows.
+ */
+export class Admission {
+  readonly #secret: Buffer;
+
+  constructor(secret: string) {
+    this.#secret = digest(secret);
+  }
+
+  /** @throws ServiceError for a request that is not forwarded */
+  check({ headers, headersDistinct, url = '', socket }: IncomingMessage): void {
+    const own = ownNames.map((name) => `${name}:${socket.localPort}`);
+    // Clients leave out the default port.
+    if (socket.localPort === 80) own.push(...ownNames);
+    // A site can point its own name at a loopback address (DNS rebinding), but the browser then sends that name.
+    const hosts = headersDistinct.host ?? [''];
+    const foreign = hosts.find((host) => !own.includes(host.toLowerCase()));
+    if (foreign !== undefined) {
+      throw new ServiceError(
+        'foreignOrigin',
+        `This gateway answers no request for ${quoteName(foreign)}; use http://${own[0]}`,
+      );
+    }
+    const { origin } = headers;
+    if (origin !== undefined && !own.some((host) => origin === `http://${host}`)) {
+      throw new ServiceError('foreignOrigin', `This gateway answers no web page (${quoteName(origin)})`);
+    }
+    this.#checkSecret(headers.authorization ?? '');
+    const [path = ''] = url.split('?', 1);
+    if (!path.startsWith('/') || leavesPrefix(path)) {
+      throw new ServiceError('badRequest', `This gateway forwards no request for ${quoteName(path)}`);
+    }
+  }
+
+  #checkSecret(authorization: string): void {
+    const printed = "the one that 'remote-app forward' printed when it started";
+    const [, scheme = '', given = ''] = /^(\S+) +(\S+)$/.exec(authorization) ?? [];
+    if (scheme.toLowerCase() !== authScheme.toLowerCase()) {
+      throw new ServiceError('missingToken', `This gateway needs a bearer token: ${printed}`);
+    }
+    if (!timingSafeEqual(digest(given), this.#secret)) {
+      throw new ServiceError('invalidToken', `This is not the token of this gateway: use ${printed}`);
+    }
+  }
+}

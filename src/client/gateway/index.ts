@@ -1,0 +1,1 @@
+export { type Gateway, type GatewayOptions, openGateway } from './gateway.js';

@@ -1,0 +1,163 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openGateway } from '../../../src/client/gateway/index.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { json, ScriptedServer } from '../../support/scripted-server.js';
+import { connectTo } from '../support/connect.js';
+import { ask, gatewayTo, type OpenGateway, token } from './support.js';
+
+let server: ScriptedServer;
+let gateway: OpenGateway;
+beforeAll(async () => {
+  server = await ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
+  gateway = await gatewayTo(server.url);
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+});
+
+/** A refused request: its status and sentence. Nothing of it may have reached the server. */
+async function refused(
+  path: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<[number | undefined, string]> {
+  const before = server.received.length;
+  const answer = await ask(gateway, path, { headers });
+  expect(server.received.length).toBe(before);
+  expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+  const body = JSON.parse(answer.body) as { detail: string };
+  expect(Object.keys(body)).toEqual(['detail']);
+  return [answer.status, body.detail];
+}
+
+describe('a gateway refuses', () => {
+  test.each(['https://evil.example', 'http://localhost', 'http://127.0.0.1:1', 'null', ''])(
+    'a web page of %j, even with the secret',
+    async (origin) => {
+      expect(await refused('/health', { origin })).toEqual([
+        403,
+        expect.stringContaining('answers no web page'),
+      ]);
+    },
+  );
+
+  test('what a browser asks before it lets a page of another site send a token', async () => {
+    const preflight = {
+      headers: { origin: 'https://evil.example', 'access-control-request-headers': 'authorization' },
+      method: 'OPTIONS',
+    };
+    const { status, headers } = await ask(gateway, '/health', preflight);
+    expect([status, headers['access-control-allow-origin']]).toEqual([403, undefined]);
+  });
+
+  test('another name for this machine, which a site can give it', async () => {
+    for (const host of [
+      'evil.example',
+      `evil.example:${gateway.port}`,
+      '127.0.0.1',
+      'localhost:1',
+      '127.0.0.2',
+    ])
+      expect(await refused('/health', { host })).toEqual([
+        403,
+        expect.stringMatching(/^This gateway answers no request for '.*'; use http:\/\/127\.0\.0\.1:\d+$/),
+      ]);
+  });
+
+  test('no secret, another one, and the token of the server', async () => {
+    const needs =
+      "This gateway needs a bearer token: the one that 'remote-app forward' printed when it started";
+    expect(await refused('/health', { authorization: '' })).toEqual([401, needs]);
+    expect(await refused('/health', { authorization: `Basic ${gateway.secret}` })).toEqual([401, needs]);
+    const wrong =
+      "This is not the token of this gateway: use the one that 'remote-app forward' printed when it started";
+    for (const other of [token, `${gateway.secret}x`, gateway.secret.slice(1), 'x'])
+      expect(await refused('/health', { authorization: `Bearer ${other}` })).toEqual([401, wrong]);
+    const { headers } = await ask(gateway, '/health', { headers: { authorization: 'Bearer x' } });
+    expect(headers['www-authenticate']).toBe('Bearer');
+  });
+
+  test.each([
+    '/../other',
+    '/jobs/%2e%2e/%2e%2e/other',
+    '/apps/..%2F..%2Fother',
+    '/x\\..\\y',
+    '*',
+    'http://h/x',
+  ])('the path %s, which would lead the token elsewhere', async (path) => {
+    expect(await refused(path, {})).toEqual([400, expect.stringContaining('forwards no request for')]);
+  });
+
+  test('to be a proxy, and to speak another protocol', async () => {
+    const before = server.received.length;
+    await using raw = await RawConnection.open(gateway.url);
+    raw.write(`CONNECT example.org:443 HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\n\r\n`);
+    await once(raw.socket, 'close');
+    expect([raw.received, server.received.length]).toEqual(['', before]);
+    const upgrade = { connection: 'Upgrade', upgrade: 'websocket' };
+    expect((await ask(gateway, '/health', { headers: upgrade })).status).toBe(200);
+    expect(server.received.at(-1)?.headers).not.toHaveProperty('upgrade');
+  });
+});
+
+describe('a gateway lets in', () => {
+  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])('the name %s', async (name) => {
+    const own = `${name}:${gateway.port}`;
+    const headers = { host: own, origin: `http://${own.toLowerCase()}` };
+    expect((await ask(gateway, '/health', { headers })).status).toBe(200);
+  });
+
+  test('a token whose scheme is spelled otherwise', async () => {
+    const headers = { authorization: `bearer  ${gateway.secret}` };
+    expect((await ask(gateway, '/health', { headers })).status).toBe(200);
+  });
+});
+
+/** Whether something listens there. */
+async function listens(host: string, port: number): Promise<boolean> {
+  const socket = connect({ host, port });
+  const isMade = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  );
+  socket.destroy();
+  return isMade;
+}
+
+const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+const hasIpv6 = addresses.some(({ address }) => address === '::1');
+
+describe('a gateway listens', () => {
+  test('on no address that other machines reach, and on no other of this one', async () => {
+    const others = addresses.filter(({ internal, scopeid }) => !internal && !scopeid);
+    for (const address of ['127.0.0.2', ...others.map((each) => each.address)])
+      expect([address, await listens(address, gateway.port)]).toEqual([address, false]);
+    expect(await listens('127.0.0.1', gateway.port)).toBe(true);
+  });
+
+  test.skipIf(!hasIpv6)('on ::1 as well, with the same secret', async () => {
+    expect((await ask(gateway, '/health', { host: '::1' })).status).toBe(200);
+    expect((await ask(gateway, '/health', { host: '::1', headers: { authorization: 'x' } })).status).toBe(
+      401,
+    );
+  });
+
+  test.skipIf(!hasIpv6).each(['127.0.0.1', '::1'])(
+    'on no port that another program has on %s, where it would be sent the secret',
+    async (host) => {
+      const other = createServer();
+      await once(other.listen(0, host), 'listening');
+      const { port } = other.address() as { port: number };
+      await using connection = connectTo(server.url);
+      await expect(openGateway(connection, { port })).rejects.toThrow(
+        `Port ${port} of this machine cannot be used: another program listens there; give another port with --port`,
+      );
+      const free = host === '::1' ? '127.0.0.1' : '::1';
+      expect(await listens(free, port)).toBe(false);
+      other.close();
+    },
+  );
+});

@@ -1,0 +1,218 @@
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { trustFile } from '../../../src/client/connection/index.js';
+import { selfSigned } from '../../support/certificates.js';
+import { lacks } from '../../support/needs.mjs';
+import { freePort } from '../../support/ports.mjs';
+import { RawConnection } from '../../support/raw-http.js';
+import { json, ScriptedServer } from '../../support/scripted-server.js';
+import { temporary } from '../../support/temporary.js';
+import { answerTo, ask, begin, gatewayTo, keepingAgent, type OpenGateway, token } from './support.js';
+
+const healthy = () => ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
+
+describe('a request', () => {
+  test('has the token of the server in place of the secret, and the path behind the prefix', async () => {
+    await using server = await healthy();
+    await using gateway = await gatewayTo(`${server.url}/lab/service`);
+    await ask(gateway, '/vram?devices=0&devices=1&x=a%2Fb');
+    const [received] = server.received;
+    expect([received?.url, received?.headers.authorization, received?.headers.host]).toEqual([
+      '/lab/service/vram?devices=0&devices=1&x=a%2Fb',
+      `Bearer ${token}`,
+      new URL(server.url).host,
+    ]);
+    expect(JSON.stringify(server.received)).not.toContain(gateway.secret);
+  });
+
+  test('has no token where the server asks for none', async () => {
+    await using server = await healthy();
+    await using gateway = await gatewayTo(server.url, { token: undefined });
+    await ask(gateway, '/health');
+    expect(server.received[0]?.headers).not.toHaveProperty('authorization');
+  });
+
+  test('has the headers of its client, without those of the connection', async () => {
+    await using server = await healthy();
+    await using gateway = await gatewayTo(server.url);
+    const headers = {
+      connection: 'close, X-Hop',
+      'x-hop': '1',
+      'keep-alive': 'timeout=5',
+      te: 'trailers',
+      'proxy-authorization': 'Basic eDp5',
+      'accept-encoding': 'gzip',
+      'idempotency-key': 'k1',
+      range: 'bytes=5-',
+      'user-agent': 'python-requests/2.32',
+    };
+    await ask(gateway, '/health', { headers });
+    const { headers: received = {} } = server.received[0] ?? {};
+    expect(received).toMatchObject({
+      'idempotency-key': 'k1',
+      range: 'bytes=5-',
+      'user-agent': 'python-requests/2.32',
+    });
+    for (const name of ['x-hop', 'te', 'proxy-authorization', 'accept-encoding'])
+      expect(received).not.toHaveProperty(name);
+  });
+
+  test('keeps its method and its body, framed as the client did', async () => {
+    await using server = await healthy();
+    await using gateway = await gatewayTo(server.url);
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+      await answerTo(begin(gateway, '/x', { method, headers: { 'content-length': 4 } }), [
+        Buffer.from('body'),
+      ]);
+    await answerTo(begin(gateway, '/x', { method: 'POST' }), [Buffer.from('chun'), Buffer.from('ked')]);
+    await ask(gateway, '/jobs/a/kill', { method: 'POST', headers: { 'content-length': '0' } });
+    expect(
+      server.received.map(({ method, body, headers }) => [method, String(body), headers['content-length']]),
+    ).toEqual([
+      ...['POST', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, 'body', '4']),
+      ['POST', 'chunked', undefined],
+      ['POST', '', '0'],
+    ]);
+  });
+
+  test('is one of several on its connection', async () => {
+    await using server = await healthy();
+    await using gateway = await gatewayTo(server.url);
+    const agent = keepingAgent();
+    const ports = new Set<number | undefined>();
+    for (const path of ['/health', '/ram', '/repo_apps_list']) {
+      const sent = begin(gateway, path, { agent });
+      const response = await answerTo(sent);
+      ports.add(sent.socket?.localPort);
+      for await (const _ of response);
+    }
+    agent.destroy();
+    expect([ports.size, server.received.length]).toEqual([1, 3]);
+  });
+});
+
+describe('an answer', () => {
+  test('keeps its status, its headers and its length, also without a body', async () => {
+    await using server = await ScriptedServer.start(({ url, method }, response) => {
+      const status = Number(url.slice(1));
+      response.writeHead(status, {
+        'x-method': method,
+        'set-cookie': ['a=1', 'b=2'],
+        etag: '"e"',
+        'content-length': status === 206 ? 2 : 5,
+      });
+      response.end(status === 206 ? 'lo' : 'hello');
+    });
+    await using gateway = await gatewayTo(server.url);
+    for (const status of [200, 206, 404, 409, 500]) {
+      const { status: got, headers, body } = await ask(gateway, `/${status}`);
+      const content = status === 206 ? 'lo' : 'hello';
+      expect([got, body, headers['content-length']]).toEqual([status, content, String(content.length)]);
+      expect(headers).toMatchObject({ 'set-cookie': ['a=1', 'b=2'], etag: '"e"', 'x-method': 'GET' });
+    }
+    const head = await ask(gateway, '/200', { method: 'HEAD' });
+    expect([head.status, head.headers['content-length'], head.body]).toEqual([200, '5', '']);
+    expect((await ask(gateway, '/304')).status).toBe(304);
+  });
+
+  test.each([
+    [401, {}, /does not accept this token: run 'remote-app login --server/],
+    [
+      307,
+      { location: 'https://elsewhere.example/' },
+      /sends \/health on to 'https:\/\/elsewhere\.example\/'/,
+    ],
+  ])(
+    '%i of the server, which is about the gateway, is a sentence with status 502',
+    async (status, headers, sentence) => {
+      await using server = await ScriptedServer.start((_, response) =>
+        json(response, status, { detail: 'Invalid token' }, headers),
+      );
+      await using gateway = await gatewayTo(server.url);
+      const { status: got, body } = await ask(gateway, '/health');
+      expect([got, JSON.parse(body)]).toEqual([502, { detail: expect.stringMatching(sentence) }]);
+      expect(gateway.told).toEqual([expect.stringMatching(sentence)]);
+    },
+  );
+});
+
+/** A submission as curl sends it: it waits for `100 Continue`, and sends its body then. */
+async function submission(gateway: OpenGateway) {
+  const raw = await RawConnection.open(gateway.url);
+  const head = [
+    'POST /apps/x/infer HTTP/1.1',
+    `Host: 127.0.0.1:${gateway.port}`,
+    `Authorization: Bearer ${gateway.secret}`,
+    'Content-Length: 4',
+    'Expect: 100-continue',
+  ];
+  raw.write(`${head.join('\r\n')}\r\n\r\n`);
+  return raw;
+}
+
+describe('a client that asks before it sends', () => {
+  test('is told to go on when the server takes its request', async () => {
+    await using server = await healthy();
+    await using gateway = await gatewayTo(server.url);
+    await using raw = await submission(gateway);
+    await raw.until(/^HTTP\/1\.1 100 Continue\r\n\r\n$/);
+    raw.write('body');
+    await raw.until(/"ok"/);
+    expect(String(server.received[0]?.body)).toBe('body');
+  });
+
+  test('is told that the server is away before it sends', async () => {
+    await using gateway = await gatewayTo(`http://127.0.0.1:${await freePort()}`);
+    await using raw = await submission(gateway);
+    await raw.until(/^HTTP\/1\.1 502 [\s\S]*nothing listens there/);
+  });
+});
+
+describe('a server', () => {
+  test('that is away is answered for, and is used when it is back', async () => {
+    const port = await freePort();
+    await using gateway = await gatewayTo(`http://127.0.0.1:${port}`);
+    const detail = `http://127.0.0.1:${port} cannot be reached: nothing listens there`;
+    for (let time = 0; time < 2; time += 1) {
+      const { status, headers, body } = await ask(gateway, '/health');
+      expect([status, headers['content-type'], JSON.parse(body)]).toEqual([
+        502,
+        'application/json',
+        { detail },
+      ]);
+    }
+    await using server = await healthy();
+    server.server.close();
+    await new Promise<void>((resolve) => server.server.listen(port, '127.0.0.1', resolve));
+    expect((await ask(gateway, '/health')).status).toBe(200);
+    expect(gateway.told).toEqual([detail, detail, null]);
+  });
+
+  test('that is silent for too long is answered for with status 504', async () => {
+    await using server = await ScriptedServer.start(() => {});
+    await using gateway = await gatewayTo(server.url, { readTimeout: 0.1 });
+    const { status, body } = await ask(gateway, '/health');
+    expect([status, JSON.parse(body)]).toEqual([
+      504,
+      { detail: expect.stringContaining('silent for too long') },
+    ]);
+  });
+
+  test.skipIf(lacks('openssl'))('with TLS is checked, and trusted with its certificate', async () => {
+    await using place = await temporary();
+    const pair = await selfSigned(place.path, 'gpu', 'localhost');
+    const server = createServer(pair, (request, response) => response.end(request.headers.authorization));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `https://localhost:${(server.address() as AddressInfo).port}`;
+    await using strict = await gatewayTo(url);
+    expect(await ask(strict, '/')).toMatchObject({
+      status: 502,
+      body: expect.stringContaining('signed itself'),
+    });
+    await using trusting = await gatewayTo(url, { trust: await trustFile(pair.file) });
+    expect(await ask(trusting, '/')).toMatchObject({ status: 200, body: `Bearer ${token}` });
+    server.closeAllConnections();
+    server.close();
+  });
+});
