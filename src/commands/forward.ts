@@ -1,5 +1,7 @@
-import { ClientCommand, wholeNumber } from '../cli/command/index.js';
+import * as Flags from '@oclif/core/flags';
+import { ClientCommand, wantsDeidentified, wholeNumber } from '../cli/command/index.js';
 import { describeForwarding, type Forwarding, forwardUntil } from '../cli/server/index.js';
+import { UsageError } from '../client/errors.js';
 import { defaultPort } from '../contract/index.js';
 
 export default class Forward extends ClientCommand {
@@ -20,6 +22,10 @@ A server that is away is answered for with status 502 and a sentence. With --jso
       helpValue: 'PORT',
       description: 'Port to listen on; 0 for any free one',
     }),
+    'no-deidentify': Flags.boolean({
+      description:
+        'Forward although the profile or the environment asks for --deidentify: files leave as they are',
+    }),
   };
 
   /** So that a program that reads a line has all of it. */
@@ -27,7 +33,13 @@ A server that is away is answered for with status 502 and a sentence. With --jso
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Forward);
-    const connection = await this.connect(flags);
+    const settings = await this.settings(flags);
+    if (!flags['no-deidentify'] && wantsDeidentified(this.io.env, settings))
+      throw new UsageError(
+        'Your profile or REMOTE_APP_DEIDENTIFY asks for --deidentify, and forward sends the files of other programs as they are; ' +
+          'give --no-deidentify if those files may leave so',
+      );
+    const connection = await this.connectTo(settings, flags);
     const announce = async (forwarding: Forwarding) => {
       if (this.jsonEnabled()) this.logJson(forwarding);
       else await this.print(describeForwarding(forwarding));

@@ -215,6 +215,30 @@ describe('forward', () => {
     await forward.stop();
   });
 
+  test('forwards no files as they are where the profile or the environment wants them de-identified', async () => {
+    await using cli = await Cli.create();
+    const login = ['login', '--server', server.url, '--deidentify'];
+    expect((await cli.run(login, {}, `${token}\n`)).code).toBe(0);
+    const words = ['--port', '0'];
+    const ofServer = ['--server', server.url, '--profile', 'other'];
+    const wanted = { REMOTE_APP_DEIDENTIFY: 'full' };
+    for (const [more, env] of [
+      [[], {}],
+      [ofServer, wanted],
+    ] as const) {
+      const { code, stderr } = await cli.run(['forward', ...words, ...more], env);
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/asks for --deidentify.*give --no-deidentify if/);
+    }
+    for (const [more, env] of [
+      [['--no-deidentify'], {}],
+      [[], { REMOTE_APP_DEIDENTIFY: 'no' }],
+    ] as const) {
+      await using forward = await Forward.open(cli, more, env);
+      expect((await forward.stop()).code).toBe(0);
+    }
+  });
+
   test('says that the server is away, once, and that it is back', async () => {
     await using cli = await Cli.create();
     const port = await freePort();

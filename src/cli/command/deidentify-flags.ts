@@ -50,6 +50,14 @@ export function withValue(words: readonly string[]): string[] {
   );
 }
 
+/** Whether environment or profile want what leaves to be de-identified: for a command that cannot do it. */
+export function wantsDeidentified(
+  { REMOTE_APP_DEIDENTIFY: said = '' }: NodeJS.ProcessEnv,
+  { deidentify }: Pick<Settings, 'deidentify'>,
+): boolean {
+  return said === '' ? deidentify !== undefined : modes[said.toLowerCase()] !== 'no';
+}
+
 interface Flagged {
   readonly deidentify?: Mode | 'no' | undefined;
   readonly 'no-deidentify'?: boolean;
