@@ -217,16 +217,14 @@ describe('forward', () => {
 
   test('forwards no files as they are where the profile or the environment wants them de-identified', async () => {
     await using cli = await Cli.create();
+    await using without = await Cli.create();
     const login = ['login', '--server', server.url, '--deidentify'];
     expect((await cli.run(login, {}, `${token}\n`)).code).toBe(0);
-    const words = ['--port', '0'];
-    const ofServer = ['--server', server.url, '--profile', 'other'];
-    const wanted = { REMOTE_APP_DEIDENTIFY: 'full' };
-    for (const [more, env] of [
-      [[], {}],
-      [ofServer, wanted],
-    ] as const) {
-      const { code, stderr } = await cli.run(['forward', ...words, ...more], env);
+    const words = ['forward', '--port', '0'];
+    for (const { code, stderr } of [
+      await cli.run(words),
+      await without.run([...words, '--server', server.url], { REMOTE_APP_DEIDENTIFY: 'full' }),
+    ]) {
       expect(code).toBe(2);
       expect(stderr).toMatch(/asks for --deidentify.*give --no-deidentify if/);
     }
