@@ -84,6 +84,10 @@ async function expectEqual(api: Api): Promise<void> {
   expect(view.status).toBe('done');
   expect(log).toContain('data: hello\n\n');
   expect(log).toBe(await server.api.log(id));
+  await until('what it keeps and its version are known', async () => {
+    const { bytes_kept, version } = await server.api.job(id);
+    return bytes_kept !== null && version !== null;
+  });
   for (const path of [
     `/jobs/${id}`,
     `/jobs/${id}/result`,
