@@ -1,0 +1,1345 @@
+"""Runs the apps of a remote-app server from Python and notebooks.
+
+    from remote_app import Server
+
+    Server().infer("t1.nii.gz", app="brain").save("Out")
+
+Needs Python 3.9 and nothing else. docs/python.md says how it is used.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import importlib.util
+import inspect
+import itertools
+import json
+import os
+import random
+import re
+import select
+import shutil
+import socket
+import ssl
+import stat
+import struct
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+import uuid
+import warnings
+import weakref
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Callable, NamedTuple, NoReturn, Optional, TypeVar, Union
+
+__version__ = "0.1.0"
+PathText = Union[str, "os.PathLike[str]"]
+#: Files of one group: a path, or several.
+Group = Union[PathText, Sequence[PathText]]
+#: One group, or several of them.
+Groups = Union[Group, Sequence[Sequence[PathText]]]
+Json = dict[str, Any]
+T = TypeVar("T")
+Text = Optional[str]
+Count = Optional[int]
+Flag = Optional[bool]
+Words = Union[str, Sequence[str], None]
+Gpus = Union[int, str, Sequence[int], None]
+#: Seconds, or a time such as `12h`, or `max`.
+Span = Union[int, str, None]
+#: `{"Model.threshold": 0.5}`, or `["Model.threshold=0.5"]`.
+Overrides = Union[Mapping[str, object], Sequence[str], None]
+Log = Optional[Callable[[str], object]]
+
+
+# Errors
+
+
+class RemoteAppError(Exception):
+    """Its text is a sentence for a person, the server's own where it has one."""
+
+    job_id: str | None = None
+
+
+class UsageError(RemoteAppError, ValueError):
+    """An argument, a file or a setting cannot be used."""
+
+
+class Unreachable(RemoteAppError):
+    """The server was not reached, the connection broke, or something else answered."""
+
+    def __init__(self, message: str, fault: str = "broken") -> None:
+        super().__init__(message)
+        #: `unreached`, `broken`, `timeout`, or `unusable`: trying again would not help.
+        self.fault = fault
+
+
+class Refused(RemoteAppError):
+    """The server refused a request, with this HTTP status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NotAuthorised(Refused):
+    """The token is missing or wrong, or does not allow this."""
+
+
+class NotFound(Refused):
+    """There is no such app or job, or there is none any more."""
+
+
+class Busy(Refused):
+    """The server cannot take it now."""
+
+
+class JobFailed(RemoteAppError):
+    """The job ended without a result."""
+
+    def __init__(self, job_id: str, state: str, reason: str) -> None:
+        verb = {"refused": "was refused by its app", "killed": "was killed"}.get(state, "failed")
+        super().__init__(f"Job {job_id} {verb}: {reason}")
+        self.job_id = job_id
+        #: `error`, `refused` (the app refused its input) or `killed`.
+        self.state = state
+        self.reason = reason
+
+
+class TimedOut(RemoteAppError, TimeoutError):
+    """Something took longer than it may."""
+
+
+class BadArchive(RemoteAppError):
+    """The result is no zip archive, or not one that may be extracted."""
+
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def _plain(text: str, most: int = 2000) -> str:
+    """Somebody else's text on one line, without characters that would act on a terminal."""
+    shown = text if len(text) <= most else text[:most] + "..."
+    return _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode(), shown)
+
+
+def _quoted(path: PathText) -> str:
+    return f"'{_plain(os.fspath(path), 4096)}'"
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+
+
+# Progress
+
+
+class Progress(NamedTuple):
+    """What a call is doing."""
+
+    #: `packing`, `uploading`, `running` or `downloading`.
+    stage: str
+    #: Bytes so far, and in all; 0 where that is not known.
+    done: int = 0
+    total: int = 0
+    #: The last line of the log, while the job is running.
+    text: str = ""
+
+
+#: A function that is called with each `Progress`; False for none; None for a bar of tqdm where that is installed.
+Shown = Union[Callable[[Progress], object], bool, None]
+
+
+class _Reporter:
+    """Tells of progress: to a function, or with a bar of tqdm."""
+
+    def __init__(self, choice: Shown) -> None:
+        self._tell = choice if callable(choice) else None
+        self._stage = ""
+        self._tqdm: Any = None
+        self._bar: Any = None
+        if self._tell is None and choice is not False and importlib.util.find_spec("tqdm"):
+            with warnings.catch_warnings():
+                # It warns where a notebook has no widgets, and draws text.
+                warnings.simplefilter("ignore")
+                from tqdm.auto import tqdm
+
+                self._tqdm = tqdm
+
+    def __call__(self, stage: str, done: int = 0, total: int = 0, text: str = "") -> None:
+        if self._tell:
+            self._tell(Progress(stage, done, total, text))
+        if self._tqdm is None:
+            return
+        if stage != self._stage:
+            self.__exit__()
+            style: Json = {"unit": "B", "unit_scale": True, "unit_divisor": 1024, "total": total or None}
+            if stage == "running":
+                style = {"bar_format": "{desc} [{elapsed}]"}
+            # Outside of notebooks nothing is drawn where stderr is no terminal.
+            is_off = False if "ipykernel" in sys.modules else None
+            self._stage, self._bar = stage, self._tqdm(desc=stage, leave=False, disable=is_off, **style)
+        if stage == "running":
+            self._bar.set_description_str(_plain(text, 80) or stage)
+        else:
+            self._bar.update(done - self._bar.n)
+
+    def __enter__(self) -> _Reporter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+# The server's address, and the profiles of `remote-app login`
+
+
+class _Settings(NamedTuple):
+    url: str
+    token: str | None
+    app: str | None
+    ca: str | None
+    #: The profile that wants scans to be de-identified.
+    deidentifies: str | None
+
+
+def _read_profile(name: str | None) -> Mapping[str, Any]:
+    base = os.environ.get("XDG_CONFIG_HOME") or (os.name == "nt" and os.environ.get("LOCALAPPDATA"))
+    file, key = Path(base or Path.home() / ".config") / "remote-app" / "profiles.json", name or "default"
+    try:
+        profiles = json.loads(file.read_text("utf-8"))["profiles"]
+        profile = profiles.get(key)
+        if profile is not None and not isinstance(profile["server"], str):
+            raise TypeError
+    except FileNotFoundError:
+        profiles, profile = {}, None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        # The error of the parser would quote the file, which holds tokens.
+        raise UsageError(f"{file} holds no profiles; remove it, and run 'remote-app login' again") from None
+    if profile is None and name is not None:
+        raise UsageError(f"No profile {_quoted(key)}; there are: {_plain(', '.join(profiles)) or 'none'}")
+    return dict(profile or {})
+
+
+def _checked_url(text: str) -> str:
+    """The address without a slash at its end."""
+    try:
+        url = urllib.parse.urlsplit(text.strip())
+        is_good = bool(url.hostname) and url.port != 0 and url.scheme in ("http", "https", "ssh")
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise UsageError(f"{_quoted(text)} is not the address of a server; use one like http://127.0.0.1:8000")
+    if url.scheme == "ssh":
+        remedy = "run 'remote-app forward' in a terminal, and give Server() the address and the token that it prints"
+        raise UsageError(f"{_quoted(text)} is reached over ssh, which this client does not speak: {remedy}")
+    if "@" in url.netloc:
+        raise UsageError("The address of a server must hold no credentials; give a token instead")
+    path = urllib.parse.quote(url.path.rstrip("/"), safe="/%:@!$&'()*+,;=~-._")
+    return f"{url.scheme}://{url.netloc.lower()}{path}"
+
+
+def _settings(url: Text, token: Text, profile: Text, app: Text, ca: PathText | None) -> _Settings:
+    """Arguments count before the environment, the environment before a profile, a profile before the defaults.
+
+    A profile that is an argument replaces those of the environment. The token of a profile is for its server alone.
+    """
+    env: Mapping[str, str] = {} if profile else os.environ
+    name = profile or os.environ.get("REMOTE_APP_PROFILE") or None
+    found = _read_profile(name)
+    address = url or env.get("REMOTE_APP_SERVER") or found.get("server")
+    server = _checked_url(address or "http://127.0.0.1:8000")
+    is_own = bool(found) and not found["server"].startswith("ssh:") and _checked_url(found["server"]) == server
+    own = found if is_own else {}
+    given = (token or env.get("SERVICE_API_TOKEN") or own.get("token") or "").strip()
+    if not re.fullmatch(r"[\x21-\x7e]*", given):
+        raise UsageError("The token contains characters that are not allowed in a token")
+    return _Settings(
+        server,
+        given or None,
+        app or env.get("REMOTE_APP_APP") or own.get("app") or os.environ.get("REMOTE_APP_APP"),
+        os.fspath(ca or env.get("REMOTE_APP_CA") or own.get("ca") or os.environ.get("REMOTE_APP_CA") or "") or None,
+        # It counts for other servers as well.
+        (name or "default") if found.get("deidentify") else None,
+    )
+
+
+# HTTP
+
+
+class _Answer:
+    """An answer whose body has not been read yet; `with` closes its connection."""
+
+    def __init__(self, wire: _Wire, connection: http.client.HTTPConnection) -> None:
+        self._wire = wire
+        self._connection = connection
+        self._response = connection.getresponse()
+        self.status = self._response.status
+
+    def __enter__(self) -> _Answer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._response.close()
+        self._connection.close()
+
+    def header(self, name: str) -> str:
+        return self._response.getheader(name) or ""
+
+    def chunks(self, size: int = 1 << 20) -> Iterator[bytes]:
+        while True:
+            try:
+                chunk = self._response.read1(size)
+            except (OSError, http.client.HTTPException) as cause:
+                raise self._wire.broken(cause) from cause
+            if not chunk:
+                return
+            yield chunk
+
+    def text(self, most: int = 1 << 16) -> str:
+        """The body as text; empty where it is longer than `most` bytes."""
+        body = b""
+        for chunk in self.chunks():
+            body += chunk
+            if len(body) > most:
+                return ""
+        return body.decode("utf-8", "replace")
+
+    def json(self) -> Json:
+        """The JSON object of the body."""
+        if self.status >= 300:
+            raise self.refusal(self.text())
+        return _object(self.text(32 << 20)) or self._wire.surprise("answered with something that is not JSON")
+
+    def refusal(self, text: str) -> RemoteAppError:
+        """The error for this answer, whose body has been read."""
+        server, status = self._wire.url, self.status
+        body = _object(text) or {}
+        detail = body.get("detail") or body.get("error")
+        # KonfAI's server may list the fields that cannot be used.
+        detail = json.dumps(detail) if isinstance(detail, list) else detail
+        if isinstance(detail, str) and detail:
+            own = {
+                "Missing bearer token": f"{server} needs a token: run 'remote-app login'",
+                "Invalid token": f"{server} does not accept this token: run 'remote-app login'",
+                "Unknown job_id": f"{server} has no such job; jobs() lists them",
+            }
+            return _KINDS.get(status, Refused)(own.get(detail, _plain(detail)), status)
+        # What follows is not of the service, but usually of a proxy on the way.
+        if status in (502, 503, 504):
+            return Unreachable(f"A proxy answers for {server}, which does not itself (HTTP {status})", "unreached")
+        if status in (401, 403, 407, 413):
+            return _KINDS.get(status, Refused)(f"A proxy on the way to {server} refuses this (HTTP {status})", status)
+        where = f", and sends requests on to {_quoted(self.header('location'))}" if 300 <= status < 400 else ""
+        what = f"{server} answered with HTTP {status}, and not as the service does{where}: is that its address?"
+        return Unreachable(what, "unusable")
+
+
+_KINDS: dict[int, type[Refused]] = {404: NotFound, 410: NotFound, 429: Busy, 503: Busy, 507: Busy}
+_KINDS.update(dict.fromkeys((401, 403, 407), NotAuthorised))
+
+
+def _object(text: str) -> Json | None:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+class _Patience:
+    """How long a server that has answered before is tried again while it is away."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: float | None = None
+        self._failures = 0
+
+    def after(self, error: RemoteAppError) -> None:
+        """Waits, longer after each failure. Raises the error when the time is up."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        left = self._seconds - (now - self._since)
+        if left <= 0:
+            raise error
+        time.sleep(min(_backoff(self._failures), left))
+        self._failures += 1
+
+    def renew(self) -> None:
+        self._since = None
+        self._failures = 0
+
+
+def _backoff(attempt: int, first: float = 0.25, most: float = 10.0) -> float:
+    return float(min(first * 2 ** min(attempt, 20), most) * random.uniform(0.75, 1.25))
+
+
+def _is_outage(error: RemoteAppError) -> bool:
+    if isinstance(error, Unreachable):
+        return error.fault != "unusable"
+    return isinstance(error, Refused) and (error.status in (408, 429) or error.status >= 500)
+
+
+class _Wire:
+    """Sends requests to one server, each on a connection of its own."""
+
+    def __init__(self, settings: _Settings, timeout: float, patience: float) -> None:
+        self.url = settings.url
+        self.patience = patience
+        #: Whether the server has answered.
+        self.is_met = False
+        self._token = settings.token
+        self._timeout = timeout
+        parts = urllib.parse.urlsplit(self.url)
+        self._host = parts.hostname or ""
+        self._is_tls = parts.scheme == "https"
+        self._port = parts.port or (443 if self._is_tls else 80)
+        self._path = parts.path
+        self._context = _tls(settings.ca) if self._is_tls else None
+        self._proxy = self._find_proxy(parts.scheme, parts.netloc)
+
+    def _find_proxy(self, scheme: str, netloc: str) -> tuple[str, int, dict[str, str]] | None:
+        """The proxy of the environment. One is never used for this machine."""
+        if self._host == "::1" or re.fullmatch(r"(.+\.)?localhost|127(\.\d+){3}", self._host):
+            return None
+        address = urllib.request.getproxies().get(scheme)
+        if not address or urllib.request.proxy_bypass(netloc):
+            return None
+        found = re.fullmatch(r"(?:http://)?(?:(.*)@)?(\[.+\]|[^/:@]+)(?::(\d{1,5}))?/?", address)
+        if not found:
+            # The variable may hold a password.
+            raise UsageError(f"The variable {scheme}_proxy must be like http://proxy.example.org:3128")
+        user, host, port = found.groups()
+        login = base64.b64encode(urllib.parse.unquote(user or "").encode()).decode()
+        return host.strip("[]"), int(port or 80), {"Proxy-Authorization": f"Basic {login}"} if user else {}
+
+    def _connect(self) -> http.client.HTTPConnection:
+        host, port, login = self._proxy or (self._host, self._port, {})
+        connection: http.client.HTTPConnection
+        if self._is_tls:
+            connection = http.client.HTTPSConnection(host, port, timeout=min(60, self._timeout), context=self._context)
+            if self._proxy:
+                connection.set_tunnel(self._host, self._port, login)
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=min(60, self._timeout))
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException) as cause:
+            connection.close()
+            raise self._unreached(cause) from cause
+        return connection
+
+    def _unreached(self, cause: Exception) -> Unreachable:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            why = f"shows a certificate that is not trusted: {_plain(cause.verify_message.rstrip('.'))}"
+            remedy = "get that of its authority from its admin, and give it with ca="
+            return Unreachable(f"{self.url} {why}; {remedy}", "unusable")
+        is_final = isinstance(cause, ssl.SSLError) or "Tunnel connection failed" in str(cause)
+        is_refused = isinstance(cause, ConnectionRefusedError)
+        why = "nothing listens there" if is_refused else _plain(getattr(cause, "strerror", None) or str(cause))
+        way = f" through the proxy {self._proxy[0]}:{self._proxy[1]}" if self._proxy else ""
+        return Unreachable(f"{self.url} cannot be reached{way}: {why}", "unusable" if is_final else "unreached")
+
+    def broken(self, cause: Exception) -> Unreachable:
+        """The error for a connection that broke."""
+        if isinstance(cause, socket.timeout):
+            return Unreachable(f"{self.url} did not answer in time", "timeout")
+        if not isinstance(cause, (OSError, http.client.IncompleteRead)):
+            self.surprise("answered with something that is not HTTP")
+        return Unreachable(f"The connection to {self.url} broke: {_plain(str(cause)) or 'it was closed'}")
+
+    def surprise(self, what: str) -> NoReturn:
+        raise Unreachable(f"{self.url} {what}; is it a remote-app server?", "unusable")
+
+    def send(
+        self, method: str, path: str, headers: Mapping[str, str] = {}, form: _Form | None = None, timeout: float = 0
+    ) -> _Answer:
+        """Sends one request. Redirections are not followed: they would take the token elsewhere."""
+        sent = {**headers, "Connection": "close"}
+        if self._token:
+            sent["Authorization"] = f"Bearer {self._token}"
+        target = self._path + path
+        connection = self._connect()
+        try:
+            connection.sock.settimeout(timeout or self._timeout)
+            if self._proxy and not self._is_tls:
+                sent.update(self._proxy[2])
+                target = self.url + path
+            try:
+                connection.request(method, target, form.stream(connection.sock) if form else None, sent)
+            except (ConnectionError, ssl.SSLError):
+                # A refused upload is not taken whole, and has an answer.
+                if form is None:
+                    raise
+            answer = _Answer(self, connection)
+        except BaseException as cause:
+            connection.close()
+            if isinstance(cause, KeyboardInterrupt) and form and form.sent == form.length:
+                _say("Interrupted: the server may have the job; jobs() lists it then")
+            if isinstance(cause, (OSError, http.client.HTTPException)):
+                raise self.broken(cause) from cause
+            raise
+        if answer.status not in (502, 503, 504) or "json" in answer.header("content-type"):
+            self.is_met = True
+        return answer
+
+    def json(self, method: str, path: str, timeout: float = 0) -> Json:
+        with self.send(method, path, timeout=timeout) as answer:
+            return answer.json()
+
+    def patiently(self, ask: Callable[[], T]) -> T:
+        patience = _Patience(self.patience)
+        while True:
+            try:
+                return ask()
+            except RemoteAppError as error:
+                if not (self.is_met and _is_outage(error)):
+                    raise
+                patience.after(error)
+
+
+def _tls(ca: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    # Authorities of labs often lack extensions that newer versions of Python insist on.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if ca:
+        try:
+            context.load_verify_locations(ca)
+        except (OSError, ssl.SSLError) as cause:
+            raise UsageError(f"The certificates in {_quoted(ca)} cannot be used: {_plain(str(cause))}") from None
+    return context
+
+
+# Files that are sent
+
+_VOLUME_SUFFIX = ".konfaidir.zip"
+_HEADERS = (".mhd", ".nhdr", ".hdr")
+_ZARR = (".zgroup", ".zarray", ".zattrs", ".zmetadata", "zarr.json")
+
+
+class _Source(NamedTuple):
+    """A file, or a directory that is sent as an archive of `files`, by their names in it."""
+
+    path: Path
+    name: str
+    files: list[tuple[str, Path]] | None = None
+
+
+def _walk(directory: Path, takes_links: bool = False) -> Iterator[Path]:
+    """The files below a directory in the order of their names, without hidden ones but those of Zarr.
+
+    A link may lead anywhere: only where the content of files is looked at are those of links taken.
+    """
+
+    def fail(cause: OSError) -> None:
+        raise UsageError(f"{_quoted(cause.filename)} cannot be read: {cause.strerror}")
+
+    for parent, directories, names in os.walk(directory, onerror=fail):
+        directories[:] = sorted(each for each in directories if not each.startswith("."))
+        for each in directories:
+            if Path(parent, each).is_symlink():
+                raise UsageError(f"{_quoted(Path(parent, each))} is a link")
+        for name in sorted(names):
+            path = Path(parent, name)
+            if path.is_symlink() and not takes_links:
+                raise UsageError(f"{_quoted(path)} is a link")
+            if not name.startswith(".") or name in _ZARR:
+                yield path
+
+
+def _element(file: BinaryIO, is_explicit: bool) -> tuple[int, int, bool]:
+    """The tag and the length of the next DICOM element, and whether what is in it is explicit."""
+    head = file.read(8)
+    group, number, length = struct.unpack("<HHI", head)
+    if is_explicit and group != 0xFFFE:
+        kind = head[4:6]
+        is_long = kind in b"OB OD OF OL OV OW SQ SV UC UN UR UT UV".split()
+        length = struct.unpack("<I", file.read(4))[0] if is_long else struct.unpack("<H", head[6:])[0]
+        is_explicit = kind != b"UN"
+    return group << 16 | number, length, is_explicit
+
+
+def _skip(file: BinaryIO, length: int, is_explicit: bool) -> None:
+    if length != 0xFFFFFFFF:
+        file.seek(length, os.SEEK_CUR)
+        return
+    while True:
+        tag, inner, inside = _element(file, is_explicit)
+        if tag in (0xFFFEE00D, 0xFFFEE0DD):
+            return
+        _skip(file, inner, inside)
+
+
+def _series_of(path: Path) -> str | None:
+    """The SeriesInstanceUID of a DICOM file; None for another file. Raises ValueError for a damaged one."""
+    with open(path, "rb") as file:
+        if file.read(132)[128:] != b"DICM":
+            return None
+        syntax = "1.2.840.10008.1.2.1"
+        try:
+            while True:
+                is_explicit = syntax != "1.2.840.10008.1.2"
+                start = file.tell()
+                group = file.read(2)
+                file.seek(start)
+                tag, length, inside = _element(file, is_explicit or group == b"\x02\x00")
+                if tag >= 0x00080000 and syntax in ("1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99"):
+                    raise ValueError
+                if tag in (0x00020010, 0x0020000E):
+                    text = file.read(min(length, 64)).decode("ascii").strip(" \0")
+                    if tag == 0x0020000E:
+                        return text
+                    syntax = text
+                elif tag > 0x0020000E:
+                    return ""
+                else:
+                    _skip(file, length, inside)
+        except (struct.error, UnicodeDecodeError, RecursionError):
+            raise ValueError from None
+
+
+def _volume_of(directory: Path) -> list[tuple[str, Path]]:
+    """The files of a directory that is one volume: a DICOM series, or a Zarr store."""
+    if any((directory / each).is_file() for each in _ZARR):
+        return [(each.relative_to(directory).as_posix(), each) for each in _walk(directory)]
+    found: list[Path] = []
+    series: set[str] = set()
+    for file in _walk(directory, takes_links=True):
+        if file.name == "DICOMDIR" or not file.is_file():
+            continue
+        try:
+            uid = _series_of(file)
+        except (OSError, ValueError):
+            raise UsageError(f"{_quoted(file)} cannot be read as DICOM") from None
+        if uid is not None:
+            series.add(uid)
+            found.append(file)
+    if not found:
+        raise UsageError(f"{_quoted(directory)} holds no DICOM images; name the files in it, as with glob()")
+    if len(series) > 1:
+        remedy = "put each into a directory of its own, or use 'remote-app infer', which tells them apart"
+        raise UsageError(f"{_quoted(directory)} holds {len(series)} DICOM series; {remedy}")
+    is_flat = len({each.name.lower() for each in found}) == len(found)
+    return [(each.name if is_flat else "_".join(each.relative_to(directory).parts), each) for each in found]
+
+
+def _source(given: PathText) -> _Source:
+    path = Path(given).expanduser()
+    if path.is_dir():
+        return _Source(path, path.resolve().name, _volume_of(path))
+    if not path.is_file():
+        raise UsageError(f"There is no file {_quoted(path)}")
+    if path.stat().st_size == 0:
+        raise UsageError(f"{_quoted(path)} is empty (0 bytes)")
+    return _Source(path, path.name)
+
+
+def _data_set(given: PathText) -> _Source:
+    """The data set of a fine-tuning: all files of a directory, or a zip archive as it is."""
+    path = Path(given).expanduser()
+    if not path.is_dir():
+        return _source(path)
+    files = [(each.relative_to(path).as_posix(), each) for each in _walk(path)]
+    if not files:
+        raise UsageError(f"{_quoted(path)} contains no file to send")
+    return _Source(path, f"{path.resolve().name}.zip", files)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
+def _groups(field: str, given: Any) -> list[list[_Source]]:
+    """Groups of files. Of several arguments each is one; a single one may also be a list, or a list of lists."""
+    several = isinstance(given, tuple) and len(given) > 1
+    groups = given[0] if isinstance(given, tuple) and len(given) == 1 else given
+    if not several and (_is_path(groups) or all(_is_path(each) for each in groups)):
+        groups = [groups]
+    lists = [[each] if _is_path(each) else list(each) for each in groups]
+    if not lists or not all(lists):
+        raise UsageError(f"{field} names no file")
+    for group in lists:
+        if all(os.fspath(each).lower().endswith(_HEADERS) for each in group):
+            raise UsageError(f"{_quoted(group[0])} is a header: name the file with its voxels as well, in one list")
+    return [[_source(each) for each in group] for group in lists]
+
+
+class _Part(NamedTuple):
+    field: str
+    filename: str
+    path: Path
+    size: int
+
+
+class _Form:
+    """A multipart form of known length, which reads its files only while it is sent. It can be sent again."""
+
+    def __init__(self, fields: Mapping[str, str], parts: Sequence[_Part], report: _Reporter) -> None:
+        boundary = f"remote-app-{uuid.uuid4().hex}"
+        self.content_type = f"multipart/form-data; boundary={boundary}"
+        self._report = report
+        self._segments: list[bytes | _Part] = []
+        self._states: dict[Path, tuple[int, ...]] = {}
+
+        def add(disposition: str, *more: str) -> None:
+            lines = [f"--{boundary}", f"Content-Disposition: form-data; {disposition}", *more, "", ""]
+            self._segments.append("\r\n".join(lines).encode())
+
+        try:
+            for name, value in fields.items():
+                add(f'name="{name}"')
+                self._segments.append(f"{value}\r\n".encode())
+            for part in parts:
+                filename = part.filename.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+                disposition = f'name="{part.field}"; filename="{filename}"'
+                add(disposition, "Content-Type: application/octet-stream", f"remote-app-size: {part.size}")
+                self._segments += [part, b"\r\n"]
+        except UnicodeEncodeError as cause:
+            raise UsageError(f"'{_plain(cause.object)}' has a name that is not UTF-8; rename it") from None
+        self._segments.append(f"--{boundary}--\r\n".encode())
+        self.length = sum(len(each) if isinstance(each, bytes) else each.size for each in self._segments)
+        #: Bytes of the last attempt that the connection has taken.
+        self.sent = 0
+
+    def stream(self, sock: socket.socket) -> Iterator[bytes | memoryview]:
+        """The form from its beginning, as far as the server has not answered."""
+        self.sent = 0
+        # What TLS has to read may be its own.
+        watched = [] if isinstance(sock, ssl.SSLSocket) else [sock]
+        buffer = memoryview(bytearray(1 << 20))
+        for segment in self._segments:
+            for chunk in [segment] if isinstance(segment, bytes) else self._read(segment, buffer):
+                if watched and select.select(watched, [], [], 0)[0]:
+                    return
+                yield chunk
+                self.sent += len(chunk)
+                self._report("uploading", self.sent, self.length)
+
+    def _read(self, part: _Part, buffer: memoryview) -> Iterator[memoryview]:
+        try:
+            with open(part.path, "rb", buffering=0) as file:
+                left = part.size
+                while True:
+                    found = os.fstat(file.fileno())
+                    state = found.st_size, found.st_mtime_ns, found.st_ino
+                    # A repeated form must be the same: the server may have accepted the first.
+                    is_same = found.st_size == part.size and self._states.setdefault(part.path, state) == state
+                    count = file.readinto(buffer[: min(left, len(buffer))]) if left and is_same else 0
+                    if not is_same or (left and not count):
+                        raise UsageError(f"{_quoted(part.path)} changed while it was sent; send it again")
+                    if not left:
+                        return
+                    left -= count
+                    yield buffer[:count]
+        except OSError as cause:
+            raise UsageError(f"{_quoted(part.path)} cannot be read: {cause.strerror}") from cause
+
+
+def _pack(source: _Source, target: Path, report: _Reporter) -> None:
+    files = source.files or []
+    total = sum(path.stat().st_size for _, path in files)
+    done = 0
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as archive:
+        for name, path in files:
+            archive.write(path, name)
+            done += path.stat().st_size
+            report("packing", done, total)
+
+
+# Operations
+
+#: Keywords of operations that go into the form field `options`.
+_OPTIONS = ("patch_size", "max_voxels", "batch_size", "config_overrides")
+#: Keywords that are not of the form.
+_OWN = {"self", "app", "progress", "log"}
+
+
+def _text(value: object) -> str:
+    return str(value) if isinstance(value, str) or not isinstance(value, Iterable) else ",".join(map(str, value))
+
+
+def _app_path(name: str) -> str:
+    """The name of an app in a path. Slashes stay where they can, since some proxies reject `%2F`."""
+    parts = name.split("/")
+    if not name or name in (".", ".."):
+        raise UsageError(f"{_quoted(name)} is not the name of an app; apps() lists them")
+    return urllib.parse.quote(name, safe="" if {"", ".", ".."} & set(parts) else "/")
+
+
+class Server:
+    """A server that runs apps.
+
+    Without arguments it is that of `REMOTE_APP_SERVER` or of `remote-app login`. `timeout` is for silence, `patience`
+    for a server that has answered before and is away: it is tried again. Both are in seconds.
+    """
+
+    # fmt: off
+    def __init__(
+        self, url: Text = None, *, token: Text = None, profile: Text = None, app: Text = None,
+        ca: PathText | None = None, progress: Shown = None,
+        timeout: float = 600, patience: float = 600,
+    ) -> None:
+        self._settings = _settings(url, token, profile, app, ca)
+        self._wire = _Wire(self._settings, timeout, patience)
+        self._progress = progress
+    # fmt: on
+
+    @property
+    def url(self) -> str:
+        return self._wire.url
+
+    def __repr__(self) -> str:
+        return f"Server({self.url!r})"
+
+    def health(self) -> bool:
+        """Whether the server is well. Raises where it does not answer."""
+        return bool(self._wire.json("GET", "/health").get("status") == "ok")
+
+    def apps(self) -> list[str]:
+        """The names of its apps."""
+        return [str(each) for each in self._list(self._wire.json("GET", "/repo_apps_list"), "apps")]
+
+    def app(self, name: str) -> Json:
+        """What an app is: its inputs, outputs, labels, checkpoints."""
+        return self._wire.json("GET", f"/repo_apps/{_app_path(name)}")
+
+    def gpus(self) -> list[Json]:
+        """The GPUs: `id`, `name`, and where the server says it `free`, `job` (None: free) and `loaded`."""
+        answer = self._wire.json("GET", "/available_devices")
+        names = self._list(answer, "devices_name")
+        found = [{"id": each, "name": name} for each, name in zip(self._list(answer, "devices_index"), names)]
+        for key, name in (("devices_free", "free"), ("devices_jobs", "job"), ("devices_loaded", "loaded")):
+            for gpu, value in zip(found, self._list(answer, key)):
+                gpu[name] = value
+        return found
+
+    def jobs(self, tag: Text = None) -> list[Json]:
+        """Your jobs, newest first, at most 1,000."""
+        query = f"?tag={urllib.parse.quote(tag)}" if tag else ""
+        return self._list(self._wire.json("GET", f"/jobs{query}"), "jobs")
+
+    def job(self, job_id: str) -> Job:
+        """A job by its id."""
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", job_id):
+            raise UsageError(f"{_quoted(job_id)} is not the id of a job; jobs() lists them")
+        return Job(self, job_id)
+
+    # fmt: off
+    def infer(
+        self, *inputs: Groups, app: Text = None, gpu: Gpus = None, cpu: Count = None, tta: Count = None,
+        mc: Count = None, ensemble: Count = None, ensemble_models: Words = None, uncertainty: Flag = None,
+        prediction_file: Text = None, patch_size: Sequence[int] | None = None, max_voxels: Count = None,
+        batch_size: Count = None, config_overrides: Overrides = None, quiet: Flag = None, keep: Span = None,
+        time_limit: Span = None, tag: Text = None, progress: Shown = None, log: Log = None,
+    ) -> Result:
+        """Runs inference, waits for it and fetches the result.
+
+        Each argument is a group of files, such as a channel: a path, or a list of paths. A directory is one DICOM
+        series. `log` is called with each line of the job's log. Ctrl-C kills the job.
+        """
+        return self._run("infer", locals())
+
+    def evaluate(
+        self, *inputs: Groups, gt: Groups, mask: Groups | None = None, app: Text = None, gpu: Gpus = None,
+        cpu: Count = None, evaluation_file: Text = None, quiet: Flag = None, keep: Span = None,
+        time_limit: Span = None, tag: Text = None, progress: Shown = None, log: Log = None,
+    ) -> Result:
+        """Evaluates predictions against ground truth, in the same order."""
+        return self._run("evaluate", locals())
+
+    def uncertainty(
+        self, *inputs: Groups, app: Text = None, gpu: Gpus = None, cpu: Count = None, uncertainty_file: Text = None,
+        quiet: Flag = None, keep: Span = None, time_limit: Span = None, tag: Text = None,
+        progress: Shown = None, log: Log = None,
+    ) -> Result:
+        """Estimates uncertainty from stacks of predictions that an inference wrote."""
+        return self._run("uncertainty", locals())
+
+    def pipeline(
+        self, *inputs: Groups, gt: Groups, mask: Groups | None = None, app: Text = None, gpu: Gpus = None,
+        cpu: Count = None, tta: Count = None, mc: Count = None, ensemble: Count = None, ensemble_models: Words = None,
+        uncertainty: Flag = None, prediction_file: Text = None, evaluation_file: Text = None,
+        uncertainty_file: Text = None, patch_size: Sequence[int] | None = None, max_voxels: Count = None,
+        batch_size: Count = None, config_overrides: Overrides = None, quiet: Flag = None, keep: Span = None,
+        time_limit: Span = None, tag: Text = None, progress: Shown = None, log: Log = None,
+    ) -> Result:
+        """Runs inference, evaluation and uncertainty estimation."""
+        return self._run("pipeline", locals())
+
+    def fine_tune(
+        self, dataset: PathText, *, name: Text = None, app: Text = None, gpu: Gpus = None, cpu: Count = None,
+        config_file: Text = None, epochs: Count = None, it_validation: Count = None, models: Words = None,
+        lr: float | None = None, batch_size: Count = None, config_overrides: Overrides = None, quiet: Flag = None,
+        keep: Span = None, time_limit: Span = None, tag: Text = None, progress: Shown = None,
+        log: Log = None,
+    ) -> Result:
+        """Fine-tunes checkpoints on a data set: a directory, or a zip archive of one."""
+        return self._run("fine_tune", locals())
+    # fmt: on
+
+    def submit(
+        self, operation: str, *inputs: Any, app: str | None = None, progress: Shown = None, **fields: Any
+    ) -> Job:
+        """Sends a job and does not wait for it: `submit("infer", "t1.nii.gz", app="brain", gpu=0)`.
+
+        It takes what the method of that name takes, and is kept for as long as the server allows.
+        """
+        if operation not in ("infer", "evaluate", "uncertainty", "pipeline", "fine_tune"):
+            raise UsageError(f"There is no operation {_quoted(operation)}")
+        bound = inspect.signature(getattr(self, operation)).bind(*inputs, **fields)
+        given = {key: value for key, value in bound.arguments.items() if key not in _OWN and value is not None}
+        with _Reporter(self._choice(progress)) as report:
+            return self._submit(operation, app, {"keep": "max", **given}, report)
+
+    def _choice(self, progress: Shown) -> Shown:
+        return self._progress if progress is None else progress
+
+    @staticmethod
+    def _list(answer: Json, key: str) -> list[Any]:
+        value = answer.get(key)
+        return value if isinstance(value, list) else []
+
+    def _run(self, operation: str, given: Json) -> Result:
+        fields = {key: value for key, value in given.items() if key not in _OWN and value is not None}
+        log = given["log"]
+        with _Reporter(self._choice(given["progress"])) as report:
+            job = self._submit(operation, given["app"], fields, report)
+            try:
+                report("running")
+                for line, number in job._events():
+                    report("running", text=line)
+                    if log is not None and number is not None:
+                        log(line)
+            except KeyboardInterrupt:
+                job._kill_interrupted()
+                raise
+            return job._fetch(report)
+
+    def _submit(self, operation: str, app: str | None, given: Json, report: _Reporter) -> Job:
+        if self._settings.deidentifies is not None:
+            what = f"The profile {_quoted(self._settings.deidentifies)} wants scans to be de-identified"
+            raise UsageError(f"{what}, which this client cannot do: send them with 'remote-app infer', which does")
+        values = dict(given)
+        files: dict[str, list[list[_Source]]] = {}
+        for field in ("inputs", "gt", "mask"):
+            if field in values:
+                files[field] = _groups(field, values.pop(field))
+        if operation == "fine_tune":
+            files["dataset"] = [[_data_set(values.pop("dataset"))]]
+        options = {key: values.pop(key) for key in _OPTIONS if key in values}
+        changes = options.get("config_overrides")
+        if isinstance(changes, Mapping):
+            options["config_overrides"] = [f"{key}={value}" for key, value in changes.items()]
+        fields = {key: _text(value) for key, value in values.items()}
+        chosen = app or self._settings.app
+        apps = [chosen] if chosen else self.apps()
+        if len(apps) != 1:
+            raise UsageError(f"Name the app, with app=: {_plain(', '.join(apps)) or 'there is none'}")
+        name = apps[0]
+        # A wrong token or app is told before anything is packed.
+        self.app(name)
+        try:
+            limits = self._wire.json("GET", "/limits")
+        except NotFound:
+            # KonfAI's server has none. It neither keeps jobs for longer nor knows keys.
+            limits = {}
+        most = limits.get("max_keep")
+        if most is None:
+            fields.pop("keep", None)
+        else:
+            fields.setdefault("keep", str(int(min(86_400, most))))
+        for field, groups in files.items():
+            if field != "dataset":
+                fields[f"{field}_groups"] = ",".join(str(len(each)) for each in groups)
+        if options:
+            fields["options"] = json.dumps(options, default=int)
+        with tempfile.TemporaryDirectory(prefix="remote-app-") as directory:
+            parts: list[_Part] = []
+            for field, source in [
+                (field, each) for field, groups in files.items() for each in itertools.chain(*groups)
+            ]:
+                path, name_sent = source.path, source.name
+                if source.files is not None:
+                    path = Path(directory, f"{len(parts)}.zip")
+                    _pack(source, path, report)
+                    name_sent += "" if field == "dataset" else _VOLUME_SUFFIX
+                parts.append(_Part(field, name_sent, path, path.stat().st_size))
+            form = _Form(fields, parts, report)
+            answer = self._post(name, operation, form, bool(limits))
+        job = Job(self, str(answer["job_id"]))
+        missing = sorted(set(options) - {str(each) for each in self._list(answer, "accepted_options")})
+        if missing:
+            job.kill()
+            raise RemoteAppError(f"{self.url} does not know {', '.join(missing)}; the job was killed")
+        return job
+
+    def _post(self, app: str, operation: str, form: _Form, knows_keys: bool) -> Json:
+        """Sends a form until the server has it. By its key a form that is sent twice is one job."""
+        headers = {"Content-Type": form.content_type, "Content-Length": str(form.length)}
+        headers["Idempotency-Key"] = uuid.uuid4().hex
+        patience = _Patience(self._wire.patience)
+        is_sent = False
+        while True:
+            try:
+                with self._wire.send("POST", f"/apps/{_app_path(app)}/{operation}", headers, form) as answer:
+                    envelope = answer.json()
+                    self.job(str(envelope.get("job_id")))
+                    return envelope
+            except RemoteAppError as error:
+                failure = error
+            is_final = isinstance(failure, Refused) and failure.status >= 500 and "shutting down" not in str(failure)
+            if is_final or not self._wire.is_met or not _is_outage(failure):
+                raise failure
+            is_sent = is_sent or (isinstance(failure, Unreachable) and form.sent == form.length)
+            try:
+                if is_sent and not knows_keys:
+                    raise failure
+                patience.after(failure)
+            except RemoteAppError:
+                outcome = "the server may have the job: jobs() lists it then" if is_sent else "no job was made"
+                failure.args = (f"{failure}; the upload is given up, and {outcome}",)
+                raise
+
+
+# Jobs and results
+
+_FINAL = ("done", "error", "killed")
+
+
+def _events_of(chunks: Iterable[bytes]) -> Iterator[tuple[str, int | None]]:
+    """The lines of a stream of events with their numbers."""
+    most = 1 << 20
+    rest = b""
+    data: str | None = None
+    number: int | None = None
+    for chunk in chunks:
+        lines = (rest + chunk).split(b"\n")
+        rest = lines.pop()[: most + 1]
+        for raw in lines:
+            line = raw[:-1] if raw.endswith(b"\r") else raw
+            if not line:
+                if data is not None:
+                    yield data, number
+                data = number = None
+            elif line.startswith(b"data:"):
+                text = line[5:].decode("utf-8", "replace")
+                data = text[text.startswith(" ") :]
+                if len(line) > most:
+                    data = f"{data[:most]} [remote-app: the rest of this line is left out]"
+            elif re.fullmatch(rb"id: ?\d{1,15}", line):
+                number = int(line[3:])
+
+
+class Job:
+    """A job of a server."""
+
+    def __init__(self, server: Server, job_id: str) -> None:
+        self._server = server
+        self._wire = server._wire
+        self._path = f"/jobs/{job_id}"
+        self.id = job_id
+
+    def __repr__(self) -> str:
+        return f"{self._server!r}.job({self.id!r})"
+
+    def status(self) -> Json:
+        """All that the server says of it: `status`, `error`, times, GPUs, the place in the queue."""
+        view = self._wire.json("GET", self._path)
+        return view if isinstance(view.get("status"), str) else self._wire.surprise("does not say how a job does")
+
+    def logs(self, since: int = 0) -> Iterator[str]:
+        """The lines of its log to its end, behind the first `since`.
+
+        A connection that breaks is opened again: no line is lost and none comes twice. How the job ended says `wait`.
+        """
+        return (line for line, number in self._events(since) if number is not None)
+
+    def wait(self, timeout: float | None = None) -> Json:
+        """Waits for its end. Raises `JobFailed` if it has no result, and `TimedOut` after so many seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        for attempt in itertools.count():
+            view = self._wire.patiently(self.status)
+            if view["status"] == "done":
+                return view
+            if view["status"] in _FINAL:
+                self._open_result().__exit__()
+                return view
+            pause = _backoff(attempt, 0.1, 2)
+            if end is not None and time.monotonic() + pause > end:
+                raise TimedOut(f"Job {self.id} is {_plain(view['status'], 40)} after {timeout} seconds")
+            time.sleep(pause)
+        raise AssertionError
+
+    def kill(self) -> str:
+        """Ends it. Returns its state, which may be `done`."""
+        return str(self._wire.json("POST", f"{self._path}/kill", timeout=60).get("status"))
+
+    def result(self, *, partial: bool = False, progress: Shown = None) -> Result:
+        """Waits for its end and fetches the result; `partial` fetches what a failed or killed job left."""
+        with _Reporter(self._server._choice(progress)) as report:
+            return self._fetch(report, "?partial=1" if partial else "")
+
+    def _kill_interrupted(self) -> None:
+        try:
+            _say(f"Interrupted: job {self.id} is {self.kill()}")
+        except RemoteAppError as error:
+            _say(f"Interrupted: {self!r} may still run: {error}")
+
+    def _events(self, since: int = 0) -> Iterator[tuple[str, int | None]]:
+        """The lines of the log with their numbers. Places in the queue have none: they replace each other."""
+        position = since
+        is_numbered = is_known = False
+        patience = _Patience(self._wire.patience)
+        while True:
+            try:
+                with self._wire.send("GET", f"{self._path}/logs?since={position}", timeout=60) as answer:
+                    if answer.status != 200:
+                        raise answer.refusal(answer.text())
+                    if "event-stream" not in answer.header("content-type"):
+                        self._wire.surprise("answered with something that is not a log")
+                    is_known = True
+                    for line, number in _events_of(answer.chunks(1 << 16)):
+                        if line == "__DONE__" or line.startswith("__ERROR__"):
+                            return
+                        if number is not None:
+                            is_numbered = True
+                            if number <= position:
+                                continue
+                            position = number
+                        elif not is_numbered:
+                            # KonfAI's server numbers no lines, and sends none twice.
+                            number = 0
+                        if number is not None:
+                            patience.renew()
+                        yield line, number
+                if not is_numbered and self.status()["status"] in _FINAL:
+                    return
+                raise Unreachable(f"The log of job {self.id} ended early")
+            except RemoteAppError as error:
+                failure = error
+            if isinstance(failure, NotFound) and is_known:
+                raise NotFound(f"{self._wire.url} has forgotten job {self.id}: submit it again", 404) from failure
+            if isinstance(failure, Refused) and failure.status == 429:
+                # Another program reads it: all of it can be read after that, at the latest at the job's end.
+                time.sleep(1)
+                continue
+            if not self._wire.is_met or not _is_outage(failure):
+                raise failure
+            patience.after(failure)
+
+    def _open_result(self, query: str = "", headers: Mapping[str, str] = {}) -> _Answer:
+        """The answer with the result, once the job has ended."""
+        for attempt in itertools.count():
+            answer = self._wire.send("GET", f"{self._path}/result{query}", headers)
+            if answer.status in (200, 206, 416):
+                return answer
+            with answer:
+                text = answer.text()
+            body = _object(text) or {}
+            state = body.get("status")
+            # KonfAI's server answers for a killed job as for one that runs.
+            if answer.status == 202 and state not in ("error", "killed"):
+                time.sleep(_backoff(attempt, 0.1, 2))
+            elif state in _FINAL:
+                reason = _plain(str(body.get("error") or "no reason given"))
+                raise JobFailed(self.id, "refused" if answer.status == 422 else state, reason)
+            else:
+                raise answer.refusal(text)
+        raise AssertionError
+
+    def _fetch(self, report: _Reporter, query: str = "") -> Result:
+        result = Result(self)
+        try:
+            self._download(result.archive, query, report)
+            result._open()
+        except RemoteAppError as error:
+            error.job_id = self.id
+            raise
+        return result
+
+    def _download(self, target: Path, query: str, report: _Reporter) -> None:
+        """A download that breaks goes on where it stopped, if the file is the same."""
+        wire, patience = self._wire, _Patience(self._wire.patience)
+        offset = farthest = 0
+        tag = ""
+        with open(target, "wb") as file:
+            while True:
+                headers = {"Range": f"bytes={offset}-", "If-Range": tag} if offset and tag else {}
+                try:
+                    with wire.patiently(lambda: self._open_result(query, headers)) as answer:
+                        part = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", answer.header("content-range"))
+                        if answer.status == 200:
+                            offset, total = 0, int(answer.header("content-length") or 0)
+                        elif headers and part and int(part[1]) == offset and answer.header("etag") == tag:
+                            total = int(part[2])
+                        else:
+                            tag = ""
+                            raise Unreachable(f"{wire.url} cannot continue the download")
+                        tag = answer.header("etag") if answer.header("etag").startswith('"') else ""
+                        file.seek(offset)
+                        file.truncate()
+                        for chunk in answer.chunks():
+                            file.write(chunk)
+                            offset += len(chunk)
+                            if offset > farthest:
+                                farthest = offset
+                                patience.renew()
+                            report("downloading", offset, total)
+                    if total and offset != total:
+                        raise Unreachable(f"The download ended after {offset} of {total} bytes")
+                    return
+                except Unreachable as error:
+                    if error.fault == "unusable":
+                        raise
+                    patience.after(error)
+
+
+def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The files of an archive, by name. Raises for one that must not be extracted."""
+    found: dict[str, zipfile.ZipInfo] = {}
+    members = archive.infolist()
+    if len(members) > 200_000:
+        raise BadArchive(f"The result is not extracted: it has {len(members)} files")
+    for member in members:
+        name = member.filename
+        parts = name.rstrip("/").split("/")
+        is_bad = {"", ".", ".."} & set(parts) or "\0" in member.orig_filename or name in found
+        usual = stat.S_IFDIR if member.is_dir() else stat.S_IFREG
+        is_odd = member.flag_bits & 1 or stat.S_IFMT(member.external_attr >> 16) not in (0, usual)
+        if is_bad or is_odd or (os.name == "nt" and re.search(r'[<>:"|?*\\\x00-\x1f]', name)):
+            what = "has a name that cannot be used here, is there twice, is a link or is encrypted"
+            raise BadArchive(f"The result is not extracted: its entry {_quoted(name)} {what}")
+        found[name] = member
+    return found
+
+
+class ResultFile:
+    """A file of a result."""
+
+    def __init__(self, result: Result, name: str, size: int) -> None:
+        self._result = result
+        self.name = name
+        #: Bytes.
+        self.size = size
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.size} bytes>"
+
+    @property
+    def path(self) -> Path:
+        """Where it is extracted, for as long as there is the result."""
+        return self._result._extracted() / self.name
+
+    def read(self) -> bytes:
+        return self.path.read_bytes()
+
+    def nibabel(self) -> Any:
+        """As an image of nibabel, in memory."""
+        import nibabel
+        import numpy
+
+        image: Any = nibabel.load(self.path)
+        return type(image)(numpy.asanyarray(image.dataobj), image.affine, image.header)
+
+    def simpleitk(self) -> Any:
+        """As an image of SimpleITK."""
+        import SimpleITK
+
+        return SimpleITK.ReadImage(os.fspath(self.path))
+
+
+class Result(Mapping[str, "ResultFile"]):
+    """The files of a result, by name, in a temporary directory that is removed with this object."""
+
+    def __init__(self, job: Job) -> None:
+        directory = Path(tempfile.mkdtemp(prefix="remote-app-"))
+        weakref.finalize(self, shutil.rmtree, directory, True)
+        self.job = job
+        #: The zip archive as it came.
+        self.archive = directory / "result.zip"
+        self._files: dict[str, ResultFile] = {}
+        self._place: Path | None = None
+
+    def _open(self) -> None:
+        try:
+            with zipfile.ZipFile(self.archive) as archive:
+                files = [each for each in _entries(archive).values() if not each.is_dir()]
+        except (zipfile.BadZipFile, NotImplementedError) as cause:
+            raise BadArchive(f"The result of job {self.job.id} is not a zip archive: {_plain(str(cause))}") from None
+        self._files = {each.filename: ResultFile(self, each.filename, each.file_size) for each in files}
+
+    def __getitem__(self, name: str) -> ResultFile:
+        return self._files[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.job!r}: {', '.join(self) or 'no files'}>"
+
+    def images(self) -> dict[str, Any]:
+        """The images among the files: of nibabel if it is installed and knows them, otherwise of SimpleITK."""
+        found = {}
+        for name, file in self.items():
+            if name.lower().endswith((".nii", ".nii.gz", ".mgh", ".mgz")) and importlib.util.find_spec("nibabel"):
+                found[name] = file.nibabel()
+            elif name.lower().endswith((".nii", ".nii.gz", ".mha", ".mhd", ".nrrd", ".nhdr")):
+                found[name] = file.simpleitk()
+        return found
+
+    def save(self, directory: PathText, *, overwrite: bool = False) -> Path:
+        """Extracts all files into a directory: new or empty, unless `overwrite` replaces files of the same names."""
+        place = Path(directory).expanduser()
+        if not overwrite and place.exists() and (not place.is_dir() or any(place.iterdir())):
+            remedy = f"name another directory, or give overwrite=True; {self.job!r}.result() fetches the result again"
+            raise UsageError(f"{_quoted(place)} has files already: {remedy}")
+        parent = place if place.is_dir() else place.parent
+        parent.mkdir(parents=True, exist_ok=True)
+        # Complete before it is moved to its place, on the same disk.
+        with tempfile.TemporaryDirectory(prefix=".remote-app-", dir=parent) as own:
+            files = Path(own) / "files"
+            self._extract(files)
+            place.mkdir(exist_ok=True)
+            for name in self:
+                target = place / name
+                if target.parent.resolve() != place.resolve() / Path(name).parent:
+                    raise UsageError(f"{_quoted(target.parent)} leads through a link, and nothing is written there")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(files / name, target)
+        return place
+
+    def _extracted(self) -> Path:
+        if self._place is None:
+            self._extract(self.archive.parent / "files")
+            self._place = self.archive.parent / "files"
+        return self._place
+
+    def _extract(self, directory: Path) -> None:
+        """Extracts into a new directory, and not more than fits on the disk."""
+        directory.mkdir()
+        with zipfile.ZipFile(self.archive) as archive:
+            entries = _entries(archive)
+            total, free = sum(each.file_size for each in entries.values()), shutil.disk_usage(directory).free
+            if total > free:
+                raise RemoteAppError(f"The result needs {total} bytes, and the disk of {directory} has {free}")
+            try:
+                for name, member in entries.items():
+                    target = directory / name
+                    (target if member.is_dir() else target.parent).mkdir(parents=True, exist_ok=True)
+                    if not member.is_dir():
+                        # The library reads no more than the size that was added up, and compares the checksum.
+                        with archive.open(member) as source, open(target, "xb") as file:
+                            shutil.copyfileobj(source, file, 1 << 20)
+            except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as cause:
+                raise BadArchive(f"The result of job {self.job.id} is damaged: {_plain(str(cause))}") from None
