@@ -838,7 +838,7 @@ class Server:
         mc: Count = None, ensemble: Count = None, ensemble_models: Words = None, uncertainty: Flag = None,
         prediction_file: Text = None, patch_size: Sequence[int] | None = None, max_voxels: Count = None,
         batch_size: Count = None, config_overrides: Overrides = None, quiet: Flag = None, keep: Span = None,
-        time_limit: Span = None, tag: Text = None, progress: Shown = None, log: Log = None,
+        time_limit: Span = None, tag: Text = None, deidentified: Flag = None, progress: Shown = None, log: Log = None,
     ) -> Result:
         """Runs inference, waits for it and fetches the result.
 
@@ -850,14 +850,14 @@ class Server:
     def evaluate(
         self, *inputs: Groups, gt: Groups, mask: Groups | None = None, app: Text = None, gpu: Gpus = None,
         cpu: Count = None, evaluation_file: Text = None, quiet: Flag = None, keep: Span = None,
-        time_limit: Span = None, tag: Text = None, progress: Shown = None, log: Log = None,
+        time_limit: Span = None, tag: Text = None, deidentified: Flag = None, progress: Shown = None, log: Log = None,
     ) -> Result:
         """Evaluates predictions against ground truth, in the same order."""
         return self._run("evaluate", locals())
 
     def uncertainty(
         self, *inputs: Groups, app: Text = None, gpu: Gpus = None, cpu: Count = None, uncertainty_file: Text = None,
-        quiet: Flag = None, keep: Span = None, time_limit: Span = None, tag: Text = None,
+        quiet: Flag = None, keep: Span = None, time_limit: Span = None, tag: Text = None, deidentified: Flag = None,
         progress: Shown = None, log: Log = None,
     ) -> Result:
         """Estimates uncertainty from stacks of predictions that an inference wrote."""
@@ -869,7 +869,7 @@ class Server:
         uncertainty: Flag = None, prediction_file: Text = None, evaluation_file: Text = None,
         uncertainty_file: Text = None, patch_size: Sequence[int] | None = None, max_voxels: Count = None,
         batch_size: Count = None, config_overrides: Overrides = None, quiet: Flag = None, keep: Span = None,
-        time_limit: Span = None, tag: Text = None, progress: Shown = None, log: Log = None,
+        time_limit: Span = None, tag: Text = None, deidentified: Flag = None, progress: Shown = None, log: Log = None,
     ) -> Result:
         """Runs inference, evaluation and uncertainty estimation."""
         return self._run("pipeline", locals())
@@ -878,7 +878,7 @@ class Server:
         self, dataset: PathText, *, name: Text = None, app: Text = None, gpu: Gpus = None, cpu: Count = None,
         config_file: Text = None, epochs: Count = None, it_validation: Count = None, models: Words = None,
         lr: float | None = None, batch_size: Count = None, config_overrides: Overrides = None, quiet: Flag = None,
-        keep: Span = None, time_limit: Span = None, tag: Text = None, progress: Shown = None,
+        keep: Span = None, time_limit: Span = None, tag: Text = None, deidentified: Flag = None, progress: Shown = None,
         log: Log = None,
     ) -> Result:
         """Fine-tunes checkpoints on a data set: a directory, or a zip archive of one."""
@@ -924,9 +924,9 @@ class Server:
             return job._fetch(report)
 
     def _submit(self, operation: str, app: str | None, given: Json, report: _Reporter) -> Job:
-        if self._settings.deidentifies is not None:
+        if self._settings.deidentifies is not None and not given.get("deidentified"):
             what = f"The profile {_quoted(self._settings.deidentifies)} wants scans to be de-identified"
-            raise UsageError(f"{what}, which this client cannot do: send them with 'remote-app infer', which does")
+            raise UsageError(f"{what}, which this client cannot do: use 'remote-app infer', or deidentified=True if they are")
         values = dict(given)
         files: dict[str, list[list[_Source]]] = {}
         for field in ("inputs", "gt", "mask"):

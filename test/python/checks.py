@@ -138,6 +138,7 @@ class Requests(unittest.TestCase):
         data = plant("set/a/ct.nii").parent.parent
         plant("set/.hidden")
         every = {"app": "probe", "cpu": 2, "quiet": True, "keep": "1h", "time_limit": 60, "tag": "study"}
+        every["deidentified"] = True
         passes = {"tta": 1, "mc": 0, "ensemble_models": ["CV_0"], "uncertainty": True, "patch_size": (8, 0, 8)}
         passes.update(max_voxels=9, batch_size=2, config_overrides={"print": "hello"})
         given = {
@@ -163,7 +164,8 @@ class Requests(unittest.TestCase):
                 record = json.loads(result["probe.json"].read())
                 self.assertIn(expected[operation], " ".join(record["argv"]))
                 self.assertIn("--cpu 2", " ".join(record["argv"]))
-                self.assertEqual(result.job.status()["tag"], "study")
+                status = result.job.status()
+                self.assertEqual((status["tag"], status["deidentified"]), ("study", True))
                 if operation == "pipeline":
                     self.assertEqual(len(record["files"]["--inputs"]), 2)
                     self.assertNotIn("-uncertainty", record["argv"])
@@ -241,6 +243,7 @@ class Settings(unittest.TestCase):
                 self.assertEqual(each.apps(), ["probe"])
                 with self.assertRaisesRegex(remote_app.UsageError, "'default' wants scans to be de-identified"):
                     each.infer(plant("ct.nii"))
+                each.infer(plant("ct.nii"), deidentified=True)
 
     def test_errors_are_classes_with_the_sentence_of_the_server(self):
         with self.assertRaisesRegex(remote_app.NotAuthorised, "needs a token"):
