@@ -18,8 +18,9 @@ export function whenGone({ req, res }: Pick<Context, 'req' | 'res'>, callback: (
     callback();
     return;
   }
-  // There is one listener for each request that waits on the connection.
+  // There is one listener for each request that waits on the connection, and Koa, a pipeline and others watch an answer.
   socket.setMaxListeners(0);
+  res.setMaxListeners(0);
   res.once('close', gone);
   socket.once('close', gone);
 }
