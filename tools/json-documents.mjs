@@ -460,6 +460,14 @@ export const jsonDocuments = {
         resident: z.boolean().describe('Whether it is started once for many jobs'),
         name: z.string(),
         files: names.describe('What was written, relative to the directory'),
+        model: object({
+          kind: z.string().describe('That of `--from`'),
+          source: path('the network'),
+          weights: z.enum(['linked', 'copied']),
+          notes: z.array(z.string()).describe('What of the source was left out'),
+        })
+          .optional()
+          .describe('With `--from`'),
       }),
     },
   ],

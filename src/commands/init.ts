@@ -1,23 +1,35 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { firstSteps, type Language, languageNames, type NewApp, writeNewApp } from '../cli/apps/index.js';
+import {
+  firstSteps,
+  initApp,
+  type Language,
+  languageNames,
+  modelKinds,
+  type NewApp,
+} from '../cli/apps/index.js';
 import { BaseCommand } from '../cli/command/index.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a new app that runs as it is';
   static override description =
     'Makes a directory with an app.json, a program and a README. The program copies its input until you put your model in its ' +
-    'place. Needs no server.';
+    'place; with --from it runs the trained network that you name. Needs no server.';
   static override examples = [
     '<%= config.bin %> init my-app',
     "<%= config.bin %> init my-app --language shell --name 'My model'",
     '<%= config.bin %> init my-app --resident',
+    '<%= config.bin %> init liver --from nnunet ./Dataset003_Liver/nnUNetTrainer__nnUNetPlans__3d_fullres --venv',
   ];
   static override args = {
     directory: Args.string({
       required: true,
       ignoreStdin: true,
       description: 'Directory of the app, new or empty',
+    }),
+    source: Args.string({
+      ignoreStdin: true,
+      description: 'With --from: the folder of the trained network, which stays as it is',
     }),
   };
   static override flags = {
@@ -34,22 +46,27 @@ export default class Init extends BaseCommand {
       helpValue: 'NAME',
       description: 'Display name of the app; by default the name of the directory',
     }),
+    from: Flags.option({
+      options: modelKinds,
+      multiple: false,
+      helpValue: 'KIND',
+      description: 'Serve a trained network: nnunet is a results folder of nnU-Net v2',
+    })(),
+    copy: Flags.boolean({
+      dependsOn: ['from'],
+      description: 'Copy the weights; without it they are hard links where the file system allows it',
+    }),
+    venv: Flags.boolean({
+      dependsOn: ['from'],
+      description: "Also make the app's Python environment, with the packages of its requirements.txt",
+    }),
   };
 
   async run(): Promise<NewApp> {
     const { args, flags } = await this.parse(Init);
-    const app = await writeNewApp({ target: args.directory, ...flags }, this.config.root);
+    const app = await initApp({ ...args, ...flags }, this.config.root, this.io);
     if (this.jsonEnabled()) return app;
-    const { alone, serve, infer } = firstSteps(app, this.config.bin);
-    const places = app.resident ? "'load' and 'predict'" : "'predict'";
-    const lines = [
-      `Wrote ${app.files.join(', ')} in ${app.directory}`,
-      `Your model goes into ${places} of ${app.files[1]}. Until then the app copies what it is given:`,
-      `  ${alone}`,
-      `  ${serve}          # then, in another terminal:`,
-      `  ${infer}`,
-    ];
-    await this.io.writeOut(`${lines.join('\n')}\n`);
+    await this.io.writeOut(`${firstSteps(app, flags.venv ?? false, this.config.bin).join('\n')}\n`);
     return app;
   }
 }

@@ -9,6 +9,7 @@ import {
   checkNetworkApps,
   lookAtApps,
   ownCommand,
+  pythonWithoutCuda,
   readSources,
   residentEngine,
   sourceProblems,
@@ -152,12 +153,17 @@ async function* checkToken({ token, tokensFile, host }: ServerSettings): AsyncGe
     yield { kind: 'note', about, says: `there is none: every endpoint is open to whoever reaches ${host}` };
 }
 
+/** The GPUs of this machine, of which nothing is known before they are started. */
+function inventory(environment: NodeJS.ProcessEnv, onOddity: (oddity: string) => void): GpuInventory {
+  const smi = new NvidiaSmi(undefined, undefined, onOddity, environment);
+  return new GpuInventory(environment.CUDA_VISIBLE_DEVICES, smi);
+}
+
 async function* checkGpus({ slurm, environment }: ServerSettings): AsyncGenerator<Finding> {
   if (slurm) return;
   const about = 'GPUs';
   const oddities: string[] = [];
-  const smi = new NvidiaSmi(undefined, undefined, (oddity) => oddities.push(oddity), environment);
-  const gpus = new GpuInventory(environment.CUDA_VISIBLE_DEVICES, smi);
+  const gpus = inventory(environment, (oddity) => oddities.push(oddity));
   try {
     await gpus.start();
     if (gpus.current === null) yield { kind: 'problem', about, says: gpus.problem };
@@ -264,6 +270,26 @@ async function tryApp(
   return trialRun(app, directory, command, jobEnvironment(environment), seconds);
 }
 
+/** A PyTorch without CUDA, on a machine with GPUs. */
+async function* checkCuda(
+  id: string,
+  directory: string,
+  environment: NodeJS.ProcessEnv,
+): AsyncGenerator<Finding> {
+  const command = ownCommand(directory);
+  const python = command && (await pythonWithoutCuda(directory, command, environment.PATH ?? ''));
+  if (!python) return;
+  const gpus = inventory(environment, () => {});
+  try {
+    await gpus.start();
+    if (!gpus.inWords) return;
+    const says = `${python} has a PyTorch without CUDA, which cannot use the GPUs of this machine (${gpus.inWords}); run '${python} -m pip install --force-reinstall torch'`;
+    yield { kind: 'problem', about: `app ${id}`, says };
+  } finally {
+    gpus.close();
+  }
+}
+
 /**
  * Checks everything that an app directory needs, for its author.
  * @param directory absolute
@@ -280,7 +306,9 @@ export async function* checkApp(
   const { apps } = await lookAtApps([allowed], [], environment);
   for (const found of apps) {
     yield* findingsOf(found, directory, 'own-python');
-    if (found.problems.length > 0 || seconds === null) continue;
+    if (found.problems.length > 0) continue;
+    yield* checkCuda(id, directory, environment);
+    if (seconds === null) continue;
     yield { about: 'trial run', ...(await tryApp(id, directory, seconds, environment)) };
   }
 }

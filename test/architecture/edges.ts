@@ -145,8 +145,16 @@ export const modules: Readonly<Record<string, Module>> = {
       'A server is asked about itself here, or passed on to other programs, not asked about its jobs and apps.',
   },
   'cli/apps': {
-    imports: ['cli/terminal', 'client/result', 'client/connection', 'client', 'files', 'contract'],
-    reason: 'Apps are shown and written, not run.',
+    imports: [
+      'cli/terminal',
+      'client/result',
+      'client/connection',
+      'client',
+      'programs',
+      'files',
+      'contract',
+    ],
+    reason: 'Apps are shown and written, not run; a new one may get its Python environment.',
   },
   'cli/command': {
     imports: [

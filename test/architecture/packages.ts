@@ -65,6 +65,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   unzipper: { modules: ['archive'], reason: archives },
   zod: {
     modules: [
+      'cli/apps',
       'client/connection',
       'client/pictures',
       'client/case',

@@ -12,6 +12,7 @@ import { dicomFile } from '../support/dicom.js';
 import { least, printBytes, steps } from '../support/form.js';
 import { manifest } from '../support/hub-app.js';
 import { plantCache } from '../support/hub-cache.js';
+import { nnunetFolder, resultsName } from '../support/nnunet-folder.js';
 import { apps, sharedServer, type TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
@@ -157,7 +158,10 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   gpus: async () => [await loaded().then(() => runRich('gpus'))],
   health: async () => [await run('health')],
   check: async () => [await run('check', apps.shell)],
-  init: async () => [await run('init', 'new-app')],
+  init: async () => {
+    await plant(cli.directory, nnunetFolder());
+    return [await run('init', 'new-app'), await run('init', 'network', '--from', 'nnunet', resultsName)];
+  },
   inputs: async () => [await run('inputs', 'in', 'study')],
   jobs: async () => [await run('jobs')],
   convert: async () => [await run('convert', 'scans/head.nii', '--as', 'nrrd', '-o', 'head.seg.nrrd')],

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError, writing } from '../../client/errors.js';
-import { quotePath, shellWord } from '../../contract/index.js';
+import { quotePath } from '../../contract/index.js';
 import { errorCode, expandHome, faultWithoutPath, makeDirectory } from '../../files/index.js';
+import type { ModelKind } from './model-app.js';
 
 /** The languages of new apps, each with the command that runs the app; its last word is the program's file. */
 export const languages = {
@@ -29,10 +30,22 @@ export interface NewApp {
   readonly name: string;
   /** What was written, relative to the directory. */
   readonly files: readonly string[];
+  /** The network that it was made from; absent for an app that copies its input. */
+  readonly model?: AppModel;
+}
+
+export interface AppModel {
+  readonly kind: ModelKind;
+  /** Absolute. */
+  readonly source: string;
+  /** A link is another name of the same file, which a sandbox sees as one of the app. */
+  readonly weights: 'linked' | 'copied';
+  /** What of the source was left out, in sentences. */
+  readonly notes: readonly string[];
 }
 
 /** The schema of `app.json`, in the package and in a new app. */
-const schemaName = 'app.schema.json';
+export const schemaName = 'app.schema.json';
 
 const manifestOf = ({ name, language, resident }: NewApp) => ({
   $schema: `./${schemaName}`,
@@ -47,18 +60,6 @@ const manifestOf = ({ name, language, resident }: NewApp) => ({
   inputs: { Volume_0: { display_name: 'Volume', volume_type: 'VOLUME', required: true } },
   outputs: { Result: { display_name: 'Result', volume_type: 'VOLUME', required: true } },
 });
-
-/** The commands for trying a new app. */
-export function firstSteps({ directory, language }: NewApp, bin: string) {
-  const [program, file] = languages[language];
-  const here = shellWord(path.relative('', directory) || '.');
-  const local = [program, shellWord(path.join(path.relative('', directory), file)), 'infer', here];
-  return {
-    alone: `${local.join(' ')} --output Output --inputs "$PWD/VOLUME"`,
-    serve: `${bin} serve --apps ${here}`,
-    infer: `${bin} infer VOLUME`,
-  };
-}
 
 const readme = (app: NewApp): string => {
   const [program, file] = languages[app.language];
@@ -80,7 +81,7 @@ The server starts \`${languages[language][1]}\` once: \`load\` loads the model, 
 `;
 
 /** @throws UsageError if this is not an empty directory and cannot become one */
-function checkIsFree(directory: string): void {
+export function checkIsFree(directory: string): void {
   let names: string[];
   try {
     names = readdirSync(directory);
@@ -107,7 +108,7 @@ function templatesOf({ language, resident }: Pick<NewAppRequest, 'language' | 'r
   return { folder: path.join('templates', 'resident', language), programs: [program, helper] };
 }
 
-interface NewAppRequest {
+export interface NewAppRequest {
   /** Created if it does not exist; it must be empty otherwise. */
   readonly target: string;
   readonly language: Language;

@@ -149,15 +149,24 @@ async function missingFiles(id: string, directory: string): Promise<ManifestFaul
 const script = /\.([cm]?js|py|R|jl|sh|pl|rb|lua)$/;
 
 /** The program of an app's own command, if it cannot be run, and the script that it is to run, if there is none. */
-function lostProgram(command: readonly string[] | null, searched: string): ManifestFault[] {
+function lostProgram(
+  directory: string,
+  command: readonly string[] | null,
+  searched: string,
+): ManifestFault[] {
   const [program, ...others] = command ?? [];
   if (program === undefined) return [];
   const faults: ManifestFault[] = [];
   if (findProgram(program, searched) === undefined) {
     const isThere = path.isAbsolute(program) && existsSync(program);
+    const [, environment] = /^([\w.-]+)\/bin\/python[\d.]*$/.exec(program) ?? [];
+    const isOwn = environment !== undefined && existsSync(path.join(directory, 'requirements.txt'));
+    const remedy = isOwn
+      ? `; run 'python3 -m venv ${environment} && ${environment}/bin/python -m pip install -r requirements.txt' in ${quotePath(directory)}`
+      : '';
     const problem = isThere
       ? `${quotePath(program)} is not a file that this user may execute (chmod +x)`
-      : `there is no program '${program}' that can be run`;
+      : `there is no program '${program}' that can be run${remedy}`;
     faults.push({ path: ['command', 0], problem });
   }
   // Those of the app's directory are absolute by now. What follows may be for the script.
@@ -197,8 +206,8 @@ function read({ directory }: AllowedApp): Read {
   }
 }
 
-function faultsOf(own: Read, searched: string): readonly ManifestFault[] {
-  if ('command' in own) return lostProgram(own.command, searched);
+function faultsOf(directory: string, own: Read, searched: string): readonly ManifestFault[] {
+  if ('command' in own) return lostProgram(directory, own.command, searched);
   const { cause } = own;
   return cause instanceof ManifestError ? cause.faults : [{ path: [], problem: faultWithoutPath(cause) }];
 }
@@ -231,7 +240,9 @@ async function findingsOf(
     id,
     problems: describe(
       directory,
-      'command' in own ? faultsOf(own, searched) : faultsOfFields(directory, faultsOf(own, searched)),
+      'command' in own
+        ? faultsOf(directory, own, searched)
+        : faultsOfFields(directory, faultsOf(directory, own, searched)),
     ),
     warnings: async (thoroughness) =>
       'command' in own ? warningsOf(directory, own.command, searched, thoroughness) : [],

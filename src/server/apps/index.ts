@@ -10,5 +10,5 @@ export { type AppFindings, lookAtApps } from './app-problems.js';
 export { ownCommand, staysLoaded, viewAppDirectory } from './app-view.js';
 export { AppCatalog } from './catalog.js';
 export { residentEngine } from './command-line.js';
-export type { Thoroughness } from './missing-packages.js';
+export { pythonWithoutCuda, type Thoroughness } from './missing-packages.js';
 export { trialRun } from './trial-run.js';

@@ -169,22 +169,48 @@ const modulesSchema = z.object({
   broken: z.array(z.tuple([z.string(), z.number(), z.string()])),
 });
 
-/** @returns null if the Python cannot say it */
-async function askPython(
+/** What a script prints, which is JSON. @returns null if the Python cannot say it */
+async function askPython<T>(
   python: string,
+  script: string,
   args: readonly string[],
-): Promise<z.infer<typeof modulesSchema> | null> {
+  schema: z.ZodType<T>,
+): Promise<T | null> {
   try {
     // Not in the app's directory, in which Python would look for its own modules first.
-    const { exitCode, stdout } = await runProgram([python, '-c', lookForModules, ...args], {
+    const { exitCode, stdout } = await runProgram([python, '-c', script, ...args], {
       environment: process.env,
       limit: patience,
       maxBytes: 2 ** 20,
     });
-    return exitCode === 0 ? modulesSchema.parse(JSON.parse(stdout)) : null;
+    return exitCode === 0 ? schema.parse(JSON.parse(stdout)) : null;
   } catch {
     return null;
   }
+}
+
+/** The Python that runs an app; undefined for another program, and where it is not there. */
+const pythonOf = ([first = '']: readonly string[], searched: string): string | undefined =>
+  /^python[\d.]*$/.test(path.basename(first)) ? findProgram(first, searched) : undefined;
+
+/** Prints whether the installed PyTorch was built without CUDA, as its own file says; it is not imported, which takes seconds. */
+const lookForCuda = `
+import importlib.util, json, os, re
+found = importlib.util.find_spec("torch")
+text = open(os.path.join(os.path.dirname(found.origin), "version.py")).read() if found else ""
+print(json.dumps(re.search(r"^cuda\\b[^=]*=\\s*None", text, re.M) is not None))
+`;
+
+/** The Python of an app whose requirements name PyTorch, if it has one that can use no GPU of NVIDIA; null for every other. */
+export async function pythonWithoutCuda(
+  directory: string,
+  command: readonly string[],
+  searched: string,
+): Promise<string | null> {
+  const names = requirementsIn(textOf(path.join(directory, 'requirements.txt')) ?? '');
+  const python = pythonOf(command, searched);
+  if (python === undefined || !names.includes('torch')) return null;
+  return (await askPython(python, lookForCuda, [], z.boolean())) ? python : null;
 }
 
 /**
@@ -198,12 +224,13 @@ async function missingPythonModules(
   searched: string,
   mayRunOwn: boolean,
 ): Promise<string[]> {
-  const [first = '', ...others] = command;
-  const python = /^python[\d.]*$/.test(path.basename(first)) ? findProgram(first, searched) : undefined;
+  const [, ...others] = command;
+  const python = pythonOf(command, searched);
   if (python === undefined || (!mayRunOwn && python.startsWith(directory + path.sep))) return [];
   const program = others.find((word) => word.endsWith('.py') && word.startsWith(directory + path.sep)) ?? '';
   const requirements = path.join(directory, 'requirements.txt');
-  const found = await askPython(python, [directory, program, ...requirementsIn(textOf(requirements) ?? '')]);
+  const names = requirementsIn(textOf(requirements) ?? '');
+  const found = await askPython(python, lookForModules, [directory, program, ...names], modulesSchema);
   if (found === null) return [];
   const { packages, modules, broken } = found;
   const sentences = [

@@ -1,0 +1,117 @@
+import { constants, copyFileSync, linkSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { writing } from '../../client/errors.js';
+import { errorCode, expandHome, makeDirectory } from '../../files/index.js';
+import type { ModelApp, ModelKind } from './model-app.js';
+import { checkIsFree, type NewApp, residentHelpers, schemaName } from './new-app.js';
+import { nnunetApp } from './nnunet-app.js';
+
+/** How the folder of each kind of model is read. */
+const readers: Readonly<Record<ModelKind, (source: string) => ModelApp>> = { nnunet: nnunetApp };
+
+export interface ModelRequest {
+  /** Created if it does not exist; it must be empty otherwise. */
+  readonly target: string;
+  readonly kind: ModelKind;
+  /** The folder of the network, which is never changed. */
+  readonly source: string;
+  /** Whether weights are copied where they could be linked. */
+  readonly copy: boolean;
+  /** Whether the app has an environment of Python of its own. */
+  readonly venv: boolean;
+  readonly name: string | undefined;
+}
+
+/** Why a file system, or its rules, may refuse a second name for a file. */
+const unlinkable = new Set(['EXDEV', 'EPERM', 'EACCES', 'EMLINK', 'ENOTSUP', 'ENOSYS']);
+
+/** Gives a file a second name or, where that cannot be, a copy. @returns whether it is a link */
+function linkOrCopy(source: string, target: string, isCopy: boolean): boolean {
+  if (!isCopy) {
+    try {
+      linkSync(source, target);
+      return true;
+    } catch (cause) {
+      if (!unlinkable.has(errorCode(cause))) throw cause;
+    }
+  }
+  copyFileSync(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  return false;
+}
+
+/**
+ * Removes what a failed `init` has written, so that it can be run again: files of these names in a directory that was empty
+ * before it, and the directories of these files if nothing else is in them.
+ */
+function removeWritten(directory: string, files: readonly string[]): void {
+  for (const file of files) rmSync(path.join(directory, file), { force: true });
+  for (const each of new Set(files.map((file) => path.dirname(file)))) {
+    try {
+      rmdirSync(path.join(directory, each));
+    } catch {
+      // It is not there, or holds something else.
+    }
+  }
+}
+
+const readmeOf = (name: string, python: string, about: string): string => `# ${name}
+
+${about}
+\`${python}\` runs it, and needs what is in \`requirements.txt\`. For another environment change the first word of \`command\` in \`app.json\`.
+
+    remote-app check . --time-limit 10m     # is everything there?
+    remote-app serve --apps .
+`;
+
+/**
+ * Writes an app that serves a trained network.
+ * @param root the directory of this package, which has the programs and the schema
+ * @throws UsageError for a directory that is not empty, and for a source that cannot be served; WriteError
+ */
+export async function writeAppFromModel(request: ModelRequest, root: string): Promise<NewApp> {
+  const { kind } = request;
+  const directory = path.resolve(expandHome(request.target));
+  const source = path.resolve(expandHome(request.source));
+  const app = readers[kind](source);
+  checkIsFree(directory);
+  const name = request.name || path.basename(directory) || 'app';
+  const helper = residentHelpers.python ?? '';
+  const place = (file: string) => path.join(directory, file);
+  const python = request.venv ? 'venv/bin/python' : 'python3';
+  const manifest = {
+    $schema: `./${schemaName}`,
+    display_name: name,
+    ...app.manifest,
+    command: [python, 'main.py'],
+  };
+  const content = (...parts: readonly string[]) => readFileSync(path.join(root, ...parts));
+  const written: Readonly<Record<string, string | Buffer>> = {
+    ...Object.fromEntries(app.templates.map((file) => [file, content('templates', 'from', kind, file)])),
+    [helper]: content('templates', 'resident', 'python', helper),
+    [schemaName]: content('docs', schemaName),
+    'README.md': readmeOf(name, python, app.about),
+  };
+  const files = [
+    'app.json',
+    ...Object.keys(written),
+    ...Object.keys(app.copies),
+    ...Object.keys(app.weights),
+  ];
+  let areLinked = true;
+  await writing(directory, 'run the command again', async () => {
+    try {
+      for (const file of files) makeDirectory(path.dirname(place(file)));
+      for (const [file, of] of Object.entries(app.weights))
+        areLinked = linkOrCopy(of, place(file), request.copy) && areLinked;
+      for (const [file, of] of Object.entries(app.copies)) writeFileSync(place(file), readFileSync(of));
+      for (const [file, text] of Object.entries(written)) writeFileSync(place(file), text);
+      // Written last, because this file makes the directory an app.
+      writeFileSync(place('app.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+    } catch (cause) {
+      removeWritten(directory, files);
+      throw cause;
+    }
+  });
+  const model = { kind, source, weights: areLinked ? 'linked' : 'copied', notes: app.notes } as const;
+  return { directory, language: 'python', resident: true, name, files, model };
+}

@@ -1,0 +1,101 @@
+import path from 'node:path';
+import { counted, excerpt } from '../../contract/index.js';
+import { colourOf, type ModelApp, sentence, volume } from './model-app.js';
+import { type NnunetFolder, readNnunetFolder } from './nnunet-folder.js';
+
+/** Extra passes of test-time augmentation: all flips of the axes that the trainer mirrors. */
+function mostPasses({ trainer, patchSize }: NnunetFolder): number {
+  if (/nomirror/i.test(trainer)) return 0;
+  return 2 ** (/onlymirror01/i.test(trainer) ? 2 : patchSize.length) - 1;
+}
+
+function descriptionOf({ about, trainer, configuration, folds }: NnunetFolder): string {
+  const facts = [
+    about.description,
+    `A network of nnU-Net v2 (${configuration}, ${trainer}, ${counted(folds.length, 'fold')})`,
+    about.reference && `Reference: ${about.reference}`,
+    about.licence && `Licence: ${about.licence}`,
+  ];
+  return facts
+    .filter((each) => each !== '')
+    .map((each) => sentence(excerpt(each, 1000)))
+    .join(' ');
+}
+
+function manifestOf(folder: NnunetFolder) {
+  const { channels, labels, folds, patchSize } = folder;
+  const named = excerpt(labels.map(({ name }) => name).join(', '), 200);
+  return {
+    short_description: `Segments ${named}`,
+    description: descriptionOf(folder),
+    resident: true,
+    tta: mostPasses(folder),
+    mc_dropout: 0,
+    models: folds.map(({ name }) => name),
+    patch_size: patchSize,
+    parameters: {
+      step_size: {
+        default: 0.5,
+        min: 0.1,
+        max: 1,
+        description: 'Step from one patch to the next, as a part of the patch: a smaller one takes longer',
+      },
+    },
+    // Not the numbers alone: JavaScript sorts keys that are numbers, but no others.
+    inputs: Object.fromEntries(
+      channels.map((name, index) => [
+        `Channel_${index}`,
+        volume(name, 'VOLUME', /^ct$/i.test(name) ? { unit: 'HU' } : {}),
+      ]),
+    ),
+    outputs: { Labels: volume('Labels', 'SEGMENTATION') },
+    inputs_evaluations: {
+      'Overlap and surface distance': {
+        'Evaluation.yml': {
+          Labels: volume('Predicted labels', 'SEGMENTATION'),
+          Truth: volume('True labels', 'SEGMENTATION'),
+          Mask: volume('Region to evaluate', 'SEGMENTATION', { required: false }),
+        },
+      },
+    },
+    terminology: Object.fromEntries(
+      labels.map(({ name, value }, index) => [String(value), { name, color: colourOf(index) }]),
+    ),
+  };
+}
+
+const aboutOf = (folder: NnunetFolder): string => {
+  const { channels, folds, fileEnding } = folder;
+  const passes = mostPasses(folder);
+  const groups = channels.map((_, index) => `-i CHANNEL_${index}`).join(' ');
+  const both = `${passes > 0 ? ` --tta ${passes}` : ''}${folds.length > 1 ? ` --ensemble ${folds.length}` : ''}`;
+  return `A network of nnU-Net v2, from \`${folder.directory}\`. \`model/\` has its plans and its weights, which are Python pickles:
+loading them runs what is in them, so take them only from somebody whom you trust.
+
+    remote-app infer ${channels.length > 1 ? groups : './scans'}      # ${channels.join(', ')}
+    remote-app infer ${channels.length > 1 ? groups : './scans'}${both}      # what nnUNetv2_predict does by itself
+
+- One fold and no mirroring is the default. \`--ensemble N\` takes the first N of ${folds.map(({ name }) => name).join(', ')};
+  \`--ensemble-models\` takes those that you name.${passes > 0 ? ` \`--tta ${passes}\` mirrors all axes; less mirrors fewer.` : ''}
+- Results are called like the scan of the first channel, and end with \`${fileEnding}\`. DICOM series and other formats are converted first.
+- \`--uncertainty\` also writes \`<case>_stack.nii.gz\`: for each fold, how probable it finds the label that all folds chose together.
+- \`evaluate\` and \`pipeline\` compare with true labels: Dice, and surfaces within the tolerance of \`Evaluation.yml\`.
+- Postprocessing that nnU-Net found for a network is not applied, as \`nnUNetv2_predict\` does not apply it.
+`;
+};
+
+/** @throws UsageError for a folder that is not a network of nnU-Net v2, or has something that cannot be served */
+export function nnunetApp(source: string): ModelApp {
+  const folder = readNnunetFolder(source);
+  const inModel = (name: string) => path.posix.join('model', name);
+  return {
+    manifest: manifestOf(folder),
+    templates: ['main.py', 'evaluation.py', 'requirements.txt', 'Evaluation.yml', 'Uncertainty.yml'],
+    copies: Object.fromEntries(
+      ['dataset.json', 'plans.json'].map((name) => [inModel(name), path.join(source, name)]),
+    ),
+    weights: Object.fromEntries(folder.folds.map(({ name, file }) => [inModel(name), file])),
+    about: aboutOf(folder),
+    notes: folder.notes,
+  };
+}

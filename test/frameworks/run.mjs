@@ -1,0 +1,58 @@
+/**
+ * `npm run test:frameworks`: the apps that `init --from` writes against the frameworks that the networks come from. Prints one
+ * line per check; exit code 0 says that all hold. Without Python or a package index it says `skipped:` and why, and ends with 0.
+ */
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
+import { Workshop } from '../support/workshop.mjs';
+import { testNnunet } from './nnunet.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+const say = (text) => process.stderr.write(`${text}\n`);
+const execute = promisify(execFile);
+
+const environment = new PythonEnvironment(here('../../.cache/frameworks'), {
+  requirements: here('requirements.txt'),
+  probe: 'nnunetv2',
+  variable: 'REMOTE_APP_FRAMEWORKS_VENV',
+  what: 'nnU-Net and PyTorch',
+  size: 'up to 7 GB',
+});
+
+let faults = 0;
+function check(name, isGood, figures) {
+  if (!isGood) faults += 1;
+  console.log(`${isGood ? 'ok    ' : 'FAILED'}  ${name}: ${figures}`);
+}
+
+try {
+  await environment.prepare(say);
+  const workshop = await Workshop.open('frameworks');
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.once(signal, async () => {
+      await workshop.close();
+      process.exit(130);
+    });
+  }
+  try {
+    const python = environment.programOf('python');
+    workshop.environment = { PATH: `${path.dirname(python)}:${process.env.PATH}`, OMP_NUM_THREADS: '1' };
+    /** Runs one of our Python scripts, or the command. */
+    const run = (program, words, options = {}) =>
+      execute(program, words, {
+        maxBuffer: 1 << 28,
+        ...options,
+        env: { HOME: workshop.root, TMPDIR: workshop.root, ...workshop.environment, ...options.env },
+      });
+    await testNnunet({ workshop, python, run, check, say });
+  } finally {
+    await workshop.close();
+  }
+  process.exitCode = faults === 0 ? 0 : 1;
+} catch (cause) {
+  if (!(cause instanceof Skipped)) throw cause;
+  say(`skipped: ${cause.message}`);
+}
