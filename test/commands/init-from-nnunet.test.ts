@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { Cli } from '../support/cli.js';
 import { lacks } from '../support/needs.mjs';
 import { checkpoint, dataset, nnunetFolder, plans, resultsName } from '../support/nnunet-folder.js';
+import { smallDisk } from '../support/small-disk.js';
 import { plant } from '../support/temporary.js';
 
 const json = async (...parts: readonly string[]) => JSON.parse(await readFile(path.join(...parts), 'utf8'));
@@ -140,6 +141,28 @@ describe('init --from nnunet', () => {
       3: { name: 'enhancing' },
     });
   });
+
+  const disk = smallDisk(1);
+  test.skipIf(disk === null)(
+    'leaves nothing behind on a full disk, so that it can be run again',
+    async () => {
+      const large = Buffer.concat([
+        checkpoint.subarray(0, 4),
+        Buffer.alloc(2 << 20),
+        checkpoint.subarray(-22),
+      ]);
+      await using cli = await withFolder({ [`${resultsName}/fold_1/checkpoint_final.pth`]: large });
+      const target = path.join(disk ?? '', 'liver');
+      const { code, stderr } = await cli.run(['init', target, '--from', 'nnunet', resultsName]);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/no space left.*run the command again/i)]);
+      expect(await readdir(target)).toEqual([]);
+      // Another file system, where no link is possible.
+      await plant(cli.directory, nnunetFolder());
+      const again = await cli.run(['init', target, '--from', 'nnunet', resultsName]);
+      expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('The weights are copied.')]);
+      expect(await readFile(path.join(target, 'model/fold_1.pth'))).toEqual(checkpoint);
+    },
+  );
 
   for (const [name, tta] of [
     ['nnUNetTrainer__nnUNetPlans__2d', 3],

@@ -34,7 +34,7 @@ def plans_of(dataset, configuration, patch, spacing, schemes):
         "network_class_name": "dynamic_network_architectures.architectures.unet.PlainConvUNet",
         "arch_kwargs": {
             "n_stages": 3,
-            "features_per_stage": [4, 8, 8],
+            "features_per_stage": [6, 8, 8],
             "conv_op": f"torch.nn.modules.conv.Conv{axes}d",
             "kernel_sizes": [[3] * axes] * 3,
             "strides": [[1] * axes, [2] * axes, [2] * axes],
@@ -109,8 +109,8 @@ def make(dataset, configuration, channels, labels, folds, patch, spacing, region
         for weights in trainer.network.parameters():  # those of a new network hardly tell one voxel from another
             if weights.ndim > 1:
                 torch.nn.init.normal_(weights, std=0.4)
-            elif weights.shape == (trainer.label_manager.num_segmentation_heads,):
-                torch.nn.init.zeros_(weights)
+            if len(weights) == trainer.label_manager.num_segmentation_heads:  # so that no label wins everywhere
+                weights.data -= weights.data.mean(dim=tuple(range(1, weights.ndim)), keepdim=True)
         trainer.optimizer, _ = trainer.configure_optimizers()
         trainer.configure_rotation_dummyDA_mirroring_and_inital_patch_size()
         trainer.save_checkpoint(str(Path(trainer.output_folder) / "checkpoint_final.pth"))
@@ -148,6 +148,12 @@ case("Dataset901_CT", "one", 1, 1)
 case("Dataset901_CT", "two", 1, 2, (17, 31, 45))
 case("Dataset902_MR", "sub-01", 2, 3)
 case("Dataset903_Regions", "sub-01", 2, 4)
+
+# The first case in other formats; a header has its voxels in a file of its own.
+(root / "formats").mkdir()
+one = SimpleITK.ReadImage(str(root / "cases" / "Dataset901_CT" / "one_0000.nii.gz"))
+for file in ("a.mha", "b.nrrd", "c.mhd"):
+    SimpleITK.WriteImage(one, str(root / "formats" / file))
 
 reader = SimpleITK.ImageSeriesReader()
 reader.SetFileNames(reader.GetGDCMSeriesFileNames(str(series)))

@@ -41,6 +41,25 @@ export async function checkMemory({ check, workshop }, root, app, worker) {
   );
 }
 
+/** The same scan in other formats has the same labels. */
+export async function checkFormats({ check, workshop }, root, app, worker, expected) {
+  const output = await workshop.directory('formats');
+  const place = path.join(root, 'formats');
+  const files = (await readdir(place)).sort().map((name) => path.join(place, name));
+  const words = ['infer', app, '--output', output, '--cpu', '1', '--inputs', ...files];
+  const { answer, log } = await worker.run(words);
+  const written = (await readdir(output)).filter((name) => name.endsWith('.nii.gz')).sort();
+  check(
+    'other formats',
+    answer.exit_code === 0 && `${written}` === 'a.nii.gz,b.nii.gz,c.nii.gz',
+    `${files.map((file) => path.basename(file)).join(', ')}: ${written.join(', ') || log}`,
+  );
+  for (const name of written) {
+    const { differ, isSameGrid } = await compared(path.join(output, name), expected);
+    check(`other formats, ${name}`, isSameGrid && differ === 0, `${differ} voxels differ`);
+  }
+}
+
 /** What cannot be predicted is refused in a sentence, and the worker goes on. */
 export async function checkRefusals(context, root, network, app, worker) {
   const { check, workshop } = context;
@@ -61,9 +80,9 @@ export async function checkRefusals(context, root, network, app, worker) {
       ['--inputs', at('sub-01_0000'), '--inputs', small],
       /36 x 40 x 20 voxels .* and small\.nii 36 x 40 x 10 .*resample/,
     ],
-    [['--inputs', twice, '--inputs', twice], /^twice\.nii has 4 dimensions .*: send one volume of three$/],
-    [['--inputs', text, '--inputs', text], /text\.nii\.gz|text: /],
-    [['--inputs', place, '--inputs', place], /has 0 DICOM series: send one$/],
+    [['--inputs', twice, '--inputs', twice], /^twice\.nii has 2 values in each voxel: send a volume of one$/],
+    [['--inputs', text, '--inputs', text], /^nnU-Net does not take text: .*text\.nii\.gz/],
+    [['--inputs', place, '--inputs', place], /has 0 DICOM series: send one series, or a volume in a file$/],
     [
       ['--ensemble_models', 'fold_7.pth', ...both],
       /^fold_7\.pth is no fold of this app; it has fold_0\.pth, fold_1\.pth$/,
@@ -191,6 +210,14 @@ export async function checkServed(context, app, expected) {
     labels[1].name === 'liver' && labels[1].dice > 0.5 && labels[1].dice < 1 && labels[1].surface_dice > 0.5,
     JSON.stringify(labels[1]),
   );
+  const moved = prediction.affine.map((row, at) => (at === 0 ? [...row.slice(0, 3), row[3] + 40] : row));
+  await writeNifti(path.join(place, 'moved.nii.gz'), { ...prediction, affine: moved });
+  const words = ['-i', path.join(place, 'First', written[0]), '--gt', path.join(place, 'moved.nii.gz')];
+  const refused = await command('evaluate', ...words, '--cpu', '1', '-o', 'Moved').then(
+    () => 'nothing',
+    ({ stderr }) => /Error: (.*)/.exec(stderr)?.[1] ?? stderr,
+  );
+  check('evaluate, of what lies elsewhere', /lies elsewhere in space/.test(refused), refused);
   await command(
     ...['pipeline', '-i', dicom, '--gt', gt, '--ensemble', '2', '--cpu', '1', '-o', 'All', '--uncertainty'],
   );

@@ -1,11 +1,11 @@
 /**
  * `npm run test:frameworks`: the apps that `init --from` writes against the frameworks that the networks come from. Prints one
- * line per check; exit code 0 says that all hold. Without Python or a package index it says `skipped:` and why, and ends with 0.
+ * line per check; exit code 0 says that all hold. `-- --only Regions` runs the networks whose names have that word. Without Python or a package index it says `skipped:` and why, and ends with 0.
  */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { parseArgs, promisify } from 'node:util';
 import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
 import { Workshop } from '../support/workshop.mjs';
 import { testNnunet } from './nnunet.mjs';
@@ -21,6 +21,8 @@ const environment = new PythonEnvironment(here('../../.cache/frameworks'), {
   what: 'nnU-Net and PyTorch',
   size: 'up to 7 GB',
 });
+
+const { only = '' } = parseArgs({ options: { only: { type: 'string' } } }).values;
 
 let faults = 0;
 function check(name, isGood, figures) {
@@ -47,7 +49,7 @@ try {
         ...options,
         env: { HOME: workshop.root, TMPDIR: workshop.root, ...workshop.environment, ...options.env },
       });
-    await testNnunet({ workshop, python, run, check, say });
+    await testNnunet({ workshop, python, run, check, say, only });
   } finally {
     await workshop.close();
   }

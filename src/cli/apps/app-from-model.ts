@@ -41,11 +41,12 @@ function linkOrCopy(source: string, target: string, isCopy: boolean): boolean {
 
 /**
  * Removes what a failed `init` has written, so that it can be run again: files of these names in a directory that was empty
- * before it, and the directories of these files if nothing else is in them.
+ * before it, and the directories of these files if nothing else is in them. The directory itself stays, empty.
  */
 function removeWritten(directory: string, files: readonly string[]): void {
   for (const file of files) rmSync(path.join(directory, file), { force: true });
-  for (const each of new Set(files.map((file) => path.dirname(file)))) {
+  const below = new Set(files.map((file) => path.dirname(file)).filter((each) => each !== '.'));
+  for (const each of below) {
     try {
       rmdirSync(path.join(directory, each));
     } catch {

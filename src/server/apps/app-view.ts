@@ -28,8 +28,12 @@ interface AppFile {
   readonly parentPath: string;
 }
 
-/** All files in the directory and below, without an app's own packages. */
-const filesOf = (directory: string): AppFile[] => filesBelow(directory, (name) => name === 'node_modules');
+/** All files in the directory and below, without the packages of an app: a Python environment has some 10,000 files. */
+const filesOf = (directory: string): AppFile[] =>
+  filesBelow(
+    directory,
+    (place) => path.basename(place) === 'node_modules' || existsSync(path.join(place, 'pyvenv.cfg')),
+  );
 
 /**
  * Names of files that count as checkpoints although the app does not list them: files of the same kind beside a listed

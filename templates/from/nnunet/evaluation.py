@@ -61,11 +61,16 @@ def read(file, refuse):
 
 
 def read_labels(file, like, refuse):
-    """The values of a volume, on the grid of another."""
+    """A volume of labels and its values, on the grid of another."""
     image = read(file, refuse)
-    if like is not None and (image.GetSize() != like.GetSize() or not numpy.allclose(image.GetSpacing(), like.GetSpacing(), atol=1e-3)):
+    if like is not None:
         sizes = [" x ".join(map(str, each.GetSize())) for each in (image, like)]
-        refuse(f"{file.name} is on another grid than its prediction ({sizes[0]} voxels, not {sizes[1]}): resample it first")
+        if image.GetSize() != like.GetSize():
+            refuse(f"{file.name} has {sizes[0]} voxels, and its prediction {sizes[1]}: resample it first")
+        apart = max(abs(one - other) for one, other in zip(image.GetOrigin(), like.GetOrigin()))
+        is_same = numpy.allclose(image.GetSpacing(), like.GetSpacing(), atol=1e-3) and numpy.allclose(image.GetDirection(), like.GetDirection(), atol=1e-2)
+        if not is_same or apart > min(like.GetSpacing()) / 2:
+            refuse(f"{file.name} lies elsewhere in space than its prediction: resample it first")
     return image, SimpleITK.GetArrayFromImage(image)
 
 
@@ -154,13 +159,13 @@ def uncertainty(stacks, output, refuse, alone=False):
     cases = []
     for file in stacks:
         image = read(file, refuse)
-        folds = image.GetSize()[3] if image.GetDimension() == 4 else 1
+        folds = image.GetNumberOfComponentsPerPixel()
         if folds < 2 and not alone:
             refuse(f"{file.name} has one fold, which cannot disagree with itself: use 'infer --uncertainty --ensemble 2' or more")
         values = SimpleITK.GetArrayViewFromImage(image)
-        deviation = values.std(axis=0) if image.GetDimension() == 4 else numpy.zeros(values.shape, numpy.float32)
+        deviation = values.std(axis=-1) if folds > 1 else numpy.zeros(values.shape, numpy.float32)
         result = SimpleITK.GetImageFromArray(deviation.astype(numpy.float32))
-        result.CopyInformation(image[:, :, :, 0] if image.GetDimension() == 4 else image)
+        result.CopyInformation(image)
         name = file.name.removesuffix(".nii.gz").removesuffix("_stack")
         SimpleITK.WriteImage(result, str(output / f"{name}_uncertainty.nii.gz"), useCompression=True)
         cases.append({"case": name, "components": folds, "mean": float(deviation.mean()), "max": float(deviation.max())})

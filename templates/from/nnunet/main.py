@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -139,14 +140,15 @@ def certainty(probabilities, labels, manager):
 
 
 def write_stack(frames, like, file):
-    """Writes one volume for each fold, as a volume of four dimensions in the space of another file."""
+    """Writes a volume with a value of each fold in each voxel, in the space of another file."""
     import SimpleITK
 
     space = SimpleITK.ReadImage(str(like))
     images = [SimpleITK.GetImageFromArray(frame.reshape(SimpleITK.GetArrayViewFromImage(space).shape)) for frame in frames]
     for image in images:
         image.CopyInformation(space)
-    SimpleITK.WriteImage(SimpleITK.JoinSeries(images), str(file), useCompression=True)
+    stack = SimpleITK.Compose(images) if len(images) > 1 else images[0]
+    SimpleITK.WriteImage(stack, str(file), useCompression=True)
 
 
 def stem_of(volume):
@@ -154,6 +156,18 @@ def stem_of(volume):
     name = volume.name
     ending = next((each for each in ENDINGS if name.lower().endswith(each)), "")
     return name[: len(name) - len(ending)].removesuffix("_0000") or name
+
+
+def without_data_files(group):
+    """The volumes of a group, without the files of voxels that a header among them names."""
+    named = set()
+    for file in group:
+        if file.name.lower().endswith((".mhd", ".nhdr")):
+            lines = file.read_text(encoding="latin-1").splitlines()
+            named.update(re.split(r"[=:]", line, maxsplit=1)[-1].strip() for line in lines)
+        elif file.name.lower().endswith(".hdr"):
+            named.update(file.name[:-4] + ending for ending in (".img", ".IMG", ".img.gz"))
+    return [file for file in group if file.name not in named]
 
 
 def case_names(volumes):
@@ -175,7 +189,7 @@ def read_series(directory):
     reader = SimpleITK.ImageSeriesReader()
     series = reader.GetGDCMSeriesIDs(str(directory))
     if len(series) != 1:
-        refuse(f"{directory.name} has {len(series)} DICOM series: send one")
+        refuse(f"{directory.name} has {len(series)} DICOM series: send one series, or a volume in a file")
     reader.SetFileNames(reader.GetGDCMSeriesFileNames(str(directory), series[0]))
     reader.MetaDataDictionaryArrayUpdateOn()
     image = reader.Execute()
@@ -278,7 +292,7 @@ def guarded(name, predict):
         text = str(error)
         if "out of memory" not in text and "allocate" not in text:
             print(text, file=sys.stderr)
-            refuse(f"nnU-Net does not take {name}: {(text.strip() or type(error).__name__).splitlines()[0]}")
+            refuse(f"nnU-Net does not take {name}: {(text.strip() or type(error).__name__).splitlines()[-1]}")
         lacking = "GPU memory" if "CUDA" in text else "memory"
     import torch
 
@@ -329,6 +343,8 @@ def parse(arguments):
     parser.add_argument("--gt", action="append", nargs="+", type=Path, default=[])
     parser.add_argument("--mask", action="append", nargs="+", type=Path, default=[])
     options, _ = parser.parse_known_args(arguments)  # devices, and flags that this app has no use for
+    for groups in (options.inputs, options.gt, options.mask):
+        groups[:] = [without_data_files(group) for group in groups]
     return options
 
 

@@ -4,11 +4,12 @@ import { expect, test } from 'vitest';
 import { viewAppDirectory } from '../../../src/server/apps/index.js';
 import { temporary } from '../../support/temporary.js';
 
-test('an app in a package of Node has its own checkpoints, and none of its packages', async () => {
+test('an app has its own checkpoints, and none of its packages or of its Python environment', async () => {
   await using root = await temporary();
   const directory = path.join(root.path, 'node_modules/app');
   const packages = path.join(directory, 'node_modules/other');
-  mkdirSync(packages, { recursive: true });
+  const environment = path.join(directory, 'venv/lib');
+  for (const each of [packages, environment]) mkdirSync(each, { recursive: true });
   const manifest = {
     display_name: 'A',
     short_description: 'a',
@@ -18,7 +19,12 @@ test('an app in a package of Node has its own checkpoints, and none of its packa
     command: ['true'],
   };
   writeFileSync(path.join(directory, 'app.json'), JSON.stringify(manifest));
-  for (const file of [path.join(directory, 'CV_0.pt'), path.join(packages, 'CV_1.pt')])
+  for (const file of [
+    path.join(directory, 'CV_0.pt'),
+    path.join(packages, 'CV_1.pt'),
+    path.join(environment, 'CV_2.pt'),
+    path.join(environment, '..', 'pyvenv.cfg'),
+  ])
     writeFileSync(file, '');
   expect(await viewAppDirectory('app', directory)).toMatchObject({ checkpoints_name_available: ['CV_0.pt'] });
 });
