@@ -344,7 +344,12 @@ describe('a command that is ended', () => {
     });
     study.close();
     const running = study.cli.start([...study.words, '--at-most', '2'], study.env);
-    await until('two jobs run', () => study.computed.length === 3);
+    const known = () => readFileSync(study.at('Out/.remote-app/jobs.jsonl'), 'utf8').split('\n').length - 1;
+    const before = known();
+    await until(
+      'two jobs run, and the command knows it',
+      () => study.computed.length === 3 && known() === before + 2,
+    );
     running.process.kill('SIGQUIT');
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);

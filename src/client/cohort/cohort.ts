@@ -273,7 +273,9 @@ class Cohort {
       if (record) await this.#done(record, name, true);
     } catch (error) {
       const last = this.#known.get(name, key);
+      const isFetching = this.#table.with('fetching').some((each) => each.name === name);
       if (error instanceof JobFailed && last) this.#known.set(name, { ...last, isOver: true });
+      else if (connection.signal?.aborted && last && !last.isOver && !isFetching) this.#leftJobs += 1;
       await this.#failed(name, error, reporter.text);
     }
   }
@@ -291,7 +293,6 @@ class Cohort {
     const { signal } = this.connection;
     if (signal?.aborted) {
       this.#stop.abort();
-      if (this.#table.with('running').some((each) => each.name === name)) this.#leftJobs += 1;
       this.#table.change(name, { status: 'waiting' });
     } else if (this.#stop.signal.aborted && error instanceof JobFailed && error.state === 'killed') {
       this.#table.change(name, { status: 'waiting', jobId: null });
