@@ -1,11 +1,17 @@
 """Plants words in DICOM files, and judges what becomes of them with pydicom.
 
 plant DIRECTORY        copies of the files of pydicom and pydicom-data, as they are and with a word in every text; prints them
+sources                the files of pydicom, pydicom-data and nibabel; prints them
+send FILE              copies of the files of a list with [file, target, whether it is a slice of a series, word, digits] as JSON, with
+                       the word in every text; prints the targets
+others FILE            what other tools would still remove or replace in the files of a list as JSON: their attributes, by tool
 judge FILE             a list of [file, the same de-identified] as JSON; prints what is wrong with the pixels of each
 """
 
 import copy
+import gzip
 import importlib.util
+import io
 import json
 import random
 import string
@@ -14,6 +20,9 @@ from pathlib import Path
 
 import numpy
 import pydicom
+from deid.config import DeidRecipe
+from deid.dicom import replace_identifiers
+from dicomanonymizer.simpledicomanonymizer import anonymize_dataset, initialize_actions
 from pydicom import config
 from pydicom.dataelem import DataElement, RawDataElement
 from pydicom.dataset import Dataset
@@ -55,16 +64,20 @@ def write(dataset, tag, vr, value):
         dataset.add_new(tag, vr, value)
 
 
+DEEP = 2
+
+
 def plant(dataset, word, digits, kept, depth=0):
     for element in list(dataset):
         if element.tag in kept:
             continue
         if element.VR == "SQ":
-            for item in element.value:
-                plant(item, word, digits, kept, depth + 1)
+            for at, item in enumerate(element.value):
+                # Of frames there are hundreds: to the first two attributes are added, in the others texts are replaced.
+                plant(item, word, digits, kept, depth + 1 if at < 2 else DEEP + 1)
         elif element.VR in TEXTS:
             write(dataset, element.tag, element.VR, word_in(element.VR, word, digits))
-    if depth > 3:
+    if depth > DEEP:
         return
     for tag, vr in [(0x00104000, "LT"), (0x00081030, "LO"), (0x00080201, "SH"), (0x00400275, "SQ"), (0x00181250, "SH"),
                     (0x00180015, "CS"), (0x00189005, "SH"), (0x00280303, "CS"), (0x00120063, "LO"), (0x00181210, "SH"),
@@ -82,18 +95,28 @@ def plant(dataset, word, digits, kept, depth=0):
     block.add_new(1, "LO", word)
     block.add_new(2, "OB", word.encode() * 2)
     block.add_new(3, "SQ", Sequence([Dataset()]))
+    for at, vr in enumerate(sorted(TEXTS)):
+        write(dataset, 0x00991010 + at, vr, word_in(vr, word, digits))
+    for at, encoding in enumerate(("utf-16-le", "utf-16-be")):
+        block.add_new(0x40 + at, "UN", word.encode(encoding) * 2)
     dataset.add_new(0x60000022, "LO", word)
     dataset.add_new(0x50002600, "LO", word)
 
 
-def planted(file, target, kept):
+def new_words():
+    return "QX" + "".join(random.choices(string.ascii_uppercase, k=8)), "".join(random.choices("123456789", k=12))
+
+
+def planted(file, target, kept, words):
     """A copy of a file with a word in it, or None where it cannot be written with one."""
-    word = "QX" + "".join(random.choices(string.ascii_uppercase, k=8))
-    digits = "".join(random.choices("123456789", k=12))
+    word, digits = words
     dataset = pydicom.dcmread(file, force=True)
     if not any(tag in dataset for tag in ("PixelData", "FloatPixelData", "DoubleFloatPixelData")):
         return None
     dataset = copy.deepcopy(dataset)
+    # pydicom does not write these.
+    for element in list(dataset.group_dataset(0)):
+        del dataset[element.tag]
     plant(dataset, word, digits, STRUCTURE | kept)
     if hasattr(dataset, "file_meta"):
         for element in list(dataset.file_meta):
@@ -106,8 +129,8 @@ def planted(file, target, kept):
     dataset.save_as(target)
     if dataset.file_meta.TransferSyntaxUID != "1.2.840.10008.1.2.1.99":
         with open(target, "ab") as stream:
-            stream.write(word.encode())
-    return [word, digits]
+            stream.write(word.encode() + word.encode("utf-16-le") + word.encode("utf-16-be"))
+    return words
 
 
 def main_plant(directory):
@@ -118,7 +141,7 @@ def main_plant(directory):
         for way, kept in (("class", CLASS | {0x00080060}), ("all", set())):
             target = Path(directory) / f"{number:04d}-{way}.dcm"
             try:
-                words = planted(file, target, kept)
+                words = planted(file, target, kept, new_words())
             except Exception as error:  # What pydicom cannot read or write is no file for this test.
                 row["unread"] = f"{type(error).__name__}: {error}"[:200]
                 continue
@@ -126,6 +149,45 @@ def main_plant(directory):
                 row["planted"].append({"file": str(target), "words": words})
         rows.append(row)
     print(json.dumps(rows))
+
+
+# Without these, the slices of a series are none.
+SERIES = {0x00080018, 0x0020000D, 0x0020000E, 0x00200052, 0x00200013, 0x00200032, 0x00200037, 0x00280030}
+
+
+def main_sources():
+    nibabel = Path(importlib.util.find_spec("nibabel").origin).parent
+    data = [path for name in ("tests", "nicom/tests") for path in sorted((nibabel / name / "data").iterdir())]
+    print(json.dumps([str(file) for file in (*files(), *data) if file.suffix not in {".py", ".pyc"} and file.is_file()]))
+
+
+def main_send(file):
+    sent = []
+    for source, target, series, word, digits in json.loads(Path(file).read_text()):
+        # Slices of a series have the same word, and the same number of it in each attribute.
+        random.seed(word)
+        kept = CLASS | {0x00080060} | (SERIES if series else set())
+        stream = source
+        if source.endswith(".gz"):
+            stream = io.BytesIO(gzip.decompress(Path(source).read_bytes()))
+        try:
+            if planted(stream, target, kept, (word, digits)) is None:
+                continue
+        except Exception:  # What pydicom cannot read or write is no file for this test.
+            continue
+        if series:
+            with_uids(target, digits)
+        sent.append(target)
+    print(json.dumps(sent))
+
+
+def with_uids(file, digits):
+    """Gives a slice of a series UIDs with the digits: what they were is told by their ends."""
+    dataset = pydicom.dcmread(file)
+    for keyword in ("SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID", "FrameOfReferenceUID"):
+        if keyword in dataset:
+            setattr(dataset, keyword, f"1.2.3.{digits}.{dataset[keyword].value[-24:].lstrip('.0')}")
+    dataset.save_as(file)
 
 
 def pixels_of(dataset):
@@ -168,9 +230,63 @@ def compare(before, after):
     return None
 
 
+def items_of(dataset):
+    """A data set and the items of its sequences, at every depth."""
+    yield dataset
+    for element in dataset:
+        if element.VR == "SQ":
+            for item in element.value:
+                yield from items_of(item)
+
+
+def differing(before, after):
+    """The attributes that have a value before and another one, or none, after."""
+    return {
+        f"{element.tag.group:04x}{element.tag.element:04x}"
+        for element in before
+        if element.VR != "SQ" and not element.is_empty and element != after.get(element.tag)
+    }
+
+
+def by_dicom_anonymizer(file):
+    found = set()
+    # Its rules are for the data set itself: they are applied to the items of sequences as well.
+    for before in items_of(pydicom.dcmread(file)):
+        after = copy.deepcopy(before)
+        anonymize_dataset(after, base_rules_gen=lambda: initialize_actions("dicomfields_2026c"))
+        found |= differing(before, after)
+    return found
+
+
+def by_deid(file):
+    before = pydicom.dcmread(file)
+    (after,) = replace_identifiers([file], save=False, deid=DeidRecipe(), strip_sequences=False)
+    found = differing(before, after)
+    # Those of sequences it names by their own words.
+    for element in before:
+        if element.VR == "SQ":
+            there = after.get(element.tag)
+            if there is None:
+                found.add(f"{element.tag.group:04x}{element.tag.element:04x}")
+                continue
+            for old, new in zip(element.value, there.value):
+                for one, other in zip(items_of(old), items_of(new)):
+                    found |= differing(one, other)
+    return found
+
+
+def main_others(file):
+    rows = {"dicom-anonymizer": {}, "deid": {}}
+    for each in json.loads(Path(file).read_text()):
+        for tool, judge in (("dicom-anonymizer", by_dicom_anonymizer), ("deid", by_deid)):
+            for tag in judge(each):
+                rows[tool].setdefault(tag, []).append(each)
+    print(json.dumps(rows))
+
+
 def main_judge(file):
     rows = json.loads(Path(file).read_text())
     print(json.dumps([compare(before, after) for before, after in rows]))
 
 
-{"plant": main_plant, "judge": main_judge}[sys.argv[1]](sys.argv[2])
+{"plant": main_plant, "sources": main_sources, "send": main_send, "others": main_others, "judge": main_judge}[sys.argv[1]](*sys.argv[2:])

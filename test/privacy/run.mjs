@@ -1,7 +1,9 @@
 /**
  * `npm run test:privacy`: files of pydicom and pydicom-data are de-identified, as they are and with a word in every text of
  * theirs, and judged by others: no word may be left, pydicom has to read the same pixels, `dciodvfy` may find no new error, and
- * `dcmftest` has to accept them. Prints a line for each check; exit code 0 says that all hold. Without Python it says `skipped:`
+ * `dcmftest` has to accept them, and dicom-anonymizer and deid may find nothing more to remove than what the table of attributes
+ * gives a reason for. Then real files of all formats with such words are sent, and none of them may be on the wire
+ * (`wire.mjs`); `-- --only wire` does this alone. Prints a line for each check; exit code 0 says that all hold. Without Python it says `skipped:`
  * and why, and ends with 0; without the programs of Debian's dicom3tools and dcmtk, only their checks are left out.
  */
 import { execFile } from 'node:child_process';
@@ -14,7 +16,10 @@ import { CannotDeidentify, refusals } from '../../dist/client/deidentify/refusal
 import { Pseudonyms } from '../../dist/client/deidentify/uids.js';
 import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
 import { Workshop } from '../support/workshop.mjs';
+import { judgeWithOthers } from './others.mjs';
+import { judgeWire } from './wire.mjs';
 
+const isWireAlone = process.argv.slice(2).join(' ') === '--only wire';
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const say = (text) => process.stderr.write(`${text}\n`);
 const execute = promisify(execFile);
@@ -24,8 +29,8 @@ const environment = new PythonEnvironment(here('../../.cache/privacy'), {
   requirements: here('requirements.txt'),
   probe: 'pydicom',
   variable: 'REMOTE_APP_PRIVACY_VENV',
-  what: 'pydicom and its files',
-  size: 'about 150 MB',
+  what: 'pydicom and its files, nibabel, and other tools for de-identification',
+  size: 'about 300 MB',
 });
 
 const ask = async (...words) => {
@@ -144,6 +149,11 @@ async function judge(workshop) {
     for (const [, after] of pairs) if (!/^yes:/m.test(await words('dcmftest', after))) refused.push(after);
     check('dcmftest', refused, `accepts ${pairs.length - refused.length} of ${pairs.length} files`);
   }
+  await judgeWithOthers(
+    directory,
+    pairs.map(([, after]) => after),
+    { ask, check },
+  );
 }
 
 try {
@@ -156,7 +166,8 @@ try {
     });
   }
   try {
-    await judge(workshop);
+    if (!isWireAlone) await judge(workshop);
+    await judgeWire(workshop, { ask, check });
   } finally {
     await workshop.close();
   }
