@@ -42,6 +42,9 @@ test('directories of a name are left out of the files below, however deep they a
   await using directory = await temporary();
   await plant(directory.path, { 'a/b/c': '', 'a/node_modules/d': '', 'node_modules/e/f': '', g: '' });
   const namesOf = (files: ReturnType<typeof filesBelow>) => files.map(({ name }) => name).sort();
-  expect(namesOf(filesBelow(directory.path, (name) => name === 'node_modules'))).toEqual(['c', 'g']);
+  expect(namesOf(filesBelow(directory.path, (below) => path.basename(below) === 'node_modules'))).toEqual([
+    'c',
+    'g',
+  ]);
   expect(namesOf(filesBelow(directory.path))).toEqual(['c', 'd', 'f', 'g']);
 });
