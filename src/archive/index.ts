@@ -6,4 +6,4 @@ export { checkArchive } from './extract-plan.js';
 export { type ListedFile, packListed, packListedTo, packTo } from './pack.js';
 export { Packer } from './packer.js';
 export { archiveEnd } from './read-archive.js';
-export { countFiles } from './walk-files.js';
+export { countFiles, type PackedPiece } from './walk-files.js';

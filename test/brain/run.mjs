@@ -14,10 +14,9 @@ import { readVolume, writeNifti } from '../../dist/volumes/index.js';
 import { findBrain } from '../../examples/apps/brain/lib/brain.mjs';
 import { loadNetworks } from '../../examples/apps/brain/lib/network.mjs';
 import { environment, makeWeights } from '../../examples/apps/brain/weights/environment.mjs';
-import { Skipped } from '../../tools/python-environment.mjs';
 import { orientations, reoriented } from '../apps/brain/rotations.mjs';
+import { judgedByPython } from '../support/judged-by-python.mjs';
 import { scansOf } from '../support/needs.mjs';
-import { Workshop } from '../support/workshop.mjs';
 import { diceInSpace, resampled, turned } from './resampling.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -172,22 +171,7 @@ async function test(workshop) {
   await checkGeometry(colin, networks);
 }
 
-try {
-  await environment.prepare(say);
-  const workshop = await Workshop.open('brain');
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    process.once(signal, async () => {
-      await workshop.close();
-      process.exit(130);
-    });
-  }
-  try {
-    await test(workshop);
-  } finally {
-    await workshop.close();
-  }
-  process.exitCode = faults === 0 ? 0 : 1;
-} catch (cause) {
-  if (!(cause instanceof Skipped)) throw cause;
-  say(`skipped: ${cause.message}`);
-}
+await judgedByPython(environment, 'brain', say, async (workshop) => {
+  await test(workshop);
+  return faults;
+});

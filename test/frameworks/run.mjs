@@ -6,8 +6,8 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
-import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
-import { Workshop } from '../support/workshop.mjs';
+import { PythonEnvironment } from '../../tools/python-environment.mjs';
+import { judgedByPython } from '../support/judged-by-python.mjs';
 import { testNnunet } from './nnunet.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -30,31 +30,16 @@ function check(name, isGood, figures) {
   console.log(`${isGood ? 'ok    ' : 'FAILED'}  ${name}: ${figures}`);
 }
 
-try {
-  await environment.prepare(say);
-  const workshop = await Workshop.open('frameworks');
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    process.once(signal, async () => {
-      await workshop.close();
-      process.exit(130);
+await judgedByPython(environment, 'frameworks', say, async (workshop) => {
+  const python = environment.programOf('python');
+  workshop.environment = { PATH: `${path.dirname(python)}:${process.env.PATH}`, OMP_NUM_THREADS: '1' };
+  /** Runs one of our Python scripts, or the command. */
+  const run = (program, words, options = {}) =>
+    execute(program, words, {
+      maxBuffer: 1 << 28,
+      ...options,
+      env: { HOME: workshop.root, TMPDIR: workshop.root, ...workshop.environment, ...options.env },
     });
-  }
-  try {
-    const python = environment.programOf('python');
-    workshop.environment = { PATH: `${path.dirname(python)}:${process.env.PATH}`, OMP_NUM_THREADS: '1' };
-    /** Runs one of our Python scripts, or the command. */
-    const run = (program, words, options = {}) =>
-      execute(program, words, {
-        maxBuffer: 1 << 28,
-        ...options,
-        env: { HOME: workshop.root, TMPDIR: workshop.root, ...workshop.environment, ...options.env },
-      });
-    await testNnunet({ workshop, python, run, check, say, only });
-  } finally {
-    await workshop.close();
-  }
-  process.exitCode = faults === 0 ? 0 : 1;
-} catch (cause) {
-  if (!(cause instanceof Skipped)) throw cause;
-  say(`skipped: ${cause.message}`);
-}
+  await testNnunet({ workshop, python, run, check, say, only });
+  return faults;
+});

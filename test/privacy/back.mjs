@@ -3,16 +3,14 @@
  * on real, turned and enhanced series. Prints one line per check; exit code 0 says that all hold. Without Python it says
  * `skipped:` and why, and ends with 0.
  */
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openVolume, readSourceSeries, writeDicomSeg, writeDicomSeries } from '../../dist/volumes/index.js';
-import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
-import { Workshop } from '../support/workshop.mjs';
+import { PythonEnvironment } from '../../tools/python-environment.mjs';
+import { judgedByPython, printChecks } from '../support/judged-by-python.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const say = (text) => process.stderr.write(`${text}\n`);
@@ -61,34 +59,7 @@ async function test(workshop) {
   await promisify(execFile)(...python('make', head, cases));
   const directories = (await readdir(cases)).sort().map((name) => path.join(cases, name));
   for (const directory of directories) await convert(directory);
-  const judge = spawn(...python('judge', ...directories), { stdio: ['ignore', 'pipe', 'inherit'] });
-  let faults = 0;
-  for await (const line of createInterface({ input: judge.stdout })) {
-    if (!line.startsWith('{')) continue;
-    const { case: name, check, good, figures } = JSON.parse(line);
-    if (!good) faults += 1;
-    console.log(`${good ? 'ok    ' : 'FAILED'}  ${name}, ${check}: ${JSON.stringify(figures)}`);
-  }
-  if (judge.exitCode === null) await once(judge, 'exit');
-  if (judge.exitCode !== 0) throw new Error(`The judge ended with ${judge.exitCode}`);
-  return faults;
+  return printChecks(...python('judge', ...directories));
 }
 
-try {
-  await environment.prepare(say);
-  const workshop = await Workshop.open('back');
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    process.once(signal, async () => {
-      await workshop.close();
-      process.exit(130);
-    });
-  }
-  try {
-    process.exitCode = (await test(workshop)) === 0 ? 0 : 1;
-  } finally {
-    await workshop.close();
-  }
-} catch (cause) {
-  if (!(cause instanceof Skipped)) throw cause;
-  say(`skipped: ${cause.message}`);
-}
+await judgedByPython(environment, 'back', say, test);

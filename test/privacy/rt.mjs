@@ -3,20 +3,18 @@
  * turned series. Prints one line per check; exit code 0 says that all hold. Without Python it says `skipped:` and why, and
  * ends with 0. `dciodvfy`, `dcmftest` and `plastimatch` judge too where they are installed.
  */
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openVolume, readVolume, writeNifti } from '../../dist/volumes/index.js';
 import { writeRtStruct } from '../../dist/volumes/rt-struct.js';
 import { readSourceSeries } from '../../dist/volumes/source-series.js';
 import { writeSegNrrd } from '../../dist/volumes/write-seg-nrrd.js';
-import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
+import { PythonEnvironment } from '../../tools/python-environment.mjs';
 import { Random } from '../faults/support/random.mjs';
-import { Workshop } from '../support/workshop.mjs';
+import { judgedByPython, printChecks } from '../support/judged-by-python.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const say = (text) => process.stderr.write(`${text}\n`);
@@ -92,34 +90,7 @@ async function test(workshop) {
     await writeCase(directory, each);
     directories.push(directory);
   }
-  const judge = spawn(...python('judge', ...directories), { stdio: ['ignore', 'pipe', 'inherit'] });
-  let faults = 0;
-  for await (const line of createInterface({ input: judge.stdout })) {
-    if (!line.startsWith('{')) continue;
-    const { case: name, check, good, figures } = JSON.parse(line);
-    if (!good) faults += 1;
-    console.log(`${good ? 'ok    ' : 'FAILED'}  ${name}, ${check}: ${JSON.stringify(figures)}`);
-  }
-  if (judge.exitCode === null) await once(judge, 'exit');
-  if (judge.exitCode !== 0) throw new Error(`The judge ended with ${judge.exitCode}`);
-  return faults;
+  return printChecks(...python('judge', ...directories));
 }
 
-try {
-  await environment.prepare(say);
-  const workshop = await Workshop.open('rt');
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    process.once(signal, async () => {
-      await workshop.close();
-      process.exit(130);
-    });
-  }
-  try {
-    process.exitCode = (await test(workshop)) === 0 ? 0 : 1;
-  } finally {
-    await workshop.close();
-  }
-} catch (cause) {
-  if (!(cause instanceof Skipped)) throw cause;
-  say(`skipped: ${cause.message}`);
-}
+await judgedByPython(environment, 'rt', say, test);

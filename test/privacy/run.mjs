@@ -14,8 +14,8 @@ import { promisify } from 'node:util';
 import { deidentifyDicom } from '../../dist/client/deidentify/dicom.js';
 import { CannotDeidentify, refusals } from '../../dist/client/deidentify/refusals.js';
 import { Pseudonyms } from '../../dist/client/deidentify/uids.js';
-import { PythonEnvironment, Skipped } from '../../tools/python-environment.mjs';
-import { Workshop } from '../support/workshop.mjs';
+import { PythonEnvironment } from '../../tools/python-environment.mjs';
+import { judgedByPython } from '../support/judged-by-python.mjs';
 import { judgeWithOthers } from './others.mjs';
 import { judgeWire } from './wire.mjs';
 
@@ -156,23 +156,8 @@ async function judge(workshop) {
   );
 }
 
-try {
-  await environment.prepare(say);
-  const workshop = await Workshop.open('privacy');
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    process.once(signal, async () => {
-      await workshop.close();
-      process.exit(130);
-    });
-  }
-  try {
-    if (!isWireAlone) await judge(workshop);
-    await judgeWire(workshop, { ask, check });
-  } finally {
-    await workshop.close();
-  }
-} catch (error) {
-  if (!(error instanceof Skipped)) throw error;
-  console.log(`skipped: ${error.message}`);
-}
-process.exitCode = faults === 0 ? 0 : 1;
+await judgedByPython(environment, 'privacy', say, async (workshop) => {
+  if (!isWireAlone) await judge(workshop);
+  await judgeWire(workshop, { ask, check });
+  return faults;
+});

@@ -9,21 +9,25 @@ import {
   NoLabels,
   placeOf,
   type RtStructOptions,
-  type Segment,
   type SourceSeries,
-  type VolumeFile,
   writeRtStruct,
 } from '../../src/volumes/index.js';
 import { element } from '../support/dicom-files.js';
 import { filled } from './polygons.js';
-import { labels, maker, oblique, orders, parse, reordered, size, writeMask, writeSeries } from './study.js';
+import {
+  labels,
+  maker,
+  maskOn,
+  oblique,
+  orders,
+  parse,
+  reordered,
+  segments,
+  size,
+  writeMask,
+  writeSeries,
+} from './study.js';
 import { workspace } from './written.js';
-
-const segments: readonly Segment[] = [
-  { value: 1, name: 'Liver', color: '#dd8265', snomed: { code: '10200004', meaning: 'Liver' } },
-  { value: 5, name: 'Tumour', color: '#00ff00', snomed: null },
-  { value: 9, name: 'Spleen', color: null, snomed: null },
-];
 
 /** Writes a structure set, and returns its path and what was written. */
 async function structures(
@@ -35,9 +39,6 @@ async function structures(
   const written = await writeRtStruct(file, layers, source, { maker, ...options });
   return { file, written, set: parse(await readFile(file)) };
 }
-
-const maskOn = (source: SourceSeries, data = labels): Promise<VolumeFile> =>
-  writeMask('mask.nii.gz', { size, affine: source.affine, data });
 
 const itemsOf = (set: DataSet | undefined, tag: string): DataSet[] =>
   (set?.elements[tag]?.items ?? []).flatMap(({ dataSet }) => dataSet ?? []);

@@ -8,6 +8,7 @@ import {
   type Maker,
   openVolume,
   readSourceSeries,
+  type Segment,
   type SourceSeries,
   type VolumeFile,
   writeNifti,
@@ -154,3 +155,14 @@ export function reordered(
   }) as unknown as Affine;
   return { size: counts, affine, data };
 }
+
+/** Such a mask of these labels on the grid of a series. */
+export const maskOn = (source: SourceSeries, data = labels): Promise<VolumeFile> =>
+  writeMask('mask.nii.gz', { size, affine: source.affine, data });
+
+/** What the labels are called; the last one is in no mask. */
+export const segments: readonly Segment[] = [
+  { value: 1, name: 'Liver', color: '#dd8265', snomed: { code: '10200004', meaning: 'Liver' } },
+  { value: 5, name: 'Tumour', color: '#00ff00', snomed: null },
+  { value: 9, name: 'Spleen', color: null, snomed: null },
+];

@@ -8,7 +8,6 @@ import {
   NoLabels,
   openVolume,
   readSourceSeries,
-  type Segment,
   type SegOptions,
   type SourceSeries,
   VolumeError,
@@ -17,14 +16,20 @@ import {
 } from '../../src/volumes/index.js';
 import { placeOnGrid } from '../../src/volumes/onto-grid.js';
 import { element } from '../support/dicom-files.js';
-import { labels, maker, oblique, orders, parse, reordered, size, writeMask, writeSeries } from './study.js';
+import {
+  labels,
+  maker,
+  maskOn,
+  oblique,
+  orders,
+  parse,
+  reordered,
+  segments,
+  size,
+  writeMask,
+  writeSeries,
+} from './study.js';
 import { workspace } from './written.js';
-
-const segments: readonly Segment[] = [
-  { value: 1, name: 'Liver', color: '#dd8265', snomed: { code: '10200004', meaning: 'Liver' } },
-  { value: 5, name: 'Tumour', color: '#00ff00', snomed: null },
-  { value: 9, name: 'Spleen', color: null, snomed: null },
-];
 
 /** Writes a segmentation, and returns its path and what was written. */
 async function segment(mask: VolumeFile, source: SourceSeries, options: Partial<SegOptions> = {}) {
@@ -45,9 +50,6 @@ async function labelsIn(file: string, source: SourceSeries, values: readonly num
     );
   return all;
 }
-
-const maskOn = (source: SourceSeries, data = labels): Promise<VolumeFile> =>
-  writeMask('mask.nii.gz', { size, affine: source.affine, data });
 
 test('a label map lies at its place in each of the 48 orders of its axes, in an oblique series', async () => {
   const source = await writeSeries({ orientation: oblique });

@@ -8,7 +8,7 @@ import { ClientError, UsageError } from '../errors.js';
 import { hasDicomName, type NamedUnit } from '../inputs/index.js';
 import { deidentifyDicom } from './dicom.js';
 import type { NeutralNames } from './names.js';
-import type { Deidentified, Piece } from './pieces.js';
+import { type Deidentified, type Piece, sizeOf } from './pieces.js';
 import { CannotDeidentify, refusals } from './refusals.js';
 import { gzipHeaderOf, type Prepared, repack, unpack } from './repack.js';
 import { Pseudonyms } from './uids.js';
@@ -169,9 +169,6 @@ export class Deidentifier {
     return pieces === null ? null : { kept: [], removed: ['the header of gzip'], content: { pieces } };
   }
 }
-
-const sizeOf = (pieces: readonly Piece[]): number =>
-  pieces.reduce((sum, each) => sum + (each instanceof Uint8Array ? each.length : each.end - each.start), 0);
 
 /** A file without the name and the time that gzip stores in its header; null for a file that is not packed. */
 function withoutGzipName(file: string): readonly Piece[] | null {

@@ -13,7 +13,7 @@ import {
 } from '../../volumes/index.js';
 import { type Rewriting, rewritten } from './data-set.js';
 import { pixelPieces } from './dicom-pixels.js';
-import type { Deidentified, Piece } from './pieces.js';
+import { type Deidentified, type Piece, sizeOf } from './pieces.js';
 import { CannotDeidentify, classFor, isEmission, isEnhanced, reasonsAgainst, refusals } from './refusals.js';
 import { StudyTimes } from './times.js';
 import type { Pseudonyms } from './uids.js';
@@ -106,12 +106,6 @@ export async function deidentifyDicom(
 }
 
 const digestOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
-
-const sizeOf = (pieces: readonly Piece[]): number =>
-  pieces.reduce(
-    (sum, piece) => sum + (piece instanceof Uint8Array ? piece.length : piece.end - piece.start),
-    0,
-  );
 
 function rewritingOf({ set, syntax }: DicomElements, sopClass: string, pseudonyms: Pseudonyms): Rewriting {
   const isTimed = isEnhanced(sopClass) || functionalGroups.some((tag) => set.elements[tag]);

@@ -14,6 +14,6 @@ export {
   outgoingOf,
   refusedDataSet,
 } from './outgoing.js';
-export type { Piece } from './pieces.js';
+export { type Piece, sizeOf } from './pieces.js';
 export type { Prepared } from './repack.js';
 export { translateResult } from './translate.js';

@@ -1,5 +1,11 @@
+import type { PackedPiece } from '../../archive/index.js';
+
 /** A part of a file as it leaves: bytes of our own, or a range of the bytes of the file as it is (`end` is behind the last). */
-export type Piece = Uint8Array | { readonly start: number; readonly end: number };
+export type Piece = PackedPiece;
+
+/** Bytes of all pieces. */
+export const sizeOf = (pieces: readonly Piece[]): number =>
+  pieces.reduce((sum, each) => sum + (each instanceof Uint8Array ? each.length : each.end - each.start), 0);
 
 /** A file without what identifies a person. */
 export interface Deidentified {

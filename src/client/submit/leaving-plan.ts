@@ -1,6 +1,5 @@
 import path from 'node:path';
-import type { Mode, Outgoing } from '../deidentify/index.js';
-import { refusedDataSet } from '../deidentify/index.js';
+import { type Mode, type Outgoing, refusedDataSet, sizeOf } from '../deidentify/index.js';
 import { type FoundFiles, filesOfUnit, type NamedUnit } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import { TemporaryDirectory } from './temporary-directory.js';
@@ -73,13 +72,7 @@ export async function planLeaving(
     for (const [at, { pieces, size = 0 }] of together.entries()) {
       signal?.throwIfAborted();
       reporter.progress('Reading', at, together.length);
-      const parts = pieces && (await pieces());
-      bytes += parts
-        ? parts.reduce(
-            (sum, each) => sum + (each instanceof Uint8Array ? each.length : each.end - each.start),
-            0,
-          )
-        : size;
+      bytes += pieces ? sizeOf(await pieces()) : size;
     }
     return bytes;
   };
