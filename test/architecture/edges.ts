@@ -246,8 +246,8 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A result knows the connection, not what was sent or logged before it.',
   },
   'client/gateway': {
-    imports: ['client/connection', 'client', 'files', 'contract'],
-    reason: 'A gateway passes on requests and answers, and does not know what they are for.',
+    imports: ['client/connection', 'client', 'multipart', 'volumes/headers', 'files', 'contract'],
+    reason: 'A gateway passes on requests and answers. Of what is in them it asks only whether it is DICOM.',
   },
   'client/ssh': {
     imports: ['client/connection', 'client', 'files', 'contract'],
@@ -375,7 +375,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Who may come in knows neither a request nor a job.',
   },
   'server/uploads': {
-    imports: ['server/jobs', 'archive', 'volumes/headers', 'files', 'contract'],
+    imports: ['server/jobs', 'archive', 'multipart', 'volumes/headers', 'files', 'contract'],
     reason:
       'An upload ends with the files of a job, and starts none. Of scans it asks only whether they tell who somebody is.',
   },
@@ -476,6 +476,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The file of the tokens is read by the server and written by a command: it imports neither.',
   },
   archive: { imports: ['files', 'contract'], reason: bothSides },
+  multipart: { imports: ['contract'], reason: bothSides },
   volumes: {
     imports: ['volumes/headers'],
     reason: 'Apps import it as `remote-app/volumes`: it knows neither side of the service.',

@@ -219,26 +219,32 @@ describe('forward', () => {
     await forward.stop();
   });
 
-  test('forwards no files as they are where the profile or the environment wants them de-identified', async () => {
+  test('refuses DICOM where the profile or the environment wants what leaves de-identified', async () => {
     await using cli = await Cli.create();
     await using without = await Cli.create();
     const login = ['login', '--server', server.url, '--deidentify'];
     expect((await cli.run(login, {}, `${token}\n`)).code).toBe(0);
-    const words = ['forward', '--port', '0'];
-    for (const { code, stderr } of [
-      await cli.run(words),
-      await without.run([...words, '--server', server.url], { REMOTE_APP_DEIDENTIFY: 'full' }),
-    ]) {
-      expect(code).toBe(2);
-      expect(stderr).toMatch(/asks for --deidentify.*give --no-deidentify if/);
-    }
-    for (const [more, env] of [
-      [['--no-deidentify'], {}],
-      [[], { REMOTE_APP_DEIDENTIFY: 'no' }],
-    ] as const) {
-      await using forward = await Forward.open(cli, more, env);
-      expect((await forward.stop()).code).toBe(0);
-    }
+    const form = { ...least.infer, inputs: file('ct.dcm', Buffer.from(`${'\0'.repeat(128)}DICM`)) };
+    const status = async (from: Cli, words: readonly string[], env: NodeJS.ProcessEnv = {}) => {
+      await using forward = await Forward.open(from, words, env);
+      const { status } = await forward.api.submit('infer', form);
+      const { stderr } = await forward.stop();
+      return [status, /As --deidentify is asked for, DICOM and archives are refused/.test(stderr)];
+    };
+    const there = ['--server', server.url];
+    expect([
+      await status(cli, []),
+      await status(without, there, { REMOTE_APP_DEIDENTIFY: 'full' }),
+      await status(cli, ['--no-deidentify']),
+      await status(cli, [], { REMOTE_APP_DEIDENTIFY: 'no' }),
+      await status(without, there),
+    ]).toEqual([
+      [422, true],
+      [422, true],
+      [200, false],
+      [200, false],
+      [200, false],
+    ]);
   });
 
   test('says that the server is away, once, and that it is back', async () => {

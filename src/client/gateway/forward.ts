@@ -3,6 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { authScheme, type ErrorBody, errorKinds, mediaTypes, ServiceError } from '../../contract/index.js';
 import { type Connection, header, type Reply } from '../connection/index.js';
 import { HttpError, isRedirect, proxyLoginStatus, TransportError } from '../errors.js';
+import { withoutDicom } from './dicom-guard.js';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -73,22 +74,52 @@ const isAboutTheWay = (reply: Reply): boolean =>
   [errorKinds.invalidToken.status, proxyLoginStatus].some((status) => status === reply.statusCode) ||
   (isRedirect(reply.statusCode) && header(reply, 'location') !== undefined);
 
+/** How requests are forwarded. */
+export interface Forwarding {
+  /** Whether DICOM is refused, because the person wants what leaves to be de-identified. */
+  readonly refusesDicom: boolean;
+  /** Is told the error if the server gave no answer, and null if it did. */
+  readonly onAnswer: (problem: Error | null) => void;
+}
+
+/** A body whose error is known: the connection tells only that the request broke off. */
+class CheckedBody {
+  refusal: unknown = null;
+
+  constructor(private readonly body: AsyncIterable<Buffer>) {}
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    try {
+      yield* this.body;
+    } catch (error) {
+      this.refusal = error;
+      throw error;
+    }
+  }
+}
+
 async function ask(
   connection: Connection,
   request: IncomingMessage,
   response: ServerResponse,
   signal: AbortSignal,
+  refusesDicom: boolean,
 ): Promise<Reply> {
   const [, path = '', query = ''] = /^([^?]*)(.*)$/s.exec(request.url ?? '') ?? [];
-  const sends = hasBody(request);
-  const reply = await connection.send(path, {
-    method: request.method,
-    query,
-    headers: passedOn(request.headers, ofGateway),
-    signal,
-    // An upload has no time limit.
-    ...(sends ? { body: bodyOf(request, response), headTimeout: 0 } : {}),
-  });
+  const sent = hasBody(request) ? bodyOf(request, response) : null;
+  const body = sent && new CheckedBody(refusesDicom ? withoutDicom(request, sent) : sent);
+  const reply = await connection
+    .send(path, {
+      method: request.method,
+      query,
+      headers: passedOn(request.headers, ofGateway),
+      signal,
+      // An upload has no time limit.
+      ...(body ? { body, headTimeout: 0 } : {}),
+    })
+    .catch((error) => {
+      throw body?.refusal instanceof ServiceError ? body.refusal : error;
+    });
   if (isAboutTheWay(reply)) throw await connection.refused(reply, path, signal);
   return reply;
 }
@@ -97,18 +128,17 @@ async function ask(
  * Sends a request on to the server, and its answer back. Both are streams that wait for their reader, and neither is kept; only an
  * answer that ends with its connection does not wait (see `readToTheEnd`). If the client goes away, so does the request to the
  * server; if the server's answer breaks off, the client's does too.
- * @param onAnswer is told the error if the server gave no answer, and null if it did
  */
 export async function forward(
   connection: Connection,
   request: IncomingMessage,
   response: ServerResponse,
-  onAnswer: (problem: Error | null) => void,
+  { refusesDicom, onAnswer }: Forwarding,
 ): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    const reply = await ask(connection, request, response, gone.signal);
+    const reply = await ask(connection, request, response, gone.signal, refusesDicom);
     onAnswer(null);
     response.writeHead(reply.statusCode, passedOn(reply.headers));
     // A log may have no line for a while.
@@ -116,6 +146,10 @@ export async function forward(
     await pipeline(reply.body, response);
   } catch (error) {
     if (gone.signal.aborted || response.headersSent) return;
+    if (error instanceof ServiceError) {
+      refuse(response, error);
+      return;
+    }
     const problem = error instanceof Error ? error : new Error(String(error));
     if (problem instanceof TransportError || problem instanceof HttpError) onAnswer(problem);
     const isLate = problem instanceof TransportError && problem.fault === 'timeout';

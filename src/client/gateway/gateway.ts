@@ -6,7 +6,7 @@ import { errorCode } from '../../files/index.js';
 import type { Connection } from '../connection/index.js';
 import { UsageError } from '../errors.js';
 import { Admission } from './admission.js';
-import { forward, refuse } from './forward.js';
+import { type Forwarding, forward, refuse } from './forward.js';
 
 /** An open gateway. */
 export interface Gateway {
@@ -18,11 +18,9 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-export interface GatewayOptions {
+export interface GatewayOptions extends Partial<Forwarding> {
   /** 0 for any free one. */
   readonly port: number;
-  /** Is told the error if the server gave no answer to a request, and null if it did. */
-  readonly onAnswer?: (problem: Error | null) => void;
 }
 
 const [ipv4, ipv6] = ['127.0.0.1', '::1'] as const;
@@ -93,7 +91,7 @@ const reasons: Readonly<Record<string, string>> = {
  */
 export async function openGateway(connection: Connection, options: GatewayOptions): Promise<Gateway> {
   const secret = randomBytes(32).toString('base64url');
-  const { onAnswer = () => {} } = options;
+  const { refusesDicom = false, onAnswer = () => {} } = options;
   const admission = new Admission(secret);
   const handler: RequestListener = (request, response) => {
     try {
@@ -102,7 +100,7 @@ export async function openGateway(connection: Connection, options: GatewayOption
       refuse(response, error);
       return;
     }
-    void forward(connection, request, response, onAnswer);
+    void forward(connection, request, response, { refusesDicom, onAnswer });
   };
   const opened = await listenOnLoopback(options.port, handler).catch((cause: unknown) => {
     const why = reasons[errorCode(cause)] ?? (cause instanceof Error ? cause.message : String(cause));

@@ -2,10 +2,9 @@ import { unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { FieldError, quoteName, ServiceError, volumeSuffix } from '../../contract/index.js';
 import { TimeSlice } from '../../files/index.js';
+import { type PartReceiver, type PartSink, readPartHeaders } from '../../multipart/index.js';
 import type { DiskWatch } from './disk-space.js';
-import type { PartReceiver, PartSink } from './form-parser.js';
 import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles, type UploadQuota } from './limits.js';
-import { readPartHeaders } from './part-headers.js';
 import type { EarlyChecks, ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
 import { type SyncBehind, UploadedFile } from './uploaded-file.js';
 

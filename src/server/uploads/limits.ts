@@ -10,16 +10,10 @@ export const maxFields = 1000;
 /** Bytes of the texts of all fields together. */
 export const maxFieldBytes = 1 << 20;
 
-/** Most bytes of one part's headers. A file name has at most 255; the rest is for additions of unusual clients. */
-export const maxPartHeaderBytes = 16 << 10;
-/** Headers of one part. */
-export const maxPartHeaders = 32;
 /** Most bytes of a field's name. The longest name in the operations table has 17. */
 export const maxFieldName = 200;
 /** Most bytes of a file's name, including the directories that a client may put in front. */
 export const maxFileName = 4096;
-/** Characters of a boundary (RFC 2046, 5.1.1). */
-export const maxBoundary = 70;
 
 /**
  * Bytes that a form may have besides the content of its files: its texts and half a mebibyte, plus more for each part.

@@ -1,8 +1,8 @@
 import { finished } from 'node:stream/promises';
 import type { Context } from 'koa';
 import { ServiceError } from '../../contract/index.js';
+import { FormParser, readBoundary } from '../../multipart/index.js';
 import { DiskWatch, type MakeRoom, uploadFault } from './disk-space.js';
-import { FormParser, readBoundary } from './form-parser.js';
 import { FormReceiver } from './form-receiver.js';
 import { type SubmissionLimits, UploadQuota, type UploadTurns } from './limits.js';
 import type { EarlyChecks, ReceivedForm } from './read-form.js';

@@ -4,18 +4,23 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
-import { openGateway } from '../../../src/client/gateway/index.js';
+import { type GatewayOptions, openGateway } from '../../../src/client/gateway/index.js';
 import { connectTo } from '../support/connect.js';
 
 /** The token that the server of a test asks for. */
 export const token = 'token-of-the-server';
 
 /** A gateway to a server, and what it tells of answers. */
-export async function gatewayTo(server: string, options: Partial<ConnectionOptions> = {}) {
+export async function gatewayTo(
+  server: string,
+  options: Partial<ConnectionOptions> = {},
+  how: Partial<GatewayOptions> = {},
+) {
   const connection = connectTo(server, { token, ...options });
   const told: (string | null)[] = [];
   const gateway = await openGateway(connection, {
     port: 0,
+    ...how,
     onAnswer: (problem) => told.push(problem?.message ?? null),
   });
   return {

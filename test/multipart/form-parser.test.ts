@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FormParser } from '../../../src/server/uploads/form-parser.js';
+import { FormParser } from '../../src/multipart/form-parser.js';
 
 const boundary = 'Xb';
 

@@ -1,7 +1,13 @@
 import { Writable } from 'node:stream';
-import { partSizeHeader, ServiceError } from '../../contract/index.js';
-import { maxBoundary, maxPartHeaderBytes, maxPartHeaders } from './limits.js';
+import { partSizeHeader, ServiceError } from '../contract/index.js';
 import { sizeIn } from './part-headers.js';
+
+/** Most bytes of one part's headers. A file name has at most 255; the rest is for additions of unusual clients. */
+const maxPartHeaderBytes = 16 << 10;
+/** Headers of one part. */
+const maxPartHeaders = 32;
+/** Characters of a boundary (RFC 2046, 5.1.1). */
+const maxBoundary = 70;
 
 /** Receives the content of one part. An error that it throws ends the form. */
 export interface PartSink {

@@ -1,4 +1,4 @@
-import { partSizeHeader, ServiceError } from '../../contract/index.js';
+import { partSizeHeader, ServiceError } from '../contract/index.js';
 
 /** The information in a part's headers. */
 export interface PartHeaders {

@@ -1,0 +1,98 @@
+import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { json, ScriptedServer } from '../../support/scripted-server.js';
+import { answerTo, begin, gatewayTo } from './support.js';
+
+const boundary = 'Xb';
+const dicom = Buffer.concat([
+  Buffer.alloc(128),
+  Buffer.from('DICM'),
+  Buffer.alloc(40_000, 'name of a patient'),
+]);
+const nifti = Buffer.alloc(40_000, 7);
+
+const part = (disposition: string, content: Buffer): Buffer =>
+  Buffer.concat([
+    Buffer.from(`--${boundary}\r\nContent-Disposition: form-data; ${disposition}\r\n\r\n`),
+    content,
+    Buffer.from('\r\n'),
+  ]);
+const fileNamed = (name: string, content: Buffer) => part(`name="inputs"; filename="${name}"`, content);
+const end = Buffer.from(`--${boundary}--\r\n`);
+
+/** What a server has received of a body that is sent through a gateway that refuses DICOM, and what the client is told. */
+async function sent(pieces: readonly Buffer[], type = `multipart/form-data; boundary=${boundary}`) {
+  await using server = await ScriptedServer.start((_, response) => json(response, 200, {}));
+  await using gateway = await gatewayTo(server.url, {}, { refusesDicom: true });
+  const request = begin(gateway, '/apps/brain/infer', { method: 'POST', headers: { 'content-type': type } });
+  const response = await answerTo(request, pieces);
+  const answer = await text(response);
+  return { status: response.statusCode, answer, told: gateway.told, received: server.received };
+}
+
+const whole = (...parts: readonly Buffer[]) => [Buffer.concat([...parts, end])];
+/** The same in pieces of one size. */
+const inPieces = (size: number, body: readonly Buffer[]): Buffer[] => {
+  const bytes = Buffer.concat([...body]);
+  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
+    bytes.subarray(at * size, (at + 1) * size),
+  );
+};
+
+describe('a gateway that refuses DICOM', () => {
+  test.each([
+    ['whole', whole],
+    ['in pieces of 100 bytes', (...parts: readonly Buffer[]) => inPieces(100, whole(...parts))],
+  ])('passes on other volumes and texts as they are, %s', async (_, form) => {
+    const parts = [
+      part('name="gpu"', Buffer.from('0')),
+      fileNamed('t1.nii', nifti),
+      fileNamed('a.nii', Buffer.alloc(3)),
+    ];
+    const { status, received } = await sent(form(...parts));
+    expect(status).toBe(200);
+    expect(received[0]?.body.equals(Buffer.concat([...parts, end]))).toBe(true);
+  });
+
+  const zip = Buffer.concat([Buffer.from('PK\x03\x04'), Buffer.alloc(30)]);
+  const noPreamble = Buffer.from('0800050043530a0049534f5f49522031303008000800435304004f524947', 'hex');
+  test.each([
+    ['DICOM', 'ct.dcm', dicom, "File 'ct.dcm' is DICOM"],
+    ['DICOM under another name', 'ct.nii', dicom, "File 'ct.nii' is DICOM"],
+    ['packed DICOM', 'ct.gz', gzipSync(dicom), "File 'ct.gz' is DICOM"],
+    ['DICOM without a preamble', 'old', noPreamble, "File 'old' is DICOM"],
+    ['an archive', 's.konfaidir.zip', zip, "File 's.konfaidir.zip' is an archive, in which DICOM may be"],
+    [
+      'what cannot be unpacked',
+      'x.gz',
+      Buffer.from('\x1f\x8bno', 'latin1'),
+      "File 'x.gz' cannot be unpacked",
+    ],
+  ])('refuses %s, behind a file that is not', async (_, name, content, sentence) => {
+    for (const size of [1 << 20, 100]) {
+      const form = whole(fileNamed('t1.nii', nifti), fileNamed(name, content));
+      const { status, answer, told, received } = await sent(inPieces(size, form));
+      expect(status).toBe(422);
+      expect(answer).toContain(sentence);
+      expect(answer).toMatch(
+        /asks for --deidentify.*'remote-app infer'.*'remote-app forward --no-deidentify'/,
+      );
+      // The server is not to blame, and has nothing of the file.
+      expect(told).toEqual([]);
+      expect(received.map(({ body }) => body.includes(content.subarray(0, 30)))).not.toContain(true);
+    }
+  });
+
+  test('refuses a form that ends before its file does, and bodies that it cannot look into', async () => {
+    const cut = Buffer.concat([fileNamed('ct.dcm', dicom.subarray(0, 1000))]);
+    for (const [body, type, sentence] of [
+      [cut, undefined, 'ended before the form was complete'],
+      [dicom, 'application/offset+octet-stream', 'is not looked into'],
+    ] as const) {
+      const { status, answer, received } = await sent([body], type);
+      expect([status, answer]).toEqual([type ? 422 : 400, expect.stringContaining(sentence)]);
+      expect(received.map(({ body }) => body.includes('DICM'))).not.toContain(true);
+    }
+  });
+});
