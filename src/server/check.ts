@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import path from 'node:path';
-import { stateOf } from '../access/index.js';
-import { counted, operations, refusals } from '../contract/index.js';
+import { stateOf, type TokenEntry } from '../access/index.js';
+import { counted, excerpt, nearest, operations, quoteName, refusals } from '../contract/index.js';
 import { errorCode } from '../files/index.js';
 import { NamedTokens } from './access/index.js';
 import {
@@ -141,12 +141,25 @@ async function* checkClaims({ requireDeidentified }: ServerSettings): AsyncGener
   yield { kind: 'ok', about: 'submissions', says: 'only those that are de-identified' };
 }
 
-async function* checkToken({ token, tokensFile, host }: ServerSettings): AsyncGenerator<Finding> {
+/** An app that a token has and the server lacks is most often misspelt: whoever holds the token finds it unknown. */
+function* checkAppsOf({ name, apps = [] }: TokenEntry, known: readonly string[]): Generator<Finding> {
+  for (const id of apps.filter((each) => !known.includes(each))) {
+    const near = nearest(id, known);
+    const remedy =
+      near === null ? `it has: ${excerpt(known.join(', ') || 'none')}` : `did you mean ${quoteName(near)}?`;
+    const says = `the server has no app ${quoteName(id)}; ${remedy} ('remote-app token limit ${name} --apps ...' changes what the token has)`;
+    yield { kind: 'note', about: `token ${name}`, says };
+  }
+}
+
+async function* checkToken({ token, tokensFile, host, apps }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'token';
   if (tokensFile !== null) {
     const { entries } = new NamedTokens(tokensFile, () => {});
-    const valid = entries.filter((entry) => stateOf(entry) === 'active').length;
-    yield { kind: 'ok', about, says: `${counted(valid, 'valid named token')} in ${tokensFile}` };
+    const valid = entries.filter((entry) => stateOf(entry) === 'active');
+    yield { kind: 'ok', about, says: `${counted(valid.length, 'valid named token')} in ${tokensFile}` };
+    const known = allowedApps(apps);
+    if (known) for (const entry of valid) yield* checkAppsOf(entry, [...known.keys()]);
   }
   if (token !== null) yield { kind: 'ok', about, says: 'there is one of the admin' };
   else if (tokensFile === null)
@@ -194,14 +207,18 @@ async function* checkCluster({
     };
 }
 
-/** The directories of the allowed apps; empty if the list is wrong, which the check of the apps reports. */
-function appDirectories(sources: readonly string[]): string[] {
+/** The allowed apps by their ids; null if the list is wrong, which the check of the apps reports. */
+function allowedApps(sources: readonly string[]): ReturnType<typeof uniqueApps> | null {
   try {
-    return [...uniqueApps(readSources(sources)).values()].flatMap(({ directory }) => directory ?? []);
+    return uniqueApps(readSources(sources));
   } catch {
-    return [];
+    return null;
   }
 }
+
+/** The directories of the allowed apps. */
+const appDirectories = (sources: readonly string[]): string[] =>
+  [...(allowedApps(sources)?.values() ?? [])].flatMap(({ directory }) => directory ?? []);
 
 async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> {
   const about = 'sandbox';

@@ -18,7 +18,7 @@ import { filePart, multipart, submissionHead } from '../../support/multipart.mjs
 import { lacks } from '../../support/needs.mjs';
 import { withNoDescriptors } from '../../support/no-descriptors.js';
 import { RawConnection } from '../../support/raw-http.js';
-import { sharedServer, TestServer } from '../../support/server.js';
+import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
 import { until } from '../../support/until.mjs';
 
@@ -278,6 +278,35 @@ describe('serve --tokens', () => {
     chmodSync(tokens.file, 0o666);
     const { code, stdout } = await cli.run(check);
     expect([code, stdout]).toEqual([2, expect.stringMatching(/^PROBLEM +token: .*chmod go-w/m)]);
+  });
+
+  test('says in --check which apps of a token the server lacks', async () => {
+    await using tokens = new TestTokens();
+    tokens.create('ana', { apps: ['shell', 'prob'] });
+    tokens.create('bob', { apps: ['probe'] });
+    tokens.create('eve', { apps: ['gone'] });
+    tokens.revoke('eve');
+    tokens.create('max', { apps: ['liver'] });
+    await using cli = await Cli.create();
+    const served = ['--apps', apps.probe, '--apps', apps.shell];
+    const check = [
+      'serve',
+      '--check',
+      '--port',
+      '0',
+      '--data-dir',
+      'data',
+      '--tokens',
+      tokens.file,
+      ...served,
+    ];
+    const { stdout } = await cli.run(check, { CUDA_VISIBLE_DEVICES: '' });
+    const change = (name: string) =>
+      `('remote-app token limit ${name} --apps ...' changes what the token has)`;
+    expect(stdout.split('\n').filter((line) => line.includes('  token '))).toEqual([
+      `note     token ana: the server has no app 'prob'; did you mean 'probe'? ${change('ana')}`,
+      `note     token max: the server has no app 'liver'; it has: probe, shell ${change('max')}`,
+    ]);
   });
 
   test('refuses everybody with a file that has no tokens', async () => {
