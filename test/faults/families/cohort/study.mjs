@@ -82,13 +82,18 @@ export class Study {
     return rowsOf(readFileSync(path.resolve(this.root, output, 'cases.csv'), 'utf8'));
   }
 
+  /** The mask of a case, as the app computes it. */
+  maskOf(name) {
+    return `mask of ${this.scans.get(name)}\n`;
+  }
+
   /** What is wrong with the directory of a finished case; null if nothing is. */
   faultOf(name, output = 'Out') {
     const directory = path.resolve(this.root, output, name);
     if (!existsSync(directory)) return 'has no directory';
     const content = this.scans.get(name);
     const expected = {
-      'mask.nii': `mask of ${content}\n`,
+      'mask.nii': this.maskOf(name),
       'measurements.json': `{"cases": [{"letters": ${content.length}}]}\n`,
       'steps/outline.nii': `outline of ${content}\n`,
     };

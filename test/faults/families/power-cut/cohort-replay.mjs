@@ -13,7 +13,7 @@ export function toldIn({ name, args }) {
 }
 
 /** The table is whole, and what it calls done is there, or will be put back by the next command. */
-function checkTable(context, { study, corrected }, output, when) {
+function checkTable(context, { study, corrected, isCorrectingFrom }, output, count, when) {
   if (!existsSync(path.join(output, 'cases.csv'))) return;
   const table = study.table(output);
   context.check(
@@ -21,23 +21,45 @@ function checkTable(context, { study, corrected }, output, when) {
     `A power cut leaves a table of ${table.size} cases (${when})`,
   );
   for (const [name, { status }] of table) {
-    if (status !== 'done' || name === corrected) continue;
+    // It is as the last command found it, and the person has been there since.
+    const isChanged = name === corrected && count > isCorrectingFrom;
+    if (status !== 'done' || isChanged) continue;
     const places = [output, path.join(output, '.remote-app', 'old')];
     const isThere = places.some((place) => study.isWhole(name, place));
     context.check(isThere, `The table calls the case ${name} done, and it is not there (${when})`);
   }
 }
 
+/** A mask that a person changes: one that is not as it was computed is called edited, and has lost nothing of what was synced. */
+function checkCorrection(context, { study, corrected }, output, isSynced, when) {
+  const mask = readFileSync(path.join(output, corrected, 'mask.nii'), 'utf8');
+  const { status } = study.table(output).get(corrected);
+  const isComputed = study.faultOf(corrected, output) === null;
+  if (!isComputed) context.count('a mask that a person had begun to correct');
+  context.check(
+    status === (isComputed ? 'done' : 'edited'),
+    `The case ${corrected} is called ${status} after a power cut, and its mask is ${JSON.stringify(mask)} (${when})`,
+  );
+  const least = study.maskOf(corrected) + (isSynced ? correction : '');
+  context.check(
+    mask.startsWith(least),
+    `A mask that was corrected by hand is gone after a power cut: ${JSON.stringify(mask)} (${when})`,
+  );
+}
+
 /** The results are whole and those of their inputs, and nothing else is left. */
-function checkResults(context, { study, corrected }, output, isCorrected, when) {
+function checkResults(context, cohort, output, count, when) {
+  const { study, corrected, isCorrectingFrom, isCorrectedAt } = cohort;
+  const isCorrecting = count > isCorrectingFrom;
   for (const name of study.scans.keys()) {
-    // A correction by hand stays where it is: `isKept` looks for it.
-    const fault = isCorrected && name === corrected ? null : study.faultOf(name, output);
+    if (isCorrecting && name === corrected) continue;
+    const fault = study.faultOf(name, output);
     context.check(
       fault === null,
       `The case ${name} ${fault} after a power cut and the same command (${when})`,
     );
   }
+  if (isCorrecting) checkCorrection(context, cohort, output, count >= isCorrectedAt, when);
   const own = path.join(output, '.remote-app');
   const expected = ['.remote-app', 'cases.csv', ...study.scans.keys(), 'jobs.jsonl', 'seen.json', 'old'];
   const there = [...readdirSync(output), ...readdirSync(own)];
@@ -47,14 +69,6 @@ function checkResults(context, { study, corrected }, output, isCorrected, when) 
   context.check(
     left.length === 0,
     `${left.join(', ')} is left after a power cut and the same command (${when})`,
-  );
-  const isKept = () => {
-    const directory = path.join(output, corrected);
-    return readFileSync(path.join(directory, 'mask.nii'), 'utf8').includes(correction);
-  };
-  context.check(
-    !isCorrected || isKept(),
-    `A mask that was corrected by hand is gone after a power cut (${when})`,
   );
 }
 
@@ -67,7 +81,7 @@ export async function replayCohort(context, cohort, count, random) {
   keepStamps(study, output, stamps);
   context.count(`a power cut of a client that leaves ${state.what.split(', ')[0]}`);
   try {
-    checkTable(context, cohort, output, when);
+    checkTable(context, cohort, output, count, when);
     const { code, stdout, stderr } = await remoteApp(context, [...study.words(output), '--json'], {
       url: server.url,
     });
@@ -75,7 +89,7 @@ export async function replayCohort(context, cohort, count, random) {
       context.violation(`A cohort after a power cut ended with ${code}: ${stderr.slice(-800)} (${when})`);
       return;
     }
-    checkResults(context, cohort, output, count >= isCorrectedAt, when);
+    checkResults(context, cohort, output, count, when);
     const isNew = new Map(JSON.parse(stdout).cases.map((each) => [each.case, each.is_new]));
     for (const [at, call] of calls.slice(0, count).entries()) {
       for (const name of toldIn(call)) {

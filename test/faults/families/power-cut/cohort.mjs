@@ -57,6 +57,7 @@ export async function recordCohort(context, study, server) {
   noteStamps(context, study, output, stamps);
   const [changed, corrected] = [...study.scans.keys()];
   const mask = path.join(output, corrected, 'mask.nii');
+  const isCorrectingFrom = calls.length;
   const isCorrectedAt = await traced(async ([first, ...words]) => {
     const child = spawn(first, [...words, 'sh', '-c', `echo '${correction}' >> "$0" && sync "$0"`, mask], {
       stdio: 'ignore',
@@ -75,6 +76,7 @@ export async function recordCohort(context, study, server) {
     stamps,
     changed,
     corrected,
+    isCorrectingFrom,
     isCorrectedAt,
     computed: study.computed.length,
   };

@@ -17,7 +17,7 @@ async function checkJob(context, server, job, promises, when) {
   }
   // Its command waits for ever if it runs again.
   if (fate === 'killed' && promised === undefined) return;
-  const { status, error } = await ended(server, id, 30_000);
+  const { status, error } = await ended(server, id);
   if (promised !== undefined) {
     const isSame = status === promised;
     context.check(
@@ -56,7 +56,7 @@ export async function replay(context, { jobs, data }, calls, count, random) {
   server.mayEnd = true;
   try {
     server.spawn();
-    await server.listening(15_000);
+    await server.listening();
     for (const id of promises.accepted) {
       const job = { ...jobs.get(id), id: idOf(id), recorded: id };
       await checkJob(context, server, job, promises, when);

@@ -8,7 +8,6 @@ import { Server } from '../../support/server.mjs';
 import { terminalThatCloses } from '../../support/terminal.mjs';
 import { until, within } from '../../support/until.mjs';
 
-const startBound = 15_000;
 const stopBound = 10_500;
 
 /** Causes of lines in the server's log: refusals, failed jobs, broken requests. */
@@ -24,7 +23,7 @@ async function livesOn(context, what, options, lose = () => {}) {
   const server = new Server(context, options);
   server.spawn();
   try {
-    await server.listening(startBound);
+    await server.listening();
     await lose(server);
     await giveItReasons(server);
     const id = await submit(server, 'witness', 'infer', {

@@ -10,7 +10,6 @@ import { giveAway } from '../../support/unprivileged.mjs';
 import { until } from '../../support/until.mjs';
 
 const grace = 2;
-const startBound = 15_000;
 /** Milliseconds in which an expired job must be removed. */
 const removalBound = 25_000;
 
@@ -33,7 +32,7 @@ async function checkFailedStart(context, server, second, what, cause) {
   );
   second.mayEnd = true;
   second.spawn();
-  await second.listening(startBound).then(
+  await second.listening().then(
     () =>
       context.violation(`With ${what} left by a job a second server comes up on the directory of a first`),
     () => {},
@@ -43,7 +42,7 @@ async function checkFailedStart(context, server, second, what, cause) {
 async function startsAgain(context, server, second, what) {
   server.mayEnd = true;
   server.spawn();
-  const failure = await server.listening(startBound).then(
+  const failure = await server.listening().then(
     () => null,
     (cause) => cause,
   );
