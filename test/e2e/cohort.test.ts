@@ -568,6 +568,21 @@ test('a server that is full is waited for', async () => {
   expect(code, stderr).toBe(0);
 });
 
+test('a server that takes no jobs until it is started again is waited for, and the wait is told once', async () => {
+  await using study = await Study.create(['one', 'two'], ['--port', String(await freePort())]);
+  expect((await study.cli.run(['drain'], study.env)).code).toBe(0);
+  const running = study.cli.begin(study.words, study.env);
+  let said = '';
+  running.stderr.on('data', (chunk: Buffer) => {
+    said += chunk;
+  });
+  const told = 'Waiting until the server takes jobs again: The server is draining and accepts no new jobs';
+  await until('the wait is told', () => said.includes(told));
+  await study.server.restart();
+  const { code, stderr } = await running.ended;
+  expect([code, stderr.split(told).length - 1, study.computed], stderr).toEqual([0, 1, ['one', 'two']]);
+});
+
 describe('on a terminal of 40 columns', () => {
   const columns = 40;
 

@@ -294,6 +294,23 @@ function plainLines(
   };
 }
 
+/** A case whose progress is not drawn: what concerns the whole command is told once, whichever case it comes with. */
+class UndrawnCase extends CaseProgress {
+  constructor(
+    private readonly all: Reporter,
+    private readonly told: Set<string>,
+  ) {
+    super();
+  }
+
+  override waiting(what: string | null, isNews = false): void {
+    super.waiting(what);
+    if (what === null || !isNews || this.told.has(what)) return;
+    this.told.add(what);
+    this.all.note(what);
+  }
+}
+
 /** For a program: a document on stdout for each change of a case, on a line. */
 function jsonLines(io: CommandIo): Pick<CohortWatcher, 'began' | 'changed'> {
   const changed = (state: CaseState) => void io.writeOut(`${forJson(JSON.stringify(caseDocument(state)))}\n`);
@@ -305,5 +322,11 @@ export async function openCohortView(io: CommandIo, json: boolean, watches: bool
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   if (io.isInteractive() && !watches) return new TerminalView(io, reporter);
   const lines = watches ? jsonLines(io) : plainLines(io, reporter, json);
-  return { reporter, reporterOf: () => new CaseProgress(), close: () => reporter.close(), ...lines };
+  const told = new Set<string>();
+  return {
+    reporter,
+    reporterOf: () => new UndrawnCase(reporter, told),
+    close: () => reporter.close(),
+    ...lines,
+  };
 }

@@ -75,12 +75,17 @@ export interface CaseOptions<T> extends SendOptions {
 export const causeOf = (error: unknown): unknown =>
   error instanceof ClientError && error.cause instanceof ClientError ? error.cause : error;
 
-/** Whether a server answers that it takes no job now: it is full, or being drained. */
-function takesNoJobNow(error: unknown): boolean {
+/** The status with which a server refuses a job. */
+function refusalOf(error: unknown): number | null {
   const cause = causeOf(error);
-  if (!(cause instanceof HttpError) || cause.isOfProxy) return false;
-  return cause.status === errorKinds.busy.status || cause.status === errorKinds.draining.status;
+  return cause instanceof HttpError && !cause.isOfProxy ? cause.status : null;
 }
+
+const isFull = (error: unknown): boolean => refusalOf(error) === errorKinds.busy.status;
+
+/** Whether a server answers that it takes no job now: it is full, being drained, or has to be restarted after an upgrade. */
+const takesNoJobNow = (error: unknown): boolean =>
+  isFull(error) || refusalOf(error) === errorKinds.draining.status;
 
 /** Whether a server does not have a job that it accepted. */
 const isJobGone = (error: unknown): boolean =>
@@ -113,7 +118,10 @@ async function sendStaged(
       return await submit(connection, submission, staged, reporter, key, terms.knowsKeys);
     } catch (error) {
       if (!takesNoJobNow(error) || many.stop.aborted) throw error;
-      reporter.waiting(`Waiting for a place: ${(error as Error).message}`);
+      const { message } = error as Error;
+      // A full server takes it when another job has ended; otherwise somebody may have to do something.
+      if (isFull(error)) reporter.waiting(`Waiting for a place: ${message}`);
+      else reporter.waiting(`Waiting until the server takes jobs again: ${message}`, true);
       await pause(backoff(round, 1000, 15_000), connection.signal);
       reporter.waiting(null);
     }

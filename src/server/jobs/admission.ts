@@ -104,7 +104,7 @@ export class Admission {
     }
     if (isUpgraded?.()) {
       const detail =
-        'The program was upgraded under the running server: its admin must restart it; submit again then';
+        'The program was upgraded under the running server, which takes no new job until its admin restarts it';
       throw new ServiceError('upgraded', detail);
     }
     if (!owners.isHeld(asker) && owners.takenSlots >= maxJobs) {
