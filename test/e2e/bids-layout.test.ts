@@ -159,6 +159,19 @@ test('a command that was killed while it replaced a result leaves the earlier on
   }
 });
 
+test('a command that was killed while it removed a replaced result leaves the new one', async () => {
+  await using study = await longitudinal();
+  await run(study);
+  const before = filesOf(study);
+  // Its record was removed first.
+  await plant(at(study), {
+    [`.remote-app/old/sub-01_ses-1_T1w/${first}_mask.nii`]: 'mask of an earlier scan',
+  });
+  expect((await run(study)).stderr).toContain('3 cases: 3 done (3 of them before)\n');
+  expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
+  expect([filesOf(study), existsSync(at(study, '.remote-app/old'))]).toEqual([before, false]);
+});
+
 test.each([
   [
     'a path without a subject',

@@ -231,11 +231,16 @@ export class BidsLayout implements Layout {
   }
 
   moveBack(_name: string, aside: string): void {
+    this.#moveAllBack(aside, true);
+  }
+
+  /** @param replaces whether it replaces what has its place */
+  #moveAllBack(aside: string, replaces: boolean): void {
     const merge = (from: string, to: string) => {
       for (const entry of readdirSync(from).sort(recordsLast)) {
         const [source, target] = [path.join(from, entry), path.join(to, entry)];
         if (isRealDirectory(source) && !isBidsResult(entry)) merge(source, target);
-        else {
+        else if (replaces || !existsSync(target)) {
           mkdirSync(to, { recursive: true });
           if (isRealDirectory(target)) rmSync(target, { recursive: true });
           renameSync(source, target);
@@ -251,7 +256,10 @@ export class BidsLayout implements Layout {
     const isWhole =
       old && existsSync(path.join(this.root, path.relative(aside, old.place.directory), old.place.record));
     // What was moved away is whole, and its place has a record: that of the new result.
-    if (!isWhole) this.moveBack(name, aside);
+    if (isWhole) return;
+    // Without its record it was being moved away, or was being removed since the new result was in place.
+    const isNewThere = !old && [...this.#recordsBelow(this.root)].some((each) => each.name === name);
+    this.#moveAllBack(aside, !isNewThere);
   }
 }
 
