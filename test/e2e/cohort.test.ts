@@ -604,6 +604,13 @@ describe('on a terminal of 40 columns', () => {
     expect(terminal.rows.filter((row) => row.includes('sub-01_T1w'))).toHaveLength(1);
   });
 
+  test('the reason why a server takes no jobs is shown in full for a single case', async () => {
+    await using study = await Study.create(['one']);
+    expect((await study.cli.run(['drain'], study.env)).code).toBe(0);
+    await using terminal = new ScreenTerminal(study.cli, study.words, { columns, env: study.env });
+    await terminal.shows(/submit again later$/);
+  });
+
   test('the reason of a wait is shown in full, once for all cases', async () => {
     await using study = await Study.create(['one', 'two'], ['--max-jobs', '1']);
     study.close();

@@ -90,6 +90,8 @@ class CaseProgress implements Reporter {
   #line = '';
   #transfer = '';
   #wait: string | null = null;
+  /** Whether what it waits for concerns the whole command. */
+  isNews = false;
 
   async line(text: string): Promise<boolean> {
     this.#transfer = '';
@@ -110,8 +112,9 @@ class CaseProgress implements Reporter {
   running(_isRunning: boolean): void {}
   silent(_what: string): void {}
 
-  waiting(what: string | null): void {
+  waiting(what: string | null, isNews = false): void {
     this.#wait = what;
+    this.isNews = isNews;
     this.#transfer = '';
   }
 
@@ -131,10 +134,11 @@ class CaseProgress implements Reporter {
   }
 }
 
-/** What more than one case waits for, such as a server that is away. */
+/** What more than one case waits for, such as a server that is away, and what will keep every case waiting. */
 function sharedWaits(cases: readonly (CaseProgress | undefined)[]): Set<string> {
   const waits = cases.flatMap((each) => each?.wait ?? []);
-  return new Set(waits.filter((wait, at) => waits.indexOf(wait) < at));
+  const news = cases.flatMap((each) => (each?.isNews ? (each.wait ?? []) : []));
+  return new Set([...news, ...waits.filter((wait, at) => waits.indexOf(wait) < at)]);
 }
 
 /** Counts the cases, and guesses how long the rest takes. */
@@ -304,7 +308,7 @@ class UndrawnCase extends CaseProgress {
   }
 
   override waiting(what: string | null, isNews = false): void {
-    super.waiting(what);
+    super.waiting(what, isNews);
     if (what === null || !isNews || this.told.has(what)) return;
     this.told.add(what);
     this.all.note(what);
