@@ -1,6 +1,7 @@
 import { type Moment, orderByMoment } from './dicom-order.js';
 import type { PixelFormat } from './dicom-pixels.js';
-import { evenStep, gridOf, isStraight, type Place } from './dicom-places.js';
+import { gridOf, type Place } from './dicom-places.js';
+import { evenStep, isOnLine, roundingOf } from './dicom-steps.js';
 import { type DicomHeader, stackOf } from './headers/index.js';
 import { type Affine, VolumeError } from './volume.js';
 
@@ -52,10 +53,13 @@ const sameplace = ([one, other]: readonly Image[]): VolumeError =>
 /** Refuses images that lie beside each other at one depth. */
 function requirePlane(images: readonly Image[]): void {
   const [first] = images;
-  const beside = images.find(
-    (image) => first && image.instance !== first.instance && !isStraight(first, image, 1),
-  );
-  if (first && beside)
+  if (!first) return;
+  const isBeside = (image: Image) => {
+    const rounding = roundingOf([first, image]).across;
+    return !isOnLine({ first, way: [], step: 1, rounding }, image, 0);
+  };
+  const beside = images.find((image) => image.instance !== first.instance && isBeside(image));
+  if (beside)
     throw new VolumeError(
       `${first.name} and ${beside.name} lie beside each other in one plane: give each series its own directory.`,
     );

@@ -1,7 +1,7 @@
 import type { DataSet } from 'dicom-parser';
 import { readNumber, readNumbers } from './dicom-numbers.js';
 import type { PixelFormat } from './dicom-pixels.js';
-import { dot, itemOf, normalOf, usualStep, wordsOf } from './headers/index.js';
+import { dot, itemOf, normalOf, wordsOf } from './headers/index.js';
 import { type Affine, VolumeError } from './volume.js';
 
 /** Where an image lies. Null for what the file does not say. */
@@ -125,14 +125,6 @@ function detectorPlaces(
   };
 }
 
-/** How far a distance between slices may be from the usual one. Scanners round positions: 1 % is common; a gap is 100 %. */
-const tolerance = 0.05;
-
-/** How far slices may lie from even places, as a part of their distance, where positions are written with few decimals. */
-const mostOff = 0.19;
-/** The same where the file says the distance, which is then known to be even. */
-const mostOffSaid = 0.5;
-
 /** The axes that images share. */
 interface Grid {
   /** How far along the normal an image lies, in mm. */
@@ -209,93 +201,4 @@ function requireSame(
   throw new VolumeError(
     `${one.name} and ${other.name} differ in ${words} (${a.join(' ')} against ${b.join(' ')}): give each series its own directory, without localizers.`,
   );
-}
-
-/** By how much positions may be off, in mm, along the normal and across it: by the last decimal that any of them has. */
-export function roundingOf(places: readonly Place[]): { readonly along: number; readonly across: number } {
-  const normal = normalOf(places[0]?.orientation ?? []);
-  const units = [0, 1, 2].map((axis) => {
-    const most = places.reduce((digits, { decimals }) => Math.max(digits, decimals?.[axis] ?? 15), 0);
-    return 10 ** -most;
-  });
-  return {
-    along: units.reduce((sum, unit, axis) => sum + unit * Math.abs(normal[axis] ?? 0), 0),
-    across: Math.hypot(
-      ...units.map((unit, axis) => unit * Math.sqrt(Math.max(0, 1 - (normal[axis] ?? 0) ** 2))),
-    ),
-  };
-}
-
-/**
- * Whether slices are even but for the rounding of their positions: 0.0, 0.6, 1.3, 1.9 are slices of 0.625 mm. All of them
- * lie within half a decimal of the straight line through them, and nearer to it than they would if one was missing.
- */
-export function isEvenRounded(depths: readonly number[], first: Place, rounding: number): boolean {
-  const { length } = depths;
-  const mean = depths.reduce((sum, depth) => sum + depth, 0) / length;
-  const middle = (length - 1) / 2;
-  const squares = depths.reduce((sum, _, at) => sum + (at - middle) ** 2, 0);
-  const step = depths.reduce((sum, depth, at) => sum + (at - middle) * (depth - mean), 0) / squares;
-  const isSaid = [first.between, first.thickness].some(
-    (said) => said !== null && Math.abs(Math.abs(said) - step) <= tolerance * step,
-  );
-  // The line is that of least squares, which is not the one that is nearest to all.
-  const most = Math.min(0.6 * rounding, step * (isSaid ? mostOffSaid : mostOff));
-  return depths.every((depth, at) => Math.abs(depth - mean - (at - middle) * step) <= most);
-}
-
-/** The way from slice to slice; refuses slices that are missing, or shifted against each other. */
-export function evenStep<P extends Place>(images: readonly P[], depthOf: (place: Place) => number): number[] {
-  const [first] = images;
-  const last = images.at(-1);
-  if (!first || !last) return [];
-  if (first === last) return normalStep(first, requireThickness(first));
-  const steps = images.slice(1).flatMap((to, index) => {
-    const from = images[index];
-    if (!from) return [];
-    const length = depthOf(to) - depthOf(from);
-    return [{ from, to, length, shift: shiftOf(from, to, length) }];
-  });
-  const rounding = roundingOf(images);
-  const usual = usualStep(steps.map(({ length }) => length));
-  const uneven = steps.find(({ length }) => Math.abs(length - usual) > tolerance * usual);
-  if (uneven && !isEvenRounded(images.map(depthOf), first, rounding.along))
-    throw new VolumeError(
-      `Between ${uneven.from.name} and ${uneven.to.name} are ${uneven.length.toFixed(2)} mm, between other slices ${usual.toFixed(2)} mm: a slice is missing or belongs elsewhere. Send the whole series, of even distances.`,
-    );
-  const whole = depthOf(last) - depthOf(first);
-  const isTilted = shiftOf(first, last, whole) > tolerance * whole + rounding.across;
-  const shifted = steps.find(
-    ({ length, shift }) => shift > tolerance * length + (isTilted ? 0 : rounding.across),
-  );
-  if (shifted)
-    throw new VolumeError(
-      `${shifted.to.name} is shifted by ${shifted.shift.toFixed(2)} mm against ${shifted.from.name} (a tilted gantry): resample the series to straight slices.`,
-    );
-  return wayTo(first, last).map((value) => value / steps.length);
-}
-
-/** How far one place lies beside the line along the normal through another. */
-function shiftOf(from: Place, to: Place, length: number): number {
-  const way = wayTo(from, to);
-  return Math.sqrt(Math.max(0, dot(way, way) - length ** 2));
-}
-
-const wayTo = (from: Place, to: Place): number[] =>
-  (to.position ?? []).map((value, axis) => value - (from.position?.[axis] ?? 0));
-
-/** So many millimetres along the normal of an image. */
-export const normalStep = ({ orientation }: Place, length: number): number[] =>
-  normalOf(orientation ?? []).map((value) => value * length);
-
-function requireThickness({ name, thickness }: Place): number {
-  if (thickness !== null && thickness > 0) return thickness;
-  throw new VolumeError(`${name} is a single slice and has no thickness: give the whole series.`);
-}
-
-/** Whether an image lies straight above or below another, as the slices of a volume do. */
-export function isStraight(one: Place, other: Place, step: number): boolean {
-  const length = dot(wayTo(one, other), normalStep(one, 1));
-  const most = tolerance * Math.max(Math.abs(length), step) + roundingOf([one, other]).across;
-  return shiftOf(one, other, length) <= most;
 }

@@ -3,16 +3,8 @@ import { hexOfCieLab } from './cielab.js';
 import { type DicomElements, openBytes } from './dicom-elements.js';
 import { readNumber } from './dicom-numbers.js';
 import { type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
-import {
-  gridOf,
-  groupOf,
-  isEvenRounded,
-  isStraight,
-  normalStep,
-  type Place,
-  placesOf,
-  roundingOf,
-} from './dicom-places.js';
+import { gridOf, groupOf, type Place, placesOf } from './dicom-places.js';
+import { isEvenRounded, isOnLine, normalStep, roundingOf } from './dicom-steps.js';
 import { textOf, wordsOf } from './headers/index.js';
 import { type Label, type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
 
@@ -44,16 +36,19 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   const depths = frames.map(depthOf).sort((a, b) => a - b);
   const first = frames.find((frame) => depthOf(frame) === depths[0]) ?? frames[0];
   if (!first) throw new VolumeError(`${name} has no frames.`);
-  const step = stepOf(set, name, depths, first, roundingOf(frames).along);
+  const rounding = roundingOf(frames);
+  const step = stepOf(set, name, depths, first, rounding.along);
   const count = Math.round(((depths.at(-1) ?? 0) - (depths[0] ?? 0)) / step) + 1;
   if (count > maxSlices)
     throw new VolumeError(
       `The frames of ${name} lie on ${count} slices, more than any scan has: its positions are damaged. Copy it again from the original.`,
     );
+  const way = wayOf(frames, first, depthOf, count, step);
+  const line = { first, way, step, rounding: rounding.across };
   const slices: SegmentFrame[][] = Array.from({ length: count }, () => []);
   for (const frame of frames) {
     const k = Math.round((depthOf(frame) - (depths[0] ?? 0)) / step);
-    if (!isStraight(first, frame, step))
+    if (!isOnLine(line, frame, k))
       throw new VolumeError(`${frame.name} is shifted against ${first.name}: resample the segmentation.`);
     slices[k]?.push(frame);
   }
@@ -70,7 +65,7 @@ export function segmentationOf(file: string, name: string, target: string, dicom
     format: 'DICOM SEG',
     path: target,
     size: [format.columns, format.rows, slices.length],
-    affine: affineOf([first], wayOf(frames, first, depthOf, count, step)),
+    affine: affineOf([first], way),
     hasOrientation: true,
     components: 1,
     frames: 1,

@@ -22,7 +22,7 @@ export {
 export { beginsAsNifti, isDicomStart, isGzip, parseDicomStart } from './headers/index.js';
 export type { LabelLayer } from './label-layers.js';
 export type { WritableVolume } from './nifti-header.js';
-export { placeOnGrid } from './onto-grid.js';
+export { liesOnGrid, placeOnGrid } from './onto-grid.js';
 export { openVolume, readVolume } from './open.js';
 export { type RtStructOptions, writeRtStruct } from './rt-struct.js';
 export type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
@@ -39,6 +39,7 @@ export {
   type Size,
   type Slice,
   type SliceChoice,
+  shearOf,
   spacingOf,
   type Volume,
   VolumeError,

@@ -1,21 +1,17 @@
 import path from 'node:path';
+import { misplacedGrid } from './gantry-tilt.js';
+import { type AxisOrder, orderOf } from './grid-axes.js';
 import {
   type Affine,
   type AffineRow,
   arrayLike,
   type Geometry,
   inverseOf,
-  placeOf,
-  type Size,
   type Slice,
-  spacingOf,
   VolumeError,
   type VolumeFile,
   type Voxels,
 } from './volume.js';
-
-/** How far from the centre of a voxel another one's may lie to be the same place, as a part of a voxel. */
-const sameplace = 0.05;
 
 /** Most that a value may be beside a whole number: values that are scaled by a header are a little off. */
 const roughly = 0.01;
@@ -27,6 +23,11 @@ export interface Placing {
    * put there as they are. Otherwise each voxel of the grid gets the value of the nearest one.
    */
   readonly isExact: boolean;
+  /**
+   * Whether the label map has the voxels of the grid but lies elsewhere, since its program placed the slices of a tilted gantry
+   * wrongly. Each of its slices is then put on that of the same number.
+   */
+  readonly isByNumber: boolean;
   /** The slices of the grid that the label map reaches, in the order in which they are read. Values are valid until the next. */
   slices(): AsyncGenerator<LabelSlice, void, undefined>;
 }
@@ -39,18 +40,26 @@ export interface LabelSlice extends Slice {
 /**
  * Places a label map on a grid by where both lie, never by the shape or the order of their arrays. A label map whose slices are
  * those of the grid is read slice by slice; any other is held in memory, a byte for a voxel.
- * @throws VolumeError for values that are no labels, when the slices are read
+ * @throws VolumeError for one that may or may not be placed as the tilted slices of the grid are; for values that are no labels, when the
+ *   slices are read
  */
 export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
   if (mask.components !== 1 || mask.frames !== 1)
     throw new VolumeError(`${mask.path} has several values in a voxel: it is no map of labels.`);
-  const toMask = toIndices(mask, grid);
-  const axes = orderOf(mask, grid);
+  const isExact = liesOnGrid(mask, grid);
+  const misplaced = isExact ? null : misplacedGrid(mask, grid);
+  const at = misplaced ?? grid;
+  const toMask = toIndices(mask, at);
+  const axes = orderOf(mask, at);
+  const how = { isExact, isByNumber: misplaced !== null };
   if (axes && axes[2].axis === 2)
-    return { isExact: true, slices: () => sliceBySlice(mask, grid, axes, labelReader(mask)) };
+    return { ...how, slices: () => sliceBySlice(mask, at, axes, labelReader(mask)) };
   // Indices of voxels that lie on each other differ from whole numbers by rounding alone.
-  return { isExact: axes !== null, slices: () => nearest(mask, grid, toMask, labelReader(mask)) };
+  return { ...how, slices: () => nearest(mask, at, toMask, labelReader(mask)) };
 }
+
+/** Whether every voxel of a volume is one of the grid. */
+export const liesOnGrid = (volume: Geometry, grid: Geometry): boolean => orderOf(volume, grid) !== null;
 
 /**
  * The slices of a volume of any values on a grid that has its voxels, in whatever order its axes run; as in `Placing`.
@@ -79,44 +88,6 @@ function toIndices(mask: VolumeFile, grid: Geometry): Affine {
         (column === 3 ? offset : 0),
     ),
   ) as unknown as Affine;
-}
-
-/** For an axis of the grid: the axis of the mask that runs along it, in which direction, and where it begins. */
-interface AxisOrder {
-  readonly axis: number;
-  readonly sign: 1 | -1;
-  /** The index of the grid that the first voxel of the mask has. */
-  readonly start: number;
-}
-
-/** How the axes of a mask run along those of a grid; null if its voxels don't all lie on the grid's. */
-function orderOf(mask: Geometry, grid: Geometry): readonly [AxisOrder, AxisOrder, AxisOrder] | null {
-  const inverse = inverseOf(grid.affine);
-  if (!inverse) return null;
-  const indexOf = (i: number, j: number, k: number) =>
-    placeOf({ affine: inverse }, ...placeOf(mask, i, j, k));
-  const origin = indexOf(0, 0, 0);
-  const steps = [indexOf(1, 0, 0), indexOf(0, 1, 0), indexOf(0, 0, 1)].map((to) =>
-    to.map((value, axis) => Math.round(value - (origin[axis] ?? 0))),
-  );
-  const order = [0, 1, 2].map((axis): AxisOrder | null => {
-    const along = steps.findIndex((step) => Math.abs(step[axis] ?? 0) === 1);
-    const sign = steps[along]?.[axis] === -1 ? -1 : 1;
-    return along === -1 ? null : { axis: along, sign, start: Math.round(origin[axis] ?? 0) };
-  });
-  const [x, y, z] = order;
-  if (!x || !y || !z || new Set([x.axis, y.axis, z.axis]).size < 3) return null;
-  const all = [x, y, z] as const;
-  // The corners tell of all voxels. Distances are counted in the smallest side of a voxel.
-  const most = sameplace * Math.min(...spacingOf(grid));
-  for (let corner = 0; corner < 8; corner += 1) {
-    const at = mask.size.map((count, axis) => (corner & (1 << axis) ? count - 1 : 0)) as unknown as Size;
-    const wanted = all.map(({ axis, sign, start }) => start + sign * (at[axis] ?? 0)) as unknown as Size;
-    if (wanted.some((index, axis) => index < 0 || index >= (grid.size[axis] ?? 0))) return null;
-    const [here, there] = [placeOf(mask, ...at), placeOf(grid, ...wanted)];
-    if (Math.hypot(here[0] - there[0], here[1] - there[1], here[2] - there[2]) > most) return null;
-  }
-  return all;
 }
 
 /** Reads a volume whose slices lie in those of the grid, one after another. */

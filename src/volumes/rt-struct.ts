@@ -82,7 +82,8 @@ export async function writeRtStruct(
     const segments = regions.map(({ segment }) => segment);
     const instanceUid = derivedUid(seriesUid, digest.digest('hex'), JSON.stringify(segments));
     const isExact = placed.every(({ placing }) => placing.isExact);
-    const written = { seriesUid, instanceUid, isExact, segments };
+    const isByNumber = placed.some(({ placing }) => placing.isByNumber);
+    const written = { seriesUid, instanceUid, isExact, isByNumber, segments };
     await using target = await open(unfinished, 'wx');
     await target.appendFile(
       fileStart({ syntax: implicitLittleEndian, sopClass: structureSetClass, sopInstance: instanceUid }),

@@ -72,6 +72,8 @@ export interface WrittenObject {
   readonly instanceUid: string;
   /** Whether its voxels are those that were given, and were not looked up at other places. */
   readonly isExact: boolean;
+  /** Whether its slices were put on the images of the same number, since what made them placed those of a tilted gantry wrongly. */
+  readonly isByNumber: boolean;
   /** The labels that it has. */
   readonly segments: readonly Segment[];
 }

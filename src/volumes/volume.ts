@@ -164,3 +164,16 @@ export function inverseOf([[a, b, c, p], [d, e, f, q], [g, h, i, r]]: Affine): A
     return [...row, -(row[0] * p + row[1] * q + row[2] * r)] as const;
   }) as unknown as Affine;
 }
+
+/**
+ * By how many degrees the axes of a volume are from being perpendicular: of a series, those by which its gantry was tilted. Those of
+ * straight series have little of it, from places that are rounded.
+ */
+export function shearOf({ affine }: Pick<Geometry, 'affine'>): number {
+  const spacing = spacingOf({ affine });
+  const cosine = (one: number, other: number) =>
+    affine.reduce((sum, row) => sum + (row[one] ?? 0) * (row[other] ?? 0), 0) /
+    ((spacing[one] ?? 1) * (spacing[other] ?? 1));
+  const cosines = [cosine(0, 1), cosine(0, 2), cosine(1, 2)].map(Math.abs);
+  return (Math.asin(Math.min(1, Math.max(...cosines))) * 180) / Math.PI;
+}

@@ -55,7 +55,11 @@ export async function writeDicomSeg(
   return writeWhole(file, async (unfinished) => {
     await using frames = await SegFrames.collect(`${unfinished}.frames`, placing.slices(), isLabelMap);
     if (frames.values.size === 0) throw new NoLabels(`${path.basename(mask.path)} has no labels.`);
-    const written = { ...identityOf(frames, source, options), isExact: placing.isExact };
+    const written = {
+      ...identityOf(frames, source, options),
+      isExact: placing.isExact,
+      isByNumber: placing.isByNumber,
+    };
     const target = await open(unfinished, 'wx');
     try {
       await target.appendFile(startOf(source, written, frames, options));
@@ -68,7 +72,7 @@ export async function writeDicomSeg(
   });
 }
 
-type Identity = Omit<WrittenObject, 'isExact'>;
+type Identity = Omit<WrittenObject, 'isExact' | 'isByNumber'>;
 
 function identityOf(
   frames: SegFrames,

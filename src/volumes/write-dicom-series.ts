@@ -136,7 +136,7 @@ export async function writeDicomSeries(
     await rm(unfinished, { recursive: true, force: true });
     throw error;
   }
-  return { seriesUid, instanceUid: derivedUid(seriesUid, 0), isExact: true, segments: [] };
+  return { seriesUid, instanceUid: derivedUid(seriesUid, 0), isExact: true, isByNumber: false, segments: [] };
 }
 
 /** What describes the pixels and the place of an image. */

@@ -6,7 +6,7 @@ import { createGzip } from 'node:zlib';
 import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
 import type { LabelSlice, Placing } from './onto-grid.js';
 import { requireLabels } from './seg-frames.js';
-import type { Segment } from './segments.js';
+import type { Segment, WrittenObject } from './segments.js';
 import type { Geometry } from './volume.js';
 import { writeWhole } from './write.js';
 import { NoLabels } from './write-dicom-seg.js';
@@ -35,7 +35,7 @@ export async function writeSegNrrd(
   file: string,
   layers: readonly LabelLayer[],
   { grid, isStrict = false }: SegNrrdOptions = {},
-): Promise<{ readonly segments: readonly Segment[]; readonly isExact: boolean }> {
+): Promise<Pick<WrittenObject, 'segments' | 'isExact' | 'isByNumber'>> {
   const [first] = layers;
   if (!first) throw new RangeError('A segmentation needs a label map.');
   const target = grid ?? { ...first.mask, name: path.basename(first.mask.path) };
@@ -59,6 +59,7 @@ export async function writeSegNrrd(
     return {
       segments: segments.map(({ segment }) => segment),
       isExact: placings.every(({ isExact }) => isExact),
+      isByNumber: placings.some(({ isByNumber }) => isByNumber),
     };
   });
 }

@@ -1,19 +1,24 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
+import { type Affine, isSameGeometry, openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
 import { Cli } from '../support/cli.js';
 import { labels, size, writeSeries } from '../volumes/study.js';
 
 /** A client whose directory has `mask.nii.gz`, and the directory of its scan. */
-async function withMask() {
-  const source = await writeSeries();
+async function withMask(shift = 0) {
+  const source = await writeSeries({ shift });
   const cli = await Cli.create();
   onTestFinished(() => cli.remove());
   const at = (name: string) => path.join(cli.directory, name);
   await writeNifti(at('mask.nii.gz'), { size, affine: source.affine, data: labels });
   const like = path.dirname(source.files[0] ?? '');
-  return { at, like, run: (...words: readonly string[]) => cli.run(['convert', 'mask.nii.gz', ...words]) };
+  return {
+    at,
+    like,
+    source,
+    run: (...words: readonly string[]) => cli.run(['convert', 'mask.nii.gz', ...words]),
+  };
 }
 
 const namesIn = async (file: string) => (await openVolume(file)).labels?.map(({ name }) => name);
@@ -47,6 +52,30 @@ test('a segmentation converts back to the same labels at the same places', async
   const { labels: named, data } = await readVolume(at('map.dcm'));
   expect(named?.at(-1)).toMatchObject({ value: 5, name: 'tumour' });
   expect(data).toEqual(labels);
+});
+
+test('a mask whose program ignored the tilt of the gantry is put on the images of the same number, with a note', async () => {
+  const { at, like, run, source } = await withMask(1.5);
+  const blocks = labels.map((_, at) => Number(at % 15 < 8));
+  const placed = (step: number) =>
+    source.affine.map(([i, j, , offset], axis) => [i, j, axis === 2 ? step : 0, offset]) as unknown as Affine;
+  await writeNifti(at('mask.nii.gz'), { size, affine: placed(Math.hypot(2.5, 1.5)), data: blocks });
+  const formats = ['--as', 'nrrd', '--as', 'dicom-labelmap'];
+  const done = await run('--like', like, ...formats, '--json');
+  expect(done.code, done.stderr).toBe(0);
+  const { converted } = JSON.parse(done.stdout);
+  const note = expect.stringMatching(/^mask\.nii\.gz has the voxels of .* on the images of the same number$/);
+  expect(converted).toEqual([expect.objectContaining({ note }), expect.objectContaining({ note })]);
+  for (const name of ['mask.seg.nrrd', 'mask.labelmap.dcm']) {
+    const { affine, data } = await readVolume(at(name));
+    expect(data).toEqual(blocks);
+    expect(isSameGeometry({ size, affine }, source)).toBe(true);
+  }
+  await writeNifti(at('mask.nii.gz'), { size, affine: placed(2.5), data: blocks });
+  for (const format of ['nrrd', 'rtstruct']) {
+    const refused = await run('--like', like, '--as', format, '--force');
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('nobody can tell where')]);
+  }
 });
 
 test('what is there is replaced with --force alone', async () => {

@@ -524,8 +524,15 @@ describe('A series is refused, by the names of the files,', () => {
     );
   });
 
-  test('if the gantry was tilted', async () => {
-    const directory = await writeSeries((k) => [{ position: [-100, -90 + 1.2 * k, -80 + 3 * k] }]);
-    expect(await refusalOf(directory)).toContain('slice_1.dcm is shifted by 1.20 mm');
+  test('if a slice lies beside the others', async () => {
+    const directory = await writeSeries((k) => [{ position: [-100, k === 3 ? -89.5 : -90, -80 + 3 * k] }]);
+    expect(await refusalOf(directory)).toContain(
+      'slice_3.dcm lies beside the line from series/slice_0.dcm to',
+    );
+  });
+
+  test('if slices of a tilted gantry are shifted unevenly', async () => {
+    const directory = await writeSeries((k) => [{ position: [-100, -90 + 0.1 * k * k, -80 + 3 * k] }]);
+    expect(await refusalOf(directory)).toContain('slice_1.dcm lies beside the line');
   });
 });

@@ -79,16 +79,22 @@ function voxelsOf(region: DataSet, source: SourceSeries): Uint8Array {
 
 const voxelsOfLabel = (value: number) => labels.map((each) => Number(each === value));
 
-test('contours give the labels back in each of the 48 orders of the axes of a mask, in an oblique series', async () => {
-  const source = await writeSeries({ orientation: oblique });
-  for (const order of orders) {
-    const mask = await writeMask('mask.nii', reordered(source, order));
-    const { set, written } = await structures([{ mask, segments }], source, { isStrict: true });
-    expect(written.isExact).toBe(true);
-    const regions = itemsOf(set, 'x30060039');
-    expect(regions.map((region) => voxelsOf(region, source))).toEqual([1, 2, 5].map(voxelsOfLabel));
-  }
-});
+test.each([
+  ['an oblique', 0],
+  ['a tilted', 1.1],
+])(
+  'contours give the labels back in each of the 48 orders of the axes of a mask, in %s series',
+  async (_, shift) => {
+    const source = await writeSeries({ orientation: oblique, shift });
+    for (const order of orders) {
+      const mask = await writeMask('mask.nii', reordered(source, order));
+      const { set, written } = await structures([{ mask, segments }], source, { isStrict: true });
+      expect(written.isExact).toBe(true);
+      const regions = itemsOf(set, 'x30060039');
+      expect(regions.map((region) => voxelsOf(region, source))).toEqual([1, 2, 5].map(voxelsOfLabel));
+    }
+  },
+);
 
 test('a plane across an axis has the very text of the place of its image', async () => {
   const source = await writeSeries();

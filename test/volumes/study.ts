@@ -51,23 +51,28 @@ interface SeriesFacts {
   readonly orientation?: readonly number[];
   readonly more?: readonly Element[];
   readonly isEnhanced?: boolean;
+  /** Millimetres by which each slice is shifted against the one before, along its columns: a tilted gantry. */
+  readonly shift?: number;
 }
 
 /** Where slice k of the series lies. */
-const positionOf = (orientation: readonly number[], k: number): number[] => {
+const positionOf = (orientation: readonly number[], k: number, shift: number): number[] => {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0] = orientation;
   const normal = [b * f - c * e, c * d - a * f, a * e - b * d];
-  return [-20, 30, 40].map((start, axis) => Number((start + 2.5 * k * (normal[axis] ?? 0)).toFixed(6)));
+  const way = normal.map((part, axis) => 2.5 * part + shift * (orientation[3 + axis] ?? 0));
+  return [-20, 30, 40].map((start, axis) => Number((start + k * (way[axis] ?? 0)).toFixed(6)));
 };
 
 /** Writes a series of MR into a directory of its own, and reads it. */
 export async function writeSeries(given: SeriesFacts = {}): Promise<SourceSeries> {
-  const { orientation = straight, more = [], isEnhanced = false } = given;
+  const { orientation = straight, more = [], isEnhanced = false, shift = 0 } = given;
   const directory = await workspace();
   const shared = { size: [size[0], size[1]] as const, spacing: [1.5, 0.75], orientation };
   const all = [...identity, element(0x00180050, 'DS', '2.5'), ...more];
   if (isEnhanced) {
-    const frames = Array.from({ length: size[2] }, (_, k) => ({ position: positionOf(orientation, k) }));
+    const frames = Array.from({ length: size[2] }, (_, k) => ({
+      position: positionOf(orientation, k, shift),
+    }));
     const pixels = new Uint16Array(plane * size[2]);
     await writeFile(
       path.join(directory, 'all.dcm'),
@@ -82,7 +87,7 @@ export async function writeSeries(given: SeriesFacts = {}): Promise<SourceSeries
       dicomFile({
         ...shared,
         pixels: new Uint16Array(plane),
-        position: positionOf(orientation, k),
+        position: positionOf(orientation, k, shift),
         more: [...all, element(0x00080018, 'UI', `1.2.3.5.${k + 1}`)],
       }),
     );

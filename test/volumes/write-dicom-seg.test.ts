@@ -51,8 +51,11 @@ async function labelsIn(file: string, source: SourceSeries, values: readonly num
   return all;
 }
 
-test('a label map lies at its place in each of the 48 orders of its axes, in an oblique series', async () => {
-  const source = await writeSeries({ orientation: oblique });
+test.each([
+  ['an oblique', 0],
+  ['a tilted', 1.1],
+])('a label map lies at its place in each of the 48 orders of its axes, in %s series', async (_, shift) => {
+  const source = await writeSeries({ orientation: oblique, shift });
   for (const order of orders) {
     const mask = await writeMask('mask.nii', reordered(source, order));
     const { file, written } = await segment(mask, source, { isStrict: true });

@@ -134,6 +134,7 @@ export async function convertFile(file: string, options: ConvertOptions): Promis
   const scans = await scansLike(like, formats);
   const volume = await openVolume(file);
   const name = withoutVolumeEnding(path.basename(file));
+  const known = { stem: foldedName(name), folders: foldersOf(file) };
   const { labels: recorded, units } = recordedMeanings(resultOf(file)?.record ?? null);
   const maker = makerOf(file, how.version);
   const converted: ConvertedFile[] = [];
@@ -149,7 +150,8 @@ export async function convertFile(file: string, options: ConvertOptions): Promis
         volume,
         isLabelMap,
         segments: segmentsOf(volume, terminology ?? recorded),
-        series: () => scans.of(volume, { stem: foldedName(name), folders: foldersOf(file) }),
+        series: () => scans.of(volume, known),
+        seriesIfAny: () => scans.ifAny(volume, known),
         maker,
         isHounsfield: (units.outputs ?? volume.unit) === 'HU',
       };

@@ -96,6 +96,7 @@ export async function convertResult(
           isLabelMap,
           segments: segmentsOf(volume, terminology),
           series: () => scans.of(volume, named),
+          seriesIfAny: () => scans.ifAny(volume, named),
           maker: { ...made, name: stem },
           isHounsfield: unit === 'HU' || volume.unit === 'HU',
           isStrict,

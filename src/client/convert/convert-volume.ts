@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import {
   type Maker,
+  placeOnGrid,
   readVolume,
   type Segment,
   type SourceSeries,
@@ -24,6 +25,8 @@ export interface VolumeToConvert {
   readonly segments: readonly Segment[];
   /** The series that it is of; asked only where a format needs it. */
   readonly series: () => Promise<SourceSeries>;
+  /** The same, of which a format has no need; null where there is none that is certain. */
+  readonly seriesIfAny: () => Promise<SourceSeries | null>;
   readonly maker: Maker;
   /** Whether its intensities are said to be Hounsfield units. */
   readonly isHounsfield: boolean;
@@ -68,8 +71,11 @@ export async function convertVolume(
   if (existsSync(target) && (!mayReplace || format === 'dicom'))
     throw new VolumeError(`${path.basename(target)} is there already.`);
   if (format === 'nrrd' && isLabelMap) {
-    const written = await writeSegNrrd(target, [{ mask: volume, segments }]);
-    return { segments: written.segments, note: null };
+    const scan = await conversion.seriesIfAny();
+    // Its own grid is right, unless what made it placed the slices of a tilted gantry wrongly.
+    const grid = scan && placeOnGrid(volume, scan).isByNumber ? scan : null;
+    const written = await writeSegNrrd(target, [{ mask: volume, segments }], grid ? { grid, isStrict } : {});
+    return { segments: written.segments, note: grid && byNumberNote(volume, grid) };
   }
   if (!ofStudy.has(format)) {
     await writeVolume(target, await readVolume(volume));
@@ -89,6 +95,10 @@ export async function convertVolume(
           segments,
           isLabelMap: format === 'dicom-labelmap',
         });
-  const note = `${path.basename(volume.path)} lies on another grid than ${source.name}, so that ${path.basename(target)} has the labels of the nearest voxels`;
+  const nearest = `${path.basename(volume.path)} lies on another grid than ${source.name}, so that ${path.basename(target)} has the labels of the nearest voxels`;
+  const note = written.isByNumber ? byNumberNote(volume, source) : nearest;
   return { segments: written.segments, note: written.isExact ? null : note };
 }
+
+const byNumberNote = ({ path: file }: VolumeFile, { name }: SourceSeries): string =>
+  `${path.basename(file)} has the voxels of ${name}, but not its places, since what made it did not reckon with the tilted gantry: its labels are put on the images of the same number`;

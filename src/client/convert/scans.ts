@@ -2,7 +2,7 @@ import path from 'node:path';
 import { quotePath } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import {
-  placeOnGrid,
+  liesOnGrid,
   readSourceSeries,
   type SourceSeries,
   VolumeError,
@@ -68,7 +68,7 @@ export class Scans {
     const { scans, isSaid } = new ScanMatcher(this.scans).fit(name);
     const fitting = isSaid && scans.length > 0 ? scans : this.scans;
     const all = await Promise.all(fitting.map((each) => this.#read(each)));
-    const onGrid = all.filter((series) => placeOnGrid(result, series).isExact);
+    const onGrid = all.filter((series) => liesOnGrid(result, series));
     const left = onGrid.length > 0 ? onGrid : all;
     const [first, second] = left;
     if (!first) throw new VolumeError(`${path.basename(result.path)} is of no scan.`);
@@ -80,6 +80,15 @@ export class Scans {
     throw new VolumeError(
       `${path.basename(result.path)} fits ${first.name} and ${second.name} equally well, and is put beside none of them: name one of them with 'remote-app convert --like'.`,
     );
+  }
+
+  /** The same, for a format that has no need of it; null where no scan is a series, or none for certain. */
+  async ifAny(result: VolumeFile, name: Named): Promise<SourceSeries | null> {
+    if (this.scans.some(({ series }) => series === null)) return null;
+    return this.of(result, name).catch((error: Error) => {
+      if (error instanceof VolumeError) return null;
+      throw error;
+    });
   }
 
   #read(scan: Scan): Promise<SourceSeries> {

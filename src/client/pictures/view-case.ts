@@ -8,6 +8,7 @@ import {
   openVolume,
   readVolume,
   type Slice,
+  shearOf,
   spacingOf,
   VolumeError,
   type VolumeFile,
@@ -57,6 +58,9 @@ export interface ViewOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Degrees by which axes may be from being perpendicular before a picture shows it. */
+const mostShear = 2;
+
 /** Most labels that are drawn, the largest ones. */
 const maxLabels = 255;
 
@@ -81,7 +85,12 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
   if (!shown.hasOrientation)
     notes.push(`${nameOf(shown)} does not say which way its axes run: left and right may be swapped`);
   const orientation = orientationOf(shown);
-  if (orientation.angle !== null)
+  const shear = shearOf(shown);
+  if (shear > mostShear)
+    notes.push(
+      `Slices of ${nameOf(shown)} are tilted by ${Math.round(shear)} degrees against each other: the planes across them are drawn as if they were straight`,
+    );
+  else if (orientation.angle !== null)
     notes.push(`Oblique by ${Math.round(orientation.angle)} degrees: drawn along its own axes`);
   const drawn =
     mask && (await drawnMask(mask, scan, { frame: frameOf(mask), signal: options.signal }, notes));

@@ -126,6 +126,21 @@ test('evaluation compares masks and brains without all else, and measures the di
   expect(aggregate.all.dice).toMatchObject({ count: 2, max: 1 });
 });
 
+test('evaluation refuses slices of a tilted gantry, along which it cannot measure distances', async () => {
+  const mask = ball(
+    [20, 24, 16],
+    [
+      [2, 0, 0, 0],
+      [0, 2, 0.5, 0],
+      [0, 0, 2, 0],
+    ],
+  );
+  await plant('tilted.nii', mask);
+  const run = await brain(['eval', '--output', 'T', '--inputs', 'tilted.nii', '--gt', 'tilted.nii'], cwd);
+  expect(run.code).not.toBe(0);
+  expect(run.stderr).toContain('tilted.nii has slices that are tilted by 14 degrees');
+});
+
 const usage: [string[], string][] = [
   [['fine-tune'], "Unknown operation 'fine-tune'"],
   [['infer', APP], 'infer needs --inputs.'],

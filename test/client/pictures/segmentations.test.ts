@@ -264,6 +264,7 @@ test('The volume of a label is that of its voxels, also where these are sheared'
   const mask = volumeOf(Uint8Array.from(valuesOf(box(0, 4))), size, { affine });
   const view = await viewCase({ name: 'c', scan: null, mask }, { slices: 1, maxPixels: 32 });
   expect(view.labels[0]?.millilitres).toBeCloseTo((64 * 2) / 1000, 10);
+  expect(view.notes).toContainEqual(expect.stringMatching(/^Slices of .* are tilted by 27 degrees against/));
 });
 
 test('A file that is damaged is a problem of its own, and the others are shown', async () => {

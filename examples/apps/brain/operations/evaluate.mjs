@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { spacingOf } from 'remote-app/volumes';
+import { shearOf, spacingOf } from 'remote-app/volumes';
 import { listCases, readScan, requireSameCount, requireSameGeometry } from '../lib/cases.mjs';
+import { AppError } from '../lib/errors.mjs';
 import { secondsSince } from '../lib/log.mjs';
 import { surfaceDistances } from '../lib/surface.mjs';
 
@@ -57,6 +58,11 @@ async function compare(inputFile, truthFile, maskFile, log) {
   const count = (labels) => labels.reduce((sum, value) => sum + value, 0);
   const [ofOne, ofOther] = [count(one), count(other)];
   const ofBoth = one.reduce((sum, value, at) => sum + value * other[at], 0);
+  const shear = shearOf(input);
+  if (shear > 3)
+    throw new AppError(
+      `${path.basename(inputFile)} has slices that are tilted by ${shear.toFixed(0)} degrees against each other: resample it to straight slices, since distances are measured along perpendicular axes.`,
+    );
   const spacing = spacingOf(input);
   const millilitres = (spacing[0] * spacing[1] * spacing[2]) / 1000;
   const isEmpty = ofOne + ofOther === 0;

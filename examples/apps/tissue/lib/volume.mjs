@@ -4,6 +4,7 @@ import {
   isSameGeometry,
   openVolume,
   readVolume as read,
+  shearOf,
   spacingOf,
   VolumeError,
   writeVolume as write,
@@ -31,6 +32,7 @@ export async function readStack(file, log, most = Number.POSITIVE_INFINITY) {
     const opened = await openVolume(path.resolve(file), {
       onLeftOut: (sentence) => log?.line(`  ${sentence}`),
     });
+    requirePerpendicular(opened, file);
     const frames = opened.frames * opened.components;
     const volume = frames > most ? opened : await read(opened);
     return { ...volume, frames, data: byFrames(volume), spacing: spacingOf(opened) };
@@ -38,6 +40,15 @@ export async function readStack(file, log, most = Number.POSITIVE_INFINITY) {
     if (error instanceof VolumeError) throw new AppError(error.message);
     throw error;
   }
+}
+
+/** Refuses slices of a tilted gantry: distances and volumes are measured along perpendicular axes. */
+function requirePerpendicular(volume, file) {
+  const shear = shearOf(volume);
+  if (shear > 3)
+    throw new AppError(
+      `${nameOf(file)} has slices that are tilted by ${shear.toFixed(0)} degrees against each other (a tilted gantry): resample it to straight slices.`,
+    );
 }
 
 /** The values of a colour image as frames: red, green and blue one after another. */

@@ -1,0 +1,106 @@
+import type { Place } from './dicom-places.js';
+import { dot, normalOf, usualStep } from './headers/index.js';
+import { VolumeError } from './volume.js';
+
+/** How far a distance between slices may be from the usual one. Scanners round positions: 1 % is common; a gap is 100 %. */
+const tolerance = 0.05;
+
+/** How far slices may lie from even places, as a part of their distance, where positions are written with few decimals. */
+const mostOff = 0.19;
+/** The same where the file says the distance, which is then known to be even. */
+const mostOffSaid = 0.5;
+
+/**
+ * By how much positions may be off, in mm, along the normal and across it: by the last decimal that any of them has, in directions in
+ * which they differ.
+ */
+export function roundingOf(places: readonly Place[]): { readonly along: number; readonly across: number } {
+  const normal = normalOf(places[0]?.orientation ?? []);
+  const units = [0, 1, 2].map((axis) => {
+    if (places.every(({ position }) => position?.[axis] === places[0]?.position?.[axis])) return 0;
+    const most = places.reduce((digits, { decimals }) => Math.max(digits, decimals?.[axis] ?? 15), 0);
+    return 10 ** -most;
+  });
+  return {
+    along: units.reduce((sum, unit, axis) => sum + unit * Math.abs(normal[axis] ?? 0), 0),
+    across: Math.hypot(
+      ...units.map((unit, axis) => unit * Math.sqrt(Math.max(0, 1 - (normal[axis] ?? 0) ** 2))),
+    ),
+  };
+}
+
+/**
+ * Whether slices are even but for the rounding of their positions: 0.0, 0.6, 1.3, 1.9 are slices of 0.625 mm. All of them
+ * lie within half a decimal of the straight line through them, and nearer to it than they would if one was missing.
+ */
+export function isEvenRounded(depths: readonly number[], first: Place, rounding: number): boolean {
+  const { length } = depths;
+  const mean = depths.reduce((sum, depth) => sum + depth, 0) / length;
+  const middle = (length - 1) / 2;
+  const squares = depths.reduce((sum, _, at) => sum + (at - middle) ** 2, 0);
+  const step = depths.reduce((sum, depth, at) => sum + (at - middle) * (depth - mean), 0) / squares;
+  const isSaid = [first.between, first.thickness].some(
+    (said) => said !== null && Math.abs(Math.abs(said) - step) <= tolerance * step,
+  );
+  // The line is that of least squares, which is not the one that is nearest to all.
+  const most = Math.min(0.6 * rounding, step * (isSaid ? mostOffSaid : mostOff));
+  return depths.every((depth, at) => Math.abs(depth - mean - (at - middle) * step) <= most);
+}
+
+/** The way from slice to slice, straight or slanted; refuses slices that are missing, or shifted unevenly against each other. */
+export function evenStep<P extends Place>(images: readonly P[], depthOf: (place: Place) => number): number[] {
+  const [first] = images;
+  const last = images.at(-1);
+  if (!first || !last) return [];
+  if (first === last) return normalStep(first, requireThickness(first));
+  const steps = images.slice(1).flatMap((to, index) => {
+    const from = images[index];
+    if (!from) return [];
+    return [{ from, to, length: depthOf(to) - depthOf(from) }];
+  });
+  const rounding = roundingOf(images);
+  const usual = usualStep(steps.map(({ length }) => length));
+  const uneven = steps.find(({ length }) => Math.abs(length - usual) > tolerance * usual);
+  if (uneven && !isEvenRounded(images.map(depthOf), first, rounding.along))
+    throw new VolumeError(
+      `Between ${uneven.from.name} and ${uneven.to.name} are ${uneven.length.toFixed(2)} mm, between other slices ${usual.toFixed(2)} mm: a slice is missing or belongs elsewhere. Send the whole series, of even distances.`,
+    );
+  const way = wayTo(first, last).map((value) => value / steps.length);
+  const line = { first, way, step: usual, rounding: rounding.across };
+  const aside = images.find((image, k) => !isOnLine(line, image, k));
+  if (aside)
+    throw new VolumeError(
+      `${aside.name} lies beside the line from ${first.name} to ${last.name}, on which the slices of a volume lie: these are shifted against each other. Give each stack of slices its own directory, or resample the series.`,
+    );
+  return way;
+}
+
+/** Where the slices of a volume lie: on a line, which may be slanted against them, as that of a tilted gantry is. */
+interface Line {
+  readonly first: Place;
+  /** From slice to slice, in mm. */
+  readonly way: readonly number[];
+  /** The distance between slices, in mm. */
+  readonly step: number;
+  /** By how much positions may be off across the normal, in mm. */
+  readonly rounding: number;
+}
+
+/** Whether an image lies where slice `k` of a line has to, and not beside it. */
+export function isOnLine({ first, way, step, rounding }: Line, image: Place, k: number): boolean {
+  const off = wayTo(first, image).map((value, axis) => value - k * (way[axis] ?? 0));
+  const along = dot(off, normalStep(first, 1));
+  return Math.sqrt(Math.max(0, dot(off, off) - along ** 2)) <= tolerance * step + rounding;
+}
+
+const wayTo = (from: Place, to: Place): number[] =>
+  (to.position ?? []).map((value, axis) => value - (from.position?.[axis] ?? 0));
+
+/** So many millimetres along the normal of an image. */
+export const normalStep = ({ orientation }: Place, length: number): number[] =>
+  normalOf(orientation ?? []).map((value) => value * length);
+
+function requireThickness({ name, thickness }: Place): number {
+  if (thickness !== null && thickness > 0) return thickness;
+  throw new VolumeError(`${name} is a single slice and has no thickness: give the whole series.`);
+}

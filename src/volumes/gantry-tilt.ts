@@ -1,0 +1,77 @@
+import path from 'node:path';
+import { orderOf } from './grid-axes.js';
+import {
+  type Affine,
+  type Geometry,
+  inverseOf,
+  placeOf,
+  spacingOf,
+  VolumeError,
+  type VolumeFile,
+} from './volume.js';
+
+/**
+ * The grid of a tilted series as programs get it that place its slices wrongly, if a label map has it; null if it lies where its
+ * affine says. ITK puts slices straight above the first one, as far from each other as the centres of their images are; dcm2niix
+ * puts them along the slant, as far as their planes are, in the file that it does not name `_Tilt`. No program that resamples
+ * a series does either. One that resamples it well gets a grid with the whole series in it, which slices that are placed wrongly,
+ * or cut out of these, do not reach over.
+ * @throws VolumeError for any other grid
+ */
+export function misplacedGrid(mask: VolumeFile, grid: Geometry): Geometry | null {
+  const [betweenColumns, betweenRows, step] = spacingOf(grid);
+  const normal = normalTo(grid);
+  const way = grid.affine.map((row) => row[2]);
+  const between = way.reduce((sum, part, axis) => sum + part * (normal[axis] ?? 0), 0);
+  const slant = Math.sqrt(Math.max(0, step ** 2 - between ** 2));
+  // A tilt of less than a pixel makes no difference.
+  if (slant * (grid.size[2] - 1) < Math.min(betweenColumns, betweenRows)) return null;
+  const straight = (length: number) =>
+    movedAlong(
+      grid,
+      normal.map((part) => part * length),
+    );
+  const slanted = movedAlong(
+    grid,
+    way.map((part) => (part * between) / step),
+  );
+  const isWhole = mask.size.toSorted(ascending).join() === grid.size.toSorted(ascending).join();
+  const found = [straight(step), slanted].find((each) => isWhole && orderOf(mask, each) !== null);
+  // What is at the distances of the planes may be resampled.
+  if (found && !orderOf(mask, straight(between))) return found;
+  if (reachesOver(mask, grid)) return null;
+  throw new VolumeError(
+    `${path.basename(mask.path)} does not reach over all of the scan, whose slices are those of a tilted gantry, each ${slant.toFixed(2)} mm further aside: the program that made it may have placed them wrongly, so that nobody can tell where its labels lie. Give the program the scan as NIfTI, or resampled to straight slices that hold all of it.`,
+  );
+}
+
+const ascending = (one: number, other: number): number => one - other;
+
+/** The direction across the slices of a grid, of length 1, to the side on which their numbers rise. */
+function normalTo({ affine: [x, y, z] }: Geometry): [number, number, number] {
+  const across = [y[0] * z[1] - z[0] * y[1], z[0] * x[1] - x[0] * z[1], x[0] * y[1] - y[0] * x[1]] as const;
+  const rise = across[0] * x[2] + across[1] * y[2] + across[2] * z[2];
+  const length = Math.hypot(...across) * Math.sign(rise);
+  return [across[0] / length, across[1] / length, across[2] / length];
+}
+
+/** A grid with this way from slice to slice. */
+function movedAlong(grid: Geometry, way: readonly number[]): Geometry {
+  const affine = grid.affine.map(([i, j, , offset], axis) => [
+    i,
+    j,
+    way[axis] ?? 0,
+    offset,
+  ]) as unknown as Affine;
+  return { size: grid.size, affine };
+}
+
+/** Whether a volume has a voxel for each corner of a grid, or ends at most one before it. */
+function reachesOver(volume: Geometry, grid: Geometry): boolean {
+  const inverse = inverseOf(volume.affine);
+  if (!inverse) return false;
+  return Array.from({ length: 8 }, (_, corner) => {
+    const [i = 0, j = 0, k = 0] = grid.size.map((count, axis) => (corner & (1 << axis) ? count - 1 : 0));
+    return placeOf({ affine: inverse }, ...placeOf(grid, i, j, k));
+  }).every((place) => place.every((index, axis) => index > -1 && index < (volume.size[axis] ?? 0)));
+}
