@@ -74,9 +74,9 @@ all_orders = [
 ]
 
 
-def moved(files, orientation, spacing, step, crop):
-    """A part of a series at another place, with UIDs of its own."""
-    normal = np.cross(orientation[:3], orientation[3:])
+def moved(files, orientation, spacing, step, crop, shift=0):
+    """A part of a series at another place, with UIDs of its own; of a tilted gantry with a shift of each slice along its columns."""
+    way = step * np.cross(orientation[:3], orientation[3:]) + shift * np.array(orientation[3:])
     series, frame, study = hd.UID(), hd.UID(), hd.UID()
     for at, image in enumerate(sorted_images(files)):
         image.StudyInstanceUID, image.SeriesInstanceUID, image.FrameOfReferenceUID = study, series, frame
@@ -87,7 +87,7 @@ def moved(files, orientation, spacing, step, crop):
         image.PixelSpacing = list(spacing)
         image.SliceThickness = step
         image.ImageOrientationPatient = [f"{part:.9f}" for part in orientation]
-        image.ImagePositionPatient = [f"{part:.6f}" for part in np.array([-12.5, 33.3, -99.9]) + at * step * normal]
+        image.ImagePositionPatient = [f"{part:.6f}" for part in np.array([-12.5, 33.3, -99.9]) + at * way]
         yield image
 
 
@@ -98,6 +98,7 @@ def make(head, directory):
     small = (slice(100, 107), slice(90, 99))
     geometry = ([*turn[0], *turn[1]], (0.82, 0.41), 1.5)
     write_case(directory / "oblique", list(moved(files[:5], *geometry, small)), all_orders)
+    write_case(directory / "tilted", list(moved(files[:5], *geometry, small, shift=0.57)), all_orders)
     coronal = ([1, 0, 0, 0, half, -half], (1.1, 0.7), 2.0)
     some = (slice(60, 161), slice(80, 181))
     write_case(directory / "enhanced", list(moved(files, *coronal, some)), [plain, all_orders[30]], enhanced=True)
@@ -117,14 +118,32 @@ def on_grid(array, affine, truth):
     return placed
 
 
+def judge_tilted(seg, truth, images, value_of):
+    """highdicom makes no volume of slices that are shifted against each other: their labels are asked for by the images."""
+    normal = np.cross(images[0].ImageOrientationPatient[:3], images[0].ImageOrientationPatient[3:])
+    uids = [image.SOPInstanceUID for image in sorted(images, key=lambda each: np.dot(normal, each.ImagePositionPatient))]
+    found = seg.get_pixels_by_source_instance(uids, combine_segments=True, assert_missing_frames_are_empty=True)
+    labels = np.vectorize(value_of.get)(found).astype(np.uint8).transpose(2, 1, 0)
+    places = {image.SOPInstanceUID: np.array(image.ImagePositionPatient, float) for image in images}
+    aside = 0
+    for frame in seg.PerFrameFunctionalGroupsSequence:
+        of = places[frame.DerivationImageSequence[0].SourceImageSequence[0].ReferencedSOPInstanceUID]
+        at = np.array(frame.PlanePositionSequence[0].ImagePositionPatient, float)
+        aside += int(np.abs(of - at).max() > 1e-4)
+    return int(np.count_nonzero(labels != truth["labels"])) + aside
+
+
 def judge_seg(case, file, truth, images):
     seg = hd.seg.segread(file)
     numbers = [number for number in seg.segment_numbers if number > 0]
     described = {number: seg.get_segment_description(number) for number in numbers}
     value_of = {0: 0, **{n: int(str(each.SegmentDescription).split()[-1]) for n, each in described.items()}}
-    volume = seg.get_volume(combine_segments=True)
-    array = np.vectorize(value_of.get)(volume.array).astype(np.uint8)
-    differ = int(np.count_nonzero(on_grid(array, to_ras @ volume.affine, truth) != truth["labels"]))
+    if case == "tilted":
+        differ = judge_tilted(seg, truth, images, value_of)
+    else:
+        volume = seg.get_volume(combine_segments=True)
+        array = np.vectorize(value_of.get)(volume.array).astype(np.uint8)
+        differ = int(np.count_nonzero(on_grid(array, to_ras @ volume.affine, truth) != truth["labels"]))
     called = {value_of[number]: str(each.segment_label) for number, each in described.items()}
     same = ["PatientName", "PatientID", "PatientBirthDate", "StudyInstanceUID", "StudyDate", "StudyID"]
     other = [name for name in same if seg.get(name) != images[0].get(name)]

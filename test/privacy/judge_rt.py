@@ -1,6 +1,7 @@
 """What other implementations read of the RT Structure Sets and the .seg.nrrd files that this program writes.
 
 make HEAD DIRECTORY      series of other geometries, made of the files of a real one
+itk SERIES DIRECTORY     writes labels.raw as a mask on the grid that SimpleITK reads of the series, which ignores a tilt
 judge CASE...            reads case.json of each directory, and prints a line of JSON for each check
 """
 
@@ -27,6 +28,7 @@ geometries = {
     "coronal": ([1, 0, 0], [0, 0, -1], (1.1, 0.7, 2), (-100, 33.3, 250)),
     "backwards": ([-1, 0, 0], [0, -1, 0], (0.5, 0.5, 3), (512.25, -99.75, -1000.5)),
     "oblique": (turn[0], turn[1], (0.8203125, 0.4101562, 1.5), (-12.3456789, 234.5678901, -987.654321)),
+    "tilted": ([1, 0, 0], [0, 0.96, 0.28], (0.9, 0.9, 5), (-100, -120, 5), 1.8),
     "fine": ([1, 0, 0], [0, 1, 0], (0.041, 0.041, 0.05), (-3.14159, 2.71828, 1.41421)),
 }
 
@@ -37,10 +39,11 @@ def text(number):
 
 def make(head, directory):
     files = sorted(Path(head).iterdir())
-    for name, (row, column, (between_rows, between_columns, step), origin) in geometries.items():
+    for name, (row, column, (between_rows, between_columns, step), origin, *shift) in geometries.items():
         target = Path(directory) / name
         target.mkdir(parents=True)
-        normal = np.cross(row, column)
+        # Each slice of a tilted gantry is shifted along its columns.
+        way = step * np.cross(row, column) + sum(shift) * np.array(column)
         series, frame = pydicom.uid.generate_uid(), pydicom.uid.generate_uid()
         for at, file in enumerate(files):
             data = pydicom.dcmread(file)
@@ -51,8 +54,18 @@ def make(head, directory):
             data.SliceThickness = text(step)
             if "SpacingBetweenSlices" in data:
                 data.SpacingBetweenSlices = text(step)
-            data.ImagePositionPatient = [text(part) for part in np.array(origin) + at * step * normal]
+            data.ImagePositionPatient = [text(part) for part in np.array(origin) + at * way]
             data.save_as(target / file.name)
+
+
+def write_as_itk(series, directory):
+    reader = sitk.ImageSeriesReader()
+    reader.SetFileNames(reader.GetGDCMSeriesFileNames(series))
+    scan = reader.Execute()
+    labels = np.fromfile(Path(directory) / "labels.raw", np.uint8).reshape(scan.GetSize()[::-1])
+    mask = sitk.GetImageFromArray(labels)
+    mask.CopyInformation(scan)
+    sitk.WriteImage(mask, str(Path(directory) / "mask.nii.gz"))
 
 
 def say(case, check, good, figures):
@@ -253,5 +266,7 @@ def judge(directories):
 
 if sys.argv[1] == "make":
     make(*sys.argv[2:])
+elif sys.argv[1] == "itk":
+    write_as_itk(*sys.argv[2:])
 else:
     judge(sys.argv[2:])

@@ -58,12 +58,15 @@ function labelsOf({ data, size: [columns, rows] }, random) {
   });
 }
 
-async function writeCase(directory, series) {
+/** @param remake writes the mask again as another program does, on a grid of its own */
+async function writeCase(directory, series, remake) {
   await mkdir(directory);
   const scan = await readVolume(series);
   const data = labelsOf(scan, new Random(path.basename(directory)));
   const { size, affine } = scan;
   await writeNifti(path.join(directory, 'mask.nii.gz'), { size, affine, data });
+  await writeFile(path.join(directory, 'labels.raw'), data);
+  await remake?.();
   const any = data.map((value) => Number(value > 0));
   await writeNifti(path.join(directory, 'any.nii.gz'), { size, affine, data: any });
   const mask = await openVolume(path.join(directory, 'mask.nii.gz'));
@@ -71,10 +74,9 @@ async function writeCase(directory, series) {
   const source = await readSourceSeries(series);
   const maker = { app: 'judge', appVersion: '1', version: '1', name: 'mask', madeAt: new Date() };
   await writeRtStruct(path.join(directory, 'mask.rt.dcm'), [layer], source, { maker });
-  await writeSegNrrd(path.join(directory, 'mask.seg.nrrd'), [layer]);
+  await writeSegNrrd(path.join(directory, 'mask.seg.nrrd'), [layer], remake ? { grid: source } : {});
   const other = { mask: await openVolume(path.join(directory, 'any.nii.gz')), segments: [] };
-  await writeSegNrrd(path.join(directory, 'layers.seg.nrrd'), [layer, other]);
-  await writeFile(path.join(directory, 'labels.raw'), data);
+  await writeSegNrrd(path.join(directory, 'layers.seg.nrrd'), [layer, other], remake ? { grid: source } : {});
   await writeFile(path.join(directory, 'case.json'), JSON.stringify({ series, size, segments }));
 }
 
@@ -90,6 +92,9 @@ async function test(workshop) {
     await writeCase(directory, each);
     directories.push(directory);
   }
+  const [tilted, untilted] = [path.join(made, 'tilted'), path.join(cases, 'tilted by SimpleITK')];
+  await writeCase(untilted, tilted, () => execute(...python('itk', tilted, untilted)));
+  directories.push(untilted);
   return printChecks(...python('judge', ...directories));
 }
 

@@ -6,6 +6,7 @@ import {
   readVolume,
   type Segment,
   type SourceSeries,
+  shearOf,
   VolumeError,
   type VolumeFile,
   writeDicomSeg,
@@ -96,9 +97,19 @@ export async function convertVolume(
           isLabelMap: format === 'dicom-labelmap',
         });
   const nearest = `${path.basename(volume.path)} lies on another grid than ${source.name}, so that ${path.basename(target)} has the labels of the nearest voxels`;
-  const note = written.isByNumber ? byNumberNote(volume, source) : nearest;
-  return { segments: written.segments, note: written.isExact ? null : note };
+  const placed = written.isByNumber ? byNumberNote(volume, source) : nearest;
+  const notes = [
+    ...(written.isExact ? [] : [placed]),
+    ...(format !== 'rtstruct' && shearOf(source) > seenShear ? [tiltedNote(target, source)] : []),
+  ];
+  return { segments: written.segments, note: notes.join('; ') || null };
 }
+
+/** Degrees of a tilted gantry that are seen in a viewer. */
+const seenShear = 2;
+
+const tiltedNote = (target: string, { name }: SourceSeries): string =>
+  `dcmqi, by which 3D Slicer reads ${path.basename(target)}, ignores the tilted gantry of ${name}: open what --as nrrd writes there`;
 
 const byNumberNote = ({ path: file }: VolumeFile, { name }: SourceSeries): string =>
   `${path.basename(file)} has the voxels of ${name}, but not its places, since what made it did not reckon with the tilted gantry: its labels are put on the images of the same number`;
