@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
+    setupFiles: 'test/support/equal-bytes.ts',
     pool: 'forks',
     // A process of its own for each file takes a sixth of the processor's time of all tests. What tests change in their process
     // they change back.

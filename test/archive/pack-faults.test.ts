@@ -18,11 +18,11 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { packDirectory, packTo } from '../../src/archive/pack.js';
 import { FileContent, readSmall } from '../../src/archive/pack-entry.js';
+import { built } from '../support/built.js';
 import { plant, temporary } from '../support/temporary.js';
 import { unzip } from '../support/unzip.mjs';
 
@@ -34,7 +34,7 @@ async function pack(source: string, options = {}) {
   return { ...packed, files };
 }
 
-const packModule = pathToFileURL(path.resolve('src/archive/pack.ts')).href;
+const packModule = built('archive/pack.js');
 
 /** Packs in a process without root's rights, like a server of an ordinary user. */
 async function packAsUser(
@@ -51,7 +51,7 @@ async function packAsUser(
       process.setuid(65534);
     }
     console.log(JSON.stringify(await ${pack}(...${JSON.stringify([source, archive, options])})));`;
-  const program = ['--import', 'tsx', '--input-type=module', '-e', script];
+  const program = ['--input-type=module', '-e', script];
   const { stdout } = await promisify(execFile)(process.execPath, program);
   return JSON.parse(stdout);
 }
@@ -65,9 +65,7 @@ function handOver(root: string) {
 }
 
 describe('a file that cannot be read', () => {
-  test('is left out with a note, or made readable if its owner may do that', {
-    timeout: 60_000,
-  }, async () => {
+  test('is left out with a note, or made readable if its owner may do that', async () => {
     await using root = await temporary();
     await plant(root.path, {
       'source/a': 'a',

@@ -1,9 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { type ProgramOptions, runProgram } from '../../src/programs/index.js';
+import { built } from '../support/built.js';
 import { asNobody, lacks } from '../support/needs.mjs';
 import { processesWith } from '../support/processes.js';
 import { temporary } from '../support/temporary.js';
@@ -160,11 +160,10 @@ test.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     await using root = await temporary();
     const { environment, left, gone } = marked();
     const file = path.join(root.path, 'begun');
-    const module = pathToFileURL(path.resolve('src/programs/index.ts')).href;
-    const script = `import { runProgram } from ${JSON.stringify(module)};
+    const script = `import { runProgram } from ${JSON.stringify(built('programs/index.js'))};
     await runProgram(['sh', '-c', 'echo > ${file}; sleep 600; true'],
       { environment: process.env, limit: 60_000, maxBytes: 10, endsOnSignals: true });`;
-    const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
       env: environment,
       stdio: 'inherit',
     });

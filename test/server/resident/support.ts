@@ -75,7 +75,7 @@ export function hostsOf(server: TestServer): string[] {
 
 /** Resolves when no worker, and nothing of one, is left. */
 export const noWorkerLeft = (server: TestServer) =>
-  until('no worker is left', () => server.workers().length === 0 && hostsOf(server).length === 0);
+  until('no worker is left', () => hostsOf(server).length === 0 && server.workers().length === 0);
 
 /** The app's own lines of a log, without those of the service. */
 export const ownLines = (log: string): string[] =>
