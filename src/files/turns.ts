@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import pLimit from 'p-limit';
 
 /** Gives a turn back. A second call does nothing. */
@@ -22,6 +23,8 @@ export class Turns {
    */
   async take(signal: AbortSignal): Promise<Release> {
     signal.throwIfAborted();
+    // Everybody who waits may have the same signal. Node takes more than ten listeners for a leak.
+    setMaxListeners(0, signal);
     return new Promise((resolve, reject) => {
       const leave = () => reject(signal.reason);
       signal.addEventListener('abort', leave, { once: true });

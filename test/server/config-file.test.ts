@@ -10,14 +10,8 @@ import { apps, TestServer } from '../support/server.js';
 async function refusedWith(text: string, flags: readonly string[] = []): Promise<[number | null, string]> {
   await using cli = await Cli.create();
   writeFileSync(path.join(cli.directory, 'serve.yaml'), text);
-  const { code, stderr } = await cli.runProcess([
-    'serve',
-    '--config',
-    'serve.yaml',
-    '--data-dir',
-    'data',
-    ...flags,
-  ]);
+  const words = ['serve', '--check', '--config', 'serve.yaml', '--data-dir', 'data', ...flags];
+  const { code, stderr } = await cli.run(words);
   return [code, stderr];
 }
 
@@ -36,9 +30,9 @@ describe('serve --config', () => {
     const limits = { grace: 77, max_keep: 2 * 86_400, max_file_size: 5_000_000 };
     expect(await server.api.json('/limits')).toMatchObject(limits);
     expect(server.stderr).toContain('authentication is off (--auth off)');
-    await server.stop();
-    await server.start(['--apps', apps.probe]);
-    expect((await server.api.json('/repo_apps_list')).apps).toEqual(['probe']);
+    const words = ['serve', '--check', '--config', file, '--port', '0', '--apps', apps.probe];
+    const { stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
+    expect(stdout.match(/app \w+/g)).toEqual(['app probe']);
   });
 
   test.for(Object.keys(serveFlags).filter((name) => !['config', 'check'].includes(name)))(
@@ -91,7 +85,7 @@ describe('serve --config', () => {
 
   test('says that the file is not there', async () => {
     await using cli = await Cli.create();
-    const { code, stderr } = await cli.runProcess(['serve', '--config', 'nowhere.yaml']);
+    const { code, stderr } = await cli.run(['serve', '--check', '--config', 'nowhere.yaml']);
     expect([code, stderr]).toEqual([
       2,
       expect.stringContaining("The configuration 'nowhere.yaml' cannot be read"),

@@ -60,8 +60,11 @@ test('serve says no more than twenty refusals in ten seconds', async () => {
   expect(server.stderr.split('Refused')).toHaveLength(21);
 });
 
-test('with --log-format json each line is an object', async () => {
+test('with --log-format json each line is an object, also the address', async () => {
   await using server = await TestServer.start({ ownProcess: true, flags: ['--log-format', 'json'] });
+  expect(documents(server.stdout)).toEqual([
+    expect.objectContaining({ level: 'info', message: `Listening on ${server.url}` }),
+  ]);
   const { id } = await server.api.run('infer', least.infer);
   server.signal('SIGUSR2');
   await until('the signal is said', () => server.stderr.includes('SIGUSR2'));
@@ -85,11 +88,7 @@ test('with --log-format json each line is an object', async () => {
   expect(steps.at(-1)).toMatchObject({ status: 'done', error: null, seconds: expect.any(Number) });
 });
 
-test('with --log-format json a start that fails, and the address, are lines of JSON as well', async () => {
-  await using server = await TestServer.start({ ownProcess: true, flags: ['--log-format', 'json'] });
-  expect(documents(server.stdout)).toEqual([
-    expect.objectContaining({ level: 'info', message: `Listening on ${server.url}` }),
-  ]);
+test('with --log-format json why a start fails is a line of JSON as well', async () => {
   await using cli = await Cli.create();
   const words = [
     'serve',

@@ -142,7 +142,7 @@ describe('serve, asked to stop,', () => {
   });
 
   test('does not make a job of an upload that is under way', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
+    await using server = await TestServer.start({ runners: true });
     const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
     await server.api.running('infer', form, 'ready');
     const body = multipart([filePart('inputs', 'a.nii')]);
@@ -150,7 +150,12 @@ describe('serve, asked to stop,', () => {
     upload.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
     await until('the upload has begun', () => server.jobDirectories().length === 2);
     const end = server.stop();
-    await until('the server stops', () => server.stderr.includes('Stopping'));
+    const isDeaf = () =>
+      fetch(server.url).then(
+        () => false,
+        () => true,
+      );
+    await until('the server stops', isDeaf);
     upload.write(body);
     await until('the answer or the end', () => upload.received !== '' || upload.isClosed);
     expect(upload.received).not.toContain(' 200 ');

@@ -89,10 +89,8 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(server.stderr).toMatch(/The stop took too long; ending now\. Still open: .*Timeout/);
   });
 
-  test.for([
-    ['busy', 'setTimeout(()=>{for(;;);},100)'],
-    ['waiting', 'setTimeout(()=>Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0),100)'],
-  ] as const)('with a main thread that is %s', async ([, code]) => {
+  test('with a main thread that does not come back', async () => {
+    const code = 'setTimeout(()=>Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0),100)';
     await using server = await TestServer.start({ ownProcess: true, node: afterSignal(code) });
     const { end, milliseconds } = await stopped(server);
     expect(end).toBe('SIGKILL');
@@ -117,8 +115,9 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
 
 describe('serve, asked to stop, has ended in ten seconds', () => {
   test('with a log stream that is not read', async () => {
-    await using server = await TestServer.start({ ownProcess: true, flags: ['--on-exit', 'keep'] });
+    await using server = await TestServer.start();
     const gate = server.gate();
+    // Far more than the sockets of both sides take.
     const form = { ...least.infer, ...steps('lines=1000000', `wait=${gate.path}`) };
     const id = await server.api.running('infer', form, 'line 1000000');
     await using stream = await RawConnection.open(server.url);
@@ -127,11 +126,9 @@ describe('serve, asked to stop, has ended in ten seconds', () => {
     await until('the log is read', () =>
       server.openFiles().some((file) => file === path.join(server.jobDirectory(id), 'log')),
     );
-    const { end, milliseconds } = await stopped(server);
-    expect(end).toBe(0);
-    expect(milliseconds).toBeLessThan(limit);
+    expect(await closed(server)).toBeLessThan(limit);
     gate.open();
-    await until('the job has ended', () => server.processes().length === 0);
+    await server.scriptEnded(id);
   });
 
   test('with a job whose runner answers no signal', async () => {
