@@ -102,7 +102,7 @@ test('the program is told of each end, without secrets and names of files', asyn
 
 test('a program that fails is reported once, and the jobs are none the worse', async () => {
   const { words, directory } = program(`${keeps}\necho 'no mail today' >&2\nexit 9`);
-  await using server = await TestServer.start({ runners: true, flags: ['--on-end', words] });
+  await using server = await TestServer.start({ flags: ['--on-end', words] });
   for (let time = 0; time < 3; time += 1) {
     expect((await server.api.run('infer', least.infer)).view).toMatchObject({ status: 'done', error: null });
   }
@@ -113,7 +113,7 @@ test('a program that fails is reported once, and the jobs are none the worse', a
 
 test('a program that does not read its stdin, and one that is gone, harm nobody', async () => {
   const { words, directory } = program('exec 0<&-; touch ran');
-  await using server = await TestServer.start({ runners: true, flags: ['--on-end', words] });
+  await using server = await TestServer.start({ flags: ['--on-end', words] });
   const { api } = server;
   await api.run('infer', least.infer);
   await until('the program has run', () => existsSync(path.join(directory, 'ran')));
@@ -125,10 +125,7 @@ test('a program that does not read its stdin, and one that is gone, harm nobody'
 
 test('few programs run at once, and a server that stops ends them and leaves the others to the next', async () => {
   const slow = program('cat > doc.$$.tmp; mv doc.$$.tmp doc.$$; sleep 1000 & wait');
-  await using server = await TestServer.start({
-    runners: true,
-    flags: ['--on-end', slow.words, '--grace', '600'],
-  });
+  await using server = await TestServer.start({ flags: ['--on-end', slow.words, '--grace', '600'] });
   const ids: string[] = [];
   for (let job = 0; job < 6; job += 1) ids.push((await server.api.run('infer', least.infer)).id);
   const first = await documents(slow.directory, 4);

@@ -110,10 +110,9 @@ test('a version that is known is told again without reading a file', async () =>
 test('a job keeps the version that its command began with', async () => {
   const directory = copy('app');
   await using server = await TestServer.start({
-    runners: true,
     apps: [directory],
     app: 'app',
-    flags: ['--on-exit', 'keep', '--cpu-slots', '1'],
+    flags: ['--cpu-slots', '1'],
   });
   const { api } = server;
   const gate = server.gate();

@@ -1,4 +1,6 @@
+import path from 'node:path';
 import { expect, test } from 'vitest';
+import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { TestServer } from '../../support/server.js';
 import { doing, ownLines, writtenApp } from './support.js';
 
@@ -29,28 +31,45 @@ await serve(async () => {}, (_, words) => {
   return deeds[words[words.indexOf('--set') + 1].slice('do='.length)]();
 });`;
 
-const reload = 'The app ends with this job, and is loaded again for the next one\n';
+test('a job in JavaScript that fails is over before the next one begins, and is the last one if it goes on', async () => {
+  await using own = await writtenApp('javascript', program);
+  const command = ['node', path.join(own.app, 'main.mjs'), 'resident', own.app, '--cpu', '1'];
+  const job = '0123456789ab';
+  for (const [deed, code] of [
+    ['both', 3],
+    ['success', 0],
+    ['throws', 1],
+    ['timer', 4],
+    ['caught', 5],
+  ] as const) {
+    await using worker = new ResidentWorker(command);
+    expect(await worker.answer()).toEqual({ ready: true });
+    for (const [before, failed] of [
+      ['exits', 3],
+      ['signal', 143],
+      ['rejects', 1],
+      ['late', 1],
+    ] as const) {
+      if (deed !== 'both') break;
+      const { answer } = await worker.run(['infer', '--set', `do=${before}`], { job });
+      expect.soft(answer, before).toEqual({ job, exit_code: failed });
+      const next = await worker.run(['infer', '--set', 'do=nothing'], { job });
+      expect.soft(next, before).toMatchObject({ answer: { job, exit_code: 0 }, log: 'begins\n' });
+    }
+    const { answer } = await worker.run(['infer', '--set', `do=${deed}`], { job });
+    expect.soft(answer, deed).toEqual({ job, exit_code: code, last: true });
+    expect.soft(await worker.end(), deed).toBe(0);
+  }
+});
 
-test('a job in JavaScript that fails is over before the next one begins, and ends alone if it can', async () => {
+test('an app that ends with its job is loaded again for the next one, which has none of its lines', async () => {
   await using own = await writtenApp('javascript', program);
   await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
   const { api } = server;
-  for (const [deed, error, next] of [
-    ['exits', 'Subprocess failed (exit code 3)', 'warm'],
-    ['signal', 'Subprocess failed (exit code 143)', 'warm'],
-    ['rejects', 'Subprocess failed (exit code 1)', 'warm'],
-    ['late', 'Subprocess failed (exit code 1)', 'warm'],
-    ['both', 'Subprocess failed (exit code 3)', 'cold'],
-    ['success', null, 'cold'],
-    ['throws', 'Subprocess failed (exit code 1)', 'cold'],
-    ['timer', 'Subprocess failed (exit code 4)', 'cold'],
-    ['caught', 'Subprocess failed (exit code 5)', 'cold'],
-  ] as const) {
-    const failed = await api.run('infer', doing(deed));
-    expect.soft(failed.view, deed).toMatchObject({ status: error ? 'error' : 'done', error });
-    expect.soft(failed.log.includes(reload), deed).toBe(next === 'cold');
-    const after = await api.run('infer', doing());
-    expect.soft(after.view, deed).toMatchObject({ status: 'done', start: next });
-    expect.soft(ownLines(after.log), deed).toEqual(['begins', '__DONE__']);
-  }
+  const failed = await api.run('infer', doing('both'));
+  expect(failed.view).toMatchObject({ status: 'error', error: 'Subprocess failed (exit code 3)' });
+  expect(failed.log).toContain('The app ends with this job, and is loaded again for the next one\n');
+  const after = await api.run('infer', doing());
+  expect(after.view).toMatchObject({ status: 'done', start: 'cold' });
+  expect(ownLines(after.log)).toEqual(['begins', '__DONE__']);
 });

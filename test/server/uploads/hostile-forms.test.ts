@@ -94,16 +94,11 @@ describe('the bytes of a request are bounded', () => {
     expect((await refused(await post(multipart([inputs, field, field, field, field]))))[0]).toBe(413);
   });
 
-  test('in the number of fields and of files', async () => {
+  test('in the number of fields', async () => {
     const fields = Array.from({ length: 1001 }, (_, index) => fieldPart(`f${index}`, ''));
     expect(await refused(await post(multipart([inputs, ...fields])))).toEqual([
       413,
       expect.stringContaining('1000 fields'),
-    ]);
-    const files = Array.from({ length: 20_001 }, () => filePart('inputs', 'a', ''));
-    expect(await refused(await post(multipart(files)))).toEqual([
-      413,
-      expect.stringContaining('20000 files'),
     ]);
   });
 
