@@ -6,10 +6,12 @@ import { expect, test } from 'vitest';
 import { least } from '../../support/form.js';
 import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
-import { TestServer } from '../../support/server.js';
+import { sharedServer, type TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
 const hook = fileURLToPath(new URL('../../fixtures/programs/shorten-retry.cjs', import.meta.url));
+
+const server = sharedServer({ asOrdinaryUser: true, node: ['--require', hook] });
 
 /** Uploads a part of a file and breaks off once `close` has been called with its directory, which is returned. */
 async function leftBy(server: TestServer, close: (directory: string) => void): Promise<string> {
@@ -26,8 +28,14 @@ async function leftBy(server: TestServer, close: (directory: string) => void): P
   return path.join(incoming, name);
 }
 
+test('a directory that its owner may not write to is moved to the trash all the same', async () => {
+  const left = await leftBy(server, (directory) => chmodSync(directory, 0));
+  const trash = path.join(server.dataDirectory, 'trash');
+  await until('it is removed', () => !existsSync(left) && readdirSync(trash).length === 0);
+  expect(server.stderr).not.toContain('trash');
+});
+
 test('an upload that could not be moved to the trash is reported once, and removed as soon as it can be', async () => {
-  await using server = await TestServer.start({ asOrdinaryUser: true, node: ['--require', hook] });
   const incoming = path.join(server.dataDirectory, 'incoming');
   const left = await leftBy(server, () => chmodSync(incoming, 0o500));
   const report = `${left} could not be moved to the trash`;
@@ -43,12 +51,4 @@ test('an upload that could not be moved to the trash is reported once, and remov
     () => readdirSync(path.join(server.dataDirectory, 'trash')).length === 0,
   );
   expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
-});
-
-test('a directory that its owner may not write to is moved to the trash all the same', async () => {
-  await using server = await TestServer.start({ asOrdinaryUser: true });
-  const left = await leftBy(server, (directory) => chmodSync(directory, 0));
-  const trash = path.join(server.dataDirectory, 'trash');
-  await until('it is removed', () => !existsSync(left) && readdirSync(trash).length === 0);
-  expect(server.stderr).not.toContain('trash');
 });
