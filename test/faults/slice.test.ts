@@ -8,7 +8,7 @@ const harness = fileURLToPath(new URL('./run.mjs', import.meta.url));
 
 /** A small part of some families of the fault harness; the whole of it is `npm run faults`. */
 async function faults(...families: string[]): Promise<string> {
-  const words = ['--rounds', '0.2', '--seed', '1', '--only', families.join(',')];
+  const words = ['--rounds', '0.05', '--seed', '1', '--only', families.join(',')];
   const { stdout } = await run(process.execPath, [harness, ...words]).catch(
     (cause: { stdout: string; stderr: string }) => {
       throw new Error(`${cause.stderr}\n${cause.stdout}`);
