@@ -16,7 +16,7 @@ test('an app that is put into a served directory is found by itself, and one tha
   await using root = await temporary();
   const shelf = path.join(root.path, 'shelf');
   cpSync(apps.probe, path.join(shelf, 'probe'), { recursive: true });
-  await using server = await TestServer.start({ apps: [shelf] });
+  await using server = await TestServer.start({ runners: true, apps: [shelf] });
   expect(await idsOf(server)).toEqual(['probe']);
   cpSync(apps.shell, path.join(shelf, 'shell'), { recursive: true });
   await serves(server, 'probe', 'shell');
@@ -47,7 +47,11 @@ test('a queued job whose app is gone when its turn comes fails with one sentence
   const kept = { name: 'probe', source: apps.probe };
   const torn = { name: 'torn', source: path.join(shelf, 'torn') };
   write(kept, torn, { name: 'gone', source: apps.probe });
-  await using server = await TestServer.start({ apps: [list], flags: ['--cpu-slots', '1'] });
+  await using server = await TestServer.start({
+    runners: true,
+    apps: [list],
+    flags: ['--cpu-slots', '1'],
+  });
   const { api } = server;
   const { gate } = await server.heldJob();
   const queued = await Promise.all(
