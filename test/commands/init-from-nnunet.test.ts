@@ -75,6 +75,7 @@ describe('init --from nnunet', () => {
       'Uncertainty.yml',
       'app.json',
       'app.schema.json',
+      'cases.py',
       'evaluation.py',
       'main.py',
       'model',

@@ -110,10 +110,10 @@ export async function checkLackOfMemory({ run, python, check }, app) {
   const script = `
 import sys
 sys.path.insert(0, sys.argv[1])
-import main
+import cases
 def lack():
     raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
-main.guarded("case", lack)`;
+cases.guarded("A framework", "case", lack)`;
   const told = await run(python, ['-c', script, app]).then(
     () => 'nothing',
     ({ stderr }) => stderr.trim(),

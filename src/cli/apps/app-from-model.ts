@@ -1,4 +1,13 @@
-import { constants, copyFileSync, linkSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { writing } from '../../client/errors.js';
 import { errorCode, expandHome, makeDirectory } from '../../files/index.js';
@@ -64,6 +73,12 @@ ${about}
     remote-app serve --apps .
 `;
 
+/** The content of a template, which may be one that several kinds share. */
+function templateOf(root: string, kind: ModelKind, file: string): Buffer {
+  const [own, shared] = [kind, 'shared'].map((folder) => path.join(root, 'templates', 'from', folder, file));
+  return readFileSync(own && existsSync(own) ? own : (shared ?? ''));
+}
+
 /**
  * Writes an app that serves a trained network.
  * @param root the directory of this package, which has the programs and the schema
@@ -87,7 +102,7 @@ export async function writeAppFromModel(request: ModelRequest, root: string): Pr
   };
   const content = (...parts: readonly string[]) => readFileSync(path.join(root, ...parts));
   const written: Readonly<Record<string, string | Buffer>> = {
-    ...Object.fromEntries(app.templates.map((file) => [file, content('templates', 'from', kind, file)])),
+    ...Object.fromEntries(app.templates.map((file) => [file, templateOf(root, kind, file)])),
     [helper]: content('templates', 'resident', 'python', helper),
     [schemaName]: content('docs', schemaName),
     'README.md': readmeOf(name, python, app.about),

@@ -6,7 +6,7 @@ export type ModelKind = (typeof modelKinds)[number];
 export interface ModelApp {
   /** `app.json`, but for its name, its schema and its command. */
   readonly manifest: Readonly<Record<string, unknown>>;
-  /** Files of `templates/from/KIND`. */
+  /** Files of `templates/from/KIND`, or of `templates/from/shared`. */
   readonly templates: readonly string[];
   /** Other files of the app, with the files of the source that they are copies of. */
   readonly copies: Readonly<Record<string, string>>;

@@ -90,7 +90,14 @@ export function nnunetApp(source: string): ModelApp {
   const inModel = (name: string) => path.posix.join('model', name);
   return {
     manifest: manifestOf(folder),
-    templates: ['main.py', 'evaluation.py', 'requirements.txt', 'Evaluation.yml', 'Uncertainty.yml'],
+    templates: [
+      'main.py',
+      'cases.py',
+      'evaluation.py',
+      'requirements.txt',
+      'Evaluation.yml',
+      'Uncertainty.yml',
+    ],
     copies: Object.fromEntries(
       ['dataset.json', 'plans.json'].map((name) => [inModel(name), path.join(source, name)]),
     ),

@@ -30,18 +30,6 @@ def settings_of(name, refuse):
     return settings
 
 
-def regions():
-    """For each label of the results its name, and the values that count as it: several for a region."""
-    dataset = json.loads((APP / "model" / "dataset.json").read_text(encoding="utf-8"))
-    named = {name: values for name, values in dataset["labels"].items() if name != "ignore" and values not in (0, [0])}
-    as_lists = [values if isinstance(values, list) else [values] for values in named.values()]
-    if any(len(values) > 1 for values in as_lists):
-        keys = dataset["regions_class_order"]
-    else:
-        keys = [values[0] for values in as_lists]
-    return [(int(key), name, [int(each) for each in values]) for key, name, values in zip(keys, named, as_lists)]
-
-
 def check_counts(volumes, options, refuse):
     """Refuses before the work is done what would be refused after it."""
     for flag, groups in (("--gt", options.gt), ("--mask", options.mask)):
@@ -117,8 +105,11 @@ def compare(one, other, spacing, settings):
     return metrics
 
 
-def evaluate(predictions, options, output, refuse):
-    """Compares each volume of labels with the truth of the same place in the list; writes `Evaluation.json`."""
+def evaluate(predictions, options, output, refuse, regions):
+    """Compares each volume of labels with the truth of the same place in the list; writes `Evaluation.json`.
+
+    `regions` has the value of each label, its name, and the values that count as it: several for a region.
+    """
     settings = settings_of(options.evaluation_file, refuse)
     check_counts(predictions, options, refuse)
     if not options.gt:
@@ -131,19 +122,19 @@ def evaluate(predictions, options, output, refuse):
         where = True if mask is None else read_labels(mask, image, refuse)[1] != 0
         spacing = image.GetSpacing()[::-1]
         labels = {}
-        for key, name, values in regions():
+        for key, name, values in regions:
             pair = [numpy.isin(each, values) & where for each in (found, expected)]
             labels[str(key)] = {"name": name, **compare(*pair, spacing, settings)}
         cases.append({"case": file.name, "ground_truth": truth.name, "labels": labels})
         scores = [f"{each['name']} {'absent' if each['dice'] is None else format(each['dice'], '.3f')}" for each in labels.values()]
         print(f"{file.name} against {truth.name}: Dice {', '.join(scores)}", flush=True)
-    write(output / "Evaluation.json", {"settings": settings, "cases": cases, "aggregate": summary(cases)})
+    write(output / "Evaluation.json", {"settings": settings, "cases": cases, "aggregate": summary(cases, regions)})
 
 
-def summary(cases):
+def summary(cases, regions):
     """The mean, least and greatest of each metric, for each label."""
     result = {}
-    for key, name, _ in regions():
+    for key, name, _ in regions:
         rows = [case["labels"][str(key)] for case in cases]
         result[str(key)] = {"name": name}
         for metric in rows[0]:
