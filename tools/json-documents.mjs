@@ -462,8 +462,11 @@ export const jsonDocuments = {
         files: names.describe('What was written, relative to the directory'),
         model: object({
           kind: z.string().describe('That of `--from`'),
-          source: path('the network'),
-          weights: z.enum(['linked', 'copied']),
+          source: path('the network').nullable().describe('Null where no weights were found'),
+          weights: z
+            .enum(['linked', 'copied', 'fetched', 'missing'])
+            .describe('`missing`: not all of them were found'),
+          missing: names.describe('Weights that `main.py fetch` of the app downloads'),
           notes: z.array(z.string()).describe('What of the source was left out'),
         })
           .optional()

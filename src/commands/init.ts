@@ -20,6 +20,7 @@ export default class Init extends BaseCommand {
     "<%= config.bin %> init my-app --language shell --name 'My model'",
     '<%= config.bin %> init my-app --resident',
     '<%= config.bin %> init liver --from nnunet ./Dataset003_Liver/nnUNetTrainer__nnUNetPlans__3d_fullres --venv',
+    '<%= config.bin %> init organs --from totalsegmentator --task total --venv',
   ];
   static override args = {
     directory: Args.string({
@@ -50,8 +51,20 @@ export default class Init extends BaseCommand {
       options: modelKinds,
       multiple: false,
       helpValue: 'KIND',
-      description: 'Serve a trained network: nnunet is a results folder of nnU-Net v2',
+      description:
+        'Serve a trained network: nnunet is a results folder of nnU-Net v2, totalsegmentator a --task of TotalSegmentator',
     })(),
+    task: Flags.string({
+      dependsOn: ['from'],
+      helpValue: 'TASK',
+      description: 'Task of TotalSegmentator, such as total_mr; by default total',
+    }),
+    weights: Flags.string({
+      dependsOn: ['from'],
+      helpValue: 'DIR',
+      description:
+        'Weights of the task, as TotalSegmentator keeps them; by default those of ~/.totalsegmentator, and --venv downloads what is missing',
+    }),
     copy: Flags.boolean({
       dependsOn: ['from'],
       description: 'Copy the weights; without it they are hard links where the file system allows it',

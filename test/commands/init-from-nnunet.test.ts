@@ -99,6 +99,7 @@ describe('init --from nnunet', () => {
       kind: 'nnunet',
       source: path.join(cli.directory, resultsName),
       weights: 'copied',
+      missing: [],
       notes: [
         'fold_2 is left out: it has no checkpoint_final.pth',
         'fold_all is left out, as nnU-Net leaves it out beside other folds',

@@ -160,7 +160,11 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   check: async () => [await run('check', apps.shell)],
   init: async () => {
     await plant(cli.directory, nnunetFolder());
-    return [await run('init', 'new-app'), await run('init', 'network', '--from', 'nnunet', resultsName)];
+    return [
+      await run('init', 'new-app'),
+      await run('init', 'network', '--from', 'nnunet', resultsName),
+      await run('init', 'organs', '--from', 'totalsegmentator'),
+    ];
   },
   inputs: async () => [await run('inputs', 'in', 'study')],
   jobs: async () => [await run('jobs')],

@@ -8,50 +8,90 @@ import { type ProgramEnd, runProgram } from '../../programs/index.js';
 /** Milliseconds that one step may take: PyTorch alone is some gigabytes. */
 const limit = 2 * 60 * 60 * 1000;
 
-/** Most lines of the end of what pip printed that are told of a failure. */
+/** Most lines of the end of what a step printed that are told of a failure. */
 const toldLines = 5;
 
 /** What makes the environment of an app by hand, in its directory. */
 const environmentCommand = 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt';
 
+interface Step {
+  readonly what: string;
+  readonly words: readonly string[];
+  /** What the app lacks if it fails, and the command that mends it in the app's directory. */
+  readonly lacking: string;
+  readonly remedy: string;
+  /** Lines that are told of a failure. */
+  readonly told: number;
+}
+
 /**
- * Makes the virtual environment `venv` of an app, with the packages of its `requirements.txt`.
+ * Runs one step of what completes an app, with a bar.
  * @throws ClientError with the last lines of what failed, and the command that does it by hand
+ */
+async function take(
+  { what, words, lacking, remedy, told }: Step,
+  directory: string,
+  environment: NodeJS.ProcessEnv,
+  reporter: Reporter,
+): Promise<void> {
+  reporter.waiting(what, true);
+  const last: string[] = [];
+  const output = linesOf((line) => {
+    reporter.waiting(`${what}: ${excerpt(line, 100)}`);
+    last.push(line);
+    if (last.length > told) last.shift();
+  });
+  const fault = await faultOf(
+    runProgram(words, { cwd: directory, environment, limit, output, endsOnSignals: true }),
+  );
+  if (fault === null) return;
+  const lines = last.length > 0 ? `: ${excerpt(last.join(' | '), 1000)}` : '';
+  throw new ClientError(
+    `The app is written, and ${lacking}: ${words.slice(0, 3).join(' ')} ${fault}${lines}; run '${remedy}' in ${quotePath(directory)}`,
+    exitCodes.failed,
+  );
+}
+
+/**
+ * Makes the virtual environment `venv` of an app, with the packages of its `requirements.txt`, and downloads its weights.
+ * @param fetches whether there are weights to download, with `main.py fetch` of the app
+ * @throws ClientError for the step that failed
  */
 export async function makeEnvironment(
   directory: string,
+  fetches: boolean,
   environment: NodeJS.ProcessEnv,
   reporter: Reporter,
 ): Promise<void> {
   const python = path.join(directory, 'venv', 'bin', 'python');
   const pip = [python, '-m', 'pip', '--disable-pip-version-check', '--no-input'];
-  const steps = [
-    { what: 'Making the environment', words: ['python3', '-m', 'venv', path.join(directory, 'venv')] },
+  const ofPackages = { lacking: 'its environment is not', remedy: environmentCommand, told: toldLines };
+  const steps: readonly Step[] = [
+    {
+      what: 'Making the environment',
+      words: ['python3', '-m', 'venv', path.join(directory, 'venv')],
+      ...ofPackages,
+    },
     {
       what: 'Installing the packages of requirements.txt',
       words: [...pip, 'install', '-r', 'requirements.txt'],
+      ...ofPackages,
     },
+    ...(fetches
+      ? [
+          {
+            what: 'Downloading the weights',
+            words: [python, 'main.py', 'fetch'],
+            lacking: 'its weights are not all there',
+            remedy: 'venv/bin/python main.py fetch',
+            // Its last line is a sentence.
+            told: 1,
+          },
+        ]
+      : []),
   ];
   try {
-    for (const { what, words } of steps) {
-      reporter.waiting(what, true);
-      const last: string[] = [];
-      const output = linesOf((line) => {
-        reporter.waiting(`${what}: ${excerpt(line, 100)}`);
-        last.push(line);
-        if (last.length > toldLines) last.shift();
-      });
-      const fault = await faultOf(
-        runProgram(words, { cwd: directory, environment, limit, output, endsOnSignals: true }),
-      );
-      if (fault !== null) {
-        const told = last.length > 0 ? `: ${excerpt(last.join(' | '), 1000)}` : '';
-        throw new ClientError(
-          `The app is written, and its environment is not: ${words.slice(0, 3).join(' ')} ${fault}${told}; run '${environmentCommand}' in ${quotePath(directory)}`,
-          exitCodes.failed,
-        );
-      }
-    }
+    for (const step of steps) await take(step, directory, environment, reporter);
   } finally {
     reporter.waiting(null);
   }

@@ -11,19 +11,21 @@ import {
 import path from 'node:path';
 import { writing } from '../../client/errors.js';
 import { errorCode, expandHome, makeDirectory } from '../../files/index.js';
-import type { ModelApp, ModelKind } from './model-app.js';
+import type { ModelApp, ModelKind, ModelSource } from './model-app.js';
 import { checkIsFree, type NewApp, residentHelpers, schemaName } from './new-app.js';
 import { nnunetApp } from './nnunet-app.js';
+import { totalsegmentatorApp } from './totalsegmentator-app.js';
 
-/** How the folder of each kind of model is read. */
-const readers: Readonly<Record<ModelKind, (source: string) => ModelApp>> = { nnunet: nnunetApp };
+/** How each kind of model is read. Nothing of a source is ever changed. */
+const readers: Readonly<Record<ModelKind, (source: ModelSource) => ModelApp>> = {
+  nnunet: nnunetApp,
+  totalsegmentator: totalsegmentatorApp,
+};
 
-export interface ModelRequest {
+export interface ModelRequest extends ModelSource {
   /** Created if it does not exist; it must be empty otherwise. */
   readonly target: string;
   readonly kind: ModelKind;
-  /** The folder of the network, which is never changed. */
-  readonly source: string;
   /** Whether weights are copied where they could be linked. */
   readonly copy: boolean;
   /** Whether the app has an environment of Python of its own. */
@@ -54,8 +56,12 @@ function linkOrCopy(source: string, target: string, isCopy: boolean): boolean {
  */
 function removeWritten(directory: string, files: readonly string[]): void {
   for (const file of files) rmSync(path.join(directory, file), { force: true });
-  const below = new Set(files.map((file) => path.dirname(file)).filter((each) => each !== '.'));
-  for (const each of below) {
+  const above = (file: string): string[] => {
+    const parent = path.dirname(file);
+    return parent === '.' ? [] : [parent, ...above(parent)];
+  };
+  const longestFirst = [...new Set(files.flatMap(above))].sort((one, other) => other.length - one.length);
+  for (const each of longestFirst) {
     try {
       rmdirSync(path.join(directory, each));
     } catch {
@@ -81,14 +87,12 @@ function templateOf(root: string, kind: ModelKind, file: string): Buffer {
 
 /**
  * Writes an app that serves a trained network.
- * @param root the directory of this package, which has the programs and the schema
  * @throws UsageError for a directory that is not empty, and for a source that cannot be served; WriteError
  */
-export async function writeAppFromModel(request: ModelRequest, root: string): Promise<NewApp> {
-  const { kind } = request;
+export async function writeAppFromModel(request: ModelRequest): Promise<NewApp> {
+  const { kind, root } = request;
   const directory = path.resolve(expandHome(request.target));
-  const source = path.resolve(expandHome(request.source));
-  const app = readers[kind](source);
+  const app = readers[kind](request);
   checkIsFree(directory);
   const name = request.name || path.basename(directory) || 'app';
   const helper = residentHelpers.python ?? '';
@@ -103,6 +107,7 @@ export async function writeAppFromModel(request: ModelRequest, root: string): Pr
   const content = (...parts: readonly string[]) => readFileSync(path.join(root, ...parts));
   const written: Readonly<Record<string, string | Buffer>> = {
     ...Object.fromEntries(app.templates.map((file) => [file, templateOf(root, kind, file)])),
+    ...app.texts,
     [helper]: content('templates', 'resident', 'python', helper),
     [schemaName]: content('docs', schemaName),
     'README.md': readmeOf(name, python, app.about),
@@ -128,6 +133,8 @@ export async function writeAppFromModel(request: ModelRequest, root: string): Pr
       throw cause;
     }
   });
-  const model = { kind, source, weights: areLinked ? 'linked' : 'copied', notes: app.notes } as const;
+  const { source, missing = [], notes } = app;
+  const weights = missing.length > 0 ? 'missing' : areLinked ? 'linked' : 'copied';
+  const model = { kind, source, weights, missing, notes } as const;
   return { directory, language: 'python', resident: true, name, files, model };
 }

@@ -1,8 +1,9 @@
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
-import { shellWord } from '../../contract/index.js';
+import { excerpt, shellWord } from '../../contract/index.js';
+import { expandHome } from '../../files/index.js';
 import { type CommandIo, openReporter } from '../terminal/index.js';
-import type { ModelKind } from './model-app.js';
+import { hasTasks, type ModelKind } from './model-app.js';
 import { type Language, languages, type NewApp, writeNewApp } from './new-app.js';
 
 interface InitRequest {
@@ -12,9 +13,33 @@ interface InitRequest {
   readonly resident: boolean;
   readonly name?: string | undefined;
   readonly from?: ModelKind | undefined;
+  readonly task?: string | undefined;
+  readonly weights?: string | undefined;
   readonly copy?: boolean | undefined;
   readonly venv?: boolean | undefined;
 }
+
+/** Refuses what a kind of network does not take, and the lack of what it needs. @throws UsageError */
+function checkWords(kind: ModelKind, { directory, source, language, task, weights }: InitRequest): void {
+  const begin = `init ${shellWord(directory)} --from ${kind}`;
+  if (language !== 'python') throw new UsageError(`An app --from ${kind} is in Python: leave --language out`);
+  if (hasTasks(kind)) {
+    if (source !== undefined)
+      throw new UsageError(
+        `--from ${kind} takes no folder of a network: name its weights with --weights, ${begin} --weights ${shellWord(source)}`,
+      );
+    return;
+  }
+  if (task !== undefined || weights !== undefined)
+    throw new UsageError(
+      `${task === undefined ? '--weights' : '--task'} is for --from totalsegmentator: leave it out`,
+    );
+  if (source === undefined)
+    throw new UsageError(`Name the folder of the network after --from: ${begin} FOLDER`);
+}
+
+const absolute = (given: string | undefined): string | undefined =>
+  given === undefined ? undefined : path.resolve(expandHome(given));
 
 /**
  * Writes an app: one that copies its input, or one of a trained network.
@@ -22,33 +47,33 @@ interface InitRequest {
  * @throws UsageError, WriteError
  */
 export async function initApp(request: InitRequest, root: string, io: CommandIo): Promise<NewApp> {
-  const { directory: target, source, from: kind, name, language } = request;
+  const { directory: target, from: kind, name, task, copy = false, venv = false } = request;
+  const [source, weights] = [absolute(request.source), absolute(request.weights)];
   if (kind === undefined) {
-    if (source !== undefined)
+    if (request.source !== undefined)
       throw new UsageError(
-        `Say with --from what ${shellWord(source)} is: --from nnunet ${shellWord(source)}`,
+        `Say with --from what ${shellWord(request.source)} is: --from nnunet ${shellWord(request.source)}`,
       );
     return writeNewApp({ ...request, target, name }, root);
   }
-  if (source === undefined)
-    throw new UsageError(
-      `Name the folder of the network after --from: init ${shellWord(target)} --from ${kind} FOLDER`,
-    );
-  if (language !== 'python') throw new UsageError(`An app --from ${kind} is in Python: leave --language out`);
-  const { copy = false, venv = false } = request;
+  checkWords(kind, request);
   // Other commands use this module too, and read no models.
   const { writeAppFromModel } = await import('./app-from-model.js');
-  const app = await writeAppFromModel({ target, kind, source, copy, venv, name }, root);
-  if (venv) {
-    const { makeEnvironment } = await import('./app-environment.js');
-    const reporter = await openReporter(io, { stdoutIsTaken: true, all: false });
-    try {
-      await makeEnvironment(app.directory, io.env, reporter);
-    } finally {
-      reporter.close();
-    }
+  const environment = io.env;
+  const app = await writeAppFromModel({
+    ...{ target, kind, source, task, weights, copy, venv, name, environment, root },
+  });
+  if (!venv) return app;
+  const { makeEnvironment } = await import('./app-environment.js');
+  const reporter = await openReporter(io, { stdoutIsTaken: true, all: false });
+  const { model } = app;
+  const fetches = model?.weights === 'missing';
+  try {
+    await makeEnvironment(app.directory, fetches, environment, reporter);
+  } finally {
+    reporter.close();
   }
-  return app;
+  return model && fetches ? { ...app, model: { ...model, weights: 'fetched', missing: [] } } : app;
 }
 
 const here = (directory: string): string => shellWord(path.relative('', directory) || '.');
@@ -56,13 +81,17 @@ const here = (directory: string): string => shellWord(path.relative('', director
 /** What to do next with a new app, in lines. */
 export function firstSteps(app: NewApp, hasEnvironment: boolean, bin: string): string[] {
   const { directory, files, model } = app;
-  const wrote = `Wrote ${files.join(', ')} in ${directory}`;
+  const names = files.map((file) => (file.includes('/') ? `${file.split('/')[0]}/` : file));
+  const wrote = `Wrote ${[...new Set(names)].join(', ')} in ${directory}`;
   const serve = `${bin} serve --apps ${here(directory)}`;
   if (model) {
-    const { weights, notes } = model;
+    const { weights, missing, notes } = model;
+    const python = `${hasEnvironment ? 'venv/bin/python' : 'python3'} main.py fetch`;
     return [
       wrote,
-      `The weights are ${weights}.`,
+      weights === 'missing'
+        ? `The weights ${excerpt(missing.join(', '), 500)} are missing: '${python}' in ${here(directory)} downloads them.`
+        : `The weights are ${weights}.`,
       ...notes.map((note) => `Note: ${note}`),
       hasEnvironment
         ? 'Its Python is venv/bin/python. It is served by:'

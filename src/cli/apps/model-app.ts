@@ -1,6 +1,22 @@
 /** The kinds of trained networks that `init --from` makes an app of. */
-export const modelKinds = ['nnunet'] as const;
+export const modelKinds = ['nnunet', 'totalsegmentator'] as const;
 export type ModelKind = (typeof modelKinds)[number];
+
+/** Whether a kind is named by a task, and not by the folder of a network. */
+export const hasTasks = (kind: ModelKind): boolean => kind === 'totalsegmentator';
+
+/** What is known of a trained network before it is read. */
+export interface ModelSource {
+  /** The folder of the network, absolute; undefined where none was named. */
+  readonly source: string | undefined;
+  /** The task of TotalSegmentator. */
+  readonly task: string | undefined;
+  /** The directory that has the weights of the task, absolute. */
+  readonly weights: string | undefined;
+  readonly environment: NodeJS.ProcessEnv;
+  /** The directory of this package. */
+  readonly root: string;
+}
 
 /** A trained network as an app: what `app.json` says of it, and which files it is made of. */
 export interface ModelApp {
@@ -8,12 +24,18 @@ export interface ModelApp {
   readonly manifest: Readonly<Record<string, unknown>>;
   /** Files of `templates/from/KIND`, or of `templates/from/shared`. */
   readonly templates: readonly string[];
+  /** Other files of the app, with their texts. */
+  readonly texts?: Readonly<Record<string, string>>;
   /** Other files of the app, with the files of the source that they are copies of. */
   readonly copies: Readonly<Record<string, string>>;
   /** The same for weights, which may be large. */
   readonly weights: Readonly<Record<string, string>>;
   /** What the README says of it, in Markdown. */
   readonly about: string;
+  /** Where the network was read; null if there was nothing to read. */
+  readonly source: string | null;
+  /** Weights that were not found, by name; `main.py fetch` of the app downloads them. */
+  readonly missing?: readonly string[];
   /** What of the source was left out, in sentences. */
   readonly notes: readonly string[];
 }

@@ -36,10 +36,12 @@ export interface NewApp {
 
 export interface AppModel {
   readonly kind: ModelKind;
-  /** Absolute. */
-  readonly source: string;
+  /** Absolute; null for a network whose weights were not on this machine. */
+  readonly source: string | null;
   /** A link is another name of the same file, which a sandbox sees as one of the app. */
-  readonly weights: 'linked' | 'copied';
+  readonly weights: 'linked' | 'copied' | 'fetched' | 'missing';
+  /** Weights that were not found. */
+  readonly missing: readonly string[];
   /** What of the source was left out, in sentences. */
   readonly notes: readonly string[];
 }

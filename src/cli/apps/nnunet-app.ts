@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { counted, excerpt } from '../../contract/index.js';
-import { colourOf, type ModelApp, sentence, volume } from './model-app.js';
+import { colourOf, type ModelApp, type ModelSource, sentence, volume } from './model-app.js';
 import { type NnunetFolder, readNnunetFolder } from './nnunet-folder.js';
 
 /** Extra passes of test-time augmentation: all flips of the axes that the trainer mirrors. */
@@ -85,7 +85,7 @@ loading them runs what is in them, so take them only from somebody whom you trus
 };
 
 /** @throws UsageError for a folder that is not a network of nnU-Net v2, or has something that cannot be served */
-export function nnunetApp(source: string): ModelApp {
+export function nnunetApp({ source = '' }: ModelSource): ModelApp {
   const folder = readNnunetFolder(source);
   const inModel = (name: string) => path.posix.join('model', name);
   return {
@@ -103,6 +103,7 @@ export function nnunetApp(source: string): ModelApp {
     ),
     weights: Object.fromEntries(folder.folds.map(({ name, file }) => [inModel(name), file])),
     about: aboutOf(folder),
+    source,
     notes: folder.notes,
   };
 }

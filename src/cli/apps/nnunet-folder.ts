@@ -226,7 +226,7 @@ function lastBytes(file: string): Buffer {
 }
 
 /** Why a file is no checkpoint of PyTorch; null if it looks like one. */
-function checkpointFault(file: string): string | null {
+export function checkpointFault(file: string): string | null {
   const start = firstBytes(file, 200);
   if (start.length === 0) return 'it is empty, or cannot be read';
   if (start.toString('latin1').startsWith('version https://git-lfs'))
