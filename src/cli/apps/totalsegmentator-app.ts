@@ -196,7 +196,7 @@ non-commercial use alone; \`.totalsegmentator/config.json\` has your number, and
 Weights are Python pickles: loading them runs what is in them, so take them only from somebody whom you trust.
 
     remote-app infer ./scans --gpu 0${fast ? '\n    remote-app infer ./scans --gpu 0 --set fast=true      # a lower resolution: faster, less memory' : ''}
-    remote-app pipeline ./scans --gt ./labels --gpu 0
+    remote-app pipeline ./scans --gt ./labels --gpu 0 --no-uncertainty
 
 - \`weights/\` has ${networks.map(({ folder }) => `\`${folder}\``).join(', ')}. \`main.py fetch\` downloads those that are missing.
 - A result has the name of its scan, and the labels of \`TotalSegmentator --ml\`.

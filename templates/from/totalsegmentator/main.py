@@ -47,6 +47,8 @@ class Segmenter:
         if all(missing(networks) for networks in TASK["networks"].values()):
             need("default")
         os.environ["TOTALSEG_WEIGHTS_PATH"] = str(WEIGHTS)
+        # nnU-Net starts processes for each network, which would repeat what PyTorch warns of.
+        os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")
         try:
             import torch
             from totalsegmentator.config import setup_nnunet
