@@ -30,7 +30,7 @@ def classes(task, number):
     if number in map_taskid_to_partname_ct:
         return class_map_5_parts[map_taskid_to_partname_ct[number]].values()
     if number == 298:
-        return class_map["total"].values()
+        return list(class_map["total"].values())[:24]  # so few that each is found somewhere
     return class_map[task].values()
 
 

@@ -24,7 +24,7 @@ const all = [
     ],
   },
   {
-    task: 'cerebral_bleed',
+    task: 'kidney_cysts',
     rows: [{ name: 'a crop first', theirs: [], ours: [], scans: ['ct.v1_0000.nii.gz'] }],
   },
   {
@@ -184,7 +184,7 @@ async function checkFetch(context, root, proxy) {
   const offline = await lastLine([main, 'fetch']);
   check(
     'fetch, without network',
-    /^Dataset299_\w+ is not in \S+ \(ProxyError.*unpack https:\S+Dataset299_\w+\.zip there, so that \S+checkpoint_final\.pth exists$/.test(
+    /^Dataset299_\w+ could not be downloaded \(ProxyError.*unpack these into \S+\/weights: https:\S+Dataset299_\w+\.zip, https:\S+Dataset300_\w+\.zip$/.test(
       offline,
     ) && proxy.count() > before,
     offline,

@@ -45,7 +45,7 @@ async function take(
     runProgram(words, { cwd: directory, environment, limit, output, endsOnSignals: true }),
   );
   if (fault === null) return;
-  const lines = last.length > 0 ? `: ${excerpt(last.join(' | '), 1000)}` : '';
+  const lines = last.length > 0 ? `: ${excerpt(last.join(' | '), 2000)}` : '';
   throw new ClientError(
     `The app is written, and ${lacking}: ${words.slice(0, 3).join(' ')} ${fault}${lines}; run '${remedy}' in ${quotePath(directory)}`,
     exitCodes.failed,

@@ -141,14 +141,14 @@ def fetch():
         use_home(home)
         for folder, network in wanted.items():
             remove_incomplete(folder)
-            why = "it was downloaded, and files of it are missing"
+            why = "files of it are missing in what was downloaded"
             try:
                 download_pretrained_weights(network["id"])
             except Exception as error:
-                why = f"{type(error).__name__}: {error}".splitlines()[0]
+                why = f"{type(error).__name__}: {error}".splitlines()[0][:120]
             if missing([network]):
-                where = f"unpack {network['url']} there" if network["url"] else "copy it there from where it was fetched with your licence"
-                sys.exit(f"{folder} is not in {WEIGHTS} ({why}); on a machine without network {where}, so that {WEIGHTS / network['files'][-1]} exists")
+                left = [each["url"] or f"{each['folder']} from where it was fetched with your licence" for each in missing(wanted.values())]
+                sys.exit(f"{folder} could not be downloaded ({why}); on a machine without network unpack these into {WEIGHTS}: {', '.join(left)}")
 
 
 def load():
