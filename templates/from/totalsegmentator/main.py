@@ -74,7 +74,10 @@ class Segmenter:
         """Writes the labels of one volume."""
         import nibabel
 
-        image = nibabel.load(file)
+        try:
+            image = nibabel.load(file)
+        except nibabel.filebasedimages.ImageFileError as error:
+            raise ValueError(str(error)) from error
         # One process each for preparing and for saving: more of them take more memory, and no label changes.
         settings = {"ml": True, "nr_thr_resamp": 1, "nr_thr_saving": 1}
         self.segment(image, output, task=TASK["task"], fast=fast, device=self.device, **settings)
