@@ -75,7 +75,16 @@ const unavailable = object({ app: string, available: { const: false }, reason: s
 
 /** The bodies of answers by their names in the table of routes; the errors' is one more. */
 export const schemas = {
-  Error: object({ detail: string }),
+  Error: {
+    ...object({ detail: string }),
+    properties: {
+      detail: string,
+      uploads: {
+        ...array(string),
+        description: 'Only of 409: the uploads that the submission names, and that are missing',
+      },
+    },
+  },
   Health: object({ status: { const: healthy.status } }),
   DeviceList: {
     ...object({ devices_index: array(integer), devices_name: array(string) }),
@@ -125,6 +134,11 @@ export const schemas = {
       ...boolean,
       description: 'Whether only submissions with a true `deidentified` are taken',
     },
+    uploads: {
+      type: ['object', 'null'],
+      properties: { keep: { ...number, description: 'Seconds after the last use' } },
+      description: 'How long uploads are kept that submissions may name; null where there are none',
+    },
     of_server: {
       ...object({ max_jobs: integer, max_upload_size: integer }),
       description: 'What holds for all together, whoever asks: active jobs, and bytes of an upload',
@@ -167,6 +181,10 @@ export const schemas = {
         last_used: { ...time, description: 'When the last of them ended; now, while one has not' },
       }),
     ),
+    uploads: {
+      ...array(object({ owner: textOrNull, uploads: integer, bytes_kept: integer })),
+      description: 'What the uploads of each owner that has some keep on the disk of the server now',
+    },
   }),
   JobView: object({
     job_id: jobId,
@@ -259,4 +277,9 @@ export const descriptions = {
 };
 
 /** The description of an answer without a body, by its status. */
-export const withoutBody = { [notModified]: 'The client already has the current result' };
+export const withoutBody = {
+  200: 'It is there, as the headers tell: Upload-Offset, Upload-Length, Upload-Expires',
+  201: 'It is begun, or was already: the headers tell its Location, Upload-Offset and Upload-Expires',
+  204: 'Done; the headers tell the rest',
+  [notModified]: 'The client already has the current result',
+};

@@ -1,6 +1,7 @@
 /** The forms of the operations, as OpenAPI schemas. */
 import { volumeSuffix } from '../dist/contract/archives.js';
 import { carriesFiles, groupsField, maxInteger, optionsField } from '../dist/contract/fields.js';
+import { uploadNamePattern } from '../dist/contract/http.js';
 import { array, binary, boolean, integer, number, object, string } from './json-schema.mjs';
 
 /** How a form carries the files of a field. Its help text is that of our command line, where a flag is one group. */
@@ -31,6 +32,31 @@ function optionsSchema(fields) {
     fields.filter((each) => each.option).map((each) => [each.name, fieldSchema(each)]),
   );
   return { ...object(known, []), additionalProperties: false, description: 'A JSON object, sent as text' };
+}
+
+/** A file of a submission as JSON. */
+const namedFile = {
+  ...object({ upload: { ...string, pattern: uploadNamePattern.source }, name: string }),
+  description: 'An upload, by the SHA-256 of its content, and the name of the file',
+};
+
+/** The same as JSON, with uploads in place of files. */
+export function namedFormSchema(operation) {
+  const schema = formSchema(operation);
+  const properties = { ...schema.properties };
+  for (const field of operation.fields.filter(carriesFiles)) {
+    const group = array(namedFile);
+    properties[field.name] =
+      field.kind === 'archive'
+        ? { ...namedFile, description: field.help }
+        : {
+            ...array({ oneOf: [namedFile, group] }),
+            description: 'The files: one group, or a list of groups',
+          };
+    if (field.kind === 'files') delete properties[groupsField(field)];
+  }
+  properties[optionsField] = { ...properties[optionsField], description: 'Settings' };
+  return { ...schema, properties };
 }
 
 /** The form of an operation. */

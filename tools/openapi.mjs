@@ -4,9 +4,9 @@ import { errorKinds } from '../dist/contract/errors.js';
 import { authScheme, mediaTypes, partSizeHeader } from '../dist/contract/http.js';
 import { operations } from '../dist/contract/operations.js';
 import { commonErrors, routes, unroutedErrors } from '../dist/contract/routes.js';
-import { array, boolean, integer, string } from './json-schema.mjs';
+import { array, binary, boolean, integer, string } from './json-schema.mjs';
 import { descriptions, schemas, typeOf, withoutBody } from './openapi-bodies.mjs';
-import { formSchema } from './openapi-form.mjs';
+import { formSchema, namedFormSchema } from './openapi-form.mjs';
 
 /** The values of a request's parameters. */
 const values = { text: string, integer, integers: array(integer), boolean };
@@ -49,15 +49,25 @@ function response(route, status) {
   };
 }
 
+/** What a route takes as its body; nothing for one that takes none. */
+function requestBody({ form, bytes }) {
+  if (bytes) return { requestBody: { content: { [mediaTypes.offsetStream]: { schema: binary } } } };
+  if (!form) return {};
+  const content = {
+    [mediaTypes.form]: { schema: formSchema(operations[form]) },
+    [mediaTypes.json]: { schema: namedFormSchema(operations[form]) },
+  };
+  return { requestBody: { required: true, content } };
+}
+
 function operationOf(name, route) {
   const errors = errorsOf(route).map(({ status }) => status);
   const statuses = [...new Set([...Object.keys(route.answers).map(Number), ...errors])].sort((a, b) => a - b);
-  const form = route.form && { schema: formSchema(operations[route.form]) };
   return {
     operationId: name,
     summary: route.summary,
     parameters: parametersOf(route),
-    ...(form ? { requestBody: { required: true, content: { [mediaTypes.form]: form } } } : {}),
+    ...requestBody(route),
     responses: Object.fromEntries(statuses.map((status) => [status, response(route, status)])),
   };
 }

@@ -53,15 +53,36 @@ export const errorKinds = {
   notFound: { status: 404, exit: exitCodes.usage, means: 'There is no such path or file' },
   unknownApp: { status: 404, exit: exitCodes.usage, means: 'There is no such app' },
   unknownJob: { status: 404, exit: exitCodes.usage, means: 'There is no such job' },
+  unknownUpload: { status: 404, exit: exitCodes.usage, means: 'No upload of this token has that name' },
   nothingLeft: { status: 404, exit: exitCodes.usage, means: 'The job left no file in its output' },
   methodNotAllowed: { status: 405, exit: exitCodes.usage, means: 'The path does not allow this method' },
   uploadStalled: { status: 408, exit: exitCodes.timedOut, means: 'The upload stalled' },
   jobActive: { status: 409, exit: exitCodes.failed, means: 'The job has not ended' },
+  wrongOffset: { status: 409, exit: exitCodes.failed, means: 'The upload goes on at another offset' },
+  uploadsMissing: {
+    status: 409,
+    exit: exitCodes.failed,
+    means: 'Uploads that the submission names are not there, or not whole: send them, and submit again',
+  },
   expired: { status: 410, exit: exitCodes.failed, means: 'The job has expired, or was removed' },
   otherResult: { status: 412, exit: exitCodes.failed, means: 'The result is not the one that was asked for' },
+  otherProtocol: {
+    status: 412,
+    exit: exitCodes.failed,
+    means: "The request does not have 'Tus-Resumable: 1.0.0'",
+  },
   fileTooLarge: { status: 413, exit: exitCodes.usage, means: 'A file is too large' },
   uploadTooLarge: { status: 413, exit: exitCodes.usage, means: 'The upload is too large' },
-  notMultipart: { status: 415, exit: exitCodes.usage, means: 'The body is not a multipart form' },
+  notMultipart: {
+    status: 415,
+    exit: exitCodes.usage,
+    means: 'The body is neither a multipart form nor JSON',
+  },
+  notOffsetStream: {
+    status: 415,
+    exit: exitCodes.usage,
+    means: "The bytes of an upload do not come as 'application/offset+octet-stream'",
+  },
   noSuchRange: { status: 416, exit: exitCodes.failed, means: 'There is no such range' },
   badExpectation: {
     status: 417,
@@ -75,10 +96,26 @@ export const errorKinds = {
     means:
       'The server takes de-identified scans alone: the form does not claim it, or a file tells who somebody is',
   },
+  wrongContent: {
+    status: 422,
+    exit: exitCodes.usage,
+    means: 'The bytes that came are not those that the name of the upload stands for: it is removed',
+  },
+  uploadInUse: {
+    status: 423,
+    exit: exitCodes.busy,
+    retryAfter: 1,
+    means: 'Another request writes the upload, or a submission takes it',
+  },
   busy: { status: 429, exit: exitCodes.busy, retryAfter: 10, means: 'The limit of active jobs is reached' },
   streamOpen: { status: 429, exit: exitCodes.busy, retryAfter: 2, means: 'The log is being read already' },
   tooManyStreams: { status: 429, exit: exitCodes.busy, retryAfter: 5, means: 'Too many logs are being read' },
   headersTooLarge: { status: 431, exit: exitCodes.usage, means: 'The headers of the request are too long' },
+  wrongChecksum: {
+    status: 460,
+    exit: exitCodes.failed,
+    means: 'The bytes do not have the checksum that came with them; send them again',
+  },
   internal: { status: 500, exit: exitCodes.failed, means: 'An internal error of the server' },
   noGpu: { status: 503, exit: exitCodes.busy, retryAfter: 60, means: 'The server has no GPU' },
   gpusUnknown: { status: 503, exit: exitCodes.busy, retryAfter: 10, means: 'The GPUs are not known now' },
@@ -128,6 +165,8 @@ export const wireDetails = {
 export interface ErrorBody {
   /** One sentence that a person can act on. */
   readonly detail: string;
+  /** With `uploadsMissing`: the names of the uploads that have to be sent. */
+  readonly uploads?: readonly string[] | undefined;
 }
 
 /** An error answer of the service; `detail` is sent to the client. */
@@ -144,6 +183,21 @@ export class ServiceError extends Error {
 
   get kind(): ErrorKind {
     return errorKinds[this.code];
+  }
+}
+
+/** Most names of uploads in a sentence. */
+const mostNamed = 3;
+
+/** A submission names uploads that are not there, or not whole: 409, with all their names. */
+export class UploadsMissing extends ServiceError {
+  constructor(readonly uploads: readonly string[]) {
+    const named = uploads.slice(0, mostNamed).join(', ');
+    const more = uploads.length > mostNamed ? ` and ${uploads.length - mostNamed} more` : '';
+    super(
+      'uploadsMissing',
+      `The server does not have what the submission names: ${named}${more}; send ${uploads.length === 1 ? 'it' : 'them'}, and submit again`,
+    );
   }
 }
 

@@ -30,10 +30,39 @@ export const mediaTypes = {
   text: 'text/plain',
   /** Prometheus' text format. */
   metrics: 'text/plain',
+  /** Bytes of an upload, in tus. */
+  offsetStream: 'application/offset+octet-stream',
 } as const;
 
 /** The header `Content-Type` of Prometheus' text format. */
 export const metricsType = `${mediaTypes.metrics}; version=0.0.4; charset=utf-8`;
+
+/** What tus calls its version, what the server can do of it, and its headers (docs/http.md, Uploads). */
+export const tus = {
+  version: '1.0.0',
+  extensions: ['creation', 'creation-with-upload', 'expiration', 'termination', 'checksum'],
+  checksums: ['sha1', 'sha256'],
+  headers: {
+    resumable: 'Tus-Resumable',
+    version: 'Tus-Version',
+    extension: 'Tus-Extension',
+    maxSize: 'Tus-Max-Size',
+    checksumAlgorithm: 'Tus-Checksum-Algorithm',
+    length: 'Upload-Length',
+    offset: 'Upload-Offset',
+    metadata: 'Upload-Metadata',
+    checksum: 'Upload-Checksum',
+    expires: 'Upload-Expires',
+  },
+  /** The key of the metadata that has the name of the upload: the SHA-256 of its content. */
+  nameKey: 'sha256',
+} as const;
+
+/** The name of an upload: the SHA-256 of its content, in lower-case hexadecimal digits. */
+export const uploadNamePattern = /^[0-9a-f]{64}$/;
+
+/** Most bytes of a submission as JSON. */
+export const maxJsonBytes = 4 << 20;
 
 /** Parameters that a request may have in its query or its headers. */
 export const parameters = {
@@ -98,6 +127,40 @@ export const parameters = {
     kind: 'integers',
     required: true,
     help: 'GPU ids: the parameter repeated, or separated by commas',
+  },
+  tusResumable: {
+    name: tus.headers.resumable,
+    in: 'header',
+    kind: 'text',
+    required: true,
+    help: `The version of tus: ${tus.version}`,
+  },
+  uploadLength: {
+    name: tus.headers.length,
+    in: 'header',
+    kind: 'integer',
+    required: true,
+    help: 'Bytes of the whole upload',
+  },
+  uploadMetadata: {
+    name: tus.headers.metadata,
+    in: 'header',
+    kind: 'text',
+    required: true,
+    help: `'${tus.nameKey} ' and the SHA-256 of the content, as 64 lower-case hexadecimal digits in base64; other keys are ignored`,
+  },
+  uploadOffset: {
+    name: tus.headers.offset,
+    in: 'header',
+    kind: 'integer',
+    required: true,
+    help: 'Where the bytes belong: what is there already',
+  },
+  uploadChecksum: {
+    name: tus.headers.checksum,
+    in: 'header',
+    kind: 'text',
+    help: "'sha1 ' or 'sha256 ' and the checksum of the body in base64",
   },
   idempotencyKey: {
     name: 'Idempotency-Key',

@@ -39,6 +39,7 @@ export {
   internalError,
   ServiceError,
   shuttingDownDetail,
+  UploadsMissing,
   wireDetails,
 } from './errors.js';
 export {
@@ -61,10 +62,13 @@ export {
   authScheme,
   bareHost,
   isLoopback,
+  maxJsonBytes,
   mediaTypes,
   metricsType,
   parameters,
   partSizeHeader,
+  tus,
+  uploadNamePattern,
 } from './http.js';
 export {
   type EndedJob,
@@ -139,6 +143,8 @@ export {
   routeNames,
   routes,
   submitPath,
+  uploadLocation,
+  uploadPath,
   withoutResult,
 } from './routes.js';
 export {
@@ -166,5 +172,5 @@ export {
   spellDuration,
   unlabelled,
 } from './text.js';
-export type { Usage, UsageRow } from './usage.js';
+export type { Usage, UsageOfUploads, UsageRow } from './usage.js';
 export { readGroups, readOptions, readSizes, readText } from './values.js';

@@ -27,12 +27,17 @@ type AnswerBody =
   | 'DrainState';
 
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Relative to the base address; `{app}` and `{id}` stand for an app's identifier and a job's. */
+  readonly method: 'GET' | 'POST' | 'DELETE' | 'HEAD' | 'PATCH' | 'OPTIONS';
+  /**
+   * Relative to the base address; `{app}`, `{id}` and `{sha256}` stand for an app's identifier, a job's, and the name of an
+   * upload.
+   */
   readonly path: string;
   readonly summary: string;
-  /** The operation whose fields the request's form contains. */
+  /** The operation whose fields the request's form, or its JSON, contains. */
   readonly form?: OperationName;
+  /** Whether the body is bytes of an upload, if there is one. */
+  readonly bytes?: boolean;
   readonly parameters?: readonly Parameter[];
   /** Its answers by status; null for one without a body. */
   readonly answers: Readonly<Record<number, AnswerBody | null>>;
@@ -83,7 +88,14 @@ const get = (
   answers: Route['answers'],
   errors: readonly ErrorCode[] = [],
   more: readonly Parameter[] = [],
-): Route => ({ method: 'GET', path, summary, answers, errors, parameters: more });
+): Route & { readonly method: 'GET' } => ({
+  method: 'GET',
+  path,
+  summary,
+  answers,
+  errors,
+  parameters: more,
+});
 
 const submission = (form: OperationName): Route => ({
   method: 'POST',
@@ -100,6 +112,7 @@ const submission = (form: OperationName): Route => ({
     'fileTooLarge',
     'uploadTooLarge',
     'notMultipart',
+    'uploadsMissing',
     'invalidField',
     'notDeidentified',
     'busy',
@@ -112,6 +125,29 @@ const submission = (form: OperationName): Route => ({
     'keptFull',
   ],
 });
+
+const uploadRoute = '/uploads/{sha256}';
+
+/** The errors of every route about one upload. */
+const uploadErrors = ['unknownUpload', 'otherProtocol'] as const satisfies readonly ErrorCode[];
+
+/** The errors of every route that takes bytes of an upload. */
+const writing = [
+  'badRequest',
+  'otherProtocol',
+  'uploadStalled',
+  'fileTooLarge',
+  'uploadTooLarge',
+  'notOffsetStream',
+  'invalidField',
+  'wrongContent',
+  'uploadInUse',
+  'wrongChecksum',
+  'shuttingDown',
+  'keptFull',
+  'diskFull',
+  'unwritable',
+] as const satisfies readonly ErrorCode[];
 
 /** The path of a submission, of the operation with that segment. */
 const submitRoute = (segment: string): string => `/apps/{app}/${segment}`;
@@ -155,6 +191,52 @@ export const routes = {
     200: 'RefreshView',
   }),
   ...eachOperation(submission),
+  uploadTerms: {
+    method: 'OPTIONS',
+    path: '/uploads',
+    summary: 'What the server can do of tus 1.0, by headers',
+    answers: { 204: null },
+    errors: ['notFound'],
+  },
+  beginUpload: {
+    method: 'POST',
+    path: '/uploads',
+    summary: 'Begins an upload that is named by its content, with its first bytes if there are any',
+    bytes: true,
+    parameters: [
+      parameters.tusResumable,
+      parameters.uploadLength,
+      parameters.uploadMetadata,
+      parameters.uploadChecksum,
+    ],
+    answers: { 201: null },
+    errors: ['notFound', ...writing],
+  },
+  upload: {
+    method: 'HEAD',
+    path: uploadRoute,
+    summary: 'How much of an upload is there',
+    parameters: [parameters.tusResumable],
+    answers: { 200: null },
+    errors: uploadErrors,
+  },
+  appendUpload: {
+    method: 'PATCH',
+    path: uploadRoute,
+    summary: 'Goes on with an upload',
+    bytes: true,
+    parameters: [parameters.tusResumable, parameters.uploadOffset, parameters.uploadChecksum],
+    answers: { 204: null },
+    errors: ['wrongOffset', 'unknownUpload', ...writing],
+  },
+  removeUpload: {
+    method: 'DELETE',
+    path: uploadRoute,
+    summary: 'Removes an upload',
+    parameters: [parameters.tusResumable],
+    answers: { 204: null },
+    errors: [...uploadErrors, 'uploadInUse'],
+  },
   usage: get(
     '/usage',
     'What jobs that have ended used, by owner and app: of all for an admin, else your own',
@@ -252,6 +334,10 @@ export const logsPath = (id: string): string => filled(routes.logs.path, id);
 export const logTextPath = (id: string): string => filled(routes.log.path, id);
 export const resultPath = (id: string): string => filled(routes.result.path, id);
 export const killPath = (id: string): string => filled(routes.kill.path, id);
+
+/** Where an upload is, relative to the address of all uploads: a server does not know the path that a proxy puts in front. */
+export const uploadLocation = (sha256: string): string => `uploads/${sha256}`;
+export const uploadPath = (sha256: string): string => filled(routes.upload.path, sha256);
 
 /** The envelope of a job; paths are relative to the base address. */
 export function jobEnvelope(id: string, acceptedOptions: readonly string[]): JobEnvelope {

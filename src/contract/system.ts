@@ -54,6 +54,11 @@ export interface Limits {
   readonly max_fine_tune_time: number | null;
   /** Whether submissions are refused that do not say, with their field `deidentified`, that they are de-identified. */
   readonly require_deidentified: boolean;
+  /**
+   * Whether files can be sent as uploads that submissions name, and how many seconds one is kept after its last use; null if
+   * this server takes them in forms alone. An older server does not report this.
+   */
+  readonly uploads?: { readonly keep: number } | null | undefined;
   /** What holds for everybody, whoever asks: active jobs of all together, and bytes of one upload. */
   readonly of_server: { readonly max_jobs: number; readonly max_upload_size: number };
 }

@@ -16,9 +16,20 @@ export interface UsageRow {
   readonly last_used?: string | undefined;
 }
 
+/** What the uploads of an owner keep, beside their jobs. */
+export interface UsageOfUploads {
+  readonly owner: string | null;
+  /** How many there are. */
+  readonly uploads: number;
+  /** Bytes that they keep on the server's disk now. */
+  readonly bytes_kept: number;
+}
+
 /** The answer of `GET /usage`, with the largest GPU use first. */
 export interface Usage {
   /** ISO 8601; null for everything on record. */
   readonly since: string | null;
   readonly usage: readonly UsageRow[];
+  /** Only owners that have some. An older server does not report this. */
+  readonly uploads?: readonly UsageOfUploads[] | undefined;
 }

@@ -65,6 +65,13 @@ export interface EndedJob extends JobFacts {
   readonly bytes: number | null;
 }
 
+/** An upload came whole. */
+export interface CompletedUpload {
+  /** Name of the token that sent it; null for the token of the environment, or none. */
+  readonly owner: string | null;
+  readonly bytes: number;
+}
+
 /** A request that was answered with an error. */
 export interface RefusedRequest {
   readonly method: string;
@@ -115,6 +122,7 @@ export interface ServerHappenings {
   started: StartedJob;
   ended: EndedJob;
   removed: GoneJob;
+  uploaded: CompletedUpload;
   refused: RefusedRequest;
   apps: ChangedApps;
   drained: Drained;

@@ -4,6 +4,7 @@ import { areReplaced } from '../runner/index.js';
 import { Access } from './access/index.js';
 import { AllowedApps, AppCatalog, residentEngine } from './apps/index.js';
 import { openAuditLog } from './audit/index.js';
+import { ContentStore } from './content/index.js';
 import { checkFileSystem, lockDataDirectory, prepareDataDirectory } from './data-directory/index.js';
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
 import type { EndedJob, ServerEvents } from './events.js';
@@ -172,6 +173,19 @@ function openOnEnd(
   });
 }
 
+/** The uploads that submissions may name; null if the server keeps none. @throws SetupError */
+function openUploads(
+  { dataDirectory, keepUploads }: ServerSettings,
+  { access, events, report, clock = systemClock }: OpenContext,
+): ContentStore | null {
+  const uploads = new ContentStore({ dataDirectory, keep: keepUploads, clock, events, report });
+  // Also without any being kept: those of an earlier server are removed.
+  uploads.load(keepUploads === 0 ? [] : access.owners());
+  if (keepUploads === 0) return null;
+  events.on('tokens', () => uploads.keepOnly(access.owners()));
+  return uploads;
+}
+
 /** The jobs of a server, and the executor that runs them. Starts none of them. @throws SetupError */
 async function openJobs(settings: ServerSettings, context: OpenContext) {
   const { access, catalog, events, report, clock = systemClock } = context;
@@ -185,9 +199,11 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
     const usage = new UsageLedger(settings.dataDirectory, report);
     await rememberUse(local, usage);
     usage.follow(events);
+    const uploads = openUploads(settings, context);
     const jobs = new JobService({
       ...settings,
       executor,
+      uploads,
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
       residentOf: (job, grant) => catalog.residentFor(job.request, grant),
       versionOf: (job) => catalog.versionOf(job.request.app),
@@ -203,7 +219,7 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
     });
     const onEnd = openOnEnd(settings, jobs, opened.gpus, report);
     onEnd?.follow(events);
-    return { ...opened, jobs, usage, onEnd };
+    return { ...opened, jobs, uploads, usage, onEnd };
   } catch (cause) {
     opened.gpus?.close();
     throw cause;
@@ -295,15 +311,16 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
     await abandon();
     throw cause;
   }
-  const { executor, local, gpus, cluster, found, jobs, usage, onEnd } = opened;
+  const { executor, local, gpus, cluster, found, jobs, uploads, usage, onEnd } = opened;
   return {
-    ...{ access, audit, catalog, jobs, executor, usage, gpus, cluster },
+    ...{ access, audit, catalog, jobs, uploads, executor, usage, gpus, cluster },
     dataDirectory: settings.dataDirectory,
     sandboxReport: () => reportSandbox(found, settings, catalog),
     /** Starts the jobs, and the background tasks beside them. */
     start: () => {
       for (const end of jobs.unnoticedEnds()) onEnd?.take(end);
       jobs.resume();
+      uploads?.start();
       repositories.start();
       void sayResident(local, catalog, report);
     },
@@ -311,6 +328,7 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
     stop: async () => {
       gpus?.close();
       const repositoriesClosed = repositories.close();
+      uploads?.close();
       await jobs.close(settings.onExit);
       await onEnd?.close();
       await local?.close();

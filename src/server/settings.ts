@@ -45,6 +45,8 @@ export interface ServerSettings extends UploadSettings {
   readonly grace: number;
   /** Milliseconds. */
   readonly maxKeep: number;
+  /** Milliseconds that an upload is kept after its last use; 0: submissions are forms alone. */
+  readonly keepUploads: number;
   /** Milliseconds that a job may run; null for no limit. */
   readonly maxRunTime: number | null;
   /** The same for fine-tuning. */

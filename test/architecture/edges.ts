@@ -287,6 +287,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'server/access',
       'server/apps',
       'server/hub',
+      'server/content',
       'server/jobs',
       'server/executors/local',
       'server/executors/slurm',
@@ -345,6 +346,7 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'server/usage',
       'server/http',
+      'server/content',
       'server/uploads',
       'server/apps',
       'server/jobs',
@@ -373,6 +375,10 @@ export const modules: Readonly<Record<string, Module>> = {
   'server/access': {
     imports: ['server', 'access', 'files', 'contract'],
     reason: 'Who may come in knows neither a request nor a job.',
+  },
+  'server/content': {
+    imports: ['server/uploads', 'server/data-directory', 'server', 'access', 'files', 'contract'],
+    reason: 'Uploads are kept by owner and content, and know no job that names them.',
   },
   'server/uploads': {
     imports: ['server/jobs', 'archive', 'multipart', 'volumes/headers', 'files', 'contract'],

@@ -24,7 +24,7 @@ describe('the errors', () => {
     const statuses = Object.values<{ status: number; retryAfter?: number }>(errorKinds)
       .filter(({ retryAfter }) => retryAfter !== undefined)
       .map(({ status }) => status);
-    expect(new Set(statuses)).toEqual(new Set([429, 503]));
+    expect(new Set(statuses)).toEqual(new Set([423, 429, 503]));
   });
 
   test('carry their kind, and a field its name', () => {

@@ -214,6 +214,12 @@ export const serveFlags = {
     helpValue: 'TIME',
     summary: 'How long a job may ask to be kept once it has ended, such as 90s, 12h or 7d',
   }),
+  'keep-uploads': durationFlag({
+    default: '1d',
+    helpValue: 'TIME',
+    summary:
+      'How long a file that was sent is kept after its last use, so that it need not be sent again; 0 keeps none, and takes forms alone',
+  }),
   'max-run-time': runTimeFlag({
     helpValue: 'TIME',
     summary: 'Longest run time of a job, such as 2h, after which it is ended; unlimited by default',

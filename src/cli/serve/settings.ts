@@ -163,6 +163,7 @@ export function serverSettings(
     requireDeidentified: flags['require-deidentified'],
     grace: flags.grace * 1000,
     maxKeep: duration('max-keep', flags['max-keep']),
+    keepUploads: duration('keep-uploads', flags['keep-uploads']),
     maxRunTime,
     maxFineTuneTime: runTimeOf('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,

@@ -256,6 +256,12 @@ export class Access {
   /** Jobs that an owner may have at once; null for any number. */
   readonly mostJobs = (owner: Owner) => this.limitsOf(owner).max_jobs?.most ?? null;
 
+  /** Everybody whose token has not been revoked, and whoever has the token of the environment or needs none. */
+  owners(): Owner[] {
+    const entries = (this.named?.entries ?? []).filter((entry) => stateOf(entry) !== 'revoked');
+    return [null, ...entries.map(({ name }) => name)];
+  }
+
   /** The current limits of an owner, according to the file. */
   limitsOf(owner: Owner): Limits {
     return (owner === null ? null : this.named?.limitsOf(owner)) ?? noLimits;

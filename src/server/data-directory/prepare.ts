@@ -28,7 +28,7 @@ import { SetupError } from '../setup-error.js';
 import { lookAtLock } from './lock.js';
 
 /** The directories that servers make in a data directory. */
-const names = ['jobs', 'incoming', 'trash', 'slurm'] as const;
+const names = ['jobs', 'incoming', 'trash', 'uploads', 'slurm'] as const;
 type OwnName = (typeof names)[number];
 
 /** Whether the directory may be a link: an admin may keep the jobs elsewhere on the same file system. */

@@ -9,6 +9,7 @@ import {
   mediaTypes,
   oneLine,
   ServiceError,
+  UploadsMissing,
 } from '../../contract/index.js';
 import { errorCode, isDiskFull, isFileTooLarge, isOutOfInodes, isShortage } from '../../files/index.js';
 import type { ServerEvents } from '../events.js';
@@ -20,11 +21,18 @@ const contentType = `${mediaTypes.json}; charset=utf-8`;
  * The answer for an error (docs/http.md, Errors). The bodies of all errors are written here, and the headers that some of
  * them need.
  */
-function errorAnswer({ kind: { status, retryAfter }, detail }: ServiceError) {
+function errorAnswer(error: ServiceError) {
+  const { status, retryAfter } = error.kind;
+  const uploads = error instanceof UploadsMissing ? error.uploads : undefined;
   const headers: Record<string, string> = {};
   if (status === 401) headers['WWW-Authenticate'] = authScheme;
   if (retryAfter !== undefined) headers['Retry-After'] = String(retryAfter);
-  return { status, headers, contentType, body: JSON.stringify({ detail } satisfies ErrorBody) };
+  return {
+    status,
+    headers,
+    contentType,
+    body: JSON.stringify({ detail: error.detail, uploads } satisfies ErrorBody),
+  };
 }
 
 /** An error answer as bytes, for a connection whose request could not be read. */

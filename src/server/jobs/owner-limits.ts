@@ -108,6 +108,32 @@ export class OwnerLimits {
     };
   }
 
+  /**
+   * Bytes that all uploads of an owner may keep, beside its jobs and the forms in progress; null for no limit.
+   * @param length bytes of a new upload
+   * @throws ServiceError `uploadTooLarge` or `keptFull`
+   */
+  roomForUpload({ name, limits: { max_kept, max_upload } }: Principal, length: number): number | null {
+    if (max_upload !== null && length > max_upload.most) {
+      const detail = `The upload is larger than the limit of ${formatBytes(max_upload.most)} ${max_upload.whose}`;
+      throw new ServiceError('uploadTooLarge', detail);
+    }
+    if (max_kept === null) return null;
+    const kept = this.now.keptBytesOf(name) + (this.#uploads.get(name)?.bytes ?? 0);
+    if (kept + length > max_kept.most) throw keptFull(name, kept, max_kept);
+    return max_kept.most - kept;
+  }
+
+  /** The error of an upload for which the other uploads of its owner leave too little. */
+  uploadsFull({ name, limits: { max_kept } }: Principal, bytes: number): ServiceError {
+    const most = max_kept?.most ?? 0;
+    return new ServiceError(
+      'keptFull',
+      `The jobs and uploads of ${ownerInWords(name)} may keep ${formatBytes(most)}${max_kept ? ` (the limit ${max_kept.whose})` : ''}, ` +
+        `and ${formatBytes(bytes)} of uploads that were just used leave too little for this one; submit what you have sent, or wait`,
+    );
+  }
+
   /** @throws FieldError for a job that would wait for ever, because it asks for more GPUs than its owner may have */
   checkGpus({ name, limits: { max_gpus: limit } }: Principal, field: string, request: DeviceRequest): void {
     const asked = gpusOf(request);

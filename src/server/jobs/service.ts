@@ -49,6 +49,8 @@ export interface JobServiceDeps
   readonly mostJobs: (owner: Owner) => number | null;
   /** Jobs that have ended and that an owner may keep. */
   readonly mostKeptJobs: number;
+  /** Null if the server keeps none. */
+  readonly uploads: KeptUploads | null;
   /** Whether a program of the admin is run for each end: `serve --on-end`. */
   readonly areEndsNoticed: boolean;
   /** Told of what happens to jobs. */
@@ -61,6 +63,14 @@ const killTimeout = 20_000;
 const removalTimeout = 20_000;
 /** Milliseconds that the notice of a job's end waits for the version of its app. */
 const versionWait = 2000;
+
+/** Uploads that submissions may name. They go before results when space is short. */
+export interface KeptUploads {
+  /** Removes the one whose last use is the longest ago, of those that nobody needs now. False if there is none. */
+  dropOldest(): Promise<boolean>;
+  /** Removes uploads of an owner, oldest first, until they keep at most so many bytes, as far as nobody uses them. */
+  trim(owner: Owner, most: number): void;
+}
 
 /** Whether active jobs are killed, or left to the next server, when the server stops. */
 export type OnExit = 'kill' | 'keep';
@@ -214,6 +224,22 @@ export class JobService {
     throw new ServiceError('keptFull', detail);
   }
 
+  /**
+   * Bytes that all uploads of an owner may keep, beside its jobs; null for no limit. Waits until the use of its jobs is known.
+   * @param length bytes of a new upload
+   * @throws ServiceError `uploadTooLarge`, `keptFull` or `shuttingDown`
+   */
+  async roomForUpload(asker: Principal, length: number): Promise<number | null> {
+    this.#refuseWhileClosing();
+    if (asker.limits.max_kept !== null) await this.#kept.known(asker.name);
+    return this.#owners.roomForUpload(asker, length);
+  }
+
+  /** The error of an upload for which the other uploads of its owner leave too little. */
+  uploadsFull(asker: Principal, bytes: number): ServiceError {
+    return this.#owners.uploadsFull(asker, bytes);
+  }
+
   /** Refuses new jobs from now on, or accepts them again. Uploads in progress still become jobs. */
   drain(isDraining: boolean): void {
     if (isDraining === this.#admission.isDraining) return;
@@ -344,11 +370,12 @@ export class JobService {
   }
 
   /**
-   * Makes room on the disk: removes the oldest job whose result was fetched, or else what the oldest failed job left. A result
+   * Makes room on the disk: removes the upload that was used least recently, or else the oldest job whose result was fetched, or else what the oldest failed job left. A result
    * that nobody has fetched stays as long as promised.
    * @returns false if there is none
    */
   async makeRoom(): Promise<boolean> {
+    if (await this.deps.uploads?.dropOldest()) return true;
     const jobs = [...this.#jobs.values()].filter(({ id }) => !this.#lives.has(id));
     if (await this.#retention.removeFetched(jobs)) return true;
     const failed = this.#retention.oldestFailed(jobs);

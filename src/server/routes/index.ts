@@ -22,6 +22,7 @@ import {
   showUsage,
   vram,
 } from './system.js';
+import { uploadRoutes } from './uploads.js';
 
 /** What the routes need; all of it is created elsewhere. */
 export interface RouteDeps extends Omit<SubmitDeps, 'turns'>, LogDeps {
@@ -30,6 +31,7 @@ export interface RouteDeps extends Omit<SubmitDeps, 'turns'>, LogDeps {
   /** Null if there are none. */
   readonly metrics: ShownMetrics | null;
   readonly usage: UsageLedger;
+  readonly dataDirectory: string;
   readonly report: Report;
 }
 
@@ -39,16 +41,23 @@ export interface RouteDeps extends Omit<SubmitDeps, 'turns'>, LogDeps {
  * percent-encoded.
  */
 function matcher(path: string): RegExp {
-  return new RegExp(`^${path.replace('{app}', '(.+)').replace('{id}', '([^/]+)')}$`);
+  return new RegExp(`^${path.replace('{app}', '(.+)').replace(/\{(id|sha256)\}/, '([^/]+)')}$`);
 }
 
 /** The router's functions by method. */
-const verbs = { GET: 'get', POST: 'post', DELETE: 'delete' } as const;
+const verbs = {
+  GET: 'get',
+  POST: 'post',
+  DELETE: 'delete',
+  HEAD: 'head',
+  PATCH: 'patch',
+  OPTIONS: 'options',
+} as const;
 
 /** The API: what each route of the table does. */
 export function createRouter(deps: RouteDeps): Router {
   const { catalog, executor, jobs, report } = deps;
-  const submissions = { ...deps, turns: new UploadTurns() };
+  const uploading = { ...deps, turns: new UploadTurns() };
   const handlers: Readonly<Record<RouteName, RouterMiddleware>> = {
     health,
     devices: devices(executor, jobs),
@@ -61,8 +70,9 @@ export function createRouter(deps: RouteDeps): Router {
     appConfig: sendAppConfig(catalog, report),
     refresh: askForRefresh(catalog),
     refreshed: showRefresh(catalog),
-    ...eachOperation((operation) => submit(operation, submissions)),
-    usage: showUsage(deps.usage, jobs),
+    ...eachOperation((operation) => submit(operation, uploading)),
+    ...uploadRoutes(uploading),
+    usage: showUsage(deps.usage, jobs, deps.uploads),
     jobs: listJobs(jobs),
     job: showJob(jobs),
     logs: streamLogs(deps),

@@ -21,9 +21,11 @@ import {
   quoteName,
   refusals,
   ServiceError,
+  UploadsMissing,
 } from '../../contract/index.js';
 import { firstBytes, isForbidden, isMissing } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
+import type { ContentStore, HeldUploads } from '../content/index.js';
 import { captured, principalOf, senderOf } from '../http/index.js';
 import type { Job, JobFiles, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
@@ -38,6 +40,7 @@ import {
   placeFiles,
   readForm,
   receiveForm,
+  receiveJson,
   type SubmissionForm,
   type UploadSettings,
   type UploadTurns,
@@ -48,6 +51,8 @@ export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
   readonly limits: UploadSettings;
+  /** Null if the server keeps none. */
+  readonly uploads: ContentStore | null;
   readonly turns: UploadTurns;
   readonly report: Report;
 }
@@ -133,6 +138,27 @@ function checkKinds(
   refuse(app, fileRefusals(app, spec, contents ?? []));
 }
 
+/** What the body is, by its type: a form, or JSON that names uploads. @throws ServiceError for any other, and for none */
+function bodyType(ctx: RouterContext): string {
+  const types = [mediaTypes.form, mediaTypes.json];
+  // Null without a body, whatever its type.
+  const type = ctx.is(types);
+  if (type) return type;
+  const stated = types.find((each) => ctx.get('Content-Type').startsWith(each));
+  if (type === null && stated !== undefined) {
+    const what = stated === mediaTypes.form ? 'a form' : 'JSON';
+    throw new ServiceError('badRequest', `The request says that it is ${what}, and has no body`);
+  }
+  throw new ServiceError('notMultipart', `The body must be ${types.join(', or ')}`);
+}
+
+/** The uploads that a submission names. @throws UploadsMissing */
+async function takeUploads(names: readonly string[], held: HeldUploads | undefined) {
+  if (held) return await held.takeAll(names);
+  if (names.length > 0) throw new UploadsMissing([...new Set(names)]);
+  return new Map();
+}
+
 /** @throws ServiceError `invalidField` about all refusals, if there are any */
 function refuse(app: AvailableApp, refused: readonly AppRefusal[]): void {
   const found = refused.map(({ field, value, problem }) => {
@@ -185,14 +211,7 @@ async function receive(
   const { turns } = deps;
   const makeRoom = () => deps.jobs.makeRoom();
   await checkSpace(contentLength(ctx), directory.path, limits, makeRoom);
-  // Null without a body, whatever its type.
-  const isForm = ctx.is(mediaTypes.form);
-  if (isForm === null && ctx.get('Content-Type').startsWith(mediaTypes.form)) {
-    throw new ServiceError('badRequest', 'The request says that it is a form, and has no body');
-  }
-  if (!isForm) {
-    throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
-  }
+  const type = bodyType(ctx);
   const described = await deps.catalog.available(app, asker.apps);
   // A client that sent `Expect: 100-continue` gets its answer only now.
   if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
@@ -207,12 +226,16 @@ async function receive(
     askedOf(operation, fields, asker, deps.jobs);
   });
   const sender = senderOf(ctx);
-  const received = await receiveForm(ctx, incoming, limits, checks, {
-    awaited,
-    refused: sender.refused,
-    makeRoom,
-    turns,
-  });
+  using held = deps.uploads?.of(asker.name).hold();
+  const received =
+    type === mediaTypes.form
+      ? await receiveForm(ctx, incoming, limits, checks, {
+          awaited,
+          refused: sender.refused,
+          makeRoom,
+          turns,
+        })
+      : await receiveJson(ctx, spec, limits, checks, { awaited, take: (names) => takeUploads(names, held) });
   slot.allowed.hold(received.bytes);
   const form = readForm(spec, received);
   const counts = [...form.groups].map(([field, groups]) => [field.name, groups.length]);

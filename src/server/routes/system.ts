@@ -14,6 +14,7 @@ import {
   ServiceError,
   type Usage,
 } from '../../contract/index.js';
+import type { ContentStore } from '../content/index.js';
 import type { Device, Executor, WorkerInfo } from '../executors/index.js';
 import { isAskedFor, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
@@ -103,6 +104,8 @@ export interface ShownLimits extends UploadSettings {
   readonly grace: number;
   /** Milliseconds that a job may request instead. */
   readonly maxKeep: number;
+  /** Milliseconds that an upload is kept after its last use; 0 if there are none. */
+  readonly keepUploads: number;
   /** Milliseconds that a job may run; null for no limit. */
   readonly maxRunTime: number | null;
   /** The same for fine-tuning. */
@@ -126,6 +129,7 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
     max_run_time: shown.maxRunTime && shown.maxRunTime / 1000,
     max_fine_tune_time: shown.maxFineTuneTime && shown.maxFineTuneTime / 1000,
     require_deidentified: shown.requireDeidentified,
+    uploads: shown.keepUploads === 0 ? null : { keep: shown.keepUploads / 1000 },
     of_server: { max_jobs: shown.maxJobs, max_upload_size: shown.maxUploadSize },
   } satisfies Limits;
 };
@@ -152,13 +156,18 @@ function sinceOf(ctx: RouterContext): number {
 }
 
 /** `GET /usage`: everybody's for an admin. A user gets their own, and is refused with `?all=1`. */
-export const showUsage = (ledger: UsageLedger, jobs: JobService) => async (ctx: RouterContext) => {
-  const asker = principalOf(ctx);
-  if (isAskedFor(ctx, parameters.all)) requireAdmin(ctx, 'This asks for the use of all');
-  const since = sinceOf(ctx);
-  const usage = await ledger.summary(since, (owner) => mayReach(asker, owner), await jobs.kept());
-  ctx.body = { since: since === 0 ? null : new Date(since).toISOString(), usage } satisfies Usage;
-};
+export const showUsage =
+  (ledger: UsageLedger, jobs: JobService, uploads: ContentStore | null) => async (ctx: RouterContext) => {
+    const asker = principalOf(ctx);
+    if (isAskedFor(ctx, parameters.all)) requireAdmin(ctx, 'This asks for the use of all');
+    const since = sinceOf(ctx);
+    const usage = await ledger.summary(since, (owner) => mayReach(asker, owner), await jobs.kept());
+    ctx.body = {
+      since: since === 0 ? null : new Date(since).toISOString(),
+      usage,
+      uploads: (uploads?.usage() ?? []).filter(({ owner }) => mayReach(asker, owner)),
+    } satisfies Usage;
+  };
 
 export const showDraining = (jobs: JobService) => (ctx: RouterContext) => {
   requireAdmin(ctx, 'ask whether the server is draining');

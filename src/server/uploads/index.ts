@@ -1,4 +1,5 @@
 /** Turns a multipart body into the files of a job. */
+export { DiskWatch, diskSpace, type MakeRoom, noSpace, uploadFault, withSpace } from './disk-space.js';
 export { checkClaim, checkIdentities } from './identities.js';
 export {
   checkSpace,
@@ -11,4 +12,6 @@ export {
 } from './limits.js';
 export { placeFiles } from './place-files.js';
 export { EarlyChecks, type FormFields, isDeidentified, readForm, type SubmissionForm } from './read-form.js';
-export { receiveForm } from './receive.js';
+export { receiveForm, type UploadContext, wholeRequest } from './receive.js';
+export { receiveJson, type WholeUpload } from './receive-json.js';
+export { dropWritten, SyncBehind } from './uploaded-file.js';

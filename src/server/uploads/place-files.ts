@@ -1,5 +1,5 @@
-import { mkdirSync, renameSync } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
+import { constants, mkdirSync, renameSync } from 'node:fs';
+import { copyFile, open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError, archiveEnd, extractArchive } from '../../archive/index.js';
 import {
@@ -92,7 +92,13 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
     },
     () => tryExtract(file, destination, placing),
   );
-  await rm(file.path);
+  if (!file.isKept) await rm(file.path);
+}
+
+/** Gives the job a file of its own, which shares the bytes of the upload where the file system can do that. */
+async function copy(file: ReceivedFile, target: string, { disk, makeRoom }: Placing): Promise<void> {
+  await withSpace(makeRoom, () => copyFile(file.path, target, constants.COPYFILE_FICLONE));
+  await disk.wrote((await stat(target)).size);
 }
 
 /** Extracts an archive within the remaining limits, as long as the disk keeps its reserve. */
@@ -164,6 +170,7 @@ async function placeGroup(
     taken.add(name);
     const target = path.join(directory, name);
     if (file.name.endsWith(volumeSuffix)) await extract(file, target, placing);
+    else if (file.isKept) await copy(file, target, placing);
     else renameSync(file.path, target);
     await slice.pause();
     paths.push(target);

@@ -32,6 +32,8 @@ export interface ReceivedFile {
   /** The file name as the client sent it. */
   readonly name: string;
   readonly path: string;
+  /** Whether the file stays where it is, and the job gets one with its content: it is an upload that other submissions may name. */
+  readonly isKept?: boolean;
 }
 
 /** The parts of a multipart body, in their order. */

@@ -21,7 +21,7 @@ const awaitedLimit = 3000;
  * Resolves when the request has been read completely. Rejects if it breaks off, or if no byte arrives for too long.
  * @param awaited aborted when a repetition of the request is waiting for it
  */
-function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Promise<void> {
+export function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     // `complete`: all bytes arrived; `readableEnded`: all were consumed. A request with garbage after it is destroyed
     // between the two.
@@ -47,7 +47,7 @@ function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Pr
 }
 
 /** @throws ServiceError 415 for a body that is encoded in any way: Node does not decode it */
-function checkCodings(ctx: Context): void {
+export function checkCodings(ctx: Context): void {
   if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
     throw new ServiceError(
       'notMultipart',

@@ -69,6 +69,7 @@ async function serviceWith(ends: readonly Partial<JobRecord>[], mostKeptJobs: nu
     report,
     clock: systemClock,
     mostKeptJobs,
+    uploads: null,
     mostJobs: () => null,
     maxJobs: 100,
     diskPerJob: null,

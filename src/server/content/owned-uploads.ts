@@ -1,0 +1,240 @@
+import { randomBytes } from 'node:crypto';
+import { lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Owner } from '../../access/index.js';
+import { FieldError, ServiceError, tus, UploadsMissing } from '../../contract/index.js';
+import { errorCode, isRealDirectory } from '../../files/index.js';
+import { makeFile, partFile, readFileName } from './names.js';
+import { Upload, type UploadPlace } from './upload.js';
+
+/** Most uploads of one owner: each takes a few hundred bytes of memory, and time at a start. */
+const mostUploads = 100_000;
+/** Milliseconds after its last use in which an upload is not removed for the sake of others: a submission may be about to name it. */
+const recent = 10 * 60_000;
+
+/** What the uploads of all owners share. */
+export interface Shared {
+  /** Milliseconds that an upload is kept after its last use. */
+  readonly keep: number;
+  readonly now: () => number;
+  /** Where files go that are being removed, on the same file system. */
+  readonly removed: string;
+  readonly completed: (upload: Upload) => void;
+}
+
+/** The uploads of one owner, in a directory that has nothing else. Nothing here looks at those of others. */
+export class OwnedUploads implements UploadPlace {
+  readonly #uploads = new Map<string, Upload>();
+
+  constructor(
+    readonly owner: Owner,
+    readonly directory: string,
+    private readonly shared: Shared,
+  ) {}
+
+  /**
+   * Finds what an earlier server has left. Removes what has expired, and what is torn.
+   * @returns names of entries that are not of uploads
+   */
+  load(): string[] {
+    if (!isRealDirectory(this.directory)) return [];
+    const foreign: string[] = [];
+    for (const entry of readdirSync(this.directory)) {
+      const name = readFileName(entry);
+      const file = path.join(this.directory, entry);
+      const stats = lstatSync(file);
+      if (!name || !stats.isFile()) {
+        foreign.push(entry);
+        continue;
+      }
+      const { sha256, length } = name;
+      const usedAt = Math.min(stats.mtimeMs, this.now());
+      const found = { size: stats.size, isWhole: length === null, usedAt };
+      const upload = new Upload(sha256, length ?? stats.size, this, found);
+      const isTorn = length !== null && (stats.size > length || this.#uploads.get(sha256)?.isWhole);
+      if (isTorn || this.#isExpired(upload)) void this.#removeFile(file);
+      else this.#uploads.set(sha256, upload);
+    }
+    return foreign;
+  }
+
+  now(): number {
+    return this.shared.now();
+  }
+
+  completed(upload: Upload): void {
+    this.shared.completed(upload);
+  }
+
+  get count(): number {
+    return this.#uploads.size;
+  }
+
+  /** Bytes that all of them keep; of one that has not come, what it is going to have. */
+  get bytes(): number {
+    let sum = 0;
+    for (const { length } of this.#uploads.values()) sum += length;
+    return sum;
+  }
+
+  /** @throws ServiceError `unknownUpload` */
+  find(sha256: string): Upload {
+    const upload = this.#uploads.get(sha256);
+    if (upload && !this.#isExpired(upload)) return upload;
+    throw new ServiceError('unknownUpload', 'No upload of yours has this name; begin it');
+  }
+
+  /**
+   * The same, once it is known whether it is whole.
+   * @throws ServiceError `unknownUpload`, or `uploadInUse` while it is checked
+   */
+  async look(sha256: string): Promise<Upload> {
+    const upload = this.find(sha256);
+    try {
+      await upload.settle();
+    } catch (cause) {
+      if (!(cause instanceof ServiceError && cause.code === 'wrongContent')) throw cause;
+    }
+    return this.find(sha256);
+  }
+
+  /** When an upload is removed, if nobody uses it. */
+  expiry({ lastUse }: Upload): Date {
+    return new Date(lastUse + this.shared.keep);
+  }
+
+  /**
+   * The upload of this name, which is begun if it is not there.
+   * @param room bytes that all uploads of the owner may have; null for any number. Others make room
+   * @param refuse makes the error if that is too little
+   * @throws FieldError for another length than that of the whole upload; ServiceError `uploadInUse`; what `refuse` makes
+   */
+  async begin(
+    { sha256, length }: { readonly sha256: string; readonly length: number },
+    room: number | null,
+    refuse: () => ServiceError,
+  ): Promise<Upload> {
+    const begun = this.#uploads.get(sha256);
+    if (begun && !this.#isExpired(begun)) {
+      if (begun.length === length) return begun;
+      if (begun.isWhole) {
+        throw new FieldError(
+          tus.headers.length,
+          `is ${length}, and what has this name has ${begun.length} bytes`,
+        );
+      }
+    }
+    if (begun) {
+      if (begun.isInUse) begun.take();
+      await this.remove(begun);
+      return this.begin({ sha256, length }, room, refuse);
+    }
+    if (this.#uploads.size >= mostUploads) void this.dropOldest(0);
+    if (room !== null) this.trim(room - length, recent);
+    if (room !== null && this.bytes + length > room) throw refuse();
+    return this.#uploads.get(sha256) ?? this.#make(sha256, length);
+  }
+
+  /** What one submission takes of them. */
+  hold(): HeldUploads {
+    return new HeldUploads(this);
+  }
+
+  /** Removes an upload at once; its bytes are gone when this resolves. */
+  async remove(upload: Upload): Promise<void> {
+    if (this.#uploads.get(upload.sha256) === upload) this.#uploads.delete(upload.sha256);
+    await this.#removeFile(upload.file);
+  }
+
+  /**
+   * Removes the upload whose last use is the longest ago, of those that nobody uses.
+   * @param spared milliseconds after its last use in which one stays
+   * @returns false if there is none
+   */
+  async dropOldest(spared = recent): Promise<boolean> {
+    const oldest = this.oldest(spared);
+    if (oldest) await this.remove(oldest);
+    return oldest !== null;
+  }
+
+  oldest(spared = recent): Upload | null {
+    let oldest: Upload | null = null;
+    for (const upload of this.#uploads.values()) {
+      const mayGo = !upload.isInUse && upload.lastUse + spared <= this.now();
+      if (mayGo && (!oldest || upload.lastUse < oldest.lastUse)) oldest = upload;
+    }
+    return oldest;
+  }
+
+  /** Removes the oldest until they keep at most so many bytes, as far as nobody uses them. */
+  trim(most: number, spared = 0): void {
+    while (this.bytes > Math.max(0, most)) {
+      const oldest = this.oldest(spared);
+      if (!oldest) return;
+      void this.remove(oldest);
+    }
+  }
+
+  removeExpired(): void {
+    for (const upload of this.#uploads.values())
+      if (this.#isExpired(upload) && !upload.isInUse) void this.remove(upload);
+  }
+
+  #isExpired({ lastUse, isInUse }: Upload): boolean {
+    return !isInUse && lastUse + this.shared.keep <= this.now();
+  }
+
+  #make(sha256: string, length: number): Upload {
+    mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    makeFile(partFile(this.directory, sha256, length));
+    const upload = new Upload(sha256, length, this, null);
+    this.#uploads.set(sha256, upload);
+    return upload;
+  }
+
+  /** Takes a file's name away at once, so that the next upload can have it, and then its bytes. */
+  async #removeFile(file: string): Promise<void> {
+    const target = path.join(this.shared.removed, randomBytes(8).toString('hex'));
+    try {
+      renameSync(file, target);
+    } catch (cause) {
+      if (errorCode(cause) === 'ENOENT') return;
+      throw cause;
+    }
+    // What stays is removed by the next start.
+    await rm(target, { force: true }).catch(() => {});
+  }
+}
+
+/** Whole uploads that one submission takes, which nobody removes until then. */
+export class HeldUploads implements Disposable {
+  readonly #releases: (() => void)[] = [];
+
+  constructor(private readonly owned: OwnedUploads) {}
+
+  /**
+   * Takes the uploads of these names, each once.
+   * @throws UploadsMissing with those that are not there, or not whole
+   */
+  async takeAll(names: readonly string[]): Promise<ReadonlyMap<string, Upload>> {
+    const taken = new Map<string, Upload>();
+    const missing: string[] = [];
+    for (const sha256 of new Set(names)) {
+      const upload = await this.owned.look(sha256).catch(() => null);
+      if (!upload?.isWhole) {
+        missing.push(sha256);
+        continue;
+      }
+      taken.set(sha256, upload);
+      this.#releases.push(upload.hold());
+      upload.use();
+    }
+    if (missing.length > 0) throw new UploadsMissing(missing);
+    return taken;
+  }
+
+  [Symbol.dispose](): void {
+    for (const release of this.#releases.splice(0)) release();
+  }
+}
