@@ -210,6 +210,7 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
       accessOf: (job) => catalog.accessOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       mostJobs: access.mostJobs,
+      mostKept: access.mostKept,
       mostKeptJobs,
       areEndsNoticed: settings.onEnd !== null,
       isUpgraded,

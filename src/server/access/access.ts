@@ -256,6 +256,9 @@ export class Access {
   /** Jobs that an owner may have at once; null for any number. */
   readonly mostJobs = (owner: Owner) => this.limitsOf(owner).max_jobs?.most ?? null;
 
+  /** Bytes that an owner may keep; null for any number. */
+  readonly mostKept = (owner: Owner) => this.limitsOf(owner).max_kept?.most ?? null;
+
   /** Everybody whose token has not been revoked, and whoever has the token of the environment or needs none. */
   owners(): Owner[] {
     const entries = (this.named?.entries ?? []).filter((entry) => stateOf(entry) !== 'revoked');

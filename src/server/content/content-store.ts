@@ -8,6 +8,7 @@ import { type Clock, makeDirectory } from '../../files/index.js';
 import { ownDirectory, setAside } from '../data-directory/index.js';
 import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
+import { FileHashes } from './file-hashes.js';
 import { directoryName, directoryPattern } from './names.js';
 import { OwnedUploads } from './owned-uploads.js';
 
@@ -30,6 +31,7 @@ export interface ContentStoreDeps {
 export class ContentStore {
   readonly #root: string;
   readonly #removed: string;
+  readonly #hashes = new FileHashes();
   readonly #owners = new Map<Owner, OwnedUploads>();
   #cancelSweep: () => void = () => {};
 
@@ -72,6 +74,7 @@ export class ContentStore {
 
   close(): void {
     this.#cancelSweep();
+    this.#hashes.close();
   }
 
   /** The uploads of an owner. */
@@ -83,6 +86,7 @@ export class ContentStore {
       keep,
       now: () => clock.now(),
       removed: this.#removed,
+      hashes: this.#hashes,
       completed: ({ length }) => events.tell('uploaded', { owner, bytes: length }),
     });
     this.#owners.set(owner, owned);

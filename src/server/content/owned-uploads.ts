@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { Owner } from '../../access/index.js';
 import { FieldError, ServiceError, tus, UploadsMissing } from '../../contract/index.js';
 import { errorCode, isRealDirectory } from '../../files/index.js';
+import type { FileHashes } from './file-hashes.js';
 import { makeFile, partFile, readFileName } from './names.js';
 import { Upload, type UploadPlace } from './upload.js';
 
@@ -20,6 +21,7 @@ export interface Shared {
   readonly now: () => number;
   /** Where files go that are being removed, on the same file system. */
   readonly removed: string;
+  readonly hashes: FileHashes;
   readonly completed: (upload: Upload) => void;
 }
 
@@ -57,6 +59,10 @@ export class OwnedUploads implements UploadPlace {
       else this.#uploads.set(sha256, upload);
     }
     return foreign;
+  }
+
+  get hashes(): FileHashes {
+    return this.shared.hashes;
   }
 
   now(): number {
@@ -144,6 +150,7 @@ export class OwnedUploads implements UploadPlace {
   /** Removes an upload at once; its bytes are gone when this resolves. */
   async remove(upload: Upload): Promise<void> {
     if (this.#uploads.get(upload.sha256) === upload) this.#uploads.delete(upload.sha256);
+    upload.forget();
     await this.#removeFile(upload.file);
   }
 

@@ -2,8 +2,9 @@ import { renameSync, utimesSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { ServiceError } from '../../contract/index.js';
-import { hashFile, syncDirectory } from '../../files/index.js';
+import { syncDirectory } from '../../files/index.js';
 import { Appender, type Writing } from './appender.js';
+import type { FileHash, FileHashes } from './file-hashes.js';
 import { partFile, wholeFile } from './names.js';
 
 /** The one request that writes an upload. */
@@ -15,6 +16,7 @@ export interface Turn extends Disposable {
 /** What an upload asks of the place that keeps it. */
 export interface UploadPlace {
   readonly directory: string;
+  readonly hashes: FileHashes;
   /** Milliseconds of the wall clock. */
   now(): number;
   /** Removes it: its bytes are wrong, or lost. */
@@ -41,6 +43,7 @@ export class Upload {
   #lastUse: number;
   #writer: AbortController | null = null;
   #holds = 0;
+  #hash: FileHash | null = null;
   /** Whether its name survives a power cut. */
   #isNamed: boolean;
 
@@ -139,7 +142,8 @@ export class Upload {
     const { file, length } = this;
     const offset = this.#offset;
     await using handle = await open(file, 'r+');
-    const appender = new Appender({ file, handle, offset, length, grew: () => {} }, how);
+    const hash = this.#follow();
+    const appender = new Appender({ file, handle, offset, length, grew: (size) => hash.grew(size) }, how);
     try {
       await send(appender);
     } finally {
@@ -148,6 +152,7 @@ export class Upload {
     }
     if (!appender.isRight) {
       await this.#keep(handle, offset, how);
+      this.forget();
       throw new ServiceError(
         'wrongChecksum',
         'What came does not have the checksum that came with it; send it again',
@@ -155,6 +160,18 @@ export class Upload {
     }
     this.use();
     if (this.#offset === length) await this.#finish();
+  }
+
+  /** Ends the hashing of its bytes: they are removed, or are all hashed. */
+  forget(): void {
+    this.#hash?.[Symbol.dispose]();
+    this.#hash = null;
+  }
+
+  /** Its bytes are hashed as they come. After a restart they are read again from the start. */
+  #follow(): FileHash {
+    this.#hash ??= this.place.hashes.follow(this.file, this.length);
+    return this.#hash;
   }
 
   /** Makes the first bytes of the file survive a power cut, and removes the others. */
@@ -176,8 +193,9 @@ export class Upload {
   /** @throws ServiceError `wrongContent` */
   async #finish(): Promise<void> {
     const { file, length, sha256, place } = this;
-    const found = await hashFile(file);
-    if (found.sha256 !== sha256 || found.size !== length) {
+    const found = await this.#follow().digest();
+    this.forget();
+    if (found !== sha256) {
       await place.remove(this);
       throw new ServiceError(
         'wrongContent',

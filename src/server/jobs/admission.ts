@@ -20,6 +20,8 @@ import type { Trash } from './trash.js';
 /** What is known about an upload besides its request. */
 export interface UploadFacts {
   readonly files: JobFiles;
+  /** Files that are hard links to uploads, relative to the directory. */
+  readonly linked: readonly string[];
   /** Lines for the job's log. */
   readonly notes: readonly string[];
   /** Bytes of the request's body. */

@@ -31,6 +31,7 @@ import { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import { type JobRequest, newRecord } from './job-record.js';
 import { endOf, factsOf, followJob, Lifecycle, type LifecycleDeps } from './lifecycle.js';
+import { noteLinks } from './linked-input.js';
 import { KeptBytes, OwnerLimits } from './owner-limits.js';
 import { ExpiredJobs, Retention, type RetentionDeps } from './retention.js';
 import { JobStore, type StoredJob, UnreadableJobs } from './store.js';
@@ -47,6 +48,8 @@ export interface JobServiceDeps
   readonly diskPerJob: number | null;
   /** Active jobs that an owner may have, while further ones wait; null for any number. */
   readonly mostJobs: (owner: Owner) => number | null;
+  /** Bytes that an owner may keep; null for any number. */
+  readonly mostKept: (owner: Owner) => number | null;
   /** Jobs that have ended and that an owner may keep. */
   readonly mostKeptJobs: number;
   /** Null if the server keeps none. */
@@ -407,18 +410,26 @@ export class JobService {
 
   async #accept(upload: JobDirectory, request: JobRequest, facts: UploadFacts): Promise<Job> {
     this.#refuseWhileClosing();
-    const { files, notes, bytes, extracted } = facts;
+    const { files, linked, notes, bytes, extracted } = facts;
     const { report, clock } = this.deps;
     upload.log(`${acceptance(upload.id)}: ${commandOf(request.operation)} on ${request.app}`);
     for (const note of notes) upload.log(note);
+    noteLinks(upload, linked);
     const record = newRecord(upload.id, request, new Date(clock.now()).toISOString(), bytes);
     const job = new Job(await this.#store.accept(upload, record, files), record, false, report, clock);
     this.#jobs.set(job.id, job);
     this.#kept.add(job, bytes + extracted);
+    this.#trimUploads(request.owner);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });
     // A stopping server starts nothing; the job stays on the disk for the next one.
     if (!this.#isClosing) this.#live(job);
     return job;
+  }
+
+  /** Jobs come before uploads in what their owner may keep. */
+  #trimUploads(owner: Owner): void {
+    const most = this.deps.mostKept(owner);
+    if (most !== null) this.deps.uploads?.trim(owner, most - this.#kept.of(owner));
   }
 
   #live(job: Job): void {

@@ -237,13 +237,15 @@ async function receive(
         })
       : await receiveJson(ctx, spec, limits, checks, { awaited, take: (names) => takeUploads(names, held) });
   slot.allowed.hold(received.bytes);
+  // The job gets files of its own.
+  if (type === mediaTypes.json) await checkSpace(received.bytes, directory.path, limits, makeRoom);
   const form = readForm(spec, received);
   const counts = [...form.groups].map(([field, groups]) => [field.name, groups.length]);
   checkApp(described, operation, form.values, Object.fromEntries(counts));
   checkKinds(described, operation, form);
   const ask = (by: Principal) => askedOf(operation, form, by, deps.jobs);
   ask(asker);
-  const { files, extracted } = await placeFiles(form.groups, directory.input, limits, {
+  const { files, linked, extracted } = await placeFiles(form.groups, directory.input, limits, {
     onExtract: (bytes) => slot.allowed.hold(received.bytes + bytes),
     makeRoom,
     turns,
@@ -270,6 +272,7 @@ async function receive(
     },
     {
       files: moved(files, directory.path, slot.finalDirectory.path),
+      linked: linked.map((file) => path.relative(directory.path, file)),
       notes: form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
       bytes: received.bytes,
       extracted,

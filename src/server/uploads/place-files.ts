@@ -1,4 +1,4 @@
-import { constants, mkdirSync, renameSync } from 'node:fs';
+import { constants, linkSync, mkdirSync, renameSync } from 'node:fs';
 import { copyFile, open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError, archiveEnd, extractArchive } from '../../archive/index.js';
@@ -10,7 +10,7 @@ import {
   ServiceError,
   volumeSuffix,
 } from '../../contract/index.js';
-import { freeName, isSafeName, type Release, TimeSlice } from '../../files/index.js';
+import { errorCode, freeName, isSafeName, type Release, TimeSlice } from '../../files/index.js';
 import type { JobFiles } from '../jobs/index.js';
 import {
   DiskWatch,
@@ -56,11 +56,15 @@ interface Placing extends PlacingAsks {
   readonly stop: AbortController;
   /** Bytes of the extracted files. */
   extracted: number;
+  /** Files that are hard links to uploads. */
+  readonly linked: string[];
 }
 
 /** The files of an upload in their places. */
 export interface Placed {
   readonly files: JobFiles;
+  /** Files that are hard links to uploads. */
+  readonly linked: readonly string[];
   /** Bytes of the content extracted from its archives. */
   readonly extracted: number;
 }
@@ -95,10 +99,29 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
   if (!file.isKept) await rm(file.path);
 }
 
-/** Gives the job a file of its own, which shares the bytes of the upload where the file system can do that. */
-async function copy(file: ReceivedFile, target: string, { disk, makeRoom }: Placing): Promise<void> {
-  await withSpace(makeRoom, () => copyFile(file.path, target, constants.COPYFILE_FICLONE));
-  await disk.wrote((await stat(target)).size);
+/** A file with fewer bytes is copied at once: that takes no longer than a link of which notes are kept. */
+const leastLinked = 1 << 20;
+
+/** Gives the job an upload as its file: a large one as a hard link, in place of which it gets a file of its own before its app runs. */
+async function giveKept(file: ReceivedFile, target: string, placing: Placing): Promise<void> {
+  const { size } = await stat(file.path);
+  if (size >= leastLinked && tryLink(file.path, target)) {
+    placing.linked.push(target);
+    return;
+  }
+  await withSpace(placing.makeRoom, () => copyFile(file.path, target, constants.COPYFILE_FICLONE));
+  await placing.disk.wrote(size);
+}
+
+/** Returns whether the file system can do it, and the file has few enough names. */
+function tryLink(file: string, target: string): boolean {
+  try {
+    linkSync(file, target);
+    return true;
+  } catch (cause) {
+    if (['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK', 'EXDEV'].includes(errorCode(cause))) return false;
+    throw cause;
+  }
 }
 
 /** Extracts an archive within the remaining limits, as long as the disk keeps its reserve. */
@@ -170,7 +193,7 @@ async function placeGroup(
     taken.add(name);
     const target = path.join(directory, name);
     if (file.name.endsWith(volumeSuffix)) await extract(file, target, placing);
-    else if (file.isKept) await copy(file, target, placing);
+    else if (file.isKept) await giveKept(file, target, placing);
     else renameSync(file.path, target);
     await slice.pause();
     paths.push(target);
@@ -193,6 +216,7 @@ export async function placeFiles(
     disk: new DiskWatch(path.dirname(input), asks.makeRoom),
     stop: new AbortController(),
     extracted: 0,
+    linked: [],
     ...asks,
   };
   const placed: Record<string, string[][]> = {};
@@ -209,5 +233,5 @@ export async function placeFiles(
     }
     if (paths.length > 0) placed[field.name] = paths;
   }
-  return { files: placed, extracted: placing.extracted };
+  return { files: placed, linked: placing.linked, extracted: placing.extracted };
 }

@@ -1,28 +1,178 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
+import type { JobEnvelope } from '../../../src/contract/job.js';
+import { steps } from '../../support/form.js';
 import { sharedServer } from '../../support/server.js';
 import { sha256, Tus } from '../../support/tus.js';
+import { zipOf } from '../../support/zip.mjs';
 
-const server = sharedServer();
+const server = sharedServer({ flags: ['--max-file-size', '4MiB', '--max-upload-size', '6MiB'] });
 const { api } = server;
 const tus = new Tus(api);
 
-const submit = (body: object, operation = 'infer') =>
+const submit = (body: unknown, operation = 'infer', headers: Readonly<Record<string, string>> = {}) =>
   api.fetch(`/apps/probe/${operation}`, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
   });
 
-test('a job takes the files that its submission names', async () => {
-  const upload = await tus.send('voxels');
-  const response = await submit({ inputs: [{ upload, name: 'ct.nii.gz' }] });
-  expect(response.status).toBe(200);
-  const { job_id: id } = (await response.json()) as { job_id: string };
-  expect((await api.ended(id)).view.status).toBe('done');
+async function accepted(body: object, operation = 'infer'): Promise<JobEnvelope> {
+  const response = await submit(body, operation);
+  const text = await response.text();
+  expect(response.status, text).toBe(200);
+  return JSON.parse(text) as JobEnvelope;
+}
+
+async function refused(body: unknown, headers?: Readonly<Record<string, string>>): Promise<[number, string]> {
+  const response = await submit(body, 'infer', headers);
+  return [response.status, ((await response.json()) as { detail: string }).detail];
+}
+
+const named = async (content: string | Uint8Array<ArrayBuffer>, name: string) => ({
+  upload: await tus.send(content),
+  name,
 });
 
-test('what is missing is named', async () => {
-  const response = await submit({ inputs: [{ upload: sha256('never sent'), name: 'ct.nii.gz' }] });
+/** The files of a job's input that waits for its gate, with their contents. */
+function inputOf(id: string): Record<string, string> {
+  const root = path.join(server.jobDirectory(id), 'Input');
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((entry) => statSync(path.join(root, entry)).isFile())
+    .sort();
+  return Object.fromEntries(files.map((file) => [file, readFileSync(path.join(root, file), 'utf8')]));
+}
+
+/** A job that runs until the test ends, so that its input stays. */
+async function held(body: object): Promise<JobEnvelope> {
+  const gate = server.gate();
+  const { options } = steps(`wait=${gate.path}`);
+  return await accepted({ ...body, options: JSON.parse(options) });
+}
+
+test('a job gets the files that its submission names, in their groups, by their names', async () => {
+  const [ct, mr] = [await named('of ct', 'ct.nii.gz'), await named('of mr', 'dir/mr.nii.gz')];
+  const again = { ...ct, name: 'ct.nii.gz' };
+  const { job_id: id, accepted_options } = await held({
+    inputs: [[ct, mr, again], [mr]],
+    tag: 'a tag',
+    cpu: 1,
+  });
+  expect(accepted_options).toEqual(['config_overrides']);
+  expect(inputOf(id)).toEqual({
+    'inputs/g0/ct.nii.gz': 'of ct',
+    'inputs/g0/ct_1.nii.gz': 'of ct',
+    'inputs/g0/mr.nii.gz': 'of mr',
+    'inputs/g1/mr.nii.gz': 'of mr',
+  });
+  expect(await api.job(id)).toMatchObject({
+    tag: 'a tag',
+    inputs: ['ct.nii.gz', 'mr.nii.gz', 'ct.nii.gz', 'mr.nii.gz'],
+  });
+});
+
+test('a flat list is one group, and a directory is its archive', async () => {
+  const series = await named(zipOf({ '1.dcm': 'one', 'sub/2.dcm': 'two' }), 'series.konfaidir.zip');
+  const { job_id: id } = await held({ inputs: [series, await named('x', 'x.nii')] });
+  expect(inputOf(id)).toEqual({
+    'inputs/g0/series/1.dcm': 'one',
+    'inputs/g0/series/sub/2.dcm': 'two',
+    'inputs/g0/x.nii': 'x',
+  });
+  // The upload is still there for the next submission.
+  expect(await tus.head(series.upload)).toMatchObject({ status: 200 });
+});
+
+test('values and archives are those of the form', async () => {
+  const dataset = await named(zipOf({ 'a.nii': 'a' }), 'set.zip');
+  const { job_id: id } = await accepted({ dataset, epochs: 3, cpu: '1', lr: null }, 'fine_tune');
+  const { view } = await api.ended(id);
+  expect(view).toMatchObject({ status: 'done', operation: 'fine_tune' });
+});
+
+test('an app that changes its input changes no upload', async () => {
+  const content = 'v'.repeat(2 << 20);
+  const file = await named(content, 'large.nii');
+  const { job_id: id } = await held({ inputs: [file] });
+  await api.reaches(id, 'running');
+  const input = path.join(server.jobDirectory(id), 'Input/inputs/g0/large.nii');
+  writeFileSync(input, 'changed', { flag: 'r+' });
+  const { job_id: next } = await held({ inputs: [file] });
+  expect(Object.values(inputOf(next))).toEqual([content]);
+});
+
+test('an upload that is removed stays the input of a job that took it', async () => {
+  const content = 'w'.repeat(2 << 20);
+  const file = await named(content, 'large.nii');
+  const { job_id: id } = await held({ inputs: [file] });
+  expect((await tus.remove(file.upload)).status).toBe(204);
+  await api.reaches(id, 'running');
+  expect(Object.values(inputOf(id))).toEqual([content]);
+});
+
+test('what is missing or not whole is named, and the same key takes the submission once it is sent', async () => {
+  const there = await named('there', 'a.nii');
+  await tus.begin('half of it', 'half');
+  const missing = ['half of it', 'never 1', 'never 2', 'never 3'].map(sha256);
+  const body = { inputs: [there, ...missing.map((upload) => ({ upload, name: 'b.nii' }))] };
+  const key = { 'Idempotency-Key': 'one submission' };
+  const response = await submit(body, 'infer', key);
   expect(response.status).toBe(409);
-  expect(await response.json()).toMatchObject({ uploads: [sha256('never sent')] });
+  const told = (await response.json()) as { detail: string };
+  expect(told).toMatchObject({ uploads: missing });
+  expect(told.detail).toMatch(/ and 1 more; send them/);
+  await tus.patch(sha256('half of it'), 4, ' of it');
+  for (const content of ['never 1', 'never 2', 'never 3']) await tus.send(content);
+  const first = (await (await submit(body, 'infer', key)).json()) as JobEnvelope;
+  expect((await (await submit(body, 'infer', key)).json()) as JobEnvelope).toEqual(first);
+});
+
+const x = { upload: sha256('x'), name: 'x.nii' };
+
+test.for<[string, unknown, number, RegExp]>([
+  ['no files', { inputs: [] }, 422, /inputs.*required/],
+  ['no field of files', { tag: 'x' }, 422, /inputs.*required/],
+  ['an empty group', { inputs: [[x], []] }, 422, /inputs_groups.*at least 1/],
+  ['a name that is no hash', { inputs: [{ upload: '../etc', name: 'x' }] }, 422, /inputs.*SHA-256/],
+  ['a file without a name', { inputs: [{ upload: x.upload }] }, 422, /inputs/],
+  ['a name that cannot be used', { inputs: [{ ...x, name: '..' }] }, 422, /name cannot be used/],
+  ['a text in place of files', { inputs: 'ct.nii' }, 422, /inputs/],
+  ['files in a field of values', { inputs: [x], tta: [x] }, 422, /tta.*text, a number/],
+  ['a bad number', { inputs: [x], tta: 1.5 }, 422, /tta.*integer/],
+  ['a list for one value', { inputs: [x], tta: [1, 2] }, 422, /sent 2 times/],
+  ['an unknown option', { inputs: [x], options: { nope: 1 } }, 422, /unknown key/],
+  ['a field of another operation', { inputs: [x], epochs: 3 }, 422, /belongs to fine_tune/],
+  ['a value that would be a flag', { inputs: [x], prediction_file: '--evil' }, 422, /begin with '-'/],
+  ['files of another operation', { inputs: [x], gt: [x] }, 422, /gt/],
+  ['a list', [x], 400, /JSON object/],
+  ['half of it', '{"inputs": [', 400, /not a JSON object/],
+  ['a poisoned key', '{"__proto__": {"x": 1}}', 400, /not a JSON object/],
+  ['deep nesting', `{"inputs": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 422, /inputs/],
+  ['more than 4 MiB', `{"tag": "${'x'.repeat(4 << 20)}"}`, 413, /JSON/],
+])('a submission is refused as its form would be: %s', async ([, body, status, sentence]) => {
+  await tus.send('x');
+  const [told, detail] = await refused(body);
+  expect([told, detail]).toEqual([status, expect.stringMatching(sentence)]);
+});
+
+test('the limits of a form hold for the files that are named', async () => {
+  const one = await named('a'.repeat(3 << 20), 'a.nii');
+  const two = await named('b'.repeat(3 << 20).concat('b'), 'b.nii');
+  expect(await refused({ inputs: [one, two] })).toEqual([413, expect.stringMatching(/limit of 6.0 MiB/)]);
+});
+
+test('a body that is compressed, or neither a form nor JSON, is refused', async () => {
+  const coded = { 'Content-Encoding': 'gzip' };
+  expect(await refused('{}', coded)).toEqual([415, expect.stringMatching(/compressed/)]);
+  expect(await refused('x', { 'Content-Type': 'text/plain' })).toEqual([
+    415,
+    expect.stringMatching(/multipart\/form-data, or application\/json/),
+  ]);
+});
+
+test('an unknown field is ignored, and the log says so', async () => {
+  const { job_id: id } = await accepted({ inputs: [await named('x', 'x.nii')], colour: 'red', nested: 1 });
+  const { log } = await api.ended(id);
+  expect(log).toContain("Ignored field 'colour'");
 });

@@ -70,6 +70,7 @@ async function serviceWith(ends: readonly Partial<JobRecord>[], mostKeptJobs: nu
     clock: systemClock,
     mostKeptJobs,
     uploads: null,
+    mostKept: () => null,
     mostJobs: () => null,
     maxJobs: 100,
     diskPerJob: null,
