@@ -74,6 +74,8 @@ export interface AdmissionDeps {
   /** Whether the program was replaced under the running server, which then cannot start jobs. */
   readonly isUpgraded?: (() => boolean) | undefined;
   readonly start: (upload: JobDirectory, request: JobRequest, facts: UploadFacts) => Promise<Job>;
+  /** Called when a submission of an owner needs nothing more. */
+  readonly released: (owner: Owner) => void;
 }
 
 /**
@@ -99,7 +101,7 @@ export class Admission {
    * @throws ServiceError `draining`, `upgraded`, `busy`, or an error from the limits of its owner
    */
   reserve(asker: Principal, stated: number | undefined): Slot {
-    const { store, trash, maxJobs, owners, isUpgraded, start } = this.deps;
+    const { store, trash, maxJobs, owners, isUpgraded, start, released } = this.deps;
     if (this.isDraining) {
       const detail = 'The server is draining and accepts no new jobs; submit again later';
       throw new ServiceError('draining', detail);
@@ -138,7 +140,8 @@ export class Admission {
         // Releases the place even if removing the files fails.
         this.#uploading -= 1;
         allowed.release();
-        if (!isAccepted) await trash.throwAway(directory.path, true);
+        if (isAccepted) released(asker.name);
+        else await trash.throwAway(directory.path, true);
       },
     };
   }

@@ -124,6 +124,7 @@ export class JobService {
       isUpgraded,
       owners: this.#owners,
       start: (upload, request, facts) => this.#accept(upload, request, facts),
+      released: (owner) => this.#trimUploads(owner),
     });
     this.#unreadable = new UnreadableJobs({
       store,
@@ -419,7 +420,6 @@ export class JobService {
     const job = new Job(await this.#store.accept(upload, record, files), record, false, report, clock);
     this.#jobs.set(job.id, job);
     this.#kept.add(job, bytes + extracted);
-    this.#trimUploads(request.owner);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });
     // A stopping server starts nothing; the job stays on the disk for the next one.
     if (!this.#isClosing) this.#live(job);

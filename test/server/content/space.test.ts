@@ -1,0 +1,122 @@
+import { rmSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { least } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
+import { TestServer } from '../../support/server.js';
+import { smallDisk } from '../../support/small-disk.js';
+import { TestClock } from '../../support/test-clock.js';
+import { TestTokens } from '../../support/tokens.js';
+import { sha256, Tus } from '../../support/tus.js';
+
+const mebibyte = 2 ** 20;
+const filled = (mebibytes: number, letter: string) => Buffer.alloc(mebibytes * mebibyte, letter);
+const disk = smallDisk(24);
+
+/** Seconds after which an upload may go for the sake of others. */
+const notRecent = 601;
+
+// Not every machine allows mounting.
+describe.skipIf(disk === null)('a disk that is full', () => {
+  const dataDirectory = path.join(disk ?? '', 'data');
+  afterEach(() => rmSync(dataDirectory, { recursive: true }));
+
+  test('refuses what it cannot hold before its bytes, and keeps what is there', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    const tus = new Tus(server.api);
+    await tus.send(filled(2, 'a'));
+    const large = filled(30, 'b');
+    expect(await tus.begin(large, large)).toMatchObject({
+      status: 507,
+      detail: expect.stringMatching(/disk/),
+    });
+    expect((await tus.head(sha256(large))).status).toBe(404);
+    expect((await tus.head(sha256(filled(2, 'a')))).offset).toBe(2 * mebibyte);
+  });
+
+  test('that fills up on the way keeps what was written, and the upload goes on when there is room', async () => {
+    const clock = new TestClock();
+    await using server = await TestServer.start({ dataDirectory, clock });
+    const tus = new Tus(server.api);
+    const [one, two] = [filled(14, 'c'), filled(14, 'd')];
+    // Both fit, each for itself.
+    for (const content of [one, two]) expect((await tus.begin(content)).status).toBe(201);
+    expect((await tus.patch(sha256(one), 0, one)).status).toBe(204);
+    expect((await tus.patch(sha256(two), 0, two)).status).toBe(507);
+    const { offset } = await tus.head(sha256(two));
+    expect(offset).toBeGreaterThan(0);
+    expect(offset).toBeLessThan(two.length);
+    await tus.remove(sha256(one));
+    expect(await tus.patch(sha256(two), offset ?? 0, two.subarray(offset ?? 0))).toMatchObject({
+      status: 204,
+    });
+  });
+
+  test('loses uploads that nobody has used for a while before results', async () => {
+    const clock = new TestClock();
+    await using server = await TestServer.start({ dataDirectory, clock, flags: ['--grace', '86000'] });
+    const tus = new Tus(server.api);
+    const { id } = await server.api.run('infer', least.infer);
+    await (await server.api.fetch(`/jobs/${id}/result`)).arrayBuffer();
+    await tus.send(filled(9, 'e'));
+    const refused = await server.api.submit('infer', { inputs: file('ct.nii', filled(13, 'f')) });
+    // The upload was just sent, and its submission may be about to come: the result goes, which is too little.
+    expect(refused.status).toBe(507);
+    const { id: second } = await server.api.run('infer', least.infer);
+    await (await server.api.fetch(`/jobs/${second}/result`)).arrayBuffer();
+    clock.pass(notRecent);
+    await server.api.accepted('infer', { inputs: file('ct.nii', filled(13, 'f')) });
+    expect((await tus.head(sha256(filled(9, 'e')))).status).toBe(404);
+    expect((await server.api.job(second)).status).toBe('done');
+  });
+});
+
+describe('the bytes that an owner may keep', () => {
+  async function limited(maxKept: number, clock = new TestClock()) {
+    const tokens = new TestTokens();
+    tokens.create('ana');
+    tokens.edit((before) => ({
+      ...before,
+      tokens: before.tokens.map((each) => ({ ...each, limits: { max_kept: maxKept } })),
+    }));
+    const server = await TestServer.start({ clock, flags: ['--tokens', tokens.file] });
+    const api = tokens.api(server, 'ana');
+    return {
+      api,
+      tus: new Tus(api),
+      clock,
+      [Symbol.asyncDispose]: async () => {
+        await server[Symbol.asyncDispose]();
+        await tokens[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  test('are shared by uploads and jobs; an upload that is not recent makes room', async () => {
+    await using ana = await limited(mebibyte);
+    const [one, two] = [Buffer.alloc(600_000, '1'), Buffer.alloc(600_000, '2')];
+    await ana.tus.send(one);
+    expect(await ana.tus.begin(two, two)).toMatchObject({
+      status: 507,
+      detail: expect.stringMatching(/just used/),
+    });
+    expect((await ana.tus.begin(Buffer.alloc(mebibyte + 1))).status).toBe(507);
+    ana.clock.pass(notRecent);
+    expect(await ana.tus.begin(two, two)).toMatchObject({ status: 201, offset: two.length });
+    expect((await ana.tus.head(sha256(one))).status).toBe(404);
+  });
+
+  test('count once what a submission takes, and the job comes before the upload', async () => {
+    await using ana = await limited(mebibyte);
+    const content = Buffer.alloc(900_000, '3');
+    const upload = await ana.tus.send(content);
+    const response = await ana.api.fetch('/apps/probe/infer', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ inputs: [{ upload, name: 'ct.nii' }] }),
+    });
+    expect(response.status).toBe(200);
+    await ana.api.ended(((await response.json()) as { job_id: string }).job_id);
+    expect((await ana.tus.head(upload)).status).toBe(404);
+  });
+});
