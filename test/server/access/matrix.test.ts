@@ -4,6 +4,7 @@ import { least, steps } from '../../support/form.js';
 import { type FormValues, file, formOf } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
+import { sha256 } from '../../support/tus.js';
 import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 
@@ -12,7 +13,9 @@ type Expected =
   /** A route that is about no job. */
   | { readonly user: number; readonly admin: number }
   /** A route about a job: of one's own that is done, that runs, and that is gone. What is another's is 404 in every case. */
-  | { readonly done: number; readonly running: number };
+  | { readonly done: number; readonly running: number }
+  /** A route about an upload: of one's own. What is another's is 404, for admins too. */
+  | { readonly own: number };
 
 const same = (status: number): Expected => ({ user: status, admin: status });
 
@@ -36,9 +39,9 @@ const expected: Readonly<Record<RouteName, Expected>> = {
   fine_tune: same(200),
   uploadTerms: same(204),
   beginUpload: same(201),
-  upload: same(404),
-  appendUpload: same(404),
-  removeUpload: same(404),
+  upload: { own: 200 },
+  appendUpload: { own: 204 },
+  removeUpload: { own: 204 },
   usage: same(200),
   jobs: same(200),
   job: { done: 200, running: 200 },
@@ -83,7 +86,19 @@ const admins: readonly (readonly [string, () => string])[] = [
 
 const isOfJob = (name: RouteName): boolean => routes[name].path.includes('{id}');
 const ofJobs = routeNames.filter(isOfJob);
-const others = routeNames.filter((name) => !isOfJob(name));
+const ofUploads = routeNames.filter((name) => routes[name].path.includes('{sha256}'));
+const others = routeNames.filter((name) => !isOfJob(name) && !ofUploads.includes(name));
+
+/** An upload of ana's that has begun, and one that nobody has. */
+const [upload, noUpload] = ['of ana', 'of nobody'].map(sha256) as [string, string];
+/** What tus asks for. */
+const ofTus = {
+  'Tus-Resumable': '1.0.0',
+  'Upload-Length': '6',
+  'Upload-Metadata': `sha256 ${Buffer.from(upload).toString('base64')}`,
+  'Upload-Offset': '0',
+  'Content-Type': 'application/offset+octet-stream',
+};
 
 const onCpu = { cpu: '1' };
 const forms: Readonly<Record<string, FormValues>> = {
@@ -103,15 +118,20 @@ const toldBob: Told[] = [];
 
 async function ask(name: RouteName, token: string | null, id = nobody, query = ''): Promise<Told> {
   const { method, path } = routes[name];
-  const address = path.replace('{app}', 'probe').replace('{id}', id);
+  const address = path.replace('{app}', 'probe').replace(/\{(id|sha256)\}/, id);
   const devices = name === 'vram' ? '?devices=0' : query;
   const form = forms[name];
   const response = await fetch(server.url + address + devices, {
     method,
-    headers: token === null ? {} : { Authorization: `Bearer ${token}` },
+    headers: {
+      ...(path.startsWith('/uploads') ? ofTus : {}),
+      ...(token === null ? {} : { Authorization: `Bearer ${token}` }),
+    },
     ...(form ? { body: formOf({ ...form, ...onCpu }) } : {}),
   });
   const { date: _, ...headers } = Object.fromEntries(response.headers);
+  // One that is begun is told when it ends.
+  delete headers['upload-expires'];
   const told = { status: response.status, headers, body: await response.text() };
   if (token === tokens.of('bob')) toldBob.push(told);
   return told;
@@ -149,15 +169,18 @@ afterAll(async () => {
 
 test('every route of the table says whom it answers, and no other one does', () => {
   expect(Object.keys(expected).sort()).toEqual([...routeNames].sort());
-  for (const name of routeNames) expect([name, 'user' in expected[name]]).toEqual([name, !isOfJob(name)]);
+  for (const name of routeNames)
+    expect([name, 'user' in expected[name]]).toEqual([name, others.includes(name)]);
 });
 
 describe.each(strangers)('%s', (_, token, sentence) => {
   test.for(routeNames)('gets 401 from %s, whatever it is about', async (name) => {
-    for (const id of isOfJob(name) ? [done, active, gone, nobody] : [nobody]) {
+    const ids = isOfJob(name) ? [done, active, gone, nobody] : [upload, noUpload];
+    for (const id of ids) {
       const { status, headers, body } = await ask(name, token(), id);
       expect([status, headers['www-authenticate']]).toEqual([401, 'Bearer']);
-      expect(JSON.parse(body).detail).toMatch(sentence);
+      // An answer to HEAD has no body.
+      if (routes[name].method !== 'HEAD') expect(JSON.parse(body).detail).toMatch(sentence);
     }
   });
 });
@@ -170,6 +193,25 @@ describe('a route that is about no job', () => {
     for (const [who, token] of admins)
       expect([who, (await ask(name, token())).status]).toEqual([who, row.admin]);
   });
+});
+
+describe('a route about an upload', () => {
+  test.for(ofUploads)(
+    '%s answers its owner, and tells everybody else what it tells of none',
+    async (name) => {
+      await ask('beginUpload', tokens.of('ana'));
+      for (const token of [tokens.of('bob'), ...admins.map(([, of]) => of())]) {
+        // One of their own, as other tests begin it.
+      await ask('removeUpload', token, upload);
+      const unknown = await ask(name, token, noUpload);
+        expect(unknown.status).toBe(404);
+        expect(await ask(name, token, upload)).toEqual(unknown);
+      }
+      expect((await ask(name, tokens.of('ana'), upload)).status).toBe(
+        (expected[name] as { own: number }).own,
+      );
+    },
+  );
 });
 
 describe('a route about a job', () => {
