@@ -87,6 +87,15 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
       about('info', 'removed', job, 'removed before its time: its result was fetched, and the disk is short');
   });
 
+  // There may be thousands for one job.
+  events.on('uploaded', ({ owner, bytes }) =>
+    log.note('debug', `An upload${of(owner)} is whole: ${formatBytes(bytes)}`, {
+      event: 'uploaded',
+      owner,
+      bytes,
+    }),
+  );
+
   events.on('apps', ({ added, removed }) => {
     const fields = { event: 'apps', added, removed };
     if (added.length > 0) log.note('info', `Served from now on: ${added.join(', ')}`, fields);

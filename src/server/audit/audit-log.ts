@@ -23,7 +23,16 @@ type Fact =
  * file names.
  */
 export interface AuditEntry {
-  readonly event: 'submission' | 'end' | 'download' | 'kill' | 'removal' | 'drain' | 'refusal' | 'token';
+  readonly event:
+    | 'submission'
+    | 'upload'
+    | 'end'
+    | 'download'
+    | 'kill'
+    | 'removal'
+    | 'drain'
+    | 'refusal'
+    | 'token';
   readonly [fact: string]: Fact;
 }
 
@@ -177,7 +186,7 @@ function auditTokens(log: AuditLog, before: TokenDocument, after: TokenDocument)
   auditEntries(log, before.tokens, after.tokens);
 }
 
-/** Writes a line for each job that ends, each request that is refused, and each change of a token. */
+/** Writes a line for each job that ends, each upload that came whole, each request that is refused, and each change of a token. */
 export function auditEvents(events: ServerEvents, log: AuditLog): void {
   events.on('ended', ({ id, owner, app, operation, state, isRefused, gpus, seconds, bytes }) =>
     log.write({
@@ -193,6 +202,7 @@ export function auditEvents(events: ServerEvents, log: AuditLog): void {
       bytes,
     }),
   );
+  events.on('uploaded', ({ owner, bytes }) => log.write({ event: 'upload', owner, bytes }));
   events.on('refused', ({ owner, role, from, method, route, status, error }) =>
     log.write({ event: 'refusal', owner, role, from, method, route, status, error }),
   );

@@ -41,6 +41,29 @@ export async function submit(server, app, operation, form, headers = {}) {
   return JSON.parse(answer.text).job_id;
 }
 
+/** What each request about uploads has. */
+export const tus = { 'Tus-Resumable': '1.0.0' };
+const bytesOfUpload = { ...tus, 'Content-Type': 'application/offset+octet-stream' };
+
+/** Begins an upload, or asks how much of it is there. */
+export const beginUpload = (server, name, length, body) =>
+  request(server, '/uploads', {
+    method: 'POST',
+    headers: {
+      ...(body === undefined ? tus : bytesOfUpload),
+      'Upload-Length': String(length),
+      'Upload-Metadata': `sha256 ${Buffer.from(name).toString('base64')}`,
+    },
+    ...(body === undefined ? {} : { body }),
+  });
+
+export const appendUpload = (server, name, offset, body) =>
+  request(server, `/uploads/${name}`, {
+    method: 'PATCH',
+    headers: { ...bytesOfUpload, 'Upload-Offset': String(offset) },
+    body,
+  });
+
 /** Most jobs in an answer. */
 const page = 1000;
 

@@ -1,7 +1,18 @@
+import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../../support/form.mjs';
-import { ended, job, kill, request, steps, submit } from '../../support/api.mjs';
+import {
+  appendUpload,
+  beginUpload,
+  ended,
+  job,
+  kill,
+  request,
+  steps,
+  submit,
+  tus,
+} from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 import { tracer } from './trace.mjs';
@@ -32,7 +43,22 @@ export async function recordWorkload(context) {
     jobs.set(id, { id, fate, content, noise });
     return id;
   };
+  const uploads = new Map();
+  /** Sends an upload in two pieces. The last request is answered with all of it that is there. */
+  const upload = async () => {
+    const content = Buffer.from(random.word(random.integer(20, 30_000)));
+    const name = createHash('sha256').update(content).digest('hex');
+    uploads.set(name, content);
+    const half = random.integer(1, content.length - 1);
+    await beginUpload(server, name, content.length, content.subarray(0, half));
+    await appendUpload(server, name, half, content.subarray(half));
+    await beginUpload(server, name, content.length);
+    return name;
+  };
   try {
+    const [kept] = [await upload(), await upload()];
+    await request(server, `/uploads/${kept}`, { method: 'DELETE', headers: tus });
+    uploads.delete(kept);
     const first = await add('done');
     const killed = await add('killed', { gate: `${gate}never` });
     await ended(server, first);
@@ -49,5 +75,5 @@ export async function recordWorkload(context) {
   } finally {
     await server.close();
   }
-  return { jobs, trace, data };
+  return { jobs, uploads, trace, data };
 }
