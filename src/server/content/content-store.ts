@@ -81,12 +81,13 @@ export class ContentStore {
   of(owner: Owner): OwnedUploads {
     const known = this.#owners.get(owner);
     if (known) return known;
-    const { clock, keep, events } = this.deps;
+    const { clock, keep, events, report } = this.deps;
     const owned = new OwnedUploads(owner, path.join(this.#root, directoryName(owner)), {
       keep,
       now: () => clock.now(),
       removed: this.#removed,
       hashes: this.#hashes,
+      report,
       completed: ({ length }) => events.tell('uploaded', { owner, bytes: length }),
     });
     this.#owners.set(owner, owned);

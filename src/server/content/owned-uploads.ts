@@ -4,7 +4,8 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Owner } from '../../access/index.js';
 import { FieldError, ServiceError, tus, UploadsMissing } from '../../contract/index.js';
-import { errorCode, isRealDirectory } from '../../files/index.js';
+import { errorCode, isRealDirectory, syncDirectorySync } from '../../files/index.js';
+import type { Report } from '../report.js';
 import type { FileHashes } from './file-hashes.js';
 import { makeFile, partFile, readFileName } from './names.js';
 import { Upload, type UploadPlace } from './upload.js';
@@ -22,12 +23,15 @@ export interface Shared {
   /** Where files go that are being removed, on the same file system. */
   readonly removed: string;
   readonly hashes: FileHashes;
+  readonly report: Report;
   readonly completed: (upload: Upload) => void;
 }
 
 /** The uploads of one owner, in a directory that has nothing else. Nothing here looks at those of others. */
 export class OwnedUploads implements UploadPlace {
   readonly #uploads = new Map<string, Upload>();
+  /** Whether the directory is there and its name survives a power cut. */
+  #isNamed = false;
 
   constructor(
     readonly owner: Owner,
@@ -112,34 +116,44 @@ export class OwnedUploads implements UploadPlace {
 
   /**
    * The upload of this name, which is begun if it is not there.
-   * @param room bytes that all uploads of the owner may have; null for any number. Others make room
-   * @param refuse makes the error if that is too little
-   * @throws FieldError for another length than that of the whole upload; ServiceError `uploadInUse`; what `refuse` makes
+   * @param checkRoom throws if there is no room for a new one
+   * @throws FieldError for another length than that of the whole upload; ServiceError `uploadInUse`
    */
   async begin(
     { sha256, length }: { readonly sha256: string; readonly length: number },
-    room: number | null,
-    refuse: () => ServiceError,
+    checkRoom: () => Promise<void>,
   ): Promise<Upload> {
-    const begun = this.#uploads.get(sha256);
-    if (begun && !this.#isExpired(begun)) {
-      if (begun.length === length) return begun;
-      if (begun.isWhole) {
-        throw new FieldError(
-          tus.headers.length,
-          `is ${length}, and what has this name has ${begun.length} bytes`,
-        );
-      }
-    }
-    if (begun) {
-      if (begun.isInUse) begun.take();
-      await this.remove(begun);
-      return this.begin({ sha256, length }, room, refuse);
-    }
+    const begun = this.#goOn(sha256, length);
+    if (begun) return begun;
+    await checkRoom();
     if (this.#uploads.size >= mostUploads) void this.dropOldest(0);
-    if (room !== null) this.trim(room - length, recent);
-    if (room !== null && this.bytes + length > room) throw refuse();
-    return this.#uploads.get(sha256) ?? this.#make(sha256, length);
+    // Another request may have begun it meanwhile.
+    return this.#goOn(sha256, length) ?? this.#make(sha256, length);
+  }
+
+  /** One that has begun, with this length. Removes one of another length, or that has expired. @throws as `begin` */
+  #goOn(sha256: string, length: number): Upload | null {
+    const begun = this.#uploads.get(sha256);
+    if (!begun) return null;
+    const isExpired = this.#isExpired(begun);
+    if (begun.length === length && !isExpired) return begun;
+    if (begun.isWhole && !isExpired) {
+      const problem = `is ${length}, and what has this name has ${begun.length} bytes`;
+      throw new FieldError(tus.headers.length, problem);
+    }
+    if (begun.isInUse) begun.take();
+    void this.remove(begun);
+    return null;
+  }
+
+  /**
+   * Lets uploads that are not recent make room for a new one.
+   * @param room bytes that all may keep
+   * @returns whether there is room now
+   */
+  makeRoom(length: number, room: number): boolean {
+    this.trim(room - length, recent);
+    return this.bytes + length <= room;
   }
 
   /** What one submission takes of them. */
@@ -147,7 +161,7 @@ export class OwnedUploads implements UploadPlace {
     return new HeldUploads(this);
   }
 
-  /** Removes an upload at once; its bytes are gone when this resolves. */
+  /** Removes an upload at once; its bytes are gone when this resolves. Never rejects. */
   async remove(upload: Upload): Promise<void> {
     if (this.#uploads.get(upload.sha256) === upload) this.#uploads.delete(upload.sha256);
     upload.forget();
@@ -168,19 +182,26 @@ export class OwnedUploads implements UploadPlace {
   oldest(spared = recent): Upload | null {
     let oldest: Upload | null = null;
     for (const upload of this.#uploads.values()) {
-      const mayGo = !upload.isInUse && upload.lastUse + spared <= this.now();
-      if (mayGo && (!oldest || upload.lastUse < oldest.lastUse)) oldest = upload;
+      if (this.#mayGo(upload, spared) && (!oldest || upload.lastUse < oldest.lastUse)) oldest = upload;
     }
     return oldest;
   }
 
   /** Removes the oldest until they keep at most so many bytes, as far as nobody uses them. */
   trim(most: number, spared = 0): void {
-    while (this.bytes > Math.max(0, most)) {
-      const oldest = this.oldest(spared);
-      if (!oldest) return;
-      void this.remove(oldest);
+    let bytes = this.bytes;
+    if (bytes <= most) return;
+    for (const upload of [...this.#uploads.values()].sort((a, b) => a.lastUse - b.lastUse)) {
+      if (bytes <= Math.max(0, most)) return;
+      if (!this.#mayGo(upload, spared)) continue;
+      bytes -= upload.length;
+      void this.remove(upload);
     }
+  }
+
+  /** @param spared milliseconds after its last use in which one stays */
+  #mayGo({ isInUse, lastUse }: Upload, spared: number): boolean {
+    return !isInUse && lastUse + spared <= this.now();
   }
 
   removeExpired(): void {
@@ -193,24 +214,26 @@ export class OwnedUploads implements UploadPlace {
   }
 
   #make(sha256: string, length: number): Upload {
-    mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    if (!this.#isNamed) {
+      mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+      syncDirectorySync(path.dirname(this.directory));
+      this.#isNamed = true;
+    }
     makeFile(partFile(this.directory, sha256, length));
     const upload = new Upload(sha256, length, this, null);
     this.#uploads.set(sha256, upload);
     return upload;
   }
 
-  /** Takes a file's name away at once, so that the next upload can have it, and then its bytes. */
+  /** Takes a file's name away at once, so that the next upload can have it, and then its bytes. Never rejects. */
   async #removeFile(file: string): Promise<void> {
     const target = path.join(this.shared.removed, randomBytes(8).toString('hex'));
     try {
       renameSync(file, target);
+      await rm(target, { force: true });
     } catch (cause) {
-      if (errorCode(cause) === 'ENOENT') return;
-      throw cause;
+      if (errorCode(cause) !== 'ENOENT') this.shared.report('An upload could not be removed', cause);
     }
-    // What stays is removed by the next start.
-    await rm(target, { force: true }).catch(() => {});
   }
 }
 

@@ -37,7 +37,7 @@ import { whenThereIsRoom } from '../when-there-is-room.js';
 import { countLeftFiles, DiskLimit, outputFault, resultSize } from './disk-use.js';
 import { type Job, secondsBetween } from './job.js';
 import { readRefusal, refusalVariables } from './job-directory.js';
-import { ownLinks } from './linked-input.js';
+import { hasLinks, ownLinks } from './linked-input.js';
 
 /** How events identify a job. */
 export const factsOf = (job: Job): JobFacts => ({
@@ -218,8 +218,10 @@ export class Lifecycle {
   async #execute(): Promise<Ended> {
     const { job } = this;
     const { executor } = this.deps;
-    if (!(await this.#whenThereIsRoom(() => ownLinks(job.directory))))
-      throw new Error('It was killed before');
+    if (hasLinks(job.directory)) {
+      const own = () => ownLinks(job.directory, () => job.killRequested);
+      if (!(await this.#whenThereIsRoom(own))) throw new Error('It was killed before it began');
+    }
     const events = executor.run(this.#order());
     this.#isExecuting = true;
     if (job.killRequested) void executor.stop(job.directory);

@@ -1,4 +1,4 @@
-import { constants, rmSync } from 'node:fs';
+import { constants, existsSync, rmSync } from 'node:fs';
 import { copyFile, lstat, rename } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
@@ -21,17 +21,22 @@ export function noteLinks(directory: JobDirectory, files: readonly string[]): vo
   if (files.length > 0) writeTextFile(listFile(directory), jsonText(files), { isKept: false });
 }
 
+/** Whether a job, which then has not begun, still has such links. */
+export const hasLinks = (directory: JobDirectory): boolean => existsSync(listFile(directory));
+
 /**
  * Gives a job that has not begun files of its own in place of such links, so that its app cannot change an upload. Nothing is
  * copied where the file system can share the bytes, or the upload has been removed. After a power cut it is done again.
+ * @param isGivenUp asked before each file
  * @throws the system's error, as of a full disk; then it can be done again
  */
-export async function ownLinks(directory: JobDirectory): Promise<void> {
+export async function ownLinks(directory: JobDirectory, isGivenUp: () => boolean): Promise<void> {
   const text = readOwnFile(listFile(directory), maxListBytes);
   if (text === undefined) return;
   const files = listed.parse(JSON.parse(text)).map((file) => path.join(directory.path, file));
   const copy = path.join(directory.path, 'link.partial');
   for (const file of files) {
+    if (isGivenUp()) return;
     if ((await lstat(file)).nlink === 1) continue;
     await copyFile(file, copy, constants.COPYFILE_FICLONE);
     await syncFile(copy);

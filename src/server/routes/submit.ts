@@ -288,6 +288,8 @@ export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx
   const from = { owner: asker.name, idempotencyKey };
   const job = await deps.jobs.submitOnce(from, (awaited) =>
     receive(ctx, app, operation, asker, idempotencyKey, awaited, deps).catch((cause) => {
+      const { refused } = senderOf(ctx);
+      if (refused.aborted) throw refused.reason;
       throw isForbidden(cause) || isMissing(cause) ? unwritable(cause, deps.report) : cause;
     }),
   );

@@ -136,7 +136,8 @@ async function receive(ctx: RouterContext, upload: Upload, deps: UploadDeps): Pr
   try {
     await upload.append(send, { checksum, disk, behind: new SyncBehind(turns) });
   } catch (cause) {
-    throw uploadFault(cause);
+    // The uploads of a revoked token are gone under its last request.
+    throw refused.aborted ? refused.reason : uploadFault(cause);
   }
 }
 
@@ -185,16 +186,19 @@ const begin = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const hasBytes = ctx.get('Content-Type') !== '' && ctx.get('Content-Length') !== '0';
   if (hasBytes) checkType(ctx);
   const asker = principalOf(ctx);
-  const room = await jobs.roomForUpload(asker, length);
-  await withSpace(
-    () => jobs.makeRoom(),
-    () => {
-      const space = diskSpace(dataDirectory);
-      if (space.bytes < length || space.files < 0)
-        throw noSpace(space, `an upload of ${formatBytes(length)}`);
-    },
-  );
-  const upload = await owned.begin({ sha256, length }, room, () => jobs.uploadsFull(asker, owned.bytes));
+  const checkRoom = async () => {
+    const room = await jobs.roomForUpload(asker, length);
+    await withSpace(
+      () => jobs.makeRoom(),
+      () => {
+        const space = diskSpace(dataDirectory);
+        if (space.bytes < length || space.files < 0)
+          throw noSpace(space, `an upload of ${formatBytes(length)}`);
+      },
+    );
+    if (room !== null && !owned.makeRoom(length, room)) throw jobs.uploadsFull(asker, owned.bytes);
+  };
+  const upload = await owned.begin({ sha256, length }, checkRoom);
   if (hasBytes && upload.offset === 0) await receive(ctx, upload, deps);
   else await upload.settle();
   upload.use();
