@@ -41,7 +41,11 @@ export interface RouteDeps extends Omit<SubmitDeps, 'turns'>, LogDeps {
  * percent-encoded.
  */
 function matcher(path: string): RegExp {
-  return new RegExp(`^${path.replace('{app}', '(.+)').replace(/\{(id|sha256)\}/, '([^/]+)')}$`);
+  const source = path
+    .replace('{app}', '(.+)')
+    .replace('{id}', '([^/]+)')
+    .replace('{sha256}', '([0-9a-f]{64})');
+  return new RegExp(`^${source}$`);
 }
 
 /** The router's functions by method. */

@@ -202,8 +202,8 @@ describe('a route about an upload', () => {
       await ask('beginUpload', tokens.of('ana'));
       for (const token of [tokens.of('bob'), ...admins.map(([, of]) => of())]) {
         // One of their own, as other tests begin it.
-      await ask('removeUpload', token, upload);
-      const unknown = await ask(name, token, noUpload);
+        await ask('removeUpload', token, upload);
+        const unknown = await ask(name, token, noUpload);
         expect(unknown.status).toBe(404);
         expect(await ask(name, token, upload)).toEqual(unknown);
       }
