@@ -20,6 +20,7 @@ export default class Init extends BaseCommand {
     "<%= config.bin %> init my-app --language shell --name 'My model'",
     '<%= config.bin %> init my-app --resident',
     '<%= config.bin %> init liver --from nnunet ./Dataset003_Liver/nnUNetTrainer__nnUNetPlans__3d_fullres --venv',
+    '<%= config.bin %> init spleen --from monai-bundle ./spleen_ct_segmentation --venv',
     '<%= config.bin %> init organs --from totalsegmentator --task total --venv',
   ];
   static override args = {
@@ -52,7 +53,7 @@ export default class Init extends BaseCommand {
       multiple: false,
       helpValue: 'KIND',
       description:
-        'Serve a trained network: nnunet is a results folder of nnU-Net v2, totalsegmentator a --task of TotalSegmentator',
+        'Serve a trained network: nnunet is a results folder of nnU-Net v2, monai-bundle the folder of a bundle, totalsegmentator a --task of TotalSegmentator',
     })(),
     task: Flags.string({
       dependsOn: ['from'],

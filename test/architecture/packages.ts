@@ -49,8 +49,8 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   '@koa/router': { modules: ['server/routes'], reason: koa },
   '@huggingface/hub': { modules: ['server/hub'], reason: 'One module of the server asks the hub.' },
   yaml: {
-    modules: ['cli/serve', 'server/apps'],
-    reason: 'Only the configurations of a server and of an app are YAML.',
+    modules: ['cli/apps', 'cli/serve', 'server/apps'],
+    reason: 'Only the configurations of a server, of an app and of a bundle of MONAI are YAML.',
   },
   'prom-client': {
     modules: ['server/metrics'],

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { PythonEnvironment } from '../../tools/python-environment.mjs';
 import { judgedByPython } from '../support/judged-by-python.mjs';
+import { testMonai } from './monai.mjs';
 import { testNnunet } from './nnunet.mjs';
 import { testTotalsegmentator } from './totalsegmentator.mjs';
 
@@ -19,7 +20,7 @@ const environment = new PythonEnvironment(here('../../.cache/frameworks'), {
   requirements: here('requirements.txt'),
   probe: 'nnunetv2',
   variable: 'REMOTE_APP_FRAMEWORKS_VENV',
-  what: 'nnU-Net, TotalSegmentator and PyTorch',
+  what: 'nnU-Net, MONAI, TotalSegmentator and PyTorch',
   size: 'up to 7 GB',
 });
 
@@ -47,6 +48,7 @@ await judgedByPython(environment, 'frameworks', say, async (workshop) => {
     });
   const context = { workshop, python, run, check, say, only };
   await testNnunet(context);
+  await testMonai(context);
   await testTotalsegmentator(context);
   return faults;
 });

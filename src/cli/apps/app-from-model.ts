@@ -12,6 +12,7 @@ import path from 'node:path';
 import { writing } from '../../client/errors.js';
 import { errorCode, expandHome, makeDirectory } from '../../files/index.js';
 import type { ModelApp, ModelKind, ModelSource } from './model-app.js';
+import { monaiBundleApp } from './monai-bundle-app.js';
 import { checkIsFree, type NewApp, residentHelpers, schemaName } from './new-app.js';
 import { nnunetApp } from './nnunet-app.js';
 import { totalsegmentatorApp } from './totalsegmentator-app.js';
@@ -19,6 +20,7 @@ import { totalsegmentatorApp } from './totalsegmentator-app.js';
 /** How each kind of model is read. Nothing of a source is ever changed. */
 const readers: Readonly<Record<ModelKind, (source: ModelSource) => ModelApp>> = {
   nnunet: nnunetApp,
+  'monai-bundle': monaiBundleApp,
   totalsegmentator: totalsegmentatorApp,
 };
 

@@ -1,5 +1,5 @@
 /** The kinds of trained networks that `init --from` makes an app of. */
-export const modelKinds = ['nnunet', 'totalsegmentator'] as const;
+export const modelKinds = ['nnunet', 'monai-bundle', 'totalsegmentator'] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
 /** Whether a kind is named by a task, and not by the folder of a network. */

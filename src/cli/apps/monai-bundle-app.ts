@@ -1,0 +1,285 @@
+import { realpathSync } from 'node:fs';
+import path from 'node:path';
+import { excerpt } from '../../contract/index.js';
+import { colourOf, type ModelApp, type ModelSource, sentence, volume } from './model-app.js';
+import { BundleConfig, type Component } from './monai-bundle-config.js';
+import { type MonaiBundle, readMonaiBundle } from './monai-bundle-folder.js';
+
+/** Packages that each app of a bundle has, with the oldest and the first too new version that it runs with. */
+const provided: Readonly<Record<string, readonly [string, string?]>> = {
+  'pytorch-ignite': ['0.5', '0.6'],
+  torch: ['2.6', '3'],
+  numpy: ['1.26', '3'],
+  scipy: ['1.11', '2'],
+  SimpleITK: ['2.3', '3'],
+  nibabel: ['5.2', '6'],
+  tqdm: ['4.60', '5'],
+};
+
+/** The version of MONAI that the apps are tried with. */
+const triedMonai = '1.6.1';
+
+/** What classes of MONAI need, which not every bundle names. */
+const neededBy: readonly (readonly [RegExp, string])[] = [
+  [/^(KeepLargestConnectedComponentd|RemoveSmallObjectsd)$/, 'scikit-image'],
+  [/^(SwinUNETR|UNETR|ViT|ViTAutoEnc)$/, 'einops'],
+];
+
+/** The later one of two versions. */
+const later = (one: string, other: string): string =>
+  one.localeCompare(other, 'en', { numeric: true }) < 0 ? other : one;
+
+const isVersion = (text: string): boolean => /^\d+(\.\d+)*$/.test(text);
+
+const plainName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-');
+
+/** `requirements.txt`: the versions that the bundle was made with are the oldest ones, since few of them fit a newer Python. */
+function requirementsOf({ metadata, packages, config }: MonaiBundle): string {
+  const { monai_version: monai, pytorch_version: torch } = metadata;
+  const isNewer = isVersion(monai) && later(triedMonai, monai) !== triedMonai;
+  const lines = [isNewer ? `monai>=${monai}` : `monai==${triedMonai}`];
+  for (const [name, [oldest, tooNew]] of Object.entries(provided)) {
+    const least = name === 'torch' && isVersion(torch) ? later(oldest, torch) : oldest;
+    lines.push(`${name}>=${least},<${tooNew}`);
+  }
+  const more = new Map(
+    Object.entries(packages).map(([name, version]) => [plainName(name), [name, version] as const]),
+  );
+  const classes = BundleConfig.classes(config.components());
+  const needed = [
+    ...neededBy.filter(([of]) => classes.some((name) => of.test(name))).map(([, name]) => name),
+    ...(config.text.includes('ITKReader') ? ['itk'] : []),
+    ...(config.file.endsWith('.json') ? [] : ['pyyaml']),
+  ];
+  for (const name of needed) if (!more.has(name)) more.set(name, [name, '']);
+  const has = new Set(['monai', ...Object.keys(provided)].map(plainName));
+  for (const [plain, [name, version]] of more) {
+    // Its name and version come from the bundle.
+    if (has.has(plain) || !/^[A-Za-z0-9][\w.-]*$/.test(name)) continue;
+    lines.push(isVersion(version) ? `${name}>=${version}` : name);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** Transforms that leave labels as they are. */
+const harmless = new Set([
+  ...['Invertd', 'SaveImaged', 'EnsureTyped', 'CastToTyped', 'ToDeviced', 'ToTensord', 'ToNumpyd'],
+  ...['KeepLargestConnectedComponentd', 'RemoveSmallObjectsd', 'FillHolesd', 'SqueezeDimd'],
+]);
+
+/** The transforms after the network, where the configuration lists them. */
+function postprocessing(config: BundleConfig): readonly Component[] {
+  const { transforms } = config.content.postprocessing as Readonly<Record<string, unknown>>;
+  return Array.isArray(transforms) ? transforms : [];
+}
+
+/** The values of the results and their names; null where only the bundle's code knows them. */
+function labelsOf({
+  config,
+  output,
+}: MonaiBundle): { readonly value: number; readonly name: string }[] | null {
+  const names = output.channel_def ?? {};
+  const transforms = postprocessing(config);
+  const classes = BundleConfig.classes(transforms);
+  const at = classes.indexOf('AsDiscreted');
+  const discrete = transforms[at];
+  const isClear =
+    at === classes.lastIndexOf('AsDiscreted') && classes.slice(at + 1).every((name) => harmless.has(name));
+  if (discrete === undefined || !isClear || (discrete.to_onehot ?? null) !== null) return null;
+  if (config.valueOf(discrete.argmax) === true) {
+    const labels = Object.entries(names).map(([value, name]) => ({ value: Number(value), name }));
+    const isWhole = labels.every(({ value }) => Number.isSafeInteger(value) && value >= 0);
+    const found = labels.filter(({ value }) => value !== 0);
+    return isWhole && found.length > 0 ? found : null;
+  }
+  const only = Object.values(names);
+  return (discrete.threshold ?? null) !== null && only.length === 1
+    ? [{ value: 1, name: only[0] ?? '' }]
+    : null;
+}
+
+/** Whether labels are interpolated on their way to the grid of the scan, which makes numbers between them. */
+function interpolatesLabels({ config }: MonaiBundle): boolean {
+  const transforms = postprocessing(config);
+  const at = BundleConfig.classes(transforms).indexOf('AsDiscreted');
+  const later = at < 0 ? [] : transforms.slice(at + 1);
+  return later.some((each) => each._target_.endsWith('Invertd') && each.nearest_interp === false);
+}
+
+/** Whether there are probabilities on the grid of the scan, right before they become labels. */
+function hasProbabilities({ config }: MonaiBundle): boolean {
+  const transforms = postprocessing(config);
+  const classes = BundleConfig.classes(transforms);
+  const at = classes.indexOf('AsDiscreted');
+  const discrete = transforms[at];
+  const isDecision = discrete?.argmax === true || typeof discrete?.threshold === 'number';
+  const isProbable = transforms
+    .slice(0, Math.max(at, 0))
+    .some(
+      (each) => each._target_.endsWith('Activationsd') && (each.softmax === true || each.sigmoid === true),
+    );
+  const resampled = config.components('SaveImaged').some(({ resample }) => (resample ?? false) !== false);
+  return isDecision && isProbable && classes.lastIndexOf('Invertd') < at && !resampled;
+}
+
+const isSize = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.length > 0 && value.every((each) => Number.isInteger(each) && each > 0);
+
+/** The patches that the network sees, where it sees patches. */
+function patchSizeOf({ config, input }: MonaiBundle): { patch_size?: number[] } {
+  const [inferer] = config.components('SlidingWindowInferer', 'SlidingWindowInfererAdapt', 'SliceInferer');
+  const roi = config.valueOf(inferer?.roi_size);
+  if (isSize(roi)) return { patch_size: roi };
+  return isSize(input.spatial_shape) ? { patch_size: input.spatial_shape } : {};
+}
+
+/** What of the inferer a person may set. */
+function parametersOf({ config }: MonaiBundle) {
+  const [inferer] = config.components('SlidingWindowInferer', 'SlidingWindowInfererAdapt', 'SliceInferer');
+  if (!inferer) return {};
+  const overlap = config.valueOf(inferer.overlap ?? 0.25);
+  const batch = config.valueOf(inferer.sw_batch_size ?? 1);
+  return {
+    ...(typeof overlap === 'number' && {
+      overlap: {
+        default: overlap,
+        min: 0,
+        max: 0.95,
+        description: 'How far patches overlap, as a part of the patch: more takes longer',
+      },
+    }),
+    ...(typeof batch === 'number' && {
+      sw_batch_size: {
+        default: batch,
+        type: 'integer',
+        min: 1,
+        description: 'Patches that the network sees at once: fewer need less memory',
+      },
+    }),
+  };
+}
+
+function descriptionOf({ metadata, licence }: MonaiBundle): string {
+  const { name, version, task, description, intended_use, copyright } = metadata;
+  const facts = [
+    description || task,
+    `A bundle of MONAI${name && `: ${name}`}${version && `, version ${version}`}`,
+    intended_use,
+    copyright,
+    licence && `Licence: ${licence}`,
+  ];
+  return facts
+    .filter((each) => each !== '')
+    .map((each) => sentence(excerpt(each, 1000)))
+    .join(' ');
+}
+
+function manifestOf(bundle: MonaiBundle, labels: ReturnType<typeof labelsOf>) {
+  const { channels, input, metadata, weights } = bundle;
+  const named = excerpt(labels?.map(({ name }) => name).join(', ') || metadata.task || metadata.name, 200);
+  const isHounsfield = (name: string) => input.format === 'hounsfield' || /^ct$/i.test(name);
+  return {
+    short_description: labels ? `Segments ${named}` : named || 'A segmentation by MONAI',
+    description: descriptionOf(bundle),
+    resident: true,
+    tta: 0,
+    mc_dropout: 0,
+    models: [path.basename(weights.checkpoint)],
+    ...patchSizeOf(bundle),
+    parameters: parametersOf(bundle),
+    // Not the numbers alone: JavaScript sorts keys that are numbers, but no others.
+    inputs: Object.fromEntries(
+      channels.map((name, index) => [
+        `Channel_${index}`,
+        volume(name, 'VOLUME', isHounsfield(name) ? { unit: 'HU' } : {}),
+      ]),
+    ),
+    outputs: { Labels: volume('Labels', 'SEGMENTATION') },
+    inputs_evaluations: {
+      'Overlap and surface distance': {
+        'Evaluation.yml': {
+          Labels: volume('Predicted labels', 'SEGMENTATION'),
+          Truth: volume('True labels', 'SEGMENTATION'),
+          Mask: volume('Region to evaluate', 'SEGMENTATION', { required: false }),
+        },
+      },
+    },
+    terminology: Object.fromEntries(
+      (labels ?? []).map(({ name, value }, index) => [String(value), { name, color: colourOf(index) }]),
+    ),
+  };
+}
+
+const aboutOf = (bundle: MonaiBundle, isUncertain: boolean): string => {
+  const { channels, directory, config, metadata } = bundle;
+  const groups = channels.map((_, index) => `-i CHANNEL_${index}`).join(' ');
+  const made = [
+    metadata.monai_version && `MONAI ${metadata.monai_version}`,
+    metadata.pytorch_version && `PyTorch ${metadata.pytorch_version}`,
+  ].filter((each) => each !== '');
+  return `A bundle of MONAI, from \`${directory}\`. \`bundle/\` has its configuration, its code and its weights.
+Its configuration is code, which runs when the app is loaded: take bundles only from somebody whom you trust.
+
+    remote-app infer ${channels.length > 1 ? groups : './scans'}      # ${channels.join(', ')}
+
+- The program runs the evaluator of \`${config.file}\`, with its preprocessing, inferer and postprocessing, as \`python -m monai.bundle run\`
+  does. The scans, the device, the weights and the place of the results are those of the app; handlers are left out.
+- Results are called like the scan of the first channel, and are NIfTI. DICOM series and other formats are converted first.${
+    isUncertain
+      ? '\n- `--uncertainty` also writes `<case>_stack.nii.gz`: how probable the network finds the label that it chose.'
+      : '\n- The bundle has no probabilities on the grid of the scan: `pipeline` needs `--no-uncertainty`.'
+  }
+- \`evaluate\` and \`pipeline\` compare with true labels: Dice, and surfaces within the tolerance of \`Evaluation.yml\`.${
+    made.length > 0
+      ? `\n- The bundle was made with ${made.join(' and ')}; the program is tried with MONAI ${triedMonai}.`
+      : ''
+  }
+`;
+};
+
+/** `Uncertainty.yml`, which says that the app has this operation. */
+const uncertainty =
+  '# This app estimates uncertainty: 1 less the probability of the label. There is nothing to set.\n';
+
+/** @throws UsageError for a folder that is not a bundle of MONAI, or has something that cannot be served */
+export function monaiBundleApp({ source = '' }: ModelSource): ModelApp {
+  const bundle = readMonaiBundle(source, Object.keys(provided));
+  const labels = labelsOf(bundle);
+  const isUncertain = hasProbabilities(bundle);
+  const placed = (names: readonly string[]) =>
+    Object.fromEntries(
+      names.map((name) => [path.posix.join('bundle', name), path.join(bundle.directory, name)]),
+    );
+  const linked = (names: readonly string[]) =>
+    Object.fromEntries(
+      names.map((name) => [
+        path.posix.join('bundle', 'models', path.basename(name)),
+        realpathSync(path.join(bundle.directory, name)),
+      ]),
+    );
+  return {
+    manifest: manifestOf(bundle, labels),
+    templates: ['main.py', 'cases.py', 'evaluation.py', 'Evaluation.yml'],
+    texts: {
+      'requirements.txt': requirementsOf(bundle),
+      ...(isUncertain && { 'Uncertainty.yml': uncertainty }),
+    },
+    copies: placed(bundle.files),
+    weights: linked([...bundle.weights.others, bundle.weights.checkpoint]),
+    about: aboutOf(bundle, isUncertain),
+    source,
+    notes: [
+      ...bundle.notes,
+      ...(interpolatesLabels(bundle)
+        ? [
+            `${bundle.config.file} interpolates labels (Invertd with nearest_interp false after AsDiscreted), so results have numbers between them`,
+          ]
+        : []),
+      ...(labels === null
+        ? [
+            "The values of its labels are not known: what metadata.json says does not fit its postprocessing; add a 'terminology' to app.json",
+          ]
+        : []),
+    ],
+  };
+}

@@ -1,0 +1,194 @@
+import path from 'node:path';
+import { parse as parseYaml } from 'yaml';
+import { UsageError } from '../../client/errors.js';
+import { excerpt, quoteName, quotePath } from '../../contract/index.js';
+import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
+
+/** Most bytes of a file of configuration; label tables of large bundles take some 100 KB. */
+const maxBytes = 16 * 1024 * 1024;
+
+/** Names that the configuration of inference has in bundles. */
+const configNames = ['inference.json', 'inference.yaml', 'inference.yml'];
+
+/** A part of a configuration that makes an object: `_target_` names its class. */
+export interface Component extends Readonly<Record<string, unknown>> {
+  readonly _target_: string;
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The name of a class without its modules. */
+const classOf = ({ _target_ }: Component): string => _target_.split('.').at(-1) ?? '';
+
+/** The content of a JSON or YAML file of a bundle. @throws UsageError */
+export function readBundleFile(file: string): { readonly text: string; readonly content: object } {
+  const isYaml = !file.endsWith('.json');
+  let text: string;
+  let content: unknown;
+  try {
+    text = readSmallFile(file, maxBytes);
+    // Python's YAML is that of version 1.1. As JSON it has no circles.
+    content = JSON.parse(isYaml ? JSON.stringify(parseYaml(text, { version: '1.1' })) : text);
+  } catch (cause) {
+    const { name } = cause as Error;
+    const why =
+      name === 'TypeError'
+        ? 'a part of it contains itself'
+        : name === 'SyntaxError' || name === 'YAMLParseError'
+          ? `it is not ${isYaml ? 'YAML' : 'JSON'}`
+          : faultWithoutPath(cause);
+    throw new UsageError(`${quotePath(file)} cannot be read: ${why}`, { cause });
+  }
+  if (isRecord(content)) return { text, content };
+  throw new UsageError(`${quotePath(file)} is not as MONAI writes it: it has no names with values`);
+}
+
+/** The configuration of a bundle's inference. References and the simplest expressions are understood, all other code is not. */
+export class BundleConfig {
+  readonly file: string;
+  readonly text: string;
+  readonly content: Readonly<Record<string, unknown>>;
+
+  /** @throws UsageError for a bundle without one, and for one that cannot be read */
+  constructor(readonly directory: string) {
+    const names = namesIn(path.join(directory, 'configs'));
+    const name = configNames.find((each) => names.includes(each));
+    if (name === undefined) {
+      const there = names.filter((each) => each !== 'metadata.json' && /\.(json|ya?ml)$/.test(each));
+      throw new UsageError(
+        `${quotePath(directory)} has no configuration of inference, configs/inference.json or configs/inference.yaml: ` +
+          `configs has ${excerpt(there.join(', '), 500) || 'none'}`,
+      );
+    }
+    this.file = `configs/${name}`;
+    const { text, content } = readBundleFile(path.join(directory, this.file));
+    this.text = text;
+    this.content = { ...content, bundle_root: directory };
+  }
+
+  /** All parts that make an object of a class. */
+  components(...names: readonly string[]): Component[] {
+    const found: Component[] = [];
+    for (const value of this.values())
+      if (isRecord(value) && typeof value._target_ === 'string') {
+        const component = value as Component;
+        if (names.length === 0 || names.includes(classOf(component))) found.push(component);
+      }
+    return found;
+  }
+
+  /** The names of the classes of a list of parts. */
+  static classes(parts: unknown): string[] {
+    return Array.isArray(parts)
+      ? parts.map((each) =>
+          isRecord(each) && typeof each._target_ === 'string' ? classOf(each as Component) : '',
+        )
+      : [];
+  }
+
+  /** Every value, and those inside it. */
+  *values(of: unknown = this.content): Generator<unknown> {
+    yield of;
+    if (typeof of === 'object' && of !== null) for (const each of Object.values(of)) yield* this.values(each);
+  }
+
+  /** What a value is, where that can be told without Python; undefined otherwise. */
+  valueOf(value: unknown, depth = 0): unknown {
+    if (depth > 20) return undefined;
+    if (Array.isArray(value)) return value.map((each) => this.valueOf(each, depth + 1));
+    if (typeof value !== 'string') return value;
+    if (value.startsWith('@')) return this.#referred(value.slice(1), depth + 1);
+    return value.startsWith('$') ? this.#expression(value.slice(1).trim(), depth + 1) : value;
+  }
+
+  #referred(id: string, depth: number): unknown {
+    let value: unknown = this.content;
+    for (const key of id.split(/::|#/)) {
+      if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+      value = (value as Readonly<Record<string, unknown>>)[key];
+    }
+    return this.valueOf(value, depth);
+  }
+
+  /** A text between quotes, a reference, their sum or path, and a choice of them by a reference. */
+  #expression(code: string, depth: number): unknown {
+    const choice = /^(.+?)\s+if\s+(@[\w:#]+)\s+else\s+(.+)$/.exec(code);
+    if (choice) {
+      const [, one = '', condition = '', other = ''] = choice;
+      const isSo = this.valueOf(condition, depth);
+      return typeof isSo === 'boolean' ? this.#expression(isSo ? one : other, depth + 1) : undefined;
+    }
+    if (/^@[\w:#]+$/.test(code)) return this.valueOf(code, depth);
+    const key = /^(?:monai\.utils\.)?CommonKeys\.(\w+)$/.exec(code)?.[1];
+    if (key !== undefined) return key.toLowerCase();
+    const [, text] = /^(?:'([^'\\]*)'|"([^"\\]*)")$/.exec(code)?.filter((each) => each !== undefined) ?? [];
+    if (text !== undefined) return text;
+    const joined = /^os\.path\.join\((.*)\)$/.exec(code)?.[1];
+    const parts = joined === undefined ? code.split('+') : joined.split(',');
+    if (joined === undefined && parts.length === 1) return undefined;
+    const values = parts.map((each) => this.#expression(each.trim(), depth + 1));
+    if (!values.every((each): each is string => typeof each === 'string')) return undefined;
+    return joined === undefined ? values.join('') : path.resolve(...values);
+  }
+
+  /** A sentence about this file. */
+  fault(what: string): UsageError {
+    return new UsageError(`${quotePath(path.join(this.directory, this.file))} ${what}`);
+  }
+}
+
+/** Modules that are always there: those of MONAI's own packages, and those of Python that configurations use. */
+const known = new Set(
+  (
+    'monai torch numpy ignite ' +
+    'collections copy datetime functools glob itertools json logging math operator os pathlib pickle random re shutil statistics string sys ' +
+    'tempfile time typing warnings'
+  ).split(' '),
+);
+
+/** Modules with another name than their package. */
+const packageOf: Readonly<Record<string, string>> = {
+  PIL: 'pillow',
+  cv2: 'opencv-python',
+  skimage: 'scikit-image',
+  sklearn: 'scikit-learn',
+  yaml: 'pyyaml',
+};
+
+const plainName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-');
+
+/** The modules that a value of a configuration names: by `_target_`, or by an import. */
+function modulesOf(value: unknown): string[] {
+  if (isRecord(value)) {
+    const { _target_: target } = value;
+    return typeof target === 'string' && target.includes('.') && !target.startsWith('$') ? [target] : [];
+  }
+  if (typeof value !== 'string') return [];
+  const from = /^\$\s*from\s+(\S+)\s+import\b/.exec(value)?.[1];
+  if (from !== undefined) return [from];
+  const names = /^\$\s*import\s+(.+)$/.exec(value)?.[1]?.split(',') ?? [];
+  return names.map((each) => each.trim().split(/\s/)[0] ?? '');
+}
+
+/**
+ * Refuses a configuration that uses code which is neither in the bundle nor in a package that it names, and one that takes parts
+ * of other files.
+ * @throws UsageError
+ */
+export function checkCode(config: BundleConfig, packages: readonly string[]): void {
+  const installed = new Set(packages.map(plainName));
+  const own = new Set(namesIn(config.directory).map((name) => name.replace(/\.py$/, '')));
+  for (const value of config.values()) {
+    if (typeof value === 'string' && value.startsWith('%'))
+      throw config.fault(`takes a part of another file, ${quoteName(value)}: write that part into it`);
+    for (const name of modulesOf(value)) {
+      const [top = ''] = name.split('.');
+      if (known.has(top) || own.has(top) || installed.has(plainName(packageOf[top] ?? top))) continue;
+      throw config.fault(
+        `uses ${quoteName(name)}, which is code outside of the bundle: copy it into the bundle's folder 'scripts', ` +
+          `or name its package in 'required_packages_version' of metadata.json`,
+      );
+    }
+  }
+}
