@@ -10,12 +10,21 @@ export interface Import {
 /** Anything that may stand where an import names what it imports. */
 type Source = { readonly type: string; readonly value?: unknown; readonly start: number } | null | undefined;
 
+/** What each text imports: the checks all ask for the same files. */
+const known = new Map<string, readonly Import[]>();
+
 /**
  * Everything that a TypeScript file imports, found by a parser: statements, types, re-exports, `import()` and
  * `require()`.
  * @throws if it is not TypeScript
  */
-export function importsOf(file: string, text: string): Import[] {
+export function importsOf(file: string, text: string): readonly Import[] {
+  const found = known.get(text) ?? parsedImports(file, text);
+  known.set(text, found);
+  return found;
+}
+
+function parsedImports(file: string, text: string): readonly Import[] {
   const { program, errors } = parseSync(file, text);
   if (errors[0]) throw new Error(`${file}: ${errors[0].message}`);
   const imports: Import[] = [];

@@ -245,7 +245,8 @@ describe('packing pieces of files', () => {
       ['large.dcm', 1980],
     ]);
     expect((await entries[0]?.buffer())?.toString()).toBe('head2349');
-    expect(await entries[1]?.buffer()).toEqual(Buffer.concat([Buffer.from('head'), large.subarray(1, -1)]));
+    const expected = Buffer.concat([Buffer.from('head'), large.subarray(1, -1)]);
+    expect((await entries[1]?.buffer())?.equals(expected)).toBe(true);
   });
 
   test.for([

@@ -65,8 +65,7 @@ describe('a program', () => {
     const closed = path.join(root.path, 'closed');
     mkdirSync(closed, { mode: 0o700 });
     chmodSync(root.path, 0o755);
-    const module = new URL('../../dist/programs/index.js', import.meta.url).href;
-    const script = `const { runProgram } = await import(${JSON.stringify(module)});
+    const script = `const { runProgram } = await import(${JSON.stringify(built('programs/index.js'))});
       await runProgram(['program'], { environment: { PATH: ${JSON.stringify(`${closed}:/usr/bin`)} }, limit: 9000 })
         .catch(({ code }) => console.log(code));`;
     const [program = '', ...words] = [...asNobody, process.execPath, '--input-type=module', '-e', script];

@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openVolume, type Voxels } from '../../src/volumes/index.js';
+import { built } from '../support/built.js';
 import { lacks, scansOf } from '../support/needs.mjs';
 import { temporary } from '../support/temporary.js';
 
@@ -172,10 +173,9 @@ test('Whatever a file is cut or damaged like, it is read or refused with a sente
 });
 
 test('Decoders listen to nothing and print nothing', () => {
-  const module = path.resolve('src/volumes/dicom-codecs.ts');
   const names = ['90', '80', '50'].map((last) => `1.2.840.10008.1.2.4.${last}`);
   const script = `
-    import { decodeFrame } from ${JSON.stringify(module)};
+    import { decodeFrame } from ${JSON.stringify(built('volumes/dicom-codecs.js'))};
     const before = process.eventNames().length;
     const size = { name: 'x', rows: 2, columns: 2, samples: 1, bitsAllocated: 8, photometric: 'MONOCHROME2' };
     for (const syntax of ${JSON.stringify(names)}) {
@@ -200,7 +200,7 @@ test('Decoders listen to nothing and print nothing', () => {
     [second]: jpeg(0xf7),
     [third]: jpeg(0xc0),
   };
-  const args = ['--import', 'tsx', '--input-type=module', '-e', script, JSON.stringify(files)];
+  const args = ['--input-type=module', '-e', script, JSON.stringify(files)];
   const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   expect({ stdout, stderr, status }).toEqual({ stdout: '', stderr: '', status: 0 });
 });
