@@ -39,7 +39,7 @@ async function onFullDevice(fake: Fake, ...args: string[]) {
   const stdout = createWriteStream('', { fd: openSync('/dev/full', 'w') });
   const stderr = new PassThrough();
   const streams = { stdin: Readable.from([]), stdout, stderr };
-  const code = await cli.runOn(streams, [...args, '--server', server.url]);
+  const code = await cli.runOn(streams, args, { REMOTE_APP_SERVER: server.url });
   stdout.destroy();
   const asked = server.to(`/jobs/${jobId}/result`).length;
   return { stderr: await text(stderr.end()), code, asked };
@@ -82,7 +82,7 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
   );
 
   test.each(['--version', '--help', 'infer --help'])('for %s, the error is one sentence', async (args) => {
-    const { stderr, code } = await inShell({}, `exec "$0" "$1" ${args} > /dev/full`);
+    const { stderr, code } = await onFullDevice({}, ...args.split(' '));
     expect([stderr, code]).toEqual([expect.stringMatching(/^Error: Cannot write to stdout: .*\n$/), 1]);
   });
 

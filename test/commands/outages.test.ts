@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readdirSync, statSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -223,6 +224,13 @@ describe('a server that was never there', () => {
   });
 });
 
+/** Whether bytes of a download are on the disk: what arrives lies in a private directory first. */
+const hasBegun = (directory: string): boolean =>
+  readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.includes('.remote-app-'))
+    .map((name) => statSync(path.join(directory, name), { throwIfNoEntry: false }))
+    .some((stats) => stats?.isFile() && stats.size > 0);
+
 describe('Ctrl-C during a download', () => {
   test.each([
     ['infer', ['infer', 'ct.nii']],
@@ -230,20 +238,19 @@ describe('Ctrl-C during a download', () => {
   ])('of %s leaves the job, which is done, and says how to fetch its result', async (_, args) => {
     await using cli = await cliWithScan();
     let killed = 0;
-    const begun = signal();
     await using server = await fakeService({
       lines: ['one'],
       onKill: () => killed++,
       override: ({ url }, response) => {
         if (!url.endsWith('/result')) return false;
         response.writeHead(200, { 'content-type': 'application/zip', 'content-length': zip.length });
-        response.write(zip.subarray(0, 10), () => begun.resolve());
+        response.write(zip.subarray(0, 10));
         return true;
       },
     });
-    const running = cli.start([...args, '-o', path.join(cli.directory, 'out'), '--server', server.url]);
-    await begun.promise;
-    running.process.kill('SIGINT');
+    const running = cli.begin([...args, '-o', path.join(cli.directory, 'out'), '--server', server.url]);
+    await until('the first bytes are on the disk', () => hasBegun(cli.directory));
+    running.signal('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, killed]).toEqual([130, 0]);
     const again = `remote-app result ${jobId} -o ${path.join(cli.directory, 'out')} --server ${server.url}`;

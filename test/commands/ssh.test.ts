@@ -113,8 +113,8 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
       return 'three';
     };
     await using server = await fakeService({ lines: ['one', 'two', cut, 'four'] });
-    const running = cli.start(['logs', jobId, '--server', behind(server.url)], sshd.environment);
-    running.process.stdout.once('data', printed);
+    const running = cli.begin(['logs', jobId, '--server', behind(server.url)], sshd.environment);
+    running.stdout.once('data', printed);
     const { code, stdout, stderr } = await running.ended;
     expect([code, stdout]).toEqual([0, 'one\ntwo\nthree\nfour\n']);
     expect(stderr).toMatch(/broke.*; trying again for another 10 min/);

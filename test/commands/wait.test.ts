@@ -7,11 +7,8 @@ import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 
 describe('wait', () => {
-  test('prints a line when a job ends, survives a crash of the server, and exits with the highest exit code', async () => {
-    await using server = await TestServer.start({
-      ownProcess: true,
-      flags: ['--cpu-slots', '4'],
-    });
+  test('prints a line when a job ends, survives a restart of the server, and exits with the highest exit code', async () => {
+    await using server = await TestServer.start({ flags: ['--cpu-slots', '4'] });
     await using cli = await Cli.create();
     const { api } = server;
     const [first, second, third] = [server.gate(), server.gate(), server.gate()];
@@ -24,8 +21,7 @@ describe('wait', () => {
     first.open();
     expect(String((await once(running.stdout, 'data'))[0])).toBe(`${done}  done\n`);
     const port = new URL(server.url).port;
-    await server.crash();
-    await server.start(['--port', port]);
+    await server.restart(['--port', port]);
     second.open();
     expect(String((await once(running.stdout, 'data'))[0])).toMatch(`${failing}  error  Subprocess failed`);
     third.open();

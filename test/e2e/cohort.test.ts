@@ -343,14 +343,14 @@ describe('a command that is ended', () => {
       'sub-04/anat/sub-04_T1w.nii': 'three',
     });
     study.close();
-    const running = study.cli.start([...study.words, '--at-most', '2'], study.env);
+    const running = study.cli.begin([...study.words, '--at-most', '2'], study.env);
     const known = () => readFileSync(study.at('Out/.remote-app/jobs.jsonl'), 'utf8').split('\n').length - 1;
     const before = known();
     await until(
       'two jobs run, and the command knows it',
       () => study.computed.length === 3 && known() === before + 2,
     );
-    running.process.kill('SIGQUIT');
+    running.signal('SIGQUIT');
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);
     expect(stderr).toContain(
