@@ -21,13 +21,17 @@ interface Marks {
  */
 export function processesWith({ jobs, argument, directory, environment }: Marks): number[] {
   return allProcesses().filter((pid) => {
-    const entries = jobs || environment !== undefined ? environmentOf(pid) : [];
+    const words = argumentsOf(pid);
+    // Threads of the kernel, and zombies, have neither arguments nor an environment.
+    if (words.length === 0) return false;
+    if (argument !== undefined && words.some((each) => each.includes(argument))) return true;
+    if (directory !== undefined && directoryOf(pid).includes(directory)) return true;
+    if (!jobs && environment === undefined) return false;
+    const entries = environmentOf(pid);
     const job = entries.find((entry) => entry.startsWith(mark))?.slice(mark.length);
     return (
       (job !== undefined && jobs?.has(job)) ||
-      (environment !== undefined && entries.some((entry) => entry.includes(environment))) ||
-      (argument !== undefined && argumentsOf(pid).some((each) => each.includes(argument))) ||
-      (directory !== undefined && directoryOf(pid).includes(directory))
+      (environment !== undefined && entries.some((entry) => entry.includes(environment)))
     );
   });
 }

@@ -43,9 +43,11 @@ test.each([
 });
 
 test('no duration has a 60th second or minute', () => {
-  for (let seconds = 0; seconds < 100_000; seconds += 0.7) {
-    expect(formatDuration(seconds) + formatDuration(seconds, true)).not.toMatch(/\b60/);
-  }
+  const texts = Array.from({ length: 140_000 }, (_, at) => [
+    formatDuration(at * 0.7),
+    formatDuration(at * 0.7, true),
+  ]);
+  expect(texts.flat().filter((text) => /\b60/.test(text))).toEqual([]);
 });
 
 test.each([

@@ -142,13 +142,15 @@ test('the sheet is a PNG, with the same bytes each time', async () => {
 
 test.each([2, 5, 26])('a sheet of %i cases is about as wide as it is high', async (count) => {
   const { scan, mask } = phantom({ layout: layouts[0] ?? [], spacing: [8, 8, 8] });
-  const view = await viewCase({ name: 'phantom', scan, mask }, { slices: 5, maxPixels: 64 });
+  const view = await viewCase({ name: 'phantom', scan, mask }, { slices: 2, maxPixels: 64 });
   const drawn = Array.from({ length: count - 1 }, (_, at) => ({
     name: `case ${at}`,
     views: [view],
     notes: [],
   }));
   const failed = { name: 'failed', views: [], notes: ['It failed: no head'] };
-  const { width, height } = decode(sheetOf([...drawn, failed]));
+  // What a PNG says of itself first.
+  const png = Buffer.from(sheetOf([...drawn, failed]));
+  const [width, height] = [png.readUInt32BE(16), png.readUInt32BE(20)];
   expect(Math.abs(Math.log2(width / height))).toBeLessThanOrEqual(1);
 });
