@@ -73,14 +73,20 @@ export async function operate(args: readonly string[], cwd: string, app = APP): 
   };
   const log = createLog({ quiet: options.quiet, stream });
   const manifest = await readManifest(app);
+  const place = { appDirectory: app, manifest, name, options, log, output: options.output };
+  await within(cwd, () => module[run](place));
+  return written;
+}
+
+/** Does something in a working directory. */
+async function within(cwd: string, act: () => Promise<unknown>): Promise<void> {
   const before = process.cwd();
   process.chdir(cwd);
   try {
-    await module[run]({ appDirectory: app, manifest, name, options, log, output: options.output });
+    await act();
   } finally {
     process.chdir(before);
   }
-  return written;
 }
 
 /** An inference that must refuse its input: the sentence, by the names that the person knows. */
@@ -114,9 +120,10 @@ export async function tissueDone(args: readonly string[], cwd: string, app = APP
   return run.stdout;
 }
 
+/** Synthetic heads, as `phantom.mjs` writes them. */
 export async function phantom(args: readonly string[], cwd: string): Promise<void> {
-  const run = await runNode(path.join(APP, 'phantom.mjs'), args, cwd);
-  if (run.code !== 0) throw new Error(run.stderr);
+  const { makeHeads } = await import(pathToFileURL(path.join(APP, 'lib/make-heads.mjs')).href);
+  await within(cwd, () => makeHeads(args));
 }
 
 /** An empty directory that is removed when the test ends. */
