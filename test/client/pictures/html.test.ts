@@ -183,10 +183,13 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     return trouble;
   }
 
-  /** Writes a page, and opens it without the marks of others. A script that runs before those of the page has one of its own. */
-  async function open(cases: Iterable<PageCase | OneView>, { hasVolumes = false, script = '' } = {}) {
+  /** Writes a page, and opens it: in a profile of its own where the test is about what is stored. A script runs before those of the page. */
+  async function open(
+    cases: Iterable<PageCase | OneView>,
+    { hasVolumes = false, hasOwnProfile = false, script = '' } = {},
+  ) {
     const place = await temporary();
-    const page = script ? await browser.newPage() : shared;
+    const page = hasOwnProfile ? await browser.newPage() : shared;
     await page.setViewportSize({ width: 1280, height: 800 });
     const trouble = watched(page);
     if (script) await page.addInitScript(script);
@@ -199,8 +202,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
       trouble,
       async [Symbol.asyncDispose]() {
         page.removeAllListeners();
-        if (script) await page.close();
-        else await page.evaluate('localStorage.clear()');
+        if (hasOwnProfile) await page.close();
         await place[Symbol.asyncDispose]();
       },
     };
@@ -326,7 +328,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
   test('keys mark cases, marks survive a reload, and the CSV has them', async () => {
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
     const cases = ['one', 'two, too', 'three', 'four'].map((name) => ({ view: { ...view, name } }));
-    await using opened = await open(cases);
+    await using opened = await open(cases, { hasOwnProfile: true });
     const { page, trouble } = opened;
     const press = async (...keys: string[]) => {
       for (const key of keys) await page.keyboard.press(key);
@@ -445,7 +447,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
   test('without storage, marks are kept until the page is closed, and it says so', async () => {
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
     const script = `Object.defineProperty(window, 'localStorage', { get() { throw new Error('denied'); } })`;
-    await using opened = await open([{ view }], { script });
+    await using opened = await open([{ view }], { hasOwnProfile: true, script });
     const { page, trouble } = opened;
     await page.keyboard.press('2');
     expect(await page.locator('#progress').textContent()).toContain(
