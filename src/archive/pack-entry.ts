@@ -133,6 +133,8 @@ export interface EntryPackerOptions {
   readonly notes: Notes;
   /** Whether a file that cannot be read whole ends the packing. */
   readonly strict: boolean;
+  /** Whether no file is deflated. */
+  readonly isStored: boolean;
   /** Called after each read with the totals of entries and bytes; packing continues when it resolves. */
   readonly onMore: (entries: number, bytes: number) => Promise<void> | void;
 }
@@ -174,8 +176,9 @@ export class EntryPacker {
     const read = await this.#attempt(name, () => readSmall(file, stats.size));
     if (!read) return false;
     const { bytes, flaw } = read.value;
+    const { isStored } = this.options;
     this.#tell(name, flaw);
-    await this.zip.addFile(name, stats, bytes.length === 0 ? [] : [bytes], !isCompressed(name));
+    await this.zip.addFile(name, stats, bytes.length === 0 ? [] : [bytes], !isStored && !isCompressed(name));
     this.bytes += bytes.length;
     return true;
   }
@@ -187,7 +190,8 @@ export class EntryPacker {
     file: FileHandle,
     pieces: readonly PackedPiece[],
   ): Promise<void> {
-    const deflates = stats.size <= sampleBytes || (await isCompressible(file, stats.size));
+    const deflates =
+      !this.options.isStored && (stats.size <= sampleBytes || (await isCompressible(file, stats.size)));
     const content = piecesOf(file, stats, pieces, (more) => {
       this.bytes += more;
       return this.options.onMore(this.entries, this.bytes);
@@ -209,7 +213,7 @@ export class EntryPacker {
   /** Adds a file while it is read. */
   async #addLarge(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
     const sample = await this.#attempt(name, async () =>
-      isCompressed(name) ? false : isCompressible(file, stats.size),
+      this.options.isStored || isCompressed(name) ? false : isCompressible(file, stats.size),
     );
     if (!sample) return false;
     const content = new FileContent(file, stats.size, (more) => {

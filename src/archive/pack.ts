@@ -49,6 +49,11 @@ export interface PackOptions {
   readonly forceZip64?: boolean;
   /** Whether entries show neither the times nor the modes of their files. */
   readonly withoutStats?: boolean;
+  /**
+   * Whether no file is deflated: with `withoutStats`, equal files in the same order make equal archives, on any machine and with any
+   * version of zlib.
+   */
+  readonly isStored?: boolean;
 }
 
 /**
@@ -67,7 +72,7 @@ class NeedsZip64 extends Error {
 /** The options that apply to any packing. */
 type Course = Pick<
   PackOptions,
-  'signal' | 'onProgress' | 'pace' | 'most' | 'ambiguous' | 'forceZip64' | 'withoutStats'
+  'signal' | 'onProgress' | 'pace' | 'most' | 'ambiguous' | 'forceZip64' | 'withoutStats' | 'isStored'
 >;
 
 export interface Packed {
@@ -120,13 +125,13 @@ async function packAll(
   course: Course,
 ): Promise<Packed> {
   const { signal, onProgress, pace, most = maxEntries, ambiguous = ambiguousCount } = course;
-  const { forceZip64 = false, withoutStats = false } = course;
+  const { forceZip64 = false, withoutStats = false, isStored = false } = course;
   const zip = new ZipWriter(sink, signal, { forceZip64, withoutStats });
   const onMore = (count: number, bytes: number) => {
     onProgress?.(bytes);
     return pace?.(count, bytes);
   };
-  const entries = new EntryPacker(zip, { notes, strict, onMore });
+  const entries = new EntryPacker(zip, { notes, strict, isStored, onMore });
   let isCut = false;
   try {
     for await (const file of filesWith(() => entries.count())) {

@@ -1,12 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -247,6 +249,25 @@ describe('packing pieces of files', () => {
     expect((await entries[0]?.buffer())?.toString()).toBe('head2349');
     const expected = Buffer.concat([Buffer.from('head'), large.subarray(1, -1)]);
     expect((await entries[1]?.buffer())?.equals(expected)).toBe(true);
+  });
+
+  test('makes the same archive of equal files, whatever their times and modes, if it is stored without these', async () => {
+    await using root = await temporary();
+    const large = Buffer.concat([Buffer.alloc(2_000_000), randomBytes(1_000_000)]);
+    const archiveOf = async (directory: string, time: number, mode: number) => {
+      await plant(root.path, { [`${directory}/small`]: 'text', [`${directory}/large`]: large });
+      const files = ['small', 'large'].map((name) => ({ name, path: path.join(root.path, directory, name) }));
+      for (const file of files) {
+        utimesSync(file.path, time, time);
+        chmodSync(file.path, mode);
+      }
+      const archive = path.join(root.path, `${directory}.zip`);
+      await packListed(files, archive, { withoutStats: true, isStored: true });
+      return readFileSync(archive);
+    };
+    const first = await archiveOf('a', 1e9, 0o600);
+    expect(first.length).toBeGreaterThan(large.length);
+    expect(first.equals(await archiveOf('b', 1.5e9, 0o755))).toBe(true);
   });
 
   test.for([
