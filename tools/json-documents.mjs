@@ -667,6 +667,16 @@ export const jsonDocuments = {
             last_used: z.string().optional().describe('When the last of them ended; now, while one has not'),
           }),
         ),
+        uploads: z
+          .array(
+            object({
+              owner: z.string().nullable().describe('Name of the token; null for the one of the environment'),
+              uploads: z.number().int().describe('Files that are kept for later submissions'),
+              bytes_kept: z.number().describe('What they keep on the server now'),
+            }),
+          )
+          .optional()
+          .describe('Missing if the server is an older one'),
       }),
     },
   ],

@@ -81,12 +81,14 @@ export class HttpError extends ClientError {
   /**
    * @param retryAfter seconds, as the server gave them
    * @param isOfProxy whether the answer does not come from the service, but usually from a proxy
+   * @param missing the names of uploads that a submission names, and that have to be sent first
    */
   constructor(
     readonly status: number,
     message: string,
     readonly retryAfter: number | null,
     readonly isOfProxy = false,
+    readonly missing: readonly string[] = [],
   ) {
     super(message, exitCodeFor(status, isOfProxy), {
       http_status: status,

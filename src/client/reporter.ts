@@ -1,5 +1,12 @@
 /** The name of a transfer, as a progress bar shows it. */
-export type TransferPhase = 'Reading' | 'Drawing' | 'Packing' | 'Uploading' | 'Downloading' | 'Extracting';
+export type TransferPhase =
+  | 'Reading'
+  | 'Hashing'
+  | 'Drawing'
+  | 'Packing'
+  | 'Uploading'
+  | 'Downloading'
+  | 'Extracting';
 
 /** Receives what the client has to tell. The client does not know whether a person reads it. */
 export interface Reporter {

@@ -46,7 +46,8 @@ export default class Usage extends ClientCommand {
     if (since && 'ago' in since) await health(connection, connection.readTimeout);
     const from = since && ('ago' in since ? connection.now() - since.ago * 1000 : since.at);
     const document = await usage(connection, from === undefined ? undefined : new Date(from).toISOString());
-    if (document.usage.length > 0) await this.print(describeUsage(document));
+    const lines = describeUsage(document);
+    if (lines.length > 0) await this.print(lines);
     else if (!this.jsonEnabled()) {
       (await this.reporter()).note(
         `No job has ended on ${connection.server} ${since ? 'since then' : 'yet'}`,

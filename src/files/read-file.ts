@@ -94,6 +94,7 @@ export function readSmallFile(file: string, maxBytes = usual): string {
 export async function hashFile(
   target: string,
   signal?: AbortSignal,
+  onBytes?: (hashed: number) => void,
 ): Promise<{ readonly size: number; readonly sha256: string }> {
   const hash = createHash('sha256');
   await using handle = await open(target);
@@ -105,5 +106,6 @@ export async function hashFile(
     if (bytesRead === 0) return { size, sha256: hash.digest('hex') };
     hash.update(buffer.subarray(0, bytesRead));
     size += bytesRead;
+    onBytes?.(size);
   }
 }

@@ -4,10 +4,13 @@ import { gunzipSync, inflateSync } from 'node:zlib';
 import { partSizeHeader } from '../../src/contract/index.js';
 import { unzip } from './unzip.mjs';
 
-/** Passes bytes on to a server, and keeps all that clients have sent. */
+/** Passes bytes on to a server, and keeps all that clients have sent. It can cut connections. */
 export class WireTap implements AsyncDisposable {
   readonly #chunks: Buffer[] = [];
   readonly #sockets = new Set<Socket>();
+  #length = 0;
+  #cutAt = Number.POSITIVE_INFINITY;
+  #onCut: () => void = () => {};
 
   private constructor(
     readonly url: string,
@@ -25,12 +28,36 @@ export class WireTap implements AsyncDisposable {
           onward.destroy();
         });
       }
-      socket.on('data', (chunk: Buffer) => tap.#chunks.push(chunk));
+      socket.on('data', (chunk: Buffer) => tap.#came(chunk));
       socket.pipe(onward).pipe(socket);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const tap: WireTap = new WireTap(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, server);
     return tap;
+  }
+
+  #came(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#length += chunk.length;
+    if (this.#length < this.#cutAt) return;
+    this.#cutAt = Number.POSITIVE_INFINITY;
+    this.#onCut();
+  }
+
+  /** Cuts all connections, once, when so many bytes have been sent; or does something else then. */
+  cutAt(length: number, cut = () => this.cut()): void {
+    this.#cutAt = length;
+    this.#onCut = cut;
+  }
+
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+  }
+
+  /** How many bytes were sent so far. */
+  get length(): number {
+    return this.#length;
   }
 
   /** Everything that was sent so far. */
@@ -40,6 +67,7 @@ export class WireTap implements AsyncDisposable {
 
   forget(): void {
     this.#chunks.length = 0;
+    this.#length = 0;
   }
 
   /** The files in the forms that were sent, each name with its bytes; those of archives as `archive/entry`. */
@@ -67,7 +95,7 @@ export class WireTap implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
+    this.cut();
     await new Promise((resolve) => this.server.close(resolve));
   }
 }

@@ -1,5 +1,12 @@
 import type { Gpu, Machine } from '../../client/connection/index.js';
-import { formatBytes, type MemoryUse, oneLine, type Usage, type UsageRow } from '../../contract/index.js';
+import {
+  counted,
+  formatBytes,
+  type MemoryUse,
+  oneLine,
+  type Usage,
+  type UsageRow,
+} from '../../contract/index.js';
 import { formatDistance, formatMemory, formatTable, readTime } from '../terminal/index.js';
 
 export type { Machine };
@@ -53,9 +60,13 @@ const cells = (row: Omit<UsageRow, 'owner' | 'app'>) => [
   row.last_used === undefined ? '' : lastUse(row.last_used),
 ];
 
-/** The usage as a table, with a total if there are several rows. */
-export function describeUsage({ usage }: Usage): string[] {
-  if (usage.length === 0) return [];
+/** The usage as a table, with a total if there are several rows, and the uploads that are kept for later submissions. */
+export function describeUsage({ usage, uploads = [] }: Usage): string[] {
+  const kept = uploads.map(
+    (each) =>
+      `${each.owner === null ? '' : `${oneLine(each.owner)}: `}${counted(each.uploads, 'upload')} kept, ${formatBytes(each.bytes_kept)}`,
+  );
+  if (usage.length === 0) return kept;
   const sum = (name: 'jobs' | 'gpu_hours' | 'bytes_in' | 'bytes_out' | 'bytes_kept') =>
     usage.reduce((total, row) => total + (row[name] ?? 0), 0);
   const total = {
@@ -65,11 +76,12 @@ export function describeUsage({ usage }: Usage): string[] {
     bytes_out: sum('bytes_out'),
     bytes_kept: sum('bytes_kept'),
   };
-  return formatTable(
+  const table = formatTable(
     ['OWNER', 'APP', 'JOBS', 'GPU HOURS', 'UPLOADS', 'RESULTS', 'KEPT', 'LAST USE'],
     [
       ...usage.map((row) => [row.owner ?? '-', row.app, ...cells(row)]),
       ...(usage.length > 1 ? [['all', '', ...cells(total)]] : []),
     ],
   );
+  return [...table, ...kept];
 }

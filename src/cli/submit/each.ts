@@ -13,7 +13,13 @@ import { type DeidentifyChoice, outgoingOf } from '../../client/deidentify/index
 import { ClientError, UsageError } from '../../client/errors.js';
 import type { FoundCase } from '../../client/inputs/index.js';
 import type { Submission } from '../../client/submission.js';
-import { type LeavingPlan, planLeaving, type SentFiles, sentFilesOf } from '../../client/submit/index.js';
+import {
+  type LeavingPlan,
+  planLeaving,
+  type SentFiles,
+  sentFilesOf,
+  type UploadMemory,
+} from '../../client/submit/index.js';
 import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
 import { isToStdout } from '../jobs/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
@@ -71,7 +77,15 @@ export async function listCases(
   submission: Omit<Submission, 'app'>,
   flags: CohortFlags,
   io: CommandIo,
-  { json, deidentify }: { readonly json: boolean; readonly deidentify: DeidentifyChoice },
+  {
+    json,
+    deidentify,
+    memory,
+  }: {
+    readonly json: boolean;
+    readonly deidentify: DeidentifyChoice;
+    readonly memory: UploadMemory;
+  },
 ): Promise<EachDocument> {
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   try {
@@ -82,6 +96,7 @@ export async function listCases(
       reporter,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
       layout: flags.layout ?? 'cases',
+      memory,
     });
     const deidentifier = await deidentifierOf(deidentify, reporter);
     const names = found.map(({ name }) => name);
@@ -169,12 +184,14 @@ export async function runEach(
     clientVersion,
     conversion,
     deidentify,
+    memory,
   }: {
     readonly output: string;
     readonly json: boolean;
     readonly clientVersion: string;
     readonly conversion: ConversionRequest | undefined;
     readonly deidentify: DeidentifyChoice;
+    readonly memory: UploadMemory;
   },
 ): Promise<CohortDocument> {
   const view = await openCohortView(io, json, flags.watch ?? false);
@@ -183,6 +200,7 @@ export async function runEach(
     const summary = await runCohort(connection, submission, {
       output,
       deidentify,
+      memory,
       atMost: flags['at-most'] ?? defaultAtMost,
       isForced: flags.force,
       recomputes: flags.recompute ?? false,

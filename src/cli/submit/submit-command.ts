@@ -4,7 +4,9 @@ import * as Flags from '@oclif/core/flags';
 import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
 import type { DeidentifyChoice } from '../../client/deidentify/index.js';
+import type { Digests } from '../../client/digests.js';
 import { leaving, UsageError } from '../../client/errors.js';
+import type { UploadMemory } from '../../client/submit/index.js';
 import {
   exitCodes,
   type Field,
@@ -148,6 +150,11 @@ export const runFlags = {
     helpGroup: 'JOB',
     description: 'Ask nothing: of a directory with several DICOM series send all',
   }),
+  resend: Flags.boolean({
+    default: false,
+    helpGroup: 'JOB',
+    description: 'Send all files, also those that the server says it has from an earlier command',
+  }),
   detach: Flags.boolean({
     // These flags concern the result, which --detach does not fetch.
     exclusive: ['output', 'force', 'wait', 'no-zip'],
@@ -218,11 +225,13 @@ export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument | Lea
 export abstract class SubmitCommand extends ClientCommand {
   /** Runs the command of `--on-end`. */
   #onEnd: ((ended: EndedCommand) => Promise<string | null>) | undefined;
+  #digests: Digests | undefined;
   readonly #startedAt = monotonicTime();
   /** What is known so far of what that command is told. */
   readonly #ended: Pick<EndedCommand, 'app' | 'job_id' | 'cases'> = { app: null, job_id: null, cases: null };
 
   protected override async finally(error: Error | undefined): Promise<void> {
+    this.#digests?.save();
     await super.finally(error);
     if (this.#onEnd === undefined) return;
     const ended = {
@@ -291,6 +300,7 @@ export abstract class SubmitCommand extends ClientCommand {
     };
     const options = {
       reporter,
+      memory: await this.#memory(flags),
       killTimeout: flags['kill-timeout'],
       output,
       mayReplace: taken === 'replace',
@@ -361,6 +371,15 @@ export abstract class SubmitCommand extends ClientCommand {
     });
   }
 
+  /** What earlier commands have found out about files. */
+  async #memory(flags: ParsedSubmit['flags']): Promise<UploadMemory> {
+    const { Digests } = await import('../../client/digests.js');
+    const isTrusted = !flags.resend && !flags.verify;
+    const { cacheDir, version } = this.config;
+    this.#digests = new Digests(cacheDir, { version, isTrusted });
+    return { digests: this.#digests, resends: flags.resend };
+  }
+
   async #chooseApp(connection: Connection, named: string | undefined): Promise<string> {
     const app = await chooseApp(connection, named);
     this.#ended.app = app;
@@ -379,7 +398,10 @@ export abstract class SubmitCommand extends ClientCommand {
     this.jsonLines = flags.watch ?? false;
     const settings = await this.settings(flags);
     const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
-    if (flags['dry-run']) return each.listCases(submission, flags, this.io, { json, deidentify });
+    if (flags['dry-run']) {
+      const memory = await this.#memory(flags);
+      return each.listCases(submission, flags, this.io, { json, deidentify, memory });
+    }
     const output = each.outputOfEach(flags);
     const connection = await this.connectTo(settings, flags);
     const app = await this.#chooseApp(connection, settings.app);
@@ -390,6 +412,7 @@ export abstract class SubmitCommand extends ClientCommand {
         clientVersion: this.config.version,
         conversion: conversionOf(flags),
         deidentify,
+        memory: await this.#memory(flags),
       });
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
       this.#ended.cases = {

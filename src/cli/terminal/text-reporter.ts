@@ -16,6 +16,7 @@ const long = 3000;
 
 const pastOf = {
   Reading: 'Read',
+  Hashing: 'Hashed',
   Packing: 'Packed',
   Drawing: 'Drawn',
   Uploading: 'Uploaded',
@@ -41,8 +42,10 @@ export class Transfer {
     readonly phase: TransferPhase,
     readonly total: number,
     private readonly began: number,
+    /** What was there before. */
+    private readonly first = 0,
   ) {
-    this.#samples = [{ at: began, done: 0 }];
+    this.#samples = [{ at: began, done: first }];
   }
 
   get done(): number {
@@ -68,7 +71,7 @@ export class Transfer {
 
   /** Recent bytes per second. */
   rate(now: number): number {
-    const [first = { at: this.began, done: 0 }] = this.#samples;
+    const [first = { at: this.began, done: this.first }] = this.#samples;
     return ((this.#done - first.done) / Math.max(now - first.at, 1)) * 1000;
   }
 
@@ -117,8 +120,9 @@ export class Transfer {
   /** The sentence at its end. */
   summary(now: number): string {
     const seconds = (now - this.began) / 1000;
-    const average = this.#speed(this.#done / seconds).map((text) => ` (${text})`);
-    return `${pastOf[this.phase]} ${this.#amount(this.#done)} in ${formatDuration(seconds, true)}${average.join('')}`;
+    const moved = this.#done - this.first;
+    const average = this.#speed(moved / seconds).map((text) => ` (${text})`);
+    return `${pastOf[this.phase]} ${this.#amount(moved)} in ${formatDuration(seconds, true)}${average.join('')}`;
   }
 
   #strip(width: number): string {
@@ -202,7 +206,7 @@ export class TextReporter implements Reporter {
     let transfer = this.transfer;
     // A transfer that is restarted begins with fewer bytes.
     if (transfer?.phase !== phase || transfer.total !== total || done < transfer.done) {
-      transfer = new Transfer(phase, total, now);
+      transfer = new Transfer(phase, total, now, done);
       this.#passed = 0;
     }
     transfer.moved(done, now);

@@ -9,6 +9,7 @@ import {
 } from '../connection/index.js';
 import type { Conversion, ConversionRequest, ResultFacts } from '../convert/index.js';
 import { noteOf } from '../deidentify/index.js';
+import type { Digests } from '../digests.js';
 import type { FoundFiles } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import { numbersOf } from './numbers.js';
@@ -130,6 +131,7 @@ export class BackgroundRecorder implements Disposable {
     private readonly work: Case,
     private readonly how: {
       readonly reporter: Reporter;
+      readonly digests: Digests;
       readonly clientVersion: string;
       /** Keeps what is known for a command that fetches the result later. Never throws. */
       readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
@@ -164,7 +166,7 @@ export class BackgroundRecorder implements Disposable {
   async #read(): Promise<InputFacts> {
     const { submission, found, outgoing } = this.work;
     const [inputs, app, server] = await Promise.all([
-      hashInputs(found, this.#reading.signal),
+      hashInputs(found, this.how.digests, this.#reading.signal),
       askApp(this.connection, submission.app, maxWait).catch(() => null),
       serverFacts(this.connection),
     ]);

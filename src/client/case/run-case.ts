@@ -14,7 +14,14 @@ import { FollowedLog, followToEnd, keepLog } from '../logs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Destination, SavedArchive, StreamedArchive } from '../result/index.js';
 import type { Submission } from '../submission.js';
-import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
+import {
+  type ServerTerms,
+  type Staged,
+  stage,
+  submit,
+  type UploadMemory,
+  unacknowledged,
+} from '../submit/index.js';
 import { type KillOptions, killAndSay, killedOnInterrupt, killQuietly } from './kill-job.js';
 import { stampOfInputs } from './record.js';
 
@@ -47,6 +54,8 @@ export interface OneOfMany {
 }
 
 export interface SendOptions extends KillOptions {
+  /** What makes files found that were sent before. */
+  readonly memory: UploadMemory;
   /** Absent for a case that is the only one of its command. */
   readonly many?: OneOfMany | undefined;
   /** Called when its files are about to be packed and sent. */
@@ -106,16 +115,16 @@ async function sendStaged(
   connection: Connection,
   { submission, terms, outgoing }: Case,
   staged: Staged,
-  { reporter, many }: SendOptions,
+  { reporter, many, memory }: SendOptions,
   attempt: number,
 ): Promise<JobEnvelope> {
-  if (!many) return submit(connection, submission, staged, reporter);
+  if (!many) return submit(connection, submission, staged, reporter, memory);
   const ofAttempt = attempt === 1 ? many.key : `${many.key}-${attempt}`;
   // The key is made of the contents and names of the files: whoever has them could recognise it.
   const key = outgoing ? outgoing.keyFor(ofAttempt) : ofAttempt;
   for (let round = 0; ; round += 1) {
     try {
-      return await submit(connection, submission, staged, reporter, key, terms.knowsKeys);
+      return await submit(connection, submission, staged, reporter, memory, key, terms.knowsKeys);
     } catch (error) {
       if (!takesNoJobNow(error) || many.stop.aborted) throw error;
       const { message } = error as Error;

@@ -107,7 +107,8 @@ export async function startJob(
   tellAccepted: (jobId: string) => Promise<void>,
 ): Promise<StartedJob> {
   const work = await onlyCase(connection, submission, options);
-  using recorder = new BackgroundRecorder(connection, work, options);
+  const { digests } = options.memory;
+  using recorder = new BackgroundRecorder(connection, work, { ...options, digests });
   const envelope = await sendCase(connection, work, options);
   keepOriginals(work, options, envelope.job_id);
   recorder.begins(envelope.job_id);
@@ -122,11 +123,11 @@ export async function runJob(
   submission: Submission,
   options: FinishOptions,
 ): Promise<FinishedJob> {
-  const { reporter, destination } = options;
+  const { reporter, destination, memory } = options;
   const { app, operation } = submission;
   const work = await onlyCase(connection, submission, options);
   const convert = (await converterFor([work.found], options.conversion))?.(work.found, reporter);
-  using recorder = new BackgroundRecorder(connection, work, { ...options, convert });
+  using recorder = new BackgroundRecorder(connection, work, { ...options, digests: memory.digests, convert });
   let conversion = null as Conversion | null;
   const { jobId, received } = await runCase(connection, work, {
     ...options,

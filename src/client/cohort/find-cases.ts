@@ -35,7 +35,8 @@ export async function findCasesToSend(
     reporter,
     skipsIncomplete,
     layout: layoutName,
-  }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete' | 'layout'>,
+    memory,
+  }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete' | 'layout' | 'memory'>,
   view: AppAnswer | null = null,
   signal?: AbortSignal,
 ): Promise<{ readonly cases: readonly FoundCase[]; readonly layout: CaseDirectories | BidsLayout }> {
@@ -50,7 +51,7 @@ export async function findCasesToSend(
   tellSending(found, reporter, { isListed: true });
   const cases = divideIntoCases(found);
   if (layoutName === 'bids') checkSubjects(cases);
-  return { cases: await namedAsBefore(output, layout, cases, signal), layout };
+  return { cases: await namedAsBefore(output, layout, cases, memory.digests, signal), layout };
 }
 
 /** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */

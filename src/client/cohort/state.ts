@@ -49,7 +49,10 @@ export interface CohortWatcher {
 }
 
 export interface CohortOptions
-  extends Pick<FinishOptions, 'chooseSeries' | 'clientVersion' | 'conversion' | 'killTimeout' | 'wait'> {
+  extends Pick<
+    FinishOptions,
+    'chooseSeries' | 'clientVersion' | 'conversion' | 'killTimeout' | 'memory' | 'wait'
+  > {
   /** The directory of the results. */
   readonly output: string;
   /** Whether and how files are de-identified. */

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { jobStates, type KillReply, type RemovedJob } from '../../contract/index.js';
+import { jobStates, type KillReply, type RemovedJob, uploadNamePattern } from '../../contract/index.js';
 import type { Answer } from './answers.js';
 import { appIdPattern, pathJobId } from './identifiers.js';
 
@@ -100,6 +100,7 @@ const limits = z.lazy(() =>
     max_run_time: orNull(figure),
     max_fine_tune_time: orNull(figure),
     require_deidentified: orNull(z.boolean()),
+    uploads: orNull(z.object({ keep: figure })),
     of_server: z.optional(z.object({ max_jobs: figure, max_upload_size: figure })),
   }),
 );
@@ -155,6 +156,7 @@ export const usageAnswer = answer(
           last_used: z.optional(text),
         }),
       ),
+      uploads: z.optional(listOf(z.object({ owner: textOrNull, uploads: figure, bytes_kept: figure }))),
     }),
   16 * mebibyte,
 );
@@ -281,6 +283,7 @@ export const refusalBody = z.lazy(() =>
       undefined,
     ),
     error: z.catch(z.optional(text), undefined),
+    uploads: z.catch(z.optional(listOf(text.check(z.regex(uploadNamePattern)))), undefined),
   }),
 );
 

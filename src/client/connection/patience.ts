@@ -83,11 +83,13 @@ export class Patience {
     if (this.#since !== null) this.watcher?.waiting(null);
   }
 
-  /** The outage is over; the next failure starts a new one. */
-  renew(): void {
+  /** The outage is over; the next failure starts a new one. @returns whether there was one */
+  renew(): boolean {
+    const wasAway = this.#since !== null;
     this.answered();
     this.#since = null;
     this.#failures = 0;
+    return wasAway;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import type * as z from 'zod/mini';
 import {
   errorKinds,
   excerpt,
@@ -85,11 +86,9 @@ export async function bodyOf<T>(
 }
 
 /** One sentence from the body of an error answer, of our server or KonfAI's. */
-async function detailOf(text: string): Promise<string | null> {
-  const data = await bodyOf(text, ({ refusalBody }) => refusalBody);
-  if (!data) return null;
-  if (!Array.isArray(data.detail)) return data.detail || data.error || null;
-  const lines = data.detail.map(({ loc, msg }) => {
+function detailOf({ detail, error }: z.infer<Schemas['refusalBody']>): string | null {
+  if (!Array.isArray(detail)) return detail || error || null;
+  const lines = detail.map(({ loc, msg }) => {
     const place = loc?.at(-1);
     return [typeof place === 'string' ? fieldAsFlag(place) : typeof place === 'number' ? place : '', msg]
       .filter((part) => part !== '' && part !== undefined)
@@ -147,9 +146,12 @@ export async function refusal(reply: Reply, text: string, asked: Asked): Promise
   if (statusCode === proxyLoginStatus && transport?.loginRefused) {
     return transport.loginRefused([reply.headers['proxy-authenticate'] ?? []].flat().join(', '));
   }
-  const detail = await detailOf(text);
-  if (detail !== null)
-    return new HttpError(statusCode, ownSentence(statusCode, detail, asked), retryAfter(reply));
+  const data = await bodyOf(text, ({ refusalBody }) => refusalBody);
+  const detail = data ? detailOf(data) : null;
+  if (detail !== null) {
+    const sentence = ownSentence(statusCode, detail, asked);
+    return new HttpError(statusCode, sentence, retryAfter(reply), false, data?.uploads);
+  }
   const sentence = pageSentence(statusCode, text, server, transport);
   return new HttpError(statusCode, sentence, retryAfter(reply), true);
 }

@@ -190,6 +190,8 @@ export interface ServerTerms {
   readonly maxJobs: number | null;
   /** Whether the server makes one job of all submissions with one `Idempotency-Key`, as one does that says its limits. */
   readonly knowsKeys: boolean;
+  /** Whether files can be sent as uploads, which submissions name by their contents. */
+  readonly takesUploads: boolean;
   /** Whether it takes de-identified submissions alone; null if it does not know the field that says that one is. */
   readonly requiresDeidentified: boolean | null;
 }
@@ -201,6 +203,7 @@ export const unknownTerms: ServerTerms = {
   fields: {},
   maxJobs: null,
   knowsKeys: false,
+  takesUploads: false,
   requiresDeidentified: null,
 };
 
@@ -228,6 +231,7 @@ export async function preflight(connection: Connection, submission: Submission):
     fields: keptForADay(submission.operation, longestOutage, known),
     maxJobs: known.max_jobs,
     knowsKeys: true,
+    takesUploads: known.uploads !== null,
     requiresDeidentified: known.require_deidentified,
   };
 }

@@ -11,8 +11,8 @@ import type { FoundFiles, NamedDataSet, NamedUnit } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import type { SizedSource } from './limits.js';
-import { type FilePart, stateOf } from './multipart.js';
 import type { ServerTerms } from './preflight.js';
+import { type FilePart, stateOf } from './segments.js';
 import { tellSending } from './tell-sending.js';
 import { TemporaryDirectory } from './temporary-directory.js';
 
@@ -41,10 +41,39 @@ export function sentFilesOf({ volumes, dataSet, skipped }: FoundFiles): SentFile
   return { sent, skipped };
 }
 
-/** A submission whose content lies in files of known size. */
+/** What the content of a part is made of. */
+interface Origin {
+  /** How it is made. */
+  readonly how: string;
+  readonly files: readonly { readonly name: string; readonly path: string }[];
+}
+
+/** A file, or a directory as one archive, that is made when it is to be sent. */
+export interface StagedFile {
+  readonly field: string;
+  /** The group of that field, counted from 0. */
+  readonly group: number;
+  /** The name as the server sees it. */
+  readonly filename: string;
+  /** The path that a person gave or that was found below it. */
+  readonly path: string;
+  /** Bytes, as far as they are known before it is made. */
+  readonly size: number;
+  /** Null for a file that leaves as it is. */
+  readonly origin: Origin | null;
+  /** @throws UsageError for what is too large for the server, cannot be packed, or cannot be de-identified */
+  make(): Promise<FilePart>;
+  /** Removes what was made for it. It can be made again. */
+  discard(part: FilePart): Promise<void>;
+}
+
+/** A submission that is ready to be sent. */
 export interface Staged {
   readonly fields: Readonly<Record<string, string>>;
+  /** For a form: the files, which are all made. */
   readonly parts: readonly FilePart[];
+  /** For uploads that the submission names: the files; null where a form is sent. */
+  readonly uploads: readonly StagedFile[] | null;
   /** Removes the archives that were created for it. */
   remove(): Promise<void>;
 }
@@ -54,6 +83,8 @@ interface Packing {
   readonly reporter: Reporter;
   readonly signal: AbortSignal | undefined;
   readonly outgoing: Outgoing | null;
+  /** Whether equal files make equal archives, which are found again. A form has small ones instead. */
+  readonly isByContent: boolean;
 }
 
 const variable = process.platform === 'win32' ? 'TEMP' : 'TMPDIR';
@@ -89,7 +120,8 @@ async function pack(
   const { packListed } = await import('../../archive/index.js');
   const { notes } = await making(source, archive, packing, () =>
     packListed(files, archive, {
-      withoutStats: packing.outgoing !== null,
+      withoutStats: packing.isByContent || packing.outgoing !== null,
+      isStored: packing.isByContent,
       onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
       ...(packing.signal ? { signal: packing.signal } : {}),
     }),
@@ -101,70 +133,121 @@ async function pack(
 const suffixOf = (unit: NamedUnit): string =>
   unit.kind !== 'file' || unit.path.endsWith(volumeSuffix) ? volumeSuffix : '';
 
-async function unitPart(field: string, unit: NamedUnit, index: number, packing: Packing): Promise<FilePart> {
-  if (packing.outgoing) return neutralPart(field, unit, index, packing, packing.outgoing);
-  const filename = unit.name + suffixOf(unit);
-  if (unit.kind === 'file') return { field, filename, path: unit.path, size: unit.size };
-  return { field, filename, ...(await pack(unit.path, unit.files, packing, `${field}-${index}`)) };
+/** A part before it is made. */
+interface Plan extends Pick<StagedFile, 'field' | 'group' | 'filename' | 'path' | 'origin'> {
+  readonly make: (index: number) => Promise<Pick<FilePart, 'path' | 'size' | 'pieces' | 'state'>>;
+}
+
+const packed = 'archive';
+
+function planUnit(
+  field: string,
+  group: number,
+  unit: NamedUnit,
+  packing: Packing,
+  units: readonly NamedUnit[],
+): Plan {
+  const { path } = unit;
+  const { outgoing } = packing;
+  if (outgoing) return planNeutral(field, group, unit, packing, outgoing, units);
+  const plan = { field, group, path, filename: unit.name + suffixOf(unit) };
+  if (unit.kind === 'file') return { ...plan, origin: null, make: async () => ({ path, size: unit.size }) };
+  // The order in which a directory is read is no part of its content.
+  const files = [...unit.files].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const make = (index: number) => pack(path, files, packing, `${field}-${index}`);
+  return { ...plan, origin: { how: packed, files }, make };
 }
 
 /** A part without what identifies a person. */
-async function neutralPart(
+function planNeutral(
   field: string,
+  group: number,
   unit: NamedUnit,
-  index: number,
   packing: Packing,
-  { deidentifier, names }: Outgoing,
-): Promise<FilePart> {
-  const filename = names.nameOf(unit) + suffixOf(unit);
-  const directory = await directoryOf(packing);
-  let made = 0;
-  const work: Workplace = {
-    newFile: async () => path.join(directory, `${field}-${index}-${made++}`),
-    signal: packing.signal,
-    onBytes: (bytes) => packing.reporter.progress('Packing', bytes, 0),
+  { deidentifier, names, keyFor }: Outgoing,
+  units: readonly NamedUnit[],
+): Plan {
+  const { path: source } = unit;
+  const name = names.nameOf(unit);
+  const makeFiles = async <T>(index: number, make: (work: Workplace, directory: string) => Promise<T>) => {
+    const directory = await directoryOf(packing);
+    let made = 0;
+    const work: Workplace = {
+      newFile: async () => path.join(directory, `${field}-${index}-${made++}`),
+      signal: packing.signal,
+      onBytes: (bytes) => packing.reporter.progress('Packing', bytes, 0),
+    };
+    return making(source, directory, packing, () => make(work, directory));
   };
+  const plan = { field, group, path: source, filename: name + suffixOf(unit) };
+  const { mode, allowed } = deidentifier;
+  // With the key of the profile: another one gives other identifiers.
+  const how = [mode, ...[...allowed].sort(), keyFor('content')];
   if (unit.kind !== 'file') {
-    const files = await making(unit.path, directory, packing, () => deidentifier.filesTogether(unit, work));
-    return { field, filename, ...(await pack(unit.path, files, packing, `${field}-${index}`)) };
+    const make = async (index: number) => {
+      const files = await makeFiles(index, (work) => deidentifier.filesTogether(unit, work));
+      return pack(source, files, packing, `${field}-${index}`);
+    };
+    return { ...plan, origin: { how: [packed, ...how].join(), files: unit.files }, make };
   }
-  const state = stateOf(statSync(unit.path));
-  const prepared = await making(unit.path, directory, packing, () => deidentifier.prepare(unit, names, work));
-  const content = prepared ?? { path: unit.path, size: unit.size };
-  return { field, filename, ...content, ...(content.path === unit.path ? { state } : {}) };
+  // A header names its voxels.
+  const related = units.filter((each) => each === unit || each.headers.includes(source));
+  const files = [source, ...unit.headers].map((each) => ({ name, path: each }));
+  const origin = { how: [...how, ...related.map((each) => names.nameOf(each))].join(), files };
+  const make = async (index: number) => {
+    const state = stateOf(statSync(source));
+    const prepared = await makeFiles(index, (work) => deidentifier.prepare(unit, names, work));
+    const content = prepared ?? { path: source, size: unit.size };
+    return { ...content, ...(content.path === source ? { state } : {}) };
+  };
+  return { ...plan, origin, make };
 }
 
-async function dataSetPart(field: string, set: NamedDataSet, packing: Packing): Promise<FilePart> {
-  const { path, name, files } = set;
-  if (files === null) return { field, filename: name, path, size: set.size };
-  return { field, filename: name, ...(await pack(path, files, packing, field)) };
+function planDataSet(field: string, set: NamedDataSet, packing: Packing): Plan {
+  const { path: source, name, files } = set;
+  const plan = { field, group: 0, path: source, filename: name };
+  if (files === null) return { ...plan, origin: null, make: async () => ({ path: source, size: set.size }) };
+  const sorted = [...files].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return {
+    ...plan,
+    origin: { how: packed, files: sorted },
+    make: () => pack(source, sorted, packing, field),
+  };
 }
 
-/** A file with its size; a directory counts only once it is packed. */
-const sizedSource = (each: NamedUnit | NamedDataSet): SizedSource => ({
+/** Bytes of files before they are packed. */
+const unpackedSize = (files: readonly ListedFile[]): number =>
+  files.reduce((sum, { size = 0 }) => sum + size, 0);
+
+/** Bytes of a file or a directory, before anything is packed. */
+const sizeOf = (each: NamedUnit | NamedDataSet): number =>
+  'size' in each ? each.size : unpackedSize(each.files ?? []);
+
+/** A file with its size; a directory that is deflated counts only once it is packed. */
+const sizedSource = (each: NamedUnit | NamedDataSet, isStored: boolean): SizedSource => ({
   source: each.path,
-  size: 'size' in each ? each.size : 0,
+  size: 'size' in each || isStored ? sizeOf(each) : 0,
 });
 
-/** The same for a data set, with the size of its files before they are packed. */
-const sizedSet = (set: NamedDataSet): SizedSource => ({
-  ...sizedSource(set),
-  extracted: (set.files ?? []).reduce((sum, { size = 0 }) => sum + size, 0),
-});
+/** Bytes of the smallest file for which uploads are worth their requests. */
+const leastUpload = 1 << 20;
+
+/** Most files of a submission that names uploads: its document has a limit. */
+const mostNamed = 10_000;
 
 /** The field that tells a server that nothing in a submission says who somebody is. */
 const claim = 'deidentified';
 
 /**
  * Makes of a submission what is sent: all that leaves this machine in files and their names comes through here. Packs directories into
- * a private temporary directory, so that the length of the request is known before it is sent.
+ * a private temporary directory: for a form at once, so that the length of the request is known before it is sent.
  * @param outgoing how files leave that are de-identified; null if they leave as they are
  * @throws UsageError for files that are too large for the server, cannot be packed, or cannot be de-identified
  */
 export async function stage(
   submission: Submission,
   found: FoundFiles,
-  { checkKinds, checkSizes, fields: others, requiresDeidentified }: ServerTerms,
+  { checkKinds, checkSizes, fields: others, requiresDeidentified, takesUploads }: ServerTerms,
   outgoing: Outgoing | null,
   reporter: Reporter,
   signal: AbortSignal | undefined,
@@ -172,29 +255,52 @@ export async function stage(
   const { volumes, dataSet } = found;
   if (outgoing && dataSet) throw refusedDataSet();
   const units = volumes.flatMap(({ groups }) => groups.flat());
-  const sources = [...units.map(sizedSource), ...(dataSet ? [sizedSet(dataSet.set)] : [])];
+  const all = [...units, ...(dataSet ? [dataSet.set] : [])];
+  const isByContent =
+    takesUploads && all.length <= mostNamed && all.some((each) => sizeOf(each) > leastUpload);
+  const sources = all.map((each): SizedSource => {
+    const sized = sizedSource(each, isByContent && !outgoing);
+    return each === dataSet?.set ? { ...sized, extracted: unpackedSize(dataSet.set.files ?? []) } : sized;
+  });
   checkKinds(volumes);
   checkSizes(sources);
   tellSending(found, reporter);
   const directory = new TemporaryDirectory();
-  const packing = { directory, reporter, signal, outgoing };
+  const packing = { directory, reporter, signal, outgoing, isByContent };
+  const plans = [
+    ...volumes.flatMap(({ field, groups }) =>
+      groups.flatMap((group, at) => group.map((unit) => planUnit(field.name, at, unit, packing, units))),
+    ),
+    ...(dataSet ? [planDataSet(dataSet.field.name, dataSet.set, packing)] : []),
+  ];
+  const files = plans.map(
+    (plan, index): StagedFile => ({
+      ...plan,
+      size: sizeOf(all[index] as NamedUnit),
+      make: async () => {
+        const { field, filename } = plan;
+        const part = { field, filename, ...(await plan.make(index)) };
+        const source = sources[index];
+        if (source && source.size !== part.size) {
+          source.size = part.size;
+          checkSizes(sources);
+        }
+        return part;
+      },
+      discard: (part) => directory.discard(part.path),
+    }),
+  );
+  const fields: Record<string, string> = { ...others, ...submission.fields };
+  if (outgoing?.deidentifier.mode === 'full' && requiresDeidentified !== null) fields[claim] = 'true';
+  const remove = () => directory.remove();
+  if (isByContent) return { fields, parts: [], uploads: files, remove };
+  for (const { field, groups } of volumes)
+    fields[groupsField(field)] = groups.map((each) => each.length).join(',');
+  if (Object.keys(submission.options).length > 0) fields[optionsField] = JSON.stringify(submission.options);
   try {
-    const fields: Record<string, string> = { ...others, ...submission.fields };
-    if (outgoing?.deidentifier.mode === 'full' && requiresDeidentified !== null) fields[claim] = 'true';
     const parts: FilePart[] = [];
-    const add = (part: FilePart) => {
-      const source = sources[parts.push(part) - 1];
-      if (!source || source.size === part.size) return;
-      source.size = part.size;
-      checkSizes(sources);
-    };
-    for (const { field, groups } of volumes) {
-      for (const unit of groups.flat()) add(await unitPart(field.name, unit, parts.length, packing));
-      fields[groupsField(field)] = groups.map((each) => each.length).join(',');
-    }
-    if (dataSet) add(await dataSetPart(dataSet.field.name, dataSet.set, packing));
-    if (Object.keys(submission.options).length > 0) fields[optionsField] = JSON.stringify(submission.options);
-    return { fields, parts, remove: () => directory.remove() };
+    for (const file of files) parts.push(await file.make());
+    return { fields, parts, uploads: null, remove };
   } catch (error) {
     await directory.remove();
     throw error;

@@ -1,92 +1,19 @@
 import {
-  errorKinds,
-  exitCodes,
   type JobEnvelope,
   jobEnvelope,
+  mediaTypes,
+  optionsField,
   parameters,
-  shuttingDownDetail,
   submitPath,
 } from '../../contract/index.js';
-import { type Connection, type Patience, pause, submissionAnswer } from '../connection/index.js';
-import {
-  ClientError,
-  HttpError,
-  Interrupted,
-  isGatewayError,
-  isStall,
-  isTransient,
-  TransportError,
-} from '../errors.js';
+import { type Connection, pause, submissionAnswer } from '../connection/index.js';
+import { HttpError, Interrupted } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
+import { Attempts, isBusy, mayBeAccepted, UploadWatch } from './attempts.js';
 import { Multipart, uniqueText } from './multipart.js';
-import type { Staged } from './staging.js';
-
-/** How long an interrupted command waits for the answer to a body that is completely sent, in milliseconds. */
-const answerWait = 5000;
-
-/**
- * Ends one request: at once if `signal` is aborted while the body is being sent. After that, the job may already exist
- * and only the answer has its id, so the answer is awaited. Also ends it after `idle` seconds of silence.
- */
-export class UploadWatch {
-  readonly #controller = new AbortController();
-  readonly #onAbort = () => this.#interrupted();
-  #timer: NodeJS.Timeout | undefined;
-  #sent = 0;
-  #isDone = false;
-
-  constructor(
-    readonly length: number,
-    idle: number,
-    readonly outer: AbortSignal | undefined,
-    server: string,
-    /** Called when an interrupted command begins to wait for the answer. */
-    readonly onAnswerWait: () => void,
-  ) {
-    if (outer?.aborted) {
-      this.#interrupted();
-      return;
-    }
-    outer?.addEventListener('abort', this.#onAbort, { once: true });
-    const stalled = () =>
-      this.#controller.abort(new TransportError('timeout', `${server} accepted no data for ${idle} seconds`));
-    this.#timer = setTimeout(stalled, idle * 1000);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  get isDone(): boolean {
-    return this.#isDone;
-  }
-
-  moved(sent: number): void {
-    this.#sent = sent;
-    if (!this.outer?.aborted) this.#timer?.refresh();
-  }
-
-  done(): void {
-    this.#isDone = true;
-    clearTimeout(this.#timer);
-    this.outer?.removeEventListener('abort', this.#onAbort);
-  }
-
-  #interrupted(): void {
-    clearTimeout(this.#timer);
-    const stop = () => this.#controller.abort(this.outer?.reason);
-    if (this.#sent < this.length) {
-      stop();
-      return;
-    }
-    this.onAnswerWait();
-    this.#timer = setTimeout(stop, answerWait);
-  }
-}
-
-/** How often a body is sent without getting farther than before. After that, something on the way is taken to block it. */
-const attempts = 4;
+import type { Staged, StagedFile } from './staging.js';
+import { type UploadMemory, Uploads } from './uploads.js';
 
 /**
  * How long a repeated upload waits before it sends its body, in milliseconds. A server may refuse a request by its head
@@ -94,10 +21,13 @@ const attempts = 4;
  */
 const holdBack = 1000;
 
+/** The body of a submission, which can be sent again. */
+type Body = Pick<Multipart, 'contentType' | 'length' | 'fileBytes' | 'stream'>;
+
 /** One attempt to send the body. */
 interface Attempt {
   readonly path: string;
-  readonly body: Multipart;
+  readonly body: Body;
   readonly key: string;
   readonly isFirst: boolean;
   /** Called with the bytes that have been handed out, and with how many of them are of files. */
@@ -138,70 +68,52 @@ async function send(
   }
 }
 
-/**
- * Whether a later attempt may succeed: the server says so, or a proxy says that its server is not there. Any other
- * refusal is final.
- * @param isReached whether the server has answered, or has taken a part of the body
- */
-function mayWorkLater(error: unknown, isReached: boolean): error is Error {
-  if (error instanceof TransportError) {
-    return error.fault === 'broken' || (error.fault === 'unreached' && isReached);
+/** A file in a submission of JSON (docs/http.md, Submission). */
+interface Reference {
+  readonly upload: string;
+  readonly name: string;
+}
+
+/** The submission of files that are uploads: its fields as in the form, and the files by their names. */
+function jsonBody(
+  { operation, options }: Submission,
+  { fields }: Staged,
+  files: readonly StagedFile[],
+  uploads: Uploads,
+): Body {
+  const document: Record<string, unknown> = { ...fields };
+  if (Object.keys(options).length > 0) document[optionsField] = options;
+  for (const { name, kind } of operation.fields) {
+    const groups: Reference[][] = [];
+    for (const file of files) {
+      if (file.field !== name) continue;
+      groups[file.group] ??= [];
+      groups[file.group]?.push({ upload: uploads.nameOf(file), name: file.filename });
+    }
+    if (groups.length > 0) document[name] = kind === 'archive' ? groups[0]?.[0] : groups;
   }
-  if (!(error instanceof HttpError && isReached)) return false;
-  if (isStall(error)) return true;
-  return isGatewayError(error.status) && (error.isOfProxy || error.message === shuttingDownDetail);
+  const bytes = Buffer.from(JSON.stringify(document));
+  return {
+    contentType: mediaTypes.json,
+    length: bytes.length,
+    fileBytes: 0,
+    async *stream(onBytes) {
+      yield bytes;
+      onBytes(bytes.length, 0);
+    },
+  };
 }
 
-/** What a server that received a whole submission may have created: a job whose id is unknown here. */
-const mayBeAccepted = (connection: Connection): string =>
-  `the server may have accepted the job: '${connection.nextCommand('jobs')}' lists it then`;
-
-/** The same of a server that cannot be asked, and would make a second job. */
-const mayHaveJob =
-  'the server may have the job, and cannot be asked for it: run the command again to send the case once more';
-
-/** An interruption of an upload. */
-const interrupted = (connection: Connection, error: Interrupted, isSent: boolean): Interrupted =>
-  isSent ? error.with(mayBeAccepted(connection)) : error;
-
-/** Whether the server is full: it may take the job once others have ended. */
-const isBusy = (error: unknown): error is HttpError =>
-  error instanceof HttpError && error.status === errorKinds.busy.status;
+/** How often a server may lack what it was sent just now, because its disk is short. */
+const mostRounds = 3;
 
 /**
- * Waits before a busy server is asked again.
- * @throws ClientError once the wait has been long enough; the reason of an interruption
- */
-async function waitWhileBusy(patience: Patience, error: HttpError): Promise<void> {
-  await patience.after(error).catch((reason: unknown) => {
-    if (reason !== error) throw reason;
-    const message =
-      `${error.message}; no place was free for ${patience.words}, and no job was made: run the command again later, ` +
-      'or have it wait for longer with --patience';
-    throw new ClientError(message, error.exitCode, error.details, { cause: error });
-  });
-}
-
-/**
- * The error with which an upload is given up that was tried again: what became of it, and how to go on.
- * @param why it was given up
- */
-function givenUp(connection: Connection, error: unknown, why: string, isSent: boolean): unknown {
-  if (error instanceof Interrupted) return interrupted(connection, error, isSent);
-  if (!(error instanceof ClientError) || !isTransient(error)) return error;
-  const next = isSent
-    ? mayBeAccepted(connection)
-    : 'no job was made: run the command again once the server can be reached, or have it tried for longer with --patience';
-  const message = `${error.message}; the upload is given up ${why}; ${next}`;
-  return new ClientError(message, error.exitCode, error.details, { cause: error });
-}
-
-/**
- * Sends a submission (docs/http.md, Submission). If the server goes away before it has answered, the submission is sent again
- * with the same `Idempotency-Key`, so that it never becomes two jobs, for as long as the connection has patience. A server
- * that was never reached is not waited for; one that is busy is.
+ * Sends a submission (docs/http.md, Submission), as a form or after the uploads that it names. If the server goes away before it has
+ * answered, the submission is sent again with the same `Idempotency-Key`, so that it never becomes two jobs, for as long as the
+ * connection has patience. A server that was never reached is not waited for; one that is busy is.
  * @param key the `Idempotency-Key`: a server that has a job of this key answers with that job
  * @param isRepeatable whether it may be sent again when all of it was sent and the answer is missing
+ * @param memory for staged uploads
  * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
  */
 export async function submit(
@@ -209,26 +121,48 @@ export async function submit(
   submission: Submission,
   staged: Staged,
   reporter: Reporter,
+  memory: UploadMemory,
   key = uniqueText(),
   isRepeatable = true,
 ): Promise<JobEnvelope> {
-  const body = new Multipart(staged.fields, staged.parts);
+  const how = { key, isRepeatable };
+  if (staged.uploads === null)
+    return sendBody(connection, submission, new Multipart(staged.fields, staged.parts), reporter, how);
+  const uploads = new Uploads(connection, staged.uploads, memory, reporter);
+  let missing: readonly string[] = [];
+  for (let round = 1; ; round += 1) {
+    await uploads.send(missing);
+    try {
+      const body = jsonBody(submission, staged, staged.uploads, uploads);
+      return await sendBody(connection, submission, body, reporter, how);
+    } catch (error) {
+      if (!(error instanceof HttpError) || error.missing.length === 0 || round >= mostRounds) throw error;
+      missing = error.missing;
+    }
+  }
+}
+
+async function sendBody(
+  connection: Connection,
+  submission: Submission,
+  body: Body,
+  reporter: Reporter,
+  { key, isRepeatable }: { readonly key: string; readonly isRepeatable: boolean },
+): Promise<JobEnvelope> {
   const path = submitPath(submission.app, submission.operation.segment);
-  const patience = connection.patience(reporter);
-  // A separate patience: bytes that a busy server accepts before it refuses do not mean that the wait is over.
-  const whileBusy = connection.patience(reporter);
+  const next =
+    'run the command again once the server can be reached, or have it tried for longer with --patience';
+  const attempts = new Attempts(connection, reporter, { isRepeatable, next });
   let farthest = 0;
-  /** Attempts that were cut off without getting farther than those before them. */
-  let fruitless = 0;
-  for (let number = 0; ; number += 1) {
+  for (;;) {
     let sent = 0;
     const onBytes = (count: number, ofFiles: number) => {
-      if (sent === 0 && number > 0) {
-        patience.renew();
+      if (sent === 0 && !attempts.isFirst) {
+        attempts.patience.renew();
         reporter.note(`${connection.server} takes the upload${farthest > 0 ? ', which starts over' : ''}`);
       }
       sent = count;
-      reporter.progress('Uploading', ofFiles, body.fileBytes);
+      if (body.fileBytes > 0) reporter.progress('Uploading', ofFiles, body.fileBytes);
       // The last bytes are still on their way, and the server checks the whole submission before it answers.
       if (sent === body.length) reporter.waiting('Waiting for the server to accept the job');
     };
@@ -242,28 +176,16 @@ export async function submit(
         path,
         body,
         key,
-        isFirst: number === 0,
+        isFirst: attempts.isFirst,
         onBytes,
         onAnswerWait,
       }).finally(() => reporter.waiting(null));
     } catch (error) {
-      if (error instanceof Interrupted)
-        throw interrupted(connection, error, Math.max(sent, farthest) === body.length);
-      if (isBusy(error)) {
-        await waitWhileBusy(whileBusy, error);
-        continue;
-      }
-      if (!mayWorkLater(error, connection.isMet || number > 0)) throw error;
-      const isCut = isStall(error) || (error instanceof TransportError && error.fault === 'broken');
-      if (isCut && (sent > 0 || !connection.isMet) && sent <= farthest) fruitless += 1;
-      farthest = Math.max(farthest, sent);
-      const isSent = farthest === body.length;
-      if (isSent && !isRepeatable) throw new ClientError(`${error.message}; ${mayHaveJob}`, exitCodes.failed);
-      if (fruitless + 1 >= attempts)
-        throw givenUp(connection, error, `after ${attempts} times that got no farther`, isSent);
-      await patience.after(error).catch((reason: unknown) => {
-        throw givenUp(connection, reason, `after ${patience.words}`, isSent);
-      });
+      const isFarther = sent > 0 || !connection.isMet ? sent > farthest : null;
+      const reached = Math.max(farthest, sent);
+      // A busy server has refused what it took.
+      if (!isBusy(error)) farthest = reached;
+      await attempts.after(error, { isSent: reached === body.length, isFarther });
     }
   }
 }

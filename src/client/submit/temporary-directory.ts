@@ -22,6 +22,11 @@ export class TemporaryDirectory {
     return this.#path;
   }
 
+  /** Removes a file, if it is in this directory. */
+  async discard(file: string): Promise<void> {
+    if (this.#path !== null && path.dirname(file) === this.#path) await rm(file, removal);
+  }
+
   async remove(): Promise<void> {
     if (this.#path === null) return;
     process.removeListener('exit', this.#onExit);

@@ -12,6 +12,7 @@ import { json } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { noMemory } from '../support/memory.js';
 
 /** Runs one case of many on a service that behaves like this, and tells with which idempotency keys it was sent. */
 async function run(fake: Fake, many: Partial<OneOfMany> = {}, options: Partial<ConnectionOptions> = {}) {
@@ -29,6 +30,7 @@ async function run(fake: Fake, many: Partial<OneOfMany> = {}, options: Partial<C
   const work = { submission, found, terms: unknownTerms, outgoing: null };
   const outcome = await runCase(connection, work, {
     reporter: memoryReporter(),
+    memory: noMemory(),
     killTimeout: 5,
     wait: 5,
     many: { key: 'key', stamp: stampOfInputs(found), attempt: 1, stop: stop.signal, ...many },

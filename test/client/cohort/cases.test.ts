@@ -5,6 +5,7 @@ import { type OperationName, operationOf } from '../../../src/contract/operation
 import { metaHeader } from '../../support/headers.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
+import { noMemory } from '../support/memory.js';
 
 type Groups = Readonly<Record<string, readonly string[]>>;
 
@@ -30,7 +31,13 @@ async function casesOf(
           groups: (given[field.name] ?? []).map((each) => [path.join(root.path, each)]),
         })),
     },
-    { output: path.join(root.path, 'Out'), reporter: memoryReporter(), layout: 'cases', skipsIncomplete },
+    {
+      output: path.join(root.path, 'Out'),
+      reporter: memoryReporter(),
+      layout: 'cases',
+      skipsIncomplete,
+      memory: noMemory(),
+    },
   ).catch((error: Error) => {
     throw new Error(error.message.replaceAll(`${root.path}${path.sep}`, ''));
   });

@@ -17,6 +17,7 @@ import { fieldWithRole, operationOf } from '../../../src/contract/operations.js'
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
+import { noMemory } from '../support/memory.js';
 
 const submission = {
   operation: operationOf('infer'),
@@ -139,7 +140,7 @@ describe('a result', () => {
     const oid = 'a'.repeat(64);
     await writeFile(pet, `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize 9437184\n`);
     const computation = computationOf(submission, null, null);
-    expect(await aboutEarlierResult(cohort, 'case', files, computation, undefined)).toBe(
+    expect(await aboutEarlierResult(cohort, 'case', files, computation, noMemory().digests, undefined)).toBe(
       '; whether the result that is there belongs to it cannot be told',
     );
     expect(await filesOf(cohort)).toEqual({ 'mask.nii': 'mask' });
@@ -157,11 +158,12 @@ describe('a result', () => {
         reporter: memoryReporter(),
         layout: 'cases',
         skipsIncomplete: false,
+        memory: noMemory(),
       } as const;
       return (await findCasesToSend({ ...submission, files }, options)).cases;
     };
     for (const { name, files } of await find('p1', 'p2')) {
-      const facts = { ...silentFacts(submission), inputs: await hashInputs(files) };
+      const facts = { ...silentFacts(submission), inputs: await hashInputs(files, noMemory().digests) };
       await plant(output, { [`${name}/`]: '' });
       writeRecord(path.join(output, name), makeRecord(facts, [], { numbers: {}, unread: [] }));
     }

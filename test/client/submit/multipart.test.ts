@@ -8,7 +8,8 @@ import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { Connection } from '../../../src/client/connection/connection.js';
-import { type FilePart, Multipart, stateOf } from '../../../src/client/submit/multipart.js';
+import { Multipart } from '../../../src/client/submit/multipart.js';
+import { type FilePart, stateOf } from '../../../src/client/submit/segments.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const part = (root: string, name: string, size: number): FilePart => ({

@@ -10,6 +10,7 @@ import { formOf, type Handler, json, ScriptedServer } from '../../support/script
 import { TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { noMemory } from '../support/memory.js';
 import { stage } from '../support/stage.js';
 
 const operation = operationOf('infer');
@@ -41,7 +42,9 @@ async function send(
   const reporter = memoryReporter();
   const staged = await stage(submission, reporter, undefined);
   try {
-    const result = await submit(connection, submission, staged, reporter).catch((error: unknown) => error);
+    const result = await submit(connection, submission, staged, reporter, noMemory()).catch(
+      (error: unknown) => error,
+    );
     return { result, received: server.received, reporter };
   } finally {
     await staged.remove();
@@ -103,7 +106,9 @@ describe('a submission', () => {
     const submission = { ...infer([scan]), app: 'probe', fields: { tta: 'many' } };
     const reporter = memoryReporter();
     const staged = await stage(submission, reporter, undefined);
-    const result = await submit(connection, submission, staged, reporter).catch((error: unknown) => error);
+    const result = await submit(connection, submission, staged, reporter, noMemory()).catch(
+      (error: unknown) => error,
+    );
     expect(result).toMatchObject({ status: 422, exitCode: 2 });
     const [, sent = 0, length = 0] = reporter.moves.at(-1) ?? [];
     expect(length).toBe(1.5 * 2 ** 30);
@@ -184,7 +189,9 @@ describe('a submission', () => {
     const file = path.join(directory.path, 'ct.nii');
     const staged = await stage(infer([file]), reporter, undefined);
     await rm(file);
-    const result = await submit(connection, infer([file]), staged, reporter).catch((error: unknown) => error);
+    const result = await submit(connection, infer([file]), staged, reporter, noMemory()).catch(
+      (error: unknown) => error,
+    );
     await staged.remove();
     expect(result).toMatchObject({ exitCode: 1, message: expect.stringMatching(/ct\.nii' cannot be read/) });
     expect(reporter.notes).toEqual([]);

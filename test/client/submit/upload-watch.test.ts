@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { UploadWatch } from '../../../src/client/submit/submit.js';
+import { UploadWatch } from '../../../src/client/submit/attempts.js';
 
 test('an upload that was interrupted before it began is not sent', () => {
   const reason = new Error('interrupted');

@@ -6,7 +6,7 @@ import {
   outgoingOf,
 } from '../../../src/client/deidentify/index.js';
 import type { FoundFiles } from '../../../src/client/inputs/index.js';
-import type { FilePart } from '../../../src/client/submit/multipart.js';
+import type { FilePart } from '../../../src/client/submit/segments.js';
 import { memoryReporter } from './connect.js';
 
 /** How files leave that are de-identified with the key of a profile in this directory. */

@@ -1,0 +1,198 @@
+import { errorKinds, exitCodes, shuttingDownDetail } from '../../contract/index.js';
+import type { Connection, Patience } from '../connection/index.js';
+import {
+  ClientError,
+  HttpError,
+  Interrupted,
+  isGatewayError,
+  isStall,
+  isTransient,
+  TransportError,
+} from '../errors.js';
+import type { Reporter } from '../reporter.js';
+
+/** How long an interrupted command waits for the answer to a body that is completely sent, in milliseconds. */
+const answerWait = 5000;
+
+/**
+ * Ends one request: at once if `signal` is aborted while the body is being sent. After that, the job may already exist
+ * and only the answer has its id, so the answer is awaited. Also ends it after `idle` seconds of silence.
+ */
+export class UploadWatch {
+  readonly #controller = new AbortController();
+  readonly #onAbort = () => this.#interrupted();
+  #timer: NodeJS.Timeout | undefined;
+  #sent = 0;
+  #isDone = false;
+
+  constructor(
+    readonly length: number,
+    idle: number,
+    readonly outer: AbortSignal | undefined,
+    server: string,
+    /** Called when an interrupted command begins to wait for the answer. */
+    readonly onAnswerWait: () => void,
+  ) {
+    if (outer?.aborted) {
+      this.#interrupted();
+      return;
+    }
+    outer?.addEventListener('abort', this.#onAbort, { once: true });
+    const stalled = () =>
+      this.#controller.abort(new TransportError('timeout', `${server} accepted no data for ${idle} seconds`));
+    this.#timer = setTimeout(stalled, idle * 1000);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
+  moved(sent: number): void {
+    this.#sent = sent;
+    if (!this.outer?.aborted) this.#timer?.refresh();
+  }
+
+  done(): void {
+    this.#isDone = true;
+    clearTimeout(this.#timer);
+    this.outer?.removeEventListener('abort', this.#onAbort);
+  }
+
+  #interrupted(): void {
+    clearTimeout(this.#timer);
+    const stop = () => this.#controller.abort(this.outer?.reason);
+    if (this.#sent < this.length) {
+      stop();
+      return;
+    }
+    this.onAnswerWait();
+    this.#timer = setTimeout(stop, answerWait);
+  }
+}
+
+/** How often something is sent without getting farther than before. After that, something on the way is taken to block it. */
+const attempts = 4;
+
+/**
+ * Whether a later attempt may succeed: the server says so, or a proxy says that its server is not there. Any other
+ * refusal is final.
+ * @param isReached whether the server has answered, or has taken a part of the body
+ */
+function mayWorkLater(error: unknown, isReached: boolean): error is Error {
+  if (error instanceof TransportError) {
+    return error.fault === 'broken' || (error.fault === 'unreached' && isReached);
+  }
+  if (!(error instanceof HttpError && isReached)) return false;
+  if (isStall(error)) return true;
+  return isGatewayError(error.status) && (error.isOfProxy || error.message === shuttingDownDetail);
+}
+
+/** What a server that received a whole submission may have created: a job whose id is unknown here. */
+export const mayBeAccepted = (connection: Connection): string =>
+  `the server may have accepted the job: '${connection.nextCommand('jobs')}' lists it then`;
+
+/** The same of a server that cannot be asked, and would make a second job. */
+const mayHaveJob =
+  'the server may have the job, and cannot be asked for it: run the command again to send the case once more';
+
+/** An interruption of an upload. */
+const interrupted = (connection: Connection, error: Interrupted, isSent: boolean): Interrupted =>
+  isSent ? error.with(mayBeAccepted(connection)) : error;
+
+/** Whether the server is full: it may take the job once others have ended. */
+export const isBusy = (error: unknown): error is HttpError =>
+  error instanceof HttpError && error.status === errorKinds.busy.status;
+
+/**
+ * Waits before a busy server is asked again.
+ * @throws ClientError once the wait has been long enough; the reason of an interruption
+ */
+async function waitWhileBusy(patience: Patience, error: HttpError): Promise<void> {
+  await patience.after(error).catch((reason: unknown) => {
+    if (reason !== error) throw reason;
+    const message =
+      `${error.message}; no place was free for ${patience.words}, and no job was made: run the command again later, ` +
+      'or have it wait for longer with --patience';
+    throw new ClientError(message, error.exitCode, error.details, { cause: error });
+  });
+}
+
+/** How far an attempt came. */
+export interface Come {
+  /** Whether the server may have all of it, and only the answer is missing. */
+  readonly isSent: boolean;
+  /** Whether it came farther than those before it; null where it did not come to the bytes. */
+  readonly isFarther: boolean | null;
+}
+
+/** What is sent, for those who give it up. */
+interface Sent {
+  /** Whether it may be sent again when all of it was sent and the answer is missing. */
+  readonly isRepeatable: boolean;
+  /** What to do where it was not sent, as the end of a sentence. */
+  readonly next: string;
+}
+
+/** Waits between the attempts to send something, and gives up: when a refusal is final, at a dead end, when the patience is over. */
+export class Attempts {
+  readonly patience: Patience;
+  /** A separate patience: bytes that a busy server accepts before it refuses do not mean that the wait is over. */
+  readonly #whileBusy: Patience;
+  /** Attempts that were cut off without getting farther than those before them. */
+  #fruitless = 0;
+  #number = 0;
+
+  constructor(
+    private readonly connection: Connection,
+    reporter: Reporter,
+    private readonly sent: Sent,
+    patience = connection.patience(reporter),
+  ) {
+    this.patience = patience;
+    this.#whileBusy = connection.patience(reporter);
+  }
+
+  get isFirst(): boolean {
+    return this.#number === 0;
+  }
+
+  /**
+   * Waits after an attempt that failed. @throws the error with which it is given up
+   */
+  async after(error: unknown, { isSent, isFarther }: Come): Promise<void> {
+    const isFirst = this.isFirst;
+    this.#number += 1;
+    if (error instanceof Interrupted) throw interrupted(this.connection, error, isSent);
+    if (isBusy(error)) {
+      await waitWhileBusy(this.#whileBusy, error);
+      return;
+    }
+    if (!mayWorkLater(error, this.connection.isMet || !isFirst)) throw error;
+    const isCut = isStall(error) || (error instanceof TransportError && error.fault === 'broken');
+    if (isFarther) this.#fruitless = 0;
+    else if (isCut && isFarther !== null) this.#fruitless += 1;
+    if (isSent && !this.sent.isRepeatable)
+      throw new ClientError(`${error.message}; ${mayHaveJob}`, exitCodes.failed);
+    if (this.#fruitless + 1 >= attempts)
+      throw this.#givenUp(error, `after ${attempts} times that got no farther`, isSent);
+    await this.patience.after(error).catch((reason: unknown) => {
+      throw this.#givenUp(reason, `after ${this.patience.words}`, isSent);
+    });
+  }
+
+  /**
+   * The error with which an upload is given up that was tried again: what became of it, and how to go on.
+   * @param why it was given up
+   */
+  #givenUp(error: unknown, why: string, isSent: boolean): unknown {
+    if (error instanceof Interrupted) return interrupted(this.connection, error, isSent);
+    if (!(error instanceof ClientError) || !isTransient(error)) return error;
+    const next = isSent ? mayBeAccepted(this.connection) : `no job was made: ${this.sent.next}`;
+    const message = `${error.message}; the upload is given up ${why}; ${next}`;
+    return new ClientError(message, error.exitCode, error.details, { cause: error });
+  }
+}

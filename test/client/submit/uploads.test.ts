@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto';
+import { appendFileSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { dicomFile, element } from '../../support/dicom-files.js';
+import { sharedServer } from '../../support/server.js';
+import { plant } from '../../support/temporary.js';
+import { idle, inputsOf, machine, memoryIn, send } from '../support/send.js';
+
+const mebibyte = 1 << 20;
+const word = 'Quokkavale';
+
+/** Ten slices of noise, together 1.25 MiB, whose texts have a word. */
+const slices = Array.from({ length: 10 }, (_, at) =>
+  Buffer.from(
+    dicomFile({
+      pixels: new Int16Array(randomBytes(2 * 256 * 256).buffer.slice(0, 2 * 256 * 256)),
+      size: [256, 256],
+      position: [0, 0, 3 * at],
+      more: [
+        element(0x00080060, 'CS', 'CT'),
+        element(0x00080018, 'UI', `1.2.3.4.${at}`),
+        element(0x00100010, 'PN', `${word}^Ada`),
+        element(0x00200013, 'IS', String(at)),
+      ],
+    }),
+  ),
+);
+const series = (directory: string): Record<string, Buffer> =>
+  Object.fromEntries(slices.map((slice, at) => [`${directory}/${at}.dcm`, slice]));
+
+describe('files that are sent as uploads', () => {
+  const server = sharedServer({ play: idle });
+
+  test('are found again: a second job sends next to nothing', async () => {
+    const scan = randomBytes(8 * mebibyte);
+    await using here = await machine(server.url, { 'ct.nii': scan, 'small.nii': randomBytes(9000) });
+    const groups = [[here.at('ct.nii')], [here.at('small.nii')]];
+    const first = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
+    expect(here.tap.length).toBeGreaterThan(scan.length);
+    expect(first.reporter.notes.join()).not.toContain('there already');
+    here.tap.forget();
+    const second = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
+    expect(here.tap.length).toBeLessThan(8192);
+    expect(second.reporter.notes).toContain('2 of 2 files are there already (8.0 MiB not sent)');
+    expect(second.reporter.moves.some(([phase]) => phase === 'Hashing')).toBe(false);
+    expect(second.id).not.toBe(first.id);
+    expect(Object.keys(inputsOf(server, second.id))).toHaveLength(2);
+    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+  });
+
+  test('are found by their content, under another name and by a machine that remembers nothing', async () => {
+    await using here = await machine(server.url, { 'ct.nii': randomBytes(4 * mebibyte) });
+    await send(here.tap.url, [[here.at('ct.nii')]]);
+    renameSync(here.at('ct.nii'), here.at('other.nii'));
+    here.tap.forget();
+    const { id, reporter } = await send(here.tap.url, [[here.at('other.nii')]]);
+    expect(here.tap.length).toBeLessThan(8192);
+    expect(reporter.notes).toContain('1 of 1 file is there already (4.0 MiB not sent)');
+    expect(Object.keys(inputsOf(server, id)).join()).toContain('other.nii');
+  });
+
+  test('are sent once if they are there twice', async () => {
+    const scan = randomBytes(4 * mebibyte);
+    await using here = await machine(server.url, { 'a.nii': scan, 'b.nii': scan });
+    const { id } = await send(here.tap.url, [[here.at('a.nii')], [here.at('b.nii')]]);
+    expect(here.tap.length).toBeLessThan(5 * mebibyte);
+    const digests = Object.values(inputsOf(server, id));
+    expect([digests.length, new Set(digests).size]).toEqual([2, 1]);
+  });
+
+  test('are sent again where the server says that it lacks them', async () => {
+    await using here = await machine(server.url, {
+      'ct.nii': randomBytes(2 * mebibyte),
+      'small.nii': randomBytes(9000),
+    });
+    const groups = [[here.at('ct.nii')], [here.at('small.nii')]];
+    const { id } = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
+    const sent = inputsOf(server, id);
+    for (const name of Object.values(sent)) {
+      const headers = { 'Tus-Resumable': '1.0.0' };
+      expect((await server.api.fetch(`/uploads/${name}`, { method: 'DELETE', headers })).status).toBe(204);
+    }
+    here.tap.forget();
+    const second = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
+    expect(inputsOf(server, second.id)).toEqual(sent);
+    expect(here.tap.length).toBeGreaterThan(2 * mebibyte);
+  });
+
+  test('are sent once more for the suspicious', async () => {
+    await using here = await machine(server.url, { 'ct.nii': randomBytes(2 * mebibyte) });
+    const groups = [[here.at('ct.nii')]];
+    const first = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
+    here.tap.forget();
+    const second = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache'), true) });
+    expect(here.tap.length).toBeGreaterThan(2 * mebibyte);
+    expect(second.reporter.notes.join()).not.toContain('there already');
+    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+  });
+
+  test('are read again where what is remembered of them is wrong', async () => {
+    await using here = await machine(server.url, { 'ct.nii': randomBytes(2 * mebibyte) });
+    const groups = [[here.at('ct.nii')]];
+    const first = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
+    const file = here.at('cache', 'digests');
+    const [name = ''] = Object.values(inputsOf(server, first.id));
+    const text = readFileSync(file, 'utf8');
+    expect(text).toContain(name);
+    writeFileSync(file, text.replaceAll(name, `${name.slice(1)}0`));
+    const second = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
+    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+  });
+
+  test.each([
+    ['before it is sent', 'Hashing'],
+    ['while it is sent', 'Uploading'],
+  ])('are not submitted if one changes %s', async (_, phase) => {
+    await using here = await machine(server.url, { 'ct.nii': randomBytes(4 * mebibyte) });
+    const file = here.at('ct.nii');
+    const before = server.jobDirectories().length;
+    let isChanged = false;
+    const progress = (what: string, done: number) => {
+      if (what !== phase || done === 0 || isChanged) return;
+      isChanged = true;
+      appendFileSync(file, 'more');
+    };
+    const sent = send(here.tap.url, [[file]], { progress });
+    await expect(sent).rejects.toThrow(`'${file}' changed while it was sent; send it again`);
+    expect(server.jobDirectories()).toHaveLength(before);
+  });
+});
+
+describe('a series that is sent as an upload', () => {
+  const server = sharedServer({ play: idle });
+
+  test('is neither packed nor sent a second time', async () => {
+    await using here = await machine(server.url, series('ct'));
+    const first = await send(here.tap.url, [[here.at('ct')]], { memory: memoryIn(here.at('cache')) });
+    expect(Object.keys(inputsOf(server, first.id))).toHaveLength(slices.length);
+    here.tap.forget();
+    const second = await send(here.tap.url, [[here.at('ct')]], { memory: memoryIn(here.at('cache')) });
+    expect(here.tap.length).toBeLessThan(8192);
+    expect(second.reporter.moves.map(([phase]) => phase)).not.toContain('Packing');
+    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+  });
+
+  test('is found as a copy with other times, whose files were written in another order', async () => {
+    await using here = await machine(server.url, series('ct'));
+    await send(here.tap.url, [[here.at('ct')]]);
+    for (const [at, slice] of [...slices.entries()].reverse()) {
+      await plant(here.at('copy'), { [`ct/${at}.dcm`]: slice });
+      utimesSync(here.at('copy/ct', `${at}.dcm`), at, at);
+    }
+    here.tap.forget();
+    const { reporter } = await send(here.tap.url, [[here.at('copy/ct')]]);
+    expect(here.tap.length).toBeLessThan(8192);
+    expect(reporter.notes.join()).toContain('1 of 1 file is there already');
+  });
+
+  test('is found as well if it is de-identified, and says nothing of the person', async () => {
+    await using here = await machine(server.url, series('ct'));
+    const keyIn = here.at('keys');
+    const first = await send(here.tap.url, [[here.at('ct')]], { keyIn });
+    expect(here.tap.length).toBeGreaterThan(mebibyte);
+    expect(here.tap.sent.includes(word)).toBe(false);
+    here.tap.forget();
+    // With nothing that is remembered: what leaves is made anew.
+    const second = await send(here.tap.url, [[here.at('ct')]], { keyIn });
+    expect(here.tap.length).toBeLessThan(8192);
+    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+    here.tap.forget();
+    // Another key makes other identifiers.
+    await send(here.tap.url, [[here.at('ct')]], { keyIn: here.at('other-keys') });
+    expect(here.tap.length).toBeGreaterThan(mebibyte);
+  });
+
+  test('leaves nothing behind in the temporary directory', async () => {
+    await using here = await machine(server.url, series('ct'));
+    const before = readdirSync(path.dirname(here.at())).filter((name) => name.startsWith('remote-app-'));
+    await send(here.tap.url, [[here.at('ct')]]);
+    const after = readdirSync(path.dirname(here.at())).filter((name) => name.startsWith('remote-app-'));
+    expect(after.filter((name) => !before.includes(name) && !name.includes('test'))).toEqual([]);
+  });
+});
