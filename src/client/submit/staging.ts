@@ -145,11 +145,11 @@ function planUnit(
   group: number,
   unit: NamedUnit,
   packing: Packing,
-  units: readonly NamedUnit[],
+  halves: readonly NamedUnit[],
 ): Plan {
   const { path } = unit;
   const { outgoing } = packing;
-  if (outgoing) return planNeutral(field, group, unit, packing, outgoing, units);
+  if (outgoing) return planNeutral(field, group, unit, packing, outgoing, halves);
   const plan = { field, group, path, filename: unit.name + suffixOf(unit) };
   if (unit.kind === 'file') return { ...plan, origin: null, make: async () => ({ path, size: unit.size }) };
   // The order in which a directory is read is no part of its content.
@@ -165,7 +165,7 @@ function planNeutral(
   unit: NamedUnit,
   packing: Packing,
   { deidentifier, names, keyFor }: Outgoing,
-  units: readonly NamedUnit[],
+  halves: readonly NamedUnit[],
 ): Plan {
   const { path: source } = unit;
   const name = names.nameOf(unit);
@@ -191,7 +191,7 @@ function planNeutral(
     return { ...plan, origin: { how: [packed, ...how].join(), files: unit.files }, make };
   }
   // A header names its voxels.
-  const related = units.filter((each) => each === unit || each.headers.includes(source));
+  const related = [unit, ...halves.filter((each) => each.headers.includes(source))];
   const files = [source, ...unit.headers].map((each) => ({ name, path: each }));
   const origin = { how: [...how, ...related.map((each) => names.nameOf(each))].join(), files };
   const make = async (index: number) => {
@@ -267,9 +267,10 @@ export async function stage(
   tellSending(found, reporter);
   const directory = new TemporaryDirectory();
   const packing = { directory, reporter, signal, outgoing, isByContent };
+  const halves = units.filter(({ headers }) => headers.length > 0);
   const plans = [
     ...volumes.flatMap(({ field, groups }) =>
-      groups.flatMap((group, at) => group.map((unit) => planUnit(field.name, at, unit, packing, units))),
+      groups.flatMap((group, at) => group.map((unit) => planUnit(field.name, at, unit, packing, halves))),
     ),
     ...(dataSet ? [planDataSet(dataSet.field.name, dataSet.set, packing)] : []),
   ];

@@ -21,7 +21,13 @@ export interface Content extends Digest {
   /** The path of the file, or of the directory that it was made of. */
   readonly source: string;
   /** Its bytes: called only if some have to be sent. */
-  readonly open: () => Promise<{ readonly segments: readonly Segment[]; readonly seen: SeenFiles }>;
+  readonly open: () => Promise<Contents>;
+}
+
+/** Bytes, and what their files were like when they were chosen. */
+export interface Contents {
+  readonly segments: readonly Segment[];
+  readonly seen: SeenFiles;
 }
 
 /** How contents are uploaded, and what is told of it. */
@@ -69,6 +75,8 @@ export async function upload(connection: Connection, content: Content, how: Uplo
       if (await sending.attempt(asks)) return;
       asks = true;
     } catch (error) {
+      // Another file could not be sent.
+      how.signal.throwIfAborted();
       asks = true;
       const { offset } = sending;
       const isFarther = offset === null ? null : offset > farthest;

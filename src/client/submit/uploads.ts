@@ -17,7 +17,7 @@ import {
   unreadable,
 } from './segments.js';
 import type { StagedFile } from './staging.js';
-import { type Content, upload } from './upload.js';
+import { type Content, type Contents, upload } from './upload.js';
 
 /** Most uploads at once: more helps only where many small files go far. */
 const mostAtOnce = 4;
@@ -35,11 +35,12 @@ export interface UploadMemory {
   readonly resends: boolean;
 }
 
-/** A content whose bytes may have been made already. */
+/** A content whose name is known. */
 interface Ready extends Content {
-  readonly part: FilePart | null;
   /** Whether its digest is one that was remembered. */
   readonly isRemembered: boolean;
+  /** Removes what was made of it. */
+  readonly discard: () => Promise<void>;
 }
 
 /** Sends the files of a submission as uploads: the next one is hashed while those before it are sent. */
@@ -127,7 +128,7 @@ export class Uploads {
     });
     if (digest.size !== part.size) throw changed(part.path);
     const open = async () => ({ segments: contentOf(part), seen });
-    return { ...digest, isRemembered, source: file.path, part: null, open };
+    return { ...digest, isRemembered, source: file.path, open, discard: async () => {} };
   }
 
   async #made(
@@ -136,28 +137,27 @@ export class Uploads {
     signal: AbortSignal,
     isFresh: boolean,
   ): Promise<Ready> {
-    const made = this.memory.digests.made(how, files);
+    const memory = this.memory.digests.made(how, files);
     const source = file.path;
-    if (made.digest && !isFresh) {
-      const { digest } = made;
-      const open = async () => {
-        const part = await file.make();
-        if (part.size !== digest.size) throw changed(source);
-        return { segments: contentOf(part), seen: statesOf(part) };
-      };
-      return { ...digest, isRemembered: true, source, part: null, open };
-    }
-    const part = await file.make();
-    const seen = statesOf(part);
-    const digest = await hashPart(part, seen, signal, (hashed) => this.#progress.hashed(file, hashed));
-    made.remember(digest);
-    return {
-      ...digest,
-      isRemembered: false,
-      source,
-      part,
-      open: async () => ({ segments: contentOf(part), seen }),
+    let part: FilePart | null = null;
+    const made = async () => {
+      part ??= await file.make();
+      return part;
     };
+    const open = async () => {
+      const { size } = await made();
+      if (size !== digest.size) throw changed(source);
+      return contentsOf(await made());
+    };
+    const discard = async () => {
+      if (part) await file.discard(part);
+    };
+    const known = isFresh ? null : memory.digest;
+    const digest =
+      known ??
+      (await hashContents(contentsOf(await made()), signal, (hashed) => this.#progress.hashed(file, hashed)));
+    if (!known) memory.remember(digest);
+    return { ...digest, isRemembered: known !== null, source, open, discard };
   }
 
   async #sendOnce(file: StagedFile, content: Ready, how: SendHow): Promise<void> {
@@ -166,7 +166,7 @@ export class Uploads {
     this.#sent.set(content.sha256, sending);
     await sending;
     if (before) this.#progress.asked(file, content.size);
-    if (content.part) await file.discard(content.part);
+    await content.discard();
   }
 
   async #send(file: StagedFile, content: Ready, how: SendHow): Promise<void> {
@@ -205,20 +205,21 @@ interface SendHow {
   readonly lacks: ReadonlySet<string>;
 }
 
-/** What the files of a part were like when its pieces were chosen. */
-const statesOf = ({ path, state }: FilePart): SeenFiles =>
-  new Map(state === undefined ? [] : [[path, state]]);
+/** The bytes of a part, and what its file was like when its pieces were chosen. */
+const contentsOf = (part: FilePart): Contents => ({
+  segments: contentOf(part),
+  seen: new Map(part.state === undefined ? [] : [[part.path, part.state]]),
+});
 
-async function hashPart(
-  part: FilePart,
-  seen: SeenFiles,
+async function hashContents(
+  { segments, seen }: Contents,
   signal: AbortSignal,
   onBytes: (hashed: number) => void,
 ): Promise<Digest> {
   const hash = createHash('sha256');
   const slice = new TimeSlice();
   let size = 0;
-  for (const piece of piecesOf(contentOf(part), pieceSize, seen)) {
+  for (const piece of piecesOf(segments, pieceSize, seen)) {
     signal.throwIfAborted();
     hash.update(piece);
     size += piece.length;
