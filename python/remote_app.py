@@ -10,6 +10,8 @@ Needs Python 3.9 and nothing else. docs/python.md says how it is used.
 from __future__ import annotations
 
 import base64
+import functools
+import hashlib
 import http.client
 import importlib.util
 import inspect
@@ -358,24 +360,19 @@ class _Patience:
     """How long a server that has answered before is tried again while it is away."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._since: float | None = None
-        self._failures = 0
+        self._seconds, self._until, self._failures = seconds, 0.0, 0
 
     def after(self, error: RemoteAppError) -> None:
         """Waits, longer after each failure. Raises the error when the time is up."""
-        now = time.monotonic()
-        if self._since is None:
-            self._since = now
-        left = self._seconds - (now - self._since)
+        self._until = self._until or time.monotonic() + self._seconds
+        left = self._until - time.monotonic()
         if left <= 0:
             raise error
         time.sleep(min(_backoff(self._failures), left))
         self._failures += 1
 
     def renew(self) -> None:
-        self._since = None
-        self._failures = 0
+        self._until, self._failures = 0.0, 0
 
 
 def _backoff(attempt: int, first: float = 0.25, most: float = 10.0) -> float:
@@ -385,11 +382,19 @@ def _backoff(attempt: int, first: float = 0.25, most: float = 10.0) -> float:
 def _is_outage(error: RemoteAppError) -> bool:
     if isinstance(error, Unreachable):
         return error.fault != "unusable"
-    return isinstance(error, Refused) and (error.status in (408, 429) or error.status >= 500)
+    return _status(error) in (408, 429) or _status(error) >= 500
+
+
+def _status(error: RemoteAppError) -> int:
+    return error.status if isinstance(error, Refused) else 0
+
+
+def _may_send_again(error: RemoteAppError) -> bool:
+    return _is_outage(error) and (_status(error) < 500 or "shutting down" in str(error))
 
 
 class _Wire:
-    """Sends requests to one server, each on a connection of its own."""
+    """Sends requests to one server, each on its own connection."""
 
     def __init__(self, settings: _Settings, timeout: float, patience: float) -> None:
         self.url = settings.url
@@ -460,10 +465,10 @@ class _Wire:
         raise Unreachable(f"{self.url} {what}; is it a remote-app server?", "unusable")
 
     def send(
-        self, method: str, path: str, headers: Mapping[str, str] = {}, form: _Form | None = None, timeout: float = 0
+        self, method: str, path: str, headers: Mapping[str, str] = {}, body: _Body | None = None, timeout: float = 0
     ) -> _Answer:
         """Sends one request. Redirections are not followed: they would take the token elsewhere."""
-        sent = {**headers, "Connection": "close"}
+        sent = {**headers, "Connection": "close", **({"Content-Length": str(body.length)} if body else {})}
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
         target = self._path + path
@@ -474,15 +479,15 @@ class _Wire:
                 sent.update(self._proxy[2])
                 target = self.url + path
             try:
-                connection.request(method, target, form.stream(connection.sock) if form else None, sent)
+                connection.request(method, target, body.stream(connection.sock) if body else None, sent)
             except (ConnectionError, ssl.SSLError):
                 # A refused upload is not taken whole, and has an answer.
-                if form is None:
+                if body is None:
                     raise
             answer = _Answer(self, connection)
         except BaseException as cause:
             connection.close()
-            if isinstance(cause, KeyboardInterrupt) and form and form.sent == form.length:
+            if isinstance(cause, KeyboardInterrupt) and path[:6] == "/apps/" and body and body.sent == body.length:
                 _say("Interrupted: the server may have the job; jobs() lists it then")
             if isinstance(cause, (OSError, http.client.HTTPException)):
                 raise self.broken(cause) from cause
@@ -495,13 +500,18 @@ class _Wire:
         with self.send(method, path, timeout=timeout) as answer:
             return answer.json()
 
-    def patiently(self, ask: Callable[[], T]) -> T:
-        patience = _Patience(self.patience)
+    def patiently(
+        self,
+        ask: Callable[[], T],
+        is_passing: Callable[[RemoteAppError], bool] = _is_outage,
+        patience: _Patience | None = None,
+    ) -> T:
+        patience = patience or _Patience(self.patience)
         while True:
             try:
                 return ask()
             except RemoteAppError as error:
-                if not (self.is_met and _is_outage(error)):
+                if not (self.is_met and is_passing(error)):
                     raise
                 patience.after(error)
 
@@ -672,65 +682,64 @@ def _groups(field: str, given: Any) -> list[list[_Source]]:
     return [[_source(each) for each in group] for group in lists]
 
 
+#: Bytes of the largest file that is sent without asking for it. Without larger ones a form is sent.
+_SMALL = 1 << 20
+
+
 class _Part(NamedTuple):
     field: str
+    group: int
     filename: str
     path: Path
     size: int
+    #: The bytes before it are not read.
+    start: int = 0
 
 
-class _Form:
-    """A multipart form of known length, which reads its files only while it is sent. It can be sent again."""
+#: What files were like when they were first read, by their paths.
+_States = dict[Path, tuple[int, ...]]
 
-    def __init__(self, fields: Mapping[str, str], parts: Sequence[_Part], report: _Reporter) -> None:
-        boundary = f"remote-app-{uuid.uuid4().hex}"
-        self.content_type = f"multipart/form-data; boundary={boundary}"
-        self._report = report
-        self._segments: list[bytes | _Part] = []
-        self._states: dict[Path, tuple[int, ...]] = {}
 
-        def add(disposition: str, *more: str) -> None:
-            lines = [f"--{boundary}", f"Content-Disposition: form-data; {disposition}", *more, "", ""]
-            self._segments.append("\r\n".join(lines).encode())
+class _Body:
+    """A body of known length, which reads its files only while it is sent. It can be sent again."""
 
-        try:
-            for name, value in fields.items():
-                add(f'name="{name}"')
-                self._segments.append(f"{value}\r\n".encode())
-            for part in parts:
-                filename = part.filename.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
-                disposition = f'name="{part.field}"; filename="{filename}"'
-                add(disposition, "Content-Type: application/octet-stream", f"remote-app-size: {part.size}")
-                self._segments += [part, b"\r\n"]
-        except UnicodeEncodeError as cause:
-            raise UsageError(f"'{_plain(cause.object)}' has a name that is not UTF-8; rename it") from None
-        self._segments.append(f"--{boundary}--\r\n".encode())
-        self.length = sum(len(each) if isinstance(each, bytes) else each.size for each in self._segments)
+    def __init__(self, segments: Sequence[bytes | _Part], told: Callable[[int], object], states: _States) -> None:
+        self._segments = segments
+        self._told = told
+        self._states = states
+        self.length = sum(len(each) if isinstance(each, bytes) else each.size - each.start for each in segments)
         #: Bytes of the last attempt that the connection has taken.
         self.sent = 0
 
     def stream(self, sock: socket.socket) -> Iterator[bytes | memoryview]:
-        """The form from its beginning, as far as the server has not answered."""
+        """All of it, unless the server answers before."""
         self.sent = 0
         # What TLS has to read may be its own.
         watched = [] if isinstance(sock, ssl.SSLSocket) else [sock]
+        for chunk in self.chunks():
+            if watched and select.select(watched, [], [], 0)[0]:
+                return
+            yield chunk
+            self.sent += len(chunk)
+            self._told(self.sent)
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
         buffer = memoryview(bytearray(1 << 20))
         for segment in self._segments:
-            for chunk in [segment] if isinstance(segment, bytes) else self._read(segment, buffer):
-                if watched and select.select(watched, [], [], 0)[0]:
-                    return
-                yield chunk
-                self.sent += len(chunk)
-                self._report("uploading", self.sent, self.length)
+            if isinstance(segment, bytes):
+                yield segment
+            else:
+                yield from self._read(segment, buffer)
 
     def _read(self, part: _Part, buffer: memoryview) -> Iterator[memoryview]:
         try:
             with open(part.path, "rb", buffering=0) as file:
-                left = part.size
+                file.seek(part.start)
+                left = part.size - part.start
                 while True:
                     found = os.fstat(file.fileno())
                     state = found.st_size, found.st_mtime_ns, found.st_ino
-                    # A repeated form must be the same: the server may have accepted the first.
+                    # A repeated body must be the same: the server may have accepted the first.
                     is_same = found.st_size == part.size and self._states.setdefault(part.path, state) == state
                     count = file.readinto(buffer[: min(left, len(buffer))]) if left and is_same else 0
                     if not is_same or (left and not count):
@@ -743,13 +752,31 @@ class _Form:
             raise UsageError(f"{_quoted(part.path)} cannot be read: {cause.strerror}") from cause
 
 
-def _pack(source: _Source, target: Path, report: _Reporter) -> None:
-    files = source.files or []
-    total = sum(path.stat().st_size for _, path in files)
-    done = 0
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as archive:
-        for name, path in files:
-            archive.write(path, name)
+def _form(fields: Mapping[str, str], parts: Sequence[_Part], boundary: str) -> Iterator[bytes | _Part]:
+    """The segments of a multipart form."""
+
+    def head(disposition: str, *more: str) -> bytes:
+        lines = [f"--{boundary}", f"Content-Disposition: form-data; {disposition}", *more, "", ""]
+        return "\r\n".join(lines).encode()
+
+    for name, value in fields.items():
+        yield head(f'name="{name}"') + f"{value}\r\n".encode()
+    for part in parts:
+        filename = part.filename.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+        disposition = f'name="{part.field}"; filename="{filename}"'
+        yield head(disposition, "Content-Type: application/octet-stream", f"remote-app-size: {part.size}")
+        yield part
+        yield b"\r\n"
+    yield f"--{boundary}--\r\n".encode()
+
+
+def _pack(files: list[tuple[str, Path]], target: Path, report: _Reporter) -> None:
+    """Packs files in the order of their names, stored and without dates: equal files make equal archives."""
+    total, done = sum(path.stat().st_size for _, path in files), 0
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, path in sorted(files):
+            with open(path, "rb") as file, archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as entry:
+                shutil.copyfileobj(file, entry, 1 << 20)
             done += path.stat().st_size
             report("packing", done, total)
 
@@ -926,7 +953,9 @@ class Server:
     def _submit(self, operation: str, app: str | None, given: Json, report: _Reporter) -> Job:
         if self._settings.deidentifies is not None and not given.get("deidentified"):
             what = f"The profile {_quoted(self._settings.deidentifies)} wants scans to be de-identified"
-            raise UsageError(f"{what}, which this client cannot do: use 'remote-app infer', or deidentified=True if they are")
+            raise UsageError(
+                f"{what}, which this client cannot do: use 'remote-app infer', or deidentified=True if they are"
+            )
         values = dict(given)
         files: dict[str, list[list[_Source]]] = {}
         for field in ("inputs", "gt", "mask"):
@@ -956,57 +985,123 @@ class Server:
             fields.pop("keep", None)
         else:
             fields.setdefault("keep", str(int(min(86_400, most))))
-        for field, groups in files.items():
-            if field != "dataset":
-                fields[f"{field}_groups"] = ",".join(str(len(each)) for each in groups)
-        if options:
-            fields["options"] = json.dumps(options, default=int)
         with tempfile.TemporaryDirectory(prefix="remote-app-") as directory:
             parts: list[_Part] = []
-            for field, source in [
-                (field, each) for field, groups in files.items() for each in itertools.chain(*groups)
-            ]:
-                path, name_sent = source.path, source.name
-                if source.files is not None:
-                    path = Path(directory, f"{len(parts)}.zip")
-                    _pack(source, path, report)
-                    name_sent += "" if field == "dataset" else _VOLUME_SUFFIX
-                parts.append(_Part(field, name_sent, path, path.stat().st_size))
-            form = _Form(fields, parts, report)
-            answer = self._post(name, operation, form, bool(limits))
-        job = Job(self, str(answer["job_id"]))
+            for field, lists in files.items():
+                for group, source in [(at, each) for at, group in enumerate(lists) for each in group]:
+                    path, name_sent, listed = source
+                    if listed is not None:
+                        path = Path(directory, f"{len(parts)}.zip")
+                        _pack(listed, path, report)
+                        name_sent += "" if field == "dataset" else _VOLUME_SUFFIX
+                    parts.append(_Part(field, group, name_sent, path, path.stat().st_size))
+            to = f"/apps/{_app_path(name)}/{operation}"
+            if limits.get("uploads") and max(each.size for each in parts) > _SMALL:
+                answer = self._submit_uploads(to, {**fields, "options": options}, parts, report)
+            else:
+                for field in files.keys() - {"dataset"}:
+                    fields[f"{field}_groups"] = ",".join(str(len(each)) for each in files[field])
+                if options:
+                    fields["options"] = json.dumps(options, default=int)
+                boundary = f"remote-app-{uuid.uuid4().hex}"
+                try:
+                    body = _Body(
+                        [*_form(fields, parts, boundary)], lambda sent: report("uploading", sent, body.length), {}
+                    )
+                except UnicodeEncodeError as cause:
+                    raise UsageError(f"'{_plain(cause.object)}' has a name that is not UTF-8; rename it") from None
+                kind = f"multipart/form-data; boundary={boundary}"
+                answer = self._post(to, kind, body, uuid.uuid4().hex, bool(limits))
+        job = self.job(str(answer["job_id"]))
         missing = sorted(set(options) - {str(each) for each in self._list(answer, "accepted_options")})
         if missing:
             job.kill()
             raise RemoteAppError(f"{self.url} does not know {', '.join(missing)}; the job was killed")
         return job
 
-    def _post(self, app: str, operation: str, form: _Form, knows_keys: bool) -> Json:
-        """Sends a form until the server has it. By its key a form that is sent twice is one job."""
-        headers = {"Content-Type": form.content_type, "Content-Length": str(form.length)}
-        headers["Idempotency-Key"] = uuid.uuid4().hex
-        patience = _Patience(self._wire.patience)
-        is_sent = False
-        while True:
+    def _submit_uploads(self, to: str, fields: Json, parts: Sequence[_Part], report: _Reporter) -> Json:
+        """Sends what the server lacks of the files, then a submission that names them by their contents."""
+        total, key = sum(each.size for each in parts), uuid.uuid4().hex
+        states: _States = {}
+        for attempt in itertools.count(1):
+            done, document = 0, dict(fields)
+            for part in parts:
+                told = functools.partial(lambda before, sent: report("uploading", before + sent, total), done)
+                name = self._upload(part, states, told)
+                done += part.size
+                reference = {"upload": name, "name": part.filename}
+                if part.field == "dataset":
+                    document["dataset"] = reference
+                    continue
+                groups = document.setdefault(part.field, [])
+                groups += [[]] * (part.group >= len(groups))
+                groups[-1] = [*groups[-1], reference]
+            body = _Body([json.dumps(document, default=int).encode()], lambda _: None, states)
             try:
-                with self._wire.send("POST", f"/apps/{_app_path(app)}/{operation}", headers, form) as answer:
+                return self._post(to, "application/json", body, key, True)
+            except Refused as error:
+                # One that has gone since is sent again.
+                if error.status != 409 or attempt == 3:
+                    raise
+        raise AssertionError
+
+    def _upload(self, part: _Part, states: _States, told: Callable[[int], object]) -> str:
+        """Sends what the server lacks of a file. Returns its name there: the SHA-256 of its content."""
+        digest, patience, farthest = hashlib.sha256(), _Patience(self._wire.patience), -1
+        for chunk in _Body([part], lambda _: None, states).chunks():
+            digest.update(chunk)
+        name = digest.hexdigest()
+
+        def send(method: str, path: str, start: int, **tus: str) -> int:
+            body = _Body([part._replace(start=start)], lambda sent: told(start + sent), states)
+            headers = {f"Upload-{key}": value for key, value in tus.items()}
+            headers |= {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream"}
+            with self._wire.send(method, path, headers, body) as answer:
+                offset = answer.header("upload-offset")
+                if answer.status >= 300:
+                    raise answer.refusal(answer.text())
+                return int(offset) if offset.isdigit() else self._wire.surprise("has no place for an upload")
+
+        def attempt() -> str:
+            nonlocal farthest
+            # A small file goes with the first request, which otherwise only asks where to go on.
+            start = 0 if part.size <= _SMALL else part.size
+            metadata = f"sha256 {base64.b64encode(name.encode()).decode()}"
+            offset = send("POST", "/uploads", start, Length=str(part.size), Metadata=metadata)
+            if offset > farthest:
+                farthest = offset
+                patience.renew()
+            if offset < part.size:
+                send("PATCH", f"/uploads/{name}", offset, Offset=str(offset))
+            return name
+
+        # Another program may write the same upload.
+        taken = (404, 409, 423)
+        return self._wire.patiently(attempt, lambda error: _may_send_again(error) or _status(error) in taken, patience)
+
+    def _post(self, to: str, content_type: str, body: _Body, key: str, has_keys: bool) -> Json:
+        """Sends a submission until the server has it. By its key one that is sent twice is one job."""
+        headers = {"Content-Type": content_type, "Idempotency-Key": key}
+        is_sent = False
+
+        def ask() -> Json:
+            nonlocal is_sent
+            try:
+                with self._wire.send("POST", to, headers, body) as answer:
                     envelope = answer.json()
                     self.job(str(envelope.get("job_id")))
                     return envelope
-            except RemoteAppError as error:
-                failure = error
-            is_final = isinstance(failure, Refused) and failure.status >= 500 and "shutting down" not in str(failure)
-            if is_final or not self._wire.is_met or not _is_outage(failure):
-                raise failure
-            is_sent = is_sent or (isinstance(failure, Unreachable) and form.sent == form.length)
-            try:
-                if is_sent and not knows_keys:
-                    raise failure
-                patience.after(failure)
-            except RemoteAppError:
-                outcome = "the server may have the job: jobs() lists it then" if is_sent else "no job was made"
-                failure.args = (f"{failure}; the upload is given up, and {outcome}",)
+            except Unreachable:
+                is_sent = is_sent or body.sent == body.length
                 raise
+
+        try:
+            return self._wire.patiently(ask, lambda error: _may_send_again(error) and (has_keys or not is_sent))
+        except RemoteAppError as error:
+            if self._wire.is_met and _may_send_again(error):
+                outcome = "the server may have the job: jobs() lists it then" if is_sent else "no job was made"
+                error.args = (f"{error}; the upload is given up, and {outcome}",)
+            raise
 
 
 # Jobs and results
@@ -1334,12 +1429,7 @@ class Result(Mapping[str, "ResultFile"]):
             if total > free:
                 raise RemoteAppError(f"The result needs {total} bytes, and the disk of {directory} has {free}")
             try:
-                for name, member in entries.items():
-                    target = directory / name
-                    (target if member.is_dir() else target.parent).mkdir(parents=True, exist_ok=True)
-                    if not member.is_dir():
-                        # The library reads no more than the size that was added up, and compares the checksum.
-                        with archive.open(member) as source, open(target, "xb") as file:
-                            shutil.copyfileobj(source, file, 1 << 20)
+                # The library reads no more than the size that was added up, and compares the checksum.
+                archive.extractall(directory, entries)
             except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as cause:
                 raise BadArchive(f"The result of job {self.job.id} is damaged: {_plain(str(cause))}") from None

@@ -1,8 +1,11 @@
 """Checks of python/remote_app.py against the servers that `client.test.ts` starts."""
 
 import ast
+import base64
 import contextlib
 import gc
+import hashlib
+import http.client
 import http.server
 import inspect
 import io
@@ -64,7 +67,7 @@ class Scripted:
                 answer(self)
                 self.close_connection = True
 
-            do_GET = do_POST = do_DELETE = handle_one
+            do_GET = do_POST = do_PATCH = do_DELETE = handle_one
 
             def log_message(self, *_):
                 pass
@@ -396,6 +399,90 @@ class Files(unittest.TestCase):
         with Scripted(answer) as scripted, self.assertRaisesRegex(remote_app.RemoteAppError, "does not know batch_size"):
             Server(scripted.url, progress=False).infer(plant("ct.nii"), app="a", batch_size=1)
         self.assertEqual(scripted.seen[-1][:2], ("POST", "/jobs/0123456789ab/kill"))
+
+
+@contextlib.contextmanager
+def bytes_sent():
+    """Counts what goes to servers."""
+    counts, send = [0], http.client.HTTPConnection.send
+
+    def counting(self, data):
+        counts[0] += len(data)
+        send(self, data)
+
+    with mock.patch.object(http.client.HTTPConnection, "send", counting):
+        yield counts
+
+
+class Uploads(unittest.TestCase):
+    """Files that are sent once, under the names of their contents."""
+
+    SIZE = 5 << 20
+
+    def test_a_file_and_a_series_are_sent_once(self):
+        for number in range(3):
+            plant(f"large-series/{number}.dcm", dicom(b"1.2.3") + os.urandom(self.SIZE // 3))
+        files = [plant("large.nii", os.urandom(self.SIZE)), plant("small.nii", os.urandom(100))]
+        groups = files, ROOT / "large-series"
+        with bytes_sent() as first:
+            server().submit("infer", *groups, app="probe", cpu=1).kill()
+        self.assertGreater(first[0], 2 * self.SIZE)
+        os.utime(ROOT / "large-series" / "1.dcm", (1, 1))
+        with bytes_sent() as second:
+            job = server().submit("infer", *groups, app="probe", cpu=1)
+        self.assertLess(second[0], 1 << 14)
+        volumes, series = json.loads(job.result()["probe.json"].read())["files"]["--inputs"]
+        self.assertEqual([Path(path).name for path, _ in volumes], ["large.nii", "small.nii"])
+        self.assertEqual([text.encode("latin-1") for _, text in volumes], [each.read_bytes() for each in files])
+        self.assertEqual(sorted(series[0][1]), ["0.dcm", "1.dcm", "2.dcm"])
+
+    @mock.patch("time.sleep", lambda seconds: None)
+    def test_a_cut_goes_on_where_it_stopped_and_what_has_gone_is_sent_again(self):
+        content = os.urandom(self.SIZE)
+        name = hashlib.sha256(content).hexdigest()
+        kept = bytearray()
+        troubles = ["cut", "taken", "gone"]
+
+        def answer(request):
+            command, path, headers, body = scripted.seen[-1]
+            if command == "GET":
+                return request.say(200, {"max_keep": 60, "uploads": {"keep": 60}})
+            if path == "/uploads":
+                self.assertEqual(base64.b64decode(headers["Upload-Metadata"].split()[1]).decode(), name)
+                return request.say(201, {}, **{"upload-offset": str(len(kept))})
+            if command == "PATCH":
+                self.assertEqual((path, headers["Upload-Offset"]), (f"/uploads/{name}", str(len(kept))))
+                trouble = troubles.pop(0) if troubles and troubles[0] != "gone" else None
+                if trouble == "taken":
+                    return request.say(423, {"detail": "Another request writes it"})
+                kept.extend(body[: len(body) // 2] if trouble == "cut" else body)
+                return request.cut() if trouble == "cut" else request.say(204, {}, **{"upload-offset": str(len(kept))})
+            if troubles:
+                troubles.clear()
+                kept.clear()
+                return request.say(409, {"detail": "It has gone", "uploads": [name]})
+            self.assertEqual(bytes(kept), content)
+            request.say(200, {"job_id": "0123456789ab", "accepted_options": []})
+
+        with Scripted(answer) as scripted:
+            Server(scripted.url, progress=False).submit("evaluate", [plant("large.nii", content)], gt=plant("gt.nii", content), app="a", cpu=2)
+        sent = [body for command, _, _, body in scripted.seen if command == "PATCH"]
+        self.assertEqual([len(body) for body in sent], [self.SIZE, self.SIZE // 2, self.SIZE // 2, self.SIZE])
+        submitted = [each for each in scripted.seen if each[1].startswith("/apps/")]
+        self.assertEqual(len({headers["Idempotency-Key"] for _, _, headers, _ in submitted}), 1)
+        reference = [[{"upload": name, "name": "large.nii"}]]
+        wanted = {"cpu": "2", "options": {}, "keep": "max", "inputs": reference, "gt": [[{"upload": name, "name": "gt.nii"}]]}
+        self.assertEqual(json.loads(submitted[-1][3]), wanted)
+
+    def test_a_file_that_changes_while_it_is_sent_is_not_submitted(self):
+        file = plant("changing.nii", b"x" * self.SIZE)
+
+        def change(progress):
+            if progress.done:
+                file.write_bytes(b"y" * self.SIZE)
+
+        with self.assertRaisesRegex(remote_app.UsageError, "changed while it was sent"):
+            server().infer(file, app="probe", cpu=1, progress=change)
 
 
 class Jobs(unittest.TestCase):
