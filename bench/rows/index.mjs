@@ -17,6 +17,7 @@ import { rows as memoryStreams } from './memory-streams.mjs';
 import { rows as memoryTransfer } from './memory-transfer.mjs';
 import { rows as pack } from './pack.mjs';
 import { rows as resident } from './resident.mjs';
+import { rows as send } from './send.mjs';
 import { rows as serveStart } from './serve-start.mjs';
 import { rows as show } from './show.mjs';
 import { rows as slurmFirstLine } from './slurm-first-line.mjs';
@@ -28,6 +29,7 @@ import { rows as writeSeg } from './write-seg.mjs';
 export const rows = [
   ...uploadOne,
   ...upload,
+  ...send,
   ...memoryTransfer,
   ...memoryStreams,
   ...memoryJobs,

@@ -1,0 +1,95 @@
+import { rm } from 'node:fs/promises';
+import { shellApp } from '../support/apps.mjs';
+import { remoteApp } from '../support/command.mjs';
+import { GiB, randomFile } from '../support/data.mjs';
+import { interleave } from '../support/interleave.mjs';
+import { atMost, times } from '../support/reach.mjs';
+import { writeSeries } from '../support/scans.mjs';
+import { Server } from '../support/server.mjs';
+
+const slices = 5000;
+
+const contents = {
+  one: {
+    what: '1 GiB in one file',
+    make: (workshop, scale) => randomFile(workshop, GiB * scale),
+  },
+  series: {
+    what: `a series of ${slices} slices of 512 x 512`,
+    make: async (workshop, scale) => {
+      const series = await workshop.directory('series');
+      await writeSeries(series, Math.round(slices * scale));
+      return series;
+    },
+  },
+};
+
+/** Runs `measure` with what sends a source to a server, whose job is gone before the next. */
+async function withSender(workshop, flags, measure) {
+  const app = await shellApp(workshop, 'nothing', ':');
+  const server = await Server.start(workshop, {
+    apps: [app],
+    flags: ['--grace', '0', '--max-keep', '0', ...flags],
+  });
+  const words = ['infer', '--detach', '--app', 'nothing', '--cpu', '1', '--server', server.url];
+  try {
+    return await measure(async (...more) => {
+      const sample = await remoteApp(workshop, [...words, ...more]);
+      await server.emptied();
+      return sample;
+    });
+  } finally {
+    await server.stop();
+    await rm(server.dataDirectory, { recursive: true });
+  }
+}
+
+/** Uploads against forms, by the same client: nothing is remembered, on neither side. */
+async function measureFirst({ workshop, rounds }, scale, content) {
+  const source = await content.make(workshop, scale);
+  return withSender(workshop, [], (asUploads) =>
+    withSender(workshop, ['--keep-uploads', '0'], async (asForm) => {
+      const { figure, yardstick } = await interleave(rounds, {
+        figure: () => asUploads('--resend', source),
+        yardstick: () => asForm('--resend', source),
+      });
+      return {
+        figure: figure.seconds,
+        yardstick: yardstick.seconds,
+        cpu: [figure.cpu, yardstick.cpu],
+      };
+    }),
+  );
+}
+
+/** The same command again. */
+async function measureAgain({ workshop, rounds }, scale, content) {
+  const source = await content.make(workshop, scale);
+  return withSender(workshop, [], async (asUploads) => {
+    await asUploads(source);
+    const { figure } = await interleave(rounds, { figure: () => asUploads(source) });
+    return { figure: figure.seconds, cpu: [figure.cpu] };
+  });
+}
+
+const rowsOf = (name, content) => [
+  {
+    name: `send-${name}`,
+    what: `send ${content.what} as uploads, the whole command, its hashes too`,
+    yardstick: 'the same as a form',
+    unit: 's',
+    reach: times(1.15),
+    grows: true,
+    measure: (bench, scale = 1) => measureFirst(bench, scale, content),
+  },
+  {
+    name: `send-${name}-again`,
+    what: `the same command a second time`,
+    yardstick: null,
+    unit: 's',
+    reach: atMost(1, 's'),
+    measure: (bench, scale = 1) => measureAgain(bench, scale, content),
+  },
+];
+
+export const rows = Object.entries(contents).flatMap(([name, content]) => rowsOf(name, content));
