@@ -85,7 +85,7 @@ const rowsOf = (name, content) => [
   {
     name: `send-${name}-again`,
     what: `the same command a second time`,
-    yardstick: null,
+    yardstick: '-',
     unit: 's',
     reach: atMost(1, 's'),
     measure: (bench, scale = 1) => measureAgain(bench, scale, content),
