@@ -27,9 +27,11 @@ const contents = {
 /** Runs `measure` with what sends a source to a server, whose job is gone before the next. */
 async function withSender(workshop, flags, measure) {
   const app = await shellApp(workshop, 'nothing', ':');
+  // Stored, the series is larger than a server takes by default.
+  const limits = ['--max-file-size', '4GiB', '--max-upload-size', '4GiB'];
   const server = await Server.start(workshop, {
     apps: [app],
-    flags: ['--grace', '0', '--max-keep', '0', ...flags],
+    flags: ['--grace', '0', '--max-keep', '0', ...limits, ...flags],
   });
   const words = ['infer', '--detach', '--app', 'nothing', '--cpu', '1', '--server', server.url];
   try {

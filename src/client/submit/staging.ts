@@ -232,6 +232,27 @@ const sizedSource = (each: NamedUnit | NamedDataSet, isStored: boolean): SizedSo
 /** Bytes of the smallest file for which uploads are worth their requests. */
 const leastUpload = 1 << 20;
 
+/** Bytes that an entry takes in an archive beside its content, with a long name. */
+const entrySize = 1024;
+
+/** Whether directories fit into the limits of a server if they are not deflated, as in a form they are. */
+function fitStored(
+  all: readonly (NamedUnit | NamedDataSet)[],
+  checkSizes: ServerTerms['checkSizes'],
+): boolean {
+  const stored = all.map((each): SizedSource => {
+    const size = sizeOf(each) + entrySize * ('files' in each ? (each.files?.length ?? 0) : 0);
+    // Data sets have a limit of their own.
+    return { source: each.path, size, ...('kind' in each ? {} : { extracted: sizeOf(each) }) };
+  });
+  try {
+    checkSizes(stored);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Most files of a submission that names uploads: its document has a limit. */
 const mostNamed = 10_000;
 
@@ -257,7 +278,10 @@ export async function stage(
   const units = volumes.flatMap(({ groups }) => groups.flat());
   const all = [...units, ...(dataSet ? [dataSet.set] : [])];
   const isByContent =
-    takesUploads && all.length <= mostNamed && all.some((each) => sizeOf(each) > leastUpload);
+    takesUploads &&
+    all.length <= mostNamed &&
+    all.some((each) => sizeOf(each) > leastUpload) &&
+    fitStored(all, checkSizes);
   const sources = all.map((each): SizedSource => {
     const sized = sizedSource(each, isByContent && !outgoing);
     return each === dataSet?.set ? { ...sized, extracted: unpackedSize(dataSet.set.files ?? []) } : sized;

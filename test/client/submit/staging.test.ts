@@ -103,6 +103,25 @@ describe('staging', () => {
     },
   );
 
+  test('makes a form of a series that the server takes only deflated', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct/1.dcm': Buffer.concat([dicom, Buffer.alloc(2 << 20)]) });
+    const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, 'ct')]] }];
+    const given = submission('evaluate', { files });
+    const stageWith = async (most: number) => {
+      const checkSizes = (sized: readonly { size: number }[]) => {
+        if (sized.some(({ size }) => size > most)) throw new UsageError('It is too large');
+      };
+      const terms = { ...unknownTerms, takesUploads: true, checkSizes };
+      const found = await findFiles(given);
+      const staged = await stageFound(given, found, terms, null, memoryReporter(), undefined);
+      await staged.remove();
+      return [staged.parts.length, staged.uploads?.length ?? null];
+    };
+    expect(await stageWith(3 << 20)).toEqual([0, 1]);
+    expect(await stageWith(1 << 20)).toEqual([1, null]);
+  });
+
   test('leaves no archive behind that is too large for the server', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct/1.dcm': dicom, 'tmp/': '' });
