@@ -8,7 +8,7 @@ import {
   modelKinds,
   type NewApp,
 } from '../cli/apps/index.js';
-import { BaseCommand } from '../cli/command/index.js';
+import { BaseCommand, pathFlag } from '../cli/command/index.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a new app that runs as it is';
@@ -60,7 +60,7 @@ export default class Init extends BaseCommand {
       helpValue: 'TASK',
       description: 'Task of TotalSegmentator, such as total_mr; by default total',
     }),
-    weights: Flags.string({
+    weights: pathFlag({
       dependsOn: ['from'],
       helpValue: 'DIR',
       description:

@@ -191,7 +191,7 @@ describe('a body that is not a form', () => {
   };
 
   test('is refused: of another type', async () => {
-    await isRefused(await post('{}', 'application/json'), 415);
+    await isRefused(await post('<x/>', 'application/xml'), 415);
     await isRefused(await post('a=b', 'application/x-www-form-urlencoded'), 415);
     await isRefused(await api.fetch('/apps/probe/infer', { method: 'POST' }), 415);
   });
