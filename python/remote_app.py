@@ -42,9 +42,9 @@ from typing import Any, BinaryIO, Callable, NamedTuple, NoReturn, Optional, Type
 
 __version__ = "0.1.0"
 PathText = Union[str, "os.PathLike[str]"]
-#: Files of one group: a path, or several.
+#: A group: a path, or several.
 Group = Union[PathText, Sequence[PathText]]
-#: One group, or several of them.
+#: One group, or several.
 Groups = Union[Group, Sequence[Sequence[PathText]]]
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -64,9 +64,11 @@ Log = Optional[Callable[[str], object]]
 
 
 class RemoteAppError(Exception):
-    """Its text is a sentence for a person, the server's own where it has one."""
+    """Its text is a sentence for a person."""
 
     job_id: str | None = None
+    #: The HTTP status of a refusal.
+    status = 0
 
 
 class UsageError(RemoteAppError, ValueError):
@@ -78,7 +80,7 @@ class Unreachable(RemoteAppError):
 
     def __init__(self, message: str, fault: str = "broken") -> None:
         super().__init__(message)
-        #: `unreached`, `broken`, `timeout`, or `unusable`: trying again would not help.
+        #: `unreached`, `broken`, `timeout`, or `unusable`: trying again will not help.
         self.fault = fault
 
 
@@ -95,7 +97,7 @@ class NotAuthorised(Refused):
 
 
 class NotFound(Refused):
-    """There is no such app or job, or there is none any more."""
+    """There is no such app or job."""
 
 
 class Busy(Refused):
@@ -119,15 +121,15 @@ class TimedOut(RemoteAppError, TimeoutError):
 
 
 class BadArchive(RemoteAppError):
-    """The result is no zip archive, or not one that may be extracted."""
+    """The result is no zip archive that may be extracted."""
 
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _plain(text: str, most: int = 2000) -> str:
-    """Somebody else's text on one line, without characters that would act on a terminal."""
-    shown = text if len(text) <= most else text[:most] + "..."
+    """Somebody else's text on one line, harmless to a terminal."""
+    shown = text[:most] + "..." * (len(text) > most)
     return _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode(), shown)
 
 
@@ -147,20 +149,18 @@ class Progress(NamedTuple):
 
     #: `packing`, `uploading`, `running` or `downloading`.
     stage: str
-    #: Bytes so far, and in all; 0 where that is not known.
+    #: Bytes so far, and in all; 0: not known.
     done: int = 0
     total: int = 0
-    #: The last line of the log, while the job is running.
+    #: The last line of the log.
     text: str = ""
 
 
-#: A function that is called with each `Progress`; False for none; None for a bar of tqdm where that is installed.
+#: A function for each `Progress`, False for none, or None for a bar of tqdm where that is installed.
 Shown = Union[Callable[[Progress], object], bool, None]
 
 
 class _Reporter:
-    """Tells of progress: to a function, or with a bar of tqdm."""
-
     def __init__(self, choice: Shown) -> None:
         self._tell = choice if callable(choice) else None
         self._stage = ""
@@ -168,7 +168,7 @@ class _Reporter:
         self._bar: Any = None
         if self._tell is None and choice is not False and importlib.util.find_spec("tqdm"):
             with warnings.catch_warnings():
-                # It warns where a notebook has no widgets, and draws text.
+                # It warns where a notebook has no widgets.
                 warnings.simplefilter("ignore")
                 from tqdm.auto import tqdm
 
@@ -184,7 +184,7 @@ class _Reporter:
             style: Json = {"unit": "B", "unit_scale": True, "unit_divisor": 1024, "total": total or None}
             if stage == "running":
                 style = {"bar_format": "{desc} [{elapsed}]"}
-            # Outside of notebooks nothing is drawn where stderr is no terminal.
+            # Elsewhere nothing is drawn where stderr is no terminal.
             is_off = False if "ipykernel" in sys.modules else None
             self._stage, self._bar = stage, self._tqdm(desc=stage, leave=False, disable=is_off, **style)
         if stage == "running":
@@ -200,7 +200,7 @@ class _Reporter:
             self._bar.close()
 
 
-# The server's address, and the profiles of `remote-app login`
+# Settings
 
 
 class _Settings(NamedTuple):
@@ -223,43 +223,40 @@ def _read_profile(name: str | None) -> Mapping[str, Any]:
     except FileNotFoundError:
         profiles, profile = {}, None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        # The error of the parser would quote the file, which holds tokens.
+        # The parser's error would quote the file, which holds tokens.
         raise UsageError(f"{file} holds no profiles; remove it, and run 'remote-app login' again") from None
     if profile is None and name is not None:
         raise UsageError(f"No profile {_quoted(key)}; there are: {_plain(', '.join(profiles)) or 'none'}")
-    return dict(profile or {})
+    return profile or {}
 
 
 def _checked_url(text: str) -> str:
-    """The address without a slash at its end."""
     try:
         url = urllib.parse.urlsplit(text.strip())
-        is_good = bool(url.hostname) and url.port != 0 and url.scheme in ("http", "https", "ssh")
+        if not url.hostname or url.port == 0 or url.scheme not in ("http", "https", "ssh"):
+            raise ValueError
     except ValueError:
-        is_good = False
-    if not is_good:
-        raise UsageError(f"{_quoted(text)} is not the address of a server; use one like http://127.0.0.1:8000")
+        raise UsageError(f"{_quoted(text)} is not the address of a server, such as http://127.0.0.1:8000") from None
     if url.scheme == "ssh":
         remedy = "run 'remote-app forward' in a terminal, and give Server() the address and the token that it prints"
-        raise UsageError(f"{_quoted(text)} is reached over ssh, which this client does not speak: {remedy}")
+        raise UsageError(f"{_quoted(text)} needs ssh, which this client does not speak: {remedy}")
     if "@" in url.netloc:
         raise UsageError("The address of a server must hold no credentials; give a token instead")
-    path = urllib.parse.quote(url.path.rstrip("/"), safe="/%:@!$&'()*+,;=~-._")
+    path = urllib.parse.quote(url.path.rstrip("/"), safe="/%:@!$&'()*+,;=")
     return f"{url.scheme}://{url.netloc.lower()}{path}"
 
 
 def _settings(url: Text, token: Text, profile: Text, app: Text, ca: PathText | None) -> _Settings:
-    """Arguments count before the environment, the environment before a profile, a profile before the defaults.
+    """Arguments count before the environment, that before a profile, and that before the defaults.
 
     A profile that is an argument replaces those of the environment. The token of a profile is for its server alone.
     """
     env: Mapping[str, str] = {} if profile else os.environ
     name = profile or os.environ.get("REMOTE_APP_PROFILE") or None
     found = _read_profile(name)
-    address = url or env.get("REMOTE_APP_SERVER") or found.get("server")
-    server = _checked_url(address or "http://127.0.0.1:8000")
-    is_own = bool(found) and not found["server"].startswith("ssh:") and _checked_url(found["server"]) == server
-    own = found if is_own else {}
+    server = _checked_url(url or env.get("REMOTE_APP_SERVER") or found.get("server") or "http://127.0.0.1:8000")
+    home = found.get("server", "ssh:")
+    own = {} if home.startswith("ssh:") or _checked_url(home) != server else found
     given = (token or env.get("SERVICE_API_TOKEN") or own.get("token") or "").strip()
     if not re.fullmatch(r"[\x21-\x7e]*", given):
         raise UsageError("The token contains characters that are not allowed in a token")
@@ -296,14 +293,10 @@ class _Answer:
         return self._response.getheader(name) or ""
 
     def chunks(self, size: int = 1 << 20) -> Iterator[bytes]:
-        while True:
-            try:
-                chunk = self._response.read1(size)
-            except (OSError, http.client.HTTPException) as cause:
-                raise self._wire.broken(cause) from cause
-            if not chunk:
-                return
-            yield chunk
+        try:
+            yield from iter(lambda: self._response.read1(size), b"")
+        except (OSError, http.client.HTTPException) as cause:
+            raise self._wire.broken(cause) from cause
 
     def text(self, most: int = 1 << 16) -> str:
         """The body as text; empty where it is longer than `most` bytes."""
@@ -314,16 +307,18 @@ class _Answer:
                 return ""
         return body.decode("utf-8", "replace")
 
-    def json(self) -> Json:
-        """The JSON object of the body."""
+    def accepted(self) -> _Answer:
+        """Itself. Raises the error of a refusal."""
         if self.status >= 300:
-            raise self.refusal(self.text())
-        return _object(self.text(32 << 20)) or self._wire.surprise("answered with something that is not JSON")
+            raise self.refusal(_object(self.text()))
+        return self
 
-    def refusal(self, text: str) -> RemoteAppError:
-        """The error for this answer, whose body has been read."""
+    def json(self) -> Json:
+        return _object(self.accepted().text(32 << 20)) or self._wire.surprise("JSON")
+
+    def refusal(self, body: Json) -> RemoteAppError:
         server, status = self._wire.url, self.status
-        body = _object(text) or {}
+        kind = _KINDS.get(status, Refused)
         detail = body.get("detail") or body.get("error")
         # KonfAI's server may list the fields that cannot be used.
         detail = json.dumps(detail) if isinstance(detail, list) else detail
@@ -333,12 +328,12 @@ class _Answer:
                 "Invalid token": f"{server} does not accept this token: run 'remote-app login'",
                 "Unknown job_id": f"{server} has no such job; jobs() lists them",
             }
-            return _KINDS.get(status, Refused)(own.get(detail, _plain(detail)), status)
-        # What follows is not of the service, but usually of a proxy on the way.
+            return kind(own.get(detail, _plain(detail)), status)
+        # The rest is usually of a proxy on the way.
         if status in (502, 503, 504):
             return Unreachable(f"A proxy answers for {server}, which does not itself (HTTP {status})", "unreached")
         if status in (401, 403, 407, 413):
-            return _KINDS.get(status, Refused)(f"A proxy on the way to {server} refuses this (HTTP {status})", status)
+            return kind(f"A proxy on the way to {server} refuses this (HTTP {status})", status)
         where = f", and sends requests on to {_quoted(self.header('location'))}" if 300 <= status < 400 else ""
         what = f"{server} answered with HTTP {status}, and not as the service does{where}: is that its address?"
         return Unreachable(what, "unusable")
@@ -348,22 +343,23 @@ _KINDS: dict[int, type[Refused]] = {404: NotFound, 410: NotFound, 429: Busy, 503
 _KINDS.update(dict.fromkeys((401, 403, 407), NotAuthorised))
 
 
-def _object(text: str) -> Json | None:
+def _object(text: str) -> Json:
+    """A JSON object; empty where the text is none."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
+        document = None
+    return document if isinstance(document, dict) else {}
 
 
 class _Patience:
-    """How long a server that has answered before is tried again while it is away."""
+    """How long a server that is away is tried again."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._until, self._failures = seconds, 0.0, 0
+        self._seconds, self._until, self._failures, self._farthest = seconds, 0.0, 0, -1
 
     def after(self, error: RemoteAppError) -> None:
-        """Waits, longer after each failure. Raises the error when the time is up."""
+        """Waits, longer each time. Raises the error when the time is up."""
         self._until = self._until or time.monotonic() + self._seconds
         left = self._until - time.monotonic()
         if left <= 0:
@@ -374,6 +370,12 @@ class _Patience:
     def renew(self) -> None:
         self._until, self._failures = 0.0, 0
 
+    def reached(self, offset: int) -> None:
+        """Renews it where more has come than ever before."""
+        if offset > self._farthest:
+            self._farthest = offset
+            self.renew()
+
 
 def _backoff(attempt: int, first: float = 0.25, most: float = 10.0) -> float:
     return float(min(first * 2 ** min(attempt, 20), most) * random.uniform(0.75, 1.25))
@@ -382,15 +384,11 @@ def _backoff(attempt: int, first: float = 0.25, most: float = 10.0) -> float:
 def _is_outage(error: RemoteAppError) -> bool:
     if isinstance(error, Unreachable):
         return error.fault != "unusable"
-    return _status(error) in (408, 429) or _status(error) >= 500
-
-
-def _status(error: RemoteAppError) -> int:
-    return error.status if isinstance(error, Refused) else 0
+    return error.status in (408, 429) or error.status >= 500
 
 
 def _may_send_again(error: RemoteAppError) -> bool:
-    return _is_outage(error) and (_status(error) < 500 or "shutting down" in str(error))
+    return _is_outage(error) and (error.status < 500 or "shutting down" in str(error))
 
 
 class _Wire:
@@ -405,14 +403,13 @@ class _Wire:
         self._timeout = timeout
         parts = urllib.parse.urlsplit(self.url)
         self._host = parts.hostname or ""
-        self._is_tls = parts.scheme == "https"
-        self._port = parts.port or (443 if self._is_tls else 80)
+        self._context = _tls(settings.ca) if parts.scheme == "https" else None
+        self._port = parts.port or (443 if self._context else 80)
         self._path = parts.path
-        self._context = _tls(settings.ca) if self._is_tls else None
         self._proxy = self._find_proxy(parts.scheme, parts.netloc)
 
     def _find_proxy(self, scheme: str, netloc: str) -> tuple[str, int, dict[str, str]] | None:
-        """The proxy of the environment. One is never used for this machine."""
+        """The proxy of the environment; none for this machine."""
         if self._host == "::1" or re.fullmatch(r"(.+\.)?localhost|127(\.\d+){3}", self._host):
             return None
         address = urllib.request.getproxies().get(scheme)
@@ -428,13 +425,11 @@ class _Wire:
 
     def _connect(self) -> http.client.HTTPConnection:
         host, port, login = self._proxy or (self._host, self._port, {})
-        connection: http.client.HTTPConnection
-        if self._is_tls:
-            connection = http.client.HTTPSConnection(host, port, timeout=min(60, self._timeout), context=self._context)
+        connection = http.client.HTTPConnection(host, port, timeout=min(60, self._timeout))
+        if self._context:
+            connection = http.client.HTTPSConnection(host, port, timeout=connection.timeout, context=self._context)
             if self._proxy:
                 connection.set_tunnel(self._host, self._port, login)
-        else:
-            connection = http.client.HTTPConnection(host, port, timeout=min(60, self._timeout))
         try:
             connection.connect()
         except (OSError, http.client.HTTPException) as cause:
@@ -448,26 +443,26 @@ class _Wire:
             remedy = "get that of its authority from its admin, and give it with ca="
             return Unreachable(f"{self.url} {why}; {remedy}", "unusable")
         is_final = isinstance(cause, ssl.SSLError) or "Tunnel connection failed" in str(cause)
-        is_refused = isinstance(cause, ConnectionRefusedError)
-        why = "nothing listens there" if is_refused else _plain(getattr(cause, "strerror", None) or str(cause))
+        why = _plain(getattr(cause, "strerror", None) or str(cause))
+        if isinstance(cause, ConnectionRefusedError):
+            why = "nothing listens there"
         way = f" through the proxy {self._proxy[0]}:{self._proxy[1]}" if self._proxy else ""
         return Unreachable(f"{self.url} cannot be reached{way}: {why}", "unusable" if is_final else "unreached")
 
     def broken(self, cause: Exception) -> Unreachable:
-        """The error for a connection that broke."""
         if isinstance(cause, socket.timeout):
             return Unreachable(f"{self.url} did not answer in time", "timeout")
         if not isinstance(cause, (OSError, http.client.IncompleteRead)):
-            self.surprise("answered with something that is not HTTP")
+            self.surprise("HTTP")
         return Unreachable(f"The connection to {self.url} broke: {_plain(str(cause)) or 'it was closed'}")
 
     def surprise(self, what: str) -> NoReturn:
-        raise Unreachable(f"{self.url} {what}; is it a remote-app server?", "unusable")
+        raise Unreachable(f"{self.url} did not answer with {what}; is it a remote-app server?", "unusable")
 
     def send(
         self, method: str, path: str, headers: Mapping[str, str] = {}, body: _Body | None = None, timeout: float = 0
     ) -> _Answer:
-        """Sends one request. Redirections are not followed: they would take the token elsewhere."""
+        """Redirections are not followed: they would take the token elsewhere."""
         sent = {**headers, "Connection": "close", **({"Content-Length": str(body.length)} if body else {})}
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
@@ -475,7 +470,7 @@ class _Wire:
         connection = self._connect()
         try:
             connection.sock.settimeout(timeout or self._timeout)
-            if self._proxy and not self._is_tls:
+            if self._proxy and not self._context:
                 sent.update(self._proxy[2])
                 target = self.url + path
             try:
@@ -518,58 +513,54 @@ class _Wire:
 
 def _tls(ca: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    # Authorities of labs often lack extensions that newer versions of Python insist on.
+    # Authorities of labs often lack extensions that newer Pythons insist on.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if ca:
         try:
             context.load_verify_locations(ca)
-        except (OSError, ssl.SSLError) as cause:
+        except OSError as cause:
             raise UsageError(f"The certificates in {_quoted(ca)} cannot be used: {_plain(str(cause))}") from None
     return context
 
 
 # Files that are sent
 
-_VOLUME_SUFFIX = ".konfaidir.zip"
-_HEADERS = (".mhd", ".nhdr", ".hdr")
 _ZARR = (".zgroup", ".zarray", ".zattrs", ".zmetadata", "zarr.json")
 
 
 class _Source(NamedTuple):
-    """A file, or a directory that is sent as an archive of `files`, by their names in it."""
+    """A file, or an archive of `files` by their names in it."""
 
     path: Path
     name: str
     files: list[tuple[str, Path]] | None = None
 
 
-def _walk(directory: Path, takes_links: bool = False) -> Iterator[Path]:
-    """The files below a directory in the order of their names, without hidden ones but those of Zarr.
+def _walk(directory: Path, takes_links: bool = False) -> Iterator[tuple[str, Path]]:
+    """The files below a directory by their names in it, without hidden ones but those of Zarr.
 
-    A link may lead anywhere: only where the content of files is looked at are those of links taken.
+    A link may lead anywhere: one is taken only where the content is looked at.
     """
 
     def fail(cause: OSError) -> None:
         raise UsageError(f"{_quoted(cause.filename)} cannot be read: {cause.strerror}")
 
     for parent, directories, names in os.walk(directory, onerror=fail):
-        directories[:] = sorted(each for each in directories if not each.startswith("."))
-        for each in directories:
-            if Path(parent, each).is_symlink():
-                raise UsageError(f"{_quoted(Path(parent, each))} is a link")
-        for name in sorted(names):
+        directories[:] = (each for each in directories if not each.startswith("."))
+        for name in directories + names:
             path = Path(parent, name)
-            if path.is_symlink() and not takes_links:
+            if path.is_symlink() and (name in directories or not takes_links):
                 raise UsageError(f"{_quoted(path)} is a link")
-            if not name.startswith(".") or name in _ZARR:
-                yield path
+            if name not in directories and (not name.startswith(".") or name in _ZARR):
+                yield path.relative_to(directory).as_posix(), path
 
 
 def _element(file: BinaryIO, is_explicit: bool) -> tuple[int, int, bool]:
     """The tag and the length of the next DICOM element, and whether what is in it is explicit."""
     head = file.read(8)
     group, number, length = struct.unpack("<HHI", head)
-    if is_explicit and group != 0xFFFE:
+    # The head of a file is always explicit, delimiters never.
+    if (is_explicit or group == 2) and group != 0xFFFE:
         kind = head[4:6]
         is_long = kind in b"OB OD OF OL OV OW SQ SV UC UN UR UT UV".split()
         length = struct.unpack("<I", file.read(4))[0] if is_long else struct.unpack("<H", head[6:])[0]
@@ -589,62 +580,59 @@ def _skip(file: BinaryIO, length: int, is_explicit: bool) -> None:
 
 
 def _series_of(path: Path) -> str | None:
-    """The SeriesInstanceUID of a DICOM file; None for another file. Raises ValueError for a damaged one."""
+    """The SeriesInstanceUID of a DICOM file; None for another file."""
     with open(path, "rb") as file:
         if file.read(132)[128:] != b"DICM":
             return None
         syntax = "1.2.840.10008.1.2.1"
-        try:
-            while True:
-                is_explicit = syntax != "1.2.840.10008.1.2"
-                start = file.tell()
-                group = file.read(2)
-                file.seek(start)
-                tag, length, inside = _element(file, is_explicit or group == b"\x02\x00")
-                if tag >= 0x00080000 and syntax in ("1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99"):
-                    raise ValueError
-                if tag in (0x00020010, 0x0020000E):
-                    text = file.read(min(length, 64)).decode("ascii").strip(" \0")
-                    if tag == 0x0020000E:
-                        return text
-                    syntax = text
-                elif tag > 0x0020000E:
-                    return ""
-                else:
-                    _skip(file, length, inside)
-        except (struct.error, UnicodeDecodeError, RecursionError):
-            raise ValueError from None
+        while True:
+            tag, length, inside = _element(file, syntax != "1.2.840.10008.1.2")
+            if tag >= 0x00080000 and syntax in ("1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99"):
+                raise ValueError
+            if tag in (0x00020010, 0x0020000E):
+                text = file.read(min(length, 64)).decode("ascii").strip(" \0")
+                if tag == 0x0020000E:
+                    return text
+                syntax = text
+            elif tag > 0x0020000E:
+                return ""
+            else:
+                _skip(file, length, inside)
 
 
 def _volume_of(directory: Path) -> list[tuple[str, Path]]:
-    """The files of a directory that is one volume: a DICOM series, or a Zarr store."""
+    """The files of one volume: a DICOM series, or a Zarr store."""
     if any((directory / each).is_file() for each in _ZARR):
-        return [(each.relative_to(directory).as_posix(), each) for each in _walk(directory)]
-    found: list[Path] = []
+        return list(_walk(directory))
+    found: list[tuple[str, Path]] = []
     series: set[str] = set()
-    for file in _walk(directory, takes_links=True):
+    for name, file in _walk(directory, takes_links=True):
         if file.name == "DICOMDIR" or not file.is_file():
             continue
         try:
             uid = _series_of(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, struct.error, RecursionError):
             raise UsageError(f"{_quoted(file)} cannot be read as DICOM") from None
         if uid is not None:
             series.add(uid)
-            found.append(file)
+            found.append((name, file))
     if not found:
         raise UsageError(f"{_quoted(directory)} holds no DICOM images; name the files in it, as with glob()")
     if len(series) > 1:
-        remedy = "put each into a directory of its own, or use 'remote-app infer', which tells them apart"
+        remedy = "put each into its own directory, or use 'remote-app infer', which tells them apart"
         raise UsageError(f"{_quoted(directory)} holds {len(series)} DICOM series; {remedy}")
-    is_flat = len({each.name.lower() for each in found}) == len(found)
-    return [(each.name if is_flat else "_".join(each.relative_to(directory).parts), each) for each in found]
+    is_flat = len({file.name.lower() for _, file in found}) == len(found)
+    return [(file.name if is_flat else name.replace("/", "_"), file) for name, file in found]
 
 
-def _source(given: PathText) -> _Source:
+def _source(given: PathText, is_data_set: bool = False) -> _Source:
+    """A file as it is, all of a data set, or one volume of a directory."""
     path = Path(given).expanduser()
     if path.is_dir():
-        return _Source(path, path.resolve().name, _volume_of(path))
+        files = list(_walk(path)) if is_data_set else _volume_of(path)
+        if not files:
+            raise UsageError(f"{_quoted(path)} contains no file to send")
+        return _Source(path, path.resolve().name + (".zip" if is_data_set else ".konfaidir.zip"), files)
     if not path.is_file():
         raise UsageError(f"There is no file {_quoted(path)}")
     if path.stat().st_size == 0:
@@ -652,43 +640,30 @@ def _source(given: PathText) -> _Source:
     return _Source(path, path.name)
 
 
-def _data_set(given: PathText) -> _Source:
-    """The data set of a fine-tuning: all files of a directory, or a zip archive as it is."""
-    path = Path(given).expanduser()
-    if not path.is_dir():
-        return _source(path)
-    files = [(each.relative_to(path).as_posix(), each) for each in _walk(path)]
-    if not files:
-        raise UsageError(f"{_quoted(path)} contains no file to send")
-    return _Source(path, f"{path.resolve().name}.zip", files)
-
-
 def _is_path(value: object) -> bool:
     return isinstance(value, (str, os.PathLike))
 
 
 def _groups(field: str, given: Any) -> list[list[_Source]]:
-    """Groups of files. Of several arguments each is one; a single one may also be a list, or a list of lists."""
-    several = isinstance(given, tuple) and len(given) > 1
-    groups = given[0] if isinstance(given, tuple) and len(given) == 1 else given
-    if not several and (_is_path(groups) or all(_is_path(each) for each in groups)):
-        groups = [groups]
+    """Of several arguments each is a group; a single one may also be a list, or a list of lists."""
+    groups = given if isinstance(given, tuple) else (given,)
+    if len(groups) == 1 and not _is_path(groups[0]) and not all(map(_is_path, groups[0])):
+        groups = groups[0]
     lists = [[each] if _is_path(each) else list(each) for each in groups]
     if not lists or not all(lists):
         raise UsageError(f"{field} names no file")
     for group in lists:
-        if all(os.fspath(each).lower().endswith(_HEADERS) for each in group):
+        if all(os.fspath(each).lower().endswith((".mhd", ".nhdr", ".hdr")) for each in group):
             raise UsageError(f"{_quoted(group[0])} is a header: name the file with its voxels as well, in one list")
     return [[_source(each) for each in group] for group in lists]
 
 
-#: Bytes of the largest file that is sent without asking for it. Without larger ones a form is sent.
+#: Bytes of files that are sent without asking for them. Where none is larger, a form is sent.
 _SMALL = 1 << 20
 
 
 class _Part(NamedTuple):
     field: str
-    group: int
     filename: str
     path: Path
     size: int
@@ -696,19 +671,18 @@ class _Part(NamedTuple):
     start: int = 0
 
 
-#: What files were like when they were first read, by their paths.
+#: What files were when they were first read.
 _States = dict[Path, tuple[int, ...]]
+_Told = Callable[[int], object]
 
 
 class _Body:
     """A body of known length, which reads its files only while it is sent. It can be sent again."""
 
-    def __init__(self, segments: Sequence[bytes | _Part], told: Callable[[int], object], states: _States) -> None:
-        self._segments = segments
-        self._told = told
-        self._states = states
+    def __init__(self, segments: Sequence[bytes | _Part], states: _States, told: _Told = lambda _: None) -> None:
+        self._segments, self._states, self._told = segments, states, told
         self.length = sum(len(each) if isinstance(each, bytes) else each.size - each.start for each in segments)
-        #: Bytes of the last attempt that the connection has taken.
+        #: Bytes of the last attempt.
         self.sent = 0
 
     def stream(self, sock: socket.socket) -> Iterator[bytes | memoryview]:
@@ -739,9 +713,9 @@ class _Body:
                 while True:
                     found = os.fstat(file.fileno())
                     state = found.st_size, found.st_mtime_ns, found.st_ino
-                    # A repeated body must be the same: the server may have accepted the first.
+                    # A repeated body must be the same: the server may have the first.
                     is_same = found.st_size == part.size and self._states.setdefault(part.path, state) == state
-                    count = file.readinto(buffer[: min(left, len(buffer))]) if left and is_same else 0
+                    count = file.readinto(buffer[: min(left, len(buffer))])
                     if not is_same or (left and not count):
                         raise UsageError(f"{_quoted(part.path)} changed while it was sent; send it again")
                     if not left:
@@ -753,8 +727,6 @@ class _Body:
 
 
 def _form(fields: Mapping[str, str], parts: Sequence[_Part], boundary: str) -> Iterator[bytes | _Part]:
-    """The segments of a multipart form."""
-
     def head(disposition: str, *more: str) -> bytes:
         lines = [f"--{boundary}", f"Content-Disposition: form-data; {disposition}", *more, "", ""]
         return "\r\n".join(lines).encode()
@@ -770,20 +742,25 @@ def _form(fields: Mapping[str, str], parts: Sequence[_Part], boundary: str) -> I
     yield f"--{boundary}--\r\n".encode()
 
 
-def _pack(files: list[tuple[str, Path]], target: Path, report: _Reporter) -> None:
-    """Packs files in the order of their names, stored and without dates: equal files make equal archives."""
-    total, done = sum(path.stat().st_size for _, path in files), 0
-    with zipfile.ZipFile(target, "w") as archive:
-        for name, path in sorted(files):
-            with open(path, "rb") as file, archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as entry:
-                shutil.copyfileobj(file, entry, 1 << 20)
-            done += path.stat().st_size
-            report("packing", done, total)
+def _part(field: str, source: _Source, directory: str, deflates: bool, report: _Reporter) -> _Part:
+    """Equal directories make equal archives, stored and without dates, unless it deflates."""
+    path = source.path
+    if source.files:
+        path = Path(directory, uuid.uuid4().hex)
+        total, done = sum(file.stat().st_size for _, file in source.files), 0
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for name, each in sorted(source.files):
+                member = name if deflates else zipfile.ZipInfo(name)
+                with open(each, "rb") as file, archive.open(member, "w", force_zip64=True) as entry:
+                    shutil.copyfileobj(file, entry)
+                done += each.stat().st_size
+                report("packing", done, total)
+    return _Part(field, source.name, path, path.stat().st_size)
 
 
 # Operations
 
-#: Keywords of operations that go into the form field `options`.
+#: Keywords that go into the field `options`.
 _OPTIONS = ("patch_size", "max_voxels", "batch_size", "config_overrides")
 #: Keywords that are not of the form.
 _OWN = {"self", "app", "progress", "log"}
@@ -794,18 +771,17 @@ def _text(value: object) -> str:
 
 
 def _app_path(name: str) -> str:
-    """The name of an app in a path. Slashes stay where they can, since some proxies reject `%2F`."""
-    parts = name.split("/")
+    """Slashes stay where they can: some proxies reject `%2F`."""
     if not name or name in (".", ".."):
         raise UsageError(f"{_quoted(name)} is not the name of an app; apps() lists them")
-    return urllib.parse.quote(name, safe="" if {"", ".", ".."} & set(parts) else "/")
+    return urllib.parse.quote(name, safe="" if {"", ".", ".."} & set(name.split("/")) else "/")
 
 
 class Server:
     """A server that runs apps.
 
     Without arguments it is that of `REMOTE_APP_SERVER` or of `remote-app login`. `timeout` is for silence, `patience`
-    for a server that has answered before and is away: it is tried again. Both are in seconds.
+    for a server that is away after it has answered: it is tried again. Both are in seconds.
     """
 
     # fmt: off
@@ -817,22 +793,19 @@ class Server:
         self._settings = _settings(url, token, profile, app, ca)
         self._wire = _Wire(self._settings, timeout, patience)
         self._progress = progress
+        self.url = self._wire.url
     # fmt: on
-
-    @property
-    def url(self) -> str:
-        return self._wire.url
 
     def __repr__(self) -> str:
         return f"Server({self.url!r})"
 
     def health(self) -> bool:
-        """Whether the server is well. Raises where it does not answer."""
+        """Whether the server is well."""
         return bool(self._wire.json("GET", "/health").get("status") == "ok")
 
     def apps(self) -> list[str]:
         """The names of its apps."""
-        return [str(each) for each in self._list(self._wire.json("GET", "/repo_apps_list"), "apps")]
+        return list(map(str, self._list(self._wire.json("GET", "/repo_apps_list"), "apps")))
 
     def app(self, name: str) -> Json:
         """What an app is: its inputs, outputs, labels, checkpoints."""
@@ -841,10 +814,9 @@ class Server:
     def gpus(self) -> list[Json]:
         """The GPUs: `id`, `name`, and where the server says it `free`, `job` (None: free) and `loaded`."""
         answer = self._wire.json("GET", "/available_devices")
-        names = self._list(answer, "devices_name")
-        found = [{"id": each, "name": name} for each, name in zip(self._list(answer, "devices_index"), names)]
-        for key, name in (("devices_free", "free"), ("devices_jobs", "job"), ("devices_loaded", "loaded")):
-            for gpu, value in zip(found, self._list(answer, key)):
+        found: list[Json] = [{} for _ in self._list(answer, "devices_index")]
+        for name, key in {"id": "index", "name": "name", "free": "free", "job": "jobs", "loaded": "loaded"}.items():
+            for gpu, value in zip(found, self._list(answer, f"devices_{key}")):
                 gpu[name] = value
         return found
 
@@ -855,7 +827,7 @@ class Server:
 
     def job(self, job_id: str) -> Job:
         """A job by its id."""
-        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", job_id):
+        if not re.fullmatch(r"(?a)\w[\w-]{0,63}", job_id):
             raise UsageError(f"{_quoted(job_id)} is not the id of a job; jobs() lists them")
         return Job(self, job_id)
 
@@ -921,13 +893,15 @@ class Server:
         """
         if operation not in ("infer", "evaluate", "uncertainty", "pipeline", "fine_tune"):
             raise UsageError(f"There is no operation {_quoted(operation)}")
-        bound = inspect.signature(getattr(self, operation)).bind(*inputs, **fields)
-        given = {key: value for key, value in bound.arguments.items() if key not in _OWN and value is not None}
-        with _Reporter(self._choice(progress)) as report:
-            return self._submit(operation, app, {"keep": "max", **given}, report)
+        bound = inspect.signature(getattr(self, operation)).bind(*inputs, app=app, **fields)
+        bound.apply_defaults()
+        if bound.arguments["keep"] is None:
+            bound.arguments["keep"] = "max"
+        with self._reporter(progress) as report:
+            return self._submit(operation, bound.arguments, report)
 
-    def _choice(self, progress: Shown) -> Shown:
-        return self._progress if progress is None else progress
+    def _reporter(self, progress: Shown) -> _Reporter:
+        return _Reporter(self._progress if progress is None else progress)
 
     @staticmethod
     def _list(answer: Json, key: str) -> list[Any]:
@@ -935,108 +909,102 @@ class Server:
         return value if isinstance(value, list) else []
 
     def _run(self, operation: str, given: Json) -> Result:
-        fields = {key: value for key, value in given.items() if key not in _OWN and value is not None}
         log = given["log"]
-        with _Reporter(self._choice(given["progress"])) as report:
-            job = self._submit(operation, given["app"], fields, report)
+        with self._reporter(given["progress"]) as report:
+            job = self._submit(operation, given, report)
             try:
                 report("running")
                 for line, number in job._events():
                     report("running", text=line)
-                    if log is not None and number is not None:
+                    if log and number is not None:
                         log(line)
             except KeyboardInterrupt:
-                job._kill_interrupted()
+                try:
+                    _say(f"Interrupted: job {job.id} is {job.kill()}")
+                except RemoteAppError as error:
+                    _say(f"Interrupted: {job!r} may still run: {error}")
                 raise
             return job._fetch(report)
 
-    def _submit(self, operation: str, app: str | None, given: Json, report: _Reporter) -> Job:
-        if self._settings.deidentifies is not None and not given.get("deidentified"):
+    def _submit(self, operation: str, given: Json, report: _Reporter) -> Job:
+        values = {key: value for key, value in given.items() if key not in _OWN and value is not None}
+        if self._settings.deidentifies and not values.get("deidentified"):
             what = f"The profile {_quoted(self._settings.deidentifies)} wants scans to be de-identified"
-            raise UsageError(
-                f"{what}, which this client cannot do: use 'remote-app infer', or deidentified=True if they are"
-            )
-        values = dict(given)
-        files: dict[str, list[list[_Source]]] = {}
-        for field in ("inputs", "gt", "mask"):
-            if field in values:
-                files[field] = _groups(field, values.pop(field))
+            remedy = "use 'remote-app infer', or deidentified=True if they are"
+            raise UsageError(f"{what}, which this client cannot do: {remedy}")
+        sources = {each: _groups(each, values.pop(each)) for each in [*values] if each in ("inputs", "gt", "mask")}
         if operation == "fine_tune":
-            files["dataset"] = [[_data_set(values.pop("dataset"))]]
+            sources["dataset"] = [[_source(values.pop("dataset"), is_data_set=True)]]
         options = {key: values.pop(key) for key in _OPTIONS if key in values}
         changes = options.get("config_overrides")
         if isinstance(changes, Mapping):
             options["config_overrides"] = [f"{key}={value}" for key, value in changes.items()]
         fields = {key: _text(value) for key, value in values.items()}
-        chosen = app or self._settings.app
+        chosen = given["app"] or self._settings.app
         apps = [chosen] if chosen else self.apps()
         if len(apps) != 1:
             raise UsageError(f"Name the app, with app=: {_plain(', '.join(apps)) or 'there is none'}")
-        name = apps[0]
-        # A wrong token or app is told before anything is packed.
-        self.app(name)
+        # Tells of a wrong token or app before anything is packed.
+        self.app(apps[0])
         try:
             limits = self._wire.json("GET", "/limits")
         except NotFound:
-            # KonfAI's server has none. It neither keeps jobs for longer nor knows keys.
+            # KonfAI's server has none, and knows neither `keep` nor keys.
             limits = {}
         most = limits.get("max_keep")
         if most is None:
             fields.pop("keep", None)
         else:
             fields.setdefault("keep", str(int(min(86_400, most))))
+        deflates = not limits.get("uploads")
+        to, key = f"/apps/{_app_path(apps[0])}/{operation}", uuid.uuid4().hex
         with tempfile.TemporaryDirectory(prefix="remote-app-") as directory:
-            parts: list[_Part] = []
-            for field, lists in files.items():
-                for group, source in [(at, each) for at, group in enumerate(lists) for each in group]:
-                    path, name_sent, listed = source
-                    if listed is not None:
-                        path = Path(directory, f"{len(parts)}.zip")
-                        _pack(listed, path, report)
-                        name_sent += "" if field == "dataset" else _VOLUME_SUFFIX
-                    parts.append(_Part(field, group, name_sent, path, path.stat().st_size))
-            to = f"/apps/{_app_path(name)}/{operation}"
-            if limits.get("uploads") and max(each.size for each in parts) > _SMALL:
-                answer = self._submit_uploads(to, {**fields, "options": options}, parts, report)
+            files = {
+                field: [[_part(field, each, directory, deflates, report) for each in group] for group in groups]
+                for field, groups in sources.items()
+            }
+            parts = [*itertools.chain(*itertools.chain(*files.values()))]
+            if not deflates and max(each.size for each in parts) > _SMALL:
+                total = sum(each.size for each in parts)
+                answer = self._submit_uploads(to, {**fields, "options": options}, files, total, key, report)
             else:
                 for field in files.keys() - {"dataset"}:
-                    fields[f"{field}_groups"] = ",".join(str(len(each)) for each in files[field])
+                    fields[f"{field}_groups"] = _text(map(len, files[field]))
                 if options:
                     fields["options"] = json.dumps(options, default=int)
-                boundary = f"remote-app-{uuid.uuid4().hex}"
                 try:
-                    body = _Body(
-                        [*_form(fields, parts, boundary)], lambda sent: report("uploading", sent, body.length), {}
-                    )
+                    form = [*_form(fields, parts, key)]
                 except UnicodeEncodeError as cause:
                     raise UsageError(f"'{_plain(cause.object)}' has a name that is not UTF-8; rename it") from None
-                kind = f"multipart/form-data; boundary={boundary}"
-                answer = self._post(to, kind, body, uuid.uuid4().hex, bool(limits))
+                body = _Body(form, {}, lambda sent: report("uploading", sent, body.length))
+                answer = self._post(to, f"multipart/form-data; boundary={key}", body, key, bool(limits))
         job = self.job(str(answer["job_id"]))
-        missing = sorted(set(options) - {str(each) for each in self._list(answer, "accepted_options")})
+        missing = sorted(set(options) - set(map(str, self._list(answer, "accepted_options"))))
         if missing:
             job.kill()
             raise RemoteAppError(f"{self.url} does not know {', '.join(missing)}; the job was killed")
         return job
 
-    def _submit_uploads(self, to: str, fields: Json, parts: Sequence[_Part], report: _Reporter) -> Json:
-        """Sends what the server lacks of the files, then a submission that names them by their contents."""
-        total, key = sum(each.size for each in parts), uuid.uuid4().hex
+    def _submit_uploads(
+        self, to: str, fields: Json, files: dict[str, list[list[_Part]]], total: int, key: str, report: _Reporter
+    ) -> Json:
+        """Sends what the server lacks, then a submission that names files by their contents."""
         states: _States = {}
+        done = 0
+
+        def reference(part: _Part) -> Json:
+            nonlocal done
+            name = self._upload(part, states, lambda sent: report("uploading", done + sent, total))
+            done += part.size
+            return {"upload": name, "name": part.filename}
+
         for attempt in itertools.count(1):
             done, document = 0, dict(fields)
-            for part in parts:
-                told = functools.partial(lambda before, sent: report("uploading", before + sent, total), done)
-                name = self._upload(part, states, told)
-                done += part.size
-                reference = {"upload": name, "name": part.filename}
-                if part.field == "dataset":
-                    document["dataset"] = reference
-                    continue
-                groups = document.setdefault(part.field, [])
-                groups += [[]] * (part.group >= len(groups))
-                groups[-1] = [*groups[-1], reference]
-            body = _Body([json.dumps(document, default=int).encode()], lambda _: None, states)
+            for field, groups in files.items():
+                document[field] = [[reference(each) for each in group] for group in groups]
+            if "dataset" in document:
+                document["dataset"] = document["dataset"][0][0]
+            body = _Body([json.dumps(document, default=int).encode()], states)
             try:
                 return self._post(to, "application/json", body, key, True)
             except Refused as error:
@@ -1045,42 +1013,37 @@ class Server:
                     raise
         raise AssertionError
 
-    def _upload(self, part: _Part, states: _States, told: Callable[[int], object]) -> str:
-        """Sends what the server lacks of a file. Returns its name there: the SHA-256 of its content."""
-        digest, patience, farthest = hashlib.sha256(), _Patience(self._wire.patience), -1
-        for chunk in _Body([part], lambda _: None, states).chunks():
+    def _upload(self, part: _Part, states: _States, told: _Told) -> str:
+        """Sends what the server lacks of a file. Returns its name there, its SHA-256."""
+        digest, patience = hashlib.sha256(), _Patience(self._wire.patience)
+        for chunk in _Body([part], states).chunks():
             digest.update(chunk)
         name = digest.hexdigest()
 
         def send(method: str, path: str, start: int, **tus: str) -> int:
-            body = _Body([part._replace(start=start)], lambda sent: told(start + sent), states)
-            headers = {f"Upload-{key}": value for key, value in tus.items()}
-            headers |= {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream"}
+            body = _Body([part._replace(start=start)], states, lambda sent: told(start + sent))
+            headers = {"Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream"}
+            headers.update({f"Upload-{key}": value for key, value in tus.items()})
             with self._wire.send(method, path, headers, body) as answer:
-                offset = answer.header("upload-offset")
-                if answer.status >= 300:
-                    raise answer.refusal(answer.text())
-                return int(offset) if offset.isdigit() else self._wire.surprise("has no place for an upload")
+                offset = answer.accepted().header("upload-offset")
+                return int(offset) if offset.isdigit() else self._wire.surprise("the offset of an upload")
 
         def attempt() -> str:
-            nonlocal farthest
-            # A small file goes with the first request, which otherwise only asks where to go on.
+            # The first request has a small file whole; of others it asks where to go on.
             start = 0 if part.size <= _SMALL else part.size
             metadata = f"sha256 {base64.b64encode(name.encode()).decode()}"
             offset = send("POST", "/uploads", start, Length=str(part.size), Metadata=metadata)
-            if offset > farthest:
-                farthest = offset
-                patience.renew()
+            patience.reached(offset)
             if offset < part.size:
                 send("PATCH", f"/uploads/{name}", offset, Offset=str(offset))
             return name
 
         # Another program may write the same upload.
         taken = (404, 409, 423)
-        return self._wire.patiently(attempt, lambda error: _may_send_again(error) or _status(error) in taken, patience)
+        return self._wire.patiently(attempt, lambda error: _may_send_again(error) or error.status in taken, patience)
 
     def _post(self, to: str, content_type: str, body: _Body, key: str, has_keys: bool) -> Json:
-        """Sends a submission until the server has it. By its key one that is sent twice is one job."""
+        """Sends a submission until the server has it. By its key it is one job."""
         headers = {"Content-Type": content_type, "Idempotency-Key": key}
         is_sent = False
 
@@ -1110,7 +1073,6 @@ _FINAL = ("done", "error", "killed")
 
 
 def _events_of(chunks: Iterable[bytes]) -> Iterator[tuple[str, int | None]]:
-    """The lines of a stream of events with their numbers."""
     most = 1 << 20
     rest = b""
     data: str | None = None
@@ -1119,14 +1081,13 @@ def _events_of(chunks: Iterable[bytes]) -> Iterator[tuple[str, int | None]]:
         lines = (rest + chunk).split(b"\n")
         rest = lines.pop()[: most + 1]
         for raw in lines:
-            line = raw[:-1] if raw.endswith(b"\r") else raw
+            line = raw.removesuffix(b"\r")
             if not line:
                 if data is not None:
                     yield data, number
                 data = number = None
             elif line.startswith(b"data:"):
-                text = line[5:].decode("utf-8", "replace")
-                data = text[text.startswith(" ") :]
+                data = line[5:].decode("utf-8", "replace").removeprefix(" ")
                 if len(line) > most:
                     data = f"{data[:most]} [remote-app: the rest of this line is left out]"
             elif re.fullmatch(rb"id: ?\d{1,15}", line):
@@ -1148,7 +1109,7 @@ class Job:
     def status(self) -> Json:
         """All that the server says of it: `status`, `error`, times, GPUs, the place in the queue."""
         view = self._wire.json("GET", self._path)
-        return view if isinstance(view.get("status"), str) else self._wire.surprise("does not say how a job does")
+        return view if isinstance(view.get("status"), str) else self._wire.surprise("the state of a job")
 
     def logs(self, since: int = 0) -> Iterator[str]:
         """The lines of its log to its end, behind the first `since`.
@@ -1159,7 +1120,7 @@ class Job:
 
     def wait(self, timeout: float | None = None) -> Json:
         """Waits for its end. Raises `JobFailed` if it has no result, and `TimedOut` after so many seconds."""
-        end = None if timeout is None else time.monotonic() + timeout
+        end = float("inf") if timeout is None else time.monotonic() + timeout
         for attempt in itertools.count():
             view = self._wire.patiently(self.status)
             if view["status"] == "done":
@@ -1168,7 +1129,7 @@ class Job:
                 self._open_result().__exit__()
                 return view
             pause = _backoff(attempt, 0.1, 2)
-            if end is not None and time.monotonic() + pause > end:
+            if time.monotonic() + pause > end:
                 raise TimedOut(f"Job {self.id} is {_plain(view['status'], 40)} after {timeout} seconds")
             time.sleep(pause)
         raise AssertionError
@@ -1179,36 +1140,27 @@ class Job:
 
     def result(self, *, partial: bool = False, progress: Shown = None) -> Result:
         """Waits for its end and fetches the result; `partial` fetches what a failed or killed job left."""
-        with _Reporter(self._server._choice(progress)) as report:
+        with self._server._reporter(progress) as report:
             return self._fetch(report, "?partial=1" if partial else "")
 
-    def _kill_interrupted(self) -> None:
-        try:
-            _say(f"Interrupted: job {self.id} is {self.kill()}")
-        except RemoteAppError as error:
-            _say(f"Interrupted: {self!r} may still run: {error}")
-
     def _events(self, since: int = 0) -> Iterator[tuple[str, int | None]]:
-        """The lines of the log with their numbers. Places in the queue have none: they replace each other."""
-        position = since
+        """The lines of the log with their numbers. Places in the queue have none."""
         is_numbered = is_known = False
         patience = _Patience(self._wire.patience)
         while True:
             try:
-                with self._wire.send("GET", f"{self._path}/logs?since={position}", timeout=60) as answer:
-                    if answer.status != 200:
-                        raise answer.refusal(answer.text())
-                    if "event-stream" not in answer.header("content-type"):
-                        self._wire.surprise("answered with something that is not a log")
+                with self._wire.send("GET", f"{self._path}/logs?since={since}", timeout=60) as answer:
+                    if "event-stream" not in answer.accepted().header("content-type"):
+                        self._wire.surprise("a log")
                     is_known = True
                     for line, number in _events_of(answer.chunks(1 << 16)):
                         if line == "__DONE__" or line.startswith("__ERROR__"):
                             return
                         if number is not None:
                             is_numbered = True
-                            if number <= position:
+                            if number <= since:
                                 continue
-                            position = number
+                            since = number
                         elif not is_numbered:
                             # KonfAI's server numbers no lines, and sends none twice.
                             number = 0
@@ -1219,26 +1171,23 @@ class Job:
                     return
                 raise Unreachable(f"The log of job {self.id} ended early")
             except RemoteAppError as error:
-                failure = error
-            if isinstance(failure, NotFound) and is_known:
-                raise NotFound(f"{self._wire.url} has forgotten job {self.id}: submit it again", 404) from failure
-            if isinstance(failure, Refused) and failure.status == 429:
-                # Another program reads it: all of it can be read after that, at the latest at the job's end.
-                time.sleep(1)
-                continue
-            if not self._wire.is_met or not _is_outage(failure):
-                raise failure
-            patience.after(failure)
+                if isinstance(error, NotFound) and is_known:
+                    raise NotFound(f"{self._wire.url} has forgotten job {self.id}: submit it again", 404) from error
+                if error.status == 429:
+                    # Another program reads it: it can be read after that.
+                    time.sleep(1)
+                elif self._wire.is_met and _is_outage(error):
+                    patience.after(error)
+                else:
+                    raise
 
     def _open_result(self, query: str = "", headers: Mapping[str, str] = {}) -> _Answer:
-        """The answer with the result, once the job has ended."""
         for attempt in itertools.count():
             answer = self._wire.send("GET", f"{self._path}/result{query}", headers)
             if answer.status in (200, 206, 416):
                 return answer
             with answer:
-                text = answer.text()
-            body = _object(text) or {}
+                body = _object(answer.text())
             state = body.get("status")
             # KonfAI's server answers for a killed job as for one that runs.
             if answer.status == 202 and state not in ("error", "killed"):
@@ -1247,58 +1196,49 @@ class Job:
                 reason = _plain(str(body.get("error") or "no reason given"))
                 raise JobFailed(self.id, "refused" if answer.status == 422 else state, reason)
             else:
-                raise answer.refusal(text)
+                raise answer.refusal(body)
         raise AssertionError
 
     def _fetch(self, report: _Reporter, query: str = "") -> Result:
-        result = Result(self)
         try:
-            self._download(result.archive, query, report)
-            result._open()
+            return Result(self, query, report)
         except RemoteAppError as error:
             error.job_id = self.id
             raise
-        return result
 
-    def _download(self, target: Path, query: str, report: _Reporter) -> None:
-        """A download that breaks goes on where it stopped, if the file is the same."""
-        wire, patience = self._wire, _Patience(self._wire.patience)
-        offset = farthest = 0
-        tag = ""
-        with open(target, "wb") as file:
-            while True:
-                headers = {"Range": f"bytes={offset}-", "If-Range": tag} if offset and tag else {}
-                try:
-                    with wire.patiently(lambda: self._open_result(query, headers)) as answer:
-                        part = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", answer.header("content-range"))
-                        if answer.status == 200:
-                            offset, total = 0, int(answer.header("content-length") or 0)
-                        elif headers and part and int(part[1]) == offset and answer.header("etag") == tag:
-                            total = int(part[2])
-                        else:
-                            tag = ""
-                            raise Unreachable(f"{wire.url} cannot continue the download")
-                        tag = answer.header("etag") if answer.header("etag").startswith('"') else ""
-                        file.seek(offset)
-                        file.truncate()
-                        for chunk in answer.chunks():
-                            file.write(chunk)
-                            offset += len(chunk)
-                            if offset > farthest:
-                                farthest = offset
-                                patience.renew()
-                            report("downloading", offset, total)
-                    if total and offset != total:
-                        raise Unreachable(f"The download ended after {offset} of {total} bytes")
-                    return
-                except Unreachable as error:
-                    if error.fault == "unusable":
-                        raise
-                    patience.after(error)
+    def _download(self, file: BinaryIO, query: str, report: _Reporter) -> None:
+        """Goes on where it stopped, if the file is the same."""
+        patience = _Patience(self._wire.patience)
+        offset, tag = 0, ""
+
+        def attempt() -> None:
+            nonlocal offset, tag
+            headers = {"Range": f"bytes={offset}-", "If-Range": tag} if offset and tag else {}
+            with self._open_result(query, headers) as answer:
+                part = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", answer.header("content-range"))
+                if answer.status == 200:
+                    offset, total = 0, int(answer.header("content-length") or 0)
+                elif headers and part and int(part[1]) == offset and answer.header("etag") == tag:
+                    total = int(part[2])
+                else:
+                    tag = ""
+                    raise Unreachable(f"{self._wire.url} cannot continue the download")
+                tag = answer.header("etag") if answer.header("etag").startswith('"') else ""
+                file.seek(offset)
+                file.truncate()
+                for chunk in answer.chunks():
+                    file.write(chunk)
+                    offset += len(chunk)
+                    patience.reached(offset)
+                    report("downloading", offset, total)
+            if total and offset != total:
+                raise Unreachable(f"The download ended after {offset} of {total} bytes")
+
+        self._wire.patiently(attempt, patience=patience)
 
 
 def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The files of an archive, by name. Raises for one that must not be extracted."""
+    """The entries by name. Raises for what must not be extracted."""
     found: dict[str, zipfile.ZipInfo] = {}
     members = archive.infolist()
     if len(members) > 200_000:
@@ -1331,7 +1271,7 @@ class ResultFile:
     @property
     def path(self) -> Path:
         """Where it is extracted, for as long as there is the result."""
-        return self._result._extracted() / self.name
+        return self._result._extracted / self.name
 
     def read(self) -> bytes:
         return self.path.read_bytes()
@@ -1351,40 +1291,31 @@ class ResultFile:
         return SimpleITK.ReadImage(os.fspath(self.path))
 
 
-class Result(Mapping[str, "ResultFile"]):
+class Result(dict[str, ResultFile]):
     """The files of a result, by name, in a temporary directory that is removed with this object."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, query: str, report: _Reporter) -> None:
+        super().__init__()
         directory = Path(tempfile.mkdtemp(prefix="remote-app-"))
         weakref.finalize(self, shutil.rmtree, directory, True)
         self.job = job
         #: The zip archive as it came.
         self.archive = directory / "result.zip"
-        self._files: dict[str, ResultFile] = {}
-        self._place: Path | None = None
-
-    def _open(self) -> None:
+        with open(self.archive, "wb") as file:
+            job._download(file, query, report)
         try:
             with zipfile.ZipFile(self.archive) as archive:
-                files = [each for each in _entries(archive).values() if not each.is_dir()]
+                for name, each in _entries(archive).items():
+                    if not each.is_dir():
+                        self[name] = ResultFile(self, name, each.file_size)
         except (zipfile.BadZipFile, NotImplementedError) as cause:
-            raise BadArchive(f"The result of job {self.job.id} is not a zip archive: {_plain(str(cause))}") from None
-        self._files = {each.filename: ResultFile(self, each.filename, each.file_size) for each in files}
-
-    def __getitem__(self, name: str) -> ResultFile:
-        return self._files[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
+            raise BadArchive(f"The result of job {job.id} is not a zip archive: {_plain(str(cause))}") from None
 
     def __repr__(self) -> str:
         return f"<Result of {self.job!r}: {', '.join(self) or 'no files'}>"
 
     def images(self) -> dict[str, Any]:
-        """The images among the files: of nibabel if it is installed and knows them, otherwise of SimpleITK."""
+        """The images: of nibabel if it is installed and knows them, otherwise of SimpleITK."""
         found = {}
         for name, file in self.items():
             if name.lower().endswith((".nii", ".nii.gz", ".mgh", ".mgz")) and importlib.util.find_spec("nibabel"):
@@ -1414,22 +1345,20 @@ class Result(Mapping[str, "ResultFile"]):
                 os.replace(files / name, target)
         return place
 
+    @functools.cached_property
     def _extracted(self) -> Path:
-        if self._place is None:
-            self._extract(self.archive.parent / "files")
-            self._place = self.archive.parent / "files"
-        return self._place
+        directory = self.archive.parent / "files"
+        self._extract(directory)
+        return directory
 
     def _extract(self, directory: Path) -> None:
-        """Extracts into a new directory, and not more than fits on the disk."""
         directory.mkdir()
-        with zipfile.ZipFile(self.archive) as archive:
-            entries = _entries(archive)
-            total, free = sum(each.file_size for each in entries.values()), shutil.disk_usage(directory).free
-            if total > free:
-                raise RemoteAppError(f"The result needs {total} bytes, and the disk of {directory} has {free}")
-            try:
-                # The library reads no more than the size that was added up, and compares the checksum.
-                archive.extractall(directory, entries)
-            except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as cause:
-                raise BadArchive(f"The result of job {self.job.id} is damaged: {_plain(str(cause))}") from None
+        total, free = sum(each.size for each in self.values()), shutil.disk_usage(directory).free
+        if total > free:
+            raise RemoteAppError(f"The result needs {total} bytes, and the disk of {directory} has {free}")
+        try:
+            with zipfile.ZipFile(self.archive) as archive:
+                # It reads no more than what was added up, and compares checksums.
+                archive.extractall(directory)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as cause:
+            raise BadArchive(f"The result of job {self.job.id} is damaged: {_plain(str(cause))}") from None

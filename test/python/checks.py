@@ -269,7 +269,7 @@ class Settings(unittest.TestCase):
         answers = {
             "is that its address": lambda request: request.say(404, b"<html>"),
             "on to 'http://elsewhere'": lambda request: request.say(302, b"", location="http://elsewhere"),
-            "not JSON": lambda request: request.say(200, b"<html>"),
+            "did not answer with JSON": lambda request: request.say(200, b"<html>"),
             "a proxy": lambda request: request.say(502, b"<html>"),
         }
         for text, answer in answers.items():
@@ -435,6 +435,24 @@ class Uploads(unittest.TestCase):
         self.assertEqual([Path(path).name for path, _ in volumes], ["large.nii", "small.nii"])
         self.assertEqual([text.encode("latin-1") for _, text in volumes], [each.read_bytes() for each in files])
         self.assertEqual(sorted(series[0][1]), ["0.dcm", "1.dcm", "2.dcm"])
+
+    def test_a_series_is_deflated_only_where_it_is_not_kept(self):
+        plant("zeros/0.dcm", dicom(b"1.2.3") + bytes(self.SIZE))
+        for limits, is_small in (({"max_keep": 60}, True), ({"max_keep": 60, "uploads": {"keep": 60}}, False)):
+            def answer(request):
+                if request.command == "GET":
+                    return request.say(200, limits)
+                if request.path.startswith("/uploads"):
+                    length = request.headers.get("upload-length", "0")
+                    sizes.append(int(length))
+                    return request.say(201, {}, **{"upload-offset": length})
+                request.say(200, {"job_id": "0123456789ab", "accepted_options": []})
+
+            sizes = []
+            with self.subTest(limits), Scripted(answer) as scripted:
+                Server(scripted.url, progress=False).submit("infer", ROOT / "zeros", app="a")
+                sizes += [len(body) for command, _, _, body in scripted.seen if command == "POST"]
+                self.assertEqual(max(sizes) < self.SIZE // 50, is_small)
 
     @mock.patch("time.sleep", lambda seconds: None)
     def test_a_cut_goes_on_where_it_stopped_and_what_has_gone_is_sent_again(self):
