@@ -150,3 +150,10 @@ test('An image that ends early is refused wherever it ends', () => {
   for (let length = 0; length < whole.length - 3; length += 1)
     expect(() => decodeLosslessJpeg(whole.subarray(0, length))).toThrow(RangeError);
 });
+
+test('An image whose components have different sizes is refused', () => {
+  const bytes = encoded(imageOf(8, 3), { predictor: 1 });
+  // The sizes of the first component: after the marker, the length, what is said of the frame, and the identifier.
+  bytes[bytes.indexOf(Buffer.from([0xff, 0xc3])) + 11] = 0x22;
+  expect(() => decodeLosslessJpeg(bytes)).toThrow('Components have different sizes.');
+});

@@ -173,6 +173,9 @@ test('values over 255 are kept, and names with the marks of the header lose thes
   ]);
   expect(header).toContain('~SCT^1 2^x y~');
   expect((await voxelsOf(read)).get(1500)).toEqual(voxelsOfLabel(5));
+  await writeNifti(file, { size, affine, data: Uint16Array.from(labels, (value) => value && 251 + value) });
+  const least = await segmentation([{ mask: await openVolume(file), segments }]);
+  expect((await voxelsOf(least.read)).get(256)).toEqual(voxelsOfLabel(5));
 });
 
 test('nothing is written without labels, or on another grid if that is asked for', async () => {
