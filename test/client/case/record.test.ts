@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readRecord, recordResult } from '../../../src/client/case/index.js';
@@ -9,6 +9,7 @@ import {
   hashOutputs,
   keyOf,
   makeRecord,
+  withNames,
   writeRecord,
 } from '../../../src/client/case/record.js';
 import { recordName } from '../../../src/contract/index.js';
@@ -236,4 +237,27 @@ test('a directory of the app that has the name of the record gets another one', 
   await plant(directory.path, { [`${recordName}/a.txt`]: 'mine' });
   await recordResult(directory.path, facts, undefined);
   expect(readRecord(directory.path)?.outputs).toMatchObject([{ name: 'remote-app-record_1.json/a.txt' }]);
+});
+
+test('a file of the app that has the name of the record gives way to it', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, { [recordName]: '{}' });
+  await recordResult(directory.path, facts, undefined);
+  expect(readRecord(directory.path)?.outputs).toEqual([]);
+  expect(await readdir(directory.path)).toEqual([recordName]);
+});
+
+test('outputs that get other names have these in what was converted, too', () => {
+  const conversion = {
+    as: ['dicom-seg'],
+    outputs: [{ from: 'mask.nii', as: 'dicom-seg', name: 'mask.dcm' }],
+    problems: [],
+  } as const;
+  const outputs = ['mask.nii', 'mask.dcm'].map((name) => ({ name, size: 1, sha256: 'a'.repeat(64) }));
+  const record = makeRecord(facts, outputs, { numbers: {}, unread: [] }, conversion);
+  const renamed = withNames(record, (name) => `case_${name}`);
+  expect(renamed.outputs.map(({ name }) => name)).toEqual(['case_mask.nii', 'case_mask.dcm']);
+  expect(renamed.conversion?.outputs).toEqual([
+    { from: 'case_mask.nii', as: 'dicom-seg', name: 'case_mask.dcm' },
+  ]);
 });
