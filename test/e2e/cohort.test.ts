@@ -108,6 +108,13 @@ describe('a mask that was drawn on', () => {
     expect(study.computed).toEqual(['one', 'two']);
     expect((await study.run('--recompute')).stderr).toContain('1 edited\n');
     expect(study.table[1]?.[1]).toBe('edited');
+    // One that was drawn on another scan is set aside.
+    const other = path.join('sub-02_T1w', 'mask.nii');
+    writeFileSync(study.at('Out', other), 'drawn');
+    writeFileSync(study.at(scan('sub-02')), 'three');
+    expect((await study.run()).stderr).toContain('2 cases: 1 done, 1 edited\n');
+    expect(readFileSync(study.at('Out', other), 'utf8')).toBe('mask of three');
+    expect(readFileSync(study.at('Out', '.remote-app', 'stale', other), 'utf8')).toBe('drawn');
   });
 });
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import net from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { app, health, kill, vram } from '../../../src/client/connection/api.js';
+import { app, health, job, kill, vram } from '../../../src/client/connection/api.js';
 import { ClientError, TransportError } from '../../../src/client/errors.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
@@ -129,6 +129,21 @@ describe('a connection', () => {
     expect(await failure(health(connection, 0.1))).toMatchObject({ exitCode: 3, fault: 'timeout' });
     expect(await failure(vram(connection, [0]))).toMatchObject({ exitCode: 3, fault: 'timeout' });
   });
+
+  test.each([200, 404])(
+    'whose body stops after a status of %i ends with the time-out of the call',
+    async (status) => {
+      await using server = await ScriptedServer.start(
+        (_, response) => void response.writeHead(status, { 'content-type': 'application/json' }).write('{'),
+      );
+      await using connection = connectTo(server.url, { readTimeout: 600 });
+      expect(await failure(job(connection, 'ab', 0.1))).toMatchObject({
+        exitCode: 3,
+        message: `${server.url} did not answer in time`,
+      });
+    },
+    10_000,
+  );
 
   test.for<[string, (response: ServerResponse) => void]>([
     ['interim answers', (response) => response.writeProcessing()],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { contoursOf } from '../../../src/client/pictures/contours.js';
 import {
   type Canvas,
   type CaseView,
@@ -109,6 +110,11 @@ test('characters show borders of labels by their digits, and no control sequence
   expect(drawing).toMatch(/1+.*2+.*1/);
   // The marker is bright, and so is its middle.
   expect(drawing).toMatch(/2@+2/);
+});
+
+test('labels have borders where they end, and none where the picture ends', () => {
+  const labels = Uint8Array.from([0, 1, 1, 0, 1, 1, 0, 1, 1]);
+  expect([...contoursOf(labels, 3, 3)]).toEqual([0, 1, 0, 0, 1, 0, 0, 1, 0]);
 });
 
 test.each([200, 120, 100, 72, 50, 36, 24, 10])('fits a terminal of %i columns', async (columns) => {

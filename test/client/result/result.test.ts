@@ -1,3 +1,4 @@
+import { readdirSync, readlinkSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -61,6 +62,15 @@ async function fetchResultInto(bytes: Buffer, files: Readonly<Record<string, str
   );
   const own = await Promise.all(Object.keys(files).map((name) => readFile(path.join(output, name), 'utf8')));
   return { result, own, output, names: (await readdir(output, { recursive: true })).sort() };
+}
+
+/** Where a link leads; nothing where it is gone by now. */
+function linksTo(link: string): string[] {
+  try {
+    return [readlinkSync(link)];
+  } catch {
+    return [];
+  }
 }
 
 describe('a result', () => {
@@ -246,8 +256,10 @@ describe('a result', () => {
       response.write('half', () => response.destroy());
     };
     const gone: Handler = (_, response) => json(response, 410, { detail: 'Expired' });
-    const { result, names, beside } = await fetchResult([cut, gone]);
+    const { result, names, beside, output } = await fetchResult([cut, gone]);
     expect(result).toMatchObject({ status: 410 });
     expect([names, beside]).toEqual([[], []]);
+    const open = readdirSync('/proc/self/fd').flatMap((each) => linksTo(`/proc/self/fd/${each}`));
+    expect(open.filter((each) => each.startsWith(path.dirname(output)))).toEqual([]);
   });
 });

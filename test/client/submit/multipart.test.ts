@@ -136,13 +136,12 @@ describe('a multipart body', () => {
     }
   });
 
-  test('leaves no file open if it is given up', async () => {
+  test('leaves no file open that it has sent, nor one if it is given up', async () => {
     await using directory = await temporary();
-    await plant(directory.path, { a: Buffer.alloc(5_000_000) });
+    await plant(directory.path, { sent: 'sent', a: Buffer.alloc(5_000_000) });
+    const parts = [part(directory.path, 'sent', 4), part(directory.path, 'a', 5_000_000)];
     const before = readdirSync('/proc/self/fd').length;
-    for await (const _ of new Multipart({ a: '1' }, [part(directory.path, 'a', 5_000_000)]).stream(
-      () => {},
-    )) {
+    for await (const _ of new Multipart({ a: '1' }, parts).stream(() => {})) {
       if (readdirSync('/proc/self/fd').length > before) break;
     }
     expect(readdirSync('/proc/self/fd').length).toBe(before);
@@ -196,7 +195,10 @@ describe('a multipart body', () => {
     await expect(buffer(large.stream(() => {}))).rejects.toThrow(/changed while it was sent/);
   });
 
-  test('ends with an error if a file changed in its place while it was read', async () => {
+  test.each<[string, (file: string) => Promise<void>]>([
+    ['changed in its place', (file) => writeFile(file, 'b', { flag: 'r+' })],
+    ['shrank', (file) => truncate(file, 1)],
+  ])('ends with an error if a file %s while it was read', async (_how, change) => {
     await using directory = await temporary();
     await plant(directory.path, { a: 'a'.repeat(3_000_000) });
     const file = path.join(directory.path, 'a');
@@ -206,7 +208,7 @@ describe('a multipart body', () => {
       let pieces = 0;
       for await (const _ of body.stream(() => {})) {
         pieces += 1;
-        if (pieces === 2) await writeFile(file, 'b', { flag: 'r+' });
+        if (pieces === 2) await change(file);
       }
     };
     await expect(sending()).rejects.toThrow(/changed while it was sent/);
