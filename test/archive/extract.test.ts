@@ -12,11 +12,11 @@ import {
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { crc32, gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { entryPath, entryPaths } from '../../src/archive/entry-places.js';
 import { type ExtractOptions, extractArchive } from '../../src/archive/extract.js';
 import { checkArchive } from '../../src/archive/extract-plan.js';
-import { archiveEnd } from '../../src/archive/read-archive.js';
+import { ArchiveSource, archiveEnd, readDirectory } from '../../src/archive/read-archive.js';
 import { isSafeName } from '../../src/files/names.js';
 import { plant, temporary } from '../support/temporary.js';
 import { type Entry, zip } from '../support/zip.mjs';
@@ -43,6 +43,17 @@ describe('an archive', () => {
     expect(await extract(root.path, archive)).toEqual({ files: 2, bytes: 2, unplaced: 0, notes: [] });
     const read = (name: string) => readFileSync(path.join(root.path, 'out', name), 'utf8');
     expect([read('a'), read('d/é'), read('d/kept')]).toEqual(['A', 'E', 'kept']);
+  });
+
+  test('on a disk that cannot be read is not told as damaged', async () => {
+    await using root = await temporary();
+    const archive = path.join(root.path, 'a.zip');
+    writeFileSync(archive, zip([a]));
+    await using source = await ArchiveSource.open(archive);
+    const read = source.file.read.bind(source.file);
+    // Its end can still be read.
+    vi.spyOn(source.file, 'read').mockImplementationOnce(read).mockRejectedValue(new Error('EIO'));
+    await expect(readDirectory(source, 10)).rejects.toThrow('EIO');
   });
 
   test('that is damaged leaves the descriptors of others open', async () => {

@@ -81,11 +81,12 @@ describe('packing a directory', () => {
   test('follows links to files inside the directory, and no other links', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
-    await plant(source, { 'a.txt': 'inside', 'd/b.txt': 'b' });
-    writeFileSync(path.join(root.path, 'secret'), 'outside');
+    await plant(source, { 'a.txt': 'inside', 'd/b.txt': 'b', '-2/c.txt': 'c' });
+    await plant(root.path, { secret: 'outside', 'source-2/c.txt': 'outside' });
     for (const [name, target] of [
       ['to-a', 'a.txt'],
       ['to-secret', '../secret'],
+      ['to-neighbour', '../source-2/c.txt'],
       ['to-passwd', '/etc/passwd'],
       ['to-directory', 'd'],
       ['to-itself', 'to-itself'],
@@ -97,8 +98,8 @@ describe('packing a directory', () => {
     execFileSync('mkfifo', [path.join(source, 'fifo')]);
     const archive = path.join(root.path, 'a.zip');
     const { notes } = await packDirectory(source, archive);
-    expect(await names(archive)).toEqual(['a.txt', 'to-a', 'd/b.txt']);
-    expect(notes).toHaveLength(7);
+    expect(await names(archive)).toEqual(['a.txt', 'to-a', '-2/c.txt', 'd/b.txt']);
+    expect(notes).toHaveLength(8);
   });
 
   test('packs an empty directory into a valid archive', async () => {

@@ -1,4 +1,4 @@
-import { linkSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import {
@@ -17,19 +17,8 @@ import {
   writeJsonFile,
 } from '../../src/files/index.js';
 import { openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
+import { openBelow } from '../support/open-files.js';
 import { plant, temporary } from '../support/temporary.js';
-
-/** The files below a directory that this process has open. */
-const openBelow = (directory: string): string[] =>
-  readdirSync('/proc/self/fd').flatMap((descriptor) => {
-    try {
-      const target = readlinkSync(`/proc/self/fd/${descriptor}`);
-      return target.startsWith(directory) ? [path.relative(directory, target)] : [];
-    } catch {
-      // It was open while the list was read.
-      return [];
-    }
-  });
 
 const volume = {
   size: [2, 2, 2],

@@ -153,6 +153,29 @@ describe('following a log', () => {
     expect(asked.length).toBeLessThan(20);
   });
 
+  test('as a text goes on behind the last line where the server sends the whole text again', async () => {
+    let cut = () => {};
+    const first = new Promise<void>((resolve) => {
+      cut = resolve;
+    });
+    await using server = await ScriptedServer.start(async ({ url, headers }, response) => {
+      if (url.includes('/logs')) json(response, 429, { detail: 'no' });
+      else if (!url.endsWith('/log')) json(response, 200, { status: 'done' });
+      else if (headers.range === undefined) {
+        response.writeHead(200, { 'content-type': 'text/plain' }).write('one\n');
+        await first;
+        response.destroy();
+      } else response.writeHead(200, { 'content-type': 'text/plain' }).end('one\ntwo\n');
+    });
+    await using connection = connectTo(server.url);
+    const events: string[] = [];
+    for await (const event of followLog(connection, 'ab', { patience: connection.patience() })) {
+      events.push(event.kind === 'line' ? event.line : event.kind);
+      cut();
+    }
+    expect(events).toEqual(['one', 'two', 'done']);
+  });
+
   test('that is a web page, encoded, or not there, is an error that says so', async () => {
     const page: Handler = (_, response) =>
       void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>');

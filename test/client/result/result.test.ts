@@ -1,8 +1,8 @@
-import { readdirSync, readlinkSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type AwaitOptions, saveResult } from '../../../src/client/result/result.js';
+import { openBelow } from '../../support/open-files.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
@@ -62,15 +62,6 @@ async function fetchResultInto(bytes: Buffer, files: Readonly<Record<string, str
   );
   const own = await Promise.all(Object.keys(files).map((name) => readFile(path.join(output, name), 'utf8')));
   return { result, own, output, names: (await readdir(output, { recursive: true })).sort() };
-}
-
-/** Where a link leads; nothing where it is gone by now. */
-function linksTo(link: string): string[] {
-  try {
-    return [readlinkSync(link)];
-  } catch {
-    return [];
-  }
 }
 
 describe('a result', () => {
@@ -259,7 +250,6 @@ describe('a result', () => {
     const { result, names, beside, output } = await fetchResult([cut, gone]);
     expect(result).toMatchObject({ status: 410 });
     expect([names, beside]).toEqual([[], []]);
-    const open = readdirSync('/proc/self/fd').flatMap((each) => linksTo(`/proc/self/fd/${each}`));
-    expect(open.filter((each) => each.startsWith(path.dirname(output)))).toEqual([]);
+    expect(openBelow(path.dirname(output))).toEqual([]);
   });
 });
