@@ -142,6 +142,11 @@ describe('init --from nnunet', () => {
       2: { name: 'core' },
       3: { name: 'enhancing' },
     });
+    const readme = await readFile(path.join(cli.directory, 'liver/README.md'), 'utf8');
+    expect(readme.match(/^ +remote-app infer .*/gm)).toEqual([
+      expect.stringMatching(/ infer -i CHANNEL_0 -i CHANNEL_1 +# T1, FLAIR$/),
+      expect.stringMatching(/ infer -i CHANNEL_0 -i CHANNEL_1 .*--ensemble 2 +# what nnUNetv2_predict does/),
+    ]);
   });
 
   const disk = smallDisk(1);
