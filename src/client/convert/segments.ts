@@ -7,7 +7,7 @@ function hexOf(color: string | undefined | null): string | null {
   return parts && `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** What the labels of a volume are called: as the app says it, and otherwise as the file does. */
+/** What the labels of a volume are called: as the app says it, and otherwise as the file does. The first name of a value counts. */
 export function segmentsOf(volume: VolumeFile, terminology: Terminology): Segment[] {
   const own = (volume.labels ?? []).map(({ value, name, colour }): Segment => {
     return { value, name, color: hexOf(colour), snomed: null };
@@ -15,6 +15,5 @@ export function segmentsOf(volume: VolumeFile, terminology: Terminology): Segmen
   const said = Object.entries(terminology).map(([value, { name, color, snomed }]): Segment => {
     return { value: Number(value), name, color: hexOf(color), snomed: snomed ?? null };
   });
-  const values = new Set(said.map(({ value }) => value));
-  return [...said, ...own.filter(({ value }) => !values.has(value))];
+  return [...said, ...own];
 }

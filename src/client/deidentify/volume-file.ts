@@ -158,8 +158,6 @@ export function voxelsLeaving(file: string, headerFile: string): Leaving {
   const { dataFiles, isPair, before, voxels, packing: said } = found.header;
   const packing = isPair && isGzip(firstBytes(file, 2)) ? 'gzip' : said;
   const take = voxels / (dataFiles.length || 1);
-  if (!Number.isSafeInteger(take))
-    throw notUnderstood(file, 'its header does not say how many voxels it has');
   const kept = ['voxels'];
   if (packing === null) {
     const range = rangeOf(file, before, take);

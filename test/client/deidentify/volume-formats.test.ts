@@ -3,13 +3,16 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { gunzipSync, inflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { volumeLeaving } from '../../../src/client/deidentify/volume-file.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/index.js';
 import { readVolume } from '../../../src/volumes/index.js';
 import * as canary from '../../support/canary-volumes.js';
+import { dicomFile, element } from '../../support/dicom-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 import { bytesOf, outgoing } from '../support/outgoing.js';
 import { stage } from '../support/stage.js';
+import { parsed } from './leaving.js';
 
 const word = 'Quokkavale';
 
@@ -142,6 +145,31 @@ describe('a volume in one file', () => {
     const packed = canary.gzipWithWords(short, word);
     await expect(leaving({ 'x.nii.gz': packed }, ['x.nii.gz'])).rejects.toThrow(/fewer voxels/);
   });
+});
+
+test('bytes behind the voxels count as removed only where there are some that do not leave', async () => {
+  await using directory = await temporary();
+  const whole = canary.freeSurfer(word);
+  await plant(directory.path, { 'tags.mgh': whole, 'plain.mgh': whole.subarray(0, -`tag ${word}`.length) });
+  const removedOf = (name: string) => volumeLeaving(path.join(directory.path, name), () => null).removed;
+  expect(removedOf('tags.mgh')).toContain('bytes behind the voxels');
+  expect(removedOf('plain.mgh')).not.toContain('bytes behind the voxels');
+});
+
+test('identifiers of DICOM are others with the key of another profile', async () => {
+  const pixels = new Int16Array(16);
+  const more = [element(0x00100020, 'LO', '4711')];
+  const scan = dicomFile({ pixels, size: [4, 4], position: [0, 0, 0], more });
+  const patients: (string | undefined)[] = [];
+  for (let profile = 0; profile < 2; profile += 1) {
+    const [bytes] = (await leaving({ 'x.dcm': scan }, ['x.dcm'])).values();
+    patients.push(bytes && parsed(bytes).string('x00100020'));
+  }
+  expect(patients).toEqual([
+    expect.stringMatching(/^[0-9A-F]{16}$/),
+    expect.stringMatching(/^[0-9A-F]{16}$/),
+  ]);
+  expect(patients[0]).not.toBe(patients[1]);
 });
 
 describe('a volume of several files', () => {
