@@ -74,7 +74,7 @@ function* packedIn(bytes) {
 
 /** The files of an archive that is broken off, which has no list of them. */
 function* entriesOf(bytes) {
-  for (const at of placesOf(bytes, Buffer.from('PK\x03\x04'))) {
+  for (const at of placesOf(bytes, zipStart)) {
     try {
       const from = at + 30 + bytes.readUInt16LE(at + 26) + bytes.readUInt16LE(at + 28);
       const isPacked = bytes.readUInt16LE(at + 8) === 8;
@@ -85,10 +85,22 @@ function* entriesOf(bytes) {
   }
 }
 
+const zipStart = Buffer.from('PK\x03\x04');
+
+/** The bytes of an upload in a request, under the name that its content has: of a DICOM series, which is an archive, with its ending. */
+function* uploadIn({ head, body }) {
+  const [, target] = /^(?:POST|PATCH) \S*\/uploads(\S*) HTTP/.exec(head) ?? [];
+  if (target === undefined || body.length === 0) return;
+  const stated = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? 0);
+  const offset = Number(/^upload-offset: (\d+)$/im.exec(head)?.[1] ?? 0);
+  const ending = body.subarray(0, zipStart.length).equals(zipStart) ? '.zip' : '';
+  yield { name: `upload${target}${ending}`, bytes: body, isWhole: offset === 0 && body.length === stated };
+}
+
 /** The files in what was sent over a connection, those of archives one by one, and whether each is there to its end. */
 export function* filesIn(connection) {
   for (const request of requestsIn(connection))
-    for (const part of partsOf(request)) {
+    for (const part of [...partsOf(request), ...uploadIn(request)]) {
       if (part.name === null) continue;
       if (!part.name.endsWith('.zip')) yield part;
       else if (part.isWhole)

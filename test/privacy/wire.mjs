@@ -156,7 +156,7 @@ export async function judgeWire(workshop, { ask, check }) {
         ? []
         : [`${whole.length} files arrived of ${times * expected(units)}`]),
       ...whole
-        .filter((each) => !/^case-\d{4}/.test(each.name))
+        .filter((each) => !/^(case-\d{4}|upload)/.test(each.name))
         .map((each) => `a file is called ${each.name}`),
       ...(options.cutAfter && (cuts !== 1 || files.every(({ isWhole }) => isWhole))
         ? ['no file was broken off']
