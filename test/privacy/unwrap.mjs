@@ -1,40 +1,6 @@
 import { constants, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
 import { unzip } from '../support/unzip.mjs';
-
-const headEnd = '\r\n\r\n';
-
-/** The requests of a connection, each as its head and its body. The last may be broken off. */
-export function* requestsIn(bytes) {
-  let at = 0;
-  while (at < bytes.length) {
-    const end = bytes.indexOf(headEnd, at);
-    if (end < 0) return yield { head: bytes.toString('latin1', at), body: Buffer.alloc(0) };
-    const head = bytes.toString('latin1', at, end);
-    const length = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? 0);
-    if (/^transfer-encoding:/im.test(head))
-      throw new Error(`A body without a length is not read here: ${head}`);
-    const from = end + headEnd.length;
-    yield { head, body: bytes.subarray(from, from + length) };
-    at = from + length;
-  }
-}
-
-/** The parts of a form: their heads, the names of their files, and their bytes. */
-export function* partsOf({ head, body }) {
-  const boundary = /^content-type: multipart\/form-data; boundary=(\S+)$/im.exec(head)?.[1];
-  if (boundary === undefined) return;
-  const mark = Buffer.from(`--${boundary}`);
-  for (let at = body.indexOf(mark); at >= 0; ) {
-    const next = body.indexOf(mark, at + mark.length);
-    const part = body.subarray(at + mark.length + 2, next < 0 ? body.length : next - 2);
-    const end = part.indexOf(headEnd);
-    if (end >= 0) {
-      const name = /filename="([^"]*)"/.exec(part.toString('utf8', 0, end))?.[1] ?? null;
-      yield { name, bytes: part.subarray(end + headEnd.length), isWhole: next >= 0 };
-    }
-    at = next;
-  }
-}
+import { isArchive, sentFiles, zipStart } from '../support/wire.mjs';
 
 // What is cut off is unpacked as far as it goes.
 const asFarAsItGoes = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 1 << 29 };
@@ -85,29 +51,19 @@ function* entriesOf(bytes) {
   }
 }
 
-const zipStart = Buffer.from('PK\x03\x04');
-
-/** The bytes of an upload in a request, under the name that its content has: of a DICOM series, which is an archive, with its ending. */
-function* uploadIn({ head, body }) {
-  const [, target] = /^(?:POST|PATCH) \S*\/uploads(\S*) HTTP/.exec(head) ?? [];
-  if (target === undefined || body.length === 0) return;
-  const stated = Number(/^content-length: (\d+)$/im.exec(head)?.[1] ?? 0);
-  const offset = Number(/^upload-offset: (\d+)$/im.exec(head)?.[1] ?? 0);
-  const ending = body.subarray(0, zipStart.length).equals(zipStart) ? '.zip' : '';
-  yield { name: `upload${target}${ending}`, bytes: body, isWhole: offset === 0 && body.length === stated };
-}
-
-/** The files in what was sent over a connection, those of archives one by one, and whether each is there to its end. */
-export function* filesIn(connection) {
-  for (const request of requestsIn(connection))
-    for (const part of [...partsOf(request), ...uploadIn(request)]) {
-      if (part.name === null) continue;
-      if (!part.name.endsWith('.zip')) yield part;
-      else if (part.isWhole)
-        for (const [name, bytes] of unzip(part.bytes))
-          yield { name: `${part.name}/${name}`, bytes, isWhole: true };
-      else for (const bytes of entriesOf(part.bytes)) yield { name: part.name, bytes, isWhole: false };
-    }
+/**
+ * The files in what was sent over connections, those of archives one by one, and whether each is there to its end.
+ * @param {readonly Buffer[]} connections
+ */
+export function* filesIn(connections) {
+  for (const file of sentFiles(connections)) {
+    const { name, bytes, isWhole } = file;
+    if (!isArchive(bytes)) yield file;
+    else if (isWhole)
+      for (const [entry, content] of unzip(bytes))
+        yield { name: `${name}/${entry}`, bytes: content, isWhole };
+    else for (const content of entriesOf(bytes)) yield { name, bytes: content, isWhole };
+  }
 }
 
 function* unpackedOf(bytes, depth = 0) {
@@ -118,10 +74,10 @@ function* unpackedOf(bytes, depth = 0) {
   }
 }
 
-/** What was sent over a connection as it is, its files, and all that is packed in them. */
-export function* layersOf(connection) {
-  yield connection;
-  for (const { bytes } of filesIn(connection)) {
+/** What was sent over connections as it is, the files, and all that is packed in them. */
+export function* layersOf(connections) {
+  yield* connections;
+  for (const { bytes } of filesIn(connections)) {
     yield bytes;
     yield* unpackedOf(bytes);
   }

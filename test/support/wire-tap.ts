@@ -1,8 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Socket } from 'node:net';
 import { gunzipSync, inflateSync } from 'node:zlib';
-import { partSizeHeader } from '../../src/contract/index.js';
 import { unzip } from './unzip.mjs';
+import { isArchive, sentFiles } from './wire.mjs';
 
 /** Passes bytes on to a server, and keeps all that clients have sent. It can cut connections. */
 export class WireTap implements AsyncDisposable {
@@ -76,52 +76,12 @@ export class WireTap implements AsyncDisposable {
 
   /** The files that were sent, each name with its bytes; those of archives as `archive/entry`. */
   get files(): [name: string, bytes: Buffer][] {
-    return [...this.#ofForms(), ...this.#ofUploads()].flatMap(([name, bytes]): [string, Buffer][] => {
-      if (!name.endsWith('.zip')) return [[name, bytes]];
+    const connections = this.#received.map((chunks) => Buffer.concat(chunks));
+    return sentFiles(connections).flatMap(({ name, bytes, isWhole }): [string, Buffer][] => {
+      if (!isArchive(bytes) || !isWhole) return [[name, bytes]];
       const entries = [...unzip(bytes)].map(([entry, each]): [string, Buffer] => [`${name}/${entry}`, each]);
       return [[name, bytes], ...entries];
     });
-  }
-
-  *#ofForms(): Generator<[name: string, bytes: Buffer]> {
-    const { sent } = this;
-    const head = new RegExp(
-      `filename="([^"]*)"\\r\\n(?:[^\\r\\n]+\\r\\n)*?${partSizeHeader}: (\\d+)\\r\\n\\r\\n`,
-      'gi',
-    );
-    for (const { 0: all, 1: name = '', 2: size, index } of sent.toString('latin1').matchAll(head)) {
-      const from = index + all.length;
-      yield [name, sent.subarray(from, from + Number(size))];
-    }
-  }
-
-  /** Uploads, by the names that submissions give them: of each the pieces that came, in their order. */
-  *#ofUploads(): Generator<[name: string, bytes: Buffer]> {
-    const { sent } = this;
-    const text = sent.toString('latin1');
-    const pieces = new Map<string, [offset: number, bytes: Buffer][]>();
-    for (const { 0: head, 1: target = '', index } of text.matchAll(
-      /(?:POST|PATCH) \S*\/uploads(?:\/(\w{64}))? HTTP\/1\.1\r\n(?:[^\r\n]+\r\n)+\r\n/g,
-    )) {
-      const header = (name: string) => new RegExp(`\r\n${name}: *([^\r\n]+)`, 'i').exec(head)?.[1] ?? '';
-      const [, encoded = ''] = /sha256 ([\w+/=]+)/.exec(header('upload-metadata')) ?? [];
-      const sha256 = target || Buffer.from(encoded, 'base64').toString('latin1');
-      const from = index + head.length;
-      const piece = sent.subarray(from, from + Number(header('content-length')));
-      const all = pieces.get(sha256) ?? [];
-      all.push([Number(header('upload-offset')), piece]);
-      pieces.set(sha256, all);
-    }
-    const names = new Map<string, string>();
-    for (const [, sha256 = '', name = ''] of text.matchAll(/"upload":"(\w{64})","name":("(?:[^"\\]|\\.)*")/g))
-      names.set(sha256, JSON.parse(Buffer.from(name, 'latin1').toString()));
-    for (const [sha256, all] of pieces) {
-      const bytes = all.reduce(
-        (before, [offset, piece]) => Buffer.concat([before.subarray(0, offset), piece]),
-        Buffer.alloc(0),
-      );
-      yield [names.get(sha256) ?? sha256, bytes];
-    }
   }
 
   /** All that was sent as text, with what is packed in it unpacked. */
