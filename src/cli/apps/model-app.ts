@@ -1,3 +1,8 @@
+import { readdirSync } from 'node:fs';
+import { UsageError } from '../../client/errors.js';
+import { quotePath } from '../../contract/index.js';
+import { errorCode, faultWithoutPath } from '../../files/index.js';
+
 /** The kinds of trained networks that `init --from` makes an app of. */
 export const modelKinds = ['nnunet', 'monai-bundle', 'totalsegmentator'] as const;
 export type ModelKind = (typeof modelKinds)[number];
@@ -66,3 +71,44 @@ export const volume = (name: string, type: string, more = {}) => ({
   required: true,
   ...more,
 });
+
+/**
+ * The groups of inputs of a network, one for each of its channels. Their names are not numbers alone: JavaScript sorts keys that are
+ * numbers, but no others.
+ */
+export const channelInputs = (channels: readonly string[], isHounsfield: (name: string) => boolean) =>
+  Object.fromEntries(
+    channels.map((name, index) => [
+      `Channel_${index}`,
+      volume(name, 'VOLUME', isHounsfield(name) ? { unit: 'HU' } : {}),
+    ]),
+  );
+
+/** What each app of a network writes, and the evaluation that `evaluation.py` of `templates/from/shared` makes of it. */
+export const segmentation = {
+  outputs: { Labels: volume('Labels', 'SEGMENTATION') },
+  inputs_evaluations: {
+    'Overlap and surface distance': {
+      'Evaluation.yml': {
+        Labels: volume('Predicted labels', 'SEGMENTATION'),
+        Truth: volume('True labels', 'SEGMENTATION'),
+        Mask: volume('Region to evaluate', 'SEGMENTATION', { required: false }),
+      },
+    },
+  },
+};
+
+/**
+ * What a folder of a network has, by name.
+ * @param instead asked of a file: what it is and what to name, in words behind its own name; null if that is not known
+ * @throws UsageError for what is no folder, or cannot be read
+ */
+export function namesInFolder(folder: string, instead: (file: string) => string | null): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (cause) {
+    const known = errorCode(cause) === 'ENOTDIR' ? instead(folder) : null;
+    const what = known ?? `is not a folder that can be read: ${faultWithoutPath(cause)}`;
+    throw new UsageError(`${quotePath(folder)} ${what}`, { cause });
+  }
+}

@@ -1,7 +1,14 @@
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt } from '../../contract/index.js';
-import { colourOf, type ModelApp, type ModelSource, sentence, volume } from './model-app.js';
+import {
+  channelInputs,
+  colourOf,
+  type ModelApp,
+  type ModelSource,
+  segmentation,
+  sentence,
+} from './model-app.js';
 import { BundleConfig, type Component } from './monai-bundle-config.js';
 import { type MonaiBundle, readMonaiBundle } from './monai-bundle-folder.js';
 
@@ -187,23 +194,8 @@ function manifestOf(bundle: MonaiBundle, labels: ReturnType<typeof labelsOf>) {
     models: [path.basename(weights.checkpoint)],
     ...patchSizeOf(bundle),
     parameters: parametersOf(bundle),
-    // Not the numbers alone: JavaScript sorts keys that are numbers, but no others.
-    inputs: Object.fromEntries(
-      channels.map((name, index) => [
-        `Channel_${index}`,
-        volume(name, 'VOLUME', isHounsfield(name) ? { unit: 'HU' } : {}),
-      ]),
-    ),
-    outputs: { Labels: volume('Labels', 'SEGMENTATION') },
-    inputs_evaluations: {
-      'Overlap and surface distance': {
-        'Evaluation.yml': {
-          Labels: volume('Predicted labels', 'SEGMENTATION'),
-          Truth: volume('True labels', 'SEGMENTATION'),
-          Mask: volume('Region to evaluate', 'SEGMENTATION', { required: false }),
-        },
-      },
-    },
+    inputs: channelInputs(channels, isHounsfield),
+    ...segmentation,
     terminology: Object.fromEntries(
       (labels ?? []).map(({ name, value }, index) => [String(value), { name, color: colourOf(index) }]),
     ),

@@ -1,9 +1,10 @@
-import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, firstBytes } from '../../files/index.js';
+import { firstBytes } from '../../files/index.js';
+import { namesInFolder } from './model-app.js';
 import { BundleConfig, checkCode, readBundleFile } from './monai-bundle-config.js';
 import { type BundleWeights, bundleFiles, bundleWeights } from './monai-bundle-files.js';
 
@@ -75,19 +76,12 @@ function readMetadata(directory: string): Metadata {
 /** @throws UsageError for everything that is no bundle, with what is probably meant */
 function checkIsBundle(directory: string): void {
   const quoted = quotePath(directory);
-  let names: string[];
-  try {
-    names = readdirSync(directory);
-  } catch (cause) {
-    const isFile = errorCode(cause) === 'ENOTDIR';
-    const isZip = isFile && firstBytes(directory, 2).toString('latin1') === 'PK';
-    const what = !isZip
-      ? `is not a folder that can be read: ${faultWithoutPath(cause)}`
-      : directory.endsWith('.ts')
-        ? 'is one file in TorchScript: name the folder of the bundle, with configs in it'
-        : 'is an archive: unpack it, and name the folder with configs in it';
-    throw new UsageError(`${quoted} ${what}`, { cause });
-  }
+  const names = namesInFolder(directory, (file) => {
+    if (firstBytes(file, 2).toString('latin1') !== 'PK') return null;
+    return file.endsWith('.ts')
+      ? 'is one file in TorchScript: name the folder of the bundle, with configs in it'
+      : 'is an archive: unpack it, and name the folder with configs in it';
+  });
   if (existsSync(path.join(directory, 'configs', 'metadata.json'))) return;
   if (names.includes('metadata.json') || ['models', 'configs', 'docs'].includes(path.basename(directory)))
     throw new UsageError(

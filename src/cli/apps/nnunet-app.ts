@@ -1,6 +1,13 @@
 import path from 'node:path';
 import { counted, excerpt } from '../../contract/index.js';
-import { colourOf, type ModelApp, type ModelSource, sentence, volume } from './model-app.js';
+import {
+  channelInputs,
+  colourOf,
+  type ModelApp,
+  type ModelSource,
+  segmentation,
+  sentence,
+} from './model-app.js';
 import { type NnunetFolder, readNnunetFolder } from './nnunet-folder.js';
 
 /** Extra passes of test-time augmentation: all flips of the axes that the trainer mirrors. */
@@ -41,23 +48,8 @@ function manifestOf(folder: NnunetFolder) {
         description: 'Step from one patch to the next, as a part of the patch: a smaller one takes longer',
       },
     },
-    // Not the numbers alone: JavaScript sorts keys that are numbers, but no others.
-    inputs: Object.fromEntries(
-      channels.map((name, index) => [
-        `Channel_${index}`,
-        volume(name, 'VOLUME', /^ct$/i.test(name) ? { unit: 'HU' } : {}),
-      ]),
-    ),
-    outputs: { Labels: volume('Labels', 'SEGMENTATION') },
-    inputs_evaluations: {
-      'Overlap and surface distance': {
-        'Evaluation.yml': {
-          Labels: volume('Predicted labels', 'SEGMENTATION'),
-          Truth: volume('True labels', 'SEGMENTATION'),
-          Mask: volume('Region to evaluate', 'SEGMENTATION', { required: false }),
-        },
-      },
-    },
+    inputs: channelInputs(channels, (name) => /^ct$/i.test(name)),
+    ...segmentation,
     terminology: Object.fromEntries(
       labels.map(({ name, value }, index) => [String(value), { name, color: colourOf(index) }]),
     ),

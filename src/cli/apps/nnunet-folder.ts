@@ -12,7 +12,8 @@ import path from 'node:path';
 import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, firstBytes, namesIn, readSmallFile } from '../../files/index.js';
+import { faultWithoutPath, firstBytes, namesIn, readSmallFile } from '../../files/index.js';
+import { namesInFolder } from './model-app.js';
 
 /** What a results folder of nnU-Net v2 says of its network. */
 export interface NnunetFolder {
@@ -109,20 +110,9 @@ function partsOf(directory: string): { readonly trainer: string; readonly config
 /** @throws UsageError for everything that is no results folder, with what is probably meant */
 function checkIsResults(directory: string): void {
   const quoted = quotePath(directory);
-  let names: string[];
-  try {
-    names = readdirSync(directory);
-  } catch (cause) {
-    const isFile = errorCode(cause) === 'ENOTDIR';
-    const isArchive = isFile && directory.endsWith('.zip');
-    const what = isArchive ? 'is an archive: unpack it, and name the folder with dataset.json in it' : null;
-    throw new UsageError(
-      `${quoted} ${what ?? `is not a folder that can be read: ${faultWithoutPath(cause)}`}`,
-      {
-        cause,
-      },
-    );
-  }
+  const names = namesInFolder(directory, (file) =>
+    file.endsWith('.zip') ? 'is an archive: unpack it, and name the folder with dataset.json in it' : null,
+  );
   const old = names.filter((name) => /^fold_/.test(name) && hasOldWeights(path.join(directory, name)));
   if (names.includes('plans.pkl') || old.length > 0 || hasOldWeights(directory))
     throw new UsageError(

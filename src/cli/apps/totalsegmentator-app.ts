@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, nearest, quoteName, quotePath } from '../../contract/index.js';
 import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
-import { colourOf, type ModelApp, type ModelSource, volume } from './model-app.js';
+import { colourOf, type ModelApp, type ModelSource, segmentation, volume } from './model-app.js';
 import { checkpointFault } from './nnunet-folder.js';
 
 /** Where a network of TotalSegmentator is, below the directory of its weights. */
@@ -145,7 +145,6 @@ function manifestOf(name: string, { modality, licence, labels, fast }: Task, { s
   const terms = licence
     ? 'The weights need a licence, which is free for non-commercial use alone'
     : 'The weights are openly available';
-  const segmentation = (display: string, more = {}) => volume(display, 'SEGMENTATION', more);
   return {
     short_description: `Segments ${excerpt(labels.join(', '), 200)}`,
     description: `The task ${name} of TotalSegmentator ${version}, in ${modality}: ${counted(labels.length, 'label')}. ${terms}. Not a medical device. Please cite https://doi.org/10.1148/ryai.230024.`,
@@ -162,16 +161,7 @@ function manifestOf(name: string, { modality, licence, labels, fast }: Task, { s
         }
       : {},
     inputs: { Scan: volume(modality, 'VOLUME', modality === 'CT' ? { unit: 'HU' } : {}) },
-    outputs: { Labels: segmentation('Labels') },
-    inputs_evaluations: {
-      'Overlap and surface distance': {
-        'Evaluation.yml': {
-          Labels: segmentation('Predicted labels'),
-          Truth: segmentation('True labels'),
-          Mask: segmentation('Region to evaluate', { required: false }),
-        },
-      },
-    },
+    ...segmentation,
     terminology: Object.fromEntries(
       labels.map((label, index) => [
         String(index + 1),

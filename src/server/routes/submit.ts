@@ -30,6 +30,7 @@ import { captured, principalOf, senderOf } from '../http/index.js';
 import type { Job, JobFiles, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
 import {
+  askForBody,
   checkClaim,
   checkIdentities,
   checkSpace,
@@ -213,8 +214,7 @@ async function receive(
   await checkSpace(contentLength(ctx), directory.path, limits, makeRoom);
   const type = bodyType(ctx);
   const described = await deps.catalog.available(app, asker.apps);
-  // A client that sent `Expect: 100-continue` gets its answer only now.
-  if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
+  askForBody(ctx);
 
   const incoming = path.join(directory.path, 'Incoming');
   mkdirSync(incoming, { mode: 0o700 });

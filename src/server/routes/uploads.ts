@@ -16,15 +16,14 @@ import type { Checksum, ContentStore, OwnedUploads, Upload } from '../content/in
 import { captured, principalOf, senderOf } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import {
+  askForBody,
+  checkFits,
   DiskWatch,
-  diskSpace,
-  noSpace,
   SyncBehind,
   type UploadSettings,
   type UploadTurns,
   uploadFault,
   wholeRequest,
-  withSpace,
 } from '../uploads/index.js';
 
 export interface UploadDeps {
@@ -120,8 +119,7 @@ async function receive(ctx: RouterContext, upload: Upload, deps: UploadDeps): Pr
   using turn = upload.take();
   const { refused } = senderOf(ctx);
   refused.throwIfAborted();
-  // A client that sent `Expect: 100-continue` gets its answer only now.
-  if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
+  askForBody(ctx);
   const send = async (sink: Writable) => {
     const done = new AbortController();
     refused.addEventListener('abort', () => sink.destroy(refused.reason), { signal: done.signal });
@@ -188,14 +186,7 @@ const begin = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const asker = principalOf(ctx);
   const checkRoom = async () => {
     const room = await jobs.roomForUpload(asker, length);
-    await withSpace(
-      () => jobs.makeRoom(),
-      () => {
-        const space = diskSpace(dataDirectory);
-        if (space.bytes < length || space.files < 0)
-          throw noSpace(space, `an upload of ${formatBytes(length)}`);
-      },
-    );
+    await checkFits(length, dataDirectory, () => jobs.makeRoom());
     if (room !== null && !owned.makeRoom(length, room)) throw jobs.uploadsFull(asker, owned.bytes);
   };
   const upload = await owned.begin({ sha256, length }, checkRoom);

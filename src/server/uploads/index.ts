@@ -1,7 +1,8 @@
 /** Turns a multipart body into the files of a job. */
-export { DiskWatch, diskSpace, type MakeRoom, noSpace, uploadFault, withSpace } from './disk-space.js';
+export { DiskWatch, uploadFault } from './disk-space.js';
 export { checkClaim, checkIdentities } from './identities.js';
 export {
+  checkFits,
   checkSpace,
   limitsOf,
   type SubmissionLimits,
@@ -12,6 +13,6 @@ export {
 } from './limits.js';
 export { placeFiles } from './place-files.js';
 export { EarlyChecks, type FormFields, isDeidentified, readForm, type SubmissionForm } from './read-form.js';
-export { receiveForm, type UploadContext, wholeRequest } from './receive.js';
+export { askForBody, receiveForm, type UploadContext, wholeRequest } from './receive.js';
 export { receiveJson, type WholeUpload } from './receive-json.js';
 export { dropWritten, SyncBehind } from './uploaded-file.js';

@@ -156,8 +156,12 @@ export async function checkSpace(
 ): Promise<void> {
   const stated = contentLength ?? 0;
   if (stated > limits.maxUploadSize + framingOfUpload(limits.maxUploadSize)) throw tooLarge(limits);
-  await withSpace(makeRoom, () => {
-    const space = diskSpace(directory);
-    if (space.bytes < stated || space.files < 0) throw noSpace(space, `an upload of ${formatBytes(stated)}`);
-  });
+  await checkFits(stated, directory, makeRoom);
 }
+
+/** @throws ServiceError 507 for an upload of so many bytes that does not fit on the disk */
+export const checkFits = (bytes: number, directory: string, makeRoom: MakeRoom): Promise<void> =>
+  withSpace(makeRoom, () => {
+    const space = diskSpace(directory);
+    if (space.bytes < bytes || space.files < 0) throw noSpace(space, `an upload of ${formatBytes(bytes)}`);
+  });

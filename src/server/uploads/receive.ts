@@ -46,6 +46,11 @@ export function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSign
   });
 }
 
+/** Answers a client that sent `Expect: 100-continue`: it sends the body only now. */
+export function askForBody(ctx: Context): void {
+  if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
+}
+
 /** @throws ServiceError 415 for a body that is encoded in any way: Node does not decode it */
 export function checkCodings(ctx: Context): void {
   if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
