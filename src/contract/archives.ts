@@ -28,3 +28,9 @@ export const volumeSuffix = '.konfaidir.zip';
 
 /** Most entries that are extracted from an archive of the other side. */
 export const maxEntries = 200_000;
+
+/** The first bytes of every zip archive, also of an empty one. */
+const zipBeginnings = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0007\b'];
+
+/** @param start the first bytes of a file, one character each (Latin-1) */
+export const beginsAsZip = (start: string): boolean => zipBeginnings.some((each) => start.startsWith(each));

@@ -17,6 +17,7 @@ export type {
 } from './app-manifest.js';
 export { parameterFaults, readParameters, shownValue } from './app-parameters.js';
 export {
+  beginsAsZip,
   configName,
   defaultOutput,
   isWeights,

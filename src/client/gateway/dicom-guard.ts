@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { mediaTypes, quoteName, ServiceError } from '../../contract/index.js';
+import { beginsAsZip, mediaTypes, quoteName, ServiceError } from '../../contract/index.js';
 import {
   FormParser,
   type PartReceiver,
@@ -23,14 +23,11 @@ const refusal = (what: string): ServiceError =>
 /** Bytes of a file that decide what it is; packed ones are unpacked first. */
 const startBytes = 16 << 10;
 
-const zipStarts = ['PK\x03\x04', 'PK\x05\x06'];
-
-const isZip = (start: Buffer): boolean => zipStarts.includes(start.toString('latin1', 0, 4));
-
 /** @throws ServiceError for DICOM, and for an archive, which may have it inside */
 function checkStart(name: string, start: Buffer): void {
   const file = `File ${quoteName(name)}`;
-  if (isZip(start)) throw refusal(`${file} is an archive, in which DICOM may be`);
+  if (beginsAsZip(start.toString('latin1', 0, 4)))
+    throw refusal(`${file} is an archive, in which DICOM may be`);
   let content = start;
   try {
     if (isGzip(start)) content = unzippedStart(start);

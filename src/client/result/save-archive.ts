@@ -1,7 +1,15 @@
 import { type FileHandle, mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError, extractArchive } from '../../archive/index.js';
-import { counted, formatBytes, maxEntries, oneLine, quoteName, quotePath } from '../../contract/index.js';
+import {
+  beginsAsZip,
+  counted,
+  formatBytes,
+  maxEntries,
+  oneLine,
+  quoteName,
+  quotePath,
+} from '../../contract/index.js';
 import { sharedMode } from '../../files/index.js';
 import { AnswerError, type Connection, type Patience, type Reply } from '../connection/index.js';
 import { NoRoom, writing } from '../errors.js';
@@ -92,15 +100,12 @@ class IncomingArchive implements Sink {
   }
 }
 
-/** The first bytes of every zip archive, also of an empty one. */
-const zipBeginnings = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0007\b'];
-
 /** Checks that the download is a zip archive, and not, for example, a proxy's page. */
 async function checkIsZip(file: FileHandle, bytes: number | null, server: string): Promise<void> {
   if (!bytes) throw new AnswerError(server, 'sent an archive of 0 bytes');
   const { buffer, bytesRead } = await file.read(Buffer.alloc(40), 0, 40, 0);
   const begin = buffer.toString('latin1', 0, bytesRead);
-  if (zipBeginnings.some((each) => begin.startsWith(each))) return;
+  if (beginsAsZip(begin)) return;
   throw new AnswerError(
     server,
     `sent something that is not a zip archive: it begins with ${quoteName(begin)}`,
