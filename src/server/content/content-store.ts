@@ -1,16 +1,15 @@
-import { randomBytes } from 'node:crypto';
-import { readdirSync, renameSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Owner } from '../../access/index.js';
 import type { UsageOfUploads } from '../../contract/index.js';
-import { type Clock, makeDirectory } from '../../files/index.js';
+import type { Clock } from '../../files/index.js';
 import { ownDirectory, setAside } from '../data-directory/index.js';
 import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { FileHashes } from './file-hashes.js';
 import { directoryName, directoryPattern } from './names.js';
 import { OwnedUploads } from './owned-uploads.js';
+import { Removals } from './removals.js';
 
 /** Most milliseconds between two looks for uploads that have expired. */
 const longestInterval = 10 * 60_000;
@@ -30,7 +29,7 @@ export interface ContentStoreDeps {
  */
 export class ContentStore {
   readonly #root: string;
-  readonly #removed: string;
+  readonly #removals: Removals;
   readonly #hashes = new FileHashes();
   readonly #owners = new Map<Owner, OwnedUploads>();
   #cancelSweep: () => void = () => {};
@@ -38,8 +37,7 @@ export class ContentStore {
   constructor(private readonly deps: ContentStoreDeps) {
     const { dataDirectory, report } = deps;
     this.#root = ownDirectory(dataDirectory, 'uploads', report);
-    this.#removed = path.join(this.#root, 'removed');
-    makeDirectory(this.#removed, 0o700);
+    this.#removals = new Removals(path.join(this.#root, 'removed'), report);
   }
 
   /** Milliseconds that an upload is kept after its last use. */
@@ -51,15 +49,15 @@ export class ContentStore {
    * Finds the uploads of these owners on the disk, and removes those of others, whose tokens are gone.
    */
   load(owners: readonly Owner[]): void {
-    for (const name of readdirSync(this.#removed)) void this.#delete(path.join(this.#removed, name));
+    this.#removals.resume();
     const known = new Map(owners.map((owner) => [directoryName(owner), owner]));
     for (const name of readdirSync(this.#root)) {
       const entry = path.join(this.#root, name);
       const owner = known.get(name);
       if (owner !== undefined) {
         for (const foreign of this.of(owner).load()) this.#setAside(path.join(entry, foreign));
-      } else if (directoryPattern.test(name)) this.#end(entry);
-      else if (entry !== this.#removed) this.#setAside(entry);
+      } else if (directoryPattern.test(name)) void this.#removals.remove(entry);
+      else if (entry !== this.#removals.directory) this.#setAside(entry);
     }
   }
 
@@ -81,13 +79,12 @@ export class ContentStore {
   of(owner: Owner): OwnedUploads {
     const known = this.#owners.get(owner);
     if (known) return known;
-    const { clock, keep, events, report } = this.deps;
+    const { clock, keep, events } = this.deps;
     const owned = new OwnedUploads(owner, path.join(this.#root, directoryName(owner)), {
       keep,
       now: () => clock.now(),
-      removed: this.#removed,
+      removals: this.#removals,
       hashes: this.#hashes,
-      report,
       completed: ({ length }) => events.tell('uploaded', { owner, bytes: length }),
     });
     this.#owners.set(owner, owned);
@@ -99,7 +96,7 @@ export class ContentStore {
     for (const [owner, { directory }] of this.#owners) {
       if (owners.includes(owner)) continue;
       this.#owners.delete(owner);
-      this.#end(directory);
+      void this.#removals.remove(directory);
     }
   }
 
@@ -131,22 +128,5 @@ export class ContentStore {
   #setAside(entry: string): void {
     const { dataDirectory, report } = this.deps;
     setAside(dataDirectory, entry, 'it is not an upload', report);
-  }
-
-  /** Removes all uploads of an owner in one step. */
-  #end(directory: string): void {
-    const target = path.join(this.#removed, randomBytes(8).toString('hex'));
-    try {
-      renameSync(directory, target);
-      void this.#delete(target);
-    } catch (cause) {
-      this.deps.report('Uploads of an owner could not be removed', cause);
-    }
-  }
-
-  async #delete(entry: string): Promise<void> {
-    await rm(entry, { recursive: true, force: true }).catch((cause) =>
-      this.deps.report(`${entry} could not be removed; the next start tries again`, cause),
-    );
   }
 }

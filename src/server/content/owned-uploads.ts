@@ -1,13 +1,11 @@
-import { randomBytes } from 'node:crypto';
-import { lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Owner } from '../../access/index.js';
 import { FieldError, ServiceError, tus, UploadsMissing } from '../../contract/index.js';
-import { errorCode, isRealDirectory, syncDirectorySync } from '../../files/index.js';
-import type { Report } from '../report.js';
+import { isRealDirectory, syncDirectorySync } from '../../files/index.js';
 import type { FileHashes } from './file-hashes.js';
 import { makeFile, partFile, readFileName } from './names.js';
+import type { Removals } from './removals.js';
 import { Upload, type UploadPlace } from './upload.js';
 
 /** Most uploads of one owner: each takes a few hundred bytes of memory, and time at a start. */
@@ -20,10 +18,8 @@ export interface Shared {
   /** Milliseconds that an upload is kept after its last use. */
   readonly keep: number;
   readonly now: () => number;
-  /** Where files go that are being removed, on the same file system. */
-  readonly removed: string;
+  readonly removals: Removals;
   readonly hashes: FileHashes;
-  readonly report: Report;
   readonly completed: (upload: Upload) => void;
 }
 
@@ -59,7 +55,7 @@ export class OwnedUploads implements UploadPlace {
       const found = { size: stats.size, isWhole: length === null, usedAt };
       const upload = new Upload(sha256, length ?? stats.size, this, found);
       const isTorn = length !== null && (stats.size > length || this.#uploads.get(sha256)?.isWhole);
-      if (isTorn || this.#isExpired(upload)) void this.#removeFile(file);
+      if (isTorn || this.#isExpired(upload)) void this.shared.removals.remove(file);
       else this.#uploads.set(sha256, upload);
     }
     return foreign;
@@ -165,7 +161,7 @@ export class OwnedUploads implements UploadPlace {
   async remove(upload: Upload): Promise<void> {
     if (this.#uploads.get(upload.sha256) === upload) this.#uploads.delete(upload.sha256);
     upload.forget();
-    await this.#removeFile(upload.file);
+    await this.shared.removals.remove(upload.file);
   }
 
   /**
@@ -223,17 +219,6 @@ export class OwnedUploads implements UploadPlace {
     const upload = new Upload(sha256, length, this, null);
     this.#uploads.set(sha256, upload);
     return upload;
-  }
-
-  /** Takes a file's name away at once, so that the next upload can have it, and then its bytes. Never rejects. */
-  async #removeFile(file: string): Promise<void> {
-    const target = path.join(this.shared.removed, randomBytes(8).toString('hex'));
-    try {
-      renameSync(file, target);
-      await rm(target, { force: true });
-    } catch (cause) {
-      if (errorCode(cause) !== 'ENOENT') this.shared.report('An upload could not be removed', cause);
-    }
   }
 }
 

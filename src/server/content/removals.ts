@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync, renameSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { errorCode, makeDirectory } from '../../files/index.js';
+import type { Report } from '../report.js';
+
+/** Removes uploads, and whole directories of them: their names are free at once, and their bytes are gone soon after. */
+export class Removals {
+  /** @param directory where they are moved to, on the same file system */
+  constructor(
+    readonly directory: string,
+    private readonly report: Report,
+  ) {
+    makeDirectory(directory, 0o700);
+  }
+
+  /** Removes what an earlier server did not come to. */
+  resume(): void {
+    for (const name of readdirSync(this.directory)) void this.#delete(path.join(this.directory, name));
+  }
+
+  /** Resolves when the bytes are gone. Never rejects. */
+  async remove(entry: string): Promise<void> {
+    const target = path.join(this.directory, randomBytes(8).toString('hex'));
+    try {
+      renameSync(entry, target);
+    } catch (cause) {
+      if (errorCode(cause) !== 'ENOENT') this.report(`${entry} could not be removed`, cause);
+      return;
+    }
+    await this.#delete(target);
+  }
+
+  async #delete(entry: string): Promise<void> {
+    await rm(entry, { recursive: true, force: true }).catch((cause) =>
+      this.report(`${entry} could not be removed; the next start tries again`, cause),
+    );
+  }
+}
