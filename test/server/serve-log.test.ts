@@ -115,8 +115,7 @@ test('systemd is told that the service is ready, and that it stops', async () =>
   });
   const environment = { NOTIFY_SOCKET: '@here', PATH: `${root.path}:${process.env.PATH}` };
   await using server = await TestServer.start({ ownProcess: true, environment });
-  await until('it is told', () => existsSync(told));
-  expect(readFileSync(told, 'utf8')).toBe('@here READY=1\n');
+  await until('it is told', () => existsSync(told) && readFileSync(told, 'utf8') === '@here READY=1\n');
   await server.stop();
   expect(readFileSync(told, 'utf8')).toBe('@here READY=1\n@here STOPPING=1\n');
 });
