@@ -10,8 +10,8 @@ import { until } from '../../support/until.mjs';
 const mebibyte = 2 ** 20;
 /** archiver takes some 10 KB for each file when it writes the end of the archive. */
 const memoryBound = 700 * mebibyte;
-/** Milliseconds for a command to write its files: on a busy machine, jobs have the lowest priority. */
-const commandBound = 150_000;
+/** Milliseconds for a command to write its files, and for packing them: on a busy machine, jobs have the lowest priority. */
+const crumbsBound = 150_000;
 /** Milliseconds in which a small result is packed beside giants. */
 const smallBound = 20_000;
 
@@ -29,7 +29,7 @@ async function watched(server, id) {
     }
   }, 200);
   try {
-    const view = await ended(server, id, 90_000);
+    const view = await ended(server, id, crumbsBound);
     return { view, most: Math.max(most, memoryOf(server.pid, 'VmHWM')) };
   } finally {
     clearInterval(watch);
@@ -70,7 +70,7 @@ export const results = {
     };
     try {
       const id = await start(server, 'crumbs');
-      await until('its command has ended', hasEnded(server, id), commandBound);
+      await until('its command has ended', hasEnded(server, id), crumbsBound);
       await new Promise((resolve) => setTimeout(resolve, context.random.integer(200, 1500)));
       await server.kill();
       await server.start();
@@ -95,7 +95,7 @@ export const results = {
     await server.start();
     try {
       const giants = await Promise.all(Array.from({ length: 4 }, () => start(server, 'holes')));
-      for (const id of giants) await until('its command has ended', hasEnded(server, id), commandBound);
+      for (const id of giants) await until('its command has ended', hasEnded(server, id), crumbsBound);
       const small = await submit(server, 'witness', 'infer', { inputs: file('scan.nii') });
       const { status } = await ended(server, small, smallBound).catch(() => job(server, small));
       context.check(

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { file, formOf } from '../../../support/form.mjs';
 import { zip } from '../../../support/zip.mjs';
 import { checkDirectories } from '../../invariants.mjs';
-import { kill, request } from '../../support/api.mjs';
+import { kill, request, steps } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 import { hostileArchives } from './archives.mjs';
 
@@ -76,7 +76,8 @@ export async function hostileUploads(context, server) {
   });
   await context.attempt('Names that cannot grow', async () => {
     const inputs = [file(`${'n'.repeat(251)}.nii`), file(`${'n'.repeat(251)}.nii`)];
-    const { status, text } = await send(server, 'infer', { inputs });
+    // Its inputs go when it ends, so it waits to be killed.
+    const { status, text } = await send(server, 'infer', { inputs, options: steps({ pause: '600' }) });
     const id = status === 200 ? JSON.parse(text).job_id : null;
     const names = id === null ? [] : readdirSync(path.join(server.jobsDirectory, id, 'Input/inputs/g0'));
     context.check(
