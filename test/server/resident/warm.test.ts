@@ -26,7 +26,7 @@ describe('a resident app', () => {
     const lines = (jobs: number, id: string) => [`job ${jobs} of ${one.pid} in ${id}`, `job ${jobs} ends`];
     expect(ownLines(first.log)).toEqual(['loading', 'loaded', ...lines(1, first.id), '__DONE__']);
     expect(ownLines(second.log)).toEqual([...lines(2, second.id), '__DONE__']);
-    expect(api.json(`/jobs/${second.id}`)).resolves.toMatchObject({ start: 'warm' });
+    expect(await api.json(`/jobs/${second.id}`)).toMatchObject({ start: 'warm' });
   });
 
   test('goes on after a job that fails, with its exit code', async () => {
