@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import SlowFirst from './test/support/slow-first.js';
 
 export default defineConfig({
   test: {
@@ -11,6 +12,7 @@ export default defineConfig({
     isolate: false,
     // Some of the time is spent waiting for processes: with four, two cores are busy.
     maxWorkers: 4,
+    sequence: { sequencer: SlowFirst },
     // The program that is tested is loaded as it was built.
     server: { deps: { external: [/\/dist\//] } },
     testTimeout: 120_000,
