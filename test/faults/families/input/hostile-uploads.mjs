@@ -13,9 +13,20 @@ const limit = 20 * mebibyte;
 
 const escaped = () => ['/tmp/remote-app-escaped', '/tmp/escaped'].filter((each) => existsSync(each));
 
+/** All entries under a directory, from which jobs that end remove some meanwhile. */
+function entriesOf(directory) {
+  for (;;) {
+    try {
+      return readdirSync(directory, { recursive: true, withFileTypes: true });
+    } catch (cause) {
+      if (cause.code !== 'ENOENT' || !existsSync(directory)) throw cause;
+    }
+  }
+}
+
 /** Bytes of all files under a directory. */
 function sizeOf(directory) {
-  const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+  const entries = entriesOf(directory);
   const size = (entry) =>
     statSync(path.join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0;
   return entries.filter((entry) => entry.isFile()).reduce((sum, entry) => sum + size(entry), 0);
@@ -25,11 +36,7 @@ function sizeOf(directory) {
 async function send(server, operation, form) {
   let most = 0;
   const timer = setInterval(() => {
-    try {
-      most = Math.max(most, sizeOf(server.jobsDirectory));
-    } catch {
-      // A directory that is removed while it is read.
-    }
+    most = Math.max(most, sizeOf(server.jobsDirectory));
   }, 20);
   const sent = request(server, `/apps/witness/${operation}`, { method: 'POST', body: formOf(form) });
   const answer = await sent.finally(() => clearInterval(timer));
