@@ -23,6 +23,7 @@ import { rows as show } from './show.mjs';
 import { rows as slurmFirstLine } from './slurm-first-line.mjs';
 import { rows as upload } from './upload.mjs';
 import { rows as uploadOne } from './upload-one.mjs';
+import { rows as whose } from './whose.mjs';
 import { rows as writeSeg } from './write-seg.mjs';
 
 /** All rows, in the order of the table. */
@@ -30,6 +31,7 @@ export const rows = [
   ...uploadOne,
   ...upload,
   ...send,
+  ...whose,
   ...memoryTransfer,
   ...memoryStreams,
   ...memoryJobs,

@@ -8,6 +8,8 @@ import { writeSeries } from '../support/scans.mjs';
 import { Server } from '../support/server.mjs';
 
 const slices = 5000;
+/** Pixels of a row and of a column: the series has 0.6 GiB, and counts for its files. */
+const side = 256;
 
 const contents = {
   one: {
@@ -15,10 +17,10 @@ const contents = {
     make: (workshop, scale) => randomFile(workshop, GiB * scale),
   },
   series: {
-    what: `a series of ${slices} slices of 512 x 512`,
+    what: `a series of ${slices} slices of ${side} x ${side}`,
     make: async (workshop, scale) => {
       const series = await workshop.directory('series');
-      await writeSeries(series, Math.round(slices * scale));
+      await writeSeries(series, Math.round(slices * scale), side);
       return series;
     },
   },
@@ -27,11 +29,9 @@ const contents = {
 /** Runs `measure` with what sends a source to a server, whose job is gone before the next. */
 async function withSender(workshop, flags, measure) {
   const app = await shellApp(workshop, 'nothing', ':');
-  // Stored, the series is larger than a server takes by default.
-  const limits = ['--max-file-size', '4GiB', '--max-upload-size', '4GiB'];
   const server = await Server.start(workshop, {
     apps: [app],
-    flags: ['--grace', '0', '--max-keep', '0', ...limits, ...flags],
+    flags: ['--grace', '0', '--max-keep', '0', ...flags],
   });
   const words = ['infer', '--detach', '--app', 'nothing', '--cpu', '1', '--server', server.url];
   try {

@@ -5,7 +5,7 @@ import path from 'node:path';
 /**
  * A file of a thousand named tokens, all of different people, and an audit log beside it.
  * @param role of the last one
- * @returns the flags of a server that has them, and the token that is last in the file
+ * @returns the flags of a server that has them, the token that is last in the file, and that of another user
  */
 export async function thousandTokens(workshop, role = 'user') {
   const token = 'a-token-of-the-bench';
@@ -21,7 +21,11 @@ export async function thousandTokens(workshop, role = 'user') {
     revoked_at: null,
   }));
   await writeFile(file, JSON.stringify({ version: 1, tokens }), { mode: 0o600 });
-  return { token, flags: ['--tokens', file, '--audit-log', path.join(path.dirname(file), 'audit')] };
+  return {
+    token,
+    another: 'other-0',
+    flags: ['--tokens', file, '--audit-log', path.join(path.dirname(file), 'audit')],
+  };
 }
 
 /** Gives every server of this run a thousand tokens and an audit log, and every program that asks one of them a token. */

@@ -45,14 +45,14 @@ async function writeVolume(file, code, bytes, sliceOf, count) {
 }
 
 /** A body with the noise of a scanner, as every slice of a CT has it. */
-function ctSlices() {
-  const slice = new Int16Array(columns * rows);
+function ctSlices(side = columns) {
+  const slice = new Int16Array(side * side);
   let seed = 1;
   return () => {
     for (let at = 0; at < slice.length; at += 1) {
       seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
-      const [x, y] = [(at % columns) - 256, Math.floor(at / columns) - 256];
-      slice[at] = ((x / 200) ** 2 + (y / 140) ** 2 < 1 ? 40 : -1000) + (seed >>> 27);
+      const [x, y] = [(at % side) / side - 0.5, Math.floor(at / side) / side - 0.5];
+      slice[at] = ((x / 0.39) ** 2 + (y / 0.27) ** 2 < 1 ? 40 : -1000) + (seed >>> 27);
     }
     return slice;
   };
@@ -88,8 +88,8 @@ export const writeBalls = (file, slices) => writeVolume(file, 2, 1, labelSlices(
 /** Twenty-five columns, so that every slice has every label. */
 export const writeColumns = (file, slices) => writeVolume(file, 2, 1, labelSlices(columnAt), slices);
 
-/** Writes the CT as a DICOM series, with the other elements of a real slice. */
-export async function writeSeries(directory, slices) {
+/** Writes the CT as a DICOM series of square slices, with the other elements of a real slice. */
+export async function writeSeries(directory, slices, side = columns) {
   const bytes = await readFile(realSlice);
   const { elements } = dicomParser.parseDicom(bytes);
   const pixels = elements.x7fe00010.dataOffset;
@@ -102,11 +102,11 @@ export async function writeSeries(directory, slices) {
   put('x00200037', '1\\0\\0\\0\\1\\0');
   put('x00280030', '0.8\\0.8');
   put('x00180050', '1');
-  head.writeUInt16LE(rows, elements.x00280010.dataOffset);
-  head.writeUInt16LE(columns, elements.x00280011.dataOffset);
-  head.writeUInt32LE(2 * columns * rows, pixels - 4);
+  head.writeUInt16LE(side, elements.x00280010.dataOffset);
+  head.writeUInt16LE(side, elements.x00280011.dataOffset);
+  head.writeUInt32LE(2 * side * side, pixels - 4);
   const uid = dicomParser.parseDicom(bytes).string('x00080018');
-  const sliceOf = ctSlices();
+  const sliceOf = ctSlices(side);
   for (let k = 0; k < slices; k += 1) {
     const number = String(k + 1).padStart(5, '0');
     put('x00080018', `${uid.slice(0, -5)}${number}`);
