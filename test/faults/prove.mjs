@@ -1,5 +1,5 @@
 /**
- * Shows that the harness would notice: breaks a copy of the built product on purpose, in seven places, one at a
+ * Shows that the harness would notice: breaks a copy of the built product on purpose, in eight places, one at a
  * time, and lets the family that watches over that promise run on it. Exit code 0 says that each was noticed.
  */
 import { spawn } from 'node:child_process';
@@ -65,6 +65,13 @@ const breaks = [
       [/many: \{\s+key,/, 'many: { key: String(Math.random()),'],
     ],
     family: 'cohort',
+  },
+  {
+    name: 'The offset of an upload is told before its bytes are on the disk',
+    file: 'dist/server/content/upload.js',
+    edits: [[/await handle\.datasync\(\);/, ';']],
+    family: 'power-cut',
+    rounds: 10,
   },
 ];
 

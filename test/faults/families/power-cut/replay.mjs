@@ -39,7 +39,7 @@ async function checkJob(context, server, job, promises, when) {
     context.violation(`Job ${id} is done after a power cut, its result answers ${result.status} (${when})`);
 }
 
-/** Checks that what was told of an upload is there, and that what becomes whole has the right bytes. */
+/** Checks that what was told of an upload is there, and sends the rest. */
 async function checkUpload(context, server, name, content, promised, when) {
   const head = await request(server, `/uploads/${name}`, { method: 'HEAD', headers: tus });
   const offset = Number(head.headers.get('upload-offset') ?? -1);
@@ -90,11 +90,11 @@ export async function replay(context, { jobs, uploads, data }, calls, count, ran
       const job = { ...jobs.get(id), id: idOf(id), recorded: id };
       await checkJob(context, server, job, promises, when);
     }
-    checkNames(context, directory, when);
     for (const [name, content] of uploads) {
       const promised = promises.uploads.get(name);
       if (promised !== undefined) await checkUpload(context, server, name, content, promised, when);
     }
+    checkNames(context, directory, when);
   } catch (cause) {
     context.violation(`A server after a power cut (${when}): ${cause.message}`);
   } finally {
