@@ -79,16 +79,22 @@ export class FileHashes {
   /** Ends the thread. */
   close(): void {
     void this.#thread?.terminate();
+    this.#lose('The thread was ended');
+  }
+
+  /** Whoever waits for the thread waits no longer. */
+  #lose(problem: string): void {
     this.#thread = null;
+    for (const [id, settle] of this.#waiting) settle({ id, sha256: null, problem });
   }
 
   #start(): Worker {
     if (this.#thread) return this.#thread;
     const thread = new Worker(new URL('./hash-thread.js', import.meta.url));
     thread.unref();
+    // One that was ended may say so when the next one has work already.
     const lose = (problem: string) => {
-      if (this.#thread === thread) this.#thread = null;
-      for (const [id, settle] of this.#waiting) settle({ id, sha256: null, problem });
+      if (this.#thread === thread) this.#lose(problem);
     };
     thread.on('message', (answer: HashAnswer) => this.#waiting.get(answer.id)?.(answer));
     thread.on('error', (cause) => lose(String(cause)));

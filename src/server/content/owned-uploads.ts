@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Owner } from '../../access/index.js';
 import { FieldError, ServiceError, tus, UploadsMissing } from '../../contract/index.js';
@@ -25,7 +25,9 @@ export interface Shared {
 
 /** The uploads of one owner, in a directory that has nothing else. Nothing here looks at those of others. */
 export class OwnedUploads implements UploadPlace {
+  /** Least recently used first. */
   readonly #uploads = new Map<string, Upload>();
+  #bytes = 0;
   /** Whether the directory is there and its name survives a power cut. */
   #isNamed = false;
 
@@ -36,27 +38,33 @@ export class OwnedUploads implements UploadPlace {
   ) {}
 
   /**
-   * Finds what an earlier server has left. Removes what has expired, and what is torn.
+   * Finds what an earlier server has left. Removes what has expired, what is torn, and the lesser of two with one name.
    * @returns names of entries that are not of uploads
    */
   load(): string[] {
     if (!isRealDirectory(this.directory)) return [];
     const foreign: string[] = [];
+    const found: Upload[] = [];
     for (const entry of readdirSync(this.directory)) {
       const name = readFileName(entry);
-      const file = path.join(this.directory, entry);
-      const stats = lstatSync(file);
+      const stats = lstatSync(path.join(this.directory, entry));
       if (!name || !stats.isFile()) {
         foreign.push(entry);
         continue;
       }
       const { sha256, length } = name;
       const usedAt = Math.min(stats.mtimeMs, this.now());
-      const found = { size: stats.size, isWhole: length === null, usedAt };
-      const upload = new Upload(sha256, length ?? stats.size, this, found);
-      const isTorn = length !== null && (stats.size > length || this.#uploads.get(sha256)?.isWhole);
-      if (isTorn || this.#isExpired(upload)) void this.shared.removals.remove(file);
-      else this.#uploads.set(sha256, upload);
+      const left = { size: stats.size, isWhole: length === null, usedAt };
+      found.push(new Upload(sha256, length ?? stats.size, this, left));
+    }
+    for (const upload of found.sort((a, b) => a.lastUse - b.lastUse)) {
+      const other = this.#uploads.get(upload.sha256);
+      if (upload.offset > upload.length || other?.isWhole || this.#isExpired(upload)) {
+        void this.remove(upload);
+        continue;
+      }
+      if (other) void this.remove(other);
+      this.#add(upload);
     }
     return foreign;
   }
@@ -73,20 +81,24 @@ export class OwnedUploads implements UploadPlace {
     this.shared.completed(upload);
   }
 
+  used(upload: Upload): void {
+    if (this.#uploads.get(upload.sha256) !== upload) return;
+    this.#uploads.delete(upload.sha256);
+    this.#uploads.set(upload.sha256, upload);
+  }
+
   get count(): number {
     return this.#uploads.size;
   }
 
   /** Bytes that all of them keep; of one that has not come, what it is going to have. */
   get bytes(): number {
-    let sum = 0;
-    for (const { length } of this.#uploads.values()) sum += length;
-    return sum;
+    return this.#bytes;
   }
 
   /** @throws ServiceError `unknownUpload` */
   find(sha256: string): Upload {
-    const upload = this.#uploads.get(sha256);
+    const upload = this.#there(sha256);
     if (upload && !this.#isExpired(upload)) return upload;
     throw new ServiceError('unknownUpload', 'No upload of yours has this name; begin it');
   }
@@ -127,9 +139,17 @@ export class OwnedUploads implements UploadPlace {
     return this.#goOn(sha256, length) ?? this.#make(sha256, length);
   }
 
+  /** One whose file is still there: an admin may have removed it to free the disk. */
+  #there(sha256: string): Upload | undefined {
+    const upload = this.#uploads.get(sha256);
+    if (!upload || upload.isInUse || existsSync(upload.file)) return upload;
+    void this.remove(upload);
+    return undefined;
+  }
+
   /** One that has begun, with this length. Removes one of another length, or that has expired. @throws as `begin` */
   #goOn(sha256: string, length: number): Upload | null {
-    const begun = this.#uploads.get(sha256);
+    const begun = this.#there(sha256);
     if (!begun) return null;
     const isExpired = this.#isExpired(begun);
     if (begun.length === length && !isExpired) return begun;
@@ -159,7 +179,10 @@ export class OwnedUploads implements UploadPlace {
 
   /** Removes an upload at once; its bytes are gone when this resolves. Never rejects. */
   async remove(upload: Upload): Promise<void> {
-    if (this.#uploads.get(upload.sha256) === upload) this.#uploads.delete(upload.sha256);
+    if (this.#uploads.get(upload.sha256) === upload) {
+      this.#uploads.delete(upload.sha256);
+      this.#bytes -= upload.length;
+    }
     upload.forget();
     await this.shared.removals.remove(upload.file);
   }
@@ -176,33 +199,28 @@ export class OwnedUploads implements UploadPlace {
   }
 
   oldest(spared = recent): Upload | null {
-    let oldest: Upload | null = null;
-    for (const upload of this.#uploads.values()) {
-      if (this.#mayGo(upload, spared) && (!oldest || upload.lastUse < oldest.lastUse)) oldest = upload;
-    }
-    return oldest;
+    for (const upload of this.#unusedFor(spared)) return upload;
+    return null;
   }
 
   /** Removes the oldest until they keep at most so many bytes, as far as nobody uses them. */
   trim(most: number, spared = 0): void {
-    let bytes = this.bytes;
-    if (bytes <= most) return;
-    for (const upload of [...this.#uploads.values()].sort((a, b) => a.lastUse - b.lastUse)) {
-      if (bytes <= Math.max(0, most)) return;
-      if (!this.#mayGo(upload, spared)) continue;
-      bytes -= upload.length;
+    for (const upload of this.#unusedFor(spared)) {
+      if (this.#bytes <= Math.max(0, most)) return;
       void this.remove(upload);
     }
   }
 
-  /** @param spared milliseconds after its last use in which one stays */
-  #mayGo({ isInUse, lastUse }: Upload, spared: number): boolean {
-    return !isInUse && lastUse + spared <= this.now();
+  removeExpired(): void {
+    for (const upload of this.#unusedFor(this.shared.keep)) void this.remove(upload);
   }
 
-  removeExpired(): void {
-    for (const upload of this.#uploads.values())
-      if (this.#isExpired(upload) && !upload.isInUse) void this.remove(upload);
+  /** Uploads that nobody uses, and whose last use is so many milliseconds ago, oldest first. Looks at no others. */
+  *#unusedFor(time: number): Generator<Upload> {
+    for (const upload of this.#uploads.values()) {
+      if (upload.lastUse + time > this.now()) return;
+      if (!upload.isInUse) yield upload;
+    }
   }
 
   #isExpired({ lastUse, isInUse }: Upload): boolean {
@@ -210,15 +228,18 @@ export class OwnedUploads implements UploadPlace {
   }
 
   #make(sha256: string, length: number): Upload {
-    if (!this.#isNamed) {
-      mkdirSync(this.directory, { recursive: true, mode: 0o700 });
-      syncDirectorySync(path.dirname(this.directory));
-      this.#isNamed = true;
-    }
+    const made = mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    if (made !== undefined || !this.#isNamed) syncDirectorySync(path.dirname(this.directory));
+    this.#isNamed = true;
     makeFile(partFile(this.directory, sha256, length));
     const upload = new Upload(sha256, length, this, null);
-    this.#uploads.set(sha256, upload);
+    this.#add(upload);
     return upload;
+  }
+
+  #add(upload: Upload): void {
+    this.#uploads.set(upload.sha256, upload);
+    this.#bytes += upload.length;
   }
 }
 

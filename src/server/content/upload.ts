@@ -23,6 +23,8 @@ export interface UploadPlace {
   remove(upload: Upload): Promise<void>;
   /** It has become whole. */
   completed(upload: Upload): void;
+  /** Its time has started anew. */
+  used(upload: Upload): void;
 }
 
 /** What there is of an upload on the disk. */
@@ -90,6 +92,7 @@ export class Upload {
   use(): void {
     this.#lastUse = this.place.now();
     utimesSync(this.file, this.#lastUse / 1000, this.#lastUse / 1000);
+    this.place.used(this);
   }
 
   /** Keeps it from being removed, until what is returned is called. */

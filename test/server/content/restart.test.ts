@@ -1,4 +1,12 @@
-import { existsSync, readdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { TestServer } from '../../support/server.js';
@@ -75,6 +83,34 @@ test('what is torn is removed, and what is not an upload is set aside', async ()
   expect((await tus.head(sha256('too long'))).status).toBe(404);
   expect(existsSync(part)).toBe(false);
   expect(readdirSync(path.join(server.dataDirectory, 'set-aside')).join()).toMatch(/^notes\.txt\./);
+});
+
+test('of two files of one upload the whole one stays, whichever was used last', async () => {
+  await using server = await TestServer.start();
+  const tus = new Tus(server.api);
+  const contents = ['older', 'newer'];
+  for (const content of contents) await tus.send(content);
+  await server.stop();
+  const parts = contents.map((content) => path.join(owned(server), `${sha256(content)}.9.part`));
+  for (const [at, part] of parts.entries()) {
+    writeFileSync(part, 'part');
+    const used = Date.now() / 1000 + (at === 0 ? -60 : 60);
+    utimesSync(part, used, used);
+  }
+  await server.start();
+  for (const content of contents) expect((await tus.head(sha256(content))).offset).toBe(5);
+  for (const part of parts) expect(existsSync(part)).toBe(false);
+});
+
+test('an upload whose file somebody has removed is not there any more, and can be sent again', async () => {
+  await using server = await TestServer.start();
+  const tus = new Tus(server.api);
+  await tus.send('whole');
+  await tus.begin('begun', 'beg');
+  rmSync(owned(server), { recursive: true });
+  for (const content of ['whole', 'begun']) expect((await tus.head(sha256(content))).status).toBe(404);
+  await tus.send('whole');
+  expect((await tus.head(sha256('whole'))).offset).toBe(5);
 });
 
 test('an upload is kept for its time after its last use, and no longer', async () => {
