@@ -17,8 +17,11 @@ export interface Digest {
   readonly size: number;
 }
 
-/** Bytes of the file at which the older half of it is forgotten: some 300,000 digests. */
-const maxBytes = 32 << 20;
+/** Digits of a key that name its part of the memory: a command with one file reads two or three parts of 256. */
+const partDigits = 2;
+
+/** Bytes of a part at which the older half of it is forgotten: all parts together have some 300,000 digests. */
+const maxBytes = 128 << 10;
 
 /**
  * Milliseconds for which a file has to have been left alone before its digest is remembered: a file that is written twice within one
@@ -45,6 +48,12 @@ const stampAt = (file: string): { readonly stamp: string; readonly changedAt: nu
 const keyOf = (...words: readonly string[]): string =>
   createHash('sha256').update(words.join('\0')).digest('hex').slice(0, 32);
 
+/** A part of the memory. */
+interface Part {
+  readonly known: Map<string, string>;
+  readonly unsaved: string[];
+}
+
 /** A file among those that a content is made of. */
 export interface Ingredient {
   /** Its name in what is made. */
@@ -54,18 +63,18 @@ export interface Ingredient {
 
 /**
  * Remembers the digests of files, and of what is made of them, for as long as nobody touches the files: by their devices, inodes, sizes
- * and times. It also remembers what was sent where. All commands of a user share the file, which names no other file.
+ * and times. It also remembers what was sent where. All commands of a user share the memory, which names no file.
  */
 export class Digests implements Disposable {
-  readonly #file: string | null;
+  readonly #directory: string | null;
   readonly #now: () => number;
   readonly #isTrusted: boolean;
-  #known: Map<string, string> | undefined;
-  readonly #unsaved: string[] = [];
+  /** Those that were needed so far. */
+  readonly #parts = new Map<string, Part>();
   #hashed = 0;
 
   /**
-   * @param directory where the file is; null to remember nothing beyond this object
+   * @param directory of the user's cache; null to remember nothing beyond this object
    * @param how.version of the program: another one may make something else of the same files, and so may another Node
    * @param how.isTrusted whether it believes what earlier commands remembered
    */
@@ -77,7 +86,7 @@ export class Digests implements Disposable {
       readonly now?: () => number;
     },
   ) {
-    this.#file = directory === null ? null : path.join(directory, 'digests');
+    this.#directory = directory === null ? null : path.join(directory, 'file-digests');
     this.#isTrusted = how.isTrusted ?? true;
     this.#now = how.now ?? Date.now;
   }
@@ -143,15 +152,12 @@ export class Digests implements Disposable {
   /** Writes down what was found. Never throws: it can be found again. */
   save(): void {
     this.#hashed = 0;
-    if (this.#file === null || this.#unsaved.length === 0) return;
+    if (this.#directory === null) return;
     try {
-      makeDirectory(path.dirname(this.#file));
-      const descriptor = openLines(this.#file);
-      try {
-        appendLines(descriptor, this.#unsaved.splice(0));
-        if (fstatSync(descriptor).size > maxBytes) this.#forgetOldest(this.#file);
-      } finally {
-        closeSync(descriptor);
+      for (const [name, { unsaved }] of this.#parts) {
+        if (unsaved.length === 0) continue;
+        makeDirectory(this.#directory);
+        saveLines(path.join(this.#directory, name), unsaved.splice(0));
       }
     } catch {
       // A home that cannot be written.
@@ -162,33 +168,31 @@ export class Digests implements Disposable {
     this.save();
   }
 
-  #forgetOldest(file: string): void {
-    const newest = new Map(lastLines(file, maxBytes / 2).flatMap((each) => entryOf(each)));
-    writeTextFile(file, [...newest].map(([key, rest]) => `${key} ${rest}\n`).join(''), {
-      isKept: false,
-      mode: privateMode,
-    });
-  }
-
   #remember(key: string, digest: Digest, startedAt: number, changedAt: number): void {
     if (startedAt - changedAt >= settled) this.#add(key, digest);
   }
 
   #add(key: string, { sha256, size }: Digest): void {
+    const { known, unsaved } = this.#partOf(key);
     const rest = `${size} ${sha256}`;
-    if (this.#all.get(key) === rest) return;
-    this.#all.set(key, rest);
-    this.#unsaved.push(`${key} ${rest}`);
+    if (known.get(key) === rest) return;
+    known.set(key, rest);
+    unsaved.push(`${key} ${rest}`);
   }
 
   #recall(key: string): Digest | null {
-    const [size = '', sha256 = ''] = this.#all.get(key)?.split(' ') ?? [];
+    const [size = '', sha256 = ''] = this.#partOf(key).known.get(key)?.split(' ') ?? [];
     return sha256 === '' ? null : { sha256, size: Number(size) };
   }
 
-  get #all(): Map<string, string> {
-    this.#known ??= this.#isTrusted && this.#file !== null ? readAll(this.#file) : new Map();
-    return this.#known;
+  #partOf(key: string): Part {
+    const name = key.slice(0, partDigits);
+    const read = this.#parts.get(name);
+    if (read) return read;
+    const isRead = this.#isTrusted && this.#directory !== null;
+    const part = { known: isRead ? readAll(path.join(this.#directory, name)) : new Map(), unsaved: [] };
+    this.#parts.set(name, part);
+    return part;
   }
 }
 
@@ -201,6 +205,25 @@ export interface Made {
 /** The key of a line, and what follows it; nothing for a damaged line. */
 const entryOf = (text: string): (readonly [string, string])[] =>
   line.test(text) ? [[text.slice(0, 32), text.slice(33)]] : [];
+
+/** Appends lines to a part. @throws the system's error */
+function saveLines(file: string, lines: readonly string[]): void {
+  const descriptor = openLines(file);
+  try {
+    appendLines(descriptor, lines);
+    if (fstatSync(descriptor).size > maxBytes) forgetOldest(file);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function forgetOldest(file: string): void {
+  const newest = new Map(lastLines(file, maxBytes / 2).flatMap(entryOf));
+  writeTextFile(file, [...newest].map(([key, rest]) => `${key} ${rest}\n`).join(''), {
+    isKept: false,
+    mode: privateMode,
+  });
+}
 
 function readAll(file: string): Map<string, string> {
   try {

@@ -2,6 +2,7 @@ import { appendFile, readFile, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Digests } from '../../src/client/digests.js';
+import { filesBelow } from '../../src/files/index.js';
 import { plant, temporary } from '../support/temporary.js';
 
 const later = () => Date.now() + 60_000;
@@ -69,12 +70,13 @@ describe('the digest of a file', () => {
     const first = memoryIn(root.path);
     await first.ofFile(at('a'));
     first.save();
-    const whole = await readFile(at('digests'), 'utf8');
-    await writeFile(at('digests'), whole.slice(0, -3));
+    const [part] = filesBelow(at('file-digests'));
+    const file = path.join(at('file-digests'), part?.name ?? '');
+    await writeFile(file, (await readFile(file, 'utf8')).slice(0, -3));
     const second = memoryIn(root.path);
     expect(await second.ofFile(at('a'))).toMatchObject({ isRemembered: false, sha256: sha256.abc });
     second.save();
-    await appendFile(at('digests'), 'no line of ours\n');
+    await appendFile(file, 'no line of ours\n');
     expect(await memoryIn(root.path).ofFile(at('a'))).toMatchObject({
       isRemembered: true,
       sha256: sha256.abc,
@@ -100,6 +102,29 @@ describe('the digest of what is made of files', () => {
     await writeFile(path.join(root.path, 'b'), 'abe');
     expect(memory.made('archive', files).digest).toBeNull();
   });
+});
+
+test('a memory that has become large forgets its older half', async () => {
+  await using root = await temporary();
+  const send = (now: number) => {
+    using memory = memoryIn(root.path, { now: () => now });
+    memory.noteSent('http://a', sha256.abc);
+  };
+  send(1);
+  const directory = path.join(root.path, 'file-digests');
+  const [part, ...others] = filesBelow(directory).map(({ name }) => path.join(directory, name));
+  expect(others).toEqual([]);
+  const file = part ?? '';
+  const old = Array.from(
+    { length: 1400 },
+    (_, at) => `${path.basename(file)}${at.toString().padStart(30, '0')} 1 ${sha256.abd}\n`,
+  );
+  await writeFile(file, old.join(''));
+  send(2);
+  const kept = await readFile(file, 'utf8');
+  expect(kept.length).toBeLessThanOrEqual(64 << 10);
+  expect(kept).toContain(old.at(-1));
+  expect(memoryIn(root.path).sentAt('http://a', sha256.abc)).toBe(2);
 });
 
 test('what was sent to one server was not sent to another', async () => {

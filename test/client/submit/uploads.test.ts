@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { appendFileSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { filesBelow } from '../../../src/files/index.js';
 import { dicomFile, element } from '../../support/dicom-files.js';
 import { sharedServer } from '../../support/server.js';
 import { plant } from '../../support/temporary.js';
@@ -102,11 +103,13 @@ describe('files that are sent as uploads', () => {
     await using here = await machine(server.url, { 'ct.nii': randomBytes(2 * mebibyte) });
     const groups = [[here.at('ct.nii')]];
     const first = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
-    const file = here.at('cache', 'digests');
     const [name = ''] = Object.values(inputsOf(server, first.id));
-    const text = readFileSync(file, 'utf8');
-    expect(text).toContain(name);
-    writeFileSync(file, text.replaceAll(name, `${name.slice(1)}0`));
+    const remembered = filesBelow(here.at('cache', 'file-digests')).map((each) =>
+      path.join(each.parentPath, each.name),
+    );
+    expect(remembered.map((file) => readFileSync(file, 'utf8')).join()).toContain(name);
+    for (const file of remembered)
+      writeFileSync(file, readFileSync(file, 'utf8').replaceAll(name, `${name.slice(1)}0`));
     const second = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
     expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
   });
