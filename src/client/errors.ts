@@ -269,6 +269,10 @@ export const isGatewayError = (status: number): boolean => [502, 503, 504].inclu
 export const isStall = (error: unknown): boolean =>
   error instanceof HttpError && error.status === errorKinds.uploadStalled.status;
 
+/** Whether an error says that the limit of active jobs is reached: the same request may succeed once others have ended. */
+export const isBusy = (error: unknown): error is HttpError =>
+  error instanceof HttpError && error.status === errorKinds.busy.status;
+
 /** Whether the same request may succeed if it is sent again. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransportError) return error.fault !== 'unusable';

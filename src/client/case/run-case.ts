@@ -8,7 +8,15 @@ import {
   untilAnswered,
 } from '../connection/index.js';
 import { type Outgoing, originalsOf, translateResult, withOriginals } from '../deidentify/index.js';
-import { ClientError, HttpError, isExpiredJob, isUnknownJob, JobFailed, JobForgotten } from '../errors.js';
+import {
+  ClientError,
+  HttpError,
+  isBusy,
+  isExpiredJob,
+  isUnknownJob,
+  JobFailed,
+  JobForgotten,
+} from '../errors.js';
 import type { FoundFiles } from '../inputs/index.js';
 import { FollowedLog, followToEnd, keepLog } from '../logs/index.js';
 import type { Reporter } from '../reporter.js';
@@ -84,17 +92,11 @@ export interface CaseOptions<T> extends SendOptions {
 export const causeOf = (error: unknown): unknown =>
   error instanceof ClientError && error.cause instanceof ClientError ? error.cause : error;
 
-/** The status with which a server refuses a job. */
-function refusalOf(error: unknown): number | null {
-  const cause = causeOf(error);
-  return cause instanceof HttpError && !cause.isOfProxy ? cause.status : null;
-}
-
-const isFull = (error: unknown): boolean => refusalOf(error) === errorKinds.busy.status;
-
-/** Whether a server answers that it takes no job now: it is full, being drained, or has to be restarted after an upgrade. */
-const takesNoJobNow = (error: unknown): boolean =>
-  isFull(error) || refusalOf(error) === errorKinds.draining.status;
+/** Whether a server, and no proxy, answers that it takes no job now: it is busy, being drained, or has to be restarted after an upgrade. */
+const takesNoJobNow = (cause: unknown): boolean =>
+  cause instanceof HttpError &&
+  !cause.isOfProxy &&
+  [errorKinds.busy.status, errorKinds.draining.status].some((status) => status === cause.status);
 
 /** Whether a server does not have a job that it accepted. */
 const isJobGone = (error: unknown): boolean =>
@@ -126,10 +128,11 @@ async function sendStaged(
     try {
       return await submit(connection, submission, staged, reporter, memory, key, terms.knowsKeys);
     } catch (error) {
-      if (!takesNoJobNow(error) || many.stop.aborted) throw error;
+      const cause = causeOf(error);
+      if (!takesNoJobNow(cause) || many.stop.aborted) throw error;
       const { message } = error as Error;
       // A full server takes it when another job has ended; otherwise somebody may have to do something.
-      if (isFull(error)) reporter.waiting(`Waiting for a place: ${message}`);
+      if (isBusy(cause)) reporter.waiting(`Waiting for a place: ${message}`);
       else reporter.waiting(`Waiting until the server takes jobs again: ${message}`, true);
       await pause(backoff(round, 1000, 15_000), connection.signal);
       reporter.waiting(null);

@@ -1,9 +1,10 @@
-import { errorKinds, exitCodes, shuttingDownDetail } from '../../contract/index.js';
+import { exitCodes, shuttingDownDetail } from '../../contract/index.js';
 import type { Connection, Patience } from '../connection/index.js';
 import {
   ClientError,
   HttpError,
   Interrupted,
+  isBusy,
   isGatewayError,
   isStall,
   isTransient,
@@ -102,10 +103,6 @@ const mayHaveJob =
 /** An interruption of an upload. */
 const interrupted = (connection: Connection, error: Interrupted, isSent: boolean): Interrupted =>
   isSent ? error.with(mayBeAccepted(connection)) : error;
-
-/** Whether the server is full: it may take the job once others have ended. */
-export const isBusy = (error: unknown): error is HttpError =>
-  error instanceof HttpError && error.status === errorKinds.busy.status;
 
 /**
  * Waits before a busy server is asked again.

@@ -7,10 +7,10 @@ import {
   submitPath,
 } from '../../contract/index.js';
 import { type Connection, pause, submissionAnswer } from '../connection/index.js';
-import { HttpError, Interrupted } from '../errors.js';
+import { HttpError, Interrupted, isBusy } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
-import { Attempts, isBusy, mayBeAccepted, UploadWatch } from './attempts.js';
+import { Attempts, mayBeAccepted, UploadWatch } from './attempts.js';
 import { Multipart, uniqueText } from './multipart.js';
 import type { Staged, StagedFile } from './staging.js';
 import { type UploadMemory, Uploads } from './uploads.js';
