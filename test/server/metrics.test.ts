@@ -10,6 +10,7 @@ import { freePort } from '../support/ports.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
 import { TestClock } from '../support/test-clock.js';
+import { sha256, Tus } from '../support/tus.js';
 import { until } from '../support/until.mjs';
 
 /** The value of a metric with these labels in the text of `/metrics`. */
@@ -76,6 +77,21 @@ describe('GET /metrics', () => {
       'the GPU is free',
       async () => metric(await read(`${server.url}/metrics`), 'remote_app_gpu_busy', { gpu: '1' }) === 0,
     );
+  });
+
+  test('counts uploads that come whole, and shows what is kept of all', async () => {
+    await using server = await TestServer.start({ flags: ['--metrics'] });
+    const tus = new Tus(server.api);
+    await tus.send('whole');
+    await tus.send('removed');
+    await tus.begin('begun and not whole', 'begun');
+    await tus.remove(sha256('removed'));
+    const text = await read(`${server.url}/metrics`);
+    const names = ['uploads_total', 'upload_bytes_total', 'kept_uploads', 'kept_upload_bytes'];
+    expect(names.map((name) => metric(text, `remote_app_${name}`))).toEqual([2, 12, 2, 24]);
+    await server.stop();
+    await server.start(['--keep-uploads', '0']);
+    expect(metric(await read(`${server.url}/metrics`), 'remote_app_kept_uploads')).toBeNull();
   });
 
   test('counts no time on a GPU while a result is packed, when the next job has it', async () => {

@@ -137,7 +137,7 @@ export const serveFlags = {
   'audit-log': filledPathFlag({
     helpValue: 'FILE',
     summary:
-      'Append a JSON line to this file for each submission, end, download, kill, refusal and change of a token',
+      'Append a JSON line to this file for each submission, upload, end, download, kill, removal, refusal, drain and change of a token',
   }),
   'trusted-proxy': repeatable({
     helpValue: 'ADDRESS',

@@ -26,6 +26,7 @@ export interface AuditEntry {
   readonly event:
     | 'submission'
     | 'upload'
+    | 'upload-removal'
     | 'end'
     | 'download'
     | 'kill'

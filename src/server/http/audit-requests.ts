@@ -39,6 +39,7 @@ function eventOf(name: RouteName): AuditEntry['event'] | null {
   if (name === 'result') return 'download';
   if (name === 'kill') return 'kill';
   if (name === 'remove') return 'removal';
+  if (name === 'removeUpload') return 'upload-removal';
   return name === 'drain' || name === 'undrain' ? 'drain' : null;
 }
 
@@ -58,7 +59,7 @@ function hasDelivered({ res }: Context, { bytes, isComplete }: SentBody): boolea
 }
 
 /**
- * Writes a line for each submission, download, kill and removal that was answered, when the answer ends. Refusals are
+ * Writes a line for each submission, download, kill and removal, also of an upload, that was answered, when the answer ends. Refusals are
  * recorded by the error handler.
  */
 export function auditRequests(log: AuditLog): Middleware {
@@ -87,6 +88,8 @@ export function auditRequests(log: AuditLog): Middleware {
         log.write({ ...about, app: captured(ctx), operation: name ?? null, bytes: received });
       } else if (event === 'drain') {
         log.write({ ...about, job_id: undefined, draining: name === 'drain' });
+      } else if (event === 'upload-removal') {
+        log.write({ ...about, job_id: undefined });
       } else {
         log.write(about);
       }

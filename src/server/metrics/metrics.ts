@@ -1,6 +1,6 @@
 import { readdir, statfs } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { type JobState, jobStates } from '../../contract/index.js';
+import { type JobState, jobStates, type UsageOfUploads } from '../../contract/index.js';
 import type { ServerEvents } from '../events.js';
 
 /** Bytes transferred over all connections since the start. */
@@ -30,6 +30,8 @@ export interface MetricSources {
     /** Null while they are not known. */
     readonly current: readonly { readonly id: number }[] | null;
   } | null;
+  /** Null if the server keeps none. */
+  readonly uploads: { usage(): readonly UsageOfUploads[] } | null;
   readonly slots: { readonly open: number };
   readonly traffic: { readonly transferred: Transferred };
   readonly dataDirectory: string;
@@ -125,6 +127,34 @@ function countJobs(events: ServerEvents, registry: Registry): void {
     if (gpus.length > 0) gpuTime.inc({ app }, seconds * gpus.length);
   });
   events.on('refused', ({ status, error }) => refused.inc({ status: String(status), error }));
+}
+
+/** Metrics of uploads that are named by their content: those that came, and those that are kept. */
+function countUploads({ events, uploads }: MetricSources, registry: Registry): void {
+  const registers = [registry];
+  const whole = new Counter({ name: 'remote_app_uploads_total', help: 'Uploads that came whole', registers });
+  const bytes = new Counter({
+    name: 'remote_app_upload_bytes_total',
+    help: 'Bytes of uploads that came whole',
+    registers,
+  });
+  events.on('uploaded', ({ bytes: length }) => {
+    whole.inc();
+    bytes.inc(length);
+  });
+  const { gauge } = oneValue(registers);
+  const sum = (of: (each: UsageOfUploads) => number) => () =>
+    uploads?.usage().reduce((total, each) => total + of(each), 0);
+  gauge(
+    'remote_app_kept_uploads',
+    'Uploads that the server keeps, also those that are not whole',
+    sum((each) => each.uploads),
+  );
+  gauge(
+    'remote_app_kept_upload_bytes',
+    'Bytes of these uploads; of one that is not whole, those that it is going to have',
+    sum((each) => each.bytes_kept),
+  );
 }
 
 /** Metrics with a single value, which is read on each request. A gauge without a value is left out. */
@@ -241,6 +271,7 @@ export class Metrics {
 
   constructor(sources: MetricSources) {
     countJobs(sources.events, this.#registry);
+    countUploads(sources, this.#registry);
     showServer(sources, this.#registry);
   }
 

@@ -13,6 +13,7 @@ import { sharedServer, TestServer } from '../../support/server.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 import { TestTokens } from '../../support/tokens.js';
+import { sha256, Tus } from '../../support/tus.js';
 import { until } from '../../support/until.mjs';
 
 type Line = Readonly<Record<string, unknown>>;
@@ -84,6 +85,20 @@ describe('serve --audit-log', () => {
     await api.fetch(`/jobs/${second}`, { method: 'DELETE' });
     await find({ event: 'removal', job_id: second });
     expect(linesOf().filter(({ event, job_id }) => event === 'download' && job_id === second)).toEqual([]);
+  });
+
+  test('has a line for each upload that came whole or was removed, which does not tell its name', async () => {
+    const [tus, name] = [new Tus(ana()), sha256('uploaded')];
+    await tus.begin('uploaded', 'up');
+    await tus.patch(name, 2, 'loaded');
+    await tus.remove(name);
+    const removal = await find({ event: 'upload-removal', owner: 'ana', role: 'user', from: '127.0.0.1' });
+    expect(linesOf().filter(({ event }) => event === 'upload')).toMatchObject([{ owner: 'ana', bytes: 8 }]);
+    expect('job_id' in removal).toBe(false);
+    expect((await tus.remove(name)).status).toBe(404);
+    await find({ event: 'refusal', owner: 'ana', error: 'unknownUpload', route: 'removeUpload' });
+    expect(linesOf().filter(({ event }) => event === 'upload-removal')).toHaveLength(1);
+    expect(readFileSync(log, 'utf8')).not.toContain(name);
   });
 
   test('says of a download how many bytes of the result were sent, and whether all were', async () => {
