@@ -56,12 +56,19 @@ test('over 1,000 requests, another user is told of an upload what is told of one
 
 test('what another user has sent has to be sent all the same, and is refused to a submission', async () => {
   const upload = await ana.send('of both');
-  const submitted = await tokens.api(server, 'bob').fetch('/apps/probe/infer', {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ inputs: [{ upload, name: 'ct.nii' }] }),
-  });
-  expect([submitted.status, await submitted.json()]).toMatchObject([409, { uploads: [upload] }]);
+  const submit = async (api: Pick<TestServer['api'], 'fetch'>, name: string) => {
+    const submitted = await api.fetch('/apps/probe/infer', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ inputs: [{ upload: name, name: 'ct.nii' }] }),
+    });
+    return [submitted.status, (await submitted.text()).replaceAll(name, 'NAME')] as const;
+  };
+  for (const api of [tokens.api(server, 'bob'), server.api]) {
+    const [status, body] = await submit(api, upload);
+    expect([status, JSON.parse(body)]).toMatchObject([409, { uploads: ['NAME'] }]);
+    expect(await submit(api, sha256('of nobody'))).toEqual([status, body]);
+  }
   expect(await bob.begin('of both')).toMatchObject({ status: 201, offset: 0 });
   expect(await bob.patch(upload, 0, 'of both')).toMatchObject({ offset: 7 });
   await bob.remove(upload);
