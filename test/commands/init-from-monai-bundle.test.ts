@@ -452,7 +452,7 @@ describe('init --from monai-bundle', () => {
     ],
     ['an archive', { '../spleen.zip': 'PK\u0003\u0004' }, /is an archive: unpack it/, 'spleen.zip'],
     ['a folder with an archive alone', { '../got/spleen.zip': 'PK' }, /unpack 'spleen\.zip'/, 'got'],
-    ['a file in TorchScript', {}, /is one file in TorchScript/, inBundle('models/model.ts')],
+    ['a file of weights', {}, /is a file: name the folder of the bundle/, inBundle('models/model.pt')],
     [
       'a folder of something else',
       { '../other/file': '' },

@@ -110,6 +110,15 @@ describe('init --from nnunet', () => {
     expect(await readFile(copy)).toEqual(checkpoint);
   });
 
+  for (const named of ['results', 'results/Dataset003_Liver'])
+    test(`takes the only network in ${named}, and says which`, async () => {
+      await using cli = await withFolder({}, `results/Dataset003_Liver/${resultsName}`);
+      const { code, stdout } = await cli.run(['init', 'liver', '--from', 'nnunet', named]);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/The network is \S*nnUNetTrainer__nnUNetPlans__3d_fullres, the only one in '/);
+      expect(await json(cli.directory, 'liver/model/plans.json')).toEqual(plans);
+    });
+
   test('links the file that a link leads to', async () => {
     await using cli = await withFolder({ [`${resultsName}/fold_0/checkpoint_final.pth`]: null });
     await plant(cli.directory, { 'store/weights': checkpoint });
@@ -295,10 +304,20 @@ describe('init --from nnunet', () => {
     ['a huge plans.json', { [file('plans.json')]: Buffer.alloc(17 << 20, ' ') }, /longer than 16384 KiB/],
     ['the folder of a fold', {}, /is one fold: name the folder above it/, file('fold_0')],
     [
-      'the folder of a data set',
-      { [`Dataset003/${file('plans.json')}`]: '{}' },
-      /several networks: name one of nnUNetTrainer/,
-      'Dataset003',
+      'results of several networks',
+      Object.fromEntries(
+        ['2d', '3d_fullres'].flatMap((each) =>
+          Object.entries(nnunetFolder(`results/Dataset003/nnUNetTrainer__nnUNetPlans__${each}`)),
+        ),
+      ),
+      /several networks: name one of Dataset003\/nnUNetTrainer__nnUNetPlans__2d, Dataset003\/nnUNetTrainer__nnUNetPlans__3d_fullres$/m,
+      'results',
+    ],
+    [
+      'a checkpoint',
+      {},
+      /is a file: name the folder with dataset\.json/,
+      file('fold_0/checkpoint_final.pth'),
     ],
     ['an archive', { 'model.zip': 'PK' }, /is an archive: unpack it/, 'model.zip'],
     ['a folder that is not there', {}, /not a folder that can be read: .*no such file/i, 'absent'],
@@ -338,7 +357,7 @@ describe('init --from nnunet', () => {
   test('says what is missing or too much on its command line', async () => {
     await using cli = await withFolder({ 'full/mine': 'mine' });
     for (const [words, sentence] of [
-      [['init', 'a', '--from', 'nnunet'], 'Name the folder of the network after --from'],
+      [['init', 'a', '--from', 'nnunet'], 'two names, the new app and the folder of the network'],
       [['init', 'a', resultsName], `--from nnunet ${resultsName}`],
       [['init', 'a', '--from', 'nnunet', resultsName, '--language', 'shell'], 'leave --language out'],
       [['init', 'a', '--copy'], '--from'],

@@ -256,7 +256,7 @@ describe('init --from totalsegmentator', () => {
       'a folder of a network',
       ['weights'],
       body,
-      /takes no folder of a network: name its weights with --weights/,
+      /takes no weights: name a task with --task, or a folder of weights/,
     ],
     ['another language', [...weights, '--language', 'shell'], body, /leave --language out/],
   ];

@@ -20,13 +20,12 @@ interface InitRequest {
 }
 
 /** Refuses what a kind of network does not take, and the lack of what it needs. @throws UsageError */
-function checkWords(kind: ModelKind, { directory, source, language, task, weights }: InitRequest): void {
-  const begin = `init ${shellWord(directory)} --from ${kind}`;
+function checkWords(kind: ModelKind, { source, language, task, weights }: InitRequest): void {
   if (language !== 'python') throw new UsageError(`An app --from ${kind} is in Python: leave --language out`);
   if (hasTasks(kind)) {
     if (source !== undefined)
       throw new UsageError(
-        `--from ${kind} takes no folder of a network: name its weights with --weights, ${begin} --weights ${shellWord(source)}`,
+        `--from ${kind} takes no ${shellWord(source)}: name a task with --task, or a folder of weights that you have with --weights`,
       );
     return;
   }
@@ -35,7 +34,9 @@ function checkWords(kind: ModelKind, { directory, source, language, task, weight
       `${task === undefined ? '--weights' : '--task'} is for --from totalsegmentator: leave it out`,
     );
   if (source === undefined)
-    throw new UsageError(`Name the folder of the network after --from: ${begin} FOLDER`);
+    throw new UsageError(
+      `--from ${kind} takes two names, the new app and the folder of the network: init APP --from ${kind} FOLDER`,
+    );
 }
 
 const absolute = (given: string | undefined): string | undefined =>

@@ -100,15 +100,17 @@ export const segmentation = {
 
 /**
  * What a folder of a network has, by name.
- * @param instead asked of a file: what it is and what to name, in words behind its own name; null if that is not known
+ * @param instead asked of a file: what it is and what to name, in words behind its own name
  * @throws UsageError for what is no folder, or cannot be read
  */
-export function namesInFolder(folder: string, instead: (file: string) => string | null): string[] {
+export function namesInFolder(folder: string, instead: (file: string) => string): string[] {
   try {
     return readdirSync(folder);
   } catch (cause) {
-    const known = errorCode(cause) === 'ENOTDIR' ? instead(folder) : null;
-    const what = known ?? `is not a folder that can be read: ${faultWithoutPath(cause)}`;
+    const what =
+      errorCode(cause) === 'ENOTDIR'
+        ? instead(folder)
+        : `is not a folder that can be read: ${faultWithoutPath(cause)}`;
     throw new UsageError(`${quotePath(folder)} ${what}`, { cause });
   }
 }

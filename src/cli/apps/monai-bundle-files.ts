@@ -3,8 +3,8 @@ import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quotePath, shellWord } from '../../contract/index.js';
 import { namesIn, treeEntries } from '../../files/index.js';
+import { checkpointFault } from './checkpoint.js';
 import type { BundleConfig } from './monai-bundle-config.js';
-import { checkpointFault } from './nnunet-folder.js';
 
 /** The weights of a bundle, by their paths below its directory. */
 export interface BundleWeights {

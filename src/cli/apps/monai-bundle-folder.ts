@@ -76,12 +76,11 @@ function readMetadata(directory: string): Metadata {
 /** @throws UsageError for everything that is no bundle, with what is probably meant */
 function checkIsBundle(directory: string): void {
   const quoted = quotePath(directory);
-  const names = namesInFolder(directory, (file) => {
-    if (firstBytes(file, 2).toString('latin1') !== 'PK') return null;
-    return file.endsWith('.ts')
-      ? 'is one file in TorchScript: name the folder of the bundle, with configs in it'
-      : 'is an archive: unpack it, and name the folder with configs in it';
-  });
+  const names = namesInFolder(directory, (file) =>
+    file.endsWith('.zip')
+      ? 'is an archive: unpack it, and name the folder with configs in it'
+      : 'is a file: name the folder of the bundle, with configs in it',
+  );
   if (existsSync(path.join(directory, 'configs', 'metadata.json'))) return;
   if (names.includes('metadata.json') || ['models', 'configs', 'docs'].includes(path.basename(directory)))
     throw new UsageError(

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { counted, excerpt } from '../../contract/index.js';
+import { counted, excerpt, quotePath } from '../../contract/index.js';
 import {
   channelInputs,
   colourOf,
@@ -91,11 +91,18 @@ export function nnunetApp({ source = '' }: ModelSource): ModelApp {
       'Uncertainty.yml',
     ],
     copies: Object.fromEntries(
-      ['dataset.json', 'plans.json'].map((name) => [inModel(name), path.join(source, name)]),
+      ['dataset.json', 'plans.json'].map((name) => [inModel(name), path.join(folder.directory, name)]),
     ),
     weights: Object.fromEntries(folder.folds.map(({ name, file }) => [inModel(name), file])),
     about: aboutOf(folder),
-    source,
-    notes: folder.notes,
+    source: folder.directory,
+    notes: [
+      ...(folder.directory === source
+        ? []
+        : [
+            `The network is ${path.relative(source, folder.directory)}, the only one in ${quotePath(source)}`,
+          ]),
+      ...folder.notes,
+    ],
   };
 }

@@ -1,18 +1,10 @@
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  openSync,
-  readdirSync,
-  readSync,
-  realpathSync,
-  statSync,
-} from 'node:fs';
+import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
-import { faultWithoutPath, firstBytes, namesIn, readSmallFile } from '../../files/index.js';
+import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
+import { checkpointFault } from './checkpoint.js';
 import { namesInFolder } from './model-app.js';
 
 /** What a results folder of nnU-Net v2 says of its network. */
@@ -107,26 +99,44 @@ function partsOf(directory: string): { readonly trainer: string; readonly config
   );
 }
 
-/** @throws UsageError for everything that is no results folder, with what is probably meant */
-function checkIsResults(directory: string): void {
+/** Networks in a folder, and in the folders in it. */
+function networksIn(directory: string): string[] {
+  const inside = (folder: string) => namesIn(folder).map((name) => path.join(folder, name));
+  const isNetwork = (folder: string) =>
+    ['dataset.json', 'plans.json'].every((name) => existsSync(path.join(folder, name)));
+  return inside(directory)
+    .flatMap((each) => (isNetwork(each) ? [each] : inside(each).filter(isNetwork)))
+    .sort();
+}
+
+/**
+ * The folder of the network: the one that was named, or the only one in the folder of a data set or of all results.
+ * @throws UsageError for everything else, with what is probably meant
+ */
+function findNetwork(directory: string): string {
   const quoted = quotePath(directory);
   const names = namesInFolder(directory, (file) =>
-    file.endsWith('.zip') ? 'is an archive: unpack it, and name the folder with dataset.json in it' : null,
+    file.endsWith('.zip')
+      ? 'is an archive: unpack it, and name the folder that comes out'
+      : 'is a file: name the folder with dataset.json and plans.json in it',
   );
   const old = names.filter((name) => /^fold_/.test(name) && hasOldWeights(path.join(directory, name)));
   if (names.includes('plans.pkl') || old.length > 0 || hasOldWeights(directory))
     throw new UsageError(
       `${quoted} is of nnU-Net v1 (${old.length > 0 ? 'model_final_checkpoint.model' : 'plans.pkl'}), whose weights v2 does not read: train it with nnU-Net v2`,
     );
-  if (names.includes('dataset.json') && names.includes('plans.json')) return;
+  const missing = ['dataset.json', 'plans.json'].filter((name) => !names.includes(name));
+  if (missing.length === 0) return directory;
   if (names.includes(checkpoint))
     throw new UsageError(
       `${quoted} is one fold: name the folder above it, ${quotePath(path.dirname(directory))}`,
     );
-  const results = names.filter((name) => existsSync(path.join(directory, name, 'plans.json')));
-  if (results.length > 0)
-    throw new UsageError(`${quoted} has several networks: name one of ${excerpt(results.join(', '), 500)}`);
-  const missing = ['dataset.json', 'plans.json'].filter((name) => !names.includes(name));
+  const [only, ...others] = networksIn(directory);
+  if (only !== undefined && others.length === 0) return only;
+  if (only !== undefined) {
+    const all = [only, ...others].map((each) => path.relative(directory, each));
+    throw new UsageError(`${quoted} has several networks: name one of ${excerpt(all.join(', '), 1000)}`);
+  }
   throw new UsageError(
     `${quoted} is not a results folder of nnU-Net: it has no ${missing.join(' and no ')}; the folder is named like 'nnUNetTrainer__nnUNetPlans__3d_fullres'`,
   );
@@ -199,33 +209,6 @@ function labelsOf({ labels, regions_class_order: order }: Dataset, file: string)
   return kept.map(({ name }, index) => ({ name, value: order[index] ?? 0 }));
 }
 
-/** How a checkpoint begins, which is an archive, and what its last bytes begin with. */
-const archiveStart = Buffer.from('PK\x03\x04', 'latin1');
-const archiveEnd = Buffer.from('PK\x05\x06', 'latin1');
-const endBytes = 22;
-
-function lastBytes(file: string): Buffer {
-  const descriptor = openSync(file, 'r');
-  try {
-    const bytes = Buffer.alloc(endBytes);
-    readSync(descriptor, bytes, 0, endBytes, Math.max(fstatSync(descriptor).size - endBytes, 0));
-    return bytes;
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-/** Why a file is no checkpoint of PyTorch; null if it looks like one. */
-export function checkpointFault(file: string): string | null {
-  const start = firstBytes(file, 200);
-  if (start.length === 0) return 'it is empty, or cannot be read';
-  if (start.toString('latin1').startsWith('version https://git-lfs'))
-    return "it is a pointer of Git LFS: run 'git lfs pull' where it comes from";
-  if (!start.subarray(0, 4).equals(archiveStart)) return 'it is not a checkpoint of PyTorch';
-  const isWhole = lastBytes(file).subarray(0, 4).equals(archiveEnd);
-  return isWhole ? null : 'its end is missing: copy it again';
-}
-
 /** The folds with weights. */
 function foldsOf(directory: string): Pick<NnunetFolder, 'folds' | 'notes'> {
   const all = readdirSync(directory)
@@ -269,8 +252,8 @@ function foldsOf(directory: string): Pick<NnunetFolder, 'folds' | 'notes'> {
  * Reads the results folder of a network of nnU-Net v2.
  * @throws UsageError, with what is missing or what was probably meant
  */
-export function readNnunetFolder(directory: string): NnunetFolder {
-  checkIsResults(directory);
+export function readNnunetFolder(named: string): NnunetFolder {
+  const directory = findNetwork(named);
   const { trainer, configuration } = partsOf(directory);
   const dataset = read(directory, 'dataset.json', datasetSchema);
   const plans = read(directory, 'plans.json', plansSchema);

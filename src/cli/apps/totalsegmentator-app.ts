@@ -5,8 +5,8 @@ import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, nearest, quoteName, quotePath } from '../../contract/index.js';
 import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
+import { checkpointFault } from './checkpoint.js';
 import { colourOf, type ModelApp, type ModelSource, segmentation, volume } from './model-app.js';
-import { checkpointFault } from './nnunet-folder.js';
 
 /** Where a network of TotalSegmentator is, below the directory of its weights. */
 interface Network {
