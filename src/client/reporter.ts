@@ -25,7 +25,7 @@ export interface Reporter {
    * @param isNews whether to report it even if nothing is drawn
    */
   waiting(what: string | null, isNews?: boolean): void;
-  /** Whether the followed job is running now and no longer waiting: its run time is shown on the drawn line. */
+  /** Whether what is waited for is running now, such as the followed job: its run time is shown on the drawn line. */
   running(isRunning: boolean): void;
   /** What is being waited for while a log is silent. Shown only if nothing else is. */
   silent(what: string): void;

@@ -1,10 +1,12 @@
-import { chmod, mkdir, readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Cli } from '../support/cli.js';
 import { lacks } from '../support/needs.mjs';
 import { checkpoint, dataset, nnunetFolder, plans, resultsName } from '../support/nnunet-folder.js';
+import { ScreenTerminal } from '../support/screen-terminal.js';
 import { smallDisk } from '../support/small-disk.js';
 import { plant } from '../support/temporary.js';
 
@@ -374,6 +376,7 @@ describe('init --from nnunet', () => {
 const standIn = `#!/bin/sh
 if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; exit; fi
 echo "Collecting nnunetv2"
+[ ! -p "$HOME/go" ] || read -r _ < "$HOME/go"
 [ ! -e "$HOME/broken" ] || { echo "ERROR: No matching distribution found for nnunetv2==2.8.1" >&2; exit 1; }
 echo "$@" > "$HOME/installed"
 `;
@@ -394,6 +397,19 @@ describe('init --from nnunet --venv', () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining('Installing the packages')]);
     expect((await json(cli.directory, 'liver/app.json')).command).toEqual(['venv/bin/python', 'main.py']);
     expect(await readFile(path.join(cli.home, 'installed'), 'utf8')).toContain('install -r requirements.txt');
+  });
+
+  test('shows how long a step has been running, since pip may print nothing for minutes', async () => {
+    const { cli, env } = await withPython();
+    await using _ = cli;
+    const go = path.join(cli.home, 'go');
+    execFileSync('mkfifo', [go]);
+    await using terminal = new ScreenTerminal(cli, words, { env });
+    await terminal.shows(
+      /Installing the packages of requirements\.txt: Collecting nnunetv2 \(\d+ s so far\)$/,
+    );
+    await writeFile(go, '\n');
+    expect(await terminal.ended()).toBe(0);
   });
 
   test('says why it could not, and the command that does it', async () => {

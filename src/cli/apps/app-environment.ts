@@ -34,6 +34,7 @@ async function take(
   environment: NodeJS.ProcessEnv,
   reporter: Reporter,
 ): Promise<void> {
+  reporter.running(true);
   reporter.waiting(what, true);
   const last: string[] = [];
   const output = linesOf((line) => {
@@ -93,6 +94,7 @@ export async function makeEnvironment(
   try {
     for (const step of steps) await take(step, directory, environment, reporter);
   } finally {
+    reporter.running(false);
     reporter.waiting(null);
   }
 }

@@ -22,7 +22,7 @@ export class TerminalReporter extends TextReporter {
   #shows: 'wait' | 'transfer' | 'row' | null = null;
   readonly #logIsHere: boolean;
   readonly #bars = new AppBars();
-  /** When the job began to run; null while it does not. */
+  /** When what is waited for began to run; null while it does not. */
   #startedAt: number | null = null;
 
   constructor(io: CommandIo, options: ReporterOptions) {
@@ -87,7 +87,7 @@ export class TerminalReporter extends TextReporter {
     this.#startedAt = isRunning ? monotonicTime() : null;
   }
 
-  /** How long the job has been running, as the end of a line; empty while it is not running. */
+  /** How long it has been running, as the end of a line; empty while it is not running. */
   get #elapsed(): string {
     if (this.#startedAt === null) return '';
     return ` (${formatDuration((monotonicTime() - this.#startedAt) / 1000, true)} so far)`;
