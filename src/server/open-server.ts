@@ -259,7 +259,7 @@ function reportSandbox(
       environment: settings.environment,
       binds: [...binds, ...enginePlaces(settings)],
       added: passEnvironment,
-      apps: catalog.directories(),
+      apps: catalog.directories().map((directory) => ({ directory, program: catalog.programIn(directory) })),
       secrets: sandboxRules(settings),
     }),
     offline: download ? [] : catalog.offlineRepositories(),

@@ -264,6 +264,15 @@ export class AppCatalog {
     return [...this.apps.current.values()].flatMap(({ directory }) => directory ?? []);
   }
 
+  /** The program that runs the app of a directory; empty if nothing says which. */
+  programIn(directory: string): string {
+    try {
+      return (ownProgram(directory)?.command ?? this.engine)[0] ?? '';
+    } catch {
+      return '';
+    }
+  }
+
   /** Ids of the repositories whose jobs may not use the network. */
   offlineRepositories(): string[] {
     const apps = [...this.apps.current.values()];

@@ -7,6 +7,7 @@ import { SetupError } from '../setup-error.js';
 import { problemOf, tryProgram } from './job-mounts.js';
 import { systemFiles } from './machine-files.js';
 import { passedNames } from './passed-environment.js';
+import { programPlaces } from './program-places.js';
 import { emptySandbox, Sandbox } from './sandbox.js';
 import { systemCallFilter } from './system-call-filter.js';
 import {
@@ -122,8 +123,8 @@ interface BlindSpotsOptions {
   readonly binds: readonly Visible[];
   /** Names of `serve --pass-env`. */
   readonly added: readonly string[];
-  /** Directories of apps. */
-  readonly apps: readonly string[];
+  /** Directories of apps, with the programs that run them. */
+  readonly apps: readonly { readonly directory: string; readonly program: string }[];
   readonly secrets: SecretRules;
 }
 
@@ -168,9 +169,9 @@ export function blindSpots({ environment, binds, added, apps, secrets }: BlindSp
     const value = environment[name] ?? '';
     return path.isAbsolute(value) && isUnseen(value) ? [`${name}=${value}`] : [];
   });
-  const links = apps.flatMap((app) =>
-    linksIn(app)
-      .filter(unseenBeside([realPath(app)]))
+  const links = apps.flatMap(({ directory, program }) =>
+    linksIn(directory)
+      .filter(unseenBeside([directory, ...programPlaces(program, environment.PATH ?? '')].map(realPath)))
       .slice(0, maxLinks)
       .map((link) => `${link} leads to ${realPath(link)}`),
   );

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findProgram } from '../../../src/files/find-program.js';
@@ -94,6 +94,17 @@ describe('serve --sandbox auto', () => {
     writeFileSync(path.join(models, 'seen.pt'), 'weights');
     symlinkSync(weights, path.join(linked, 'CV_0.pt'));
     symlinkSync(path.join(models, 'seen.pt'), path.join(linked, 'CV_1.pt'));
+    // A Python environment in the app, of a Python in a home directory.
+    const [python, bin] = [path.join(root.path, 'pyenv/bin/python3'), path.join(linked, 'venv/bin')];
+    for (const each of [path.dirname(python), bin]) mkdirSync(each, { recursive: true });
+    writeFileSync(python, '#!/bin/sh\n', { mode: 0o755 });
+    writeFileSync(path.join(linked, 'venv/pyvenv.cfg'), `home = ${path.dirname(python)}\n`);
+    symlinkSync(python, path.join(bin, 'python'));
+    const manifest = JSON.parse(readFileSync(path.join(linked, 'app.json'), 'utf8'));
+    writeFileSync(
+      path.join(linked, 'app.json'),
+      JSON.stringify({ ...manifest, command: ['venv/bin/python'] }),
+    );
     await using server = await TestServer.start({
       runners: true,
       apps: [linked, 'Lab/Model:CT'],
@@ -109,6 +120,7 @@ describe('serve --sandbox auto', () => {
     expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
     expect(server.stderr).toContain(`CV_0.pt leads to ${weights}: jobs do not see that place`);
     expect(server.stderr).not.toContain('CV_1.pt');
+    expect(server.stderr).not.toContain(python);
     expect(server.stderr).toContain('WARNING: Lab/Model:CT: its jobs have no network');
   });
 });
