@@ -424,6 +424,22 @@ describe('init --from nnunet --venv', () => {
     expect(await json(cli.directory, 'liver/app.json')).toMatchObject({ resident: true });
   });
 
+  test('says that there is no Python, and what brings it, as check does', async () => {
+    await using cli = await withFolder();
+    const env = { PATH: cli.home };
+    const bring = 'apt-get install python3-venv';
+    const made = await cli.run(words, env);
+    expect([made.code, made.stderr]).toEqual([
+      1,
+      expect.stringContaining(
+        `its environment is not: python3 -m venv is not there (Debian and Ubuntu: ${bring})`,
+      ),
+    ]);
+    await cli.run(['init', 'plain', '--from', 'nnunet', resultsName], env);
+    const { code, stdout } = await cli.run(['check', 'plain', '--no-run'], env);
+    expect([code, stdout]).toEqual([1, expect.stringContaining(bring)]);
+  });
+
   test.skipIf(lacks('python3'))('check names the command that makes a missing environment', async () => {
     await using cli = await withFolder();
     expect((await init(cli)).code).toBe(0);

@@ -346,12 +346,6 @@ describe('init --from totalsegmentator --venv', () => {
       ),
     ]);
   });
-
-  test('says that there is no Python', async () => {
-    await using cli = await Cli.create();
-    const { code, stderr } = await cli.run(words('--venv'), { PATH: cli.home });
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/python3 .*could not be started/)]);
-  });
 });
 
 describe('check, of an app of TotalSegmentator', () => {

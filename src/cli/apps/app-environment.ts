@@ -3,6 +3,7 @@ import { Writable } from 'node:stream';
 import { ClientError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { excerpt, exitCodes, quotePath } from '../../contract/index.js';
+import { errorCode } from '../../files/index.js';
 import { type ProgramEnd, runProgram } from '../../programs/index.js';
 
 /** Milliseconds that one step may take: PyTorch alone is some gigabytes. */
@@ -106,7 +107,9 @@ async function faultOf(run: Promise<ProgramEnd>): Promise<string | null> {
     if (exitCode === 0) return null;
     return signal === null ? `ended with exit code ${exitCode}` : `was ended by ${signal}`;
   } catch (cause) {
-    return `could not be started (${(cause as Error).message})`;
+    return errorCode(cause) === 'ENOENT'
+      ? 'is not there (Debian and Ubuntu: apt-get install python3-venv)'
+      : `could not be started (${(cause as Error).message})`;
   }
 }
 

@@ -163,7 +163,9 @@ function lostProgram(
     const isOwn = environment !== undefined && existsSync(path.join(directory, 'requirements.txt'));
     const remedy = isOwn
       ? `; run 'python3 -m venv ${environment} && ${environment}/bin/python -m pip install -r requirements.txt' in ${quotePath(directory)}`
-      : '';
+      : program === 'python3'
+        ? '; install it (Debian and Ubuntu: apt-get install python3-venv), or name another Python there'
+        : '';
     const problem = isThere
       ? `${quotePath(program)} is not a file that this user may execute (chmod +x)`
       : `there is no program '${program}' that can be run${remedy}`;
