@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { authScheme, type ErrorBody, errorKinds, mediaTypes, ServiceError } from '../../contract/index.js';
 import { type Connection, header, type Reply } from '../connection/index.js';
-import { HttpError, isRedirect, proxyLoginStatus, TransportError } from '../errors.js';
+import { HttpError, isGatewayError, isRedirect, proxyLoginStatus, TransportError } from '../errors.js';
 import { withoutDicom } from './dicom-guard.js';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
@@ -68,11 +68,13 @@ const unanswered = { badGateway: 502, timeout: 504 } as const;
 
 /**
  * Whether an answer is about the way to the server, which is the gateway's business: its token, a login to its proxy, another
- * address. The client would take the first for its own token, and follow the last with it.
+ * address, or a proxy's page about a server that is away. The client would take the first for its own token, and follow the
+ * third with it.
  */
 const isAboutTheWay = (reply: Reply): boolean =>
   [errorKinds.invalidToken.status, proxyLoginStatus].some((status) => status === reply.statusCode) ||
-  (isRedirect(reply.statusCode) && header(reply, 'location') !== undefined);
+  (isRedirect(reply.statusCode) && header(reply, 'location') !== undefined) ||
+  (isGatewayError(reply.statusCode) && !header(reply, 'content-type')?.includes(mediaTypes.json));
 
 /** How requests are forwarded. */
 export interface Forwarding {

@@ -189,6 +189,24 @@ describe('a server', () => {
     expect(gateway.told).toEqual([detail, detail, null]);
   });
 
+  test('that is away behind a proxy is answered for with a sentence, in place of the page of the proxy', async () => {
+    await using server = await ScriptedServer.start((_, response) => {
+      response.writeHead(504, { 'content-type': 'text/html' }).end('<h1>504 Gateway Time-out</h1>');
+    });
+    await using gateway = await gatewayTo(server.url);
+    const sentence = expect.stringMatching(/the server behind it does not \(HTTP 504\)/);
+    const { status, body } = await ask(gateway, '/health');
+    expect([status, JSON.parse(body), gateway.told]).toEqual([502, { detail: sentence }, [sentence]]);
+  });
+
+  test('that is busy says so itself', async () => {
+    const busy = { detail: 'Too many jobs' };
+    await using server = await ScriptedServer.start((_, response) => json(response, 503, busy));
+    await using gateway = await gatewayTo(server.url);
+    const { status, body } = await ask(gateway, '/health');
+    expect([status, JSON.parse(body), gateway.told]).toEqual([503, busy, [null]]);
+  });
+
   test('that is silent for too long is answered for with status 504', async () => {
     await using server = await ScriptedServer.start(() => {});
     await using gateway = await gatewayTo(server.url, { readTimeout: 0.1 });
