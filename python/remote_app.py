@@ -4,7 +4,7 @@
 
     Server().infer("t1.nii.gz", app="brain").save("Out")
 
-Needs Python 3.9 and nothing else. docs/python.md says how it is used.
+Needs Python 3.9 and nothing else; see docs/python.md.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class JobFailed(RemoteAppError):
 
     def __init__(self, job_id: str, state: str, reason: str) -> None:
         verb = {"refused": "was refused by its app", "killed": "was killed"}.get(state, "failed")
-        super().__init__(f"Job {job_id} {verb}: {reason}")
+        log = f"; see job({job_id!r}).logs()" if state == "error" else ""
+        super().__init__(f"Job {job_id} {verb}: {reason}{log}")
         self.job_id = job_id
         #: `error`, `refused` (the app refused its input) or `killed`.
         self.state = state
@@ -184,7 +185,7 @@ class _Reporter:
             style: Json = {"unit": "B", "unit_scale": True, "unit_divisor": 1024, "total": total or None}
             if stage == "running":
                 style = {"bar_format": "{desc} [{elapsed}]"}
-            # Elsewhere nothing is drawn where stderr is no terminal.
+            # Elsewhere only a terminal has a bar.
             is_off = False if "ipykernel" in sys.modules else None
             self._stage, self._bar = stage, self._tqdm(desc=stage, leave=False, disable=is_off, **style)
         if stage == "running":

@@ -592,7 +592,7 @@ class Jobs(unittest.TestCase):
 
         with Scripted(answer) as scripted, self.assertRaises(remote_app.JobFailed) as caught:
             Server(scripted.url).job("a").result()
-        self.assertEqual(str(caught.exception), "Job a failed: exit code 3\\x1b[2J")
+        self.assertEqual(str(caught.exception), "Job a failed: exit code 3\\x1b[2J; see job('a').logs()")
         with self.assertRaises(remote_app.UsageError):
             server().job("../health")
 
