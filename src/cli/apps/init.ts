@@ -95,8 +95,8 @@ export function firstSteps(app: NewApp, hasEnvironment: boolean, bin: string): s
         : `The weights are ${weights}.`,
       ...notes.map((note) => `Note: ${note}`),
       hasEnvironment
-        ? 'Its Python is venv/bin/python. It is served by:'
-        : "Its Python is 'python3' of the PATH, which needs requirements.txt; init --venv makes one for this app. It is served by:",
+        ? 'Its Python is venv/bin/python. What to do next:'
+        : "Its Python is 'python3' of the PATH, which needs requirements.txt; init --venv makes one for this app. What to do next:",
       `  ${bin} check ${here(directory)} --time-limit 10m`,
       `  ${serve}          # then, in another terminal:`,
       `  ${bin} infer SCAN`,
