@@ -153,7 +153,7 @@ async function checkRest(context, root, app, worker, theirs) {
   check('total, of a .nrrd file', found.isSameGrid && found.differ === 0, `${found.differ} voxels differ`);
   for (const [words, sentence] of [
     [['--inputs', text], /^TotalSegmentator does not take text: /],
-    [['--inputs', nrrd, '--inputs', nrrd], /^Give one group of inputs; got 2$/],
+    [['--inputs', nrrd, '--inputs', nrrd], /^Give one group of inputs: scan; got 2$/],
     [['--inputs', place], /has 0 DICOM series: send one series, or a volume in a file$/],
   ]) {
     const { told, code } = await infer(...words);

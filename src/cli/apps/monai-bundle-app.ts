@@ -9,7 +9,7 @@ import {
   segmentation,
   sentence,
 } from './model-app.js';
-import { BundleConfig, type Component } from './monai-bundle-config.js';
+import { BundleConfig, type Component, plainName } from './monai-bundle-config.js';
 import { type MonaiBundle, readMonaiBundle } from './monai-bundle-folder.js';
 
 /** Packages that each app of a bundle has, with the oldest and the first too new version that it runs with. */
@@ -37,8 +37,6 @@ const later = (one: string, other: string): string =>
   one.localeCompare(other, 'en', { numeric: true }) < 0 ? other : one;
 
 const isVersion = (text: string): boolean => /^\d+(\.\d+)*$/.test(text);
-
-const plainName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-');
 
 /** `requirements.txt`: the versions that the bundle was made with are the oldest ones, since few of them fit a newer Python. */
 function requirementsOf({ metadata, packages, config }: MonaiBundle): string {

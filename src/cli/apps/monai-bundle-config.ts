@@ -156,7 +156,8 @@ const packageOf: Readonly<Record<string, string>> = {
   yaml: 'pyyaml',
 };
 
-const plainName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-');
+/** The name of a package as pip compares it. */
+export const plainName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-');
 
 /** The modules that a value of a configuration names: by `_target_`, or by an import. */
 function modulesOf(value: unknown): string[] {

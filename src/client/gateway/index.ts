@@ -1,1 +1,1 @@
-export { type Gateway, type GatewayOptions, openGateway } from './gateway.js';
+export { type GatewayOptions, openGateway } from './gateway.js';

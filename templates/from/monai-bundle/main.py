@@ -186,12 +186,7 @@ def write_map(values, like, file):
 
 def infer(bundle, options, output):
     """Writes `<case>.nii.gz` with the labels of each case, `<case>_stack.nii.gz` where it is wanted, and `measurements.json`."""
-    channels = [each["display_name"] for each in read_json(APP / "app.json")["inputs"].values()]
-    if len(options.inputs) != len(channels):
-        groups = "one group of inputs" if len(channels) == 1 else f"{len(channels)} groups of inputs, in this order"
-        refuse(f"Give {groups}: {', '.join(channels)}; got {len(options.inputs)}")
-    if len({len(group) for group in options.inputs}) > 1:
-        refuse("The groups of inputs have different numbers of volumes: give as many in each")
+    cases.check_groups(options.inputs, [each["display_name"] for each in read_json(APP / "app.json")["inputs"].values()])
     bundle.prepare(options)
     output.mkdir(parents=True, exist_ok=True)
     names = cases.case_names([cases.stem_of(each) for each in options.inputs[0]])
@@ -225,7 +220,7 @@ def uncertainty(stacks, output):
     output.mkdir(parents=True, exist_ok=True)
     found = []
     for file in stacks:
-        image = evaluation.read(file, refuse)
+        image = evaluation.read(file)
         if image.GetNumberOfComponentsPerPixel() > 1:
             refuse(f"{file.name} has {image.GetNumberOfComponentsPerPixel()} values in each voxel: give a stack of this app")
         values = 1 - SimpleITK.GetArrayFromImage(image).astype(numpy.float32)
@@ -255,15 +250,15 @@ def run(bundle, arguments):
     import evaluation
 
     if options.operation == "eval":
-        evaluation.evaluate(options.inputs[0], options, options.output, refuse, regions())
+        evaluation.evaluate(options.inputs[0], options, options.output, regions())
     elif options.operation == "uncertainty":
         uncertainty(options.inputs[0], options.output)
     else:
-        evaluation.check_counts(options.inputs[0], options, refuse)
+        evaluation.check_counts(options.inputs[0], options)
         labels = regions() if options.gt else []
         written = infer(bundle, options, options.output / "Predictions")
         if options.gt:
-            evaluation.evaluate([file for _, file, _ in written], options, options.output / "Evaluations", refuse, labels)
+            evaluation.evaluate([file for _, file, _ in written], options, options.output / "Evaluations", labels)
         if options.uncertainty:
             uncertainty([stack for *_, stack in written], options.output / "Uncertainties")
 

@@ -153,10 +153,7 @@ def infer(network, options, output):
     """Writes `<case>` with the labels of each case, its stack where it is wanted, and `measurements.json`."""
     dataset = read_json(MODEL / "dataset.json")
     channels = dataset.get("modality") or dataset["channel_names"]
-    if len(options.inputs) != len(channels):
-        refuse(f"Give {len(channels)} groups of inputs, in this order: {', '.join(channels.values())}; got {len(options.inputs)}")
-    if len({len(group) for group in options.inputs}) > 1:
-        refuse("The groups of inputs have different numbers of volumes: give as many in each")
+    cases.check_groups(options.inputs, channels.values())
     network.prepare(options)
     output.mkdir(parents=True, exist_ok=True)
     # nnU-Net counts the channels of a case in the names of its files.
@@ -182,17 +179,16 @@ def run(network, arguments):
     import evaluation
 
     if options.operation == "eval":
-        groups = options.inputs
-        evaluation.evaluate(groups[0], options, options.output, refuse, regions())
+        evaluation.evaluate(options.inputs[0], options, options.output, regions())
     elif options.operation == "uncertainty":
-        evaluation.uncertainty(options.inputs[0], options.output, refuse)
+        evaluation.uncertainty(options.inputs[0], options.output)
     else:
-        evaluation.check_counts(options.inputs[0], options, refuse)
+        evaluation.check_counts(options.inputs[0], options)
         written = infer(network, options, options.output / "Predictions")
         if options.gt:
-            evaluation.evaluate([labels for _, labels, _ in written], options, options.output / "Evaluations", refuse, regions())
+            evaluation.evaluate([labels for _, labels, _ in written], options, options.output / "Evaluations", regions())
         if options.uncertainty:
-            evaluation.uncertainty([stack for *_, stack in written], options.output / "Uncertainties", refuse, alone=True)
+            evaluation.uncertainty([stack for *_, stack in written], options.output / "Uncertainties", alone=True)
 
 
 def parse(arguments):

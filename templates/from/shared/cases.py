@@ -60,6 +60,15 @@ def without_data_files(group):
     return [file for file in group if file.name not in named]
 
 
+def check_groups(groups, channels):
+    """Refuses inputs that are not one group for each channel, with as many volumes in each."""
+    if len(groups) != len(channels):
+        wanted = "one group of inputs" if len(channels) == 1 else f"{len(channels)} groups of inputs, in this order"
+        refuse(f"Give {wanted}: {', '.join(channels)}; got {len(groups)}")
+    if len({len(group) for group in groups}) > 1:
+        refuse("The groups of inputs have different numbers of volumes: give as many in each")
+
+
 def case_names(stems):
     """A name for each case, none of them twice."""
     names = []

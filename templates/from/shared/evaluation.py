@@ -1,16 +1,14 @@
 """Compares labels with the truth, and folds with each other; with numpy, scipy and SimpleITK alone."""
 
 import json
-from pathlib import Path
 
 import numpy
 import SimpleITK
+from cases import APP, read_series, refuse
 from scipy import ndimage
 
-APP = Path(__file__).resolve().parent
 
-
-def settings_of(name, refuse):
+def settings_of(name):
     """The lines `name: number` of a file of settings."""
     settings = {"tolerance_mm": 1.0, "percentile": 95.0}
     file = APP / name
@@ -30,27 +28,23 @@ def settings_of(name, refuse):
     return settings
 
 
-def check_counts(volumes, options, refuse):
+def check_counts(volumes, options):
     """Refuses before the work is done what would be refused after it."""
     for flag, groups in (("--gt", options.gt), ("--mask", options.mask)):
         if groups and len(groups[0]) != len(volumes):
             refuse(f"{flag} has {len(groups[0])} volumes, and there are {len(volumes)} cases: give one for each")
 
 
-def read(file, refuse):
+def read(file):
     try:
-        if file.is_dir():
-            reader = SimpleITK.ImageSeriesReader()
-            reader.SetFileNames(reader.GetGDCMSeriesFileNames(str(file)))
-            return reader.Execute()
-        return SimpleITK.ReadImage(str(file))
+        return read_series(file) if file.is_dir() else SimpleITK.ReadImage(str(file))
     except RuntimeError as error:
         refuse(f"{file.name} cannot be read: {str(error).strip().splitlines()[-1]}")
 
 
-def read_labels(file, like, refuse):
+def read_labels(file, like):
     """A volume of labels and its values, on the grid of another."""
-    image = read(file, refuse)
+    image = read(file)
     if like is not None:
         sizes = [" x ".join(map(str, each.GetSize())) for each in (image, like)]
         if image.GetSize() != like.GetSize():
@@ -105,21 +99,21 @@ def compare(one, other, spacing, settings):
     return metrics
 
 
-def evaluate(predictions, options, output, refuse, regions):
+def evaluate(predictions, options, output, regions):
     """Compares each volume of labels with the truth of the same place in the list; writes `Evaluation.json`.
 
     `regions` has the value of each label, its name, and the values that count as it: several for a region.
     """
-    settings = settings_of(options.evaluation_file, refuse)
-    check_counts(predictions, options, refuse)
+    settings = settings_of(options.evaluation_file)
+    check_counts(predictions, options)
     if not options.gt:
         refuse("Name the true labels with --gt")
     masks = options.mask[0] if options.mask else [None] * len(predictions)
     cases = []
     for file, truth, mask in zip(predictions, options.gt[0], masks):
-        image, found = read_labels(file, None, refuse)
-        _, expected = read_labels(truth, image, refuse)
-        where = True if mask is None else read_labels(mask, image, refuse)[1] != 0
+        image, found = read_labels(file, None)
+        _, expected = read_labels(truth, image)
+        where = True if mask is None else read_labels(mask, image)[1] != 0
         spacing = image.GetSpacing()[::-1]
         labels = {}
         for key, name, values in regions:
@@ -144,12 +138,12 @@ def summary(cases, regions):
     return {"labels": result}
 
 
-def uncertainty(stacks, output, refuse, alone=False):
+def uncertainty(stacks, output, alone=False):
     """Writes how far the folds disagree about each voxel, as a standard deviation; and `Uncertainty.json`."""
     output.mkdir(parents=True, exist_ok=True)
     cases = []
     for file in stacks:
-        image = read(file, refuse)
+        image = read(file)
         folds = image.GetNumberOfComponentsPerPixel()
         if folds < 2 and not alone:
             refuse(f"{file.name} has one fold, which cannot disagree with itself: use 'infer --uncertainty --ensemble 2' or more")

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import cases
 import resident
-from cases import refuse
 
 APP = Path(__file__).resolve().parent
 TASK = cases.read_json(APP / "task.json")
@@ -85,8 +84,7 @@ class Segmenter:
 
 def infer(segmenter, options, output):
     """Writes `<case>.nii.gz` with the labels of each case, and `measurements.json`."""
-    if len(options.inputs) != 1:
-        refuse(f"Give one group of inputs; got {len(options.inputs)}")
+    cases.check_groups(options.inputs, ["scan"])
     fast = cases.setting(options, "fast", "false") == "true"
     need("fast" if fast else "default")
     output.mkdir(parents=True, exist_ok=True)
@@ -119,12 +117,12 @@ def run(segmenter, arguments):
 
     regions = [(label, name, [label]) for label, name in cases.label_names().items()]
     if options.operation == "eval":
-        evaluation.evaluate(options.inputs[0], options, options.output, refuse, regions)
+        evaluation.evaluate(options.inputs[0], options, options.output, regions)
         return
-    evaluation.check_counts(options.inputs[0], options, refuse)
+    evaluation.check_counts(options.inputs[0], options)
     written = infer(segmenter, options, options.output / "Predictions")
     if options.gt:
-        evaluation.evaluate(written, options, options.output / "Evaluations", refuse, regions)
+        evaluation.evaluate(written, options, options.output / "Evaluations", regions)
 
 
 def remove_incomplete(folder):
