@@ -202,7 +202,9 @@ const conversion = object({
   as: z.array(z.enum(resultFormats)).describe('The formats that were asked for'),
   outputs: z
     .array(object({ from: z.string(), as: z.enum(resultFormats), name: z.string() }))
-    .describe('Files of the result that were written, each from another one of it'),
+    .describe(
+      'Files of the result that were written, each from another one of it; one that was written from several masks is there for each of them',
+    ),
   problems: z.array(z.string()).describe('What was not converted, and why'),
 }).describe('What became of --as; null without it');
 
@@ -397,7 +399,7 @@ export const jsonDocuments = {
     {
       when: null,
       schema: object({
-        from: path('the file that was converted'),
+        from: path('the file or the directory that was converted'),
         converted: z.array(
           object({
             as: z.enum(resultFormats),

@@ -9,3 +9,11 @@ export const ofStudy: ReadonlySet<ResultFormat> = new Set([
   'rtstruct',
   'dicom',
 ]);
+
+/** Formats that name segments, so that they hold several masks of single ones. */
+export const ofSegments: ReadonlySet<ResultFormat> = new Set([
+  'dicom-seg',
+  'dicom-labelmap',
+  'rtstruct',
+  'nrrd',
+]);

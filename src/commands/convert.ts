@@ -8,13 +8,18 @@ export default class Convert extends BaseCommand {
   static override summary = 'Convert a result for viewers: DICOM SEG, RTSTRUCT, 3D Slicer, NIfTI';
   static override description =
     'Puts a label map into the study of its scan, with the names and colours of its labels: those of the record beside it, or of --labels. ' +
-    'Needs no server.';
+    'A directory of masks, one for each structure, becomes one file with named segments. Needs no server.';
   static override examples = [
     '<%= config.bin %> convert Output/mask.nii.gz --like ./dicom --as dicom-seg -o seg.dcm',
+    '<%= config.bin %> convert Output/segmentations --like ./dicom --as dicom-seg',
     "<%= config.bin %> convert mask.nii.gz --like ./dicom --as rtstruct --labels '1=liver,2=tumour'",
   ];
   static override args = {
-    file: Args.string({ required: true, ignoreStdin: true, description: 'The label map, or another volume' }),
+    file: Args.string({
+      required: true,
+      ignoreStdin: true,
+      description: 'The label map, or another volume; or a directory of masks',
+    }),
   };
   static override flags = {
     as: Flags.option({ options: resultFormats, multiple: true, multipleNonGreedy: true, required: true })({

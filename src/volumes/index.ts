@@ -26,6 +26,7 @@ export { liesOnGrid, placeOnGrid } from './onto-grid.js';
 export { openVolume, readVolume } from './open.js';
 export { type RtStructOptions, writeRtStruct } from './rt-struct.js';
 export type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
+export { type JoinedMasks, joinMasks, type SingleMask } from './single-masks.js';
 export { readSourceSeries } from './source-series.js';
 export {
   type Affine,

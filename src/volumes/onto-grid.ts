@@ -158,7 +158,7 @@ async function* nearest<V extends Voxels>(
 }
 
 /** Makes labels of values: in bytes, and once one of the volume needs it, in words. They are valid until the next call. */
-function labelReader(mask: VolumeFile): (values: Voxels) => Uint8Array | Uint16Array {
+export function labelReader(mask: VolumeFile): (values: Voxels) => Uint8Array | Uint16Array {
   let buffer: Uint8Array | Uint16Array | null = null;
   const labelOf = (value: number): number => {
     if (Number.isNaN(value)) return 0;

@@ -7,6 +7,8 @@ import { VolumeError } from './volume.js';
 export interface SegFrame {
   readonly k: number;
   readonly value: number;
+  /** Which of several layers it is of; absent for the first one. */
+  readonly layer?: number;
 }
 
 /** More labels than any label map has: a scan that is taken for one would fill the disk. */
@@ -27,8 +29,8 @@ const chunk = 1 << 20;
  */
 export class SegFrames implements AsyncDisposable {
   readonly frames: SegFrame[] = [];
-  /** The labels that occur. */
-  readonly values = new Set<number>();
+  /** The labels that occur in each layer. */
+  readonly values: Set<number>[] = [];
   readonly #hash: Hash = createHash('sha256');
   readonly #pending: Uint8Array[] = [];
   #pendingBytes = 0;
@@ -45,22 +47,25 @@ export class SegFrames implements AsyncDisposable {
   ) {}
 
   /**
-   * Packs slices of labels: each label of a slice as single bits, which follow each other from frame to frame without padding
-   * (PS3.5, 8.1.1); of a map of labels each slice as words.
+   * Packs slices of labels, layer by layer: each label of a slice as single bits, which follow each other from frame to frame
+   * without padding (PS3.5, 8.1.1); of a map of labels, which is one layer, each slice as words.
    * @param file is made, and removed at the end
    * @throws VolumeError for more labels than a label map has
    */
   static async collect(
     file: string,
-    slices: AsyncIterable<LabelSlice>,
+    layers: readonly AsyncIterable<LabelSlice>[],
     isLabelMap: boolean,
   ): Promise<SegFrames> {
     const frames = new SegFrames(file, await open(file, 'wx+'), isLabelMap);
     try {
-      for await (const slice of slices) {
-        if (isLabelMap) frames.#addLabels(slice);
-        else frames.#addSegments(slice);
-        if (frames.#pendingBytes >= chunk) await frames.#flush();
+      for (const slices of layers) {
+        frames.values.push(new Set());
+        for await (const slice of slices) {
+          if (isLabelMap) frames.#addLabels(slice);
+          else frames.#addSegments(slice);
+          if (frames.#pendingBytes >= chunk) await frames.#flush();
+        }
       }
       if (frames.#bits > 0) frames.#push(Uint8Array.of(frames.#last));
       await frames.#flush();
@@ -74,7 +79,7 @@ export class SegFrames implements AsyncDisposable {
   /** Bits of a value of the frames. */
   get bitsAllocated(): 1 | 8 | 16 {
     if (!this.isLabelMap) return 1;
-    return [...this.values].some((value) => value > 255) ? 16 : 8;
+    return this.values.some((values) => [...values].some((value) => value > 255)) ? 16 : 8;
   }
 
   /** Bytes of all frames, without the byte that makes them even. */
@@ -138,15 +143,17 @@ export class SegFrames implements AsyncDisposable {
       plane[at >> 3] = (plane[at >> 3] as number) | (1 << (at & 7));
     }
     const inOrder = [...planes].sort(([one], [other]) => one - other);
+    const layer = this.values.length - 1;
     for (const [value, bits] of inOrder) {
-      this.frames.push({ k, value });
+      this.frames.push(layer === 0 ? { k, value } : { k, value, layer });
       this.#append(bits, length);
     }
   }
 
   #note(value: number): void {
-    this.values.add(value);
-    requireLabels(this.values);
+    const values = this.values.at(-1) ?? new Set();
+    values.add(value);
+    requireLabels(values);
   }
 
   /** Appends bits behind those that do not fill a byte yet. */

@@ -74,8 +74,8 @@ export function besideHeader(file: string, names: readonly string[]): [string, .
   return [first, ...others];
 }
 
-/** Bytes that are unpacked at once; of a small volume less, so that its memory is small. */
-const chunkSize = 1 << 20;
+/** Bytes that are unpacked at once: more is no faster, and many masks are read in step. Of a small volume it is less. */
+const chunkSize = 1 << 18;
 const leastChunk = 4096;
 
 /** Most bytes of a slice, with all its frames where these are interleaved, and most values of one frame of it: 11,585 x 11,585. */

@@ -14,56 +14,71 @@ import {
 } from './derived-object.js';
 import { derivedUid } from './dicom-uid.js';
 import { type DicomElement, decimalString, elementStart, encodeElements, fileStart } from './dicom-write.js';
-import { namedSegment } from './label-layers.js';
-import { placeOnGrid } from './onto-grid.js';
+import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
 import { type SegFrame, SegFrames } from './seg-frames.js';
 import type { Maker, Segment, SourceSeries, WrittenObject } from './segments.js';
-import { VolumeError, type VolumeFile } from './volume.js';
+import { VolumeError } from './volume.js';
 import { writeWhole } from './write.js';
 
 /** A label map without a single label: there is nothing to write of it. */
 export class NoLabels extends VolumeError {}
 
 export interface SegOptions {
-  /** What its labels are called; those that are not named become `Label 1`. */
-  readonly segments: readonly Segment[];
   readonly maker: Maker;
-  /** Whether each frame has all labels of a slice (LABELMAP), which few viewers know yet; otherwise one segment (BINARY). */
+  /**
+   * Whether each frame has all labels of a slice (LABELMAP), which few viewers know yet, and which holds one layer; otherwise one
+   * segment (BINARY).
+   */
   readonly isLabelMap?: boolean;
   /** Whether a label map on another grid is refused; otherwise the labels of the nearest voxels are taken. */
   readonly isStrict?: boolean;
 }
 
 /**
- * Writes a label map as DICOM SEG into the study of its series, on the grid of that series: a frame for each segment and slice
+ * Writes label maps as DICOM SEG into the study of their series, on the grid of that series: a frame for each segment and slice
  * that has voxels of it, with a reference to the images of its place. Each label that occurs is a segment; their numbers are
- * 1, 2, 3 in the order of the values, as the standard demands, and the values themselves in a LABELMAP.
- * The UIDs are made of the series, of what made the label map, and of its content: the same result is the same object, and
+ * 1, 2, 3 in the order of the layers and of their values, as the standard demands, and the values themselves in a LABELMAP.
+ * The UIDs are made of the series, of what made the label maps, and of their content: the same result is the same object, and
  * another one under the same name is a new object of the same series. The file appears when it is complete.
+ * @param layers their segments may overlap, each with those of other layers
  * @throws NoLabels; VolumeError for what is no label map, and with `isStrict` for another grid; the system's errors
  */
 export async function writeDicomSeg(
   file: string,
-  mask: VolumeFile,
+  layers: readonly LabelLayer[],
   source: SourceSeries,
   options: SegOptions,
 ): Promise<WrittenObject> {
   const { isLabelMap = false, isStrict = false } = options;
-  const placing = placeOnGrid(mask, source);
-  if (isStrict && !placing.isExact)
-    throw new VolumeError(`${path.basename(mask.path)} lies on another grid than ${source.name}.`);
+  const [first] = layers;
+  if (!first || (isLabelMap && layers.length > 1)) throw new RangeError('A LABELMAP has one layer.');
+  const placed = layers.map((layer) => placeLayer(layer, source, isStrict ? source.name : null));
+  const slices = placed.map(({ placing }) => placing.slices());
   return writeWhole(file, async (unfinished) => {
-    await using frames = await SegFrames.collect(`${unfinished}.frames`, placing.slices(), isLabelMap);
-    if (frames.values.size === 0) throw new NoLabels(`${path.basename(mask.path)} has no labels.`);
+    await using frames = await SegFrames.collect(`${unfinished}.frames`, slices, isLabelMap);
+    const labels = placed.flatMap(({ segments }, layer) =>
+      [...(frames.values[layer] ?? [])]
+        .sort((one, other) => one - other)
+        .map((value) => ({ layer, segment: namedSegment(segments, value) })),
+    );
+    if (labels.length === 0) throw new NoLabels(`${path.basename(first.mask.path)} has no labels.`);
     const written = {
-      ...identityOf(frames, source, options),
-      isExact: placing.isExact,
-      isByNumber: placing.isByNumber,
+      ...identityOf(
+        frames,
+        labels.map(({ segment }) => segment),
+        source,
+        options,
+      ),
+      isExact: placed.every(({ placing }) => placing.isExact),
+      isByNumber: placed.some(({ placing }) => placing.isByNumber),
     };
+    const numbers = placed.map(() => new Map<number, number>());
+    for (const [at, { layer, segment }] of labels.entries())
+      numbers[layer]?.set(segment.value, numberOf(written.segments, at, isLabelMap));
     const target = await open(unfinished, 'wx');
     try {
       await target.appendFile(startOf(source, written, frames, options));
-      for (const part of descriptionsOf(source, written, frames, isLabelMap)) await target.appendFile(part);
+      for (const part of descriptionsOf(source, numbers, frames, isLabelMap)) await target.appendFile(part);
       await appendPixels(target, frames);
     } finally {
       await target.close();
@@ -76,12 +91,10 @@ type Identity = Omit<WrittenObject, 'isExact' | 'isByNumber'>;
 
 function identityOf(
   frames: SegFrames,
+  segments: readonly Segment[],
   { seriesUid: source }: SourceSeries,
-  { segments: named, maker, isLabelMap = false }: SegOptions,
+  { maker, isLabelMap = false }: SegOptions,
 ): Identity {
-  const segments = [...frames.values]
-    .sort((one, other) => one - other)
-    .map((value) => namedSegment(named, value));
   const seriesUid = derivedUid('DICOM SEG', source, maker.app ?? '', maker.name, isLabelMap ? 1 : 0);
   const names = createHash('sha256').update(JSON.stringify(segments)).digest('hex');
   return { segments, seriesUid, instanceUid: derivedUid(seriesUid, frames.digest(), names) };
@@ -210,10 +223,10 @@ function segmentItem(
 /** Bytes of descriptions that are written at once. */
 const chunk = 1 << 20;
 
-/** What each frame is of (PerFrameFunctionalGroupsSequence), in pieces. */
+/** What each frame is of (PerFrameFunctionalGroupsSequence), in pieces. @param numbers those of segments, by layer and value */
 function* descriptionsOf(
   source: SourceSeries,
-  { segments }: Identity,
+  numbers: readonly ReadonlyMap<number, number>[],
   { frames }: SegFrames,
   isLabelMap: boolean,
 ): Generator<Buffer, void, undefined> {
@@ -222,13 +235,13 @@ function* descriptionsOf(
   );
   const derivations = cached(({ k }) => encodeElements([derivationOf(source, k)]));
   const positions = cached(({ k }) => encodeElements([planePosition(source, k)]));
-  const numbers = new Map(segments.map(({ value }, at) => [value, numberOf(segments, at, isLabelMap)]));
-  const segmentGroups = cached(({ value }) =>
-    encodeElements(isLabelMap ? [] : [['0062000a', 'SQ', [[['0062000b', 'US', numbers.get(value) ?? 0]]]]]),
+  const segmentOf = ({ value, layer = 0 }: SegFrame): number => numbers[layer]?.get(value) ?? 0;
+  const segmentGroups = cached((frame) =>
+    encodeElements(isLabelMap ? [] : [['0062000a', 'SQ', [[['0062000b', 'US', segmentOf(frame)]]]]]),
   );
   const contentOf = (frame: SegFrame): Buffer => {
     const place = ranks.get(frame.k) ?? 0;
-    const indices = isLabelMap ? [place] : [numbers.get(frame.value) ?? 0, place];
+    const indices = isLabelMap ? [place] : [segmentOf(frame), place];
     return encodeElements([['00209111', 'SQ', [[['00209157', 'UL', indices]]]]]);
   };
   // Those of all frames have one length.
@@ -237,7 +250,7 @@ function* descriptionsOf(
     derivations(frame.k, frame).length +
     contentLength +
     positions(frame.k, frame).length +
-    segmentGroups(frame.value, frame).length;
+    segmentGroups(segmentOf(frame), frame).length;
   const itemOf = (frame: SegFrame): Buffer => {
     const start = Buffer.from('feff00e000000000', 'hex');
     start.writeUInt32LE(lengthOf(frame), 4);
@@ -246,7 +259,7 @@ function* descriptionsOf(
       derivations(frame.k, frame),
       contentOf(frame),
       positions(frame.k, frame),
-      segmentGroups(frame.value, frame),
+      segmentGroups(segmentOf(frame), frame),
     ]);
   };
   const length = frames.reduce((sum, frame) => sum + 8 + lengthOf(frame), 0);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Affine, isSameGeometry, openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
@@ -18,6 +18,7 @@ async function withMask(shift = 0) {
     like,
     source,
     run: (...words: readonly string[]) => cli.run(['convert', 'mask.nii.gz', ...words]),
+    runOn: (file: string, ...words: readonly string[]) => cli.run(['convert', file, ...words]),
   };
 }
 
@@ -134,4 +135,44 @@ test.each<[string, (like: string) => string[], RegExp]>([
       existsSync(at(name)),
     ),
   ).toBe(false);
+});
+
+test('a directory of masks is refused where it is not clear what they are, and with formats without names', async () => {
+  const { at, like, source, runOn } = await withMask();
+  const masks = at('masks');
+  mkdirSync(masks);
+  const plant = (name: string, data: Uint8Array) =>
+    writeNifti(path.join(masks, name), { size, affine: source.affine, data });
+  const run = (...words: readonly string[]) => runOn('masks/', '--like', like, ...words);
+  const block = (at: number) => labels.map((_, index) => Number(index >= at && index < at + 9));
+  await plant('one.nii.gz', block(0));
+  await plant('two.nii.gz', block(20));
+  const done = await run('--as', 'dicom-seg', '--as', 'nrrd', '--json');
+  expect(done.code, done.stderr + done.stdout).toBe(0);
+  expect(JSON.parse(done.stdout)).toMatchObject({
+    from: masks,
+    converted: ['segments.seg.dcm', 'segments.seg.nrrd'].map((name) => ({
+      output: path.join(masks, name),
+      labels: [{ name: 'one' }, { name: 'two' }],
+    })),
+  });
+  // What was converted before is no mask.
+  const again = await run('--as', 'dicom-seg', '--force');
+  expect(again.code, again.stderr).toBe(0);
+  const nameless = await run('--as', 'nifti');
+  expect([nameless.code, nameless.stderr]).toEqual([
+    2,
+    expect.stringMatching(/--as nifti does not name segments: convert the files of .* one by one/s),
+  ]);
+  await plant('all.nii.gz', labels);
+  const several = await run('--as', 'dicom-seg', '--force');
+  expect([several.code, several.stderr]).toEqual([
+    2,
+    expect.stringMatching(/all\.nii\.gz' is no mask of a single/),
+  ]);
+  rmSync(path.join(masks, 'all.nii.gz'));
+  for (const name of ['p1_liver', 'p1_spleen', 'p2_liver', 'p2_spleen'])
+    await plant(`${name}.nii.gz`, block(5));
+  const people = await run('--as', 'dicom-seg', '--force');
+  expect([people.code, people.stderr]).toEqual([2, expect.stringMatching(/has masks of p1 and of p2/)]);
 });

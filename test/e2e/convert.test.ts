@@ -39,7 +39,10 @@ const terminology = {
 };
 
 /** A server with an app that answers with these volumes, and a client. */
-async function withApp(results: Readonly<Record<string, { affine: Affine; data: Uint8Array | Int16Array }>>) {
+async function withApp(
+  results: Readonly<Record<string, { affine: Affine; data: Uint8Array | Int16Array }>>,
+  names: object = terminology,
+) {
   const cli = await Cli.create();
   const app = path.join(cli.home, 'app');
   await plant(app, {
@@ -53,13 +56,14 @@ async function withApp(results: Readonly<Record<string, { affine: Affine; data: 
       inputs: Object.fromEntries(
         ['a', 'b'].map((key) => [key, { display_name: key, volume_type: 'VOLUME', required: key === 'a' }]),
       ),
-      terminology,
+      terminology: names,
       command: ['sh', 'main.sh'],
     }),
   });
-  await mkdir(path.join(app, 'result'));
-  for (const [name, result] of Object.entries(results))
+  for (const [name, result] of Object.entries(results)) {
+    await mkdir(path.dirname(path.join(app, 'result', name)), { recursive: true });
     await writeNifti(path.join(app, 'result', name), { size, ...result });
+  }
   const server = await TestServer.start({ runners: true, apps: [app] });
   onTestFinished(async () => {
     await server[Symbol.asyncDispose]();
@@ -140,6 +144,135 @@ test('what comes back lies in the study of its scan, with the names that the app
   );
   expect(again.code, again.stderr).toBe(0);
   expect(readFileSync(at('seg.dcm'))).toEqual(readFileSync(at('Output', 'mask.seg.dcm')));
+});
+
+/** Voxels in a part of the slices, with one value. */
+const blocks = (from: number, to: number, value = 1) =>
+  labels.map((_, at) => (at >= from && at < to ? value : 0));
+
+const namesIn = (directory: string): string[] =>
+  recordIn(directory).outputs.map(({ name }: { name: string }) => name);
+
+test('masks of single structures become one file with named segments, which convert makes of their directory as well', async () => {
+  const source = await writeSeries();
+  const { affine } = source;
+  const names = { ...terminology, 2: { name: 'Kidney left', color: '#0080ff' } };
+  const organs = {
+    'organs/liver.nii.gz': { affine, data: blocks(0, 20) },
+    'organs/kidney_left.nii.gz': { affine, data: blocks(20, 40) },
+    'organs/tumour.nii.gz': { affine, data: blocks(10, 15, 7) },
+    'organs/spleen.nii.gz': { affine, data: blocks(0, 0) },
+    'whole.nii.gz': { affine, data: labels },
+  };
+  const { run, at } = await withApp(organs, names);
+  // One of them has the name of the scan.
+  const scan = at('liver');
+  await plant(
+    scan,
+    Object.fromEntries(source.files.map((file) => [path.basename(file), readFileSync(file)])),
+  );
+  const formats = ['dicom-seg', 'rtstruct', 'nrrd', 'nifti'];
+  const ended = await run('infer', scan, ...formats.flatMap((each) => ['--as', each]));
+  expect(ended.code, ended.stderr).toBe(0);
+  const masks = ['kidney_left', 'liver', 'spleen', 'tumour'].map((each) => `organs/${each}.nii.gz`);
+  const written = ['whole', 'organs/segments'].flatMap((stem) =>
+    ['rtstruct.dcm', 'seg.dcm', 'seg.nrrd'].map((ending) => `${stem}.${ending}`),
+  );
+  expect(namesIn(at('Output'))).toEqual([...written, ...masks, 'whole.nii.gz'].sort());
+  const { conversion } = recordIn(at('Output'));
+  expect(conversion.problems).toEqual([]);
+  expect(conversion.outputs.slice(3)).toEqual(
+    ['dicom-seg', 'rtstruct', 'nrrd'].flatMap((as, index) =>
+      masks.map((from) => ({
+        from,
+        as,
+        name: `organs/segments.${['seg.dcm', 'rtstruct.dcm', 'seg.nrrd'][index]}`,
+      })),
+    ),
+  );
+  const seg = at('Output', 'organs', 'segments.seg.dcm');
+  const named = [
+    ['Kidney left', '#0080ff'],
+    ['Liver', '#dd8265'],
+    ['Tumour', '#00ff00'],
+  ];
+  for (const file of [seg, at('Output', 'organs', 'segments.seg.nrrd')])
+    expect((await openVolume(file)).labels?.map(({ name, colour }) => [name, colour])).toEqual(named);
+  const like = ['--like', scan];
+  const again = await run('convert', at('Output', 'organs'), ...like, '--as', 'dicom-seg', '-o', 'seg.dcm');
+  expect(again.code, again.stderr).toBe(0);
+  expect(readFileSync(at('seg.dcm'))).toEqual(readFileSync(seg));
+  const map = await run('convert', at('Output', 'organs'), ...like, '--as', 'dicom-labelmap');
+  expect([map.code, map.stderr]).toEqual([
+    1,
+    expect.stringContaining(
+      'Liver and Tumour overlap, and a map has one label for each voxel: give --as dicom-seg',
+    ),
+  ]);
+});
+
+test.each<[string, Readonly<Record<string, Uint8Array>>, object]>([
+  ['names that are no structures', { 'one.nii.gz': blocks(0, 9), 'two.nii.gz': blocks(9, 19) }, {}],
+  [
+    'members of an ensemble',
+    { 'liver_fold_0.nii.gz': blocks(0, 9), 'liver_fold_1.nii.gz': blocks(0, 8) },
+    {},
+  ],
+  [
+    'a mask and its uncertainty',
+    { 'liver.nii.gz': blocks(0, 9), 'liver_uncertainty.nii.gz': blocks(0, 8) },
+    {},
+  ],
+  [
+    'a mask of two values',
+    {
+      'liver.nii.gz': blocks(0, 9),
+      'spleen.nii.gz': blocks(20, 29).map((each, at) => (at === 28 ? 2 : each)),
+    },
+    {},
+  ],
+  [
+    'a value that the app calls something else',
+    { 'lesion_1.nii.gz': blocks(0, 9), 'lesion_2.nii.gz': blocks(9, 19) },
+    { 1: { name: 'Tumour', color: '#00ff00' } },
+  ],
+  ['folders', { 'a/liver.nii.gz': blocks(0, 9), 'b/spleen.nii.gz': blocks(9, 19) }, {}],
+  [
+    'a file with the name of theirs',
+    { 'liver.nii.gz': blocks(0, 9), 'spleen.nii.gz': blocks(9, 19), 'segments.nii.gz': labels },
+    {},
+  ],
+])('where there is a doubt, each mask stays a file: %s', async (_, masks, names) => {
+  const source = await writeSeries();
+  const results = Object.entries(masks).map(([name, data]) => [name, { affine: source.affine, data }]);
+  const { run, at } = await withApp(Object.fromEntries(results), names);
+  const ended = await run('infer', directoryOf(source), '--as', 'dicom-seg');
+  expect(ended.code, ended.stderr).toBe(0);
+  const { conversion } = recordIn(at('Output'));
+  expect(conversion.outputs.map(({ name }: { name: string }) => name)).toEqual(
+    Object.keys(masks)
+      .sort()
+      .map((name) => name.replace('.nii.gz', '.seg.dcm')),
+  );
+});
+
+test('masks of the scans of two people are never one file, though they lie on one grid', async () => {
+  const source = await writeSeries();
+  const { run, at } = await withApp({
+    'liver_first.nii.gz': { affine: source.affine, data: blocks(0, 9) },
+    'spleen_second.nii.gz': { affine: source.affine, data: blocks(9, 19) },
+  });
+  for (const name of ['first', 'second'])
+    await plant(
+      at(name),
+      Object.fromEntries(source.files.map((file) => [path.basename(file), readFileSync(file)])),
+    );
+  const ended = await run('infer', '-i', 'first', '-i', 'second', '--as', 'dicom-seg');
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(namesIn(at('Output')).filter((name) => name.endsWith('.dcm'))).toEqual([
+    'liver_first.seg.dcm',
+    'spleen_second.seg.dcm',
+  ]);
 });
 
 test('a scan that lies in no study is refused before anything is sent', async () => {

@@ -8,7 +8,13 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { openVolume, readSourceSeries, writeDicomSeg, writeDicomSeries } from '../../dist/volumes/index.js';
+import {
+  joinMasks,
+  openVolume,
+  readSourceSeries,
+  writeDicomSeg,
+  writeDicomSeries,
+} from '../../dist/volumes/index.js';
 import { PythonEnvironment } from '../../tools/python-environment.mjs';
 import { judgedByPython, printChecks } from '../support/judged-by-python.mjs';
 
@@ -37,18 +43,33 @@ const maker = {
   madeAt: new Date(2026, 0, 2, 3, 4, 5),
 };
 
+/** Masks of single segments as one segmentation: those of all labels, and one that overlaps them. */
+async function convertSingle(directory, source) {
+  const names = (await readdir(directory)).filter((name) => name.startsWith('single-')).sort();
+  const masks = await Promise.all(
+    names.map(async (name) => ({
+      mask: await openVolume(path.join(directory, name)),
+      segment: { name: name.slice('single-'.length, -'.nii.gz'.length), color: '#0080ff', snomed: null },
+    })),
+  );
+  const { layers } = await joinMasks(masks, 'segments');
+  await writeDicomSeg(path.join(directory, 'segments.dcm'), layers, source, { maker, isStrict: true });
+}
+
 /** Writes beside each mask of a case its segmentations, and of its first one a derived series of its scan's values. */
 async function convert(directory) {
   const source = await readSourceSeries(path.join(directory, 'series'));
   const names = (await readdir(directory)).filter((name) => name.startsWith('mask-'));
   for (const name of names) {
     const mask = await openVolume(path.join(directory, name));
-    const how = { segments, maker, isStrict: true };
+    const layers = [{ mask, segments }];
+    const how = { maker, isStrict: true };
     const stem = path.join(directory, name.replace('.nii.gz', ''));
-    await writeDicomSeg(`${stem}.seg.dcm`, mask, source, how);
+    await writeDicomSeg(`${stem}.seg.dcm`, layers, source, how);
     if (name.startsWith('mask-0'))
-      await writeDicomSeg(`${stem}.map.dcm`, mask, source, { ...how, isLabelMap: true });
+      await writeDicomSeg(`${stem}.map.dcm`, layers, source, { ...how, isLabelMap: true });
   }
+  await convertSingle(directory, source);
   const scan = await openVolume(path.join(directory, 'scan.nii.gz'));
   await writeDicomSeries(path.join(directory, 'derived'), scan, source, { maker, isHounsfield: true });
 }

@@ -45,6 +45,11 @@ def affine_of(images):
     return to_ras @ affine
 
 
+def singles_of(labels):
+    """What has a mask of its own: each label, all of them, and nothing."""
+    return {"body": labels > 0, "brain": labels == 2, "empty": labels > 99, "green": labels == 1, "skull": labels == 7}
+
+
 def write_case(directory, images, orders, enhanced=False):
     (directory / "series").mkdir(parents=True)
     affine = affine_of(images)
@@ -62,6 +67,8 @@ def write_case(directory, images, orders, enhanced=False):
     for at, order in enumerate(orders):
         mask = nib.Nifti1Image(labels, affine).as_reoriented(np.array(order))
         nib.save(mask, directory / f"mask-{at}.nii.gz")
+    for name, voxels in singles_of(labels).items():
+        nib.save(nib.Nifti1Image(voxels.astype(np.uint8), affine).as_reoriented(np.array(orders[-1])), directory / f"single-{name}.nii.gz")
     nib.save(nib.Nifti1Image(values, affine), directory / "scan.nii.gz")
     np.savez(directory / "truth.npz", labels=labels, values=values, affine=affine)
 
@@ -118,10 +125,30 @@ def on_grid(array, affine, truth):
     return placed
 
 
+def uids_of(images):
+    normal = np.cross(images[0].ImageOrientationPatient[:3], images[0].ImageOrientationPatient[3:])
+    return [image.SOPInstanceUID for image in sorted(images, key=lambda each: np.dot(normal, each.ImagePositionPatient))]
+
+
+def judge_singles(case, file, truth, images):
+    seg = hd.seg.segread(file)
+    wanted = {name: voxels for name, voxels in singles_of(truth["labels"]).items() if voxels.any()}
+    called = {number: str(seg.get_segment_description(number).segment_label) for number in seg.segment_numbers}
+    differ = 0
+    for number, name in called.items():
+        if case == "tilted":
+            found = seg.get_pixels_by_source_instance(uids_of(images), segment_numbers=[number], assert_missing_frames_are_empty=True)
+            placed = found[..., 0].transpose(2, 1, 0)
+        else:
+            volume = seg.get_volume(segment_numbers=[number], combine_segments=True, relabel=True)
+            placed = on_grid(volume.array, to_ras @ volume.affine, truth)
+        differ += int(np.count_nonzero((placed > 0) != wanted.get(name, placed < 0)))
+    return differ, sorted(called.values()) == sorted(wanted)
+
+
 def judge_tilted(seg, truth, images, value_of):
     """highdicom makes no volume of slices that are shifted against each other: their labels are asked for by the images."""
-    normal = np.cross(images[0].ImageOrientationPatient[:3], images[0].ImageOrientationPatient[3:])
-    uids = [image.SOPInstanceUID for image in sorted(images, key=lambda each: np.dot(normal, each.ImagePositionPatient))]
+    uids = uids_of(images)
     found = seg.get_pixels_by_source_instance(uids, combine_segments=True, assert_missing_frames_are_empty=True)
     labels = np.vectorize(value_of.get)(found).astype(np.uint8).transpose(2, 1, 0)
     places = {image.SOPInstanceUID: np.array(image.ImagePositionPatient, float) for image in images}
@@ -187,6 +214,9 @@ def judge(directories):
         for file in directory.glob("*.map.dcm"):
             differ, good = judge_seg(case, file, truth, images)
             say(case, "highdicom: map of labels", differ == 0 and good, f"{differ} voxels differ")
+        differ, good = judge_singles(case, directory / "segments.dcm", truth, images)
+        say(case, "highdicom: masks of single segments in one file", differ == 0 and good, f"{differ} voxels differ")
+        segs.insert(0, directory / "segments.dcm")
         say(case, "dciodvfy and dcmftest: segmentations", all(judge_form(case, file.name, file, known) for file in segs[:4]), "")
         derived = sorted_images(sorted((directory / "derived").iterdir()))
         values = np.stack([image.pixel_array.T * image.RescaleSlope + image.RescaleIntercept for image in derived], axis=2)

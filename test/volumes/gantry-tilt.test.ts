@@ -37,7 +37,7 @@ function straight({ affine }: Geometry, length: number, anchor = 0): Affine {
 
 async function segmentation(source: SourceSeries, mask: Awaited<ReturnType<typeof writeMask>>) {
   const file = path.join(await workspace(), 'seg.dcm');
-  const written = await writeDicomSeg(file, mask, source, { segments, maker });
+  const written = await writeDicomSeg(file, [{ mask, segments }], source, { maker });
   const data = new Uint8Array(labels.length);
   const values = [0, ...written.segments.map(({ value }) => value)];
   for await (const { k, values: plane } of placeOnGrid(await openVolume(file), source).slices())
@@ -104,9 +104,9 @@ describe('A label map beside a tilted series,', () => {
     const file = path.join(await workspace(), 'structures.dcm');
     const structures = await writeRtStruct(file, [{ mask, segments }], source, { maker });
     expect(structures).toMatchObject({ isExact: false, isByNumber: true });
-    await expect(writeDicomSeg(file, mask, source, { segments, maker, isStrict: true })).rejects.toThrow(
-      'mask.nii.gz lies on another grid than',
-    );
+    await expect(
+      writeDicomSeg(file, [{ mask, segments }], source, { maker, isStrict: true }),
+    ).rejects.toThrow('mask.nii.gz lies on another grid than');
   });
 
   test('along the slant at the distances of the planes, as dcm2niix has it, is put on the images of the same number', async () => {
@@ -181,7 +181,7 @@ describe('A label map beside a tilted series,', () => {
     const source = await tilted();
     const mask = await writeMask('mask.nii.gz', maskOf(source));
     const file = path.join(await workspace(), 'out');
-    await expect(writeDicomSeg(file, mask, source, { segments, maker })).rejects.toThrow(refusal);
+    await expect(writeDicomSeg(file, [{ mask, segments }], source, { maker })).rejects.toThrow(refusal);
     await expect(writeRtStruct(file, [{ mask, segments }], source, { maker })).rejects.toThrow(refusal);
   });
 

@@ -8,6 +8,7 @@ import {
   NoLabels,
   openVolume,
   readSourceSeries,
+  type Segment,
   type SegOptions,
   type SourceSeries,
   VolumeError,
@@ -32,9 +33,14 @@ import {
 import { workspace } from './written.js';
 
 /** Writes a segmentation, and returns its path and what was written. */
-async function segment(mask: VolumeFile, source: SourceSeries, options: Partial<SegOptions> = {}) {
+async function segment(
+  mask: VolumeFile,
+  source: SourceSeries,
+  options: Partial<SegOptions> & { readonly segments?: readonly Segment[] } = {},
+) {
   const file = path.join(await workspace(), 'seg.dcm');
-  const written = await writeDicomSeg(file, mask, source, { segments, maker, ...options });
+  const { segments: named = segments, ...how } = options;
+  const written = await writeDicomSeg(file, [{ mask, segments: named }], source, { maker, ...how });
   return { file, written, set: parse(await readFile(file)) };
 }
 
@@ -136,7 +142,7 @@ test('frames of an enhanced series are referred to by their numbers', async () =
 
 test('the same result is the same object, and another one is a new object of the same series', async () => {
   const source = await writeSeries();
-  const uidsOf = async (data: Uint8Array<ArrayBuffer>, options: Partial<SegOptions> = {}) => {
+  const uidsOf = async (data: Uint8Array<ArrayBuffer>, options: Parameters<typeof segment>[2] = {}) => {
     const { written, set } = await segment(await maskOn(source, data), source, options);
     expect([set.string('x0020000e'), set.string('x00080018')]).toEqual([
       written.seriesUid,
@@ -231,12 +237,50 @@ test.each<[string, (at: number) => number, RegExp]>([
   await expect(segment(Number.isInteger(valueAt(1)) ? mask : fractions, source)).rejects.toThrow(message);
 });
 
+test('segments of several layers may overlap: each has its own frames, and a number in the order of layers and values', async () => {
+  const source = await writeSeries();
+  const file = path.join(await workspace(), 'seg.dcm');
+  const any = await maskOn(
+    source,
+    labels.map((value) => (value > 0 ? 1 : 0)),
+  );
+  const all = [{ value: 1, name: 'All', color: '#0080ff', snomed: null }];
+  const layers = [
+    { mask: await maskOn(source), segments },
+    { mask: any, segments: all },
+  ];
+  const written = await writeDicomSeg(file, layers, source, { maker });
+  expect(written.segments.map(({ name, value }) => [name, value])).toEqual([
+    ['Liver', 1],
+    ['Label 2', 2],
+    ['Tumour', 5],
+    ['All', 1],
+  ]);
+  const read = await openVolume(file);
+  expect(read.labels?.map(({ value, name }) => [value, name])).toEqual([
+    [1, 'Liver'],
+    [2, 'Label 2'],
+    [3, 'Tumour'],
+    [4, 'All'],
+  ]);
+  const found = [1, 2, 3, 4].map(() => new Uint8Array(labels.length));
+  for await (const { k, values } of read.layers?.() ?? [])
+    for (const [at, value] of values.entries())
+      if (value > 0) (found[value - 1] as Uint8Array)[k * size[0] * size[1] + at] = 1;
+  const voxelsOf = (is: (value: number) => boolean) => labels.map((value) => Number(is(value)));
+  expect(found).toEqual([...[1, 2, 5].map((each) => voxelsOf((value) => value === each)), voxelsOf(Boolean)]);
+  const again = await segment(any, source, { segments: all });
+  expect(again.written.seriesUid).toBe(written.seriesUid);
+  expect(again.written.instanceUid).not.toBe(written.instanceUid);
+  await expect(writeDicomSeg(file, layers, source, { maker, isLabelMap: true })).rejects.toThrow(RangeError);
+});
+
 test('nothing is written of a label map without labels', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'seg.dcm');
   const mask = await maskOn(source, new Uint8Array(labels.length));
-  await expect(writeDicomSeg(file, mask, source, { segments, maker })).rejects.toThrow(NoLabels);
+  await expect(writeDicomSeg(file, [{ mask, segments }], source, { maker })).rejects.toThrow(NoLabels);
   expect(existsSync(file)).toBe(false);
   expect(readdirSync(directory)).toEqual([]);
 });

@@ -4,6 +4,7 @@ import {
   checkScans,
   convertVolume,
   endingOf,
+  joinNamed,
   Scans,
   scanOf,
   segmentsOf,
@@ -14,13 +15,15 @@ import { findVolumes, withoutVolumeEnding } from '../../client/inputs/index.js';
 import {
   foldersOf,
   looksOf,
+  type Named,
+  organGroups,
   readTerminology,
   recordedMaker,
   recordedMeanings,
   resultOf,
   type Terminology,
 } from '../../client/pictures/index.js';
-import { ofStudy, type ResultFormat } from '../../client/result-formats.js';
+import { ofSegments, ofStudy, type ResultFormat } from '../../client/result-formats.js';
 import { oneLine, quotePath } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import { type Maker, openVolume, type VolumeFile } from '../../volumes/index.js';
@@ -71,16 +74,87 @@ function namesOf(text: string): Terminology {
   );
 }
 
+/** What is converted: a volume, or masks of single segments together. */
+interface Source extends Pick<VolumeToConvert, 'volume' | 'layers' | 'overlap'> {
+  /** The path of what is written, without its ending. */
+  readonly stem: string;
+  /** What its scan is found by. */
+  readonly named: Named;
+  /** A file of it. */
+  readonly file: string;
+}
+
+const namedBy = (file: string): Named => ({
+  stem: foldedName(withoutVolumeEnding(path.basename(file))),
+  folders: foldersOf(file),
+});
+
+/** The volumes in a directory but not below it, without what was converted before; none of one with a DICOM series. */
+async function volumesIn(directory: string): Promise<string[]> {
+  if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return [];
+  const units = await findVolumes([directory]).catch(() => []);
+  if (units.some(({ kind }) => kind === 'series')) return [];
+  const isHere = (file: string) => path.resolve(path.dirname(file)) === path.resolve(directory);
+  return units.flatMap(({ kind, format, path: file }) =>
+    kind === 'file' && format !== 'DICOM' && isHere(file) && !/\.seg\.nrrd$/i.test(file) ? [file] : [],
+  );
+}
+
+/**
+ * The masks of a directory as one segmentation, named by their files.
+ * @throws UsageError for what is no mask of a single segment, and for masks of several people; VolumeError
+ */
+async function masksIn(
+  directory: string,
+  files: readonly string[],
+  terminology: Terminology,
+): Promise<Source> {
+  const masks: { volume: VolumeFile; named: Named }[] = [];
+  for (const file of files) {
+    const volume = await openVolume(file);
+    if (volume.frames > 1 || (await looksOf(volume)) !== 'binary')
+      throw new UsageError(
+        `${quotePath(file)} is no mask of a single structure, and only these become one file: convert it alone`,
+      );
+    masks.push({ volume, named: namedBy(file) });
+  }
+  const named = masks.map(({ volume }) => ({
+    file: volume,
+    name: withoutVolumeEnding(path.basename(volume.path)),
+  }));
+  const [group, other] = organGroups(
+    named,
+    Object.values(terminology).map(({ name }) => name),
+  );
+  if (group && other)
+    throw new UsageError(
+      `${quotePath(directory)} has masks of ${group.prefix || 'one'} and of ${other.prefix || 'another'}: give each a directory`,
+    );
+  const prefix = group?.masks.length === masks.length ? group.prefix : '';
+  const { layers, overlap, stem } = await joinNamed(masks, prefix, terminology);
+  const [first] = masks;
+  const [layer] = layers;
+  if (!first || !layer) throw new RangeError('There is no mask.');
+  return { volume: layer.mask, layers, overlap, stem, named: first.named, file: first.volume.path };
+}
+
+async function volumeAt(file: string, terminology: Terminology): Promise<Source> {
+  const volume = await openVolume(file);
+  const stem = path.join(path.dirname(file), withoutVolumeEnding(path.basename(file)));
+  const layers = [{ mask: volume, segments: segmentsOf(volume, terminology) }];
+  return { volume, layers, overlap: null, stem, named: namedBy(file), file };
+}
+
 /** What made a volume: what the record beside it says, and otherwise nobody. */
-function makerOf(file: string, version: string): Maker {
+function makerOf({ file, stem }: Source, version: string): Maker {
   const result = resultOf(file);
   const recorded = recordedMaker(result?.record ?? null);
-  const inResult = result === null ? path.basename(file) : path.relative(result.path, path.resolve(file));
+  const inResult = result === null ? path.basename(stem) : path.relative(result.path, path.resolve(stem));
   return {
     app: recorded?.app ?? null,
     appVersion: recorded?.app_version ?? null,
     version,
-    name: withoutVolumeEnding(inResult.split(path.sep).join('/')),
+    name: inResult.split(path.sep).join('/'),
     madeAt: recorded?.finished_at ? new Date(recorded.finished_at) : statSync(file).mtime,
   };
 }
@@ -101,7 +175,12 @@ async function scansLike(like: string | null, formats: readonly ResultFormat[]) 
 const endings: Partial<Record<ResultFormat, RegExp>> = { nifti: /\.nii(\.gz)?$/i, nrrd: /\.nrrd$/i };
 
 /** Where a format goes. */
-function targetOf(file: string, output: string | null, format: ResultFormat, isLabelMap: boolean): string {
+function targetOf(
+  { file, stem }: Pick<Source, 'file' | 'stem'>,
+  output: string | null,
+  format: ResultFormat,
+  isLabelMap: boolean,
+): string {
   const ending = endingOf(format, isLabelMap);
   if (ending === null)
     throw new UsageError(
@@ -109,7 +188,7 @@ function targetOf(file: string, output: string | null, format: ResultFormat, isL
     );
   if (output !== null && endings[format]?.test(output) === false)
     throw new UsageError(`${quotePath(output)} has not the ending of ${format}, such as ${ending}`);
-  const target = output ?? path.join(path.dirname(file), withoutVolumeEnding(path.basename(file)) + ending);
+  const target = output ?? stem + ending;
   if (path.resolve(target) === path.resolve(file))
     throw new UsageError(`${quotePath(file)} is in that format already`);
   return path.resolve(target);
@@ -123,35 +202,43 @@ async function isWrittenAsLabels(format: ResultFormat, volume: VolumeFile) {
 }
 
 /**
- * Converts a file that lies there.
+ * Converts a file that lies there, or a directory of masks.
  * @throws UsageError; VolumeError for what cannot be read or converted; the system's errors
  */
-export async function convertFile(file: string, options: ConvertOptions): Promise<ConvertDocument> {
+export async function convertFile(given: string, options: ConvertOptions): Promise<ConvertDocument> {
   const { formats, like, output, labels, io, json, ...how } = options;
   if (output !== null && formats.length > 1)
     throw new UsageError('--output names one file, and there are several formats; leave it out');
-  const terminology = labels === null ? null : namesOf(labels);
+  const typed = labels === null ? null : namesOf(labels);
   const scans = await scansLike(like, formats);
-  const volume = await openVolume(file);
-  const name = withoutVolumeEnding(path.basename(file));
-  const known = { stem: foldedName(name), folders: foldersOf(file) };
-  const { labels: recorded, units } = recordedMeanings(resultOf(file)?.record ?? null);
-  const maker = makerOf(file, how.version);
+  const files = await volumesIn(given);
+  const nameless = formats.find((format) => files.length > 0 && !ofSegments.has(format));
+  if (nameless !== undefined)
+    throw new UsageError(
+      `--as ${nameless} does not name segments: convert the files of ${quotePath(given)} one by one`,
+    );
+  const { labels: recorded, units } = recordedMeanings(resultOf(files[0] ?? given)?.record ?? null);
+  const terminology = typed ?? recorded;
+  const source =
+    files.length > 0 ? await masksIn(given, files, terminology) : await volumeAt(given, terminology);
+  const { volume, layers, overlap, named } = source;
+  const maker = makerOf(source, how.version);
   const converted: ConvertedFile[] = [];
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   try {
     for (const format of formats) {
-      const isLabelMap = await isWrittenAsLabels(format, volume);
-      const target = targetOf(file, output, format, isLabelMap);
+      const isLabelMap = files.length > 0 || (await isWrittenAsLabels(format, volume));
+      const target = targetOf(source, output, format, isLabelMap);
       if (!how.mayReplace && existsSync(target))
         throw new UsageError(`${quotePath(target)} is there already; replace it with --force`);
       const conversion: VolumeToConvert = {
         ...how,
         volume,
         isLabelMap,
-        segments: segmentsOf(volume, terminology ?? recorded),
-        series: () => scans.of(volume, known),
-        seriesIfAny: () => scans.ifAny(volume, known),
+        layers,
+        overlap,
+        series: () => scans.of(volume, named),
+        seriesIfAny: () => scans.ifAny(volume, named),
         maker,
         isHounsfield: (units.outputs ?? volume.unit) === 'HU',
       };
@@ -160,12 +247,12 @@ export async function convertFile(file: string, options: ConvertOptions): Promis
         reporter.waiting(null),
       );
       if (note !== null) reporter.note(note);
-      const named = segments.map((segment) => ({ value: segment.value, name: segment.name }));
-      converted.push({ as: format, output: target, labels: named, note });
+      const written = segments.map((segment) => ({ value: segment.value, name: segment.name }));
+      converted.push({ as: format, output: target, labels: written, note });
       if (!json) await io.writeOut(`${target}\n`);
     }
   } finally {
     reporter.close();
   }
-  return { from: path.resolve(file), converted };
+  return { from: path.resolve(given), converted };
 }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import {
+  type LabelLayer,
   type Maker,
   placeOnGrid,
   readVolume,
@@ -22,8 +23,10 @@ export interface VolumeToConvert {
   readonly volume: VolumeFile;
   /** Whether its values are labels. */
   readonly isLabelMap: boolean;
-  /** What its labels are called. */
-  readonly segments: readonly Segment[];
+  /** Its labels, and what they are called. */
+  readonly layers: readonly LabelLayer[];
+  /** The names of two segments that overlap; null if none do. */
+  readonly overlap: readonly [string, string] | null;
   /** The series that it is of; asked only where a format needs it. */
   readonly series: () => Promise<SourceSeries>;
   /** The same, of which a format has no need; null where there is none that is certain. */
@@ -67,7 +70,8 @@ export async function convertVolume(
   format: ResultFormat,
   conversion: VolumeToConvert,
 ): Promise<WrittenVolume> {
-  const { volume, isLabelMap, segments, series, maker, isStrict, mayReplace, isHounsfield } = conversion;
+  const { volume, isLabelMap, layers, overlap, series, maker, isStrict, mayReplace, isHounsfield } =
+    conversion;
   // What is in a directory may be more than an earlier series.
   if (existsSync(target) && (!mayReplace || format === 'dicom'))
     throw new VolumeError(`${path.basename(target)} is there already.`);
@@ -75,13 +79,17 @@ export async function convertVolume(
     const scan = await conversion.seriesIfAny();
     // Its own grid is right, unless what made it placed the slices of a tilted gantry wrongly.
     const grid = scan && placeOnGrid(volume, scan).isByNumber ? scan : null;
-    const written = await writeSegNrrd(target, [{ mask: volume, segments }], grid ? { grid, isStrict } : {});
+    const written = await writeSegNrrd(target, layers, grid ? { grid, isStrict } : {});
     return { segments: written.segments, note: grid && byNumberNote(volume, grid) };
   }
   if (!ofStudy.has(format)) {
     await writeVolume(target, await readVolume(volume));
     return { segments: [], note: null };
   }
+  if (format === 'dicom-labelmap' && overlap)
+    throw new VolumeError(
+      `${overlap[0]} and ${overlap[1]} overlap, and a map has one label for each voxel: give --as dicom-seg.`,
+    );
   const source = await series();
   if (format === 'dicom') {
     await writeDicomSeries(target, volume, source, { maker, isHounsfield });
@@ -90,12 +98,8 @@ export async function convertVolume(
   const how = { maker, isStrict };
   const written =
     format === 'rtstruct'
-      ? await writeRtStruct(target, [{ mask: volume, segments }], source, how)
-      : await writeDicomSeg(target, volume, source, {
-          ...how,
-          segments,
-          isLabelMap: format === 'dicom-labelmap',
-        });
+      ? await writeRtStruct(target, layers, source, how)
+      : await writeDicomSeg(target, layers, source, { ...how, isLabelMap: format === 'dicom-labelmap' });
   const nearest = `${path.basename(volume.path)} lies on another grid than ${source.name}, so that ${path.basename(target)} has the labels of the nearest voxels`;
   const placed = written.isByNumber ? byNumberNote(volume, source) : nearest;
   const notes = [

@@ -82,7 +82,18 @@ export class Scans {
     );
   }
 
-  /** The same, for a format that has no need of it; null where no scan is a series, or none for certain. */
+  /** Whether names and folders say the same of several results: that they are of the same scans, or nothing. */
+  areOfOne(names: readonly Named[]): boolean {
+    if (this.scans.length < 2) return true;
+    const matcher = new ScanMatcher(this.scans);
+    const said = names.map((name) => {
+      const { scans, isSaid } = matcher.fit(name);
+      return isSaid ? scans.map(({ path: each }) => each).join('\0') : null;
+    });
+    return new Set(said).size === 1;
+  }
+
+  /** `of` for a format that has no need of it; null where no scan is a series, or none for certain. */
   async ifAny(result: VolumeFile, name: Named): Promise<SourceSeries | null> {
     if (this.scans.some(({ series }) => series === null)) return null;
     return this.of(result, name).catch((error: Error) => {

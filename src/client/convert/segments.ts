@@ -1,5 +1,5 @@
 import type { Segment, VolumeFile } from '../../volumes/index.js';
-import { readColour, type Terminology } from '../pictures/index.js';
+import { organKey, readColour, type Terminology } from '../pictures/index.js';
 
 /** `#eb8` and `#e0b088` as `#rrggbb`; null for what is no colour. */
 function hexOf(color: string | undefined | null): string | null {
@@ -16,4 +16,10 @@ export function segmentsOf(volume: VolumeFile, terminology: Terminology): Segmen
     return { value: Number(value), name, color: hexOf(color), snomed: snomed ?? null };
   });
   return [...said, ...own];
+}
+
+/** The label of an app that has the name of a file; null if it has none of that name. */
+export function segmentNamed(name: string, terminology: Terminology): Omit<Segment, 'value'> | null {
+  const said = Object.values(terminology).find((each) => organKey(each.name) === organKey(name));
+  return said ? { name: said.name, color: hexOf(said.color), snomed: said.snomed ?? null } : null;
 }

@@ -11,8 +11,9 @@ export {
   pageDefaults,
 } from './html.js';
 export { readColour } from './labels.js';
-export { looksOf } from './looks.js';
+export { type Looks, looksOf } from './looks.js';
 export { type Named, ScanMatcher } from './match.js';
+export { nameInGroup, organGroups, organKey } from './organs.js';
 export type {
   CaseView,
   Colour,

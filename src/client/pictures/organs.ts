@@ -34,8 +34,22 @@ const anatomy = new Set(
 /** Words that say nothing of what a mask is of. */
 const sides = /^(left|right|upper|lower|middle|inferior|superior|anterior|posterior|small|large|l|r)$/;
 
-/** A name in front of that of the organ, such as that of the patient, and the organ's own; null where none is named. */
-function partsOf(name: string): { readonly prefix: string; readonly organ: string } | null {
+/** A name by its words alone: `Kidney left` and `kidney_left` are one. */
+export const organKey = (name: string): string =>
+  foldedName(name)
+    .split(/[_\-.\s]+/)
+    .filter(Boolean)
+    .join(' ');
+
+/**
+ * A name in front of that of the organ, such as that of the patient, and the organ's own; null where none is named.
+ * @param known keys of other names of organs
+ */
+function partsOf(
+  name: string,
+  known: ReadonlySet<string>,
+): { readonly prefix: string; readonly organ: string } | null {
+  if (known.has(organKey(name))) return { prefix: '', organ: name };
   const words = [...foldedName(name).matchAll(/[^_\-.\s]+/g)];
   const first = words.findIndex(([word]) => anatomy.has(word.replace(/\d+$/, '')));
   if (first < 0) return null;
@@ -47,12 +61,13 @@ function partsOf(name: string): { readonly prefix: string; readonly organ: strin
 
 /** Words that say how a mask came about: two masks of one organ are not two organs. */
 const waysMade =
-  /^(mask|masks|seg|segmentation|label|labels|pred|prediction|gt|truth|manual|auto|rater\d*|final|v\d+)$/;
+  /^(mask|masks|seg|segmentation|label|labels|pred|prediction|gt|truth|manual|auto|final|ensemble|uncertainty|(rater|fold|model|member|checkpoint)(\d*|all)|v\d+)$/;
 
 const ownName = (name: string): string =>
-  foldedName(name)
-    .split(/[_\-.\s]+/)
-    .filter((word) => word !== '' && !waysMade.test(word))
+  organKey(name)
+    .replaceAll(/\b(rater|fold|model|member|checkpoint) (?=(\d+|all)\b)/g, '$1')
+    .split(' ')
+    .filter((word) => !waysMade.test(word))
     .join(' ');
 
 /** Most masks of one case: labels have 16 bits, and their files are open at once. */
@@ -69,28 +84,35 @@ export interface OrganGroup<T extends NamedMask> {
  * Masks of one folder, grid and patient that each have one organ, named by its file: what TotalSegmentator writes. Those
  * that name no organ belong to them where nearly all others in the folder do.
  * @param masks each of one value
+ * @param known other names of organs, such as those of the app's labels
  */
-export function organGroups<T extends NamedMask>(masks: readonly T[]): OrganGroup<T>[] {
+export function organGroups<T extends NamedMask>(
+  masks: readonly T[],
+  known: readonly string[] = [],
+): OrganGroup<T>[] {
+  const keys = new Set(known.map(organKey));
   const groups: { masks: T[]; prefix: string; folder: string }[] = [];
   const unnamed: T[] = [];
   for (const mask of masks) {
-    const parts = partsOf(mask.name);
+    const parts = partsOf(mask.name, keys);
     if (!parts) {
       unnamed.push(mask);
       continue;
     }
     const folder = path.dirname(path.resolve(mask.file.path));
-    const known = groups.find(
+    const same = groups.find(
       (group) =>
         group.folder === folder &&
         group.prefix === parts.prefix &&
         group.masks.length < maxOrgans &&
         isSameGeometry(group.masks[0]?.file ?? mask.file, mask.file),
     );
-    if (known) known.masks.push(mask);
+    if (same) same.masks.push(mask);
     else groups.push({ masks: [mask], prefix: parts.prefix, folder });
   }
   for (const mask of unnamed) {
+    // Such as `segmentation`: of all of them, or of another thing.
+    if (ownName(mask.name) === '') continue;
     const folder = path.dirname(path.resolve(mask.file.path));
     const beside = groups.filter((group) => group.folder === folder);
     const [only] = beside;
@@ -99,10 +121,14 @@ export function organGroups<T extends NamedMask>(masks: readonly T[]): OrganGrou
     if (isOfAll && only.masks[0] && isSameGeometry(only.masks[0].file, mask.file)) only.masks.push(mask);
   }
   return groups.filter(({ masks: own, prefix }) => {
-    const names = own.map(({ name }) => ownName(name.slice(prefix.length)));
+    const names = own.map(({ name }) => ownName(nameInGroup(name, prefix)));
     return own.length > 1 && new Set(names).size === names.length;
   });
 }
+
+/** The name of an organ of a group. */
+export const nameInGroup = (name: string, prefix: string): string =>
+  name.slice(prefix.length).replace(/^[_\-.\s]+/, '');
 
 /** Masks of organs as one segmentation, whose labels have the names of the files. */
 export function organsOf<T extends NamedMask>({ masks, prefix }: OrganGroup<T>): VolumeFile {
@@ -116,7 +142,6 @@ export function organsOf<T extends NamedMask>({ masks, prefix }: OrganGroup<T>):
   const put = (slice: Slice, label: number) => {
     for (let at = 0; at < length; at += 1) if (slice.values[at]) values[at] = label;
   };
-  const nameOf = (name: string) => name.slice(prefix === '' ? 0 : prefix.length).replace(/^[_\-.\s]+/, '');
   return {
     path: folder,
     format: first.format,
@@ -126,7 +151,7 @@ export function organsOf<T extends NamedMask>({ masks, prefix }: OrganGroup<T>):
     components: 1,
     frames: 1,
     modality: null,
-    labels: ordered.map(({ name }, at) => ({ value: at + 1, name: nameOf(name), colour: null })),
+    labels: ordered.map(({ name }, at) => ({ value: at + 1, name: nameInGroup(name, prefix), colour: null })),
     async *slices({ only, frame = 0 }: SliceChoice = {}) {
       if (frame !== 0) throw new VolumeError(`${folder} holds one segmentation.`);
       const readers = files.map((file) => file.slices(only ? { only } : {}));

@@ -237,12 +237,20 @@ describe('One file for each organ of a patient', () => {
   test.each([
     ['masks of patients', ['p1_mask', 'p2_mask']],
     ['two masks of one organ', ['liver_gt', 'liver_pred']],
+    ['members of an ensemble', ['liver_fold_0', 'liver_fold_1']],
     ['the same organ of patients', ['p1_liver', 'p2_liver']],
   ])('is not taken of %s', async (_, names) => {
     const folder = await folderOf(
       Object.fromEntries(names.map((name, at) => [`${name}.nii`, nifti(box(at, at + 3))])),
     );
     expect((await findCasesToShow([folder])).cases).toHaveLength(2);
+  });
+
+  test('has no label for what names none of them', async () => {
+    const folder = await folderOf({ ...files('out/'), 'out/segmentation.nii': nifti(box(0, 8)) });
+    const { cases } = await findCasesToShow([folder]);
+    const views = await Promise.all(cases.map(look));
+    expect(views.map(({ labels }) => labels.length).sort()).toEqual([1, 4]);
   });
 
   test('of 117 organs has 117 labels', async () => {
