@@ -177,6 +177,7 @@ test('participants, sessions and suffixes choose among the files of a data set',
       'sub-01_ses-1_T1w',
     ]);
     expect(await chosen(target, '--exclude', '*_acq-test_*,sub-01')).toEqual(['sub-02_T1w', 'template_T1w']);
+    expect(await chosen(target, '--exclude', '*/anat/*')).toEqual(['template_T1w']);
   }
   expect(
     await chosen('bids/template_T1w.nii.gz', 'bids', '--participant-label', '02', '--exclude', '*test*'),

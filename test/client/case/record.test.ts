@@ -61,6 +61,9 @@ test('the key has every option that changes the result, and no other', () => {
     keyWith({}, {}, { ...view, version: 'sha256:2' } as typeof view),
     keyOf(computationOf(submission, view, null), digestOf([{ ...input, sha256: 'b'.repeat(64) }])),
     keyOf(computationOf(submission, view, null), digestOf([{ ...input, name: 'mr.nii' }])),
+    ...[[], ['burned-in']].map((allowed) =>
+      keyOf(computationOf(submission, view, { mode: 'full', allowed }), digestOf([input])),
+    ),
   ];
   expect(new Set([plain, ...others]).size).toBe(1 + others.length);
 });

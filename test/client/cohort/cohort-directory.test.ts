@@ -9,8 +9,9 @@ import {
   makeRecord,
   writeRecord,
 } from '../../../src/client/case/record.js';
+import { checkDerivatives } from '../../../src/client/cohort/bids-layout.js';
 import { CohortDirectory } from '../../../src/client/cohort/cohort-directory.js';
-import { aboutEarlierResult } from '../../../src/client/cohort/earlier-results.js';
+import { aboutEarlierResult, otherCases } from '../../../src/client/cohort/earlier-results.js';
 import { findCasesToSend } from '../../../src/client/cohort/index.js';
 import { findFiles } from '../../../src/client/inputs/index.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
@@ -228,6 +229,25 @@ test('outputs are known again by their times, and read where these are others', 
   expect(await cohort.stateOfOutputs('case', record, 'read')).toBe('intact');
   await writeFile(mask, 'other');
   expect(await cohort.stateOfOutputs('case', record, 'read')).toBe('edited');
+});
+
+test('cases without a result keep the rows of earlier commands, which say why, and those of this command do not', async () => {
+  await using root = await temporary();
+  const rows = ['a,failed,too small,j1', 'b,waiting,disk full,j2', 'c,done,,j3', 'd,failed,gone,j4'];
+  await plant(root.path, { 'cases.csv': ['case,status,reason,job', ...rows].join('\r\n') });
+  using cohort = await CohortDirectory.open(root.path);
+  const others = await otherCases(cohort, new Set(['d']));
+  expect(others.map(({ name, status, reason, jobId }) => [name, status, reason, jobId])).toEqual([
+    ['a', 'failed', 'too small', 'j1'],
+    ['b', 'waiting', 'disk full', 'j2'],
+  ]);
+});
+
+test('a description of a data set that cannot be read is not taken for that of our derivatives', async () => {
+  await using root = await temporary();
+  checkDerivatives(root.path, 'x');
+  await plant(root.path, { 'dataset_description.json': '{' });
+  expect(() => checkDerivatives(root.path, 'x')).toThrow('is that of another data set: name a directory');
 });
 
 test('a directory has one command at a time', async () => {

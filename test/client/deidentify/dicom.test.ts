@@ -203,6 +203,14 @@ test('identifiers are others, the same for the same, and the file says what was 
   const codes = one.elements.x00120064?.items?.map(({ dataSet }) => dataSet?.string('x00080100'));
   expect(codes).toEqual(['113100']);
   expect(one.string('x00280303')).toBe('REMOVED');
+  const many = await made([
+    element(0x00100020, 'LO', Array.from({ length: 20 }, (_, at) => `${at}`).join('\\')),
+  ]);
+  expect(
+    parsed(await leaving(many))
+      .string('x00100020')
+      ?.split('\\'),
+  ).toHaveLength(16);
 });
 
 test('a person is told which attributes leave and which do not, by name and never by value', async () => {

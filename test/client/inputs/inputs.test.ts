@@ -271,9 +271,10 @@ describe('the volumes that paths name', () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'x', 'Output/mask.nii': 'x', 'Output/result.zip': 'x' });
     const output = path.join(directory.path, 'Output');
-    const names = async (target: string) =>
-      (await collect([target], { output })).units.map((unit) => path.basename(unit.path));
+    const names = async (target: string, place = output) =>
+      (await collect([target], { output: place })).units.map((unit) => path.basename(unit.path));
     expect(await names(directory.path)).toEqual(['ct.nii']);
+    expect(await names(directory.path, path.relative('', output))).toEqual(['ct.nii']);
     expect(await names(output)).toEqual(['mask.nii']);
     expect(await names(path.join(output, 'result.zip'))).toEqual(['result.zip']);
   });

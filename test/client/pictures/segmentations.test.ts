@@ -145,6 +145,16 @@ describe('A .seg.nrrd', () => {
     expect(counts).toEqual([56, 8, 8]);
   });
 
+  test('of an older Slicer has a layer of ones for each segment, and says neither', async () => {
+    const fields = [segment(0, 'Leber', '1 0 0', 1, 0), segment(1, 'Milz', '0 1 0', 1, 1)];
+    const bytes = layered([box(0, 4), box(5, 7)], true, ...fields.flatMap((each) => each.slice(0, 3)));
+    const { view } = await only([await folderOf({ 'c1.seg.nrrd': bytes })]);
+    expect(view.labels.map(({ name, voxels }) => [name, voxels])).toEqual([
+      ['Leber', 64],
+      ['Milz', 8],
+    ]);
+  });
+
   test('of one layer has the names of its values, also where they are not in order', async () => {
     const bytes = layered(
       [(...at) => box(1, 3, 7)(...at) + box(4, 6, 3)(...at)],
@@ -222,6 +232,17 @@ describe('One file for each organ of a patient', () => {
     ]);
     expect(view.notes.at(-1)).toContain('overlap in 1 voxel:');
     expect((await readVolume(maskOf(shown) ?? '')).data.filter((value) => value === 3)).toHaveLength(8);
+  });
+
+  test('has with it what names no organ, unless that lies on another grid', async () => {
+    const [here, there] = [nifti(box(0, 2)), nifti(box(0, 2), 'uint8', { sform: sform.with(3, 5) })];
+    const folder = await folderOf({ ...files(''), 'x1.nii': here, 'x2.nii': there });
+    const { cases } = await findCasesToShow([folder]);
+    const views = await Promise.all(cases.map(look));
+    expect(views.map(({ labels }) => labels.map(({ name }) => name))).toEqual([
+      ['kidney_left', 'liver', 'spleen', 'vertebrae_L5', 'x1'],
+      ['label 1'],
+    ]);
   });
 
   test('is a case for each patient whose name is in front', async () => {

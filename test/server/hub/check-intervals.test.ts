@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { hubSettings, Repositories } from '../../../src/server/hub/index.js';
 import { FakeHub } from '../../support/fake-hub.js';
 import { files, repository } from '../../support/hub-app.js';
-import { temporary } from '../../support/temporary.js';
+import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 
 const name = { repository, revision: 'main', folder: 'MR' };
@@ -45,6 +45,18 @@ test('a hub that fails is asked again by itself, until it answers', async () => 
     expect.stringMatching(/VBoussot\/ImpactSynth: .* answered 503/),
     expect.stringMatching(/VBoussot\/ImpactSynth: at commit [0-9a-f]{12} in the cache/),
   ]);
+  await repositories.close();
+});
+
+test('a cache that cannot be written is told without its path', async () => {
+  await plant(directory.path, { '.cache': 'a file' });
+  const repositories = looking({ between: long, retry: long, longestRetry: long, asked: 0 });
+  const tracked = repositories.track(name);
+  repositories.start();
+  await until('it was looked at', () => tracked.hubStatus.problem);
+  expect(tracked.hubStatus.problem).toBe(
+    'The cache of repositories cannot be used: not a directory (ENOTDIR)',
+  );
   await repositories.close();
 });
 

@@ -1,6 +1,7 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { type EndedJob, ServerEvents } from '../../../src/server/events.js';
 import { UsageLedger } from '../../../src/server/usage/usage-ledger.js';
 import { temporary } from '../../support/temporary.js';
 
@@ -21,4 +22,17 @@ test('a line is passed over that is longer than any that the server writes', asy
     last_used: used.time,
   };
   expect(rows).toEqual(['a', 'c'].map((app) => ({ ...row, app })));
+});
+
+test('what cannot be noted is reported, and who else listens is told of the end all the same', async () => {
+  await using directory = await temporary();
+  const told: string[] = [];
+  const report = (problem: string) => told.push(problem);
+  const events = new ServerEvents(report);
+  new UsageLedger(directory.path, report).follow(events);
+  events.on('ended', ({ id }) => told.push(id));
+  mkdirSync(path.join(directory.path, 'usage'));
+  const facts = { id: '0123456789ab', owner: null, app: 'a', gpus: [0], endedAt: '2026-01-01T00:00:00.000Z' };
+  events.tell('ended', facts as unknown as EndedJob);
+  expect(told).toEqual(['What job 0123456789ab used could not be noted', '0123456789ab']);
 });
