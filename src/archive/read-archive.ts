@@ -58,10 +58,9 @@ export class ArchiveSource implements AsyncDisposable {
     return buffer.subarray(0, filled);
   }
 
-  /** The bytes from this position on. A damaged directory may give an impossible position; the result is then empty. */
+  /** The bytes from this position on. A damaged directory may give one that no file reaches; the result is then empty. */
   stream(position: number, length = Number.MAX_SAFE_INTEGER): Readable {
-    const isPlace = Number.isSafeInteger(position) && position >= 0;
-    return Readable.from(isPlace ? this.#chunks(position, length) : [], {
+    return Readable.from(Number.isSafeInteger(position) ? this.#chunks(position, length) : [], {
       objectMode: false,
       highWaterMark: chunkSize,
     });

@@ -1,9 +1,12 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import net from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { app, health, job, kill, vram } from '../../../src/client/connection/api.js';
+import { Patience } from '../../../src/client/connection/patience.js';
+import { proxyTo } from '../../../src/client/connection/proxy.js';
 import { ClientError, TransportError } from '../../../src/client/errors.js';
+import * as files from '../../../src/files/index.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
 
@@ -204,3 +207,32 @@ test.each(['http', 'https'])(
     expect(performance.now() - begun).toBeLessThan(4000);
   },
 );
+
+test('a proxy that is silent is named with its variable, and as late', async () => {
+  await using silent = await SilentPort.start();
+  vi.stubEnv('https_proxy', `http://127.0.0.1:${silent.port}`);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const address = 'https://gpu.hospital.test';
+  await using connection = connectTo(address, { transport: proxyTo(new URL(address), 0.1, undefined) });
+  expect((await failure(health(connection, 5))).message).toBe(
+    `The proxy http://127.0.0.1:${silent.port} (https_proxy) cannot be reached: it did not answer in time`,
+  );
+});
+
+test('a second outage is waited for as long as the first', async () => {
+  let now = 0;
+  const clock = vi.spyOn(files, 'monotonicTime').mockImplementation(() => now);
+  onTestFinished(() => clock.mockRestore());
+  const notes: string[] = [];
+  const patience = new Patience(10, undefined, { note: (text) => notes.push(text), waiting: () => {} });
+  const fails = (at: number) => {
+    now = at;
+    return patience.after(new Error('away'), 1);
+  };
+  await fails(0);
+  await fails(9000);
+  patience.renew();
+  await fails(12_000);
+  await expect(fails(22_000)).rejects.toThrow('away');
+  expect(notes).toHaveLength(2);
+});

@@ -1,8 +1,14 @@
+import { readFileSync, statSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { FollowedLog, keepLog } from '../../../src/client/logs/keep-log.js';
 import { followLog } from '../../../src/client/logs/log-stream.js';
+import { logName } from '../../../src/contract/index.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
+import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { connectTo } from '../support/connect.js';
 
 /**
@@ -196,4 +202,19 @@ describe('following a log', () => {
     expect(events).toEqual(['line 1']);
     expect(failure).toMatchObject({ status: 410 });
   });
+});
+
+test('a log that is cut while it is fetched is kept as it was followed, without the rest of the other', async () => {
+  await using directory = await temporary();
+  const file = path.join(directory.path, logName);
+  await using server = await ScriptedServer.start(async (_, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain' }).write('one\ntwo\nthr');
+    await until('its first bytes are there', () => statSync(file).size > 0);
+    response.destroy();
+  });
+  await using connection = connectTo(server.url);
+  const followed = new FollowedLog();
+  followed.push('one', false);
+  expect(await keepLog(connection, 'ab', directory.path, followed)).toBe(logName);
+  expect(readFileSync(file, 'utf8')).toBe('one\n');
 });

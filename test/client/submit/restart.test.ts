@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/client/errors.js';
 import { submit } from '../../../src/client/submit/submit.js';
-import { shuttingDownDetail } from '../../../src/contract/errors.js';
+import { errorKinds, shuttingDownDetail } from '../../../src/contract/errors.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { jobEnvelope } from '../../../src/contract/routes.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
@@ -158,6 +158,15 @@ describe('an upload whose server goes away', () => {
     });
     expect(await upload.send()).toBeInstanceOf(Interrupted);
     expect(performance.now() - began.at).toBeLessThan(1000);
+  });
+
+  test('ends with an interruption, too, while it waits for a place', async () => {
+    await using upload = await Upload.start((_, response) =>
+      json(response, errorKinds.busy.status, { detail: 'The queue is full' }),
+    );
+    upload.onWait = () => setImmediate(() => upload.controller.abort(new Interrupted('SIGINT')));
+    expect(await upload.send()).toBeInstanceOf(Interrupted);
+    expect(upload.keys).toHaveLength(1);
   });
 
   test('does not wait if the server was never reached', async () => {

@@ -149,6 +149,16 @@ describe('serve --audit-log', () => {
     await find({ event: 'refusal', owner: 'ana', status: 422, route: 'infer' });
   });
 
+  test('has a line for each time that the server is drained, or takes jobs again', async () => {
+    for (const [method, draining] of [
+      ['POST', true],
+      ['DELETE', false],
+    ] as const) {
+      await server.api.json('/drain', { method });
+      await find({ event: 'drain', owner: null, role: 'admin', from: '127.0.0.1', draining });
+    }
+  });
+
   test('has a line for each change of a token', async () => {
     const changed = async (change: string, name: string) => {
       await until('the file is looked at', async () => (await server.api.fetch('/health')).ok);

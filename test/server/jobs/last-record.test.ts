@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, statSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import type { JobRecord } from '../../../src/server/jobs/job-record.js';
@@ -11,6 +11,12 @@ class FullDirectory extends JobDirectory {
     throw Object.assign(new Error('No space left on device'), { code: 'ENOSPC' });
   }
 }
+
+test('a job that was accepted has room on the disk for a last record with a long reason', async () => {
+  const { job, directory } = await makeJob();
+  const last = { ...job.record, state: 'error', error: 'x'.repeat(4000) };
+  expect(statSync(`${directory.recordFile}.reserved`).size).toBeGreaterThan(JSON.stringify(last).length);
+});
 
 test('a record that a job replaced by a FIFO keeps no last record waiting on a full disk', async () => {
   const { job, directory } = await makeJob();
