@@ -16,6 +16,7 @@ import {
   syncTree,
   writeJsonFile,
 } from '../../src/files/index.js';
+import { JobDirectory } from '../../src/server/jobs/job-directory.js';
 import { openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
 import { openBelow } from '../support/open-files.js';
 import { plant, temporary } from '../support/temporary.js';
@@ -51,6 +52,7 @@ const used: [string, Use][] = [
   ['a volume that is written', (at) => writeNifti(at('v.nii.gz'), volume)],
   ['a volume that is read', (at) => readVolume(at('scan.nii'))],
   ['the header of one', (at) => openVolume(at('scan.nii'))],
+  ['a line in the log of a job', (at) => new JobDirectory('0123456789ab', at('directory')).log('x')],
 ];
 
 /** What cannot be read or written. */

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Packer } from '../../../src/archive/packer.js';
@@ -109,4 +110,14 @@ test('a result is packed as soon as the program is there again that an upgrade h
   await end;
   expect([tries, job.state, job.record.error]).toEqual([2, 'done', null]);
   expect(told).toEqual([away]);
+});
+
+test('a job whose archive the disk cannot hold is done, and its log says that the result is packed when it is fetched', async () => {
+  const broken = Object.assign(new Error('EIO: i/o error, write'), { code: 'EIO', errno: -5 });
+  const { job, end, told } = await doneJob({ pack: () => Promise.reject(broken) });
+  await end;
+  expect([job.state, job.record.error, told]).toEqual(['done', null, [broken]]);
+  expect(readFileSync(job.directory.logFile, 'utf8')).toContain(
+    'Result: packed while it is downloaded, as the disk of the server failed: i/o error (EIO)',
+  );
 });

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeF
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { blindSpots, checkSecrets } from '../../../src/server/sandbox/index.js';
-import { namesOf } from '../../../src/server/sandbox/visible-files.js';
+import { hiddenPlaces, namesOf } from '../../../src/server/sandbox/visible-files.js';
 import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
 import { lacks } from '../../support/needs.mjs';
@@ -160,4 +160,19 @@ test('the names of a file are those of the links to it, and its own', async () =
   expect(namesOf(path.join(root.path, 'token'))).toEqual(names);
   symlinkSync('turn', path.join(root.path, 'turn'));
   expect(namesOf(path.join(root.path, 'turn')).at(-1)).toBe(path.join(root.path, 'turn'));
+});
+
+test('what jobs must not see is hidden under its real name and under that of each link that they see', async () => {
+  await using root = await temporary();
+  const [data, shown, link] = ['shown/data', 'shown', 'link'].map((name) => path.join(root.path, name)) as [
+    string,
+    string,
+    string,
+  ];
+  mkdirSync(data, { recursive: true });
+  symlinkSync('shown', link);
+  const rules = { secretFiles: [path.join(shown, 'secret', 'token')], dataDirectory: data };
+  expect(hiddenPlaces(rules, [link, shown]).toSorted()).toEqual(
+    [link, shown].flatMap((each) => ['data', 'secret'].map((name) => path.join(each, name))),
+  );
 });
