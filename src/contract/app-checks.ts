@@ -111,8 +111,9 @@ function operationRefusals(
     return asked === undefined ? isWhole : asked === file?.default;
   });
   return missing.map(([capability]) => {
-    const isPart = capability === 'uncertainty' && operation.segment === operations.pipeline.segment;
-    const field = (isPart && operation.fields.find(({ name }) => name === 'uncertainty')) || null;
+    // Of what needs it, only a pipeline has a field for it.
+    const isUncertainty = capability === 'uncertainty';
+    const field = (isUncertainty && operation.fields.find(({ name }) => name === 'uncertainty')) || null;
     const lacks = capability === 'fine-tuning' ? 'cannot be fine-tuned' : `has no ${capability}`;
     return { field, value: field && 'true', problem: `${lacks}; it has: ${known.join(', ')}` };
   });

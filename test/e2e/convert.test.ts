@@ -88,7 +88,8 @@ const recordIn = (directory: string) =>
 test('what comes back lies in the study of its scan, with the names that the app gives, beside the original', async () => {
   const source = await writeSeries();
   const { run, at } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
-  const formats = ['dicom-seg', 'rtstruct', 'nrrd', 'nifti'];
+  // A series of DICOM holds intensities alone.
+  const formats = ['dicom-seg', 'rtstruct', 'nrrd', 'nifti', 'dicom'];
   const ended = await run(
     'infer',
     directoryOf(source),

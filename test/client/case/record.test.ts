@@ -202,11 +202,28 @@ test('numbers of labels have the names of the report or of the app, and those of
   ).toEqual({ 'mask.brain.dice': 0.9, 'mask.white_matter.dice': 0.8, 'lesion.lesion.dice': 0.5, ...others });
 });
 
+test('labels of one name keep their values in it, what is no value is no label, and a report says what is uncertain', async () => {
+  const labels = { 1: { name: ' Lesion  core' }, 2: { name: 'lesion core' }, 12: {}, '3d': {}, 'left 3': {} };
+  const measured = Object.entries(labels).map(([value, each], at) => [value, { ...each, ml: at }]);
+  const { numbers } = await numbersIn({
+    'measurements.json': JSON.stringify({ labels: Object.fromEntries(measured) }),
+    'Uncertainty.json': '{"entropy": 0.5}',
+  });
+  expect(numbers).toEqual({
+    'lesion_core_1.ml': 0,
+    'lesion_core_2.ml': 1,
+    'label_12.ml': 2,
+    '3d.ml': 3,
+    'left_3.ml': 4,
+    'uncertainty.entropy': 0.5,
+  });
+});
+
 test.each(['measurements.json', 'Evaluation.json'])(
   'what Python writes for an absent organ in %s is no number, and the others stay',
   async (name) => {
     const report =
-      '{"liver_ml": 1500.5, "spleen_ml": NaN, "up": Infinity, "down": -Infinity, "note": "NaN, \\"Infinity\\"", "left": [NaN, 2]}';
+      '{"liver_ml": 1500.5, "spleen_ml": NaN, "up": Infinity, "down": -Infinity, "note": "NaN, \\"Infinity\\"", "left": [NaN, 2], "large": 1e999}';
     expect(await numbersIn({ [name]: report })).toEqual({
       numbers: { liver_ml: 1500.5, 'left.1': 2 },
       unread: [],
