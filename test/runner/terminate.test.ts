@@ -59,7 +59,9 @@ describe('ending a group', () => {
   test('that does not exist ends at once', async () => {
     const child = await group('echo ready');
     await until('it has ended', () => child.exitCode !== null);
-    await terminateGroup(child.pid, 10_000);
+    const begun = performance.now();
+    await terminateGroup(child.pid, 60_000);
+    expect(performance.now() - begun).toBeLessThan(30_000);
   });
 });
 
