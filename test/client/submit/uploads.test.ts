@@ -2,10 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { appendFileSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { upload } from '../../../src/client/submit/upload.js';
 import { filesBelow } from '../../../src/files/index.js';
 import { dicomFile, element } from '../../support/dicom-files.js';
+import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { sharedServer } from '../../support/server.js';
 import { plant } from '../../support/temporary.js';
+import { connectTo, memoryReporter } from '../support/connect.js';
 import { idle, inputsOf, machine, memoryIn, send } from '../support/send.js';
 
 const mebibyte = 1 << 20;
@@ -184,4 +187,40 @@ describe('a series that is sent as an upload', () => {
     const after = readdirSync(path.dirname(here.at())).filter((name) => name.startsWith('remote-app-'));
     expect(after.filter((name) => !before.includes(name) && !name.includes('test'))).toEqual([]);
   });
+});
+
+test.each([
+  ['writes it', 423],
+  ['has moved its offset', 409],
+  ['has removed it', 404],
+])('an upload goes on with what the server has where another request %s', async (_, status) => {
+  let there: string | null = 'vol';
+  const written: string[] = [];
+  await using server = await ScriptedServer.start(({ method, headers, body }, response) => {
+    if (method === 'PATCH' && written.push(`${headers['upload-offset']} ${body}`) === 1) {
+      there = status === 404 ? null : 'volu';
+      return json(response, status, { detail: 'Not now' });
+    }
+    if (method === 'HEAD' && there === null) return json(response, 404, { detail: 'Unknown' });
+    if (method === 'POST') there = '';
+    if (method === 'PATCH') there += `${body}`;
+    response.writeHead(200, { 'Upload-Offset': String(there?.length), 'Upload-Length': '6' }).end();
+  });
+  await using connection = connectTo(server.url);
+  const open = async () => ({ segments: [Buffer.from('volume')], seen: new Map() });
+  await upload(
+    connection,
+    { sha256: 'a'.repeat(64), size: 6, source: 'ct.nii', open },
+    {
+      asks: true,
+      isAnew: false,
+      reporter: memoryReporter(),
+      patience: connection.patience(),
+      signal: new AbortController().signal,
+      onAsked: () => {},
+      onBytes: () => {},
+    },
+  );
+  expect(there).toBe('volume');
+  expect(written).toEqual(['3 ume', status === 404 ? '0 volume' : '4 me']);
 });

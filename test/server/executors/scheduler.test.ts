@@ -334,6 +334,17 @@ describe('CPU slots', () => {
 });
 
 describe('a place in the queue', () => {
+  test('is by arrival, be it for a GPU or for a CPU slot', async () => {
+    const { any, cpu, tickets, held } = queue(1, 1);
+    any('a');
+    cpu('b', 1);
+    any('c');
+    cpu('d', 1);
+    any('e');
+    await held();
+    expect(['c', 'd', 'e'].map((name) => tickets[name]?.position())).toEqual([1, 2, 3]);
+  });
+
   test('counts from 1, moves up, and is null after the grant', async () => {
     const { any, gpus, tickets, release, held } = queue(1);
     any('a', 'b');
