@@ -100,6 +100,9 @@ describe('the text of a field', () => {
     ['overrides', 'a'],
     ['overrides', '=a'],
     ['overrides', ' =a'],
+    ['overrides', '=a=b'],
+    ['integer', '0x10'],
+    ['integer', '1e3'],
     ['duration', 'soon'],
   ] as [FieldKind, string][])(
     'of kind %s cannot become a flag, a path that leads out, a second line, or what it is not: %o',
@@ -109,7 +112,7 @@ describe('the text of a field', () => {
   );
 
   test('must be within the bounds of its field', () => {
-    expect(readText(field('integer', { min: 1 }), '1')).toBe(1);
+    expect(readText(field('integer', { min: 1 }), ' 1 ')).toBe(1);
     expect(() => readText(field('integer', { min: 1 }), '0')).toThrow("Field 'f' must be at least 1, got 0");
     expect(() => readText(field('number', { above: 0 }), '0')).toThrow('greater than 0');
     expect(readText(field('number', { above: 0 }), '0.1')).toBe(0.1);
@@ -131,7 +134,7 @@ describe('options', () => {
       batch_size: 2,
       config_overrides: ['a=1', 'b='],
     });
-    expect(readOptions(operationOf('evaluate'), '')).toEqual({});
+    for (const none of ['', ' ']) expect(readOptions(operationOf('evaluate'), none)).toEqual({});
     for (const key of ['toString', '__proto__', 'constructor']) {
       expect(() => readOptions(operationOf('infer'), `{"${key}": [1]}`)).toThrow(key);
     }
@@ -173,7 +176,9 @@ describe('options', () => {
     expect(() => readOptions(operationOf('infer'), '{"batch_size": -1}')).toThrow(
       "Field 'options.batch_size' must be at least 0, got -1",
     );
-    expect(() => readOptions(operationOf('infer'), '{')).toThrow("Field 'options' must be a JSON object");
+    expect(() => readOptions(operationOf('infer'), '{')).toThrow(
+      /^Field 'options' must be a JSON object: \S/,
+    );
   });
 });
 

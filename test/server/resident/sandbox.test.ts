@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { findSandbox } from '../../../src/server/sandbox/index.js';
+import { findSandbox, jobsInSandbox } from '../../../src/server/sandbox/index.js';
 import { systemCallFilter } from '../../../src/server/sandbox/system-call-filter.js';
 import { argumentsOf, runningProcesses } from '../../support/processes.mjs';
 import { sandbox } from '../../support/sandbox.js';
@@ -56,6 +56,12 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
         .filter((line) => line.startsWith('sees '))
         .sort(),
     ).toEqual(['sees Input', 'sees Output', 'sees Workspace']);
+  });
+
+  test('has a directory of its job for its home and for temporary files', async () => {
+    const { id, log } = await api.run('infer', doing('perl:print qq(home $ENV{HOME} $ENV{TMPDIR})'));
+    const place = `${jobsInSandbox}/${id}/Workspace/tmp`;
+    expect(ownLines(log)).toContain(`home ${place} ${place}`);
   });
 
   test.runIf(systemCallFilter(process.arch))(
