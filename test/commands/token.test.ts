@@ -23,7 +23,9 @@ async function onFile(name = 'tokens.json') {
   return {
     cli,
     file,
-    token: (...words: string[]) => cli.run(['token', ...words, '--tokens', file]),
+    // Whatever listens on the default port of this machine is not asked.
+    token: (...words: string[]) =>
+      cli.run(['token', ...words, '--tokens', file], { REMOTE_APP_SERVER: 'http://127.0.0.1:1' }),
     entries: () => JSON.parse(readFileSync(file, 'utf8')).tokens as Record<string, unknown>[],
     [Symbol.asyncDispose]: () => cli[Symbol.asyncDispose](),
   };
