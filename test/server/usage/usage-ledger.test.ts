@@ -36,3 +36,39 @@ test('what cannot be noted is reported, and who else listens is told of the end 
   events.tell('ended', facts as unknown as EndedJob);
   expect(told).toEqual(['What job 0123456789ab used could not be noted', '0123456789ab']);
 });
+
+test('jobs count by owner and app, those with the largest use of GPUs first, then those with the most jobs', async () => {
+  await using directory = await temporary();
+  const events = new ServerEvents(() => {});
+  const ledger = new UsageLedger(directory.path, () => {});
+  ledger.follow(events);
+  const ran = (owner: string, endedAt: string, more: Partial<EndedJob> = {}) => {
+    const facts = { id: '0123456789ab', app: 'a', gpus: [], seconds: null, received: null, bytes: null };
+    events.tell('ended', { ...facts, owner, endedAt, ...more } as unknown as EndedJob);
+  };
+  const [before, then, later] = ['2026-01-01', '2026-02-01', '2026-02-02'].map(
+    (day) => `${day}T00:00:00.000Z`,
+  ) as [string, string, string];
+  ran('dee', then);
+  for (const day of [then, later]) ran('eve', day);
+  ran('ana', before, { received: 5 });
+  ran('ana', later, { gpus: [0, 1], seconds: 1800, received: 7, bytes: 9 });
+  ran('ana', then, { gpus: [0], seconds: 900, received: 1, bytes: 2 });
+  ran('bob', then, { gpus: [0], seconds: 7200 });
+  ran('cem', then);
+  const rows = await ledger.summary(Date.parse(then), (owner) => owner !== 'cem', []);
+  const words = rows.map((row) => [
+    row.owner,
+    row.jobs,
+    row.gpu_hours,
+    row.bytes_in,
+    row.bytes_out,
+    row.last_used,
+  ]);
+  expect(words).toEqual([
+    ['bob', 1, 2, 0, 0, then],
+    ['ana', 2, 1.25, 8, 11, later],
+    ['eve', 2, 0, 0, 0, later],
+    ['dee', 1, 0, 0, 0, then],
+  ]);
+});
