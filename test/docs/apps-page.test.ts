@@ -7,7 +7,7 @@ import { operationNames, operationOf, outputArgument } from '../../src/contract/
 import { jobMarker } from '../../src/runner/index.js';
 import { appManifestSchema } from '../../src/server/apps/manifest-schema.js';
 import { gpuEnvironment } from '../../src/server/executors/index.js';
-import { refusalVariables } from '../../src/server/jobs/job-directory.js';
+import { appVariables, refusalVariables } from '../../src/server/jobs/job-directory.js';
 import { Cli } from '../support/cli.js';
 import { lacks } from '../support/needs.mjs';
 import { TestServer } from '../support/server.js';
@@ -124,7 +124,7 @@ test('every operation and every flag of the command line is described', () => {
 
 test('every environment variable of a job is described', () => {
   const gpus = Object.keys(gpuEnvironment({ gpus: [0] }));
-  for (const name of [...gpus, ...refusalVariables, jobMarker, 'TMPDIR', 'PYTHONUNBUFFERED']) {
+  for (const name of [...gpus, ...refusalVariables, jobMarker, 'TMPDIR', ...Object.keys(appVariables)]) {
     expect(reference).toMatch(new RegExp(`^\\| \`${name}\` \\|`, 'm'));
   }
 });

@@ -14,7 +14,7 @@ import {
 } from '../../contract/index.js';
 import { filesBelow, readSmallFile } from '../../files/index.js';
 import { runProgram } from '../../programs/index.js';
-import { outputFault, readRefusal, refusalVariables } from '../jobs/index.js';
+import { appVariables, outputFault, readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 
 /** The outcome of a trial run. `note`: the app works, but refused this volume. */
@@ -168,9 +168,9 @@ export async function trialRun(
       workspace,
       {
         ...environment,
+        ...appVariables,
         ...Object.fromEntries(refusalVariables.map((name) => [name, refusal])),
         CUDA_VISIBLE_DEVICES: '',
-        PYTHONUNBUFFERED: '1',
         PYTHONDONTWRITEBYTECODE: '1',
         TMPDIR: scratch,
       },

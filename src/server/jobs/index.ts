@@ -2,7 +2,7 @@
 
 export { outputFault } from './disk-use.js';
 export type { Job } from './job.js';
-export { type JobDirectory, readRefusal, refusalVariables } from './job-directory.js';
+export { appVariables, type JobDirectory, readRefusal, refusalVariables } from './job-directory.js';
 export type { JobFiles, JobRequest } from './job-record.js';
 export { countLines, openLog, readLog, StreamSlots } from './log.js';
 export { JobService } from './service.js';

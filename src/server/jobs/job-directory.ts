@@ -186,6 +186,17 @@ export class JobDirectory {
   }
 }
 
+/**
+ * What every app finds in its environment. Libraries report to their makers unless they are told not to: ONNX Runtime since 1.29 the
+ * names of models and the messages of errors.
+ */
+export const appVariables = {
+  PYTHONUNBUFFERED: '1',
+  DO_NOT_TRACK: '1',
+  HF_HUB_DISABLE_TELEMETRY: '1',
+  ORT_DISABLE_TELEMETRY: '1',
+} as const;
+
 /** Environment variables that tell the command its refusal file: ours, and the one that KonfAI's engine knows. */
 export const refusalVariables = ['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE'] as const;
 

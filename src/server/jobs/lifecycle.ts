@@ -36,7 +36,7 @@ import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import { countLeftFiles, DiskLimit, outputFault, resultSize } from './disk-use.js';
 import { type Job, secondsBetween } from './job.js';
-import { readRefusal, refusalVariables } from './job-directory.js';
+import { appVariables, readRefusal, refusalVariables } from './job-directory.js';
 import { hasLinks, ownLinks } from './linked-input.js';
 
 /** How events identify a job. */
@@ -251,7 +251,7 @@ export class Lifecycle {
       isAccepted: isRestored,
       grant,
       environment: {
-        PYTHONUNBUFFERED: '1',
+        ...appVariables,
         TMPDIR: directory.temporary,
         ...Object.fromEntries(refusalVariables.map((name) => [name, directory.refusal])),
       },

@@ -37,6 +37,9 @@ describe("a job's environment", () => {
       NAMED: 'passed on',
       HOME: server.scratch,
       PYTHONUNBUFFERED: '1',
+      DO_NOT_TRACK: '1',
+      HF_HUB_DISABLE_TELEMETRY: '1',
+      ORT_DISABLE_TELEMETRY: '1',
       CUDA_VISIBLE_DEVICES: '',
       REMOTE_APP_JOB_ID: id,
     });

@@ -1,4 +1,6 @@
 import { fileURLToPath } from 'node:url';
+// Before ONNX Runtime is loaded.
+import './without-telemetry.mjs';
 import { env, InferenceSession, Tensor } from 'onnxruntime-node';
 import { usableProcessors } from './processors.mjs';
 
