@@ -192,7 +192,7 @@ export class TestServer implements AsyncDisposable {
   async start(flags: readonly string[] = []): Promise<void> {
     const { options } = this;
     if (this.#root === '') {
-      this.#root = await mkdtemp(path.join(tmpdir(), 'remote-app-test-'));
+      this.#root = await mkdtemp(path.join(tmpdir(), 'test-'));
       shareCode(this.#root);
     }
     this.stdout = '';

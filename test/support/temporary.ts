@@ -4,7 +4,7 @@ import path from 'node:path';
 
 /** A directory for one test, gone after it. */
 export async function temporary(parent = tmpdir()): Promise<{ path: string } & AsyncDisposable> {
-  const directory = await mkdtemp(path.join(parent, 'remote-app-test-'));
+  const directory = await mkdtemp(path.join(parent, 'test-'));
   return {
     path: directory,
     [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
