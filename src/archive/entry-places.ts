@@ -15,8 +15,8 @@ import { ArchiveError } from './errors.js';
 /** A path that begins with a drive letter, which is absolute on Windows. */
 const drivePath = /^[A-Za-z]:/;
 
-/** Most parts of a path. */
-const deepest = 64;
+/** Most parts of the path of an entry. */
+export const mostParts = 64;
 
 /**
  * The path that an archive's entry gets under `root`. Null for a name that would leave `root`, is absolute on any system,
@@ -28,7 +28,7 @@ export function entryPath(
   platform: NodeJS.Platform = process.platform,
 ): string | null {
   const parts = name.replace(/\/+$/, '').split('/');
-  if (drivePath.test(name) || parts.length > deepest || !parts.every((part) => isSafeName(part, platform)))
+  if (drivePath.test(name) || parts.length > mostParts || !parts.every((part) => isSafeName(part, platform)))
     return null;
   return path.join(root, ...parts);
 }

@@ -3,6 +3,7 @@ import { fstatSync, type Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { quoteName } from '../contract/index.js';
 import { errorCode, faultWithoutPath, freeName, isShortage, Notes } from '../files/index.js';
+import { mostParts } from './entry-places.js';
 import { carriedPart, changedName } from './member-names.js';
 import { type Item, OpenedDirectory } from './opened-directory.js';
 
@@ -35,8 +36,8 @@ export interface WalkOptions {
 /** Entries of a directory that are held in memory and sorted at once. */
 const sortedEntries = 10_000;
 
-/** Deepest nesting of directories: opening one opens all above it. */
-const deepest = 256;
+/** Deepest nesting of directories whose files can be extracted again. */
+const deepest = mostParts - 1;
 
 /** A directory that is still to be walked. Siblings share one parent object, which keeps many of them small in memory. */
 interface Pending {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { appVariables } from '../../src/server/jobs/job-directory.js';
 import { isSameGeometry, readVolume, writeNifti } from '../../src/volumes/index.js';
 import { ball } from '../apps/brain/program.js';
 import { plant, temporary } from '../support/temporary.js';
@@ -44,7 +45,8 @@ test('the program of docs/models.md runs a real network, and writes a mask in th
     at('scan.nii'),
     '--quiet',
   ];
-  const { stdout } = await execute(process.execPath, [at('main.mjs'), ...words]);
+  const env = { ...process.env, ...appVariables };
+  const { stdout } = await execute(process.execPath, [at('main.mjs'), ...words], { env });
   const mask = await readVolume(at('Output/scan_mask.nii.gz'));
   expect(isSameGeometry(mask, scan)).toBe(true);
   const count = mask.data.filter((value: number) => value === 1).length;
