@@ -178,7 +178,13 @@ async function writeEntry(
   // its number may already be another file's or a socket's.
   const close = (_: number, done: (error: null) => void) => done(null);
   const file = createWriteStream('', { fd: descriptor, autoClose: false, fs: { write, writev, close } });
-  await pipeline([...steps, file], signal ? { signal } : {});
+  try {
+    await pipeline([...steps, file], signal ? { signal } : {});
+  } catch (cause) {
+    // On Node 20 a write may still be under way, which would go wherever the number leads once the file is closed.
+    if (!file.closed) await new Promise<void>((resolve) => file.destroy().once('close', resolve));
+    throw cause;
+  }
   // Bytes after the end of the deflated content do not belong to the entry.
   if (inflate && inflate.bytesWritten !== compressedSize) throw damagedEntry(entry.path);
 }

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { pbkdf2, randomBytes } from 'node:crypto';
 import {
   closeSync,
   existsSync,
@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { crc32, gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import { entryPath, entryPaths } from '../../src/archive/entry-places.js';
@@ -19,7 +20,10 @@ import { checkArchive } from '../../src/archive/extract-plan.js';
 import { ArchiveSource, archiveEnd, readDirectory } from '../../src/archive/read-archive.js';
 import { isSafeName } from '../../src/files/names.js';
 import { plant, temporary } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
 import { type Entry, zip } from '../support/zip.mjs';
+
+const derive = promisify(pbkdf2);
 
 const limits: ExtractOptions = { maxBytes: 100_000, maxEntries: 100 };
 
@@ -258,6 +262,25 @@ describe('an archive', () => {
     }
     expect(readdirSync(path.join(root.path, 'out'))).toEqual(['old']);
     expect(readFileSync(path.join(root.path, 'out', 'old'), 'utf8')).toBe('good');
+  });
+
+  test('that is damaged has no bytes written to what is opened next', async () => {
+    await using root = await temporary();
+    const busy: Promise<Buffer>[] = [];
+    // The threads that write have other work at first.
+    const onProgress = () => {
+      for (let each = 0; each < 8; each += 1) busy.push(derive('a', 'b', 100_000, 32, 'sha512'));
+    };
+    const archive = zip([{ name: 'new', content: 'xyz', crc: 7 }]);
+    const extracting = extract(root.path, archive, { onProgress }).catch((cause: unknown) => cause);
+    const isClosed = () => busy.length > 0 && !existsSync(path.join(root.path, 'out/new'));
+    await until('its file is closed', isClosed);
+    const next = path.join(root.path, 'next');
+    const descriptor = openSync(next, 'wx');
+    expect(await extracting).toMatchObject({ fault: 'corrupt' });
+    await Promise.all(busy);
+    expect(readFileSync(next, 'utf8')).toBe('');
+    closeSync(descriptor);
   });
 
   test('can be aborted, and reports its progress', async () => {

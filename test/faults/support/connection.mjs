@@ -8,7 +8,7 @@ function parse(bytes, isClosed, withoutBody) {
   if (end < 0) return null;
   const head = bytes.toString('latin1', 0, end);
   const status = Number(head.slice(9, 12));
-  if (!/^HTTP\/1\.1 \d{3} /.test(head)) return { status: 0, head, body: '', length: bytes.length };
+  if (!/^HTTP\/1\.1 \d{3} /.test(head)) return { status: 0, head, body: head, length: bytes.length };
   if (status < 200) return parse(bytes.subarray(end + 4), isClosed, withoutBody);
   const start = end + 4;
   const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
