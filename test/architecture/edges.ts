@@ -111,7 +111,6 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/inputs',
       'client',
       'volumes',
-      'files',
       'contract',
     ],
     reason: 'Files are converted without a server.',

@@ -5,6 +5,7 @@ import {
   convertVolume,
   endingOf,
   joinNamed,
+  namedBy,
   Scans,
   scanOf,
   segmentsOf,
@@ -13,7 +14,6 @@ import {
 import { UsageError } from '../../client/errors.js';
 import { findVolumes, withoutVolumeEnding } from '../../client/inputs/index.js';
 import {
-  foldersOf,
   looksOf,
   type Named,
   organGroups,
@@ -25,7 +25,6 @@ import {
 } from '../../client/pictures/index.js';
 import { ofSegments, ofStudy, type ResultFormat } from '../../client/result-formats.js';
 import { oneLine, quotePath } from '../../contract/index.js';
-import { foldedName } from '../../files/index.js';
 import { type Maker, openVolume, type VolumeFile } from '../../volumes/index.js';
 import { type CommandIo, openReporter } from '../terminal/index.js';
 
@@ -83,11 +82,6 @@ interface Source extends Pick<VolumeToConvert, 'volume' | 'layers' | 'overlap'> 
   /** A file of it. */
   readonly file: string;
 }
-
-const namedBy = (file: string): Named => ({
-  stem: foldedName(withoutVolumeEnding(path.basename(file))),
-  folders: foldersOf(file),
-});
 
 /** The volumes in a directory but not below it, without what was converted before; none of one with a DICOM series. */
 async function volumesIn(directory: string): Promise<string[]> {

@@ -2,14 +2,13 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { counted } from '../../contract/index.js';
-import { foldedName } from '../../files/index.js';
 import { type Maker, NoLabels, openVolume, VolumeError } from '../../volumes/index.js';
 import { type FoundFiles, findVolumes, withoutVolumeEnding } from '../inputs/index.js';
-import { foldersOf, type Looks, looksOf, type Terminology } from '../pictures/index.js';
+import { type Looks, looksOf, type Terminology } from '../pictures/index.js';
 import { ofSegments, type ResultFormat } from '../result-formats.js';
 import { convertVolume, endingOf, type VolumeToConvert } from './convert-volume.js';
 import { groupMasks, type ResultMask } from './mask-groups.js';
-import { checkScans, type Scan, Scans, scanOf } from './scans.js';
+import { checkScans, namedBy, type Scan, Scans, scanOf } from './scans.js';
 import { segmentsOf } from './segments.js';
 
 /**
@@ -121,12 +120,10 @@ export async function convertResult(
   const why = (error: VolumeError) => error.message.replace(/\.$/, '');
   const volumes: ResultVolume[] = [];
   for (const file of files) {
-    const stem = withoutVolumeEnding(nameOf(file));
-    const named = { stem: foldedName(path.posix.basename(stem)), folders: foldersOf(stem) };
     try {
       const volume = await openVolume(file);
       if (volume.components > 1 || volume.frames > 1) continue;
-      volumes.push({ file, volume, named, looks: await looksOf(volume) });
+      volumes.push({ file, volume, named: namedBy(nameOf(file)), looks: await looksOf(volume) });
     } catch (error) {
       if (!(error instanceof VolumeError)) throw error;
       problems.push(`${nameOf(file)} is not converted: ${why(error)}`);

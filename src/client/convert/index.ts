@@ -8,5 +8,5 @@ export {
 } from './convert-result.js';
 export { convertVolume, endingOf, type VolumeToConvert, type WrittenVolume } from './convert-volume.js';
 export { joinNamed } from './mask-groups.js';
-export { checkScans, type Scan, Scans, scanOf } from './scans.js';
+export { checkScans, namedBy, type Scan, Scans, scanOf } from './scans.js';
 export { segmentsOf } from './segments.js';

@@ -20,6 +20,12 @@ export interface Scan extends Named {
   readonly series: readonly string[] | null;
 }
 
+/** What tells whose a file is: its name and its folders. */
+export const namedBy = (file: string): Named => ({
+  stem: foldedName(withoutVolumeEnding(path.basename(file))),
+  folders: foldersOf(file),
+});
+
 /** A scan of what was found on this machine. */
 export function scanOf(unit: Unit): Scan {
   const isSeries = unit.kind === 'series';
