@@ -48,6 +48,8 @@ export class Upload {
   #hash: FileHash | null = null;
   /** Whether its name survives a power cut. */
   #isNamed: boolean;
+  /** What it takes as an archive that was extracted without a fault: files and directories, bytes of the disk, bytes of content. */
+  extracts: { readonly entries: number; readonly bytes: number; readonly content: number } | null = null;
 
   /** @param found null for a new one */
   constructor(

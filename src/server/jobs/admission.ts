@@ -12,6 +12,7 @@ import type { AskedDevices, DeviceRequest, Executor } from '../executors/index.j
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import type { JobFiles, JobRequest } from './job-record.js';
+import type { LinkedInput } from './linked-input.js';
 import type { Allowed, OwnerLimits } from './owner-limits.js';
 import type { Retention } from './retention.js';
 import type { JobStore } from './store.js';
@@ -20,8 +21,7 @@ import type { Trash } from './trash.js';
 /** What is known about an upload besides its request. */
 export interface UploadFacts {
   readonly files: JobFiles;
-  /** Files that are hard links to uploads, relative to the directory. */
-  readonly linked: readonly string[];
+  readonly linked: readonly LinkedInput[];
   /** Lines for the job's log. */
   readonly notes: readonly string[];
   /** Bytes of the request's body. */

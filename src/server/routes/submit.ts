@@ -249,6 +249,7 @@ async function receive(
     onExtract: (bytes) => slot.allowed.hold(received.bytes + bytes),
     makeRoom,
     turns,
+    mayPostpone: !requireDeidentified,
   });
   if (requireDeidentified) await checkIdentities(directory.input);
   await becomeOutput(incoming, directory.output);
@@ -272,7 +273,7 @@ async function receive(
     },
     {
       files: moved(files, directory.path, slot.finalDirectory.path),
-      linked: linked.map((file) => path.relative(directory.path, file)),
+      linked,
       notes: form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
       bytes: received.bytes,
       extracted,

@@ -12,7 +12,13 @@ export {
   within,
 } from './limits.js';
 export { placeFiles } from './place-files.js';
-export { EarlyChecks, type FormFields, isDeidentified, readForm, type SubmissionForm } from './read-form.js';
+export {
+  EarlyChecks,
+  type FormFields,
+  isDeidentified,
+  readForm,
+  type SubmissionForm,
+} from './read-form.js';
 export { askForBody, receiveForm, type UploadContext, wholeRequest } from './receive.js';
-export { receiveJson, type WholeUpload } from './receive-json.js';
+export { receiveJson } from './receive-json.js';
 export { dropWritten, SyncBehind } from './uploaded-file.js';

@@ -11,7 +11,7 @@ import {
   volumeSuffix,
 } from '../../contract/index.js';
 import { errorCode, freeName, isSafeName, type Release, TimeSlice } from '../../files/index.js';
-import type { JobFiles } from '../jobs/index.js';
+import type { JobFiles, LinkedInput } from '../jobs/index.js';
 import {
   DiskWatch,
   diskSpace,
@@ -22,7 +22,7 @@ import {
   withSpace,
 } from './disk-space.js';
 import { extractionLimits, type SubmissionLimits, type UploadTurns } from './limits.js';
-import type { ReceivedFile } from './read-form.js';
+import type { ExtractedSize, ReceivedFile } from './read-form.js';
 
 /** The last part of a file's name, after the separators of any system. */
 function plainName(file: ReceivedFile): string {
@@ -45,6 +45,8 @@ export interface PlacingAsks {
   /** Frees disk space before something that does not fit is refused. */
   readonly makeRoom: MakeRoom;
   readonly turns: UploadTurns;
+  /** Whether an archive that has been extracted before may wait until the job begins. */
+  readonly mayPostpone: boolean;
 }
 
 /** The state of placing one upload's files. */
@@ -56,15 +58,15 @@ interface Placing extends PlacingAsks {
   readonly stop: AbortController;
   /** Bytes of the extracted files. */
   extracted: number;
-  /** Files that are hard links to uploads. */
-  readonly linked: string[];
+  readonly linked: LinkedInput[];
+  /** Where archives wait to be extracted. */
+  readonly waiting: string;
 }
 
 /** The files of an upload in their places. */
 export interface Placed {
   readonly files: JobFiles;
-  /** Files that are hard links to uploads. */
-  readonly linked: readonly string[];
+  readonly linked: readonly LinkedInput[];
   /** Bytes of the content extracted from its archives. */
   readonly extracted: number;
 }
@@ -86,8 +88,38 @@ async function turnFor(file: ReceivedFile, { turns, stop }: Placing): Promise<Re
   return entries > manyEntries ? turns.largeArchives.take(stop.signal) : () => {};
 }
 
+/**
+ * Leaves an archive to be extracted before the job begins. Its content is one that was extracted before, so what is left to check
+ * is its size.
+ * @returns false if it is to be extracted now, or refused
+ */
+function postpone(file: ReceivedFile, destination: string, placing: Placing): boolean {
+  const { left, linked, waiting, extracted, mayPostpone, onExtract } = placing;
+  const { extracts, length = 0 } = file.upload ?? {};
+  if (!mayPostpone || !extracts || length < leastLinked) return false;
+  const { entries, bytes, content } = extracts;
+  const space = diskSpace(path.dirname(file.path));
+  if (entries > Math.min(manyEntries, left.maxEntries, space.files)) return false;
+  if (bytes > Math.min(left.maxBytes, space.bytes)) return false;
+  onExtract(extracted + content);
+  mkdirSync(waiting, { recursive: true, mode: 0o700 });
+  const link = path.join(waiting, String(linked.length));
+  if (!tryLink(file.path, link)) return false;
+  linked.push({ file: link, directory: destination });
+  took(extracts, placing);
+  return true;
+}
+
+/** Counts what an archive takes. */
+function took({ entries, bytes, content }: ExtractedSize, placing: Placing): void {
+  placing.left.maxBytes -= bytes;
+  placing.left.maxEntries -= entries;
+  placing.extracted += content;
+}
+
 /** Extracts an archive, and tries again if it did not fit on the disk and room could be made. */
 async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
+  if (postpone(file, destination, placing)) return;
   await withSpace(
     async () => {
       if (placing.stop.signal.aborted || !(await placing.makeRoom())) return false;
@@ -96,7 +128,7 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
     },
     () => tryExtract(file, destination, placing),
   );
-  if (!file.isKept) await rm(file.path);
+  if (!file.upload) await rm(file.path);
 }
 
 /** A file with fewer bytes is copied at once: that takes no longer than a link of which notes are kept. */
@@ -106,7 +138,7 @@ const leastLinked = 1 << 20;
 async function giveKept(file: ReceivedFile, target: string, placing: Placing): Promise<void> {
   const { size } = await stat(file.path);
   if (size >= leastLinked && tryLink(file.path, target)) {
-    placing.linked.push(target);
+    placing.linked.push({ file: target, directory: null });
     return;
   }
   await withSpace(placing.makeRoom, () => copyFile(file.path, target, constants.COPYFILE_FICLONE));
@@ -130,7 +162,7 @@ async function tryExtract(file: ReceivedFile, destination: string, placing: Plac
   const { signal } = stop;
   const what = `what archive ${quoteName(file.name)} extracts to`;
   const found = diskSpace(path.dirname(file.path));
-  let taken = { entries: 0, bytes: 0, content: 0 };
+  let taken: ExtractedSize = { entries: 0, bytes: 0, content: 0 };
   let seen = 0;
   const onProgress = (bytes: number) => {
     disk.wrote(bytes - seen).catch((cause) => stop.abort(cause));
@@ -154,9 +186,8 @@ async function tryExtract(file: ReceivedFile, destination: string, placing: Plac
     };
     const options = { maxBytes, maxEntries, onPlan, onProgress, signal };
     await extractArchive(file.path, destination, options);
-    left.maxBytes -= taken.bytes;
-    left.maxEntries -= taken.entries;
-    placing.extracted += taken.content;
+    took(taken, placing);
+    if (file.upload) file.upload.extracts = taken;
   } catch (cause) {
     if (signal.aborted) throw signal.reason;
     if (!(cause instanceof ArchiveError)) throw cause;
@@ -193,7 +224,7 @@ async function placeGroup(
     taken.add(name);
     const target = path.join(directory, name);
     if (file.name.endsWith(volumeSuffix)) await extract(file, target, placing);
-    else if (file.isKept) await giveKept(file, target, placing);
+    else if (file.upload) await giveKept(file, target, placing);
     else renameSync(file.path, target);
     await slice.pause();
     paths.push(target);
@@ -217,6 +248,7 @@ export async function placeFiles(
     stop: new AbortController(),
     extracted: 0,
     linked: [],
+    waiting: path.join(input, '.archives'),
     ...asks,
   };
   const placed: Record<string, string[][]> = {};

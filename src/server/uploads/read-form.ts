@@ -32,8 +32,25 @@ export interface ReceivedFile {
   /** The file name as the client sent it. */
   readonly name: string;
   readonly path: string;
-  /** Whether the file stays where it is, and the job gets one with its content: it is an upload that other submissions may name. */
-  readonly isKept?: boolean;
+  /** The upload that the file is: it stays where it is, since other submissions may name it, and the job gets its content. */
+  readonly upload?: WholeUpload;
+}
+
+/** What the content of an archive takes, extracted. */
+export interface ExtractedSize {
+  /** Files and directories. */
+  readonly entries: number;
+  /** Bytes of the disk, and those of them that are content. */
+  readonly bytes: number;
+  readonly content: number;
+}
+
+/** An upload of the sender, whole. */
+export interface WholeUpload {
+  readonly file: string;
+  readonly length: number;
+  /** Of an archive that this server has extracted without a fault. */
+  extracts: ExtractedSize | null;
 }
 
 /** The parts of a multipart body, in their order. */

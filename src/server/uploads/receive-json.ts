@@ -13,7 +13,7 @@ import {
   volumeSuffix,
 } from '../../contract/index.js';
 import { maxFileName, maxFiles, type SubmissionLimits, UploadQuota } from './limits.js';
-import type { EarlyChecks, ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
+import type { EarlyChecks, ReceivedField, ReceivedFile, ReceivedForm, WholeUpload } from './read-form.js';
 import { checkCodings, wholeRequest } from './receive.js';
 
 /** A file that a submission names. */
@@ -21,12 +21,6 @@ interface NamedFile {
   readonly field: string;
   readonly name: string;
   readonly upload: string;
-}
-
-/** An upload of the sender, whole. */
-export interface WholeUpload {
-  readonly file: string;
-  readonly length: number;
 }
 
 const parse = koaBody({
@@ -147,10 +141,10 @@ export async function receiveJson(
   const quota = new UploadQuota(limits);
   let bytes = Number(ctx.get('Content-Length')) || 0;
   const received = files.map(({ field, name, upload }): ReceivedFile => {
-    const { file: path, length } = uploads.get(upload) as WholeUpload;
-    quota.takeFile(length, length, name);
-    bytes += length;
-    return { field, name, path, isKept: true };
+    const whole = uploads.get(upload) as WholeUpload;
+    quota.takeFile(whole.length, whole.length, name);
+    bytes += whole.length;
+    return { field, name, path: whole.file, upload: whole };
   });
   return { fields, files: received, bytes };
 }

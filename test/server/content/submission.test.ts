@@ -84,6 +84,27 @@ test('a flat list is one group, and a directory is its archive', async () => {
   expect(await tus.head(series.upload)).toMatchObject({ status: 200 });
 });
 
+test('a series that was extracted before is the input of each job that names it', async () => {
+  const large = 'v'.repeat(1 << 20);
+  const series = await named(zipOf({ '1.dcm': large, 'sub/2.dcm': 'two' }), 'series.konfaidir.zip');
+  for (const inputs of [[series], [series, series], [series]]) {
+    const { job_id: id } = await held({ inputs });
+    await api.reaches(id, 'running');
+    const names = inputs.map((_, at) => (at === 0 ? 'series' : `series_${at}`));
+    expect(inputOf(id)).toEqual(
+      Object.fromEntries(
+        names.flatMap((name) => [
+          [`inputs/g0/${name}/1.dcm`, large],
+          [`inputs/g0/${name}/sub/2.dcm`, 'two'],
+        ]),
+      ),
+    );
+    writeFileSync(path.join(server.jobDirectory(id), 'Input/inputs/g0/series/1.dcm'), 'changed');
+    await api.kill(id);
+    await api.ended(id);
+  }
+});
+
 test('values and archives are those of the form', async () => {
   const dataset = await named(zipOf({ 'a.nii': 'a' }), 'set.zip');
   const { job_id: id } = await accepted({ dataset, epochs: 3, cpu: '1', lr: null }, 'fine_tune');
