@@ -1,3 +1,4 @@
+import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { DataSet } from 'dicom-parser';
 import {
@@ -126,7 +127,7 @@ export function headerOf(set: DataSet): DicomHeader {
   };
 }
 
-/** Columns of the image. If these were read, the rest of a truncated header is not needed. */
+/** Columns of the image: what comes after them is not needed. */
 const columns = 'x00280011';
 
 /** How many bytes of a file are read at first; most headers are shorter. */
@@ -153,6 +154,26 @@ interface FileStart {
 /** How many of the first bytes are returned: what formats are recognised by. */
 const maxStart = 1024;
 
+type Parser = typeof import('dicom-parser');
+
+const loadParser = async (): Promise<Parser> => (await import('dicom-parser')).default;
+
+/** What the first bytes of a file show, and whether its header goes on behind them. */
+function startOf(parser: Parser, read: Buffer): { readonly start: FileStart; readonly isCut: boolean } {
+  const bytes = unzipped(read);
+  const set = parseDicomStart(parser, bytes, { until: columns })?.set ?? null;
+  const isEmpty = set === null || Object.keys(set.elements).length === 0;
+  const isCut =
+    read.length === firstPiece && set !== null && !set.elements[columns] && !set.elements[pixelData];
+  return {
+    start: {
+      bytes: Buffer.from(bytes.subarray(0, maxStart)),
+      dicom: isEmpty || set === null ? null : headerOf(set),
+    },
+    isCut,
+  };
+}
+
 /** Memory for reading that is not in use. */
 const buffers: Buffer[] = [];
 
@@ -161,27 +182,57 @@ const buffers: Buffer[] = [];
  * @throws the system's error
  */
 export async function readStart(file: string): Promise<FileStart> {
-  const parser = await import('dicom-parser').then((module) => module.default);
+  const parser = await loadParser();
   const handle = await open(file);
   const buffer = buffers.pop() ?? Buffer.allocUnsafe(firstPiece);
   try {
     const read = async (into: Buffer) =>
       into.subarray(0, (await handle.read(into, 0, into.length, 0)).bytesRead);
-    const first = await read(buffer);
-    let bytes = unzipped(first);
-    let set = parseDicomStart(parser, bytes)?.set ?? null;
-    const isCut = set !== null && !set.elements[columns] && !set.elements[pixelData];
-    if (isCut && first.length === firstPiece) {
-      bytes = unzipped(await read(Buffer.allocUnsafe(longPiece)));
-      set = parseDicomStart(parser, bytes)?.set ?? null;
-    }
-    const isEmpty = set === null || Object.keys(set.elements).length === 0;
-    return {
-      bytes: Buffer.from(bytes.subarray(0, maxStart)),
-      dicom: isEmpty || set === null ? null : headerOf(set),
-    };
+    const { start, isCut } = startOf(parser, await read(buffer));
+    return isCut ? startOf(parser, await read(Buffer.allocUnsafe(longPiece))).start : start;
   } finally {
     buffers.push(buffer);
     await handle.close();
   }
+}
+
+/** `readStart`, which blocks the event loop meanwhile. */
+function readStartSync(parser: Parser, file: string, buffer: Buffer): FileStart {
+  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const read = (into: Buffer) => into.subarray(0, readSync(descriptor, into, 0, into.length, 0));
+    const { start, isCut } = startOf(parser, read(buffer));
+    return isCut ? startOf(parser, read(Buffer.allocUnsafe(longPiece))).start : start;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Milliseconds for which reading may keep the event loop waiting beyond what is usual. */
+const patience = 50;
+/** Milliseconds for each file that are usual, and what one file of the pool gives back of the patience. */
+const usual = 1;
+const regained = 0.1;
+
+/**
+ * What reads the beginnings of many files, as `readStart` does. As long as the disk answers at once, files are read synchronously, since
+ * the thread pool takes twenty times as long; those of a slow one, as on a network, are read by the pool, but for a few.
+ * @param now milliseconds of a clock that never goes back
+ */
+export async function startReader(
+  now = () => performance.now(),
+): Promise<(file: string) => FileStart | Promise<FileStart>> {
+  const parser = await loadParser();
+  const buffer = Buffer.allocUnsafe(firstPiece);
+  let left = patience;
+  return (file) => {
+    if (left < 0) {
+      left += regained;
+      return readStart(file);
+    }
+    const began = now();
+    const start = readStartSync(parser, file, buffer);
+    left = Math.min(patience, left + usual - (now() - began));
+    return start;
+  };
 }

@@ -125,6 +125,8 @@ export interface ParseOptions {
   /** The data set with its deflated part inflated; otherwise its beginning is inflated. */
   readonly inflated?: Buffer;
   readonly mostElements?: number;
+  /** The last element that is needed; by default the pixels. */
+  readonly until?: string;
 }
 
 /** Whether a file is deflated behind the group that describes it. */
@@ -147,7 +149,7 @@ export function lookAhead(bytes: Buffer): ReturnType<typeof walkElements> | null
 export function parseDicomStart(
   parser: Parser,
   bytes: Buffer,
-  { inflated, mostElements = elementsToRecognise }: ParseOptions = {},
+  { inflated, mostElements = elementsToRecognise, until = pixelData }: ParseOptions = {},
 ): ParsedDicom | null {
   let [from, syntax, shift]: [Buffer, string | null, number] = [bytes, null, 0];
   if (!hasMagic(bytes)) {
@@ -162,12 +164,12 @@ export function parseDicomStart(
   }
   let deflatedFrom: number | null = null;
   let isCut = false;
-  let untilTag = pixelData;
+  let untilTag = until;
   const within = (whole: Buffer, position: number, ofBody: string | null): Buffer => {
     if (whole.length <= fewBytes) return whole;
     const { cut, pixels } = walkElements(whole, position, ofBody, mostElements);
     isCut ||= cut !== null;
-    untilTag = pixels ?? untilTag;
+    if (until === pixelData) untilTag = pixels ?? untilTag;
     return cut === null ? whole : whole.subarray(0, cut);
   };
   const inflater = (whole: Uint8Array, position: number): Uint8Array => {

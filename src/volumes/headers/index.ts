@@ -16,6 +16,7 @@ export {
   isImage,
   isSegmentation,
   readStart,
+  startReader,
   textOf,
 } from './dicom-header.js';
 export { type Identity, identityIn } from './dicom-identity.js';
