@@ -98,13 +98,24 @@ export async function hashFile(
 ): Promise<{ readonly size: number; readonly sha256: string }> {
   const hash = createHash('sha256');
   await using handle = await open(target);
-  // One buffer: with a new one for each piece, most of the time goes into collecting them.
-  const buffer = Buffer.allocUnsafe(Math.min(1 << 20, (await handle.stat()).size + 1));
+  // Two buffers, of which one is read while the other is hashed: with a new one for each piece, most of the time goes into
+  // collecting them.
+  const length = Math.min(1 << 20, (await handle.stat()).size + 1);
+  let [buffer, other] = [Buffer.allocUnsafe(length), Buffer.allocUnsafe(length)];
+  const read = (into: Buffer, position: number) => {
+    const reading = handle.read(into, 0, length, position);
+    // It is awaited later, or not any more.
+    reading.catch(() => {});
+    return reading;
+  };
+  let reading = read(buffer, 0);
   for (let size = 0; ; ) {
     signal?.throwIfAborted();
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, size);
+    const { bytesRead } = await reading;
     if (bytesRead === 0) return { size, sha256: hash.digest('hex') };
+    reading = read(other, size + bytesRead);
     hash.update(buffer.subarray(0, bytesRead));
+    [buffer, other] = [other, buffer];
     size += bytesRead;
     onBytes?.(size);
   }
