@@ -21,7 +21,7 @@ describe('an upload that is cut at nine tenths', () => {
     expect(here.tap.length).toBeLessThan(size + 8 * mebibyte);
     expect(reporter.notes[0]).toMatch(/broke: .*; trying again for another 30 s$/);
     expect(reporter.notes[1]).toBe(`${here.tap.url} takes the upload, which goes on`);
-    expect(Object.keys(inputsOf(server, id))).toHaveLength(1);
+    expect(Object.keys(await inputsOf(server, id))).toHaveLength(1);
   });
 
   test('by an interruption made no job, and goes on in the next command', async () => {

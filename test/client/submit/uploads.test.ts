@@ -49,8 +49,8 @@ describe('files that are sent as uploads', () => {
     expect(second.reporter.notes).toContain('2 of 2 files are there already (8.0 MiB not sent)');
     expect(second.reporter.moves.some(([phase]) => phase === 'Hashing')).toBe(false);
     expect(second.id).not.toBe(first.id);
-    expect(Object.keys(inputsOf(server, second.id))).toHaveLength(2);
-    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+    expect(Object.keys(await inputsOf(server, second.id))).toHaveLength(2);
+    expect(await inputsOf(server, second.id)).toEqual(await inputsOf(server, first.id));
   });
 
   test('are found by their content, under another name and by a machine that remembers nothing', async () => {
@@ -61,7 +61,7 @@ describe('files that are sent as uploads', () => {
     const { id, reporter } = await send(here.tap.url, [[here.at('other.nii')]]);
     expect(here.tap.length).toBeLessThan(8192);
     expect(reporter.notes).toContain('1 of 1 file is there already (4.0 MiB not sent)');
-    expect(Object.keys(inputsOf(server, id)).join()).toContain('other.nii');
+    expect(Object.keys(await inputsOf(server, id)).join()).toContain('other.nii');
   });
 
   test('are sent once if they are there twice', async () => {
@@ -69,7 +69,7 @@ describe('files that are sent as uploads', () => {
     await using here = await machine(server.url, { 'a.nii': scan, 'b.nii': scan });
     const { id } = await send(here.tap.url, [[here.at('a.nii')], [here.at('b.nii')]]);
     expect(here.tap.length).toBeLessThan(5 * mebibyte);
-    const digests = Object.values(inputsOf(server, id));
+    const digests = Object.values(await inputsOf(server, id));
     expect([digests.length, new Set(digests).size]).toEqual([2, 1]);
   });
 
@@ -80,14 +80,14 @@ describe('files that are sent as uploads', () => {
     });
     const groups = [[here.at('ct.nii')], [here.at('small.nii')]];
     const { id } = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
-    const sent = inputsOf(server, id);
+    const sent = await inputsOf(server, id);
     for (const name of Object.values(sent)) {
       const headers = { 'Tus-Resumable': '1.0.0' };
       expect((await server.api.fetch(`/uploads/${name}`, { method: 'DELETE', headers })).status).toBe(204);
     }
     here.tap.forget();
     const second = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
-    expect(inputsOf(server, second.id)).toEqual(sent);
+    expect(await inputsOf(server, second.id)).toEqual(sent);
     expect(here.tap.length).toBeGreaterThan(2 * mebibyte);
   });
 
@@ -99,14 +99,14 @@ describe('files that are sent as uploads', () => {
     const second = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache'), true) });
     expect(here.tap.length).toBeGreaterThan(2 * mebibyte);
     expect(second.reporter.notes.join()).not.toContain('there already');
-    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+    expect(await inputsOf(server, second.id)).toEqual(await inputsOf(server, first.id));
   });
 
   test('are read again where what is remembered of them is wrong', async () => {
     await using here = await machine(server.url, { 'ct.nii': randomBytes(2 * mebibyte) });
     const groups = [[here.at('ct.nii')]];
     const first = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
-    const [name = ''] = Object.values(inputsOf(server, first.id));
+    const [name = ''] = Object.values(await inputsOf(server, first.id));
     const remembered = filesBelow(here.at('cache', 'file-digests')).map((each) =>
       path.join(each.parentPath, each.name),
     );
@@ -114,7 +114,7 @@ describe('files that are sent as uploads', () => {
     for (const file of remembered)
       writeFileSync(file, readFileSync(file, 'utf8').replaceAll(name, `${name.slice(1)}0`));
     const second = await send(here.tap.url, groups, { memory: memoryIn(here.at('cache')) });
-    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+    expect(await inputsOf(server, second.id)).toEqual(await inputsOf(server, first.id));
   });
 
   test.each([
@@ -142,12 +142,12 @@ describe('a series that is sent as an upload', () => {
   test('is neither packed nor sent a second time', async () => {
     await using here = await machine(server.url, series('ct'));
     const first = await send(here.tap.url, [[here.at('ct')]], { memory: memoryIn(here.at('cache')) });
-    expect(Object.keys(inputsOf(server, first.id))).toHaveLength(slices.length);
+    expect(Object.keys(await inputsOf(server, first.id))).toHaveLength(slices.length);
     here.tap.forget();
     const second = await send(here.tap.url, [[here.at('ct')]], { memory: memoryIn(here.at('cache')) });
     expect(here.tap.length).toBeLessThan(8192);
     expect(second.reporter.moves.map(([phase]) => phase)).not.toContain('Packing');
-    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+    expect(await inputsOf(server, second.id)).toEqual(await inputsOf(server, first.id));
   });
 
   test('is found as a copy with other times, whose files were written in another order', async () => {
@@ -173,7 +173,7 @@ describe('a series that is sent as an upload', () => {
     // With nothing that is remembered: what leaves is made anew.
     const second = await send(here.tap.url, [[here.at('ct')]], { keyIn });
     expect(here.tap.length).toBeLessThan(8192);
-    expect(inputsOf(server, second.id)).toEqual(inputsOf(server, first.id));
+    expect(await inputsOf(server, second.id)).toEqual(await inputsOf(server, first.id));
     here.tap.forget();
     // Another key makes other identifiers.
     await send(here.tap.url, [[here.at('ct')]], { keyIn: here.at('other-keys') });

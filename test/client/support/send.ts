@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
 import { Digests } from '../../../src/client/digests.js';
@@ -12,6 +12,7 @@ import { filesBelow } from '../../../src/files/index.js';
 import type { Play } from '../../support/scripted-executor.js';
 import type { TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { WireTap } from '../../support/wire-tap.js';
 import { connectTo, memoryReporter } from './connect.js';
 import { noMemory } from './memory.js';
@@ -67,9 +68,11 @@ const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).dig
 export const idle: Play = ({ signal }) =>
   new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason as Error)));
 
-/** The files of a job on the server, with the digests of their contents. */
-export function inputsOf(server: TestServer, id: string): Record<string, string> {
-  const root = path.join(server.jobDirectory(id), 'Input');
+/** The files of a job on the server as its app gets them, with the digests of their contents. */
+export async function inputsOf(server: TestServer, id: string): Promise<Record<string, string>> {
+  const directory = server.jobDirectory(id);
+  await until('the job has files of its own', () => !existsSync(path.join(directory, 'links.json')));
+  const root = path.join(directory, 'Input');
   const files = filesBelow(root).map((each) => path.join(each.parentPath, each.name));
   return Object.fromEntries(
     files.map((file) => [path.relative(root, file), sha256(readFileSync(file))] as const).sort(),
