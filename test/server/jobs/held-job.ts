@@ -33,8 +33,11 @@ export class HeldDirectory extends JobDirectory {
   }
 }
 
-/** A new job in such a directory. */
-export async function makeJob(clock: Clock = systemClock): Promise<{ job: Job; directory: HeldDirectory }> {
+/** A job in such a directory: a new one, or one whose record an earlier server has changed like this. */
+export async function makeJob(
+  clock: Clock = systemClock,
+  change: Partial<JobRecord> | null = null,
+): Promise<{ job: Job; directory: HeldDirectory }> {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const directory = new HeldDirectory('0123456789ab', root.path);
@@ -52,8 +55,8 @@ export async function makeJob(clock: Clock = systemClock): Promise<{ job: Job; d
     keep: 120,
     timeLimit: null,
   };
-  const record = newRecord(directory.id, request, new Date().toISOString());
+  const record = { ...newRecord(directory.id, request, new Date().toISOString()), ...change };
   directory.saveFirst(record, {});
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  return { job: new Job(directory, record, false, report, clock), directory };
+  return { job: new Job(directory, record, change !== null, report, clock), directory };
 }

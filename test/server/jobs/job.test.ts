@@ -1,5 +1,7 @@
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { Job, secondsBetween } from '../../../src/server/jobs/job.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
 
@@ -70,4 +72,117 @@ test('the time that is shown as run ends with its command, and not with the pack
   await job.finish('done', null);
   expect([job.view().run_seconds, job.commandEndedAt]).toEqual([3, endedAt]);
   expect(job.view().finished_at).not.toBe(endedAt);
+});
+
+const onCpu = { gpus: [], gpuUuids: [], cpuSlots: 1 };
+const startedAt = '2026-01-01T00:00:00.000Z';
+
+test('no time is negative because somebody has set the clock back', () => {
+  const later = '2026-01-01T00:00:02.500Z';
+  expect([secondsBetween(startedAt, later), secondsBetween(later, startedAt)]).toEqual([2.5, 0]);
+});
+
+test('a kill that an earlier server noted has its cause, and a cause alone is no kill', async () => {
+  const killed = await makeJob(undefined, { state: 'running', killRequested: true, killCause: 'stop' });
+  const other = await makeJob(undefined, { state: 'running', killCause: 'stop' });
+  expect([killed.job.killCause, killed.job.killRequested]).toEqual(['stop', true]);
+  expect([other.job.killCause, other.job.killRequested]).toEqual([null, false]);
+});
+
+test('a job holds its GPUs by their UUIDs while its command runs, whatever their ids are by now', async () => {
+  const gpus = { gpus: [0], gpuUuids: ['GPU-a'], cpuSlots: 0 };
+  const { job } = await makeJob();
+  const held = () =>
+    [{ id: 0, uuid: 'GPU-b' }, { id: 1, uuid: 'GPU-a' }, { id: 0 }, { id: 1 }].map((each) => job.holds(each));
+  expect(job.grant).toBeNull();
+  await job.run(gpus, null);
+  expect([job.grant, held()]).toEqual([gpus, [false, true, true, false]]);
+  job.release(null, 0);
+  expect(held()).toEqual([false, false, false, false]);
+  await job.finish('done', null);
+  expect(job.grant).toBeNull();
+});
+
+test('a result counts as fetched once all its bytes were sent, in whatever pieces, and from then on', async () => {
+  const clock = new TestClock();
+  const { job } = await makeJob(clock, { state: 'done', startedAt, finishedAt: startedAt });
+  const fetched = (...sent: Parameters<typeof job.noteSent>) => {
+    job.noteSent(...sent);
+    return job.record.fetchedAt !== null;
+  };
+  // The end alone, all of it over a connection that broke, and a part of it.
+  expect([fetched(10, 10, 20, true), fetched(0, 20, 21, false), fetched(0, 5, 21, true)]).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect(fetched(20, 1, 21, true)).toBe(true);
+  const { fetchedAt } = job.record;
+  clock.pass(10);
+  job.noteFetched();
+  expect(job.record.fetchedAt).toBe(fetchedAt);
+});
+
+test('a power cut may lose a step of a job, but no kill', async () => {
+  const { job, directory } = await makeJob();
+  await job.run(onCpu, null);
+  expect(directory.latest).toMatchObject({ record: { state: 'running' }, isKept: false });
+  await job.requestKill('user');
+  expect(directory.latest).toMatchObject({ record: { state: 'running', killRequested: true }, isKept: true });
+});
+
+test.for(['a step', 'its end'])(
+  'a version that becomes known while %s is saved stays known',
+  async (what) => {
+    const { job, directory } = await makeJob();
+    const letGo = directory.hold();
+    const saved = what === 'a step' ? job.run(onCpu, 'warm') : job.finish('error', 'It failed');
+    await delay(0);
+    job.noteVersion(Promise.resolve('1.0'));
+    await job.versionKnown(1000);
+    letGo();
+    await saved;
+    expect(job.record.appVersion).toBe('1.0');
+    await expect.poll(() => directory.latest?.record.appVersion).toBe('1.0');
+  },
+);
+
+test('an app that was not loaded after all has a cold start', async () => {
+  const { job } = await makeJob();
+  await job.run(onCpu, 'warm');
+  job.notWarm();
+  await job.finish('done', null);
+  expect(job.view().start).toBe('cold');
+  const { job: other } = await makeJob();
+  await other.run(onCpu, null);
+  other.notWarm();
+  expect(other.view().start).toBeNull();
+});
+
+test('the program for ends is run once, for a job that has it, and whose directory may be gone', async () => {
+  const { job: without } = await makeJob();
+  await without.finish('error', 'It failed');
+  expect(await without.beginEndNotice()).toBe(false);
+  const { job, directory } = await makeJob();
+  job.isEndNoticeWanted = true;
+  await job.finish('error', 'It failed');
+  rmSync(directory.path, { recursive: true });
+  expect([await job.beginEndNotice(), await job.beginEndNotice()]).toEqual([true, false]);
+  expect(existsSync(directory.path)).toBe(false);
+});
+
+test('the log keeps the first and the last place in the queue, each once also after a restart', async () => {
+  const { job, directory } = await makeJob();
+  for (const place of [3, 2, 1]) job.logPlace(`position ${place}`);
+  expect(String(job.unloggedPlace)).toBe('[remote-app] position 1\r\n');
+  job.log('Starting');
+  expect(job.unloggedPlace).toBeNull();
+  const lines = '[remote-app] position 3\r\n[remote-app] position 1\r\n[remote-app] Starting\n';
+  expect(readFileSync(directory.logFile, 'utf8')).toBe(lines);
+  const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
+  const again = new Job(directory, job.record, true, report, new TestClock());
+  again.logPlace('position 1');
+  again.log('Starting');
+  again.log('Result');
+  expect(readFileSync(directory.logFile, 'utf8')).toBe(`${lines}[remote-app] Result\n`);
 });

@@ -1,97 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { noLimits, type Principal, theAdmin } from '../../../src/access/index.js';
-import { systemClock } from '../../../src/files/index.js';
-import { ServerEvents } from '../../../src/server/events.js';
-import type { Executor } from '../../../src/server/executors/index.js';
-import { JobService } from '../../../src/server/jobs/index.js';
+import { describe, expect, test } from 'vitest';
+import { theAdmin } from '../../../src/access/index.js';
+import type { JobService } from '../../../src/server/jobs/index.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
-import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
+import { newRecord } from '../../../src/server/jobs/job-record.js';
 import { temporary } from '../../support/temporary.js';
-
-const unused = () => {
-  throw new Error('Not in this test');
-};
-
-/** Runs nothing. */
-const executor: Executor = {
-  devices: unused,
-  memory: unused,
-  check: unused,
-  run: unused,
-  stop: async () => {},
-  isRunning: () => false,
-  runningUnder: () => [],
-  hold: () => () => {},
-};
-
-const request = {
-  app: 'tissue',
-  operation: 'infer',
-  values: {},
-  device: { kind: 'cpu', workers: 1 },
-  acceptedOptions: [],
-  tag: null,
-  deidentified: false,
-  inputs: [],
-  idempotencyKey: null,
-  keep: 3600,
-  timeLimit: null,
-} as const;
-
-const ana: Principal = { name: 'ana', role: 'user', limits: noLimits, apps: null };
-const idOf = (number: number) => number.toString(16).padStart(12, '0');
-
-/** Jobs that have ended, the oldest first, of a service that has found them on its disk. */
-async function serviceWith(ends: readonly Partial<JobRecord>[], mostKeptJobs: number) {
-  const root = await temporary();
-  onTestFinished(() => root[Symbol.asyncDispose]());
-  const jobs = path.join(root.path, 'jobs');
-  for (const [index, end] of ends.entries()) {
-    const directory = new JobDirectory(idOf(index), path.join(jobs, idOf(index)));
-    directory.create();
-    writeFileSync(path.join(directory.output, 'mask.nii'), 'x'.repeat(10_000));
-    writeFileSync(directory.logFile, '');
-    const time = new Date(Date.now() - 60_000 + index * 1000).toISOString();
-    const record = {
-      ...newRecord(directory.id, { ...request, owner: 'ana' }, time),
-      finishedAt: time,
-    };
-    directory.saveFirst({ ...record, state: 'done', ...end }, {});
-  }
-  mkdirSync(jobs, { recursive: true });
-  const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  const service = new JobService({
-    dataDirectory: root.path,
-    executor,
-    events: new ServerEvents(report),
-    report,
-    clock: systemClock,
-    mostKeptJobs,
-    uploads: null,
-    mostKept: () => null,
-    mostJobs: () => null,
-    maxJobs: 100,
-    diskPerJob: null,
-    grace: 3_600_000,
-    maxKeep: 3_600_000,
-    maxRunTime: null,
-    maxFineTuneTime: null,
-    areEndsNoticed: false,
-    isUpgraded: () => false,
-    commandFor: unused,
-    residentOf: unused,
-    versionOf: unused,
-    accessOf: unused,
-    explainExit: unused,
-  });
-  onTestFinished(() => service.close('keep'));
-  await service.load();
-  service.resume();
-  await service.kept();
-  return { service, directory: (number: number) => path.join(jobs, idOf(number)) };
-}
+import { ana, idOf, request, serviceWith } from './job-service.js';
 
 const fetchedAt = new Date().toISOString();
 const ids = (service: JobService) => service.list().map(({ id }) => Number.parseInt(id, 16));
@@ -135,6 +50,7 @@ describe('the jobs of one owner', () => {
 
   test('are listed in pages, with the bytes that they keep', async () => {
     const { service } = await serviceWith([{}, {}, {}, {}], 10);
+    await service.kept();
     const isWanted = ({ id }: { id: string }) => id !== idOf(2);
     const page = (limit: number, before: number | null) =>
       service
