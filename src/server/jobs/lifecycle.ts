@@ -335,7 +335,7 @@ export class Lifecycle {
   async #conclude(end: Ended): Promise<void> {
     const { job } = this;
     if (end.lostLines > 0)
-      job.log(`${end.lostLines} lines of the log could not be written: the disk had no room`);
+      job.log(`${counted(end.lostLines, 'line')} of the log could not be written: the disk had no room`);
     if (end.fault === 'outOfMemory' && end.error === null) {
       job.log('The command was killed, and not by this service: the server may have run out of memory');
     }

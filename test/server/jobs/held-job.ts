@@ -53,7 +53,7 @@ export async function makeJob(
     idempotencyKey: null,
     owner: null,
     keep: 120,
-    timeLimit: null,
+    timeLimit: 600,
   };
   const record = { ...newRecord(directory.id, request, new Date().toISOString()), ...change };
   directory.saveFirst(record, {});

@@ -1,10 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Packer } from '../../../src/archive/packer.js';
 import { systemClock } from '../../../src/files/index.js';
-import type { Executor, RunEvent } from '../../../src/server/executors/index.js';
-import { Lifecycle } from '../../../src/server/jobs/lifecycle.js';
+import { ServerEvents } from '../../../src/server/events.js';
+import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
+import type { JobRecord } from '../../../src/server/jobs/job-record.js';
+import { followJob, Lifecycle, type LifecycleDeps } from '../../../src/server/jobs/lifecycle.js';
+import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
 
 /** An executor with one run, which succeeds. */
@@ -98,8 +101,11 @@ test.for([
   expect(directory.load()).toMatchObject({ error, killRequested: true, killCause: first });
 });
 
-test('a result is packed as soon as the program is there again that an upgrade has taken away', async () => {
-  const away = Object.assign(new Error('Cannot find module'), { code: 'ERR_MODULE_NOT_FOUND' });
+test.for([
+  ['the program is there again that an upgrade has taken away', { code: 'ERR_MODULE_NOT_FOUND' }],
+  ['there are descriptors for it', { code: 'EMFILE', errno: -24, syscall: 'open' }],
+])('a result is packed as soon as %s', async ([, code]) => {
+  const away = Object.assign(new Error('It failed'), code);
   let tries = 0;
   const pack: Packer['pack'] = async (...args) => {
     tries += 1;
@@ -120,4 +126,273 @@ test('a job whose archive the disk cannot hold is done, and its log says that th
   expect(readFileSync(job.directory.logFile, 'utf8')).toContain(
     'Result: packed while it is downloaded, as the disk of the server failed: i/o error (EIO)',
   );
+});
+
+const succeeded: Ended = {
+  kind: 'ended',
+  exitCode: 0,
+  signal: null,
+  fault: null,
+  error: null,
+  lostLines: 0,
+};
+
+/** A job whose command ends like this, once `during` is over. */
+async function jobThatEnds(
+  end: Partial<Ended> | Error,
+  {
+    during = () => {},
+    record = null,
+    clock = new TestClock(),
+    removedButOpen = async () => 0,
+    ...more
+  }: Partial<LifecycleDeps> & {
+    readonly removedButOpen?: () => Promise<number>;
+    readonly during?: (lifecycle: Lifecycle) => unknown;
+    readonly record?: Partial<JobRecord> | null;
+    readonly clock?: TestClock;
+  } = {},
+) {
+  const { job, directory } = await makeJob(clock, record);
+  directory.create();
+  const orders: RunOrder[] = [];
+  const stops: string[] = [];
+  const told: string[] = [];
+  async function* events(order: RunOrder): AsyncGenerator<RunEvent> {
+    orders.push(order);
+    if (record === null) {
+      yield {
+        kind: 'placed',
+        where: 'GPU 1',
+        grant: { gpus: [1], gpuUuids: [], cpuSlots: 0 },
+        start: 'warm',
+      };
+    }
+    await during(lifecycle);
+    if (end instanceof Error) throw end;
+    yield { ...succeeded, ...end };
+  }
+  const executor = {
+    run: events,
+    stop: async ({ id }: { id: string }) => void stops.push(id),
+    removedButOpen,
+  };
+  const deps = {
+    ...unused,
+    clock,
+    packer: new Packer(),
+    report: (problem: string, cause: unknown) => told.push(`${problem}: ${cause}`),
+    executor: executor as unknown as Executor,
+    ...more,
+  };
+  const lifecycle: Lifecycle = new Lifecycle(job, deps);
+  const log = () => readFileSync(directory.logFile, 'utf8').replaceAll('[remote-app] ', '').split('\n');
+  return { job, directory, lifecycle, orders, stops, told, log };
+}
+
+const tooLarge = 'it wrote a larger file than it may (ulimit -f of the server)';
+const mayBeMemory = 'The command was killed, and not by this service: the server may have run out of memory';
+
+describe('a command that ends', () => {
+  test.for([
+    [{ exitCode: 3 }, 'Subprocess failed (exit code 3)', null],
+    [{ exitCode: 4 }, 'Out of CUDA memory', null],
+    [{ exitCode: 153, signal: 'SIGXFSZ' }, `Subprocess failed (exit code 153, SIGXFSZ); ${tooLarge}`, null],
+    [
+      { exitCode: 137, signal: 'SIGKILL', fault: 'outOfMemory' },
+      'Subprocess failed (exit code 137, SIGKILL)',
+      mayBeMemory,
+    ],
+    [
+      { exitCode: null, fault: 'outOfMemory', error: 'It used more than it may' },
+      'It used more than it may',
+      null,
+    ],
+    [
+      { exitCode: 1, lostLines: 1 },
+      'Subprocess failed (exit code 1)',
+      '1 line of the log could not be written: the disk had no room',
+    ],
+    [
+      { exitCode: 143, fault: 'timeLimit' },
+      'Ended at its time limit: it may run for 10m',
+      'Ended at its time limit: it may run for 10m',
+    ],
+  ] as const)('with %o has the error %s', async ([end, error, line]) => {
+    const explainExit = (_: unknown, code: number) => (code === 4 ? 'Out of CUDA memory' : null);
+    const { job, lifecycle, log } = await jobThatEnds(end, { explainExit });
+    await lifecycle.run();
+    expect(job.view()).toMatchObject({ status: 'error', error, left_files: 0, start: 'warm' });
+    expect(log()).toEqual(['Assigned GPUs: 1', 'Starting infer on GPU 1', ...(line ? [line] : []), '']);
+  });
+
+  test.for([
+    [{ exitCode: 3 }, 'The spacing is 9 mm', true],
+    [{ exitCode: 3, signal: 'SIGKILL' }, 'Subprocess failed (exit code 3, SIGKILL)', false],
+    [{ exitCode: 3, error: 'Its runner was killed' }, 'Its runner was killed', false],
+    [{ exitCode: 3, fault: 'diskFull' }, 'Subprocess failed (exit code 3)', false],
+    [{ exitCode: 0 }, null, false],
+  ] as const)('with %o and a refusal has the error %s', async ([end, error, isRefused]) => {
+    const { job, directory, lifecycle } = await jobThatEnds(end, {
+      during: () => writeFileSync(directory.refusal, 'The spacing\n is 9 mm\n'),
+    });
+    await lifecycle.run();
+    expect([job.record.error, job.record.isRefused]).toEqual([error, isRefused]);
+  });
+
+  test('after it has loaded its app itself had a cold start, and its result has a size and its notes', async () => {
+    const pack = async () => ({ files: 2, bytes: 10, notes: ['a link is left out'] });
+    const { job, directory, lifecycle, log } = await jobThatEnds(
+      { wasAlone: true },
+      {
+        packer: { pack } as unknown as Packer,
+        during: () => writeFileSync(directory.result, 'x'.repeat(7)),
+        versionOf: () => Promise.reject(new Error('Its files cannot be read')),
+      },
+    );
+    await lifecycle.run();
+    expect([job.view().start, job.record.resultBytes]).toEqual(['cold', 7]);
+    expect(log().slice(-3)).toEqual(['Result: a link is left out', 'Result: 2 files, 10 B', '']);
+  });
+});
+
+test.for([
+  [new TypeError('x is not a function of /data/secret'), 'Internal server error'],
+  [
+    Object.assign(new Error("EACCES: permission denied, open '/data/secret'"), {
+      code: 'EACCES',
+      errno: -13,
+      syscall: 'open',
+      path: '/data/secret',
+    }),
+    'permission denied (EACCES)',
+  ],
+] as const)('a job that fails with %s has the error %s, which names no file', async ([cause, error]) => {
+  const { job, lifecycle, told } = await jobThatEnds(cause);
+  await lifecycle.run();
+  expect(job.view()).toMatchObject({ status: 'error', error });
+  expect(told).toEqual([`Job ${job.id} failed: ${cause}`]);
+  const killed = await jobThatEnds(cause, { during: (lifecycle) => lifecycle.kill('user') });
+  await killed.lifecycle.run();
+  expect(killed.job.view()).toMatchObject({ status: 'killed', error: 'Killed by user' });
+});
+
+test.for([
+  ['that has not begun', 'waiting', 0, 600],
+  ['that began four minutes ago, under another boot', 'running', 240, 360],
+  ['whose time was over while there was no server', 'running', 2400, 0],
+  ['that began in an hour, by a clock that was set back', 'running', -3600, 600],
+] as const)('a job %s may run for the rest of its time', async ([, state, seconds, left]) => {
+  const clock = new TestClock();
+  const startedAt = state === 'running' ? new Date(clock.now() - seconds * 1000).toISOString() : null;
+  const { lifecycle, orders } = await jobThatEnds({}, { clock, record: { state, startedAt } });
+  await lifecycle.run();
+  expect(orders[0]?.timeLimit).toBe(left * 1000);
+});
+
+test('a job that was killed before it began is stopped, and its log tells of a server that was', async () => {
+  const killed = { state: 'waiting', killRequested: true, killCause: 'stop' } as const;
+  const { job, lifecycle, stops, log } = await jobThatEnds({ exitCode: 143 }, { record: killed });
+  writeFileSync(job.directory.logFile, '');
+  await lifecycle.run();
+  expect([job.state, stops, log()]).toEqual(['killed', [job.id], ['The server was stopped', '']]);
+});
+
+test('a command is stopped although the kill cannot be saved, for no longer than its disk may take', async () => {
+  const { job, directory, lifecycle, state, end } = await runningJob();
+  const letGo = directory.hold();
+  lifecycle.kill('user');
+  await expect.poll(() => state.isStopped, { timeout: 10_000 }).toBe(true);
+  letGo();
+  await end;
+  expect(job.state).toBe('killed');
+});
+
+test('what a job writes is looked at until its command has ended, and no longer', async () => {
+  const clock = new TestClock();
+  let looks = 0;
+  const { lifecycle } = await jobThatEnds(
+    { exitCode: 1 },
+    {
+      clock,
+      during: () => expect.poll(() => looks).toBe(1),
+      removedButOpen: async () => {
+        looks += 1;
+        return 0;
+      },
+    },
+  );
+  await lifecycle.run();
+  const before = looks;
+  for (let second = 0; second < 5; second += 1) {
+    clock.pass(1);
+    await delay(0);
+  }
+  expect(looks).toBe(before);
+});
+
+test('a job that is left while its result is packed is left when that has stopped, and has not ended', async () => {
+  let stop = () => {};
+  const stopped = new Promise<never>((_, reject) => {
+    stop = () => reject(new Error('aborted'));
+  });
+  let isBegun = false;
+  const pack = (_output: string, _result: string, signal: AbortSignal) => {
+    isBegun = true;
+    return signal.aborted ? Promise.reject(signal.reason) : stopped;
+  };
+  const { job, lifecycle } = await jobThatEnds({}, { packer: { pack } as unknown as Packer });
+  void lifecycle.run();
+  await expect.poll(() => isBegun).toBe(true);
+  let isLeft = false;
+  const left = lifecycle.leave().then(() => {
+    isLeft = true;
+  });
+  await delay(10);
+  expect(isLeft).toBe(false);
+  stop();
+  await left;
+  await delay(10);
+  expect(job.state).toBe('running');
+});
+
+test('each step of a job is told once, with what an admin wants to know of it', async () => {
+  const { job } = await makeJob(undefined, { createdAt: new Date(Date.now() - 120_000).toISOString() });
+  const events = new ServerEvents(() => {});
+  const told: unknown[] = [];
+  for (const name of ['waiting', 'started', 'ended'] as const)
+    events.on(name, (what) => told.push([name, what]));
+  followJob(job, events);
+  const facts = { id: job.id, app: 'tissue', operation: 'infer', owner: null };
+  await job.wait({ kind: 'waiting', for: 'GPU 1', position: 3 });
+  await job.wait({ kind: 'waiting', for: 'GPU 1', position: 2 });
+  await job.run({ gpus: [1], gpuUuids: ['GPU-a'], cpuSlots: 0 }, null);
+  await job.requestKill('user');
+  await job.finish('error', 'It failed', { isRefused: true });
+  job.noteFetched();
+  await job.leave();
+  expect(told).toEqual([
+    ['waiting', { ...facts, for: 'GPU 1', position: 3 }],
+    ['started', { ...facts, gpus: [1], waited: expect.closeTo(120, -1) }],
+    [
+      'ended',
+      {
+        ...facts,
+        state: 'error',
+        error: 'It failed',
+        isRefused: true,
+        exitCode: null,
+        gpus: [1],
+        gpuUuids: ['GPU-a'],
+        cpuSlots: 0,
+        endedAt: expect.any(String),
+        seconds: expect.closeTo(0, 0),
+        version: null,
+        acceptedAt: job.record.createdAt,
+        queued: expect.closeTo(120, -1),
+        received: null,
+        bytes: null,
+      },
+    ],
+  ]);
 });

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { type Principal, theAdmin } from '../../../src/access/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
@@ -198,6 +199,7 @@ test('the notice of an end has the version of the app also if that is known late
     bytes: null,
   });
   const begun = service.beginEndNotice(end);
+  await delay(20);
   tell('1.2');
   expect(await begun).toEqual({ ...end, version: '1.2' });
   expect([await service.beginEndNotice(end), service.unnoticedEnds()]).toEqual([null, []]);
