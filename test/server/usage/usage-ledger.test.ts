@@ -3,6 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { type EndedJob, ServerEvents } from '../../../src/server/events.js';
 import { UsageLedger } from '../../../src/server/usage/usage-ledger.js';
+import { openBelow } from '../../support/open-files.js';
 import { temporary } from '../../support/temporary.js';
 
 test('a line is passed over that is longer than any that the server writes', async () => {
@@ -71,4 +72,77 @@ test('jobs count by owner and app, those with the largest use of GPUs first, the
     ['eve', 2, 0, 0, 0, later],
     ['dee', 1, 0, 0, 0, then],
   ]);
+});
+
+const day = (number: number) => `2026-01-0${number}T00:00:00.000Z`;
+
+test('what is kept counts beside what was used: of jobs that have not ended, and ended since then', async () => {
+  await using directory = await temporary();
+  const ledger = new UsageLedger(directory.path, () => {});
+  const kept = [
+    { owner: 'ana', app: 'a', endedAt: day(1), bytes: 100 },
+    { owner: 'ana', app: 'a', endedAt: day(2), bytes: 20 },
+    { owner: 'ana', app: 'a', endedAt: day(3), bytes: 3 },
+    { owner: 'ana', app: 'b', endedAt: null, bytes: 7 },
+    { owner: 'bob', app: 'a', endedAt: day(2), bytes: 5 },
+    { owner: null, app: 'a', endedAt: day(2), bytes: 6 },
+    { owner: 'null', app: 'a', endedAt: day(2), bytes: 8 },
+    { owner: 'eve', app: 'a', endedAt: day(2), bytes: 9 },
+  ];
+  // A server without an end has no file.
+  const [first] = await ledger.summary(0, (owner) => owner === 'bob', kept);
+  const nothing = { jobs: 0, gpu_hours: 0, bytes_in: 0, bytes_out: 0 };
+  expect(first).toEqual({ ...nothing, owner: 'bob', app: 'a', bytes_kept: 5, last_used: day(2) });
+  const figures = { job_id: '0123456789ab', gpu_seconds: 0, bytes_in: 1, bytes_out: 2 };
+  const lines = [
+    { time: day(4), owner: 'ana', app: 'a', ...figures },
+    { time: day(2), owner: 'ana', app: 'a', ...figures },
+  ];
+  writeFileSync(
+    path.join(directory.path, 'usage'),
+    lines.map((line) => `${JSON.stringify(line)}\n`).join(''),
+  );
+  const begun = Date.now();
+  const rows = await ledger.summary(Date.parse(day(2)), (owner) => owner !== 'eve', kept);
+  const used = rows.map(({ owner, app, jobs, bytes_in, bytes_kept, last_used }) => [
+    owner,
+    app,
+    jobs,
+    bytes_in,
+    bytes_kept,
+    Date.parse(last_used ?? '') >= begun ? 'now' : last_used,
+  ]);
+  expect(used).toEqual([
+    ['ana', 'a', 2, 2, 23, day(4)],
+    ['ana', 'b', 0, 0, 7, 'now'],
+    ['bob', 'a', 0, 0, 5, day(2)],
+    [null, 'a', 0, 0, 6, day(2)],
+    ['null', 'a', 0, 0, 8, day(2)],
+  ]);
+});
+
+test('a file is read by one reader after the other, also after one that failed, and does not stay open', async () => {
+  await using directory = await temporary();
+  writeFileSync(path.join(directory.path, 'usage'), '');
+  const ledger = new UsageLedger(directory.path, () => {});
+  expect(openBelow(directory.path)).toEqual([]);
+  const line = JSON.stringify({
+    time: day(1),
+    job_id: '0123456789ab',
+    owner: null,
+    app: 'a',
+    gpu_seconds: 1,
+    bytes_in: 1,
+    bytes_out: 1,
+  });
+  writeFileSync(path.join(directory.path, 'usage'), `${line}\n`);
+  const seen: string[] = [];
+  const failed = ledger.each(0, () => {
+    seen.push('first');
+    throw new Error('It cannot be taken');
+  });
+  const next = ledger.each(0, () => void seen.push('second'));
+  await expect(failed).rejects.toThrow('It cannot be taken');
+  await next;
+  expect(seen).toEqual(['first', 'second']);
 });
