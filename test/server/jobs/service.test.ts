@@ -13,7 +13,7 @@ function endless(): Executor & { readonly grants: (readonly number[] | null)[] }
   const ends = new Map<string, () => void>();
   const grants: (readonly number[] | null)[] = [];
   async function* run({ directory, grant }: RunOrder): AsyncGenerator<RunEvent> {
-    grants.push(grant && grant.gpus);
+    grants.push(grant?.gpus ?? null);
     const stopped = new Promise<void>((resolve) => ends.set(directory.id, resolve));
     if (!grant) yield { kind: 'placed', where: 'GPU 3', grant: { gpus: [3], gpuUuids: [], cpuSlots: 0 } };
     await stopped;
