@@ -53,6 +53,7 @@ describe('the bytes of a log stream', () => {
     const { id } = await api.run('infer', least.infer);
     const response = await api.fetch(`/jobs/${id}/logs`, { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([200, '']);
+    expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/);
   });
 });
 

@@ -43,6 +43,8 @@ describe('the output of a job without a result', () => {
     const response = await resultOf(id, '?partial=true', 'HEAD');
     expect([response.status, await response.text()]).toEqual([200, '']);
     expect(response.headers.get('content-length')).toBeNull();
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.get('content-disposition')).toBe('attachment; filename="result.zip"');
     expect(response.headers.get('accept-ranges')).toBe('none');
   });
 

@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JobRecord } from '../../../src/server/jobs/job-record.js';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
@@ -23,6 +24,7 @@ describe('the result of a job', () => {
     const response = await resultOf(id);
     expect([response.status, await response.json()]).toEqual([202, { job_id: id, status: 'running' }]);
     expect((await resultOf(id, {}, 'HEAD')).status).toBe(202);
+    gate.open();
   });
 
   test('is a zip of the files under the output directory', async () => {
@@ -33,6 +35,7 @@ describe('the result of a job', () => {
     const response = await resultOf(id);
     expect(response.headers.get('content-type')).toBe('application/zip');
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="result.zip"');
+    expect(response.headers.get('cache-control')).toBe('no-store');
     const body = await bytesOf(response);
     expect(response.headers.get('content-length')).toBe(String(body.length));
     const files = await unzip(body);
@@ -205,6 +208,29 @@ describe('a download', () => {
       expect(server.stderr).not.toMatch(/\/result failed|An answer failed/);
     },
   );
+
+  test('counts as fetched when all of it was sent, whole, in pieces or packed on the way', async () => {
+    const fetched = async (job: string) => {
+      // Each answer is noted after its last byte.
+      await api.job(job);
+      return (JSON.parse(readFileSync(recordOf(job), 'utf8')) as JobRecord).fetchedAt !== null;
+    };
+    const recordOf = (job: string) => path.join(server.jobDirectory(job), 'job.json');
+    const ends = await Promise.all(
+      [1, 2].map(() => api.run('infer', { ...least.infer, ...steps('fill=a.bin:1000') })),
+    );
+    const [pieces = '', packed = ''] = ends.map((end) => end.id);
+    for (const range of ['bytes=600-', 'bytes=0-99', 'bytes=50-499'])
+      await bytesOf(await resultOf(pieces, { Range: range }));
+    await resultOf(pieces, {}, 'HEAD');
+    await resultOf(packed, {}, 'HEAD');
+    rmSync(path.join(server.jobDirectory(packed), 'result.zip'));
+    await resultOf(packed, {}, 'HEAD');
+    expect([await fetched(pieces), await fetched(packed)]).toEqual([false, false]);
+    await bytesOf(await resultOf(pieces, { Range: 'bytes=500-' }));
+    await bytesOf(await resultOf(packed));
+    await until('both are noted', async () => (await fetched(pieces)) && (await fetched(packed)));
+  });
 
   test('works for many at once', async () => {
     const copies = await Promise.all(Array.from({ length: 10 }, async () => bytesOf(await resultOf(id))));

@@ -33,7 +33,8 @@ describe('an unknown route', () => {
     ['GET', '/%zz'],
     ['GET', '/jobs/a/b/c'],
   ])('is 404, in JSON: %s %s', async ([method = '', where = '']) => {
-    expect(await refusal(await api.fetch(where, { method }))).toEqual([404, expect.any(String)]);
+    const detail = `There is no ${method} ${where}`;
+    expect(await refusal(await api.fetch(`${where}?secret=1`, { method }))).toEqual([404, detail]);
   });
 });
 
@@ -50,7 +51,14 @@ describe('a method that a route does not have', () => {
   ])('is 405, with the ones that it has: %s %s', async ([method = '', where = '', allowed = '']) => {
     const response = await api.fetch(where, { method });
     expect(response.headers.get('allow')?.split(', ')).toContain(allowed);
-    expect(await refusal(response)).toEqual([405, expect.any(String)]);
+    expect(await refusal(response)).toEqual([405, `${where} does not take ${method}`]);
+  });
+
+  test('is not found by a fragment, which a proxy sees as a part of the path', async () => {
+    await using connection = await RawConnection.open(server.url);
+    connection.write('GET /health#x HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    const { status, body } = await connection.answer();
+    expect([status, JSON.parse(body)]).toEqual([404, { detail: 'There is no GET /health#x' }]);
   });
 });
 

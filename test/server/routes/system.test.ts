@@ -29,12 +29,21 @@ describe('a machine with GPUs', () => {
 
   test('tells its version, and its limits in bytes and seconds', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
-    expect(await api.json('/limits')).toMatchObject({
+    expect(await api.json('/limits')).toEqual({
       version,
       max_file_size: 2 * gigabyte,
       max_upload_size: 6 * gigabyte,
+      max_dataset_size: null,
+      max_jobs: null,
+      max_gpus: null,
+      max_kept: null,
       grace: 120,
       max_keep: 604_800,
+      max_run_time: null,
+      max_fine_tune_time: null,
+      require_deidentified: false,
+      uploads: { keep: 86_400 },
+      of_server: { max_jobs: 256, max_upload_size: 6 * gigabyte },
     });
   });
 
@@ -79,7 +88,10 @@ describe('a machine with GPUs', () => {
   });
 
   test('refuses VRAM for an unknown id', async () => {
-    expect(await refusal(await api.fetch('/vram?devices=0,7'))).toEqual([400, expect.stringContaining('7')]);
+    expect(await refusal(await api.fetch('/vram?devices=8,0,7'))).toEqual([
+      400,
+      'Unknown GPU id(s): 8, 7; this server has: 0, 1, 2',
+    ]);
   });
 });
 
