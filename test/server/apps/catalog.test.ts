@@ -1,0 +1,157 @@
+import { chmodSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { AllowedApps } from '../../../src/server/apps/allowlist.js';
+import { AppCatalog } from '../../../src/server/apps/catalog.js';
+import type { Repositories } from '../../../src/server/hub/index.js';
+import type { JobDirectory, JobRequest } from '../../../src/server/jobs/index.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+const root = await temporary();
+afterAll(() => root[Symbol.asyncDispose]());
+const at = (name: string) => path.join(root.path, name);
+
+const manifest = { display_name: 'x', description: 'x', short_description: 'x', tta: 0, mc_dropout: 0 };
+const app = (more: object = {}) => JSON.stringify({ ...manifest, ...more });
+await plant(root.path, {
+  'apps/own/app.json': app({ command: ['./run', '-q'], resident: true }),
+  'apps/own/run': '',
+  'apps/once/app.json': app({ command: ['true'] }),
+  'engine/first/app.json': app(),
+  'engine/second/app.json': app(),
+  'apps.json': JSON.stringify({
+    apps: [
+      { name: 'first', source: 'engine/first', network: true },
+      { name: '/srv/apps/second', source: 'engine/second' },
+    ],
+  }),
+  'bin/konfai': '',
+});
+for (const name of ['apps/own/run', 'bin/konfai']) chmodSync(at(name), 0o755);
+
+const changes: unknown[] = [];
+/** None of them is from a repository. */
+const repositories = { keepOnly: () => {}, start: () => {} } as unknown as Repositories;
+const allowed = new AllowedApps([at('apps'), at('apps.json')], {
+  changed: (change) => changes.push(change),
+  failed: (problem, cause) => expect.fail(`${problem}: ${cause}`),
+});
+const catalog = new AppCatalog(
+  allowed,
+  ['konfai', 'run'],
+  repositories,
+  { PATH: at('bin') },
+  ['once'],
+  ['python', at('worker.py'), 'konfai'],
+);
+
+const request = { app: 'own', operation: 'infer', values: { tta: 2 } } as unknown as JobRequest;
+const grant = { gpus: [1, 3], gpuUuids: [], cpuSlots: 0 };
+const directory = { loadFiles: () => ({ inputs: [['/a.nii']] }), output: '/out' } as unknown as JobDirectory;
+
+test('whoever asks sees their own apps, and is told of no others', () => {
+  expect(catalog.ids()).toEqual(['once', 'own', 'first', '/srv/apps/second']);
+  expect(catalog.ids(['own', 'gone'])).toEqual(['own']);
+  // As a proxy sends it that merges slashes.
+  expect(catalog.get('srv/apps//second', null).id).toBe('/srv/apps/second');
+  expect(() => catalog.get('once', ['own', 'first'])).toThrow(
+    "Unknown app 'once'; this token has 'own', 'first'",
+  );
+  expect(() => catalog.get('srv/apps/second', ['own'])).toThrow('Unknown app');
+  expect(() => catalog.get('nobody', null)).toThrow(/^Unknown app 'nobody'$/);
+});
+
+test('a job may access its app alone, and the network where the list or the flag says so', () => {
+  const access = (network: boolean, ...names: string[]) => ({
+    network,
+    directories: names.map(at),
+    environment: {},
+  });
+  expect(['own', 'once', 'first', '/srv/apps/second', 'gone'].map((id) => catalog.accessOf(id))).toEqual([
+    access(false, 'apps/own'),
+    access(true, 'apps/once'),
+    access(true, 'engine/first'),
+    access(false, 'engine/second'),
+    access(false),
+  ]);
+});
+
+test('a command is that of the app, or of the engine with the app, with its files and devices', () => {
+  const words = (id: string) => catalog.commandFor({ ...request, app: id }, directory, grant);
+  const rest = ['--tta', '2', '--output', '/out', '--gpu', '1', '3', '--inputs', '/a.nii'];
+  expect(words('own')).toEqual([at('apps/own/run'), '-q', 'infer', at('apps/own'), ...rest]);
+  expect(words('first')).toEqual(['konfai', 'run', 'infer', at('engine/first'), ...rest]);
+  expect(() => words('gone')).toThrow("App 'gone' is no longer on this server's allowlist");
+  expect([
+    catalog.explainExit('first', 75),
+    catalog.explainExit('own', 75),
+    catalog.explainExit('first', 1),
+  ]).toEqual([expect.stringContaining('--patch-size, --max-voxels or --batch-size'), null, null]);
+});
+
+test('what stays loaded is the program of an app for it alone, or the engine for its apps with the same network', () => {
+  expect(['own', 'once', 'first', '/srv/apps/second', 'gone'].map((id) => catalog.residentName(id))).toEqual([
+    'own',
+    null,
+    'konfai',
+    'konfai',
+    null,
+  ]);
+  const resident = (id: string) => {
+    const found = catalog.residentFor({ ...request, app: id }, grant);
+    return found && { ...found, access: found.access() };
+  };
+  expect(resident('own')).toEqual({
+    name: 'own',
+    command: [at('apps/own/run'), '-q', 'resident', at('apps/own'), '--gpu', '1', '3'],
+    programWords: 2,
+    watched: [at('apps/own')],
+    access: catalog.accessOf('own'),
+  });
+  expect(resident('first')).toEqual({
+    name: 'konfai',
+    command: ['python', at('worker.py'), 'konfai', 'resident', '--gpu', '1', '3'],
+    programWords: 2,
+    // What is found on PATH, and what is named by its path.
+    watched: [at('worker.py'), at('bin/konfai')],
+    access: { network: true, directories: [at('engine/first')], environment: {} },
+  });
+  expect(resident('/srv/apps/second')?.access).toEqual({
+    network: false,
+    directories: [at('engine/second')],
+    environment: {},
+  });
+  expect([resident('once'), resident('gone')]).toEqual([null, null]);
+});
+
+test('the admin is told where apps are, what runs them, and what they lack', async () => {
+  expect(catalog.directories()).toEqual(['apps/once', 'apps/own', 'engine/first', 'engine/second'].map(at));
+  expect(['apps/own', 'engine/first', 'nowhere'].map((name) => catalog.programIn(at(name)))).toEqual([
+    at('apps/own/run'),
+    'konfai',
+    '',
+  ]);
+  expect([await catalog.problems(['own']), catalog.offlineRepositories()]).toEqual([[], []]);
+  const [problem, ...others] = await catalog.problems(['once']);
+  expect([problem, others]).toEqual([
+    `app 'once' cannot be run: ${at('apps/once')}/app.json, line 1: command.0: there is no program 'true' that can be run`,
+    [],
+  ]);
+});
+
+test('a reload takes up what was added and removed, and no version is known of an app that is not served', async () => {
+  expect((await (await catalog.versionOf('own'))?.known)?.slice(0, 7)).toBe('sha256:');
+  await plant(root.path, { 'apps/new/app.json': app() });
+  rmSync(at('apps/once'), { recursive: true });
+  expect(() => catalog.reload()).not.toThrow();
+  expect(changes).toEqual([{ added: ['new'], removed: ['once'] }]);
+  expect(await catalog.versionOf('once')).toBeNull();
+  rmSync(at('apps.json'));
+  expect(() => catalog.reload()).toThrow('App ');
+  expect(catalog.ids()).toEqual(['new', 'own', 'first', '/srv/apps/second']);
+});
+
+test('--network names apps that there are', () => {
+  const make = () => new AppCatalog(allowed, ['konfai'], repositories, {}, ['own', 'gone']);
+  expect(make).toThrow('--network gone: there is no such app; there are: new, own, first, /srv/apps/second');
+});
