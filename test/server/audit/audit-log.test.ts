@@ -114,6 +114,7 @@ describe('serve --audit-log', () => {
     const line = (facts: Line) => find({ event: 'download', job_id: id, ...facts });
     const get = async (range?: string) =>
       (await api.fetch(`/jobs/${id}/result`, range ? { headers: { Range: range } } : {})).arrayBuffer();
+    expect((await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' })).status).toBe(200);
     await get('bytes=0-10');
     await line({ bytes: 11, complete: false });
     await get('bytes=0-');
@@ -130,6 +131,7 @@ describe('serve --audit-log', () => {
     const before = linesOf().length;
     const { byteLength } = await get();
     await until('it is noted', () => linesOf().length > before);
+    expect(linesOf().filter((each) => each.event === 'download' && each.job_id === id)).toHaveLength(4);
     expect(linesOf().at(-1)).toMatchObject({ event: 'download', bytes: byteLength, complete: true });
   });
 
@@ -311,9 +313,19 @@ describe('where a request comes from', () => {
     ['127.0.0.1', '10.1.2.3', '10.1.2.3'],
     ['::1', '[2001:db8::5]:443', '2001:db8::5'],
     ['::1', '203.0.113.9:1234', '203.0.113.9'],
+    ['127.0.0.1', '203.0.113.9, ::ffff:10.0.0.7', '203.0.113.9'],
     ['127.0.0.1', 'not an address', '127.0.0.1'],
     ['127.0.0.1', '203.0.113.9, <script>', '127.0.0.1'],
   ] as const)('%s with "%s" is %s', ([remote, forwarded, expected]) => {
     expect(clientAddress(remote, forwarded, trusted)).toBe(expected);
   });
+
+  test.for(['10.0.0.0/33', '10.0.0.0/', '::1/129', '10.0.0.0/8/8x', 'localhost', ''])(
+    'no proxy is at %j',
+    (text) => {
+      expect(() => addressList([text])).toThrow(
+        `'${text}' is neither an address nor a network such as 10.0.0.0/8`,
+      );
+    },
+  );
 });

@@ -183,6 +183,9 @@ describe('a download', () => {
     const response = await resultOf(id, { Range: `bytes=${body.length}-` });
     expect(response.status).toBe(416);
     expect(response.headers.get('content-range')).toBe(`bytes */${body.length}`);
+    const { headers } = response;
+    expect([headers.get('content-disposition'), headers.get('etag')]).toEqual([null, null]);
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(await refusal(response)).toEqual([416, 'The result has no such range; ask for it whole']);
   });
 
