@@ -13,11 +13,12 @@ export type AddressSet = Pick<BlockList, 'check'>;
 export function addressList(texts: readonly string[]): AddressSet {
   const list = new BlockList();
   for (const text of texts) {
-    const [address = '', bits] = text.split('/');
+    const [address = '', bits, ...more] = text.split('/');
     const family = isIP(address);
     const kind = family === 6 ? 'ipv6' : 'ipv4';
     const most = family === 6 ? 128 : 32;
-    if (family === 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= most))) {
+    const isNetwork = bits !== undefined && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
+    if (family === 0 || more.length > 0 || (bits !== undefined && !isNetwork)) {
       throw new Error(`'${text}' is neither an address nor a network such as 10.0.0.0/8`);
     }
     if (bits === undefined) list.addAddress(address, kind);

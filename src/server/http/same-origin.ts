@@ -45,10 +45,7 @@ export function siteCheck({
   remedy,
 }: OpenListener): (request: IncomingMessage) => void {
   const checksHost = isLoopback(listensOn);
-  const isOwn = (header: string): boolean => {
-    const host = hostName(header);
-    return isLoopback(host) || host.toLowerCase() === listensOn.toLowerCase();
-  };
+  const isOwn = (header: string): boolean => isLoopback(hostName(header));
   const refusal = (problem: string) => new ServiceError('foreignOrigin', `${problem}; ${remedy}`);
   return (request) => {
     const foreign = checksHost ? hostsOf(request).find((host) => !isOwn(host)) : undefined;
