@@ -19,10 +19,12 @@ await plant(root.path, {
   'apps/once/app.json': app({ command: ['true'] }),
   'engine/first/app.json': app(),
   'engine/second/app.json': app(),
+  'engine/third/app.json': app(),
   'apps.json': JSON.stringify({
     apps: [
       { name: 'first', source: 'engine/first', network: true },
       { name: '/srv/apps/second', source: 'engine/second' },
+      { name: 'third', source: 'engine/third', network: true },
     ],
   }),
   'bin/konfai': '',
@@ -50,7 +52,7 @@ const grant = { gpus: [1, 3], gpuUuids: [], cpuSlots: 0 };
 const directory = { loadFiles: () => ({ inputs: [['/a.nii']] }), output: '/out' } as unknown as JobDirectory;
 
 test('whoever asks sees their own apps, and is told of no others', () => {
-  expect(catalog.ids()).toEqual(['once', 'own', 'first', '/srv/apps/second']);
+  expect(catalog.ids()).toEqual(['once', 'own', 'first', '/srv/apps/second', 'third']);
   expect(catalog.ids(['own', 'gone'])).toEqual(['own']);
   // As a proxy sends it that merges slashes.
   expect(catalog.get('srv/apps//second', null).id).toBe('/srv/apps/second');
@@ -58,6 +60,7 @@ test('whoever asks sees their own apps, and is told of no others', () => {
     "Unknown app 'once'; this token has 'own', 'first'",
   );
   expect(() => catalog.get('srv/apps/second', ['own'])).toThrow('Unknown app');
+  expect(catalog.get('srv/apps/second', ['/srv/apps/second']).id).toBe('/srv/apps/second');
   expect(() => catalog.get('nobody', null)).toThrow(/^Unknown app 'nobody'$/);
 });
 
@@ -114,7 +117,8 @@ test('what stays loaded is the program of an app for it alone, or the engine for
     programWords: 2,
     // What is found on PATH, and what is named by its path.
     watched: [at('worker.py'), at('bin/konfai')],
-    access: { network: true, directories: [at('engine/first')], environment: {} },
+    // All that the engine may be given while it is loaded.
+    access: { network: true, directories: [at('engine/first'), at('engine/third')], environment: {} },
   });
   expect(resident('/srv/apps/second')?.access).toEqual({
     network: false,
@@ -125,7 +129,8 @@ test('what stays loaded is the program of an app for it alone, or the engine for
 });
 
 test('the admin is told where apps are, what runs them, and what they lack', async () => {
-  expect(catalog.directories()).toEqual(['apps/once', 'apps/own', 'engine/first', 'engine/second'].map(at));
+  const places = ['apps/once', 'apps/own', 'engine/first', 'engine/second', 'engine/third'];
+  expect(catalog.directories()).toEqual(places.map(at));
   expect(['apps/own', 'engine/first', 'nowhere'].map((name) => catalog.programIn(at(name)))).toEqual([
     at('apps/own/run'),
     'konfai',
@@ -148,10 +153,12 @@ test('a reload takes up what was added and removed, and no version is known of a
   expect(await catalog.versionOf('once')).toBeNull();
   rmSync(at('apps.json'));
   expect(() => catalog.reload()).toThrow('App ');
-  expect(catalog.ids()).toEqual(['new', 'own', 'first', '/srv/apps/second']);
+  expect(catalog.ids()).toEqual(['new', 'own', 'first', '/srv/apps/second', 'third']);
 });
 
 test('--network names apps that there are', () => {
   const make = () => new AppCatalog(allowed, ['konfai'], repositories, {}, ['own', 'gone']);
-  expect(make).toThrow('--network gone: there is no such app; there are: new, own, first, /srv/apps/second');
+  expect(make).toThrow(
+    '--network gone: there is no such app; there are: new, own, first, /srv/apps/second, third',
+  );
 });

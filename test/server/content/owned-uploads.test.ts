@@ -93,6 +93,8 @@ test('a next server finds what there is, by owner, with the time of its last use
   writeFileSync(path.join(owned, 'notes.txt'), 'of an admin');
   mkdirSync(path.join(owned, sha256('directory')));
   writeFileSync(path.join(root.path, 'uploads', 'README'), 'of an admin');
+  const removed = path.join(root.path, 'uploads', 'removed', 'half');
+  mkdirSync(removed);
   const { ana, store } = opened(['ana']);
   expect(store.usage()).toEqual([{ owner: 'ana', uploads: 2, bytes_kept: 11 }]);
   const [there, part] = [ana.find(sha256('whole')), ana.find(sha256('a part'))];
@@ -109,7 +111,8 @@ test('a next server finds what there is, by owner, with the time of its last use
   expect(new Set(told.map((line) => /^Set aside '(.{6})/.exec(line)?.[1]))).toEqual(
     new Set(['README', sha256('directory').slice(0, 6), 'notes.']),
   );
-  // Those of an owner without a token are gone.
+  // What was being removed is gone, and what belongs to an owner without a token.
+  await expect.poll(() => existsSync(removed)).toBe(false);
   await expect.poll(() => existsSync(path.join(root.path, 'uploads', directoryName('bob')))).toBe(false);
 });
 
@@ -155,6 +158,8 @@ test('room is made of the least recently used that are not recent, of the owner 
   // Of all owners, the upload that was used least recently.
   expect([await store.dropOldest(), bob.count, ana.count]).toEqual([true, 0, 1]);
   expect(await store.dropOldest()).toBe(false);
+  store.trim('ana', 3);
+  expect(ana.count).toBe(1);
   store.trim('ana', 2);
   store.trim('nobody', 0);
   expect(ana.count).toBe(0);
@@ -209,7 +214,7 @@ test('a submission holds the uploads that it names, each once, and uses them', a
   {
     using held = ana.hold();
     const missing = [sha256('half'), sha256('never')];
-    await expect(held.takeAll([one.sha256, ...missing, one.sha256])).rejects.toMatchObject({
+    await expect(held.takeAll([one.sha256, ...missing, ...missing, one.sha256])).rejects.toMatchObject({
       uploads: missing,
     });
     expect(one.isInUse).toBe(true);

@@ -1,0 +1,130 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import {
+  checkRunnerRoom,
+  isRemoved,
+  lacksRoom,
+  readRunGpus,
+  readRunnerRecord,
+  settleRunEnd,
+} from '../../../src/server/executors/run-files.js';
+import { smallDisk } from '../../support/small-disk.js';
+import { temporary } from '../../support/temporary.js';
+
+const root = await temporary();
+afterAll(() => root[Symbol.asyncDispose]());
+const directory = path.join(root.path, 'jobs', '0123456789ab');
+mkdirSync(directory, { recursive: true });
+const write = (name: string, content: unknown) =>
+  writeFileSync(path.join(directory, name), typeof content === 'string' ? content : JSON.stringify(content));
+
+const endedAt = '2026-01-01T00:00:00.000Z';
+const recorded = {
+  exitCode: 0,
+  signal: null,
+  error: null,
+  lostLines: 0,
+  fault: null,
+  wasAlone: false,
+  endedAt,
+};
+const told = { kind: 'ended', exitCode: 0, signal: null, error: null, lostLines: 0, fault: null, endedAt };
+const killed = { exitCode: null, signal: 'SIGKILL' } as const;
+
+test.for([
+  [
+    'as it is recorded',
+    { exitCode: 3, lostLines: 2, fault: 'diskFull' },
+    false,
+    { exitCode: 3, lostLines: 2, fault: 'diskFull' },
+  ],
+  [
+    'with the number of its signal',
+    { exitCode: null, signal: 'SIGTERM' },
+    true,
+    { exitCode: 143, signal: 'SIGTERM' },
+  ],
+  [
+    'of memory, perhaps, if nobody stopped it',
+    killed,
+    false,
+    { exitCode: 137, signal: 'SIGKILL', fault: 'outOfMemory' },
+  ],
+  ['by a stop', killed, true, { exitCode: 137, signal: 'SIGKILL' }],
+  [
+    'for what its record says',
+    { ...killed, error: 'It used more than it may' },
+    false,
+    { exitCode: 137, signal: 'SIGKILL', error: 'It used more than it may' },
+  ],
+  ['alone, without its worker', { wasAlone: true }, false, { wasAlone: true }],
+] as const)('a run ended %s', async ([, record, wasStopped, end]) => {
+  write('exit.json', { ...recorded, ...record });
+  expect(await settleRunEnd(directory, wasStopped)).toEqual({ ...told, ...end });
+});
+
+const lost = (error: string) => ({
+  kind: 'ended',
+  exitCode: null,
+  signal: null,
+  fault: 'lost',
+  error,
+  lostLines: 0,
+});
+
+test.for([
+  ['of an exit code that is none', { ...recorded, exitCode: 256 }],
+  ['of a signal that is none', { ...recorded, signal: 'kill -9' }],
+  ['of another shape', '[]'],
+  ['without JSON', '{'],
+])('a record %s was written by no runner', async ([, content]) => {
+  write('exit.json', content);
+  expect(await settleRunEnd(directory, false)).toEqual(lost("The runner's record of the end cannot be read"));
+});
+
+test('a run without a record was ended with its runner, or with its directory', async () => {
+  rmSync(path.join(directory, 'exit.json'));
+  expect(await settleRunEnd(directory, false)).toEqual(
+    lost('The runner of this job was killed; what it had started was ended with it'),
+  );
+  expect(await settleRunEnd(path.join(root.path, 'jobs', 'gone'), false)).toEqual(
+    lost("The job's directory was removed while it ran; what it had started was ended"),
+  );
+});
+
+test('a directory counts as removed only while the one above it is there', async () => {
+  const removed = [directory, path.join(root.path, 'jobs/gone'), path.join(root.path, 'unmounted/gone')];
+  expect(await Promise.all(removed.map(isRemoved))).toEqual([false, true, false]);
+});
+
+test('the devices of a run are those of its environment, and its processes those of its record', () => {
+  expect([readRunGpus(directory), readRunnerRecord(directory)]).toEqual([undefined, undefined]);
+  write('run.json', { environment: { CUDA_VISIBLE_DEVICES: '1,3' }, gpuUuids: ['GPU-a', 'GPU-b'] });
+  expect(readRunGpus(directory)).toEqual({ gpus: [1, 3], gpuUuids: ['GPU-a', 'GPU-b'] });
+  // As earlier versions wrote it.
+  write('run.json', { environment: { CUDA_VISIBLE_DEVICES: '' } });
+  expect(readRunGpus(directory)).toEqual({ gpus: [], gpuUuids: [] });
+  write('runner.json', { runner: { pid: 7, startTime: 5 } });
+  expect(readRunnerRecord(directory)).toEqual({ runner: { pid: 7, startTime: 5, boot: '' }, command: null });
+  write('runner.json', { runner: { pid: -1, startTime: 5 } });
+  expect(() => readRunnerRecord(directory)).toThrow();
+});
+
+const disk = smallDisk(1);
+
+test.skipIf(disk === null)(
+  'a full disk has no room for a runner, and ended one that could not write',
+  async () => {
+    const job = path.join(disk ?? '', 'job');
+    mkdirSync(job);
+    expect(() => checkRunnerRoom(job)).not.toThrow();
+    expect(() => writeFileSync(path.join(disk ?? '', 'filler'), Buffer.alloc(2 << 20))).toThrow(/ENOSPC/);
+    expect([lacksRoom(job), lacksRoom('/nowhere')]).toEqual([true, false]);
+    expect(() => checkRunnerRoom(job)).toThrow(expect.objectContaining({ code: 'ENOSPC', path: job }));
+    expect(await settleRunEnd(job, false)).toMatchObject({
+      fault: 'diskFull',
+      error: "The runner of this job could not write: the server's disk is full",
+    });
+  },
+);
