@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { onLines } from '../../../src/server/apps/manifest.js';
+import { ManifestError, onLines, readManifest } from '../../../src/server/apps/manifest.js';
 import { temporary } from '../../support/temporary.js';
 
 const nested = (open: string, close: string, depth: number) => open.repeat(depth) + 1 + close.repeat(depth);
@@ -56,4 +56,72 @@ test.each([
     writeFileSync(file, `{"more":${nested(open, close, depth)},\n"tta":1}`);
     expect(onLines(file, [{ path: ['tta'], problem: 'it is wrong' }])).toMatchObject([{ line: 2 }]);
   }
+});
+
+const least = { display_name: 'x', description: 'x', short_description: 'x', tta: 0, mc_dropout: 0 };
+
+/** What an app.json with these values says. */
+async function read(values: object, from?: 'repository') {
+  await using root = await temporary();
+  writeFileSync(path.join(root.path, 'app.json'), JSON.stringify({ ...least, ...values }));
+  return readManifest(root.path, ...(from ? [from] : []));
+}
+
+test('values are taken as the reader of KonfAI takes them', async () => {
+  const volume = { display_name: 3, volume_type: 'VOLUME', required: 0 };
+  const manifest = await read({
+    display_name: true,
+    description: null,
+    short_description: 1.5,
+    tta: ' 4 ',
+    mc_dropout: 2.9,
+    inputs: { ct: volume, mr: { ...volume, required: 'no' } },
+    outputs: null,
+    inputs_evaluations: { Dice: { 'Evaluation.yml': { gt: { ...volume, required: null } } } },
+    terminology: { 1: { name: 5, color: '#fff' } },
+    models: ['a', 7],
+    patch_size: [96.0, '64', 1],
+    parameters: null,
+    command: null,
+    resident: null,
+    task: 'segmentation',
+  });
+  expect(manifest).toMatchObject({
+    display_name: 'true',
+    description: '',
+    short_description: '1.5',
+    tta: 4,
+    mc_dropout: 2,
+    inputs: { ct: { display_name: '3', required: false }, mr: { required: true } },
+    outputs: {},
+    inputs_evaluations: { Dice: { 'Evaluation.yml': { gt: { required: false } } } },
+    terminology: { 1: { name: '5', color: '#fff' } },
+    models: ['a', '7'],
+    patch_size: [96, 64, 1],
+    more: { task: 'segmentation' },
+  });
+  for (const name of ['command', 'resident', 'parameters']) expect(manifest).not.toHaveProperty(name);
+  expect((await read({ patch_size: 'None' })).patch_size).toBeNull();
+});
+
+test('an app of a repository brings no command, and what cannot be used says where', async () => {
+  const command = { command: ['true'], resident: true };
+  expect(await read(command)).toMatchObject(command);
+  const { command: none, resident } = await read(command, 'repository');
+  expect([none, resident]).toEqual([undefined, undefined]);
+  const faults = async (values: object) => {
+    const error = await read(values).then(
+      () => null,
+      (cause: unknown) => cause,
+    );
+    if (!(error instanceof ManifestError)) throw new Error('It can be used', { cause: error });
+    return error.faults.map(({ path: keys, problem }) => [keys.join('.'), problem]);
+  };
+  expect(await faults({ tta: 'many', description: undefined })).toEqual([
+    ['description', 'it is missing'],
+    ['tta', 'expected number, received string'],
+  ]);
+  expect(await faults({ resident: true })).toEqual([
+    ['resident', 'only a program of the app can be resident, and `command` is missing'],
+  ]);
 });
