@@ -80,7 +80,7 @@ test('values are taken as the reader of KonfAI takes them', async () => {
     inputs_evaluations: { Dice: { 'Evaluation.yml': { gt: { ...volume, required: null } } } },
     terminology: { 1: { name: 5, color: '#fff' } },
     models: ['a', 7],
-    patch_size: [96.0, '64', 1],
+    patch_size: [96.0, '64', true],
     parameters: null,
     command: null,
     resident: null,

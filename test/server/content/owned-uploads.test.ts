@@ -106,6 +106,7 @@ test('a next server finds what there is, by owner, with the time of its last use
     6,
   ]);
   expect(ana.expiry(there).getTime() - clock.now()).toBeCloseTo(hour * 1000, -1);
+  expect(ana.oldest(0)).toBe(part);
   expect(ana.expiry(part).getTime() - clock.now()).toBeCloseTo(50 * minute * 1000, -3);
   await expect.poll(names).toEqual([sha256('whole'), `${sha256('a part')}.6.part`].sort());
   expect(new Set(told.map((line) => /^Set aside '(.{6})/.exec(line)?.[1]))).toEqual(
@@ -158,9 +159,14 @@ test('room is made of the least recently used that are not recent, of the owner 
   // Of all owners, the upload that was used least recently.
   expect([await store.dropOldest(), bob.count, ana.count]).toEqual([true, 0, 1]);
   expect(await store.dropOldest()).toBe(false);
-  store.trim('ana', 3);
+  for (const owned of [ana, bob]) {
+    await begin(owned, `the last of ${owned.owner}`);
+    clock.pass(11 * minute);
+  }
+  expect([await store.dropOldest(), ana.count, bob.count]).toEqual([true, 1, 1]);
+  store.trim('ana', 15);
   expect(ana.count).toBe(1);
-  store.trim('ana', 2);
+  store.trim('ana', 14);
   store.trim('nobody', 0);
   expect(ana.count).toBe(0);
 });
@@ -196,7 +202,9 @@ test('what is more, or not what was checked, or another content, leaves what was
   await expect(append('tents')).rejects.toThrow('More came than the 7 bytes that the upload was to have');
   await expect(append('te', 'et')).rejects.toThrow('does not have the checksum that came with it');
   expect([upload.offset, statSync(upload.file).size]).toEqual([3, 3]);
+  clock.pass(30 * minute);
   await append('te', 'te');
+  expect(ana.expiry(upload).getTime() - clock.now()).toBe(hour * 1000);
   expect([upload.offset, upload.isWhole]).toEqual([5, false]);
   await append('nt');
   expect([upload.offset, upload.isWhole, names()]).toEqual([7, true, [sha256('content')]]);
@@ -232,4 +240,9 @@ test('the uploads of an owner end with the token', async () => {
   expect(store.usage()).toEqual([{ owner: 'bob', uploads: 1, bytes_kept: 6 }]);
   expect(store.of('ana').count).toBe(0);
   await expect.poll(() => existsSync(path.join(root.path, 'uploads', directoryName('ana')))).toBe(false);
+  // Nothing expires that the next server finds.
+  store.start();
+  store.close();
+  clock.pass(2 * hour);
+  expect(bob.count).toBe(1);
 });

@@ -281,3 +281,58 @@ describe('a limit of GPUs at once', () => {
     expect((await second.granted).gpus).toEqual([1]);
   });
 });
+
+const gpu = (...ids: number[]): DeviceRequest => ({ kind: 'gpus', ids });
+const cpu = (workers: number): DeviceRequest => ({ kind: 'cpu', workers });
+const known = (count: number) => Array.from({ length: count }, (_, id) => ({ id, uuid: '' }));
+
+test('a job that waits for the limit of its owner keeps no GPU that it names from others', async () => {
+  const scheduler = new Scheduler(known(2), 1, { mostGpus: (owner) => (owner === 'ana' ? 1 : null) });
+  await scheduler.request(gpu(0), false, 'ana').granted;
+  const waits = scheduler.request(gpu(1), false, 'ana');
+  expect((await scheduler.request(gpu(1), false, 'bob').granted).gpus).toEqual([1]);
+  expect(waits.waitingFor).toBe("GPU 1: token 'ana' may have 1 at once and has 1");
+  // The CPU is none of them.
+  expect((await scheduler.request(cpu(1), false, 'ana').granted).cpuSlots).toBe(1);
+});
+
+test('a limit of jobs counts those that hold devices, and no longer', async () => {
+  const scheduler = new Scheduler(known(1), 8, { mostJobs: (owner) => (owner === 'ana' ? 2 : null) });
+  const first = await scheduler.request(cpu(1), false, 'ana').granted;
+  await scheduler.request(gpu(0), false, 'ana').granted;
+  const third = scheduler.request(cpu(1), false, 'ana');
+  // Nobody else waits for it.
+  expect((await scheduler.request(cpu(7), false, 'bob').granted).cpuSlots).toBe(7);
+  expect([third.position(), third.waitingFor]).toEqual([
+    1,
+    "a CPU slot: token 'ana' may have 2 jobs at once and has 2",
+  ]);
+  scheduler.release(first, 'ana');
+  expect((await third.granted).cpuSlots).toBe(1);
+});
+
+test('a job that may have any GPU gets the one that suits it, but for one that a queued job names', async () => {
+  const prefers = (id: number) => (each: number) => (each === id ? 0 : 1);
+  const scheduler = new Scheduler(known(3), 1);
+  const any: DeviceRequest = { kind: 'anyGpu' };
+  expect((await scheduler.request(any, false, null, prefers(2)).granted).gpus).toEqual([2]);
+  const later = new Scheduler(null, 1);
+  const [first, second] = [later.request(any, false, null, prefers(0)), later.request(gpu(0))];
+  later.setGpus(known(2));
+  expect([(await first.granted).gpus, (await second.granted).gpus]).toEqual([[1], [0]]);
+});
+
+test('a scheduler that is paused grants nothing, tells of it, and goes on', async () => {
+  let isPaused = true;
+  const scheduler = new Scheduler(known(1), 1, { isPaused: () => isPaused });
+  let changes = 0;
+  scheduler.on('change', () => {
+    changes += 1;
+  });
+  const ticket = scheduler.request(gpu(0));
+  expect([ticket.position(), changes]).toEqual([1, 1]);
+  expect(ticket.waitingFor).toContain('the next start of the server');
+  isPaused = false;
+  scheduler.reconsider();
+  expect((await ticket.granted).gpus).toEqual([0]);
+});

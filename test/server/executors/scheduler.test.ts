@@ -92,6 +92,17 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ a: '0', c: '1' });
   });
 
+  test('are granted from the lowest id, in whatever order they are known', async () => {
+    const { any, held, scheduler } = queue(null);
+    any('a', 'b');
+    scheduler.setGpus([
+      { id: 2, uuid: 'c' },
+      { id: 0, uuid: 'a' },
+      { id: 1, uuid: 'b' },
+    ]);
+    expect(await held()).toEqual({ a: '0', b: '1' });
+  });
+
   test('are not granted to a later job that names them before an earlier one that takes any', async () => {
     const { gpus, any, held, release } = queue(1);
     gpus('a', 0);

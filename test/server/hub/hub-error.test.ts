@@ -30,6 +30,7 @@ test.for([
   ),
   [429, '', 'https://hub.example was asked too often (429) and answers again later', false],
   [400, '', "https://hub.example answered 400 when it was asked for 'owner/name'", false],
+  [500, '', "https://hub.example answered 500 when it was asked for 'owner/name'", true],
   [503, '', "https://hub.example answered 503 when it was asked for 'owner/name'", true],
 ] as const)('the answer %i %s is told as what it means', ([status, code, message, isPassing]) => {
   const error = answerError(answer(status, code === '' ? {} : { 'x-error-code': code }), asked);
