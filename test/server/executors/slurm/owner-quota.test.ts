@@ -49,3 +49,20 @@ test('running jobs count, and a higher limit serves jobs that wait', () => {
   release();
   expect(served).toEqual(['a', 'c']);
 });
+
+test('an owner has no more jobs at once than allowed, on whatever devices, and is told which limit it is', () => {
+  const served: string[] = [];
+  const quota = new OwnerQuota(
+    () => 2,
+    (owner) => (owner === null ? 1 : null),
+  );
+  const take = (name: string, owner: string | null, gpus: number) =>
+    quota.take(owner, gpus, () => served.push(name));
+  const release = take('a', null, 0);
+  take('cpu', null, 0);
+  take('b', 'bob', 1);
+  expect(served).toEqual(['a', 'b']);
+  expect(quota.describe(null)).toBe('its turn: the admin may have 1 job at once and has 1');
+  release();
+  expect(served).toEqual(['a', 'b', 'cpu']);
+});
