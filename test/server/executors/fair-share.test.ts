@@ -290,6 +290,8 @@ test('a job that waits for the limit of its owner keeps no GPU that it names fro
   const scheduler = new Scheduler(known(2), 1, { mostGpus: (owner) => (owner === 'ana' ? 1 : null) });
   await scheduler.request(gpu(0), false, 'ana').granted;
   const waits = scheduler.request(gpu(1), false, 'ana');
+  // It would be the turn of the other one.
+  scheduler.remember('bob', 100 * hour, 0);
   expect((await scheduler.request(gpu(1), false, 'bob').granted).gpus).toEqual([1]);
   expect(waits.waitingFor).toBe("GPU 1: token 'ana' may have 1 at once and has 1");
   // The CPU is none of them.

@@ -81,6 +81,7 @@ test('bytes count as they come: of each file, of all, and of what is around them
   expect(() => quota.checkFile(2 * mebibyte + 1, 'b.nii')).toThrow(
     "File 'b.nii' is larger than the limit of 2.0 MiB of mine",
   );
+  expect(() => quota.takeFile(0, 2 * mebibyte + 1, 'b.nii')).toThrow("File 'b.nii' is larger");
   quota.takeFile(2 * mebibyte, 2 * mebibyte, 'b.nii');
   quota.takeFile(2 * mebibyte, 2 * mebibyte, 'c.nii');
   expect(() => quota.takeFile(1, 1, 'd.nii')).toThrow(
