@@ -84,6 +84,29 @@ describe('nvidia-smi', () => {
     expect(odd).toEqual([expect.stringMatching(words)]);
   });
 
+  /** One that does this. */
+  function scripted(lines: string, onOdd?: (oddity: string) => void): NvidiaSmi {
+    const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    writeFileSync(path.join(directory, 'nvidia-smi'), `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
+    return new NvidiaSmi(undefined, undefined, onOdd, { PATH: directory });
+  }
+
+  test('may say in words that there is no device, and of a failure what it says on stderr', async () => {
+    for (const said of ['echo No devices were found', 'echo "No devices were found" >&2; exit 9'])
+      expect(await scripted(said).ask()).toEqual([]);
+    await expect(scripted('echo "cannot talk to the driver" >&2; exit 3').ask()).rejects.toThrow(
+      "nvidia-smi failed (exit code 3): 'cannot talk to the driver'",
+    );
+  });
+
+  test('fills no log with warnings that are different each time', async () => {
+    const told: string[] = [];
+    const smi = scripted('echo "WARNING $$"; echo "0, GPU-a, 1, 2, x"', (oddity) => told.push(oddity));
+    for (let time = 0; time < 22; time += 1) expect(ids(await smi.ask())).toEqual([0]);
+    expect([told.length, new Set(told).size]).toEqual([20, 20]);
+  });
+
   test('that is on PATH and cannot be started counts as failed, not as missing', async () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
