@@ -159,7 +159,7 @@ function sinceOf(ctx: RouterContext): number {
 export const showUsage =
   (ledger: UsageLedger, jobs: JobService, uploads: ContentStore | null) => async (ctx: RouterContext) => {
     const asker = principalOf(ctx);
-    if (isAskedFor(ctx, parameters.all)) requireAdmin(ctx, 'This asks for the use of all');
+    if (isAskedFor(ctx, parameters.all)) requireAdmin(ctx, 'ask for the use of all owners');
     const since = sinceOf(ctx);
     const usage = await ledger.summary(since, (owner) => mayReach(asker, owner), await jobs.kept());
     ctx.body = {

@@ -287,14 +287,16 @@ const cpu = (workers: number): DeviceRequest => ({ kind: 'cpu', workers });
 const known = (count: number) => Array.from({ length: count }, (_, id) => ({ id, uuid: '' }));
 
 test('a job that waits for the limit of its owner keeps no GPU that it names from others', async () => {
-  const scheduler = new Scheduler(known(2), 1, { mostGpus: (owner) => (owner === 'ana' ? 1 : null) });
+  let most = 1;
+  const scheduler = new Scheduler(known(2), 1, { mostGpus: (owner) => (owner === 'ana' ? most : null) });
   await scheduler.request(gpu(0), false, 'ana').granted;
   const waits = scheduler.request(gpu(1), false, 'ana');
   // It would be the turn of the other one.
   scheduler.remember('bob', 100 * hour, 0);
   expect((await scheduler.request(gpu(1), false, 'bob').granted).gpus).toEqual([1]);
   expect(waits.waitingFor).toBe("GPU 1: token 'ana' may have 1 at once and has 1");
-  // The CPU is none of them.
+  // The CPU is none of them, also for somebody who has more than they may have by now.
+  most = 0;
   expect((await scheduler.request(cpu(1), false, 'ana').granted).cpuSlots).toBe(1);
 });
 
@@ -302,15 +304,27 @@ test('a limit of jobs counts those that hold devices, and no longer', async () =
   const scheduler = new Scheduler(known(1), 8, { mostJobs: (owner) => (owner === 'ana' ? 2 : null) });
   const first = await scheduler.request(cpu(1), false, 'ana').granted;
   await scheduler.request(gpu(0), false, 'ana').granted;
+  // Then it is the turn of the other one.
+  await scheduler.request(cpu(2), false, 'bob').granted;
   const third = scheduler.request(cpu(1), false, 'ana');
   // Nobody else waits for it.
-  expect((await scheduler.request(cpu(7), false, 'bob').granted).cpuSlots).toBe(7);
+  expect((await scheduler.request(cpu(5), false, 'bob').granted).cpuSlots).toBe(5);
   expect([third.position(), third.waitingFor]).toEqual([
     1,
     "a CPU slot: token 'ana' may have 2 jobs at once and has 2",
   ]);
   scheduler.release(first, 'ana');
   expect((await third.granted).cpuSlots).toBe(1);
+});
+
+test('what is returned counts no longer as had', async () => {
+  const scheduler = new Scheduler(known(1), 1, { now: () => 0 });
+  for (const device of [cpu(1), gpu(0)]) {
+    const first = await scheduler.request(device, false, 'ana').granted;
+    const [next, other] = [scheduler.request(device, false, 'ana'), scheduler.request(device, false, 'bob')];
+    scheduler.release(first, 'ana');
+    expect([next.position(), other.position()]).toEqual([null, expect.any(Number)]);
+  }
 });
 
 test('a job that may have any GPU gets the one that suits it, but for one that a queued job names', async () => {

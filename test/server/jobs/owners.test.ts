@@ -47,6 +47,11 @@ describe('a job belongs to the token that it was submitted with', () => {
       403,
       { detail: "Only an admin's token may list the jobs of all owners" },
     ]);
+    const ofAll = await ana.fetch('/usage?all=1');
+    expect([ofAll.status, await ofAll.json()]).toEqual([
+      403,
+      { detail: "Only an admin's token may ask for the use of all owners" },
+    ]);
   });
 
   test('and an admin sees it, and kills and removes it', async () => {
