@@ -120,7 +120,7 @@ test.skipIf(disk === null)(
     mkdirSync(job);
     expect(() => checkRunnerRoom(job)).not.toThrow();
     expect(() => writeFileSync(path.join(disk ?? '', 'filler'), Buffer.alloc(2 << 20))).toThrow(/ENOSPC/);
-    expect([lacksRoom(job), lacksRoom('/nowhere')]).toEqual([true, false]);
+    expect([lacksRoom(job), lacksRoom(path.join(root.path, 'gone'))]).toEqual([true, false]);
     expect(() => checkRunnerRoom(job)).toThrow(expect.objectContaining({ code: 'ENOSPC', path: job }));
     expect(await settleRunEnd(job, false)).toMatchObject({
       fault: 'diskFull',

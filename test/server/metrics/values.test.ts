@@ -131,7 +131,7 @@ test('all of what a server counts and shows has its value', async () => {
 
 test('what nobody can tell is left out', async () => {
   const { sources } = measured();
-  const lost = new Metrics({ ...sources, uploads: null, dataDirectory: '/nowhere' });
+  const lost = new Metrics({ ...sources, uploads: null, dataDirectory: `${directory.path}/gone` });
   expect(await lost.text()).not.toMatch(/^remote_app_(kept_|disk_)/m);
   await using disk = await temporary();
   const metrics = new Metrics({ ...sources, dataDirectory: disk.path });
