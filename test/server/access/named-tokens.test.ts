@@ -235,6 +235,19 @@ describe('what is under way', () => {
     expect(jobs.filter(({ owner }) => owner === 'late')).toEqual([]);
   });
 
+  test('is no job when the token has lost the app before the last byte', async () => {
+    const token = tokens.create('moved');
+    await until('it lets in', async () => (await status(server, token)) === 200);
+    await using upload = await halfUpload('moved');
+    change('moved', { apps: ['another'] });
+    upload.write(body.subarray(-20));
+    const { status: refused, body: said } = await upload.answer();
+    expect([refused, JSON.parse(said)]).toEqual([
+      404,
+      { detail: "Unknown app 'probe'; this token has 'another'" },
+    ]);
+  });
+
   test('ends where only an admin may do it when its token is not one any more', async () => {
     const token = tokens.create('chief', { role: 'admin' });
     await until('it lets in', async () => (await status(server, token)) === 200);

@@ -61,6 +61,7 @@ describe('the log as text', () => {
       'content-type': 'text/plain; charset=utf-8',
       'content-length': String(bytes.length),
       'accept-ranges': 'bytes',
+      'cache-control': 'no-store',
     });
     expect(text).toMatch(/^\[remote-app\] Remote job .*\nprobe infer\n\u00fcber\n10 %\r\n$/s);
     const size = bytes.length;
@@ -83,7 +84,11 @@ describe('the log as text', () => {
       expect([range, await (await get(range)).text()]).toEqual([range, text]);
     const beyond = await get(`bytes=${size}-`);
     expect(beyond.headers.get('content-range')).toBe(`bytes */${size}`);
-    expect((await refusal(beyond))[0]).toBe(416);
+    const detail = `The log has ${size} bytes so far; ask for a range of these`;
+    expect(await refusal(beyond)).toEqual([416, detail]);
+    // It has no tag that a condition could name.
+    const headers = { Range: 'bytes=3-9', 'If-Range': '"x"' };
+    expect(await (await api.fetch(`/jobs/${id}/log`, { headers })).text()).toBe(text);
     const head = await api.fetch(`/jobs/${id}/log`, { method: 'HEAD' });
     expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([
       200,
