@@ -96,6 +96,11 @@ const refused: Readonly<Record<string, [number, RegExp, () => Promise<ToldUpload
   ],
 };
 
+test('an upload may have as many bytes as a file may', async () => {
+  const most = { 'Upload-Length': '1048576' };
+  expect(await tus.begin('the largest', '', most)).toMatchObject({ status: 201, offset: 0 });
+});
+
 test.for(Object.keys(refused))('what is sent %s is refused, and changes nothing', async (how) => {
   await tus.begin('begun');
   const [status, sentence, ask] = refused[how] as (typeof refused)[string];

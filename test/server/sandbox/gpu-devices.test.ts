@@ -24,8 +24,11 @@ test("a job sees the device files of its own GPUs, by the driver's numbers, and 
   expect(own(gpuDevices({ gpus: [1], gpuUuids: ['GPU-bb'] }, root.path))).toEqual(['/dev/nvidia0']);
 });
 
-test('where the driver does not tell its numbers, those of nvidia-smi count', async () => {
+test('where the driver does not tell its numbers, or not all, those of nvidia-smi count', async () => {
   await using root = await temporary();
+  await plant(root.path, { '0000:01:00.0/information': information('GPU-aa', 3) });
+  const both = { gpus: [0, 1], gpuUuids: ['GPU-aa', 'GPU-bb'] };
+  expect(own(gpuDevices(both, root.path))).toEqual(['/dev/nvidia0', '/dev/nvidia1']);
   expect(own(gpuDevices({ gpus: [1], gpuUuids: ['GPU-bb'] }, path.join(root.path, 'none')))).toEqual([
     '/dev/nvidia1',
   ]);

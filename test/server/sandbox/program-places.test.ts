@@ -1,6 +1,6 @@
-import { chmodSync, symlinkSync } from 'node:fs';
+import { chmodSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { programPlaces } from '../../../src/server/sandbox/index.js';
 import { plant, temporary } from '../../support/temporary.js';
 
@@ -51,6 +51,10 @@ test('a script that chooses a version brings all versions', async () => {
 });
 
 test('a program beside other things brings itself alone, and one that is nowhere nothing', async () => {
+  const script = `/tmp/remote-app-test-${process.pid}`;
+  writeFileSync(script, '', { mode: 0o755 });
+  onTestFinished(() => rmSync(script));
+  expect(programPlaces(script, '')).toEqual([script]);
   expect(programPlaces('/tmp/remote-app-no-such-program', '')).toEqual([]);
   expect(programPlaces('no-such-program', '/usr/bin')).toEqual([]);
 });
