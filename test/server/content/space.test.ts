@@ -110,11 +110,23 @@ describe('the bytes that an owner may keep', () => {
     await using ana = await limited(mebibyte);
     const content = Buffer.alloc(900_000, '3');
     const upload = await ana.tus.send(content);
-    const response = await ana.api.fetch('/apps/probe/infer', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ inputs: [{ upload, name: 'ct.nii' }] }),
-    });
+    const submit = (...names: string[]) =>
+      ana.api.fetch('/apps/probe/infer', {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ inputs: names.map((name) => ({ upload, name })) }),
+      });
+    // The job gets files of its own.
+    const twice = await submit('ct.nii', 'mr.nii');
+    expect([twice.status, await twice.json()]).toEqual([
+      413,
+      {
+        detail:
+          'The upload is larger than the limit of 1.0 MiB, which is left of the 1.0 MiB that its jobs may keep ' +
+          "(the limit of the token 'ana')",
+      },
+    ]);
+    const response = await submit('ct.nii');
     expect(response.status).toBe(200);
     await ana.api.ended(((await response.json()) as { job_id: string }).job_id);
     expect((await ana.tus.head(upload)).status).toBe(404);
