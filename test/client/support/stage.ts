@@ -12,7 +12,7 @@ import {
 
 /** Sends files as they are. */
 export const asTheyAre: DeidentifyChoice = {
-  ...{ mode: null, isRefused: false, allowed: [], configDir: '/nowhere', profile: 'default' },
+  ...{ mode: null, isRefused: false, allowed: [], configDir: '/dev/null/nowhere', profile: 'default' },
 };
 
 /** Finds and packs the files of a submission, for a server that says nothing of itself. */
