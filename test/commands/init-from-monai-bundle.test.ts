@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { Cli } from '../support/cli.js';
 import { bundleName, inference, metadata, monaiBundle, withData } from '../support/monai-bundle.js';
 import { lacks } from '../support/needs.mjs';
-import { checkpoint } from '../support/nnunet-folder.js';
+import { checkpoint, written } from '../support/nnunet-folder.js';
 import { plant } from '../support/temporary.js';
 
 const json = async (...parts: readonly string[]) => JSON.parse(await readFile(path.join(...parts), 'utf8'));
@@ -56,12 +56,21 @@ describe('init --from monai-bundle', () => {
     const before = await stat(weights);
     const { code, stdout, stderr } = await init(cli);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toContain('The weights are linked.');
-    expect(stdout).toContain('Note: models/model.ts is left out: configs/inference.json does not load it');
-
     const app = path.join(cli.directory, 'spleen');
+    expect(stdout.split('\n')).toEqual([
+      `Wrote app.json, main.py, cases.py, evaluation.py, Evaluation.yml, requirements.txt, Uncertainty.yml, resident.py, app.schema.json, README.md, bundle/ in ${app}`,
+      'The weights are linked.',
+      'Note: models/model.ts is left out: configs/inference.json does not load it',
+      "Its Python is 'python3' of the PATH, which needs requirements.txt; init --venv makes one for this app. What to do next:",
+      '  remote-app check spleen --time-limit 10m',
+      '  remote-app serve --apps spleen          # then, in another terminal:',
+      '  remote-app infer SCAN',
+      '',
+    ]);
+
     const manifest = await json(app, 'app.json');
-    expect(manifest).toMatchObject({
+    expect(manifest).toEqual({
+      $schema: './app.schema.json',
       display_name: 'spleen',
       short_description: 'Segments spleen',
       description:
@@ -73,11 +82,27 @@ describe('init --from monai-bundle', () => {
       mc_dropout: 0,
       models: ['model.pt'],
       patch_size: [96, 96, 96],
-      parameters: { overlap: { default: 0.5 }, sw_batch_size: { default: 4 } },
+      parameters: {
+        overlap: { default: 0.5, min: 0, max: 0.95, description: expect.stringMatching(/^How far patches/) },
+        sw_batch_size: {
+          default: 4,
+          type: 'integer',
+          min: 1,
+          description: expect.stringMatching(/^Patches that the network sees/),
+        },
+      },
       inputs: { Channel_0: { display_name: 'CT', volume_type: 'VOLUME', required: true, unit: 'HU' } },
-      terminology: { 1: { name: 'spleen', color: expect.stringMatching(/^#[0-9a-f]{6}$/) } },
+      ...written,
+      terminology: { 1: { name: 'spleen', color: '#d66851' } },
     });
-    expect(Object.keys(manifest.terminology)).toEqual(['1']);
+    const readme = await readFile(path.join(app, 'README.md'), 'utf8');
+    for (const line of [
+      `A bundle of MONAI, from \`${path.join(cli.directory, bundleName)}\`. \`bundle/\` has`,
+      '    remote-app infer ./scans      # CT\n',
+      'runs the evaluator of `configs/inference.json`,',
+      'made with MONAI 1.4.0 and PyTorch 2.4.0; the program is tried with MONAI 1.6.1.',
+    ])
+      expect(readme).toContain(line);
     z.fromJSONSchema(await json(app, 'app.schema.json')).parse(manifest);
 
     expect(await json(app, 'bundle', config)).toEqual(inference);
@@ -142,7 +167,9 @@ describe('init --from monai-bundle', () => {
         name: "$'model' if @high#resolution else 'low'",
         high: { resolution: true },
         initialize: ['$lab.prepare(@network)'],
+        image_key: '$monai.utils.CommonKeys.IMAGE',
       }),
+      [about]: { ...metadata, name: undefined, version: undefined, monai_version: undefined },
       'scripts/__init__.py': '',
       'scripts/networks.py': 'class Net: pass\n',
       'scripts/__pycache__/networks.pyc': 'x',
@@ -160,7 +187,26 @@ describe('init --from monai-bundle', () => {
     const bundle = path.join(cli.directory, 'spleen/bundle');
     expect((await readdir(path.join(bundle, 'scripts'))).sort()).toEqual(['__init__.py', 'networks.py']);
     expect((await readdir(bundle)).sort()).toEqual(['LICENSE', 'configs', 'models', 'scripts']);
-    expect(await readFile(path.join(cli.directory, 'spleen/requirements.txt'), 'utf8')).toContain('pyyaml');
+    expect((await json(cli.directory, 'spleen/app.json')).description).toBe(
+      'Finds the spleen in CT. A bundle of MONAI. Copyright (c) MONAI Consortium. Licence: Apache License Version 2.0, January 2004.',
+    );
+    expect(await readFile(path.join(cli.directory, 'spleen/README.md'), 'utf8')).toContain(
+      'made with PyTorch 2.4.0;',
+    );
+    expect((await readFile(path.join(cli.directory, 'spleen/requirements.txt'), 'utf8')).split('\n')).toEqual(
+      [
+        'monai==1.6.1',
+        'pytorch-ignite>=0.5,<0.6',
+        'torch>=2.6,<3',
+        'numpy>=1.26,<3',
+        'scipy>=1.11,<2',
+        'SimpleITK>=2.3,<3',
+        'nibabel>=5.2,<6',
+        'tqdm>=4.60,<5',
+        'pyyaml',
+        '',
+      ],
+    );
   });
 
   test('takes several channels in their order', async () => {
@@ -177,6 +223,9 @@ describe('init --from monai-bundle', () => {
       Channel_0: { display_name: 'T1', volume_type: 'VOLUME', required: true },
       Channel_1: { display_name: 'FLAIR', volume_type: 'VOLUME', required: true },
     });
+    expect(await readFile(path.join(cli.directory, 'spleen/README.md'), 'utf8')).toContain(
+      '    remote-app infer -i CHANNEL_0 -i CHANNEL_1      # T1, FLAIR\n',
+    );
   });
 
   const threshold = { _target_: 'AsDiscreted', keys: 'pred', threshold: 0.5 };
@@ -436,7 +485,12 @@ describe('init --from monai-bundle', () => {
     [
       'channels without names',
       { [about]: withData('inputs', { num_channels: 3 }) },
-      /does not say what the 3 channels/,
+      /does not say what the 3 channels of its input are: 'channel_def' names image;/,
+    ],
+    [
+      'no channels',
+      { [about]: withData('inputs', { num_channels: 0, channel_def: {} }) },
+      /does not say what the 0 channels of its input are: 'channel_def' names none;/,
     ],
     [
       'the folder of the configuration',

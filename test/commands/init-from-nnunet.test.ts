@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Cli } from '../support/cli.js';
 import { lacks } from '../support/needs.mjs';
-import { checkpoint, dataset, nnunetFolder, plans, resultsName } from '../support/nnunet-folder.js';
+import { checkpoint, dataset, nnunetFolder, plans, resultsName, written } from '../support/nnunet-folder.js';
 import { ScreenTerminal } from '../support/screen-terminal.js';
 import { smallDisk } from '../support/small-disk.js';
 import { plant } from '../support/temporary.js';
@@ -38,11 +38,16 @@ describe('init --from nnunet', () => {
     const before = await stat(weights);
     const { code, stdout, stderr } = await init(cli);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toContain('The weights are linked.');
-
     const app = path.join(cli.directory, 'liver');
+    expect(stdout.split('\n').slice(0, 3)).toEqual([
+      `Wrote app.json, main.py, cases.py, evaluation.py, requirements.txt, Evaluation.yml, Uncertainty.yml, resident.py, app.schema.json, README.md, model/ in ${app}`,
+      'The weights are linked.',
+      "Its Python is 'python3' of the PATH, which needs requirements.txt; init --venv makes one for this app. What to do next:",
+    ]);
+
     const manifest = await json(app, 'app.json');
-    expect(manifest).toMatchObject({
+    expect(manifest).toEqual({
+      $schema: './app.schema.json',
       display_name: 'liver',
       short_description: 'Segments liver, tumour',
       description:
@@ -53,12 +58,23 @@ describe('init --from nnunet', () => {
       mc_dropout: 0,
       models: ['fold_0.pth', 'fold_1.pth'],
       patch_size: [128, 112, 96],
+      parameters: {
+        step_size: { default: 0.5, min: 0.1, max: 1, description: expect.stringMatching(/^Step from one/) },
+      },
       inputs: { Channel_0: { display_name: 'CT', volume_type: 'VOLUME', required: true, unit: 'HU' } },
-      terminology: { 1: { name: 'liver' }, 2: { name: 'tumour' } },
+      ...written,
+      terminology: { 1: { name: 'liver', color: '#d66851' }, 2: { name: 'tumour', color: '#2bb66a' } },
     });
-    const colours = Object.values<{ color: string }>(manifest.terminology).map(({ color }) => color);
-    expect(new Set(colours).size).toBe(2);
-    for (const colour of colours) expect(colour).toMatch(/^#[0-9a-f]{6}$/);
+    const readme = await readFile(path.join(app, 'README.md'), 'utf8');
+    for (const line of [
+      `A network of nnU-Net v2, from \`${path.join(cli.directory, resultsName)}\`.`,
+      '    remote-app infer ./scans      # CT\n',
+      '    remote-app infer ./scans --tta 7 --ensemble 2      # what nnUNetv2_predict does by itself\n',
+      'takes the first N of fold_0.pth, fold_1.pth;',
+      ' `--tta 7` mirrors all axes;',
+      'end with `.nii.gz`.',
+    ])
+      expect(readme).toContain(line);
     z.fromJSONSchema(await json(app, 'app.schema.json')).parse(manifest);
 
     expect(await json(app, 'model/plans.json')).toEqual(plans);
@@ -260,8 +276,9 @@ describe('init --from nnunet', () => {
     [
       'nnU-Net v1',
       { [file('fold_0/model_final_checkpoint.model')]: checkpoint, [file('plans.pkl')]: 'x' },
-      /is of nnU-Net v1/,
+      /is of nnU-Net v1 \(model_final_checkpoint\.model\)/,
     ],
+    ['plans of nnU-Net v1', { [file('plans.pkl')]: 'x' }, /is of nnU-Net v1 \(plans\.pkl\)/],
     [
       'labels of v1',
       { [file('dataset.json')]: changed(dataset, { labels: { 0: 'background', 1: 'liver' } }) },

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Cli } from '../support/cli.js';
 import { lacks } from '../support/needs.mjs';
-import { checkpoint } from '../support/nnunet-folder.js';
+import { checkpoint, written } from '../support/nnunet-folder.js';
 import { smallDisk } from '../support/small-disk.js';
 import { plant } from '../support/temporary.js';
 import { facts, networkOf, weightsOf } from '../support/totalsegmentator-weights.js';
@@ -40,14 +40,15 @@ describe('init --from totalsegmentator', () => {
     const manifest = await json(app, 'app.json');
     expect(manifest).toMatchObject({
       display_name: 'organs',
-      description: expect.stringMatching(
-        /The task total of TotalSegmentator 2\.18\.0, in CT: 117 labels\. The weights are openly available/,
-      ),
+      description:
+        'The task total of TotalSegmentator 2.18.0, in CT: 117 labels. The weights are openly available. Not a medical device. ' +
+        'Please cite https://doi.org/10.1148/ryai.230024.',
       command: ['python3', 'main.py'],
       resident: true,
       models: [],
       parameters: { fast: { default: false } },
       inputs: { Scan: { display_name: 'CT', volume_type: 'VOLUME', required: true, unit: 'HU' } },
+      ...written,
     });
     expect(Object.keys(manifest.terminology)).toHaveLength(117);
     expect(manifest.terminology).toMatchObject({
@@ -59,7 +60,21 @@ describe('init --from totalsegmentator', () => {
     expect(manifest.terminology[23]).not.toHaveProperty('snomed');
     z.fromJSONSchema(await json(app, 'app.schema.json')).parse(manifest);
 
-    expect(await json(app, '.totalsegmentator/config.json')).toMatchObject({ send_usage_stats: false });
+    const readme = await readFile(path.join(app, 'README.md'), 'utf8');
+    for (const line of [
+      'The task `total` of TotalSegmentator (Wasserthal et al., https://doi.org/10.1148/ryai.230024), for CT: 117 labels.\n',
+      'The weights of this task are openly available.',
+      '    remote-app infer ./scans --gpu 0 --set fast=true ',
+      `- \`weights/\` has \`${networkOf(291).split('/')[0]}\`, \`Dataset292_`,
+    ])
+      expect(readme).toContain(line);
+
+    expect(await json(app, '.totalsegmentator/config.json')).toEqual({
+      totalseg_id: '',
+      send_usage_stats: false,
+      prediction_counter: 0,
+      statistics_disclaimer_shown: true,
+    });
     const { task, networks } = await json(app, 'task.json');
     expect(task).toBe('total');
     expect(networks.fast).toEqual([
@@ -106,7 +121,7 @@ describe('init --from totalsegmentator', () => {
     });
     expect(await json(cli.directory, 'organs/app.json')).toMatchObject({
       parameters: {},
-      inputs: { Scan: { display_name: 'MR' } },
+      inputs: { Scan: { display_name: 'MR', volume_type: 'VOLUME', required: true } },
       terminology: { 8: { name: 'liver_segment_8' } },
     });
     for (const id of [852, 576]) {

@@ -6,6 +6,26 @@ export const checkpoint = Buffer.concat([
   Buffer.alloc(18),
 ]);
 
+const segmentation = (name: string, required = true) => ({
+  display_name: name,
+  volume_type: 'SEGMENTATION',
+  required,
+});
+
+/** What `app.json` of every network says of what it writes and of its evaluation. */
+export const written = {
+  outputs: { Labels: segmentation('Labels') },
+  inputs_evaluations: {
+    'Overlap and surface distance': {
+      'Evaluation.yml': {
+        Labels: segmentation('Predicted labels'),
+        Truth: segmentation('True labels'),
+        Mask: segmentation('Region to evaluate', false),
+      },
+    },
+  },
+};
+
 export const dataset = {
   channel_names: { 0: 'CT' },
   labels: { background: 0, liver: 1, tumour: 2 },
