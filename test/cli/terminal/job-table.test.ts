@@ -1,8 +1,10 @@
 import stringWidth from 'fast-string-width';
 import { expect, test } from 'vitest';
-import { listJobs } from '../../../src/cli/jobs/job-text.js';
+import { describeJob, endLine, killedLine, listJobs, noJobs } from '../../../src/cli/jobs/job-text.js';
 import { Colours } from '../../../src/cli/terminal/index.js';
+import { formatLocal } from '../../../src/cli/terminal/time-text.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
+import { notRunning } from '../../../src/contract/index.js';
 
 const plain = new Colours({}, {});
 const now = Date.parse('2026-11-26T12:00:00Z');
@@ -77,4 +79,101 @@ test.each<[string, Readonly<Record<string, unknown>>]>([
 test('a job that takes longer than those before it shows nothing', () => {
   const late = job(1, { ...running, started_at: ago(500) });
   expect(listJobs([late, job(2, {})], now, plain)[0]).toMatch(/RUN TIME$/);
+});
+
+const connection = { nextCommand: (words: string) => `remote-app ${words} --profile lab` };
+
+test('one job is described fact by fact', () => {
+  const at = (seconds: number) => formatLocal(now - seconds * 1000);
+  const ended = job(1, {
+    ...{ status: 'error', error: 'out of memory', operation: 'fine_tune', deidentified: true },
+    ...{ inputs: ['a', 'b', 'c', 'd', 'e', 'f', 'g'], assigned_gpus: [0, 2], start: 'warm', keep: 3600 },
+    ...{ left_files: 2, time_limit: 7200, expires_at: ago(-86_400), bytes_kept: 3 << 20 },
+  });
+  expect(describeJob(ended, now, plain, connection)).toEqual([
+    'Job            aa01bc23de41',
+    'Status         error',
+    'Error          out of memory',
+    'Operation      fine-tune',
+    'App            VBoussot/ImpactSynth:MR',
+    'Tag            study-of-knees-7',
+    'De-identified  yes, as the client said',
+    'Inputs         a, b, c, d, e and 2 more',
+    'Owner          ana',
+    'GPUs           0,2',
+    'App was        loaded already',
+    `Created        ${at(4000)} (1 h ago)`,
+    `Started        ${at(3000)} (50 min ago)`,
+    `Finished       ${at(2900)} (48 min ago, took 2 min)`,
+    "Left           2 files: 'remote-app result aa01bc23de41 --partial --profile lab'",
+    'Time limit     2 h',
+    `Kept until     ${at(-86_400)} (in 1 day)`,
+    'Size           3.0 MiB on the server',
+  ]);
+});
+
+test('of a job that waits or runs it says what is known', () => {
+  const none = { tag: null, owner: null, assigned_gpus: null, started_at: null, finished_at: null };
+  const waits = { status: 'queued', run_seconds: null, queue_position: 3, waiting_for: 'a GPU', keep: 3600 };
+  expect(describeJob(job(1, { ...none, ...waits }), now, plain, connection).slice(2)).toEqual([
+    'Operation    infer',
+    'App          VBoussot/ImpactSynth:MR',
+    'Inputs       sub-01_ses-baseline_T1w.nii.gz',
+    'Position     3 in the queue',
+    'Waiting for  a GPU',
+    `Created      ${formatLocal(now - 4_000_000)} (1 h ago)`,
+    'Kept         for 1 h after it ends',
+  ]);
+  const many = Array.from({ length: 100 }, (_, at) => `scan${at}`);
+  const runs = job(1, { ...running, start: 'cold', inputs: many });
+  const text = describeJob(runs, now, plain, connection).join('\n');
+  expect(text).toMatch(/^Inputs +scan0, scan1, scan2, scan3, scan4 and at least 95 more$/m);
+  expect(text).toMatch(/^App was +loaded for this job$/m);
+  // Of an earlier version: it says neither how long it ran, nor when it ended.
+  const old = job(1, { run_seconds: null, finished_at: ago(2820) });
+  expect(describeJob(old, now, plain, connection).join('\n')).toMatch(/^Finished .*took 3 min\)$/m);
+});
+
+test('a list of jobs has what is known of each', () => {
+  const tag = 'a-tag-that-is-much-too-long-for-a-table';
+  const kept = job(1, { tag, inputs: ['one.nii', 'two.nii'], assigned_gpus: [0, 1], bytes_kept: 2000 });
+  const bare = job(2, {
+    ...{ tag: null, owner: null, app: null, operation: null, inputs: [], assigned_gpus: null },
+    ...{ status: 'queued', started_at: null, finished_at: null, run_seconds: null },
+  });
+  const [heading = '', first, second] = listJobs([kept, bare], now, plain, true);
+  expect(heading.split(/ {2,}/)).toEqual([
+    ...['JOB', 'OWNER', 'STATUS', 'OPERATION', 'APP', 'TAG', 'INPUT', 'GPUS', 'CREATED', 'RUN TIME', 'SIZE'],
+  ]);
+  expect(first?.split(/ {2,}/)).toEqual([
+    ...[
+      'aa01bc23de41',
+      'ana',
+      'done',
+      'infer',
+      'VBoussot/ImpactSynth:MR',
+      'a-tag-that-is-much-too-long-for-...',
+    ],
+    ...['one.nii +1', '0,1', '1 h ago', '2 min', '2.0 KiB'],
+  ]);
+  expect(second?.split(/ {2,}/)).toEqual(['aa01bc23de42', '-', 'queued', '1 h ago']);
+  expect(listJobs([job(1, { tag: null, inputs: [] })], now, plain)[0]).not.toMatch(/TAG|INPUT|SIZE|OWNER/);
+});
+
+test('the end of a job, and what a kill did, are each one line', () => {
+  const killed = { job_id: 'aa01bc23de41', status: 'killed', message: 'Job killed' } as const;
+  expect(killedLine(killed, plain)).toBe('aa01bc23de41  killed');
+  expect(killedLine({ ...killed, status: 'done' }, plain)).toBe('aa01bc23de41  done (had ended)');
+  expect(killedLine({ ...killed, message: notRunning }, plain)).toBe('aa01bc23de41  killed (had ended)');
+  expect(endLine(job(1, {}), plain)).toBe('aa01bc23de41  done');
+  expect(endLine(job(1, { status: 'error', error: 'out of\nmemory' }), plain)).toBe(
+    'aa01bc23de41  error  out of\\x0amemory',
+  );
+});
+
+test('an empty list says what was looked for', () => {
+  expect(noJobs('http://a', undefined, undefined)).toBe('No jobs on http://a');
+  expect(noJobs('http://a', ['queued', 'running'], 'knees')).toBe(
+    "No jobs tagged 'knees' that are queued or running on http://a",
+  );
 });

@@ -1,0 +1,122 @@
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { Parser } from '@oclif/core';
+import { expect, test } from 'vitest';
+import { type ServeFlags, serveFlags } from '../../../src/cli/serve/flags.js';
+import { usableProcessors } from '../../../src/cli/serve/processors.js';
+import { serverSettings } from '../../../src/cli/serve/settings.js';
+import { temporary } from '../../support/temporary.js';
+
+const place = { version: '1.2.3', root: '/package', dataDir: '/home/me/.local/share/remote-app' };
+
+async function settings(argv: readonly string[], environment: NodeJS.ProcessEnv = {}) {
+  const { flags } = await Parser.parse([...argv], { flags: serveFlags, strict: true });
+  return serverSettings(flags as unknown as ServeFlags, place, environment);
+}
+
+test('without flags a server is for this machine, for a week, and for everybody on it', async () => {
+  expect(await settings([], { USER: 'me' })).toEqual({
+    version: '1.2.3',
+    environment: { USER: 'me' },
+    ...{ host: '127.0.0.1', port: 8000, metrics: false, metricsAt: null },
+    ...{ token: null, tokensFile: null, auditLog: null, trustedProxies: [], secretFiles: [] },
+    tokenVariables: ['SERVICE_API_TOKEN'],
+    ...{ apps: [], networkApps: [], engine: ['konfai-apps'], residentEngines: null, residentIdle: 600_000 },
+    download: false,
+    dataDirectory: '/home/me/.local/share/remote-app/serve',
+    ...{ maxJobs: 256, diskPerJob: null, maxFileSize: 2 * 2 ** 30, maxUploadSize: 6 * 2 ** 30 },
+    ...{ maxDatasetSize: null, requireDeidentified: false, grace: 120_000, maxKeep: 7 * 86_400_000 },
+    ...{ keepUploads: 86_400_000, maxRunTime: null, maxFineTuneTime: null, keepAlive: 15_000 },
+    ...{ cpuSlots: usableProcessors(), slurm: null, onExit: 'kill', onEnd: null, sandbox: 'auto' },
+    ...{ jobLimits: { processes: 4096, memory: null }, binds: [], passEnvironment: [] },
+  });
+});
+
+test('each flag has its own setting, in base units and with absolute paths', async () => {
+  const argv = [
+    ...['--host=0.0.0.0', '--port=9', '--metrics-port=10', '--metrics-host=::1', '--token-env=MINE'],
+    ...['--tokens=tokens.json', '--audit-log=audit.log', '--trusted-proxy=10.0.0.1', '--apps=a', '--apps=b'],
+    ...['--network=a', '--engine=./bin/engine  --fast', '--engine-resident', '--resident-idle=1m'],
+    ...['--download', '--data-dir=data', '--max-jobs=7', '--disk-per-job=3GiB', '--max-file-size=1GiB'],
+    ...['--max-upload-size=2GiB', '--max-dataset-size=4GiB', '--require-deidentified', '--grace=5'],
+    ...['--max-keep=2h', '--keep-uploads=3h', '--max-run-time=4h', '--max-fine-tune-time=5h'],
+    ...['--keepalive=6', '--cpu-slots=3', '--on-exit=keep', '--on-end=notify --all', '--sandbox=bwrap'],
+    ...['--processes-per-job=99', '--memory-per-job=1GiB', '--bind=~/weights', '--bind-rw=cache'],
+    '--pass-env=HF_TOKEN',
+  ];
+  const here = (name: string) => path.resolve(name);
+  const given = await settings(argv, { MINE: 'secret' });
+  expect(given).toEqual({
+    version: '1.2.3',
+    environment: { MINE: 'secret' },
+    ...{ host: '0.0.0.0', port: 9, metrics: true, metricsAt: { host: '::1', port: 10 } },
+    ...{ token: 'secret', tokensFile: here('tokens.json'), auditLog: here('audit.log') },
+    trustedProxies: ['10.0.0.1'],
+    secretFiles: [here('tokens.json'), here('audit.log')],
+    tokenVariables: ['SERVICE_API_TOKEN', 'MINE'],
+    ...{ apps: ['a', 'b'], networkApps: ['a'], engine: [here('bin/engine'), '--fast'] },
+    ...{ residentEngines: '/package/engines', residentIdle: 60_000, download: true },
+    dataDirectory: here('data'),
+    ...{ maxJobs: 7, diskPerJob: 3 * 2 ** 30, maxFileSize: 2 ** 30, maxUploadSize: 2 * 2 ** 30 },
+    ...{ maxDatasetSize: 4 * 2 ** 30, requireDeidentified: true, grace: 5000, maxKeep: 2 * 3_600_000 },
+    ...{ keepUploads: 3 * 3_600_000, maxRunTime: 4 * 3_600_000, maxFineTuneTime: 5 * 3_600_000 },
+    ...{ keepAlive: 6000, cpuSlots: 3, slurm: null, onExit: 'keep', onEnd: ['notify', '--all'] },
+    ...{ sandbox: 'bwrap', jobLimits: { processes: 99, memory: 2 ** 30 } },
+    binds: [
+      { path: path.join(homedir(), 'weights'), isWritable: false },
+      { path: here('cache'), isWritable: true },
+    ],
+    passEnvironment: ['HF_TOKEN'],
+  });
+  expect(await settings(['--metrics', '--max-run-time=4h'])).toMatchObject({
+    ...{ metrics: true, metricsAt: null, maxRunTime: 4 * 3_600_000, maxFineTuneTime: 4 * 3_600_000 },
+  });
+  // An environment that still has a token gives none to a server that asks for none.
+  expect((await settings(['--auth=off'], { SERVICE_API_TOKEN: 'x' })).token).toBeNull();
+});
+
+test('a program is one word where a file has that name', async () => {
+  await using directory = await temporary();
+  const program = path.join(directory.path, 'my engine');
+  writeFileSync(program, '');
+  expect((await settings([`--engine=${program}`])).engine).toEqual([program]);
+  expect((await settings([`--engine=${program}s`])).engine).toEqual([
+    path.join(directory.path, 'my'),
+    'engines',
+  ]);
+});
+
+test('a token file is not for the eyes of others', async () => {
+  await using directory = await temporary();
+  const file = path.join(directory.path, 'token');
+  writeFileSync(file, 'secret\n');
+  const given = (mode: number, owner = process.getuid?.() ?? 0) => {
+    chmodSync(file, mode);
+    if (process.getuid?.() === 0) chownSync(file, owner, 0);
+    return settings([`--token-file=${file}`], { SERVICE_API_TOKEN: 'other' }).then(
+      ({ token, secretFiles }) => [token, secretFiles],
+      ({ message }: Error) => message,
+    );
+  };
+  expect(await given(0o600)).toEqual(['secret', [file]]);
+  const seen = `Others than its owner can read the token file '${file}': run chmod 600 '${file}', and give the server another token`;
+  expect(await given(0o604)).toBe(seen);
+  if (process.getuid?.() === 0) {
+    expect(await given(0o640)).toEqual(['secret', [file]]);
+    expect(await given(0o620)).toBe(seen);
+    expect(await given(0o600, 12_345)).toBe(
+      `The token file '${file}' belongs to another user, who can change it: give it to the user of the server`,
+    );
+  } else expect(await given(0o640)).toBe(seen);
+});
+
+test.each([
+  [['--auth=required'], {}, /^--auth required, and there is no token: .* or set SERVICE_API_TOKEN$/],
+  [['--auth=off', '--tokens=t'], {}, /^--auth off asks nobody for a token, and --tokens names tokens/],
+  [['--sandbox=off', '--memory-per-job=1GiB'], {}, /^--memory-per-job is held by the sandbox of a job/],
+  [[], { SERVICE_API_TOKEN: ' ' }, /^SERVICE_API_TOKEN is blank: set it to a token/],
+  [['--token-file=absent'], {}, /^The token file 'absent' cannot be read: no such file/],
+])('%s is refused', async (argv, environment, sentence) => {
+  await expect(settings(argv, environment)).rejects.toThrow(sentence);
+});
