@@ -19,6 +19,18 @@ describe('settings', () => {
       app: undefined,
     });
     expect(resolveSettings({}, lab)).toEqual({ ...lab, isDefault: false, appNamedBy: byProfile });
+    const careful = { ...lab, ca: '/lab.pem', deidentify: 'full' } as const;
+    expect(resolveSettings({}, careful)).toEqual({ ...careful, isDefault: false, appNamedBy: byProfile });
+    // What a profile says of what leaves counts for other servers too; its certificates do not.
+    expect(resolveSettings({ server: 'http://a:1' }, careful)).toEqual({
+      server: 'http://a:1',
+      isDefault: false,
+      deidentify: 'full',
+    });
+    expect(resolveSettings({ ca: '/given.pem' }, careful).ca).toBe('/given.pem');
+    expect(resolveSettings({ ca: '/env.pem', profile: 'lab' }, lab, new Set(['profile'])).ca).toBe(
+      '/env.pem',
+    );
     expect(resolveSettings({ profile: 'lab' }, lab).appNamedBy).toBe("the profile 'lab'");
     expect(resolveSettings({ app: 'a' }, lab).appNamedBy).toBe('REMOTE_APP_APP');
     expect(resolveSettings({ app: 'a' }, lab, new Set(['app'])).appNamedBy).toBeUndefined();

@@ -37,6 +37,17 @@ describe('--output', () => {
     expect(server.received).toEqual([]);
   });
 
+  test.skipIf(process.platform !== 'linux')('the usual one has to have a place as well', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ result });
+    const { code, stderr } = await cli.from('/proc').run(['result', jobId, '--server', server.url]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^Error: Results cannot be saved in '\/proc\/Output': it cannot be made in '\/proc'/),
+    ]);
+    expect(server.received).toEqual([]);
+  });
+
   test('is not used for a detached job', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'scans/ct.nii': 'volume', Output: 'a file' });

@@ -2,7 +2,7 @@ import type { Config } from '@oclif/core';
 import { Command } from '@oclif/core/command';
 import * as Errors from '@oclif/core/errors';
 import { ClientError, HttpError, JobFailed } from '../../client/errors.js';
-import { counted, type ExitCode, exitCodes, ServiceError } from '../../contract/index.js';
+import { counted, type ExitCode, exitCodes } from '../../contract/index.js';
 import { type CommandIo, type ErrorDocument, forJson, ioOf } from '../terminal/index.js';
 import { hintsOfFailed } from './failed-job.js';
 import { FlagValueError, sentenceOf } from './usage-errors.js';
@@ -10,7 +10,6 @@ import { FlagValueError, sentenceOf } from './usage-errors.js';
 /** The exit code of a process that ends with this error. */
 function exitCodeFor(error: unknown): number {
   if (error instanceof ClientError) return error.exitCode;
-  if (error instanceof ServiceError) return error.kind.exit;
   if (error instanceof Errors.CLIError) return error.oclif.exit ?? exitCodes.usage;
   return exitCodes.failed satisfies ExitCode;
 }
