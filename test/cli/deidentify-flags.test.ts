@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { withValue } from '../../src/cli/command/deidentify-flags.js';
+import { deidentifyChoice, wantsDeidentified } from '../../src/cli/command/index.js';
+
+const none = new Set<string>();
+const usual = { configDir: '/config', profile: 'default', allowed: [] };
+
+test('what leaves is said by the flag, then by the environment, then by the profile', () => {
+  const choice = (flags: object, ofProfile?: 'full' | 'names', typed: readonly string[] = []) =>
+    deidentifyChoice(flags, { deidentify: ofProfile }, new Set(typed), '/config');
+  expect(choice({})).toEqual({ ...usual, mode: null, isRefused: false });
+  expect(choice({}, 'full')).toEqual({ ...usual, mode: 'full', isRefused: false });
+  expect(choice({ deidentify: 'names' }, 'full')).toEqual({ ...usual, mode: 'names', isRefused: false });
+  expect(choice({ deidentify: 'no' }, 'full')).toEqual({ ...usual, mode: null, isRefused: true });
+  expect(choice({ 'no-deidentify': true }, 'full')).toEqual({ ...usual, mode: null, isRefused: true });
+  // The environment is no contradiction, and neither is saying the same twice.
+  expect(choice({ deidentify: 'full', 'no-deidentify': true }).mode).toBeNull();
+  const typed = ['deidentify', 'no-deidentify'];
+  expect(choice({ deidentify: 'no', 'no-deidentify': true }, 'full', typed).mode).toBeNull();
+  expect(() => choice({ deidentify: 'full', 'no-deidentify': true }, 'full', typed)).toThrow(
+    '--deidentify and --no-deidentify exclude each other; give one of them',
+  );
+  expect(choice({ profile: 'lab', 'allow-identifying': ['burned-in'] })).toEqual({
+    ...{ configDir: '/config', profile: 'lab', allowed: ['burned-in'], mode: null, isRefused: false },
+  });
+  expect(deidentifyChoice({ profile: '' }, { deidentify: undefined }, none, '/config').profile).toBe(
+    'default',
+  );
+});
+
+test('a command that cannot do it asks environment and profile in the same order', () => {
+  const wants = (said: string | undefined, deidentify?: 'full' | 'names') =>
+    wantsDeidentified(said === undefined ? {} : { REMOTE_APP_DEIDENTIFY: said }, { deidentify });
+  expect([wants(undefined), wants(''), wants(undefined, 'names'), wants('', 'full')]).toEqual([
+    ...[false, false, true, true],
+  ]);
+  expect([wants('NO', 'full'), wants('0', 'full'), wants('1'), wants('names')]).toEqual([
+    ...[false, false, true, true],
+  ]);
+});
+
+test('the flag alone means everything, but behind -- it is a name', () => {
+  expect(withValue(['infer', '--deidentify', 'scan', '--', '--deidentify'])).toEqual([
+    ...['infer', '--deidentify=full', 'scan', '--', '--deidentify'],
+  ]);
+  expect(withValue(['--deidentify'])).toEqual(['--deidentify=full']);
+});
