@@ -23,8 +23,14 @@ test('each segmentation is drawn on its scan and each map with the first one, by
   };
   const scan = await written('scan.nii', ramp(128), 2);
   const [organs, lesions] = [
-    await written('organs.nii', Uint8Array.from({ length: 64 }, (_, at) => at % 3)),
-    await written('lesions.nii', Uint8Array.from({ length: 64 }, (_, at) => at % 2)),
+    await written(
+      'organs.nii',
+      Uint8Array.from({ length: 64 }, (_, at) => at % 3),
+    ),
+    await written(
+      'lesions.nii',
+      Uint8Array.from({ length: 64 }, (_, at) => at % 2),
+    ),
   ];
   const map = await written('sd.nii', ramp(64));
   const units = { inputs: 'HU', outputs: 'mm' };
@@ -59,7 +65,11 @@ test('each segmentation is drawn on its scan and each map with the first one, by
   const [only, ...others] = await viewsOf({ ...shown, masks: [], maps: [] }, options, how, problems);
   expect([only?.view.name, only?.unit, others]).toEqual(['sub-01', null, []]);
   const [alone, beside] = await viewsOf({ ...shown, masks: [] }, options, how, problems);
-  expect([alone?.view.name, alone?.unit, beside?.view.name]).toEqual(['sub-01: scan.nii', 'HU', 'sub-01: sd']);
+  expect([alone?.view.name, alone?.unit, beside?.view.name]).toEqual([
+    'sub-01: scan.nii',
+    'HU',
+    'sub-01: sd',
+  ]);
 
   // What cannot be drawn does not hide the others.
   writeFileSync(map.path, '');

@@ -1,0 +1,190 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { decode } from 'fast-png';
+import { beforeAll, expect, test } from 'vitest';
+import { labelNames, type ShowOptions, showCases, showResult } from '../../../src/cli/show/show-cases.js';
+import { CommandIo } from '../../../src/cli/terminal/index.js';
+import { Interrupted, UsageError } from '../../../src/client/errors.js';
+import { writeNifti } from '../../../src/volumes/index.js';
+import { temporary } from '../../support/temporary.js';
+
+let scan: Buffer;
+let mask: Buffer;
+beforeAll(async () => {
+  await using directory = await temporary();
+  const affine = [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ] as const;
+  const write = async (data: Float32Array | Uint8Array) => {
+    const file = path.join(directory.path, 'volume.nii');
+    await writeNifti(file, { size: [6, 6, 6], affine, data });
+    return readFileSync(file);
+  };
+  scan = await write(Float32Array.from({ length: 216 }, (_, at) => at * 1.5));
+  mask = await write(Uint8Array.from({ length: 216 }, (_, at) => Number(at < 10)));
+});
+
+/** A directory with these scans, a reporter that keeps what it is told, and the streams of a command. */
+async function withScans(names: readonly string[], isTerminal = false) {
+  const directory = await temporary();
+  for (const name of names) writeFileSync(path.join(directory.path, `${name}.nii`), scan);
+  const stdout = Object.assign(new PassThrough(), isTerminal ? { isTTY: true, columns: 80, rows: 24 } : {});
+  const chunks: Buffer[] = [];
+  stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const env = { NO_COLOR: '1' };
+  const io = new CommandIo({ stdin: new PassThrough(), stdout, stderr: new PassThrough(), env });
+  const notes: string[] = [];
+  const progress: string[] = [];
+  const waits: (string | null)[] = [];
+  const reporter = {
+    note: (text: string) => notes.push(text),
+    progress: (...words: readonly unknown[]) => progress.push(words.join(' ')),
+    waiting: (what: string | null) => waits.push(what),
+  } as unknown as ShowOptions['reporter'];
+  const { signal } = new AbortController();
+  const usual = { png: null, html: null, volumes: false, force: false, slices: null, json: false };
+  const options = { ...usual, frame: 1, terminology: {}, io, reporter, signal };
+  return {
+    ...{ notes, progress, waits, options },
+    place: (name: string) => path.join(directory.path, name),
+    show: (more: Partial<ShowOptions> = {}) => showCases([directory.path], { ...options, ...more }),
+    printed: () => Buffer.concat(chunks),
+    [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose](),
+  };
+}
+
+const several = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+
+test('a terminal shows five cases, and says how many more there are and what draws them', async () => {
+  await using it = await withScans(several, true);
+  const { cases } = await it.show();
+  expect(cases.map(({ name }) => name)).toEqual(several.slice(0, 5));
+  expect(it.notes).toEqual([
+    '2 more cases not drawn: --png or --html draws all of them, --json counts their labels',
+  ]);
+  expect(it.waits).toEqual(several.slice(0, 5).flatMap((name) => [`Reading ${name}`, null]));
+  const text = it.printed().toString();
+  for (const name of several.slice(0, 5)) expect(text).toContain(`\n${name}\n`);
+});
+
+test('elsewhere all cases are in a table, and the notes say of which case they are', async () => {
+  await using it = await withScans(several);
+  writeFileSync(it.place('b_mask.nii'), mask);
+  writeFileSync(it.place('z.nii'), 'not a volume');
+  const { cases, problems } = await it.show();
+  expect(cases.map(({ name }) => name)).toEqual(several);
+  expect(problems).toEqual([expect.stringContaining('z.nii')]);
+  expect(it.notes).toEqual(problems);
+  expect(it.progress.slice(-8)).toEqual(Array.from({ length: 8 }, (_, at) => `Drawing ${at} 7`));
+  const rows = it
+    .printed()
+    .toString()
+    .trim()
+    .split('\n')
+    .map((row) => row.split(/ {2,}/).join(' | '));
+  expect(rows).toEqual([
+    'CASE | LABEL | VALUE | VOXELS | VOLUME',
+    ...several.map((name) => (name === 'b' ? 'b | label 1 | 1 | 10 | 0.01 ml' : `${name} | - | - | - | -`)),
+  ]);
+});
+
+test('a sheet and a page are whole, say where they are, and replace nothing that was not meant', async () => {
+  await using it = await withScans(['a', 'b']);
+  const [png, html] = [it.place('sheet.png'), it.place('Study of today.html')];
+  await it.show({ png, html });
+  expect(it.notes).toEqual([`2 cases drawn in '${html}'`, `2 cases drawn in '${png}'`]);
+  const page = readFileSync(html, 'utf8');
+  expect(page).toContain('<title>Study of today</title>');
+  expect(page).toContain('Study of today-marks.csv');
+  expect(readdirSync(it.place('.')).sort()).toEqual(['Study of today.html', 'a.nii', 'b.nii', 'sheet.png']);
+  for (const [flag, file] of [
+    ['png', png],
+    ['html', html],
+  ] as const)
+    await expect(it.show({ [flag]: file })).rejects.toThrow(
+      `'${file}' exists already; name another file with --${flag}, or replace it with --force`,
+    );
+  await it.show({ png, force: true, slices: 1 });
+  const large = decode(readFileSync(png)).height;
+  await it.show({ png, force: true, slices: 3 });
+  expect(decode(readFileSync(png)).width * decode(readFileSync(png)).height).toBeGreaterThan(large);
+  await it.show({ html, force: true, volumes: true });
+  expect(readFileSync(html).length).toBeGreaterThan(2 * page.length);
+});
+
+test('a picture on stdout is alone there', async () => {
+  await using it = await withScans(['a']);
+  await it.show({ png: '-' });
+  expect(decode(it.printed()).width).toBeGreaterThan(100);
+  expect(it.notes).toEqual([]);
+});
+
+test.each([
+  [{ png: '' }, '--png needs the name of a file'],
+  [{ html: '' }, '--html needs the name of a file'],
+  [{ html: '-' }, '--html needs the name of a file'],
+  [{ png: '-', json: true }, '--png - and --json both want stdout; choose one'],
+])('%j is refused before anything is read', async (options, sentence) => {
+  await using it = await withScans(['a']);
+  await expect(it.show(options)).rejects.toThrow(sentence);
+  expect(it.progress).toEqual([]);
+});
+
+test('a PNG is not for a terminal, and where there is nothing to show that is said, without a file', async () => {
+  await using terminal = await withScans(['a'], true);
+  await expect(terminal.show({ png: '-' })).rejects.toThrow(/^A PNG cannot be written to a terminal/);
+  await using it = await withScans([]);
+  writeFileSync(it.place('a.nii'), scan.subarray(0, 500));
+  const refused = await it.show({ html: it.place('page.html') }).catch((error: unknown) => error);
+  expect([refused, (refused as Error).message]).toEqual([
+    expect.any(UsageError),
+    expect.stringMatching(/a\.nii.*[^.]$/),
+  ]);
+  expect(readdirSync(it.place('.'))).toEqual(['a.nii']);
+});
+
+test('an interruption ends it before the next case', async () => {
+  await using it = await withScans(['a', 'b']);
+  const controller = new AbortController();
+  const reporter = {
+    ...it.options.reporter,
+    progress: (phase: string, done: number) => {
+      if (phase === 'Drawing' && done === 1) controller.abort(new Interrupted('SIGINT'));
+    },
+  };
+  const { signal } = controller;
+  await expect(it.show({ reporter, signal, html: it.place('page.html') })).rejects.toThrow(Interrupted);
+  expect(existsSync(it.place('page.html'))).toBe(false);
+});
+
+test('names of labels come from a file, otherwise from the app; without its answer there are none', async () => {
+  await using it = await withScans([]);
+  const { reporter } = it.options;
+  const file = it.place('labels.json');
+  writeFileSync(file, JSON.stringify({ terminology: { 1: { name: 'of the file' } } }));
+  const terminology = { 1: { name: 'of the app' } };
+  const ask = async () => ({ available: true, terminology }) as never;
+  expect(await labelNames(file, ask, reporter)).toMatchObject({ 1: { name: 'of the file' } });
+  expect(await labelNames(undefined, ask, reporter)).toEqual(terminology);
+  expect(await labelNames(undefined, null, reporter)).toEqual({});
+  const fails = (error: Error) => labelNames(undefined, () => Promise.reject(error), reporter);
+  expect(await fails(new UsageError('no app'))).toEqual({});
+  expect(it.notes).toEqual(['Labels are shown without their names: no app']);
+  await expect(fails(new Interrupted('SIGINT'))).rejects.toThrow(Interrupted);
+  await expect(fails(new TypeError('a fault'))).rejects.toThrow(TypeError);
+});
+
+test('a result that cannot be drawn is noted, since it is saved by now', async () => {
+  await using it = await withScans([]);
+  writeFileSync(it.place('a.txt'), '');
+  const place = { result: it.place('.'), output: it.place('.') };
+  const ask = async () => ({ available: false }) as never;
+  await showResult([], place, ask, it.options);
+  expect(it.notes).toEqual([expect.stringMatching(/^The result cannot be drawn: /)]);
+  const { signal } = Object.assign(new AbortController());
+  const broken = { ...it.options, signal, io: null as unknown as CommandIo };
+  await expect(showResult([], place, ask, broken)).rejects.toThrow(TypeError);
+});
