@@ -122,6 +122,23 @@ describe('kill', () => {
   });
 });
 
+test('rm leaves the other jobs alone once it is interrupted', async () => {
+  await using cli = await Cli.create();
+  const removed: string[] = [];
+  await using server = await fakeService({
+    override: ({ method, url }) => {
+      if (method !== 'DELETE') return false;
+      removed.push(url);
+      process.emit('SIGINT', 'SIGINT');
+      // It is not answered.
+      return true;
+    },
+  });
+  const others = ['ffffffffffff', 'eeeeeeeeeeee'];
+  const { code, stdout } = await cli.run(['rm', jobId, ...others, '--server', server.url]);
+  expect([code, stdout, removed]).toEqual([130, '', [`/jobs/${jobId}`]]);
+});
+
 describe('status and jobs', () => {
   test('status prints the known facts, --json all of them', async () => {
     expect((await run({ status: 'running' }, 'status', jobId)).stdout).toMatch(/Status +running/);

@@ -43,8 +43,25 @@ describe('--output', () => {
     const { code, stderr } = await cli.from('/proc').run(['result', jobId, '--server', server.url]);
     expect([code, stderr]).toEqual([
       2,
-      expect.stringMatching(/^Error: Results cannot be saved in '\/proc\/Output': it cannot be made in '\/proc'/),
+      expect.stringMatching(
+        /^Error: Results cannot be saved in '\/proc\/Output': it cannot be made in '\/proc'/,
+      ),
     ]);
+    expect(server.received).toEqual([]);
+  });
+
+  test('that is empty, as of an unset variable, is no directory', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'scans/ct.nii': 'volume' });
+    await using server = await fakeService({ result });
+    for (const words of [
+      ['result', jobId],
+      ['infer', 'scans'],
+      ['infer', '--each', 'scans'],
+    ]) {
+      const { code, stderr } = await cli.run([...words, '--output=', '--server', server.url]);
+      expect([code, stderr]).toEqual([2, 'Error: --output is empty; name a directory\n']);
+    }
     expect(server.received).toEqual([]);
   });
 

@@ -78,6 +78,12 @@ test('it is repeated in its directory, and what is typed now takes the place of 
     '--profile=b',
     ...without('--server=http://a', '--profile=lab'),
   ]);
+  // Of a pattern that a shell has expanded to more than is kept.
+  const many = [{ flag: null, text: 'x'.repeat(1 << 20) }];
+  keepCommand(home.path, 'bb01bc23de45', { command: 'infer', directory, words: many });
+  expect(() => commandAgain(home.path, 'bb01bc23de45', [], booleans, undefined)).toThrow(
+    'How job bb01bc23de45 was submitted is not known here.',
+  );
   const { argv, shown } = again([flag('token', 'secret')]);
   expect([argv[0], shown]).toEqual(['--token=secret', expect.not.stringContaining('secret')]);
   process.chdir(home.path);
