@@ -171,3 +171,74 @@ export const segments: readonly Segment[] = [
   { value: 5, name: 'Tumour', color: '#00ff00', snomed: null },
   { value: 9, name: 'Spleen', color: null, snomed: null },
 ];
+
+/** Every element of a file but its voxels, a line each, with those of sequences below them. */
+export function listed({ elements, byteArray }: DataSet, indent = ''): string[] {
+  return Object.values(elements).flatMap(({ tag, vr, items, dataOffset, length }) => {
+    const start = `${indent}${tag.slice(1)}${vr ? ` ${vr}` : ''}`;
+    if (items)
+      return [
+        start,
+        ...items.flatMap(({ dataSet }, at) =>
+          dataSet ? [`${indent}  ${at + 1}`, ...listed(dataSet, `${indent}    `)] : [],
+        ),
+      ];
+    if (tag === 'x7fe00010') return [`${start} ${length} bytes`];
+    const bytes = Buffer.from(byteArray.buffer, byteArray.byteOffset + dataOffset, length);
+    if (vr === 'US' || vr === 'AT' || vr === 'SS')
+      return [
+        `${start} ${Array.from({ length: length / 2 }, (_, at) => bytes.readUInt16LE(2 * at)).join(' ')}`,
+      ];
+    if (vr === 'UL')
+      return [
+        `${start} ${Array.from({ length: length / 4 }, (_, at) => bytes.readUInt32LE(4 * at)).join(' ')}`,
+      ];
+    if (vr === 'OB') return [`${start} ${bytes.toString('hex')}`];
+    return [`${start} ${bytes.toString('latin1').replace(/[\0 ]+$/, '')}`.trimEnd()];
+  });
+}
+
+/** What each file of a series says of patient and study beside `identity`, one of each kind. */
+export const moreIdentity = (
+  [
+    [0x00080005, 'CS', 'ISO_IR 100'],
+    [0x00080030, 'TM', '101112'],
+    [0x00080090, 'PN', 'Ref'],
+    [0x00080201, 'SH', '+0100'],
+    [0x00081030, 'LO', 'Head'],
+    [0x00081048, 'PN', 'Rec'],
+    [0x00081060, 'PN', 'Read'],
+    [0x00100021, 'LO', 'Issuer'],
+    [0x00100022, 'CS', 'TEXT'],
+    [0x00100030, 'DA', '19700102'],
+    [0x00100032, 'TM', '030405'],
+    [0x00101000, 'LO', 'Other'],
+    [0x00101001, 'PN', 'Other^Name'],
+    [0x00101010, 'AS', '050Y'],
+    [0x00101020, 'DS', '1.7'],
+    [0x00101030, 'DS', '70'],
+    [0x00102160, 'SH', 'Group'],
+    [0x00102180, 'SH', 'Baker'],
+    [0x001021b0, 'LT', 'History'],
+    [0x00102201, 'LO', 'Human'],
+    [0x00102292, 'LO', 'Breed'],
+    [0x00102297, 'PN', 'Resp'],
+    [0x00102298, 'CS', 'OWNER'],
+    [0x00104000, 'LT', 'Comments'],
+    [0x00120010, 'LO', 'Sponsor'],
+    [0x00120020, 'LO', 'Protocol'],
+    [0x00120021, 'LO', 'Name'],
+    [0x00120030, 'LO', 'Site'],
+    [0x00120031, 'LO', 'Site name'],
+    [0x00120040, 'LO', 'Subject'],
+    [0x00120042, 'LO', 'Reading'],
+    [0x00120050, 'LO', 'Point'],
+    [0x00120051, 'ST', 'Point text'],
+    [0x00120062, 'CS', 'YES'],
+    [0x00120063, 'LO', 'Method'],
+    [0x00201040, 'LO', 'Landmark'],
+    [0x00282110, 'CS', '01'],
+    [0x00282112, 'DS', '10'],
+    [0x00282114, 'CS', 'ISO_10918_1'],
+  ] as const
+).map(([tag, vr, value]) => element(tag, vr, text(value)));
