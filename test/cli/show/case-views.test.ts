@@ -21,7 +21,7 @@ test('each segmentation is drawn on its scan and each map with the first one, by
     await writeNifti(file, { size: [4, 4, 4], affine, data, frames });
     return openVolume(file);
   };
-  const scan = await written('scan.nii', ramp(128), 2);
+  const scan = await written('scan.nii', ramp(192), 3);
   const [organs, lesions] = [
     await written(
       'organs.nii',
@@ -59,7 +59,7 @@ test('each segmentation is drawn on its scan and each map with the first one, by
     ['label 1'],
     ['liver', 'Milz'],
   ]);
-  expect(views[0]?.view.notes).toContain('scan.nii holds 2 volumes: number 2 is shown');
+  expect(views[0]?.view.notes).toContain('scan.nii holds 3 volumes: number 2 is shown');
 
   // One picture has the name of its case; a scan alone has the unit of its map, which is of the same app.
   const [only, ...others] = await viewsOf({ ...shown, masks: [], maps: [] }, options, how, problems);

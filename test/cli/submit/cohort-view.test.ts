@@ -115,6 +115,9 @@ test('on a terminal each case in progress has a row with what it does, and what 
   view.reporterOf('b').waiting('No GPU works', true);
   expect(rows()).toEqual(['No GPU works', 'a  The server does not answer']);
   view.changed(stateOf('a', 'failed', { reason: 'out of memory' }));
+  // A case that is begun anew says nothing of before.
+  await view.reporterOf('b').line('of before', false, 3);
+  view.reporterOf('b').waiting(null);
   view.changed(stateOf('b', 'done', { seconds: 60 }));
   view.changed(stateOf('b', 'running'));
   expect(rows().slice(1)).toEqual(['b  running', 'c  sending', 'a: out of memory']);

@@ -42,3 +42,15 @@ test('while nothing has ended, the time that is left is that of earlier cases, o
   resumed.expected = 60;
   expect(resumed.line).toBe('1 of 9 done, 0 in progress, 8 waiting; about 24 min left');
 });
+
+test('what is not computed now tells nothing of the time that is left, and is not left', () => {
+  const tally = new Tally();
+  tally.begin([stateOf(0, 'edited'), ...[1, 2, 3].map((index) => stateOf(index, 'waiting'))]);
+  tally.saw(stateOf(1, 'running'));
+  vi.advanceTimersByTime(60_000);
+  // Found done, of an earlier command.
+  tally.saw({ ...stateOf(2, 'done'), isNew: false });
+  expect(tally.left).toBe(null);
+  tally.expected = 60;
+  expect(tally.line).toBe('1 of 4 done, 1 edited, 1 in progress, 1 waiting; about 2 min left');
+});
