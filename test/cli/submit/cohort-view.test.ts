@@ -28,8 +28,8 @@ function command(isTerminal = false) {
 const cases = ['a', 'b', 'c', 'd'].map((name) => stateOf(name, 'waiting'));
 
 /** What becomes of four cases, one of which was done before. */
-async function shown(json: boolean, watches: boolean) {
-  const { io, written } = command();
+async function shown(json: boolean, watches: boolean, isTerminal = false) {
+  const { io, written } = command(isTerminal);
   const view = await openCohortView(io, json, watches);
   view.changed(stateOf('a', 'done', { seconds: 9 }));
   view.began([...cases.slice(1), stateOf('a', 'done', { isNew: false })]);
@@ -72,6 +72,8 @@ test('--watch prints each change as a document, from the beginning on', async ()
     ...{ job_id: 'j', is_new: true, numbers: { ml: 2 } },
   });
   expect(stderr).toBe(away);
+  // Also where stderr is a terminal.
+  expect((await shown(true, true, true)).stdout).toBe(stdout);
 });
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['hrtime', 'setInterval', 'clearInterval'] }));
@@ -92,7 +94,7 @@ async function block(states: readonly CaseState[]) {
       .map((row) => row.trim())
       .filter(Boolean);
   };
-  return { view, rows, all: () => stripVTControlCharacters(written().stderr) };
+  return { view, rows, all: () => stripVTControlCharacters(written().stderr), raw: () => written().stderr };
 }
 
 test('on a terminal each case in progress has a row with what it does, and what all wait for stands above', async () => {
@@ -124,6 +126,7 @@ test('on a terminal each case in progress has a row with what it does, and what 
   const before = all().length;
   view.close();
   view.close();
+  view.changed(stateOf('c', 'done'));
   vi.advanceTimersByTime(1000);
   expect(all().slice(before).trim()).toBe('');
 });
@@ -131,7 +134,7 @@ test('on a terminal each case in progress has a row with what it does, and what 
 test('the last five failures are shown, names are cut in their middle, and a summary takes the place of the block', async () => {
   const long = `sub-01_${'x'.repeat(50)}_T1w`;
   const failed = Array.from({ length: 7 }, (_, at) => stateOf(`case${at}`, 'failed', { reason: 'no' }));
-  const { view, rows, all } = await block([...failed, stateOf(long, 'waiting')]);
+  const { view, rows, raw } = await block([...failed, stateOf(long, 'waiting')]);
   view.changed(stateOf(long, 'running'));
   const shortened = `${long.slice(0, 20)}…${long.slice(-19)}`;
   expect(rows()).toEqual([
@@ -139,7 +142,9 @@ test('the last five failures are shown, names are cut in their middle, and a sum
     `${shortened}  running`,
     ...['case2: no', 'case3: no', 'case4: no', 'case5: no', 'case6: no'],
   ]);
-  const before = all().length;
+  const before = raw().length;
   view.close(true);
-  expect(all().slice(before).trim()).toBe('');
+  // Everything below is cleared.
+  expect(raw().slice(before)).toContain('\u001b[J');
+  expect(stripVTControlCharacters(raw().slice(before)).trim()).toBe('');
 });

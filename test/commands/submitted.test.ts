@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { plant } from '../support/temporary.js';
+import { zipOf } from '../support/zip.mjs';
+
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+
+/** Runs a command on two scans against such a service. */
+async function run(fake: Fake, ...words: readonly string[]) {
+  const cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'labels/a.nii': 'l' });
+  await using server = await fakeService(fake);
+  const before = performance.now();
+  const ended = await cli.run(words, { REMOTE_APP_SERVER: server.url, REMOTE_APP_APP: 'tissue' });
+  const { received } = server;
+  return { ...ended, cli, received, seconds: (performance.now() - before) / 1000 };
+}
+
+test.each([
+  [['infer', 'scans', '--kill-timeout', '0.3'], 'signal'],
+  [['infer', '--each', 'scans', '-o', 'R', '--kill-timeout', '0.3'], 'signal'],
+  [['kill', jobId, '--timeout', '0.3'], null],
+] as const)('%j waits no longer for a job that does not end', async (words, signal) => {
+  const fake: Fake = {
+    marker: null,
+    lines: [
+      () => {
+        if (signal) process.emit('SIGINT', 'SIGINT');
+        return 'begun';
+      },
+    ],
+    // It is not answered.
+    override: ({ url }) => url.endsWith('/kill'),
+  };
+  const { cli, code, seconds, received } = await run(fake, ...words);
+  await using _ = cli;
+  expect([code, seconds < 20]).toEqual([signal ? 130 : 3, true]);
+  expect(received.some(({ url }) => url.endsWith('/kill'))).toBe(true);
+});
+
+test('a record names the version of this program; with the result, what was kept of the job is forgotten', async () => {
+  const { cli, code, stderr } = await run({ result: zipOf({ 'mask.nii': 'm' }) }, 'infer', 'scans/a.nii');
+  await using _ = cli;
+  expect(code, stderr).toBe(0);
+  const record = JSON.parse(readFileSync(path.join(cli.directory, 'Output/remote-app-record.json'), 'utf8'));
+  expect(record).toMatchObject({ client_version: version, app: 'tissue' });
+  // The command is kept, which may be repeated.
+  expect(readdirSync(path.join(cli.home, 'remote-app/sent'))).toEqual([`${jobId}.command.json`]);
+});
