@@ -23,6 +23,7 @@ test.each([
   [['infer', 'scans', '--kill-timeout', '0.3'], 'signal'],
   [['infer', '--each', 'scans', '-o', 'R', '--kill-timeout', '0.3'], 'signal'],
   [['kill', jobId, '--timeout', '0.3'], null],
+  [['wait', jobId, '--timeout', '0.3'], null],
 ] as const)('%j waits no longer for a job that does not end', async (words, signal) => {
   const fake: Fake = {
     marker: null,
@@ -32,13 +33,19 @@ test.each([
         return 'begun';
       },
     ],
-    // It is not answered.
-    override: ({ url }) => url.endsWith('/kill'),
+    // These are not answered.
+    override: ({ url }) => url.endsWith('/kill') || (words[0] === 'wait' && url === `/jobs/${jobId}`),
   };
   const { cli, code, seconds, received } = await run(fake, ...words);
   await using _ = cli;
   expect([code, seconds < 20]).toEqual([signal ? 130 : 3, true]);
-  expect(received.some(({ url }) => url.endsWith('/kill'))).toBe(true);
+  expect(received.some(({ url }) => url.endsWith(words[0] === 'wait' ? jobId : '/kill'))).toBe(true);
+});
+
+test('a job that is named twice is waited for once', async () => {
+  const { cli, code, stdout } = await run({}, 'wait', jobId, jobId);
+  await using _ = cli;
+  expect([code, stdout]).toEqual([0, `${jobId}  done\n`]);
 });
 
 test('a record names the version of this program; with the result, what was kept of the job is forgotten', async () => {

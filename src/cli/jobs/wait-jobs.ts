@@ -116,7 +116,7 @@ async function jobsTagged(connection: Connection, tags: readonly string[]): Prom
       );
     found.push(...ids);
   }
-  return [...new Set(found)];
+  return found;
 }
 
 /**
