@@ -470,6 +470,11 @@ describe('A series is refused, by the names of the files,', () => {
       [slice(4), 'has no pixel spacing'],
     ],
     [
+      'if the pixels of a slice have no width',
+      (file) => writeFile(file(4), dicomFile(sliceOf(4, { spacing: [0, 1.5] }))),
+      [slice(4), 'has no pixel spacing'],
+    ],
+    [
       'if a slice is of another series',
       (file) => writeFile(file(4), dicomFile(sliceOf(4, { series: '1.2.9' }))),
       ['series holds more than one DICOM series', slice(0), slice(4), 'its own directory'],
