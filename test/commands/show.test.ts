@@ -205,6 +205,28 @@ describe('show', () => {
     expect(onStdout.bytes.equals(bytes)).toBe(true);
   });
 
+  test('shows the volume of a file and as many slices as are asked for', async () => {
+    await using cli = await Cli.create();
+    const affine = [
+      [1, 0, 0, 0],
+      [0, 1, 0, 0],
+      [0, 0, 1, 0],
+    ] as const;
+    const data = Float32Array.from({ length: 3 * 216 }, (_, at) => at / 2);
+    const target = path.join(cli.directory, 'several.nii');
+    await writeNifti(target, { size: [6, 6, 6], affine, data, frames: 3 });
+    const { stdout } = await cli.run(['show', 'several.nii', '--frame', '2', '--json']);
+    expect(JSON.parse(stdout).cases[0].notes).toEqual(['several.nii holds 3 volumes: number 2 is shown']);
+    const widths = await Promise.all(
+      ['2', '6'].map(async (slices) => {
+        const drawn = await cli.run(['show', 'several.nii', '--slices', slices, '--png', '-']);
+        return decode(drawn.bytes).width;
+      }),
+    );
+    // A sheet is no narrower than its texts.
+    expect(widths).toEqual([640, 6 + 6 * (192 + 6)]);
+  });
+
   test('--html writes a page of all cases, also beside a sheet', async () => {
     await using cli = await cliWithCase();
     const args = ['show', '.', '--html', 'qc.html', '--png', 'sheet.png'];

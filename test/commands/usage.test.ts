@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
+import { fakeService } from '../support/fake-service.js';
+import { json } from '../support/scripted-server.js';
 
 const id = '3f9a0c1b2d4e';
 
@@ -64,3 +66,22 @@ test.each(['infer', 'jobs', 'result', 'apps', 'show', 'serve'])(
     }
   },
 );
+
+test('usage counts back from the time of the server, and says of which time there is nothing', async () => {
+  await using cli = await Cli.create();
+  await using server = await fakeService({
+    override: ({ url }, response) => {
+      response.setHeader('Date', 'Thu, 02 Jan 2020 12:00:00 GMT');
+      if (!url.startsWith('/usage')) return false;
+      json(response, 200, { since: null, usage: [] });
+      return true;
+    },
+  });
+  const env = { REMOTE_APP_SERVER: server.url };
+  const { stderr } = await cli.run(['usage'], env);
+  expect(stderr).toBe(`No job has ended on ${server.url} yet\n`);
+  const since = await cli.run(['usage', '--since', '1d'], env);
+  expect(since.stderr).toBe(`No job has ended on ${server.url} since then\n`);
+  const asked = new URL(server.received.at(-1)?.url ?? '', server.url).searchParams.get('since') ?? '';
+  expect(Math.abs(Date.parse(asked) - Date.parse('2020-01-01T12:00:00Z'))).toBeLessThan(60_000);
+});

@@ -85,7 +85,8 @@ test('the end of a job says how and why, but not what an app says of the names o
 test('what happens to the server itself is told', () => {
   const { events, lines } = logged();
   events.tell('uploaded', { owner: 'ana', bytes: 1024 });
-  events.tell('apps', { added: ['a', 'b'], removed: ['c'] });
+  events.tell('apps', { added: ['a', 'b'], removed: [] });
+  events.tell('apps', { added: [], removed: ['c'] });
   events.tell('drained', { isDraining: true, active: 1 });
   events.tell('drained', { isDraining: true, active: 2 });
   events.tell('drained', { isDraining: false, active: 0 });
