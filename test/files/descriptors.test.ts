@@ -9,12 +9,15 @@ import {
   lastLines,
   openDirectory,
   readOwnFile,
+  readReserve,
   readSmallFile,
+  reserveJsonFile,
   syncDirectory,
   syncDirectorySync,
   syncFile,
   syncTree,
   writeJsonFile,
+  writeReservedJson,
 } from '../../src/files/index.js';
 import { JobDirectory } from '../../src/server/jobs/job-directory.js';
 import { openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
@@ -49,6 +52,17 @@ const used: [string, Use][] = [
   ['a synced tree', (at) => syncTree(at(''))],
   ['a JSON file', (at) => writeJsonFile(at('b.json'), {})],
   ['an edited one', (at) => editJsonFile(at('b.json'), () => ({}), { keepsAccess: false })],
+  ['space that is reserved', (at) => reserveJsonFile(at('r.json'), 100)],
+  [
+    'and used',
+    (at) => {
+      reserveJsonFile(at('r.json'), 100, 'x');
+      expect(readReserve(at('r.json'), 100)?.trimEnd()).toBe('x');
+      writeReservedJson(at('r.json'), { a: 1 });
+      expect(JSON.parse(readFileSync(at('r.json'), 'utf8'))).toEqual({ a: 1 });
+      expect(readReserve(at('r.json'), 100)).toBeUndefined();
+    },
+  ],
   ['a volume that is written', (at) => writeNifti(at('v.nii.gz'), volume)],
   ['a volume that is read', (at) => readVolume(at('scan.nii'))],
   ['the header of one', (at) => openVolume(at('scan.nii'))],

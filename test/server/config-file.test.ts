@@ -67,6 +67,31 @@ describe('serve --config', () => {
     expect(stderr).toContain('serve.yaml');
   });
 
+  test('is read as it is written, and knows how flags are spelled elsewhere', async () => {
+    await using cli = await Cli.create();
+    const file = path.join(cli.directory, 'serve.yaml');
+    const read = (text: string) => {
+      writeFileSync(file, text);
+      return readConfig(file, serveFlags).flatMap(({ argv }) => argv);
+    };
+    expect(
+      read('grace: 0800\nmax-keep: 1e3\nmetrics: false\ndownload: true\napps: [a, 0x1]\nhost: "no"\n'),
+    ).toEqual([...['--grace=0800', '--max-keep=1e3', '--download', '--apps=a', '--apps=0x1', '--host=no']]);
+    for (const [text, sentence] of [
+      [
+        'max_fine_tune_time: 1h\n',
+        "line 1: there is no flag 'max_fine_tune_time'; did you mean max-fine-tune-time?",
+      ],
+      ['--keepalive: 3\n', "line 1: there is no flag '--keepalive'; did you mean keepalive?"],
+      ['zzz: 3\n', "line 1: there is no flag 'zzz'; the keys are the flags that serve --help lists"],
+      ['check: true\n', "line 1: 'check' can only be typed"],
+      ['download: 1\n', "line 1: 'download' takes true or false"],
+      ['apps: [a, [b]]\n', "line 1: 'apps' has no value"],
+    ] as const)
+      expect(() => read(text)).toThrow(`${file}, ${sentence}`);
+    expect(read('')).toEqual([]);
+  });
+
   test('may have no app, a byte order mark, and ~ for the home directory; so may the list of apps', async () => {
     await using cli = await Cli.create();
     const [config, list] = ['serve.yaml', 'apps.json'].map((name) => path.join(cli.home, name));
@@ -99,6 +124,7 @@ test.for([
   ['max-fine-tune-time', 'x', 'a time such as'],
   ['resident-idle', 'x', 'a time such as'],
   ['max-file-size', 'big', 'a size such as'],
+  ['max-upload-size', '0', 'a size such as'],
   ['host', "''", 'a value that is not empty'],
   ['metrics-host', "' '", 'a value that is not empty'],
   ['data-dir', "''", 'a value that is not empty'],

@@ -50,7 +50,7 @@ function typed(name: string, flag: Interfaces.Flag<unknown>, node: unknown, wher
   if (flag.type === 'boolean') {
     const value = isScalar(node) ? node.value : undefined;
     if (value === true) return [`--${name}`];
-    if (value === false) return flag.allowNo ? [`--no-${name}`] : [];
+    if (value === false) return [];
     throw new UsageError(`${where} takes true or false`);
   }
   if (!isSeq(node)) return [`--${name}=${textOf(node, where)}`];

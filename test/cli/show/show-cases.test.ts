@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
+import { gzipSync } from 'node:zlib';
 import { decode } from 'fast-png';
 import { beforeAll, expect, test } from 'vitest';
 import { labelNames, type ShowOptions, showCases, showResult } from '../../../src/cli/show/show-cases.js';
@@ -11,6 +12,8 @@ import { temporary } from '../../support/temporary.js';
 
 let scan: Buffer;
 let mask: Buffer;
+/** A scan whose last slice is missing, which is found when it is drawn. */
+let cut: Buffer;
 beforeAll(async () => {
   await using directory = await temporary();
   const affine = [
@@ -20,10 +23,12 @@ beforeAll(async () => {
   ] as const;
   const write = async (data: Float32Array | Uint8Array) => {
     const file = path.join(directory.path, 'volume.nii');
-    await writeNifti(file, { size: [6, 6, 6], affine, data });
+    await writeNifti(file, { size: [6, 6, data.length / 36], affine, data });
     return readFileSync(file);
   };
   scan = await write(Float32Array.from({ length: 216 }, (_, at) => at * 1.5));
+  const long = await write(Float32Array.from({ length: 36 * 40 }, (_, at) => at * 1.5));
+  cut = gzipSync(long.subarray(0, -100));
   mask = await write(Uint8Array.from({ length: 216 }, (_, at) => Number(at < 10)));
 });
 
@@ -107,10 +112,8 @@ test('a sheet and a page are whole, say where they are, and replace nothing that
     await expect(it.show({ [flag]: file })).rejects.toThrow(
       `'${file}' exists already; name another file with --${flag}, or replace it with --force`,
     );
-  await it.show({ png, force: true, slices: 1 });
-  const large = decode(readFileSync(png)).height;
-  await it.show({ png, force: true, slices: 3 });
-  expect(decode(readFileSync(png)).width * decode(readFileSync(png)).height).toBeGreaterThan(large);
+  await it.show({ png, force: true, slices: 6 });
+  expect(decode(readFileSync(png)).width).toBeGreaterThan(1000);
   await it.show({ html, force: true, volumes: true });
   expect(readFileSync(html).length).toBeGreaterThan(2 * page.length);
 });
@@ -119,6 +122,8 @@ test('a picture on stdout is alone there', async () => {
   await using it = await withScans(['a']);
   await it.show({ png: '-' });
   expect(decode(it.printed()).width).toBeGreaterThan(100);
+  // The end of a PNG.
+  expect(it.printed().subarray(-8).toString('latin1')).toBe('IEND\xaeB`\x82');
   expect(it.notes).toEqual([]);
 });
 
@@ -146,6 +151,37 @@ test('a PNG is not for a terminal, and where there is nothing to show that is sa
   expect(readdirSync(it.place('.'))).toEqual(['a.nii']);
 });
 
+test('what cannot be drawn is left out, unless a table or a note tells of it', async () => {
+  await using it = await withScans(['b']);
+  mkdirSync(it.place('a'));
+  writeFileSync(it.place('a/x.nii.gz'), cut);
+  writeFileSync(it.place('c.nii.gz'), cut);
+  const { cases, problems } = await it.show();
+  expect(cases.map(({ name }) => name)).toEqual(['b']);
+  expect(problems).toHaveLength(2);
+  writeFileSync(it.place('cases.csv'), 'case,status,reason\r\na,done,\r\n');
+  writeFileSync(it.place('a/result.zip'), '');
+  const told = await it.show();
+  expect(told.cases.map(({ name, status, notes }) => [name, status, notes])).toEqual([
+    ['a', 'done', ['Its result has no volume that can be drawn']],
+    ['b', null, []],
+  ]);
+  // The result of a scan that is not any more what it was.
+  await using other = await withScans(['s']);
+  mkdirSync(other.place('Out/s'), { recursive: true });
+  writeFileSync(other.place('Out/s/mask.nii'), mask);
+  const inputs = [{ name: 's.nii', size: scan.length, sha256: '0'.repeat(64) }];
+  writeFileSync(other.place('Out/s/remote-app-record.json'), JSON.stringify({ inputs }));
+  const stale = await showCases([other.place('Out')], other.options);
+  expect(stale.cases.map(({ scan: on, mask: of, notes }) => [on, of, notes])).toEqual([
+    [
+      null,
+      null,
+      [expect.stringMatching(/^The result in .* is not drawn: its remote-app-record\.json names another/)],
+    ],
+  ]);
+});
+
 test('an interruption ends it before the next case', async () => {
   await using it = await withScans(['a', 'b']);
   const controller = new AbortController();
@@ -157,7 +193,7 @@ test('an interruption ends it before the next case', async () => {
   };
   const { signal } = controller;
   await expect(it.show({ reporter, signal, html: it.place('page.html') })).rejects.toThrow(Interrupted);
-  expect(existsSync(it.place('page.html'))).toBe(false);
+  expect(readdirSync(it.place('.')).sort()).toEqual(['a.nii', 'b.nii']);
 });
 
 test('names of labels come from a file, otherwise from the app; without its answer there are none', async () => {
