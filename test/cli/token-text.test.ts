@@ -1,6 +1,16 @@
+import { Parser } from '@oclif/core';
 import { expect, test } from 'vitest';
 import type { TokenEntry } from '../../src/access/index.js';
-import { allowedLine, limitLine, listedToken, tokenTable } from '../../src/cli/tokens/index.js';
+import {
+  allowedLine,
+  appsFlag,
+  expiresFlag,
+  limitFlags,
+  limitLine,
+  limitsOf,
+  listedToken,
+  tokenTable,
+} from '../../src/cli/tokens/index.js';
 
 const now = Date.parse('2026-11-26T12:00:00Z');
 const ago = (days: number) => new Date(now - days * 86_400_000).toISOString();
@@ -83,4 +93,26 @@ test('tokens are a table with the columns that any of them has', () => {
     'ana   user  active  3 days ago  never    1 day ago  1.0 KiB  9 (server)  1         1.0 KiB   2.0 KiB (server)  a, b',
     'ben   user  active  3 days ago  never    never      0 B      4 (role)    none                2.0 KiB (server)  all',
   ]);
+});
+
+test('limits, apps and times are read as they are typed', async () => {
+  const flags = { ...limitFlags, apps: appsFlag(), expires: expiresFlag() };
+  const read = async (...argv: readonly string[]) => (await Parser.parse([...argv], { flags })).flags;
+  const given = await read('--max-jobs=3', '--max-gpus=NONE', '--max-kept=2GiB', '--max-upload=none');
+  expect(limitsOf(given)).toEqual({
+    ...{ max_jobs: 3, max_gpus: null, max_kept: 2 * 2 ** 30, max_upload: null },
+  });
+  expect(limitsOf(await read('--max-upload=1MB'))).toEqual({ max_upload: 1_000_000 });
+  expect([(await read('--apps=a, b,a')).apps, (await read('--apps=ALL')).apps]).toEqual([['a', 'b'], null]);
+  const { expires } = await read('--expires=2h');
+  expect(Math.abs(Date.parse(expires ?? '') - Date.now() - 2 * 3_600_000)).toBeLessThan(60_000);
+  expect((await read('--expires=Never')).expires).toBeNull();
+  for (const [word, sentence] of [
+    ['--expires=0s', "--expires takes a time such as 12h or 90d, or 'never', got '0s'"],
+    ['--expires=soon', "--expires takes a time such as 12h or 90d, or 'never', got 'soon'"],
+    ['--apps=a,,b', "--apps takes ids of apps, or 'all', got 'a,,b'"],
+    ['--max-jobs=1234567890', "--max-jobs takes a whole number, or 'none', got '1234567890'"],
+    ['--max-kept=much', "--max-kept takes a size such as 50GiB, or 'none', got 'much'"],
+  ] as const)
+    await expect(read(word)).rejects.toThrow(sentence);
 });

@@ -36,7 +36,9 @@ describe('token create', () => {
     await using tokens = await onFile();
     const { code, stdout, stderr } = await tokens.token('create', 'ana');
     expect([code, stdout]).toEqual([0, expect.stringMatching(tokenPattern)]);
-    expect(stderr).toContain("This is the token of 'ana' (user).");
+    expect(stderr).toBe(
+      "This is the token of 'ana' (user). It is not shown again; 'remote-app login' saves it.\n",
+    );
     expect(tokens.entries()).toMatchObject([{ name: 'ana', role: 'user', expires_at: null }]);
     expect(readFileSync(tokens.file, 'utf8')).not.toContain(stdout.trim());
     expect(statSync(tokens.file).mode & 0o777).toBe(0o600);
@@ -46,8 +48,12 @@ describe('token create', () => {
 
   test('has a time that it counts for', async () => {
     await using tokens = await onFile();
-    await tokens.token('create', 'ana', '--expires', '90d');
-    const left = Date.parse(String(tokens.entries()[0]?.expires_at)) - Date.now();
+    const made = await tokens.token('create', 'ana', '--expires', '90d');
+    const until = String(tokens.entries()[0]?.expires_at);
+    expect(made.stderr).toBe(
+      `This is the token of 'ana' (user) until ${until}. It is not shown again; 'remote-app login' saves it.\n`,
+    );
+    const left = Date.parse(until) - Date.now();
     expect(left / 86_400_000).toBeCloseTo(90, 1);
     const { code, stderr } = await tokens.token('create', 'bob', '--expires', 'soon');
     expect([code, stderr]).toEqual([
