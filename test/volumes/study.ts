@@ -236,6 +236,7 @@ export const moreIdentity = (
     [0x00120051, 'ST', 'Point text'],
     [0x00120062, 'CS', 'YES'],
     [0x00120063, 'LO', 'Method'],
+    [0x00180050, 'DS', '2.2'],
     [0x00201040, 'LO', 'Landmark'],
     [0x00282110, 'CS', '01'],
     [0x00282112, 'DS', '10'],
