@@ -14,7 +14,7 @@ test('a line of the table says what of an attribute may leave', () => {
     00081090 LO ManufacturerModelName: ? UNKNOWN
     00209056 SH StackID: /[0-9]{1,4}/@more ? 1
     00185100 CS PatientPosition: HFS | FFS`;
-  const lists = { modality: 'CT |\n  MR | X  Y', more: 'all' };
+  const lists = { modality: 'CT |\n  MR | X  Y |', more: 'all' };
   const [first, ...others] = readTable([{ reason: 'why', option: 'how', only: 'timed', rows }], lists);
   expect(first).toEqual({
     ...{ tag: '00080060', vrs: ['CS'], name: 'Modality (0008,0060)', treatment: 'terms', fallback: 'OT' },

@@ -77,6 +77,12 @@ test.each<[string, Parameters<typeof chooseSlices>, readonly number[], number]>(
   ['all if there are fewer', [2, 5, null], [0, 1], 0],
   ['as without labels where none occurs', [9, 3, new Float64Array(9)], [1, 4, 6], 1],
   ['the one with most of the labels', [5, 1, Float64Array.of(0, 0, 0, 3, 1)], [3], 0],
+  [
+    'those that have a third of the labels each',
+    [10, 5, Float64Array.of(0, 1, 2, 3, 2, 1, 0, 0, 0, 0)],
+    [0, 2, 3, 4, 7],
+    2,
+  ],
   ['more of those with labels', [10, 4, Float64Array.of(0, 0, 0, 0, 0, 0, 2, 1, 2, 1)], [2, 4, 6, 8], 2],
 ])('the slices that are shown are %s', (_, given, indices, best) => {
   expect(chooseSlices(...given)).toEqual({ indices, best });

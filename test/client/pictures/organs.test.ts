@@ -95,6 +95,23 @@ test('organs are one segmentation, whose labels are in the order of their names'
     [0, 0, 2],
     [1, 2, 0],
   ]);
+  // What reads no further leaves no file open.
+  let closed = 0;
+  const watched = masks.map(({ name, file }) => ({
+    name,
+    file: {
+      ...file,
+      async *slices() {
+        try {
+          yield* file.slices();
+        } finally {
+          closed += 1;
+        }
+      },
+    },
+  }));
+  for await (const _ of organsOf({ masks: watched, prefix: 'p1' }).slices()) break;
+  expect(closed).toBe(2);
   await expect(read(organs.slices({ frame: 1 }))).rejects.toThrow('a holds one segmentation.');
   expect(nameInGroup('p1 - left kidney', 'p1')).toBe('left kidney');
   expect(organKey('Kidney_left')).toBe(organKey('kidney-LEFT'));
