@@ -10,7 +10,7 @@ const flags = {
 
 test('of an unfinished command line the words of some flags are kept', () => {
   const words = (...typed: readonly string[]) => wordsOfFlags(typed, flags);
-  expect(words('infer', '--profile', 'lab', 'scans', '--json', '--app=a=b', '--other', 'x', '')).toEqual([
+  expect(words('infer', '--profile', 'lab', '--json', 'scans', '--app=a=b', '--other', 'x', '')).toEqual([
     ...['--profile', 'lab', '--json', '--app=a=b'],
   ]);
   expect(words('infer', '-p', 'lab', '--oth')).toEqual(['-p', 'lab']);

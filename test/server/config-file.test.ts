@@ -82,7 +82,7 @@ describe('serve --config', () => {
         'max_fine_tune_time: 1h\n',
         "line 1: there is no flag 'max_fine_tune_time'; did you mean max-fine-tune-time?",
       ],
-      ['--keepalive: 3\n', "line 1: there is no flag '--keepalive'; did you mean keepalive?"],
+      ['--port: 3\n', "line 1: there is no flag '--port'; did you mean port?"],
       ['zzz: 3\n', "line 1: there is no flag 'zzz'; the keys are the flags that serve --help lists"],
       ['check: true\n', "line 1: 'check' can only be typed"],
       ['download: 1\n', "line 1: 'download' takes true or false"],

@@ -144,11 +144,12 @@ test('cases have what their tables say of them, and those without a volume are t
     ],
   ]);
   const draft = (inTable: Draft['inTable']) => ({ inTable }) as Draft;
-  const cases = [caseOf('a', ['found']), caseOf('b'), caseOf('other')];
-  const drafts = [draft({ table: two, name: 'a' }), draft(null), draft(null)];
+  const cases = [caseOf('a', ['found']), caseOf('b'), caseOf('other'), caseOf('B')];
+  const drafts = [draft({ table: two, name: 'a' }), draft(null), draft(null), draft(null)];
   const shown = withRows(cases, drafts, rows).map(({ name, status, notes }) => [name, status, ...notes]);
   expect(shown).toEqual([
     ['B', 'failed', 'It failed: out of memory'],
+    ['B', null],
     ['a', 'edited', 'somebody has changed it', 'found'],
     ['a', 'done', 'Its result has no volume that can be drawn'],
     ['c', 'waiting', 'It is not computed yet'],
