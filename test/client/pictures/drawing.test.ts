@@ -189,7 +189,14 @@ const view: CaseView = {
   ...{ name: 'sub-01', pixel: 1, notes: ['another grid'], window: { low: -160, high: 240, unit: 'HU' } },
   planes: [plane('axial', [slice, slice]), plane('coronal', [slice]), plane('sagittal', [])],
   labels: [
-    { index: 1, value: 1, name: 'liver', colour: [250, 0, 1], voxels: 16, millilitres: 1.6 },
+    {
+      index: 1,
+      value: 1,
+      name: 'liver, by a name of half a row',
+      colour: [250, 0, 1],
+      voxels: 16,
+      millilitres: 1.6,
+    },
     { index: 2, value: 2, name: 'cyst', colour: [0, 250, 2], voxels: 1, millilitres: 0.1 },
   ],
 };
@@ -214,16 +221,21 @@ test('a slice has the contours of its labels in their colours, as large as fits'
 test('a sheet has the name, the window, the notes, each slice with its place, and a legend', () => {
   const sheet = decode(sheetOf([{ name: 'sub-01', views: [view], notes: ['found by its name'] }]));
   const counts = new Map<number, number>();
+  const columns = new Map<number, Set<number>>();
   for (let at = 0; at < sheet.data.length; at += 3) {
     const [red = 0, green = 0, blue = 0] = sheet.data.subarray(at, at + 3);
     const colour = red * 1e6 + green * 1e3 + blue;
     counts.set(colour, (counts.get(colour) ?? 0) + 1);
+    if (at / 3 >= sheet.width * (sheet.height - 45))
+      columns.set(colour, (columns.get(colour) ?? new Set()).add((at / 3) % sheet.width));
   }
-  expect([sheet.width, sheet.height]).toEqual([640, 438]);
+  expect([sheet.width, sheet.height]).toEqual([640, 456]);
   // How many pixels have each colour: names and the legend, what is said below them, grey, and the labels with their swatches.
   expect(
     [235_235_235, 160_160_160, 100_100_100, 250_000_001, 250_002].map((each) => counts.get(each)),
-  ).toEqual([...[663, 1833, 80_586, 1240, 376]]);
+  ).toEqual([...[1185, 1833, 80_586, 1240, 376]]);
+  // The swatches are below each other.
+  expect([250_000_001, 250_002].map((each) => columns.get(each)?.has(8))).toEqual([true, true]);
   // A case without pictures has its name and why.
   const none = decode(sheetOf([{ name: 'sub-02', views: [], notes: ['It failed: no memory'] }]));
   expect([none.width, none.height, none.data.filter((value) => value > 0).length]).toEqual([640, 48, 1959]);
