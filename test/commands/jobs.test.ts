@@ -135,8 +135,8 @@ test('rm leaves the other jobs alone once it is interrupted', async () => {
     },
   });
   const others = ['ffffffffffff', 'eeeeeeeeeeee'];
-  const { code, stdout } = await cli.run(['rm', jobId, ...others, '--server', server.url]);
-  expect([code, stdout, removed]).toEqual([130, '', [`/jobs/${jobId}`]]);
+  const { code, stdout, stderr } = await cli.run(['rm', jobId, ...others, '--server', server.url]);
+  expect([code, stdout, stderr, removed]).toEqual([130, '', 'Error: Interrupted\n', [`/jobs/${jobId}`]]);
 });
 
 describe('status and jobs', () => {
