@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
+import { fakeService } from '../support/fake-service.js';
 import { least } from '../support/form.js';
 import { file } from '../support/form.mjs';
 import { filePart, multipart, submissionHead } from '../support/multipart.mjs';
 import { RawConnection } from '../support/raw-http.js';
+import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
@@ -60,6 +62,28 @@ describe('remote-app drain', () => {
     await server.stop();
     await server.start();
     expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+  });
+
+  test('says when the server does otherwise, or somebody has undone it meanwhile', async () => {
+    await using cli = await Cli.create();
+    let draining = true;
+    await using server = await fakeService({
+      override: ({ method, url }, response) => {
+        if (!url.startsWith('/drain')) return false;
+        json(response, 200, { draining: method === 'GET' ? false : draining, active: 1 });
+        return true;
+      },
+    });
+    const run = (...words: readonly string[]) => cli.run(['drain', ...words, '--server', server.url]);
+    const waited = await run('--wait');
+    expect([waited.code, waited.stderr]).toEqual([
+      1,
+      'No new job is accepted; 1 active job goes on. Waiting for the end.\n' +
+        `Error: ${server.url} accepts new jobs again: somebody has undone the drain; drain it again\n`,
+    ]);
+    expect((await run('--undo')).stderr).toContain('answered that it still accepts no new job');
+    draining = false;
+    expect((await run()).stderr).toContain('answered that it accepts new jobs');
   });
 
   test('an upload that has begun counts as active, and becomes a job', async () => {
