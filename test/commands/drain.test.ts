@@ -59,6 +59,9 @@ describe('remote-app drain', () => {
     second.gate.open();
     const { code, stdout } = await waiting.ended;
     expect([code, stdout]).toEqual([0, 'No new job is accepted; no job is active.\n']);
+    expect(said).toBe(
+      'No new job is accepted; 2 active jobs go on. Waiting for the end.\n1 active job left\n',
+    );
     await server.stop();
     await server.start();
     expect((await server.api.run('infer', least.infer)).view.status).toBe('done');

@@ -147,6 +147,19 @@ describe('login', () => {
     expect((await cli.run(['login', '--server', open.url])).code).toBe(0);
   });
 
+  test('warns where others can read the token, and nowhere else', async () => {
+    await using cli = await Cli.create();
+    const said = async (server: string, stdin = `${token}\n`) =>
+      (await cli.run(['login', '--server', server, '--connect-timeout', '0.2'], {}, stdin)).stderr;
+    const warning =
+      /^Warning: http:\/\/192\.0\.2\.1:9 is plain HTTP: the token and the volumes travel unencrypted\.$/m;
+    expect(await said('http://192.0.2.1:9')).toMatch(warning);
+    // Without a token there is none to read.
+    expect(await said('http://192.0.2.1:9', '\n')).not.toContain('Warning');
+    for (const server of ['https://192.0.2.1:9', 'http://[::1]:9', 'http://localhost:9'])
+      expect(await said(server)).not.toContain('Warning');
+  });
+
   test('refuses an app that the server does not have', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ apps: ['brain', 'b/c:D'] });

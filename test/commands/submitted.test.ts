@@ -43,9 +43,12 @@ test.each([
 });
 
 test('a job that is named twice is waited for once', async () => {
-  const { cli, code, stdout } = await run({}, 'wait', jobId, jobId);
+  const { cli, code, stdout } = await run({}, 'wait', jobId, jobId, '--json');
   await using _ = cli;
-  expect([code, stdout]).toEqual([0, `${jobId}  done\n`]);
+  expect([code, JSON.parse(stdout)]).toEqual([
+    0,
+    { jobs: [{ job_id: jobId, status: 'done', error: null, exit_code: 0 }] },
+  ]);
 });
 
 test('a record names the version of this program; with the result, what was kept of the job is forgotten', async () => {
