@@ -1,5 +1,7 @@
+import { Parser } from '@oclif/core';
 import { expect, test } from 'vitest';
 import { parseSize } from '../../src/cli/command/flags.js';
+import { wholeNumber } from '../../src/cli/command/index.js';
 
 test.each([
   ['2G', 2 * 1024 ** 3],
@@ -21,3 +23,14 @@ test.each(['', 'G', '2Q', '2GG', '-1G', '2 G B', '0x2G', '9000TiB', '9'.repeat(4
     expect(parseSize(text)).toBeUndefined();
   },
 );
+
+test('a whole number may be the least and the most that a flag takes, and no further', async () => {
+  const flags = { n: wholeNumber({ min: 2, max: 5 }), any: wholeNumber() };
+  const read = async (word: string) => (await Parser.parse([word], { flags })).flags;
+  expect([(await read('--n=2')).n, (await read('--n=5')).n, (await read('--any=-7')).any]).toEqual([
+    2, 5, -7,
+  ]);
+  await expect(read('--n=1')).rejects.toThrow("--n must be at least 2, got '1'");
+  await expect(read('--n=6')).rejects.toThrow("--n must be at most 5, got '6'");
+  await expect(read('--n=2.5')).rejects.toThrow("--n takes a whole number, got '2.5'");
+});

@@ -5,8 +5,10 @@ import {
   isSameGeometry,
   placeOf,
   spacingOf,
+  type VolumeFile,
   voxelVolumeOf,
 } from '../../src/volumes/index.js';
+import { placeOnGrid } from '../../src/volumes/onto-grid.js';
 
 /** A grid of 100 voxels of 1 x 2 x 3 mm along each axis, moved along the first by this part of a voxel, and enlarged by this factor. */
 const grid = (moved: number, factor = 1, size: readonly [number, number, number] = [100, 100, 100]) => ({
@@ -53,4 +55,24 @@ test('the inverse leads from places back to voxels, and there is none of a flat 
   const [right, front] = sheared;
   expect(inverseOf([right, front, right])).toBeNull();
   expect(inverseOf([right, front, [Number.NaN, 0, 1, 0]])).toBeNull();
+});
+
+test('a label map whose axes are swapped is turned, also where its rows are as long as its columns', async () => {
+  const plain: Affine = [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ];
+  const swapped = [plain[1], plain[0], plain[2]] as unknown as Affine;
+  const mask: VolumeFile = {
+    ...{ path: 'mask.nii', format: 'NIfTI', size: [3, 3, 1], affine: swapped, components: 1, frames: 1 },
+    ...{ hasOrientation: true, modality: null, labels: null },
+    async *slices() {
+      yield { k: 0, values: Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8, 9) };
+    },
+  };
+  const placing = placeOnGrid(mask, { size: [3, 3, 1], affine: plain });
+  expect([placing.isExact, placing.isByNumber]).toEqual([true, false]);
+  for await (const { k, values } of placing.slices())
+    expect([k, ...values]).toEqual([0, 1, 4, 7, 2, 5, 8, 3, 6, 9]);
 });

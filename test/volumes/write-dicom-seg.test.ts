@@ -183,6 +183,17 @@ test('a map of labels keeps its values, of one byte or two', async () => {
   expect(read).toEqual([...values]);
 });
 
+test('a map of labels that begins with one has it as a segment', async () => {
+  const source = await writeSeries();
+  const mask = await maskOn(
+    source,
+    labels.map(() => 1),
+  );
+  const { file, written } = await segment(mask, source, { isLabelMap: true });
+  expect(written.segments.map(({ value, name }) => [value, name])).toEqual([[1, 'Liver']]);
+  expect(await labelsIn(file, source, [1])).toEqual(labels.map(() => 1));
+});
+
 test('a label map on another grid gets the nearest labels, or is refused', async () => {
   const source = await writeSeries();
   // Voxels of half the length along the first axis, of which every other one lies on the centre of one of the series.
