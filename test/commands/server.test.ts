@@ -145,6 +145,15 @@ describe('login', () => {
     }
     await using open = await fakeService({});
     expect((await cli.run(['login', '--server', open.url])).code).toBe(0);
+    // A proxy in front of it has a password of its own.
+    await using proxy = await fakeService({
+      override: (_, response) => {
+        response.writeHead(401, { 'content-type': 'text/html' }).end('<h1>Sign in</h1>');
+        return true;
+      },
+    });
+    const { code, stderr } = await cli.run(['login', '--server', proxy.url], {}, '\n');
+    expect([code, stderr]).toEqual([4, expect.not.stringContaining('token on stdin')]);
   });
 
   test('warns where others can read the token, and nowhere else', async () => {
