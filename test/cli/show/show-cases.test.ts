@@ -10,6 +10,7 @@ import { Interrupted, UsageError } from '../../../src/client/errors.js';
 import { writeNifti } from '../../../src/volumes/index.js';
 import { temporary } from '../../support/temporary.js';
 
+const start = process.cwd();
 let scan: Buffer;
 let mask: Buffer;
 /** A scan whose last slice is missing, which is found when it is drawn. */
@@ -99,7 +100,7 @@ test('elsewhere all cases are in a table, and the notes say of which case they a
 test('a sheet and a page are whole, say where they are, and replace nothing that was not meant', async () => {
   await using it = await withScans(['a', 'b']);
   const [png, html] = [it.place('sheet.png'), it.place('Study of today.html')];
-  await it.show({ png, html });
+  await it.show({ png, html, slices: 1 });
   expect(it.notes).toEqual([`2 cases drawn in '${html}'`, `2 cases drawn in '${png}'`]);
   const page = readFileSync(html, 'utf8');
   expect(page).toContain('<title>Study of today</title>');
@@ -112,13 +113,13 @@ test('a sheet and a page are whole, say where they are, and replace nothing that
     await expect(it.show({ [flag]: file })).rejects.toThrow(
       `'${file}' exists already; name another file with --${flag}, or replace it with --force`,
     );
-  await it.show({ png, force: true, slices: 6 });
-  expect(decode(readFileSync(png)).width).toBeGreaterThan(1000);
+  await it.show({ html, force: true, slices: 1 });
+  expect(readFileSync(html, 'utf8')).toBe(page);
 });
 
 test('a picture on stdout is alone there', async () => {
   await using it = await withScans(['a']);
-  await it.show({ png: '-' });
+  await it.show({ png: '-', slices: 1 });
   expect(decode(it.printed()).width).toBeGreaterThan(100);
   // The end of a PNG.
   expect(it.printed().subarray(-8).toString('latin1')).toBe('IEND\xaeB`\x82');
@@ -170,7 +171,9 @@ test('what cannot be drawn is left out, unless a table or a note tells of it', a
   writeFileSync(other.place('Out/s/mask.nii'), mask);
   const inputs = [{ name: 's.nii', size: scan.length, sha256: '0'.repeat(64) }];
   writeFileSync(other.place('Out/s/remote-app-record.json'), JSON.stringify({ inputs }));
-  const stale = await showCases([other.place('Out')], other.options);
+  // Scans are looked for in the current directory as well.
+  process.chdir(other.place('.'));
+  const stale = await showCases([other.place('Out')], other.options).finally(() => process.chdir(start));
   expect(stale.cases.map(({ scan: on, mask: of, notes }) => [on, of, notes])).toEqual([
     [
       null,
