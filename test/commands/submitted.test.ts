@@ -60,3 +60,24 @@ test('a record names the version of this program; with the result, what was kept
   // The command is kept, which may be repeated.
   expect(readdirSync(path.join(cli.home, 'remote-app/sent'))).toEqual([`${jobId}.command.json`]);
 });
+
+test('the command that sent a job is kept with the profile and the app that the environment named', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'a.nii': 'a' });
+  await using server = await fakeService({});
+  expect((await cli.run(['login', '--server', server.url, '--profile', 'lab'], {}, '\n')).code).toBe(0);
+  const env = { REMOTE_APP_PROFILE: 'lab', REMOTE_APP_APP: 'tissue' };
+  expect((await cli.run(['infer', 'a.nii', '--detach'], env)).code).toBe(0);
+  const kept = path.join(cli.home, `remote-app/sent/${jobId}.command.json`);
+  expect(JSON.parse(readFileSync(kept, 'utf8'))).toEqual({
+    command: 'infer',
+    directory: cli.directory,
+    words: [
+      { flag: 'server', text: `--server=${server.url}` },
+      { flag: 'profile', text: '--profile=lab' },
+      { flag: 'app', text: '--app=tissue' },
+      { flag: null, text: 'a.nii' },
+      { flag: 'detach', text: '--detach' },
+    ],
+  });
+});
