@@ -1,0 +1,69 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { JobOwners, KnownJobs } from '../../../src/client/cohort/known-jobs.js';
+import { LastLooks } from '../../../src/client/cohort/last-looks.js';
+import { temporary } from '../../support/temporary.js';
+
+const job = (jobId: string, more: object = {}) => ({ key: 'k', attempt: 1, jobId, isOver: false, ...more });
+
+test('jobs are known to the next command for the key that they were sent for, until their cases are done', async () => {
+  await using directory = await temporary();
+  const file = path.join(directory.path, 'jobs.jsonl');
+  const first = new KnownJobs(file);
+  first.close(new Set());
+  expect(() => statSync(file)).toThrow('ENOENT');
+  first.set('a', job('j1'));
+  first.set('b', job('j2', { attempt: 3, isOver: true }));
+  first.set('a', job('j3', { attempt: 2 }));
+  // As a command that was killed leaves it.
+  writeFileSync(file, `${readFileSync(file, 'utf8')}["c","k","1","j4"]\n["c","k",1`);
+  const second = new KnownJobs(file);
+  expect([
+    second.get('a', 'k'),
+    second.get('b', 'k'),
+    second.get('a', 'other'),
+    second.get('c', 'k'),
+  ]).toEqual([job('j3', { attempt: 2 }), job('j2', { attempt: 3, isOver: true }), null, null]);
+  second.set('d', job('j5'));
+  second.close(new Set(['a']));
+  expect(readFileSync(file, 'utf8')).toBe('["b","k",3,"j2",true]\n["d","k",1,"j5",false]\n');
+});
+
+test('a file of jobs that cannot be read is no new directory', async () => {
+  await using directory = await temporary();
+  mkdirSync(path.join(directory.path, 'jobs.jsonl'));
+  expect(() => new KnownJobs(path.join(directory.path, 'jobs.jsonl'))).toThrow('it is not a regular file');
+});
+
+test('a job belongs to one case, or to several of the same files', () => {
+  const owners = new JobOwners((name) => (name === 'recorded' ? 'k' : undefined));
+  owners.take('j1', 'a', 'k');
+  owners.take('j1', 'a', 'other');
+  expect(() => owners.take('j1', 'b', 'k')).toThrow("The server answered with job j1, which is that of 'a'");
+  owners.take('j1', 'b', 'other');
+  owners.know('j2', 'recorded', null);
+  owners.know('j2', 'nobody', 'z');
+  owners.take('j2', 'c', 'k');
+  expect(() => owners.take('j2', 'd', 'z')).toThrow("which is that of 'c'");
+});
+
+test('what was seen is added to what is known, and forgotten of cases that are gone', async () => {
+  await using directory = await temporary();
+  mkdirSync(path.join(directory.path, '.remote-app'));
+  const file = path.join(directory.path, '.remote-app', 'seen.json');
+  const none = { stamp: null, digest: null, outputs: null, place: null };
+  const first = new LastLooks(directory.path);
+  first.save(() => true);
+  expect(() => statSync(file)).toThrow('ENOENT');
+  expect(first.get('a')).toEqual(none);
+  first.note('a', { stamp: 's', digest: 'd' });
+  first.note('a', { outputs: 'o' });
+  first.note('b', { place: 'p' });
+  first.save((name) => name === 'a');
+  expect(new LastLooks(directory.path).entries).toEqual([
+    ['a', { ...none, stamp: 's', digest: 'd', outputs: 'o' }],
+  ]);
+  writeFileSync(file, '{"a":[1,"d",null],"b":"x"}');
+  expect(new LastLooks(directory.path).get('a')).toEqual({ ...none, digest: 'd' });
+});

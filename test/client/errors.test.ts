@@ -1,0 +1,180 @@
+import { constants } from 'node:os';
+import { describe, expect, test } from 'vitest';
+import {
+  ClientError,
+  HttpError,
+  Interrupted,
+  isBusy,
+  isExpiredJob,
+  isServerFailure,
+  isStall,
+  isTransient,
+  isUnknownJob,
+  JobFailed,
+  JobForgotten,
+  leaving,
+  OutputError,
+  TransportError,
+  type TransportFault,
+  WriteError,
+  writing,
+} from '../../src/client/errors.js';
+import { nextCommand } from '../../src/client/next-command.js';
+
+const connection = { nextCommand: (words: string) => nextCommand(words, [['profile', 'lab two']]) };
+const of = (status: number, isOfProxy = false) => new HttpError(status, 'No', null, isOfProxy);
+const cut = (fault: TransportFault) => new TransportError(fault, 'It broke');
+
+test.each([
+  ['a cut', cut('broken'), { transient: true, failure: false }],
+  ['silence', cut('timeout'), { transient: true, failure: false }],
+  ['an address that nothing listens on', cut('unreached'), { transient: true, failure: false }],
+  ['a certificate that is not trusted', cut('unusable'), { transient: false, failure: false }],
+  ['an upload that stalled', of(408), { transient: true, failure: false }],
+  ['a busy server', of(429), { transient: true, failure: false }],
+  ['a proxy without its server', of(502, true), { transient: true, failure: true }],
+  ['a server that is late', of(504), { transient: true, failure: true }],
+  ['an error of the server', of(500), { transient: false, failure: true }],
+  ['another program at the address', of(501, true), { transient: false, failure: false }],
+  ['a refusal', of(422), { transient: false, failure: false }],
+  ['something else', new Error('x'), { transient: false, failure: false }],
+])('after %s, the same request may succeed or not', (_, error, { transient, failure }) => {
+  expect([isTransient(error), isServerFailure(error)]).toEqual([transient, failure]);
+});
+
+test('statuses are told from one another', () => {
+  const kinds = (status: number) => [isBusy, isStall, isUnknownJob, isExpiredJob].map((is) => is(of(status)));
+  expect([429, 408, 404, 410, 503].map(kinds)).toEqual([
+    [true, false, false, false],
+    [false, true, false, false],
+    [false, false, true, false],
+    [false, false, false, true],
+    [false, false, false, false],
+  ]);
+});
+
+test.each([
+  [of(302), 5, undefined],
+  [of(404), 2, undefined],
+  [of(404, true), 5, 'unusable'],
+  [of(501, true), 5, 'unusable'],
+  [of(503), 6, undefined],
+  [of(503, true), 5, undefined],
+  [of(403, true), 4, undefined],
+  [of(407, true), 4, undefined],
+  [of(504), 5, undefined],
+  [cut('timeout'), 3, 'timeout'],
+  [cut('broken'), 5, 'broken'],
+])('%# ends with its exit code, and says the fault', (error, exitCode, fault) => {
+  expect([error.exitCode, error.details.fault]).toEqual([exitCode, fault]);
+});
+
+test('the wait that a server asks for is among the details', () => {
+  expect(new HttpError(429, 'Later', 7).details).toEqual({ http_status: 429, retry_after: 7 });
+});
+
+describe('a command that no longer follows its job', () => {
+  const logs = "'remote-app logs ab --profile 'lab two'' follows it";
+  const result = "'remote-app result ab --profile 'lab two'' fetches its result";
+
+  test('says how to go on where the connection, or the output, was lost', () => {
+    expect(leaving(connection, 'ab', cut('broken'))).toMatchObject({
+      message: `It broke; job ab may go on: ${logs}, ${result}`,
+      exitCode: 5,
+      details: { fault: 'broken', job_id: 'ab' },
+    });
+    const closed = leaving(connection, 'ab', new OutputError('no space')) as Error;
+    expect(closed.message).toContain(`what was printed is not complete; job ab may go on: ${logs}`);
+  });
+
+  test('says that only the result is missing of a job that is done, and the command for the same place', () => {
+    const again = 'remote-app result ab -o here';
+    expect(leaving(connection, 'ab', cut('timeout'), { isDone: true, again })).toMatchObject({
+      message: `It broke; job ab is done: '${again}' fetches its result`,
+      exitCode: 3,
+    });
+  });
+
+  test('says so of a refusal only if the server is known to have the job', () => {
+    const refused = of(401);
+    expect(leaving(connection, 'ab', refused)).toBe(refused);
+    for (const known of [{ isKnown: true }, { isDone: true }])
+      expect(leaving(connection, 'ab', refused, known)).toMatchObject({ name: 'GaveUp', cause: refused });
+    for (const gone of [of(404), of(410)])
+      expect(leaving(connection, 'ab', gone, { isKnown: true })).toBe(gone);
+  });
+
+  test('says it once, and of nothing else', () => {
+    const told = leaving(connection, 'ab', cut('broken'));
+    expect(leaving(connection, 'ab', told, { isDone: true })).toBe(told);
+    const other = new Error('x');
+    expect(leaving(connection, 'ab', other, { isKnown: true })).toBe(other);
+  });
+
+  test('says that a server has forgotten it', () => {
+    expect(new JobForgotten('ab', 'http://x', of(404))).toMatchObject({
+      exitCode: 1,
+      details: { http_status: 404, job_id: 'ab' },
+      message: expect.stringMatching(/^http:\/\/x does not know job ab any more: .* submit the job again$/),
+    });
+  });
+});
+
+test('a failed job has the words of its app without their label, and all that is known of it', () => {
+  const facts = { expiresAt: '2030-01-01T00:00:00Z', leftFiles: 2, now: 5, fetch: 'x' };
+  const failed = new JobFailed('ab', 'refused', 'Error: ERROR: the volume is empty', facts);
+  expect(failed).toMatchObject({
+    message: 'Job ab was refused by its app: the volume is empty',
+    exitCode: 2,
+  });
+  expect(failed.details).toEqual({
+    job_id: 'ab',
+    status: 'error',
+    refused: true,
+    reason: 'Error: ERROR: the volume is empty',
+    expires_at: '2030-01-01T00:00:00Z',
+    left_files: 2,
+  });
+  expect(new JobFailed('ab', 'killed', 'x')).toMatchObject({
+    message: 'Job ab was killed: x',
+    exitCode: 1,
+    details: { status: 'killed', refused: false, expires_at: null, left_files: null },
+  });
+});
+
+test('an interruption says by what, and what it means for the job', () => {
+  const told = (name: string) => {
+    const interrupted = new Interrupted(name).with('job ab goes on', { job_id: 'ab' });
+    return [interrupted.message, interrupted.leavesJob, interrupted.exitCode, interrupted.details.job_id];
+  };
+  expect(told('SIGINT')).toEqual(['Interrupted; job ab goes on', false, 130, 'ab']);
+  expect(told('SIGQUIT')).toEqual(['Interrupted; job ab goes on', true, 130, 'ab']);
+  expect(told('SIGTERM')).toEqual(['Interrupted by SIGTERM; job ab goes on', false, 130, 'ab']);
+  expect(new Interrupted('SIGHUP').message).toBe('Interrupted by SIGHUP');
+});
+
+test('an error gets the job that it is about, unless it names another', () => {
+  expect(new ClientError('x', 1, { a: 1 }).about('ab').details).toEqual({ job_id: 'ab', a: 1 });
+  expect(new ClientError('x', 1, { job_id: 'cd' }).about('ab').details).toEqual({ job_id: 'cd' });
+});
+
+test('what the system refuses to write says what to do, and what is explained stays as it is', async () => {
+  const systemError = (code: string, errno: number) =>
+    Object.assign(new Error(`${code}: x`), { code, errno });
+  const failure = (cause: unknown) =>
+    writing('/nowhere/a', 'run it again', () => Promise.reject(cause)).catch((error: unknown) => error);
+  const full = systemError('ENOSPC', -constants.errno.ENOSPC);
+  expect(await failure(full)).toMatchObject({
+    name: 'WriteError',
+    exitCode: 1,
+    details: { code: 'ENOSPC' },
+    cause: full,
+    message: expect.stringMatching(/^Cannot write '\/nowhere\/a': .*; free some space, then run it again$/),
+  });
+  expect(new WriteError('a', systemError('EMFILE', -24), 'go on').message).toMatch(
+    /; look at what is there, then go on$/,
+  );
+  const damaged = systemError('Z_DATA_ERROR', -3);
+  const explained = new ClientError('x', 1);
+  expect([await failure(damaged), await failure(explained)]).toEqual([damaged, explained]);
+});
