@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import path from 'node:path';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { download, fileSink, type Sink, streamSink } from '../../../src/client/result/download.js';
@@ -63,6 +63,8 @@ const rest =
 /** Downloads from a server that answers like this, request by request. */
 async function fetchAll(...handlers: Handler[]) {
   const remaining = [...handlers];
+  const sizes: number[] = [];
+  const moves: [number, number][] = [];
   renewBegun();
   await using directory = await temporary();
   await using server = await ScriptedServer.start(async (...request) => {
@@ -76,11 +78,14 @@ async function fetchAll(...handlers: Handler[]) {
       connection,
       (headers) => connection.send('/', { headers }),
       watched(fileSink(file, target, 'run it again')),
+      { onSize: async (total) => void sizes.push(total), onProgress: (...move) => moves.push(move) },
     );
     const ranges = server.received.map(({ headers }) => headers.range);
     return {
       bytes,
       ranges,
+      sizes,
+      moves,
       saved: await readFile(target),
       ifRange: server.received.map((r) => r.headers['if-range']),
     };
@@ -91,14 +96,23 @@ async function fetchAll(...handlers: Handler[]) {
 
 describe('a download', () => {
   test('arrives unchanged', async () => {
-    const { bytes, saved } = await fetchAll(whole(content, '"a"'));
+    const { bytes, saved, sizes, moves } = await fetchAll(whole(content, '"a"'));
     expect(bytes).toBe(content.length);
     expect(saved.equals(content)).toBe(true);
+    expect([sizes, moves.at(-1)]).toEqual([[content.length], [content.length, content.length]]);
   });
 
   test('that breaks continues where it stopped if it is still the same file', async () => {
-    const { saved, ranges, ifRange } = await fetchAll(cutAt(content, 100_000, '"a"'), rest(content, '"a"'));
+    const { saved, ranges, ifRange, sizes, moves } = await fetchAll(
+      cutAt(content, 100_000, '"a"'),
+      rest(content, '"a"'),
+    );
     expect(saved.equals(content)).toBe(true);
+    // The size of all of it, also of the part that is left.
+    expect([sizes, new Set(moves.map(([, total]) => total))]).toEqual([
+      [content.length],
+      new Set([content.length]),
+    ]);
     expect(ranges[1]).toMatch(/^bytes=[1-9]\d*-$/);
     expect(ifRange).toEqual([undefined, '"a"']);
   });
@@ -117,8 +131,12 @@ describe('a download', () => {
   });
 
   test('starts over if the file changed meanwhile', async () => {
-    const { saved } = await fetchAll(cutAt(content, 100_000, '"a"'), whole(other, '"b"'));
+    const { saved, sizes, moves } = await fetchAll(cutAt(content, 250_000, '"a"'), whole(other, '"b"'));
     expect(saved.equals(other)).toBe(true);
+    expect([sizes, moves.at(-1)]).toEqual([
+      [content.length, other.length],
+      [other.length, other.length],
+    ]);
   });
 
   test('rejects a part of another file, or from another position', async () => {
@@ -197,6 +215,37 @@ describe('a download', () => {
     },
   );
 
+  test.each([['text/html; charset=utf-8'], ['application/json']])(
+    'is no answer of the type %s',
+    async (type) => {
+      await using server = await ScriptedServer.start(
+        (_, response) => void response.writeHead(200, { 'content-type': type }).end('PK'),
+      );
+      await using connection = connectTo(server.url);
+      const sink: Sink = { seek: async () => true, write: async () => true };
+      await expect(
+        download(connection, (headers) => connection.send('/', { headers }), sink),
+      ).rejects.toThrow(
+        `${server.url} sent '${type}' where an archive was asked for; is it a remote-app server?`,
+      );
+      expect(server.received).toHaveLength(1);
+    },
+  );
+
+  test('from a server that was never reached is not tried again', async () => {
+    await using server = await ScriptedServer.start((_, response) => void response.writeHead(502).end('<p>'));
+    await using connection = connectTo(server.url);
+    const asked: string[] = [];
+    const request = async () => {
+      asked.push('again');
+      const reply = await connection.send('/');
+      throw await connection.refused(reply, '/');
+    };
+    const sink: Sink = { seek: async () => true, write: async () => true };
+    await expect(download(connection, request, sink)).rejects.toMatchObject({ status: 502 });
+    expect(asked).toHaveLength(1);
+  });
+
   test.each([['ENOSPC'], ['EACCES'], ['EROFS'], ['EDQUOT'], ['EFBIG'], ['EIO']] as const)(
     'ends at once with %s, and says what to do',
     async (code) => {
@@ -216,4 +265,40 @@ describe('a download', () => {
       expect(server.received).toHaveLength(1);
     },
   );
+});
+
+test('a file that takes less than it is given gets the rest, each byte once and in its place', async () => {
+  const bytes = Buffer.alloc(10, 1);
+  const file = {
+    truncate: async (length: number) => void bytes.fill(0, length),
+    write: async (chunk: Buffer, from: number, length: number, at: number) => {
+      const bytesWritten = Math.min(length, 3);
+      chunk.copy(bytes, at, from, from + bytesWritten);
+      return { bytesWritten };
+    },
+  };
+  const sink = fileSink(file as unknown as FileHandle, 'x', 'go on');
+  await sink.seek(0);
+  expect(await sink.write(Buffer.from([5, 6, 7, 8, 9]))).toBe(true);
+  expect(await sink.write(Buffer.from([4, 3]))).toBe(true);
+  expect([...bytes]).toEqual([5, 6, 7, 8, 9, 4, 3, 0, 0, 0]);
+  expect(await sink.seek(2)).toBe(true);
+  await sink.write(Buffer.from([1]));
+  expect([...bytes]).toEqual([5, 6, 1, 0, 0, 0, 0, 0, 0, 0]);
+});
+
+test('a pipe whose reader has left ends without an error, and one that is full does not', async () => {
+  const pipe = (code: string) =>
+    new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error(code), { code, errno: -1 })),
+    });
+  const write = (code: string) => {
+    const stream = pipe(code).on('error', () => {});
+    return streamSink(stream).write(Buffer.from('x'));
+  };
+  expect(await write('EPIPE')).toBe(false);
+  await expect(write('ENOSPC')).rejects.toThrow(/^Cannot write 'stdout': .* then run the command again$/);
+  const sink = streamSink(new PassThrough().resume());
+  await sink.write(Buffer.from('abc'));
+  expect([await sink.seek(3), await sink.seek(0)]).toEqual([true, false]);
 });

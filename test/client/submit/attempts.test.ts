@@ -12,14 +12,24 @@ const nothing: Come = { isSent: false, isFarther: null };
 const stuck: Come = { isSent: false, isFarther: false };
 
 /** Attempts whose waits are noted, and are over at once. */
-function attempts({ isMet = true, isRepeatable = true, isOver = false } = {}) {
+function attempts({
+  isMet = true,
+  isRepeatable = true,
+  isOver = false,
+  reason,
+}: {
+  isMet?: boolean;
+  isRepeatable?: boolean;
+  isOver?: boolean;
+  reason?: Error;
+} = {}) {
   const waited: string[] = [];
   const patienceOf = (name: string) =>
     ({
       words: `${name} s`,
       after: async (error: Error) => {
         waited.push(`${name}: ${error.message}`);
-        if (isOver) throw error;
+        if (isOver || reason) throw reason ?? error;
       },
     }) as unknown as Patience;
   const connection = {
@@ -125,6 +135,8 @@ describe('what is sent again', () => {
   test('ends with an interruption, which says that there may be a job', async () => {
     const interrupted = new Interrupted('SIGINT');
     expect(await attempts().fails(interrupted, nothing)).toBe(interrupted);
+    expect(await attempts({ reason: interrupted }).fails(refused(429), stuck)).toBe(interrupted);
+    expect(await attempts({ reason: interrupted }).fails(cut, nothing)).toBe(interrupted);
     expect(await attempts().fails(interrupted, { isSent: true, isFarther: true })).toMatchObject({
       message: "Interrupted; the server may have accepted the job: 'remote-app jobs' lists it then",
     });
