@@ -1,3 +1,4 @@
+import { renameSync, statSync, utimesSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -9,6 +10,8 @@ import {
   hashOutputs,
   keyOf,
   makeRecord,
+  settingsOf,
+  stampOf,
   withNames,
   writeRecord,
 } from '../../../src/client/case/record.js';
@@ -61,11 +64,35 @@ test('the key has every option that changes the result, and no other', () => {
     keyWith({}, {}, { ...view, version: 'sha256:2' } as typeof view),
     keyOf(computationOf(submission, view, null), digestOf([{ ...input, sha256: 'b'.repeat(64) }])),
     keyOf(computationOf(submission, view, null), digestOf([{ ...input, name: 'mr.nii' }])),
+    keyOf(computationOf(submission, view, null), digestOf([{ ...input, group: 1 }])),
+    keyOf(computationOf(submission, view, null), digestOf([{ ...input, field: 'gt' }])),
+    keyWith({}, {}, { ...view, checkpoints_name: ['a.pt'] } as typeof view),
+    keyOf(computationOf(submission, view, { mode: 'names', allowed: [] }), digestOf([input])),
     ...[[], ['burned-in']].map((allowed) =>
       keyOf(computationOf(submission, view, { mode: 'full', allowed }), digestOf([input])),
     ),
   ];
   expect(new Set([plain, ...others]).size).toBe(1 + others.length);
+});
+
+test('inputs are touched as soon as one is written to, or has another name', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, { 'a.nii': 'a', 'b.nii': 'b' });
+  const [a, b] = ['a.nii', 'b.nii'].map((name) => path.join(directory.path, name)) as [string, string];
+  const before = stampOf([a, b]);
+  expect([stampOf([a, b]), stampOf([a]), stampOf([b, a])].map((each) => each === before)).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  const { mtime, atime } = statSync(a);
+  await writeFile(a, 'x');
+  utimesSync(a, atime, mtime);
+  const touched = stampOf([a, b]);
+  expect(touched).not.toBe(before);
+  renameSync(a, path.join(directory.path, 'c.nii'));
+  expect(stampOf([path.join(directory.path, 'c.nii'), b])).not.toBe(touched);
+  expect(() => stampOf([a])).toThrow('ENOENT');
 });
 
 test('a record has the unit that the app names for its images, if it is one', async () => {
@@ -97,36 +124,82 @@ test('a record is read as it was written, and its key has the version that the j
   ]);
   const facts = {
     computation: computationOf(submission, view, null),
-    app: view,
+    app: {
+      ...view,
+      repository: { name: 'lab/tissue' },
+      terminology: { 1: { name: 'Liver', color: '#eb8' } },
+    },
     job: {
       version: 'sha256:2',
       assigned_gpus: [1, 7],
       // The server was away when it ended.
       started_at: '2026-01-01T00:00:00Z',
       finished_at: '2026-01-01T01:00:00Z',
-      created_at: null,
-      run_seconds: 2,
+      created_at: '2025-12-31T23:00:00Z',
+      run_seconds: 2.12345,
     },
     jobId: '0123456789ab',
+    log: 'remote-app-log.txt',
     server: { address: 'http://x', version: '1.2.4', devices: new Map([[1, 'NVIDIA H100']]) },
     clientVersion: '1.2.3',
     inputs: [input],
   } as unknown as Parameters<typeof makeRecord>[0];
-  const record = makeRecord(facts, outputs, { numbers: { dice: 0.5 }, unread: [] });
+  const record = makeRecord(facts, outputs, { numbers: { dice: 0.5 }, unread: ['One is not read'] });
   writeRecord(directory.path, record);
   expect(readRecord(directory.path)).toEqual(record);
-  expect(record).toMatchObject({
+  expect(record).toEqual({
     GeneratedBy: [
-      { Name: 'tissue', Version: 'sha256:2', Description: 'Tissue' },
+      {
+        Name: 'tissue',
+        Version: 'sha256:2',
+        Description: 'Tissue',
+        CodeURL: 'https://huggingface.co/lab/tissue',
+      },
       { Name: 'remote-app', Version: '1.2.3' },
     ],
     key: keyWith({}, {}, { ...view, version: 'sha256:2' } as typeof view),
+    operation: 'infer',
+    app: 'tissue',
+    app_version: 'sha256:2',
+    options: settingsOf(submission),
+    inputs: [input],
+    outputs,
+    deidentified: null,
+    kept: [],
+    log: 'remote-app-log.txt',
+    numbers: { dice: 0.5 },
+    numbers_unread: ['One is not read'],
+    conversion: null,
+    labels: { 1: { name: 'Liver', color: '#eb8' } },
+    units: { inputs: null, outputs: null },
+    job_id: '0123456789ab',
     server: 'http://x',
     server_version: '1.2.4',
+    client_version: '1.2.3',
     devices: ['NVIDIA H100', '7'],
     checkpoints: ['a.pt', 'b.pt'],
-    seconds: 2,
+    created_at: '2025-12-31T23:00:00Z',
+    started_at: '2026-01-01T00:00:00Z',
+    finished_at: '2026-01-01T01:00:00Z',
+    seconds: 2.123,
   });
+  const timed = { ...facts, job: { ...facts.job, run_seconds: null, version: null } as typeof facts.job };
+  const nothing = { numbers: {}, unread: [] };
+  expect(makeRecord(timed, [], nothing)).toMatchObject({ seconds: 3600, app_version: 'sha256:1' });
+  const unended = { ...timed, job: { ...timed.job, finished_at: null } as typeof facts.job };
+  expect(makeRecord(unended, [], nothing).seconds).toBeNull();
+});
+
+test('the settings of a record are all that change a result, by name, with the defaults of what was not given', () => {
+  const fields = { tta: '2', gpu: '0', keep: '60', ensemble: '3' };
+  const settings = settingsOf({ ...submission, fields, options: { batch_size: 4 } });
+  expect(settings).toMatchObject({ tta: 2, ensemble: 3, batch_size: 4, mc: 0, patch_size: null });
+  expect(Object.keys(settings)).toEqual(Object.keys(settings).toSorted());
+  for (const name of ['gpu', 'cpu', 'keep', 'tag', 'quiet', 'time_limit', 'deidentified', 'inputs'])
+    expect(settings).not.toHaveProperty(name);
+  const chosen = { ...submission, fields: { ensemble_models: 'b.pt,c.pt' } };
+  expect(computationOf(chosen, view, null).checkpoints).toEqual(['b.pt', 'c.pt']);
+  expect(computationOf(submission, null, null)).toMatchObject({ checkpoints: [], version: null });
 });
 
 const facts = silentFacts(submission);
@@ -140,6 +213,11 @@ test('a record that names a file outside its directory is none', async () => {
   const document = JSON.parse(await readFile(file, 'utf8'));
   await writeFile(file, JSON.stringify({ ...document, outputs: [{ ...outputs[0], name: '../a' }] }));
   expect(readRecord(directory.path)).toBeNull();
+  for (const name of ['a/../../b', '/a', 'sub/..', ''])
+    for (const more of [{ kept: [name] }, { outputs: [{ ...outputs[0], name }] }]) {
+      await writeFile(file, JSON.stringify({ ...document, ...more }));
+      expect(readRecord(directory.path), name).toBeNull();
+    }
   await writeFile(file, JSON.stringify(document).slice(0, 100));
   expect(readRecord(directory.path)).toBeNull();
 });
