@@ -85,6 +85,8 @@ describe('a gateway refuses', () => {
     '/jobs/%2e%2e/%2e%2e/other',
     '/apps/..%2F..%2Fother',
     '/x\\..\\y',
+    '/x%5C..%5cy',
+    '/%2E%2e/other',
     '*',
     'http://h/x',
   ])('the path %s, which would lead the token elsewhere', async (path) => {

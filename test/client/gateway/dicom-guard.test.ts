@@ -1,6 +1,8 @@
+import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { withoutDicom } from '../../../src/client/gateway/dicom-guard.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { answerTo, begin, gatewayTo } from './support.js';
 
@@ -53,6 +55,38 @@ describe('a gateway that refuses DICOM', () => {
     const { status, received } = await sent(form(...parts));
     expect(status).toBe(200);
     expect(received[0]?.body.equals(Buffer.concat([...parts, end]))).toBe(true);
+  });
+
+  test('passes on what is known before the rest has come, and keeps back what is not', async () => {
+    const type = `Multipart/Form-Data; boundary=${boundary}`;
+    const head = Buffer.from(
+      `--${boundary}\r\nContent-Disposition: form-data; name="inputs"; filename="t1.nii"\r\n\r\n`,
+    );
+    let [asked, out] = [0, 0];
+    const seen: [number, number][] = [];
+    async function* body() {
+      for (const piece of [head, nifti.subarray(0, 10_000), nifti.subarray(10_000, 20_000), nifti]) {
+        seen.push([asked, out]);
+        asked += piece.length;
+        yield piece;
+      }
+      yield Buffer.concat([Buffer.from('\r\n'), end]);
+    }
+    const request = { headers: { 'content-type': type } } as IncomingMessage;
+    const chunks: Buffer[] = [];
+    for await (const piece of withoutDicom(request, body())) {
+      chunks.push(piece);
+      out += piece.length;
+    }
+    // Only once 16 KiB of the file are there.
+    const before = head.length + 10_000;
+    expect(seen).toEqual([
+      [0, 0],
+      [head.length, 0],
+      [before, 0],
+      [before + 10_000, before + 10_000],
+    ]);
+    expect(Buffer.concat(chunks)).toHaveLength(before + 50_000 + 2 + end.length);
   });
 
   const zip = Buffer.concat([Buffer.from('PK\x03\x04'), Buffer.alloc(30)]);

@@ -116,7 +116,19 @@ describe('an answer', () => {
     expect((await ask(gateway, '/304')).status).toBe(304);
   });
 
+  test('is passed on without the headers of the connection to the server', async () => {
+    await using server = await ScriptedServer.start((_, response) => {
+      const hop = { connection: 'close, X-Hop', 'x-hop': '1', 'proxy-authenticate': 'Basic', trailer: 'x' };
+      response.writeHead(200, { ...hop, 'x-own': '2', 'transfer-encoding': 'chunked' }).end('ok');
+    });
+    await using gateway = await gatewayTo(server.url);
+    const { headers, body } = await ask(gateway, '/health');
+    expect([headers['x-own'], body]).toEqual(['2', 'ok']);
+    for (const name of ['x-hop', 'proxy-authenticate', 'trailer']) expect(headers).not.toHaveProperty(name);
+  });
+
   test.each([
+    [407, { 'proxy-authenticate': 'Basic realm="x"' }, /answered with HTTP 407|Invalid token/],
     [401, {}, /does not accept this token: run 'remote-app login --server/],
     [
       307,
@@ -197,6 +209,12 @@ describe('a server', () => {
     const sentence = expect.stringMatching(/the server behind it does not \(HTTP 504\)/);
     const { status, body } = await ask(gateway, '/health');
     expect([status, JSON.parse(body), gateway.told]).toEqual([502, { detail: sentence }, [sentence]]);
+  });
+
+  test('that sends on without saying where to is passed on', async () => {
+    await using server = await ScriptedServer.start((_, response) => void response.writeHead(304).end());
+    await using gateway = await gatewayTo(server.url);
+    expect([(await ask(gateway, '/health')).status, gateway.told]).toEqual([304, [null]]);
   });
 
   test('that is busy says so itself', async () => {

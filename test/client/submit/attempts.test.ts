@@ -137,6 +137,10 @@ describe('what is sent again', () => {
     expect(await attempts().fails(interrupted, nothing)).toBe(interrupted);
     expect(await attempts({ reason: interrupted }).fails(refused(429), stuck)).toBe(interrupted);
     expect(await attempts({ reason: interrupted }).fails(cut, nothing)).toBe(interrupted);
+    const late = await attempts({ reason: interrupted }).fails(cut, { isSent: true, isFarther: null });
+    expect(late).toMatchObject({
+      message: expect.stringMatching(/^Interrupted; the server may have accepted/),
+    });
     expect(await attempts().fails(interrupted, { isSent: true, isFarther: true })).toMatchObject({
       message: "Interrupted; the server may have accepted the job: 'remote-app jobs' lists it then",
     });
