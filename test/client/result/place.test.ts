@@ -1,10 +1,16 @@
-import { chmodSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { readdir, readFile, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
-import { checkOutput, foreseeOutput, type OutputDirectory } from '../../../src/client/result/place.js';
+import {
+  checkOutput,
+  foreseeOutput,
+  type OutputDirectory,
+  PrivateDirectory,
+} from '../../../src/client/result/place.js';
 import { saveResult } from '../../../src/client/result/result.js';
+import { openBelow } from '../../support/open-files.js';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
@@ -56,11 +62,76 @@ describe('the place of a result', () => {
 
   test('is known before the result if the directory has files: the next number, a refusal, or the same one', async () => {
     await using place = await world();
-    await plant(place.root, { 'Output/mask.nii': '', 'Output-2/x': '', 'Output-3': 'a file' });
+    await plant(place.root, {
+      'Output/mask.nii': '',
+      'Output-2/x': '',
+      'Output-3': 'a file',
+      'Output-5/': '',
+    });
     const foresee = (taken: OutputDirectory['taken']) => foreseeOutput({ directory: place.directory, taken });
     expect(foresee('number')).toBe(`${place.directory}-4`);
     expect(foresee('replace')).toBe(place.directory);
     expect(() => foresee('refuse')).toThrow(/Output' has files already.*--output.*--force/);
+    await plant(place.root, { 'Output-4/x': '', 'Free/.gitkeep': '' });
+    expect(foresee('number')).toBe(`${place.directory}-5`);
+    const free = path.join(place.root, 'Free');
+    for (const taken of ['number', 'refuse', 'replace'] as const)
+      expect(foreseeOutput({ directory: free, taken })).toBe(free);
+  });
+
+  test('is another one if it was filled before the result came, whatever number that has', async () => {
+    await using place = await world();
+    const own = await PrivateDirectory.make(place.directory);
+    await plant(own.files, { 'a.nii': 'mask', 'result.zip': 'zip' });
+    await plant(place.root, { 'Output/mine': '', 'Output-2/result.zip': 'theirs', 'Output-3/': '' });
+    expect(await own.place(place.output, 'result.zip')).toEqual({
+      output: `${place.directory}-3`,
+      unplaced: 0,
+    });
+    await own.remove();
+    expect((await readdir(place.root)).sort()).toEqual(['Output', 'Output-2', 'Output-3']);
+    expect(await readdir(path.join(place.root, 'Output'))).toEqual(['mine']);
+    expect((await readdir(path.join(place.root, 'Output-3'))).sort()).toEqual(['a.nii', 'result.zip']);
+  });
+
+  test('keeps what is there where its files go between files of the system, which are counted', async () => {
+    await using place = await world();
+    await plant(place.root, { 'Output/.DS_Store': 'mine', 'Output/lost+found/a': 'mine' });
+    const own = await PrivateDirectory.make(place.directory);
+    // It is on the same file system as its place: inside it.
+    expect(path.dirname(own.directory)).toBe(place.directory);
+    await plant(own.files, {
+      'result.zip': 'zip',
+      'a.nii': 'mask',
+      '.DS_Store/x/a': 'new',
+      '.DS_Store/x/b': 'new',
+      'lost+found/b': 'new',
+      'lost+found/a': 'new',
+    });
+    expect(await own.place(place.output, 'result.zip')).toEqual({ output: place.directory, unplaced: 3 });
+    await own.remove();
+    expect((await readdir(place.directory)).sort()).toEqual([
+      '.DS_Store',
+      'a.nii',
+      'lost+found',
+      'result.zip',
+    ]);
+    const read = (name: string) => readFile(path.join(place.directory, name), 'utf8');
+    expect(await Promise.all(['.DS_Store', 'lost+found/a', 'lost+found/b'].map(read))).toEqual([
+      'mine',
+      'mine',
+      'new',
+    ]);
+  });
+
+  test('leaves no directory that was made for nothing, and those that were there', async () => {
+    await using place = await world();
+    const deep = path.join(place.root, 'there', 'new', 'Output');
+    await plant(place.root, { 'there/': '' });
+    const own = await PrivateDirectory.make(deep);
+    expect(statSync(own.directory).mode & 0o777).toBe(0o700);
+    await own.remove();
+    expect(await readdir(place.root, { recursive: true })).toEqual(['there']);
   });
 
   test('may have files of version control and of the system', async () => {
@@ -123,6 +194,7 @@ describe('a directory for results', () => {
     }
     expect(readdirSync(directory.path).sort()).toEqual(['link', 'there']);
     expect(readdirSync(path.join(directory.path, 'there'))).toEqual(['result.zip']);
+    expect(openBelow(directory.path)).toEqual([]);
   });
 
   test('is refused if a file is in its place, and the message names the file', async () => {

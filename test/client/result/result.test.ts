@@ -1,7 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { type AwaitOptions, saveResult } from '../../../src/client/result/result.js';
+import type { OutputDirectory } from '../../../src/client/result/index.js';
+import {
+  type AwaitOptions,
+  fetchResult as fetchAnywhere,
+  saveResult,
+} from '../../../src/client/result/result.js';
 import { openBelow } from '../../support/open-files.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -66,8 +73,12 @@ async function fetchResultInto(bytes: Buffer, files: Readonly<Record<string, str
 
 describe('a result', () => {
   test('is waited for, saved and extracted', async () => {
-    const { result, names, mask, output, requests } = await fetchResult([unfinished, unfinished, send(zip)]);
-    expect(requests).toBe(3);
+    const { result, names, mask, output, requests, notes } = await fetchResult([
+      unfinished,
+      unfinished,
+      send(zip),
+    ]);
+    expect([requests, notes.at(-1)]).toEqual([3, `Saved 1 file in ${output}`]);
     expect(mask).toBe('mask');
     expect(names).toEqual(['Predictions', path.join('Predictions', 'a.nii'), 'result.zip']);
     expect(result).toEqual({
@@ -103,7 +114,13 @@ describe('a result', () => {
     ['the log has ended', [unfinished], { isDone: true }],
   ])('that does not come in time once %s ends with exit code 3', async (_, handlers, more) => {
     const { result, names } = await fetchResult(handlers, 0.5, more);
-    expect(result).toMatchObject({ exitCode: 3, message: expect.stringContaining('has ended') });
+    expect(result).toMatchObject({
+      exitCode: 3,
+      message:
+        "Job ab has ended, and its result is not there after 0.5 seconds: 'remote-app logs ab' follows it, " +
+        "'remote-app result ab' asks for its result again",
+      details: { job_id: 'ab' },
+    });
     expect(names).toEqual([]);
   });
 
@@ -130,8 +147,16 @@ describe('a result', () => {
 
   test('is requested only once with --no-wait', async () => {
     const { result, requests, notes } = await fetchResult([unfinished], 30, { isImpatient: true });
-    expect(result).toMatchObject({ exitCode: 3, details: { status: 'running' } });
+    expect(result).toMatchObject({
+      exitCode: 3,
+      details: { job_id: 'ab', status: 'running' },
+      message:
+        "Job ab is running, and has no result yet: 'remote-app logs ab' follows it, " +
+        "'remote-app result ab' asks for its result again",
+    });
     expect([requests, notes]).toEqual([1, []]);
+    const ended = await fetchResult([notYet('done')], 30, { isImpatient: true });
+    expect(ended.result).toMatchObject({ message: expect.stringContaining('is not there after 0 seconds:') });
   });
 
   test('that a busy server refuses is not asked for again with --no-wait', async () => {
@@ -155,6 +180,102 @@ describe('a result', () => {
     ]);
     const message = expect.stringContaining(error ?? 'no reason given');
     expect(result).toMatchObject({ exitCode, state: failure, message });
+    const partial = await fetchResult(
+      [(__, response) => json(response, status, { job_id: 'ab', status: state, error })],
+      30,
+      { isPartial: true },
+    );
+    expect(partial.result).toMatchObject({
+      exitCode,
+      message: expect.stringMatching(/; http:\S+ does not hand out what it left$/),
+      details: { job_id: 'ab' },
+    });
+  });
+
+  test('is asked for again with the flags and the place of this command', async () => {
+    const page: Handler = (_, response) =>
+      void response.writeHead(200, { 'content-type': 'text/html' }).end('<');
+    const again = async (destination: Partial<OutputDirectory>, more: Partial<AwaitOptions> = {}) => {
+      await using server = await ScriptedServer.start(page);
+      await using connection = connectTo(server.url);
+      const where = { directory: '/nowhere/Out', taken: 'number', ...destination } as const;
+      const options = { wait: 1, reporter: memoryReporter(), ...more };
+      const error = await saveResult(connection, 'ab', where, options).catch((cause: unknown) => cause);
+      return /'(remote-app[^']*)' fetches its result$/.exec((error as Error).message)?.[1];
+    };
+    expect(await again({})).toBe('remote-app result ab');
+    expect(await again({ taken: 'refuse' })).toBe('remote-app result ab -o /nowhere/Out');
+    expect(await again({ taken: 'replace', withoutArchive: true }, { isPartial: true })).toBe(
+      'remote-app result ab -o /nowhere/Out --force --partial --no-zip',
+    );
+    for (const directory of ['/no where', '-x'])
+      expect(await again({ directory, taken: 'refuse' })).toBe('remote-app result ab -o DIR');
+    expect(await again({ isPrivate: true, taken: 'replace' })).toBe('remote-app result ab -o DIR');
+  });
+
+  test('goes to a stream as it comes, and to nobody who has left', async () => {
+    const stream = async (...handlers: Handler[]) => {
+      let next = 0;
+      await using server = await ScriptedServer.start((...request) =>
+        handlers[Math.min(next++, handlers.length - 1)]?.(...request),
+      );
+      await using connection = connectTo(server.url);
+      const pipe = new PassThrough();
+      const read = buffer(pipe);
+      const how = { wait: 5, reporter: memoryReporter(), isPartial: true };
+      const result = await fetchAnywhere(connection, 'ab', { stream: pipe }, how).catch(
+        (error: unknown) => error,
+      );
+      pipe.end();
+      return {
+        result,
+        bytes: await read,
+        moves: how.reporter.moves,
+        urls: server.received.map(({ url }) => url),
+      };
+    };
+    expect(await stream(send(zip))).toEqual({
+      result: { bytes: zip.length },
+      bytes: zip,
+      moves: [['Downloading', zip.length, zip.length]],
+      urls: ['/jobs/ab/result?partial=1'],
+    });
+    expect((await stream(send(Buffer.alloc(0)))).result).toMatchObject({
+      message: expect.stringContaining('sent an archive of 0 bytes; is it a remote-app server?'),
+    });
+    const gone = await stream(
+      (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<'),
+    );
+    expect((gone.result as Error).message).toContain(
+      "'remote-app result ab -o - --partial' fetches its result",
+    );
+  });
+
+  test('without its archive has the files alone', async () => {
+    await using directory = await temporary();
+    await using server = await ScriptedServer.start(send(zip));
+    await using connection = connectTo(server.url);
+    const where = {
+      directory: path.join(directory.path, 'Out'),
+      taken: 'refuse',
+      withoutArchive: true,
+    } as const;
+    const saved = await saveResult(connection, 'ab', where, { wait: 5, reporter: memoryReporter() });
+    expect(saved).toMatchObject({ archive: null, files: 1 });
+    expect(await readdir(where.directory)).toEqual(['Predictions']);
+  });
+
+  test('gets what is added to it before it has its place, or none of it', async () => {
+    const isThere: boolean[] = [];
+    const complete = async (directory: string) => {
+      await Promise.resolve();
+      isThere.push((await readdir(directory)).includes('result.zip'));
+      await plant(directory, { 'record.json': '{}' });
+    };
+    const { names } = await fetchResult([send(zip)], 5, { complete });
+    expect([isThere, names.includes('record.json')]).toEqual([[false], true]);
+    const fails = await fetchResult([send(zip)], 5, { complete: () => Promise.reject(new Error('full')) });
+    expect([(fails.result as Error).message, fails.names, fails.beside]).toEqual(['full', [], []]);
   });
 
   test("that a proxy answers with errors until the wait is over ends with the proxy's error, not with that of a running job", async () => {
