@@ -80,7 +80,7 @@ const convertedEnding = /\.(?:(?:seg|labelmap|rtstruct)\.dcm|seg\.nrrd)$/i;
 /** What an output is called after the prefix of its case: `mask.nii.gz` of `sub-01_T1w_mask.nii.gz`. */
 function wordOf(unit: string, stems: readonly string[]): string {
   const base = path.posix.basename(unit);
-  const volume = hasZarrName(base) ? base.slice(0, -'.zarr'.length) : withoutVolumeEnding(base);
+  const volume = withoutVolumeEnding(base);
   const converted = convertedEnding.exec(base)?.[0];
   const ending = converted ?? (volume === base ? path.posix.extname(base) : base.slice(volume.length));
   const stem = base.slice(0, base.length - ending.length);

@@ -310,9 +310,10 @@ test.each(['measurements.json', 'Evaluation.json'])(
 );
 
 test('a report of KonfAI keeps the metrics beside one that is NaN', async () => {
-  const report = '{"case": {"Seg:Dice": {"CASE_000": NaN}, "Seg:MAE": {"CASE_000": 0.5}}}';
+  const report =
+    '{"case": {"Seg:Dice": {"CASE_000": NaN}, "Seg:MAE": {"CASE_000": 0.5}, "PSNR": {"A": 1, "B": 2}}}';
   expect(await numbersIn({ 'Metric_TRAIN.json': report })).toEqual({
-    numbers: { 'Seg:MAE': 0.5 },
+    numbers: { 'Seg:MAE': 0.5, 'PSNR.A': 1, 'PSNR.B': 2 },
     unread: [],
   });
 });

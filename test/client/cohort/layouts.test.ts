@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
+import { hashOutputs, makeRecord, readRecord, writeRecord } from '../../../src/client/case/record.js';
 import {
   BidsLayout,
   checkDerivatives,
@@ -74,6 +75,8 @@ describe('derivatives of BIDS', () => {
     expect(placeOf('/in/sub-01/sub-01_run-1')).toBe('sub-01/anat/sub-01_run-1_desc-segLiverV2_');
     expect(placeOf('/in/3/sub-01/sub-01_run-1')).toBe('sub-01/anat/sub-01_run-1_desc-segLiverV21_');
     expect(layout.placeOf('nobody')).toBeNull();
+    layout.plan([caseOf('/a/sub-08_T1w.nii', '08'), caseOf('/b/sub-08_T1w.nii', '08')], 'brain');
+    expect(layout.placeOf('/b/sub-08_T1w.nii')?.prefix).toBe('sub-08_desc-brainT1w_');
     layout.plan([caseOf('/in/sub-09_T1w.nii', '09')], '///');
     expect(layout.placeOf('/in/sub-09_T1w.nii')?.prefix).toBe('sub-09_desc-app_');
   });
@@ -92,12 +95,20 @@ describe('derivatives of BIDS', () => {
         'wrapping/liver_left.nii': 'left',
         'many/a.nii': 'a',
         'many/b.nii': 'b',
-        'out.zarr/.zgroup': '{}',
+        'sub-01_T1w_out.ome.zarr/.zgroup': '{}',
         'record.json': '{}',
         'remote-app-log.txt': 'one',
       },
       { inputs: ['sub-01.nii', 'sub-01_T1w.nii'], log: 'remote-app-log.txt' },
     );
+    const given = readRecord(directory);
+    const as = 'dicom' as const;
+    const conversion = {
+      as: [as],
+      outputs: [{ from: 'wrapping/liver_left.nii', as, name: 'many' }],
+      problems: [],
+    };
+    if (given) writeRecord(directory, { ...given, conversion });
     layout.rename('case', directory);
     const names = [
       'liver.seg.dcm',
@@ -106,7 +117,7 @@ describe('derivatives of BIDS', () => {
       'many/a.nii',
       'many/b.nii',
       'mask.nii.gz',
-      'out.zarr/.zgroup',
+      'out.ome.zarr/.zgroup',
       'record.json',
       'record_1.json',
       'result.nii.gz',
@@ -114,7 +125,11 @@ describe('derivatives of BIDS', () => {
     expect(namesBelow(directory)).toEqual(names);
     layout.moveIn('case', directory);
     const record = layout.records().get('case');
-    expect(record).toMatchObject({ case: 'case', log: 'sub-01_desc-brain_log.txt' });
+    expect(record).toMatchObject({
+      case: 'case',
+      log: 'sub-01_desc-brain_log.txt',
+      conversion: { outputs: [{ from: 'sub-01_desc-brain_liverLeft.nii', name: 'sub-01_desc-brain_many' }] },
+    });
     expect(record?.outputs.map(({ name }) => name).toSorted()).toEqual(
       names.filter((name) => !/_(log\.txt|record\.json)$/.test(name)),
     );
@@ -153,6 +168,43 @@ describe('derivatives of BIDS', () => {
     );
     expect(next.placeOf('case')?.prefix).toBe('sub-01_ses-1_desc-brain_');
     expect(next.placeOf('/in/sub-01_T2w.nii')?.prefix).toBe('sub-01_ses-1_desc-brainT2w_');
+  });
+
+  test('have their records moved last, into their place and back: without one a result is not whole', async () => {
+    await using root = await temporary();
+    const layout = new BidsLayout(root.path);
+    layout.plan([caseOf('/in/sub-01_T1w.nii', '01', null, 'case')], 'x');
+    const names = ['a', 'b', 's', 't', 'u', 'v', 'z'].map((name) => `${name}.nii`);
+    const own = 'sub-01/anat/sub-01_desc-x';
+    await complete(path.join(root.path, 'new'), Object.fromEntries(names.map((name) => [name, name])));
+    layout.rename('case', path.join(root.path, 'new'));
+    // Nothing can take the place of this.
+    const obstacle = `${own}_record.json`;
+    await plant(root.path, { [`${obstacle}/mine`]: '' });
+    expect(() => layout.moveIn('case', path.join(root.path, 'new'))).toThrow();
+    const there = names.map((name) => `${own}_${name}`);
+    const below = () => namesBelow(path.join(root.path, 'sub-01')).map((name) => `sub-01/${name}`);
+    expect(below()).toEqual([...there, `${obstacle}/mine`].toSorted());
+    await rm(path.join(root.path, obstacle), { recursive: true });
+    layout.moveIn('case', path.join(root.path, 'new'));
+    const aside = path.join(root.path, '.remote-app', 'old', 'case');
+    layout.moveAway('case', aside);
+    expect(namesBelow(aside)).toEqual([...there, obstacle].toSorted());
+    // The new result is whole in its place: what was moved away was to be removed.
+    await plant(root.path, Object.fromEntries([...there, obstacle].map((name) => [name, 'new'])));
+    layout.restore('case', aside);
+    expect([readFileSync(path.join(root.path, there[0] ?? ''), 'utf8'), existsSync(aside)]).toEqual([
+      'new',
+      true,
+    ]);
+    // A directory has the place of one of its files.
+    await rm(path.join(root.path, 'sub-01'), { recursive: true });
+    await plant(root.path, { [`${there[0]}/x`]: 'half', [there[1] ?? '']: 'half' });
+    layout.restore('case', aside);
+    expect([below(), existsSync(aside)]).toEqual([[...there, obstacle].toSorted(), false]);
+    expect(there.slice(0, 2).map((name) => readFileSync(path.join(root.path, name), 'utf8'))).toEqual(
+      names.slice(0, 2),
+    );
   });
 
   test('are found neither behind links, nor in hidden directories, nor too deep', async () => {

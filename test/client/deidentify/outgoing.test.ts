@@ -1,4 +1,3 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
@@ -7,7 +6,6 @@ import {
   noteOf,
   originalsOf,
   outgoingOf,
-  profileKey,
 } from '../../../src/client/deidentify/index.js';
 import type { FoundFiles } from '../../../src/client/inputs/index.js';
 import { temporary } from '../../support/temporary.js';
@@ -84,27 +82,4 @@ describe('what makes files neutral', () => {
     expect(noteOf(outgoing)).toEqual({ mode: 'full', allowed: ['burned-in', 'ultrasound'] });
     expect([noteOf(null), outgoingOf(null, nothing), originalsOf(null)]).toEqual([null, null, {}]);
   });
-});
-
-test('the key of a profile is made once, beside those of others, for its owner alone', async () => {
-  await using directory = await temporary();
-  const config = path.join(directory.path, 'config');
-  const key = profileKey(config, 'default');
-  const other = profileKey(config, 'lab');
-  expect([profileKey(config, 'default'), profileKey(config, 'lab')]).toEqual([key, other]);
-  expect([key.length, key.equals(other)]).toEqual([32, false]);
-  const file = path.join(config, 'pseudonym-keys.json');
-  expect([statSync(config).mode & 0o777, statSync(file).mode & 0o777]).toEqual([0o700, 0o600]);
-  const whole = readFileSync(file, 'utf8');
-  for (const [text, problem] of [
-    [whole.replace(/"[A-Za-z0-9+/]{43}="/, '"c2hvcnQ="'), "that of 'default' is damaged"],
-    [whole.slice(0, -4), 'it is not JSON'],
-    ['{}', 'it holds no keys'],
-  ] as const) {
-    writeFileSync(file, text);
-    expect(() => profileKey(config, 'default')).toThrow(
-      `The keys of pseudonyms in ${file} cannot be read: ${problem}; put back a copy of it`,
-    );
-    expect(readFileSync(file, 'utf8')).toBe(text);
-  }
 });
