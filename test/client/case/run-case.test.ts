@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { stampOfInputs } from '../../../src/client/case/record.js';
@@ -27,6 +28,7 @@ async function run(fake: Fake, many: Partial<OneOfMany> = {}, options: Partial<C
   const found = await findFiles(submission);
   const stop = new AbortController();
   const accepted: number[] = [];
+  const told: string[] = [];
   const work = { submission, found, terms: unknownTerms, outgoing: null };
   const outcome = await runCase(connection, work, {
     reporter: memoryReporter(),
@@ -35,12 +37,22 @@ async function run(fake: Fake, many: Partial<OneOfMany> = {}, options: Partial<C
     wait: 5,
     many: { key: 'key', stamp: stampOfInputs(found), attempt: 1, stop: stop.signal, ...many },
     onAccepted: (_, attempt) => accepted.push(attempt),
-    onRunning: () => {},
-    receive: (fetch) => fetch({ directory: path.join(directory.path, 'Output'), taken: 'refuse' }),
-    record: async () => {},
+    onSending: () => told.push('sending'),
+    onRunning: async (id) => void told.push(`running ${id}`),
+    onStarted: (id) => told.push(`started ${id}`),
+    receive: (fetch) => {
+      told.push('receiving');
+      return fetch({ directory: path.join(directory.path, 'Output'), taken: 'refuse' });
+    },
+    record: async (id, at, log) => {
+      await Promise.resolve();
+      told.push(
+        `record of ${id} among ${readdirSync(at)}, log: ${log && readFileSync(path.join(at, log), 'utf8')}`,
+      );
+    },
   }).catch((error: Error) => error);
   const keys = server.to('/apps/').map(({ headers }) => headers['idempotency-key']);
-  return { outcome, keys, accepted };
+  return { outcome, keys, accepted, told };
 }
 
 const failed: Fake = {
@@ -51,19 +63,70 @@ const failed: Fake = {
 };
 
 /** The answer of a server that does not have the job, to the first questions about it. */
-const losesJob = (times: number): Pick<Fake, 'override'> => {
+const losesJob = (times: number, status = 404): Pick<Fake, 'override'> => {
   let asked = 0;
   return {
     override: ({ method, url }, response) => {
       if (method !== 'GET' || url !== `/jobs/${jobId}` || asked++ >= times) return false;
-      json(response, 404, { detail: 'Unknown job_id' });
+      json(response, status, { detail: status === 404 ? 'Unknown job_id' : 'It has expired' });
       return true;
     },
   };
 };
 
+test('a case is told of as it goes, and its result has its record before it has its place', async () => {
+  const { outcome, told } = await run({ lines: ['one'] });
+  expect(outcome).toMatchObject({ jobId, received: { files: 1 } });
+  expect(told).toEqual([
+    'sending',
+    `running ${jobId}`,
+    `started ${jobId}`,
+    'receiving',
+    `record of ${jobId} among mask.nii, log: null`,
+  ]);
+});
+
+test('the log of a server that gives it once is kept as it was followed', async () => {
+  const override: Fake['override'] = ({ url }, response) => {
+    if (!url.includes('/logs')) return false;
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.end('data: one\n\ndata: __DONE__\n\n');
+    return true;
+  };
+  expect((await run({ override })).told.at(-1)).toBe(
+    `record of ${jobId} among mask.nii,remote-app-log.txt, log: one\n`,
+  );
+});
+
+test.each([
+  ['The server was stopped', ['key', 'key-2', 'key-3', 'key-4', 'key-5', 'key-6']],
+  ['Killed by user', ['key']],
+])('a job that ended with "%s" is sent so often: %j', async (error, keys) => {
+  const killed = await run({ status: 'killed', error, marker: `__ERROR__ ${error}` });
+  expect(killed.keys).toEqual(keys);
+  expect(killed.outcome).toMatchObject({ state: 'killed', details: { reason: error } });
+});
+
+test('a job that has expired is sent again', async () => {
+  expect((await run(losesJob(1, 410))).keys).toEqual(['key', 'key-2']);
+});
+
+test("a proxy's page is no server that takes no job now: it is not waited for without a limit", async () => {
+  let asked = 0;
+  const override: Fake['override'] = ({ method }, response) => {
+    if (method !== 'POST' || asked++ > 0) return false;
+    response.writeHead(503, { 'content-type': 'text/html' }).end('<p>');
+    return true;
+  };
+  const { outcome, keys } = await run({ override }, {}, { patience: 0 });
+  expect([outcome, keys]).toEqual([expect.objectContaining({ exitCode: 5 }), ['key']]);
+});
+
 test('a case whose job the server loses is sent again, with another key', async () => {
-  const { outcome, keys, accepted } = await run(losesJob(2));
+  const { outcome, keys, accepted, told } = await run(losesJob(2));
+  expect(told.filter((each) => each === 'sending' || each.startsWith('running'))).toEqual([
+    ...['sending', 'sending', 'sending', `running ${jobId}`],
+  ]);
   expect(outcome).toMatchObject({ jobId, received: { files: 1 } });
   expect(keys).toEqual(['key', 'key-2', 'key-3']);
   expect(accepted).toEqual([1, 2, 3]);
@@ -109,7 +172,11 @@ test('a job of an earlier command that somebody has killed is sent anew', async 
 
 test('a job whose files changed while they were sent is killed', async () => {
   const killed: string[] = [];
-  const { outcome } = await run({ onKill: () => killed.push(jobId) }, { stamp: 'of other files' });
-  expect(outcome).toMatchObject({ exitCode: 1, message: expect.stringContaining('Its files changed') });
+  const { outcome, told } = await run({ onKill: () => killed.push(jobId) }, { stamp: 'of other files' });
+  expect(outcome).toMatchObject({
+    exitCode: 1,
+    message: 'Its files changed while they were sent; run the command again',
+  });
+  expect(told).toEqual(['sending']);
   expect(killed).toEqual([jobId]);
 });

@@ -92,16 +92,18 @@ async function run(
 describe('a job', () => {
   test('is run from the volumes to the saved result', async () => {
     const { result, mask, reporter, killed, output } = await run({ lines: ['one', 'two'] });
-    expect(result).toMatchObject({
-      job_id: jobId,
-      status: 'done',
-      app: 'tissue',
-      operation: 'infer',
-      output,
-      files: 1,
+    expect(result).toEqual({
+      ...{ job_id: jobId, status: 'done', app: 'tissue', operation: 'infer', conversion: null },
+      ...{ output, archive: path.join(output, 'result.zip'), files: 1, bytes: 4, notes: [], skipped: [] },
+      sent: { inputs: [[{ path: path.join(path.dirname(output), 'ct.nii'), name: 'ct.nii' }]] },
     });
     expect(mask).toBe('mask');
     expect(reporter.lines).toEqual(['one', 'two']);
+    // Of the job that was waited for: the one that was only started comes after it.
+    expect(reporter.notes.slice(0, 2)).toEqual([
+      `Job ${jobId} is accepted: infer on tissue`,
+      `Saved 1 file in ${output}`,
+    ]);
     expect(killed).toEqual([]);
   });
 
@@ -177,7 +179,11 @@ describe('a job', () => {
       },
       { options: { batch_size: 2 } },
     );
-    expect(result).toMatchObject({ exitCode: 1, message: expect.stringContaining('batch_size') });
+    expect(result).toMatchObject({
+      exitCode: 1,
+      message: `The server did not acknowledge: batch_size; remote job ${jobId} is killed`,
+      details: { job_id: jobId, ignored_options: ['batch_size'] },
+    });
     expect(killed).toEqual([jobId]);
   });
 

@@ -1,18 +1,22 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { readdir, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
 import { UsageError } from '../../../src/client/errors.js';
 import { findFiles } from '../../../src/client/inputs/index.js';
 import type { Submission } from '../../../src/client/submission.js';
-import { unknownTerms } from '../../../src/client/submit/preflight.js';
-import { stage as stageFound } from '../../../src/client/submit/staging.js';
+import { planLeaving } from '../../../src/client/submit/index.js';
+import type { SizedSource } from '../../../src/client/submit/limits.js';
+import { type ServerTerms, unknownTerms } from '../../../src/client/submit/preflight.js';
+import { type StagedFile, stage as stageFound } from '../../../src/client/submit/staging.js';
 import { operationOf } from '../../../src/contract/operations.js';
+import * as canary from '../../support/canary-volumes.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
 import { zipOf } from '../../support/zip.mjs';
 import { memoryReporter } from '../support/connect.js';
+import { outgoing } from '../support/outgoing.js';
 import { stage } from '../support/stage.js';
 
 const bounds = { maxBytes: 1e6, maxEntries: 100 };
@@ -139,6 +143,196 @@ describe('staging', () => {
     await expect(staged).rejects.toThrow('It is too large');
     expect(packed).toEqual([[], [expect.any(String)]]);
     expect(await readdir(path.join(directory.path, 'tmp'))).toEqual([]);
+  });
+
+  /** Stages inputs for a server with these terms; tells which sizes were checked, one time after the other. */
+  async function stageFor(
+    root: string,
+    groups: readonly (readonly string[])[],
+    terms: Partial<ServerTerms> = {},
+    { fields = {}, mode }: { fields?: Record<string, string>; mode?: 'full' | 'names' } = {},
+  ) {
+    const field = fieldOf('evaluate', 'inputs');
+    const files = [{ field, groups: groups.map((group) => group.map((each) => path.join(root, each))) }];
+    const given = submission('evaluate', { files, fields });
+    const found = await findFiles(given);
+    const leaving = mode ? (await outgoing(path.join(root, 'config'), mode))(found) : null;
+    const sizes: number[][] = [];
+    const all = {
+      ...unknownTerms,
+      ...terms,
+      checkSizes: (sized: readonly SizedSource[]) => {
+        sizes.push(sized.map(({ size }) => size));
+        terms.checkSizes?.(sized);
+      },
+    };
+    const reporter = memoryReporter();
+    const staged = await stageFound(given, found, all, leaving, reporter, undefined);
+    return { staged, sizes, notes: reporter.notes };
+  }
+  const mebibyte = 1 << 20;
+
+  test('makes uploads where one file is worth it, each with what it is made of', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'small.nii': Buffer.alloc(mebibyte),
+      'large.nii': Buffer.alloc(mebibyte + 1),
+      'ct/2.dcm': dicom,
+      'ct/1.dcm': dicom,
+    });
+    const small = await stageFor(directory.path, [['small.nii'], ['ct']], { takesUploads: true });
+    expect([small.staged.uploads, small.staged.parts.length]).toEqual([null, 2]);
+    await small.staged.remove();
+    const form = await stageFor(directory.path, [['large.nii'], ['ct']]);
+    expect(form.staged.uploads).toBeNull();
+    await form.staged.remove();
+    const { staged, sizes } = await stageFor(directory.path, [['large.nii'], ['ct']], { takesUploads: true });
+    const at = (name: string) => path.join(directory.path, name);
+    const own = ({ field, group, filename, path: file, size, origin }: StagedFile) => ({
+      ...{ field, group, filename, size, how: origin?.how ?? null },
+      ...{ path: file, files: origin?.files.map(({ name, path: each }) => [name, each]) ?? null },
+    });
+    const shared = { field: 'inputs', how: null, files: null };
+    expect(staged.uploads?.map(own)).toEqual([
+      { ...shared, group: 0, filename: 'large.nii', path: at('large.nii'), size: mebibyte + 1 },
+      {
+        ...{
+          field: 'inputs',
+          group: 1,
+          filename: 'ct.konfaidir.zip',
+          path: at('ct'),
+          size: 2 * dicom.length,
+        },
+        ...{ how: 'archive', files: ['1.dcm', '2.dcm'].map((name) => [name, at(`ct/${name}`)]) },
+      },
+    ]);
+    expect([staged.parts, staged.fields]).toEqual([[], {}]);
+    // With what archives take beside their contents, as they are, and as it was made.
+    const entries = [mebibyte + 1, 2 * dicom.length + 2048];
+    expect(sizes).toEqual([entries, [mebibyte + 1, 2 * dicom.length]]);
+    const part = await staged.uploads?.[1]?.make();
+    expect(sizes.slice(2)).toEqual([[mebibyte + 1, part?.size]]);
+    expect(existsSync(part?.path ?? '')).toBe(true);
+    if (part) await staged.uploads?.[1]?.discard(part);
+    expect(existsSync(part?.path ?? '')).toBe(false);
+    const scan = await staged.uploads?.[0]?.make();
+    if (scan) await staged.uploads?.[0]?.discard(scan);
+    expect(existsSync(at('large.nii'))).toBe(true);
+    await staged.remove();
+  });
+
+  test('sends the fields of the command before those of the server, and says what is de-identified', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'a.nii': canary.nifti('x') });
+    const stageWith = async (terms: Partial<ServerTerms>, mode?: 'full' | 'names') => {
+      const fields = { tta: '2' };
+      const { staged } = await stageFor(directory.path, [['a.nii']], terms, {
+        fields,
+        ...(mode && { mode }),
+      });
+      await staged.remove();
+      return staged.fields;
+    };
+    const terms = { fields: { keep: '60', tta: '9' } };
+    const plain = { tta: '2', keep: '60', inputs_groups: '1' };
+    expect(await stageWith({ ...terms, requiresDeidentified: false })).toEqual(plain);
+    expect(await stageWith({ ...terms, requiresDeidentified: false }, 'names')).toEqual(plain);
+    expect(await stageWith(terms, 'full')).toEqual(plain);
+    for (const requiresDeidentified of [false, true])
+      expect(await stageWith({ ...terms, requiresDeidentified }, 'full')).toEqual({
+        ...plain,
+        deidentified: 'true',
+      });
+  });
+
+  test('makes something else of the same files for other names, kinds and keys', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'a.nii': canary.nifti('x'), 'b.nii': Buffer.alloc(mebibyte + 1) });
+    const stageWith = async (mode: 'full' | 'names', groups: readonly (readonly string[])[]) => {
+      const { staged } = await stageFor(directory.path, groups, { takesUploads: true }, { mode });
+      await staged.remove();
+      const how = staged.uploads?.map(({ origin }) => origin?.how ?? '') ?? [];
+      return how[groups.findIndex(([name]) => name === 'a.nii')] ?? '';
+    };
+    const hows = [await stageWith('names', [['a.nii'], ['b.nii']])];
+    expect(hows[0]).toMatch(/^names,[0-9a-f]{64},case-0001\.nii$/);
+    expect(await stageWith('names', [['a.nii'], ['b.nii']])).toBe(hows[0]);
+    await rm(path.join(directory.path, 'config'), { recursive: true });
+    expect(await stageWith('names', [['a.nii'], ['b.nii']])).not.toBe(hows[0]);
+  });
+
+  test('checks the kinds and sizes of files before anything is told or packed', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'in/a.nii': '1', 'in/notes.txt': 'x', 'tmp/': '' });
+    const refuse = (what: string) => () => {
+      throw new UsageError(what);
+    };
+    for (const terms of [{ checkKinds: refuse('kinds') }, { checkSizes: refuse('sizes') }])
+      await expect(stageFor(directory.path, [['in']], terms)).rejects.toThrow(/kinds|sizes/);
+    const { staged, notes, sizes } = await stageFor(directory.path, [['in']]);
+    expect([notes.length, sizes]).toEqual([1, [[1]]]);
+    await staged.remove();
+  });
+
+  test('refuses a data set that is to be de-identified', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'set/a.nii': 'x' });
+    const field = fieldOf('fine_tune', 'dataset');
+    const given = submission('fine_tune', { archive: { field, path: path.join(directory.path, 'set') } });
+    const found = await findFiles(given);
+    const leaving = (await outgoing(path.join(directory.path, 'config')))(found);
+    const staged = stageFound(given, found, unknownTerms, leaving, memoryReporter(), undefined);
+    await expect(staged).rejects.toThrow('Data sets for fine-tuning cannot be de-identified');
+    await expect(planLeaving(found, leaving, memoryReporter())).rejects.toThrow('cannot be de-identified');
+  });
+
+  test('plans what would leave as it is sent: names, numbers of files and bytes', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'a.nii': canary.nifti('x'),
+      'b.nii': Buffer.concat([canary.nifti('x'), Buffer.from('behind')]),
+      'ct/1.dcm': dicom,
+      'ct/2.dcm': dicom,
+      'set/x/a.nii': '123',
+      'set.zip': zipOf({ 'a.nii': 'x' }),
+    });
+    const at = (name: string) => path.join(directory.path, name);
+    const field = fieldOf('evaluate', 'inputs');
+    const files = [{ field, groups: [[at('ct')], [at('a.nii'), at('b.nii')]] }];
+    const found = await findFiles(submission('evaluate', { files }));
+    const length = canary.nifti('x').length;
+    const shared = { field: 'inputs', group: 1, files: 1 };
+    expect(await planLeaving(found, null, memoryReporter())).toEqual({
+      ...{ deidentify: null, kept: {}, removed: {} },
+      files: [
+        { field: 'inputs', group: 0, path: at('ct'), name: 'ct', files: 2, bytes: 2 * dicom.length },
+        { ...shared, path: at('a.nii'), name: 'a.nii', bytes: length },
+        { ...shared, path: at('b.nii'), name: 'b.nii', bytes: length + 6 },
+      ],
+    });
+    const volumes = found.volumes.map((each) => ({ ...each, groups: each.groups.slice(1) }));
+    const leaving = (await outgoing(at('config')))({ ...found, volumes });
+    const plan = await planLeaving({ ...found, volumes }, leaving, memoryReporter());
+    expect(plan.files).toMatchObject([
+      { group: 0, name: 'case-0001.nii', files: 1 },
+      { group: 0, name: 'case-0002.nii', files: 1 },
+    ]);
+    expect(plan.files[0]?.bytes).toBe(plan.files[1]?.bytes);
+    expect(plan).toMatchObject({
+      deidentify: 'full',
+      kept: { dim: 2 },
+      removed: { 'bytes behind the voxels': 2 },
+    });
+    for (const [name, count, bytes] of [
+      ['set', 1, 3],
+      ['set.zip', 1, statSync(at('set.zip')).size],
+    ] as const) {
+      const dataset = fieldOf('fine_tune', 'dataset');
+      const tuned = await findFiles(submission('fine_tune', { archive: { field: dataset, path: at(name) } }));
+      expect((await planLeaving(tuned, null, memoryReporter())).files).toEqual([
+        { field: 'dataset', group: 0, path: at(name), name: 'set.zip', files: count, bytes },
+      ]);
+    }
   });
 
   test('packs a data set, and sends a zip as it is', async () => {
