@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { renameSync, statSync, utimesSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,6 +8,7 @@ import { numbersOf } from '../../../src/client/case/numbers.js';
 import {
   computationOf,
   digestOf,
+  hashInputs,
   hashOutputs,
   keyOf,
   makeRecord,
@@ -15,10 +17,12 @@ import {
   withNames,
   writeRecord,
 } from '../../../src/client/case/record.js';
+import type { FoundFiles } from '../../../src/client/inputs/index.js';
 import { recordName } from '../../../src/contract/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { noMemory } from '../support/memory.js';
 
 const submission = {
   operation: operationOf('infer'),
@@ -75,19 +79,53 @@ test('the key has every option that changes the result, and no other', () => {
   expect(new Set([plain, ...others]).size).toBe(1 + others.length);
 });
 
+test('inputs are recorded with their fields and groups, and outputs without the record and the log', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, {
+    'a.nii': 'a',
+    'b.nii': 'bb',
+    'out/x.nii': 'x',
+    'out/log': 'x',
+    [`out/${recordName}`]: '{}',
+  });
+  const unit = (name: string) => ({
+    kind: 'file',
+    name: `1_${name}`,
+    path: path.join(directory.path, name),
+    size: 1,
+  });
+  const volumes = [
+    { field: { name: 'inputs' }, groups: [[unit('a.nii')], [unit('b.nii')]] },
+    { field: { name: 'gt' }, groups: [[unit('a.nii')]] },
+  ];
+  const inputs = await hashInputs({ volumes } as unknown as FoundFiles, noMemory().digests);
+  const hash = (text: string) => createHash('sha256').update(text).digest('hex');
+  expect(inputs).toEqual([
+    { name: '1_a.nii', size: 1, sha256: hash('a'), field: 'inputs', group: 0 },
+    { name: '1_b.nii', size: 2, sha256: hash('bb'), field: 'inputs', group: 1 },
+    { name: '1_a.nii', size: 1, sha256: hash('a'), field: 'gt', group: 0 },
+  ]);
+  expect(await hashOutputs(path.join(directory.path, 'out'), undefined, 'log')).toEqual([
+    { name: 'x.nii', size: 1, sha256: hash('x') },
+  ]);
+});
+
 test('inputs are touched as soon as one is written to, or has another name', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'a.nii': 'a', 'b.nii': 'b' });
   const [a, b] = ['a.nii', 'b.nii'].map((name) => path.join(directory.path, name)) as [string, string];
+  // Times without fractions, which can be set again.
+  utimesSync(a, 1e9, 1e9);
   const before = stampOf([a, b]);
   expect([stampOf([a, b]), stampOf([a]), stampOf([b, a])].map((each) => each === before)).toEqual([
     true,
     false,
     false,
   ]);
-  const { mtime, atime } = statSync(a);
+  const { mtimeMs } = statSync(a);
   await writeFile(a, 'x');
-  utimesSync(a, atime, mtime);
+  utimesSync(a, 1e9, 1e9);
+  expect(statSync(a).mtimeMs).toBe(mtimeMs);
   const touched = stampOf([a, b]);
   expect(touched).not.toBe(before);
   renameSync(a, path.join(directory.path, 'c.nii'));
@@ -111,6 +149,11 @@ test('a record has the unit that the app names for its images, if it is one', as
   const [hu, mask] = [volume('HU'), volume(undefined, 'SEGMENTATION')];
   expect(unitsOf({ CT: hu }, { CT: hu, Mask: mask })).toEqual({ inputs: 'HU', outputs: 'HU' });
   expect(unitsOf({ MR: volume(), CT: hu }, { Mask: mask })).toEqual({ inputs: null, outputs: null });
+  expect(unitsOf({ MR: volume('a.u.') }, { CT: hu })).toEqual({ inputs: 'a.u.', outputs: 'HU' });
+  expect(unitsOf({ MR: volume('a.u.'), CT: hu }, { CT: volume('u'.repeat(30)) })).toEqual({
+    inputs: null,
+    outputs: 'u'.repeat(20),
+  });
   expect(unitsOf({ CT: hu }, { CT: hu }, 'uncertainty')).toEqual({ inputs: 'HU', outputs: null });
 });
 

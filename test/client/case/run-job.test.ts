@@ -5,7 +5,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readRecord } from '../../../src/client/case/index.js';
 import type { InputFacts } from '../../../src/client/case/recorder.js';
-import { runJob, startJob } from '../../../src/client/case/run-job.js';
+import { type FinishOptions, runJob, startJob } from '../../../src/client/case/run-job.js';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { TransferPhase } from '../../../src/client/reporter.js';
 import type { Submission } from '../../../src/client/submission.js';
@@ -32,6 +32,7 @@ async function run(
     results = {},
     isChanged = false,
     onSent = () => {},
+    more = () => ({}),
   }: {
     options?: Submission['options'];
     controller?: AbortController;
@@ -42,6 +43,8 @@ async function run(
     isChanged?: boolean;
     /** Called when the job is accepted. */
     onSent?: (input: string) => void;
+    /** Further options of the command, by the path of its input. */
+    more?: (input: string) => Partial<FinishOptions>;
   } = {},
 ) {
   const killed: string[] = [];
@@ -78,6 +81,7 @@ async function run(
     killTimeout: 5,
     clientVersion: '1.2.3',
     deidentify: asTheyAre,
+    ...more(input),
   };
   const result = await runJob(connection, submission, how).catch((error: unknown) => error);
   const mask = await readFile(path.join(output, 'mask.nii'), 'utf8').catch(() => null);
@@ -114,6 +118,23 @@ describe('a job', () => {
     expect(record?.outputs).toMatchObject([{ name: 'mask.nii', size: 4 }]);
     expect(kept).toEqual([sha256]);
     expect(reporter.notes.join()).not.toContain('have changed');
+  });
+
+  test('tells what became of the conversion that was asked for', async () => {
+    const conversion = { formats: ['nifti'], isStrict: false } as const;
+    const { result, record } = await run({}, { more: () => ({ conversion }) });
+    const problems = [expect.stringMatching(/^mask\.nii is not converted: /)];
+    expect(result).toMatchObject({ conversion: { as: ['nifti'], outputs: [], problems } });
+    expect(record?.conversion).toEqual({ as: ['nifti'], outputs: [], problems });
+  });
+
+  test('takes no input that its result could replace', async () => {
+    const more = (input: string) => ({ output: path.dirname(input), mayReplace: true });
+    const { result } = await run({}, { more });
+    expect(result).toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/ct\.nii' is in the directory that results go to/),
+    });
   });
 
   test('has no record of inputs that have changed since they were sent', async () => {

@@ -62,6 +62,16 @@ const study = (date: string, time: string) => [
 const dayOf = (text = '') =>
   Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6))) / 86_400_000;
 
+test('the class of a program of its own is replaced as identifiers are, and one of the standard stays', async () => {
+  const own = '1.2.826.0.1.3680043.9.1';
+  const given = { pixels: new Uint16Array(4), size: [2, 2] as const, position: [0, 0, 0] };
+  const bytes = dicomFile({ ...given, more: [element(0x00080016, 'UI', own)] });
+  const left = await leaving(await write(await workspace(), 'scan.dcm', bytes), 'other-image');
+  expect(parsed(left).string('x00080016')).toMatch(/^2\.25\.\d+$/);
+  expect(parsed(left).string('x00020002')).toBe(parsed(left).string('x00080016'));
+  expect((await elementsOf(MR)).string('x00080016')).toBe(MR);
+});
+
 describe('times', () => {
   const injected = (time: string, moment: string) =>
     element(0x00540016, 'SQ', [

@@ -7,7 +7,7 @@ import { volumeLeaving } from '../../../src/client/deidentify/volume-file.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/index.js';
 import { readVolume } from '../../../src/volumes/index.js';
 import * as canary from '../../support/canary-volumes.js';
-import { dicomFile, element } from '../../support/dicom-files.js';
+import { dicomFile, type Element, element } from '../../support/dicom-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 import { bytesOf, outgoing } from '../support/outgoing.js';
@@ -214,6 +214,48 @@ describe('a volume of several files', () => {
   });
 });
 
+test('DICOM is known by its content, whatever its name, and refused under the name that the person knows', async () => {
+  const pixels = new Int16Array(16);
+  const of = (more: readonly Element[] = []) =>
+    dicomFile({ pixels, size: [4, 4], position: [0, 0, 0], more: [...more] });
+  const [bytes = Buffer.alloc(0)] = (await leaving({ IM0001: of() }, ['IM0001'])).values();
+  expect(parsed(bytes).string('x00120062')).toBe('YES');
+  const burned = canary.gzipWithWords(Buffer.from(of([element(0x00280301, 'CS', 'YES')])), word);
+  await expect(leaving({ 'x.dcm.gz': burned }, ['x.dcm.gz'])).rejects.toThrow(
+    /\/x\.dcm\.gz' says that text is burned into its pixels.* leave it out or allow 'burned-in' with --allow-identifying burned-in$/,
+  );
+  await expect(
+    leaving({ 'y.dcm': of([element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.88.11')]) }, ['y.dcm']),
+  ).rejects.toThrow(/y\.dcm' is a report, which tells of a person in words; leave it out$/);
+});
+
+test('a volume in one file keeps what a model needs, and loses the rest: by the names of fields', async () => {
+  await using directory = await temporary();
+  const told = async (name: string, bytes: Buffer) => {
+    await plant(directory.path, { [name]: bytes });
+    const { kept, removed } = volumeLeaving(path.join(directory.path, name), () => null);
+    return [kept.length, kept.at(-1), removed];
+  };
+  const [behind, gzip] = ['bytes behind the voxels', 'the header of gzip'];
+  const texts = ['descrip', 'aux_file', 'intent_name'];
+  expect(await told('a.nii', canary.nifti(word))).toEqual([
+    ...[18, 'srow_x, srow_y, srow_z', ['data_type', 'db_name', ...texts, 'extensions', behind]],
+  ]);
+  const second = canary.gzipWithWords(canary.nifti(word, { second: true }), word);
+  expect(await told('b.nii.gz', second)).toEqual([
+    ...[18, 'srow_x, srow_y, srow_z', [...texts, 'unused_str', 'extensions', gzip]],
+  ]);
+  const fields = ['content', 'sample units', 'patient', `${word}key`, 'comments'];
+  expect(await told('a.nrrd', canary.nrrd(word))).toEqual([9, 'space origin', [...fields, behind]]);
+  expect(await told('b.nrrd', canary.nrrd(word, true))).toEqual([9, 'space origin', [...fields, gzip]]);
+  expect(await told('a.mha', canary.metaImage(word, true))).toEqual([
+    ...[11, 'ElementType', ['Comment', 'Name', `${word}Key`, 'Modality']],
+  ]);
+  expect(await told('a.mgh', canary.freeSurfer(word))).toEqual([
+    ...[4, 'acquisition parameters', ['unused bytes of the header', behind]],
+  ]);
+});
+
 describe('what is not understood', () => {
   const analyze = canary.niftiHeader(word, { isPair: true });
   analyze.fill(0, 344, 348);
@@ -223,10 +265,26 @@ describe('what is not understood', () => {
     ['MINC', { 'x.mnc': 'CDF\u0001' }, 'x.mnc'],
     ['raw voxels without a header', { 'x.raw': canary.voxels }, 'x.raw'],
     ['ANALYZE', { 'x.hdr': analyze, 'x.img': canary.voxels }, 'x.hdr'],
+    [
+      'NRRD that is packed as a whole',
+      { 'x.nrrd.gz': canary.gzipWithWords(canary.nrrd(word), word) },
+      'x.nrrd.gz',
+    ],
     ['NRRD as text', { 'x.nrrd': `${canary.nrrdText(word, 'ascii')}1 2 3` }, 'x.nrrd'],
   ] as const)('is refused: %s', async ([, files, name]) => {
     await expect(leaving(files, [name])).rejects.toThrow(
-      /x\.\w+' cannot be de-identified: .*--deidentify=names/,
+      /x\.[\w.]+' cannot be de-identified: .*--deidentify=names/,
+    );
+  });
+
+  test('is refused where its header names a file that does not leave with it, and gzip whose header has no end', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'x.mhd': canary.metaText(word, 'y.raw') });
+    const header = path.join(directory.path, 'x.mhd');
+    expect(() => volumeLeaving(header, () => null)).toThrow("it names 'y.raw', which is not sent with it");
+    const endless = Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 8]), Buffer.alloc(40, 'a')]);
+    await expect(leaving({ 'x.nii.gz': endless }, ['x.nii.gz'], 'names')).rejects.toThrow(
+      "x.nii.gz' is damaged: the header of gzip has no end",
     );
   });
 

@@ -26,7 +26,9 @@ async function refused(
 ): Promise<[number | undefined, string]> {
   const before = server.received.length;
   const answer = await ask(gateway, path, { headers });
-  expect(server.received.length).toBe(before);
+  // What is forwarded later is behind it.
+  await ask(gateway, '/after');
+  expect(server.received.slice(before).map(({ url }) => url)).toEqual(['/after']);
   expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
   const body = JSON.parse(answer.body) as { detail: string };
   expect(Object.keys(body)).toEqual(['detail']);
@@ -91,6 +93,14 @@ describe('a gateway refuses', () => {
     'http://h/x',
   ])('the path %s, which would lead the token elsewhere', async (path) => {
     expect(await refused(path, {})).toEqual([400, expect.stringContaining('forwards no request for')]);
+  });
+
+  test('a request that does not say for which name it is', async () => {
+    const before = server.received.length;
+    await using raw = await RawConnection.open(gateway.url);
+    raw.write(`GET /health HTTP/1.0\r\nAuthorization: Bearer ${gateway.secret}\r\n\r\n`);
+    await raw.until(/^HTTP\/1\.1 403 [\s\S]*This gateway answers no request for ''/);
+    expect(server.received.length).toBe(before);
   });
 
   test('to be a proxy, and to speak another protocol', async () => {

@@ -1,0 +1,254 @@
+import { describe, expect, test } from 'vitest';
+import {
+  askFailure,
+  jobFailure,
+  jobs,
+  kill,
+  readMachine,
+  remove,
+  usage,
+  usageOfAll,
+} from '../../../src/client/connection/api.js';
+import { app } from '../../../src/client/connection/index.js';
+import { mostListed } from '../../../src/contract/index.js';
+import { type Handler, json, type Received, ScriptedServer } from '../../support/scripted-server.js';
+import { connectTo } from '../support/connect.js';
+
+/** Asks a server that answers so; tells what came of it, and what was asked. */
+async function ask<T>(
+  answer: (request: Received) => readonly [status: number, body: unknown],
+  question: (connection: ReturnType<typeof connectTo>) => Promise<T>,
+) {
+  const handler: Handler = (request, response) => {
+    const [status, body] = answer(request);
+    json(response, status, body);
+  };
+  await using server = await ScriptedServer.start(handler);
+  await using connection = connectTo(server.url);
+  const end = await question(connection).catch((error: Error) => error);
+  return { end, url: server.url, asked: server.received.map(({ method, url }) => `${method} ${url}`) };
+}
+const job = (job_id: string, more: object = {}) => ({ job_id, status: 'done', ...more });
+const idsOf = (end: unknown) => (end as { job_id: string }[]).map(({ job_id }) => job_id);
+
+describe('the jobs of a server', () => {
+  test('are asked for up to a number, and no more are given by a server that does not know it', async () => {
+    const list = { jobs: ['a', 'b', 'c'].map((id) => job(id)) };
+    const { end, asked } = await ask(
+      () => [200, list],
+      (connection) => jobs(connection, { limit: 2, all: true }),
+    );
+    expect([idsOf(end), asked]).toEqual([['a', 'b'], ['GET /jobs?all=1&limit=2']]);
+  });
+
+  test('of a tag are those that have it, also from a server that does not know tags', async () => {
+    const list = { jobs: [job('a', { tag: 'x y' }), job('b')] };
+    const { end, asked } = await ask(
+      () => [200, list],
+      (connection) => jobs(connection, { tag: 'x y' }),
+    );
+    expect([idsOf(end), asked]).toEqual([['a'], ['GET /jobs?tag=x+y']]);
+  });
+
+  test('are asked for page by page, behind the last one of each', async () => {
+    const all = Array.from({ length: mostListed + 2 }, (_, at) => job(`j${at}`));
+    const pages = ({ url }: Received): readonly [number, unknown] => {
+      const before = new URL(url, 'http://x').searchParams.get('before');
+      const from = all.findIndex(({ job_id }) => job_id === before) + 1;
+      return [200, { jobs: all.slice(from, from + mostListed) }];
+    };
+    const { end, asked } = await ask(pages, (connection) => jobs(connection));
+    expect([idsOf(end), asked]).toEqual([
+      all.map(({ job_id }) => job_id),
+      ['GET /jobs', `GET /jobs?before=j${mostListed - 1}`],
+    ]);
+    // An older server returns all of them, and would again.
+    const whole = await ask(
+      () => [200, { jobs: all }],
+      (connection) => jobs(connection),
+    );
+    expect([idsOf(whole.end).length, whole.asked.length]).toEqual([all.length, 1]);
+    const same = await ask(
+      () => [200, { jobs: all.slice(0, mostListed) }],
+      (connection) => jobs(connection),
+    );
+    expect([idsOf(same.end).length, same.asked.length]).toEqual([mostListed, 2]);
+  });
+
+  test('are no list that KonfAI has', async () => {
+    const { end, url } = await ask(
+      () => [404, { detail: 'Not Found' }],
+      (connection) => jobs(connection),
+    );
+    expect(end).toMatchObject({
+      status: 404,
+      message: `${url} has no list of jobs, as KonfAI's server has none: ask for each by its id`,
+    });
+  });
+});
+
+test('what was used is asked for since a time, or of all owners', async () => {
+  const nothing = () => [200, { since: null, usage: [] }] as const;
+  expect((await ask(nothing, (connection) => usage(connection, '2026-01-01T00:00:00+01:00'))).asked).toEqual([
+    'GET /usage?since=2026-01-01T00%3A00%3A00%2B01%3A00',
+  ]);
+  expect((await ask(nothing, (connection) => usage(connection))).asked).toEqual(['GET /usage']);
+  expect((await ask(nothing, (connection) => usageOfAll(connection, 5))).asked).toEqual(['GET /usage?all=1']);
+});
+
+test('a job is killed within a time that is no whole number of milliseconds, and removed where the server can', async () => {
+  const killed = await ask(
+    () => [200, { status: 'killed' }],
+    (connection) => kill(connection, 'ab', 4.0001),
+  );
+  expect([killed.end, killed.asked]).toEqual([
+    { job_id: 'ab', status: 'killed', message: '' },
+    ['POST /jobs/ab/kill'],
+  ]);
+  const removed = await ask(
+    () => [405, { detail: 'x' }],
+    (connection) => remove(connection, 'ab'),
+  );
+  expect([removed.end, removed.asked]).toEqual([
+    expect.objectContaining({
+      status: 405,
+      message: `${removed.url} removes no job when it is asked to, as KonfAI's server: it does so some time after the job's end`,
+    }),
+    ['DELETE /jobs/ab'],
+  ]);
+});
+
+describe('the GPUs of a server', () => {
+  const memory = { used_gb: 1, total_gb: 2 };
+  const machine = (devices: object, vram: readonly [number, unknown] = [200, memory]) =>
+    ask(({ url }) => {
+      if (url.startsWith('/vram')) return vram;
+      const list = { devices_index: [3, 5], devices_name: ['A', 'B'], ...devices };
+      return [200, url === '/ram' ? { used_gb: 8, total_gb: 64 } : list];
+    }, readMachine);
+
+  test('have their memory, the jobs that hold them and what is loaded', async () => {
+    const { end } = await machine({
+      devices_jobs: [{ job_id: 'ab', owner: 'ada' }, null],
+      devices_loaded: [['tissue'], []],
+      cpu_loaded: ['x'],
+    });
+    expect(end).toEqual({
+      gpus: [
+        { id: 3, name: 'A', ...memory, free: false, job: { job_id: 'ab', owner: 'ada' }, loaded: ['tissue'] },
+        { id: 5, name: 'B', ...memory, free: true, loaded: [] },
+      ],
+      ram: { used_gb: 8, total_gb: 64 },
+      cpu_loaded: ['x'],
+    });
+    expect((await machine({ devices_jobs: [{}, null] })).end).toMatchObject({
+      gpus: [{ free: false }, { free: true }],
+    });
+  });
+
+  test('of a cluster are free or not, and nobody asks for their memory', async () => {
+    const { end, asked } = await machine({ devices_free: [true, false], devices_jobs: [null, null] });
+    expect(end).toMatchObject({
+      gpus: [
+        { id: 3, free: true },
+        { id: 5, free: false },
+      ],
+    });
+    expect(asked.filter((each) => each.includes('vram'))).toEqual([]);
+  });
+
+  test('say nothing of their memory where it cannot be told, and of a failure', async () => {
+    const unknown = await machine({}, [501, { detail: 'x' }]);
+    expect(unknown.end).toMatchObject({
+      gpus: [
+        { id: 3, name: 'A' },
+        { id: 5, name: 'B' },
+      ],
+    });
+    expect(JSON.stringify(unknown.end)).not.toContain('"used_gb":1');
+    expect((await machine({}, [500, { detail: 'It failed' }])).end).toMatchObject({ message: 'It failed' });
+  });
+});
+
+describe('the failure of a job', () => {
+  const view = {
+    ...job('ab'),
+    status: 'error',
+    error: 'of the view',
+    expires_at: '2030',
+    finished_at: '2029',
+    left_files: 2,
+  };
+  const failure = (status: number, body: object, of: object = view) =>
+    ask(
+      ({ url }) => [url === '/jobs/ab' ? 200 : 404, of],
+      (connection) => jobFailure(connection, 'ab', status, JSON.stringify(body)),
+    );
+
+  test('has the reason of the answer, otherwise of the job, and what the server knows', async () => {
+    const { end } = await failure(500, { status: 'error', error: 'of the answer' });
+    expect(end).toMatchObject({
+      message: 'Job ab failed: of the answer',
+      details: { expires_at: '2030', left_files: 2 },
+      facts: { fetch: "'remote-app result ab --partial'" },
+    });
+    expect((await failure(500, { status: 'error' })).end).toMatchObject({
+      message: 'Job ab failed: of the view',
+    });
+    const silent = { ...view, error: null };
+    expect((await failure(202, { status: 'killed' }, silent)).end).toMatchObject({
+      state: 'killed',
+      message: 'Job ab was killed: no reason given',
+    });
+  });
+
+  test('is a refusal of its app only where that says so', async () => {
+    expect((await failure(422, { status: 'error', error: 'tta is too large' })).end).toMatchObject({
+      state: 'refused',
+      exitCode: 2,
+    });
+    expect((await failure(422, { status: 'killed', error: 'x' })).end).toMatchObject({ state: 'killed' });
+    expect((await failure(202, { status: 'running' })).end).toBeNull();
+  });
+
+  test('is none where the result is there, or the server does not say', async () => {
+    const asks = (status: number, body: unknown) =>
+      ask(
+        () => [status, body],
+        (connection) => askFailure(connection, 'ab'),
+      );
+    expect([(await asks(200, 'x')).end, (await asks(404, { detail: 'x' })).end]).toEqual([null, null]);
+  });
+});
+
+describe('the slash of an identifier', () => {
+  const described = { app: 'a/b', display_name: 'X' };
+  /** Asks twice for an app through a proxy that answers these paths so. */
+  async function twice(encoded: Handler, plain: Handler) {
+    await using server = await ScriptedServer.start((request, ...more) =>
+      (request.url.includes('%2F') ? encoded : plain)(request, ...more),
+    );
+    await using connection = connectTo(server.url);
+    const ends = [];
+    for (let time = 0; time < 2; time += 1)
+      ends.push(await app(connection, 'a/b').catch((error: Error) => error.message));
+    return { ends, urls: server.received.map(({ url }) => url) };
+  }
+  const page: Handler = (_, response) =>
+    void response.writeHead(404, { 'content-type': 'text/html' }).end('<p>');
+
+  test('is sent as it is, and from then on, where a proxy takes no other', async () => {
+    const { ends, urls } = await twice(page, (_, response) => json(response, 200, described));
+    expect(ends).toMatchObject([described, described]);
+    expect(urls).toEqual(['/repo_apps/a%2Fb', '/repo_apps/a/b', '/repo_apps/a/b']);
+    const refused = await twice(page, (_, response) => json(response, 404, { detail: 'Unknown app' }));
+    expect([refused.ends, refused.urls.length]).toEqual([['Unknown app', 'Unknown app'], 3]);
+  });
+
+  test('stays encoded where the server itself refuses, and where both are pages', async () => {
+    const detail = { detail: 'Unknown app' };
+    const own = await twice((_, response) => json(response, 404, detail), page);
+    expect([own.ends, own.urls.length]).toEqual([['Unknown app', 'Unknown app'], 4]);
+    expect((await twice(page, page)).urls).toHaveLength(4);
+  });
+});
