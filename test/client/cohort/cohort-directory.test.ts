@@ -11,9 +11,10 @@ import {
 } from '../../../src/client/case/record.js';
 import { checkDerivatives } from '../../../src/client/cohort/bids-layout.js';
 import { CohortDirectory } from '../../../src/client/cohort/cohort-directory.js';
-import { aboutEarlierResult, otherCases } from '../../../src/client/cohort/earlier-results.js';
+import { aboutEarlierResult, otherCases, stateOfResult } from '../../../src/client/cohort/earlier-results.js';
 import { findCasesToSend } from '../../../src/client/cohort/index.js';
-import { findFiles } from '../../../src/client/inputs/index.js';
+import { WriteError } from '../../../src/client/errors.js';
+import { type FoundFiles, findFiles } from '../../../src/client/inputs/index.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -241,6 +242,141 @@ test('cases without a result keep the rows of earlier commands, which say why, a
     ['a', 'failed', 'too small', 'j1'],
     ['b', 'waiting', 'disk full', 'j2'],
   ]);
+});
+
+test('cases of earlier commands have their entities from the table, otherwise from their names', async () => {
+  await using root = await temporary();
+  const rows = ['sub-01_ses-2_T1w,failed,too small,,,', 'x,waiting,,j2,07,3', 'y,running,,j3,,'];
+  await plant(root.path, {
+    'cases.csv': ['case,status,reason,job,subject,session', ...rows].join('\r\n'),
+  });
+  using cohort = await CohortDirectory.open(root.path);
+  await place(cohort, { 'mask.nii': 'mask' });
+  const none = { seconds: null, isNew: false, numbers: {} };
+  expect(await otherCases(cohort, new Set())).toEqual([
+    { ...none, name: 'case', subject: null, session: null, status: 'done', reason: null, jobId: 'x' },
+    {
+      ...none,
+      name: 'sub-01_ses-2_T1w',
+      subject: '01',
+      session: '2',
+      status: 'failed',
+      reason: 'too small',
+      jobId: null,
+    },
+    { ...none, name: 'x', subject: '07', session: '3', status: 'waiting', reason: null, jobId: 'j2' },
+  ]);
+  expect((await otherCases(cohort, new Set(['case', 'x']))).map(({ name }) => name)).toEqual([
+    'sub-01_ses-2_T1w',
+  ]);
+});
+
+test('a result says what a person has changed of it, what is not read of its numbers, and what was not converted', async () => {
+  await using root = await temporary();
+  using cohort = await CohortDirectory.open(root.path);
+  await place(cohort, { 'a.nii': 'a', 'b.nii': 'b', 'c.nii': 'c' });
+  const record = cohort.record('case');
+  if (!record) throw new Error('there is no record');
+  const conversion = { as: ['nrrd' as const], outputs: [], problems: ['a.nii is not converted'] };
+  const told = {
+    ...record,
+    seconds: 7,
+    numbers: { dice: 1 },
+    numbers_unread: ['One is not read'],
+    conversion,
+  };
+  const remarks = 'One is not read; a.nii is not converted';
+  expect(await stateOfResult(cohort, 'case', told)).toEqual({
+    ...{ status: 'done', reason: remarks, seconds: 7, jobId: 'x', numbers: { dice: 1 } },
+  });
+  expect(await stateOfResult(cohort, 'case', record)).toMatchObject({ status: 'done', reason: null });
+  const edit = (name: string) => writeFile(path.join(cohort.directoryOf('case'), name), 'mine');
+  await edit('b.nii');
+  expect(await stateOfResult(cohort, 'case', told)).toMatchObject({
+    ...{ status: 'edited', reason: `A person has changed 'b.nii'; ${remarks}` },
+  });
+  await edit('c.nii');
+  await edit('notes.txt');
+  const kept = { ...record, kept: ['notes.txt', 'gone.txt'] };
+  expect(await stateOfResult(cohort, 'case', kept)).toMatchObject({
+    reason: "A person has changed 'notes.txt' and 2 other files",
+  });
+});
+
+test('a failed case says what the result is that is there', async () => {
+  await using root = await temporary();
+  await plant(root.path, { 'scans/ct.nii': 'ct' });
+  const scan = path.join(root.path, 'scans/ct.nii');
+  const field = fieldWithRole(submission.operation, 'paths');
+  const files = await findFiles({ ...submission, files: [{ field, groups: [[scan]] }] });
+  using cohort = await CohortDirectory.open(path.join(root.path, 'Out'));
+  const computation = computationOf(submission, null, null);
+  const { digests } = noMemory();
+  const about = (more: object = {}, found: FoundFiles | undefined = files) =>
+    aboutEarlierResult(cohort, 'case', found, { ...computation, ...more }, digests, undefined);
+  expect(await about()).toBe('');
+  const inputs = await hashInputs(files, digests);
+  await cohort.receive('case', { digest: digestOf(inputs), isForced: false }, async (directory) => {
+    await plant(directory, { 'mask.nii': 'mask', 'result.zip': 'packed' });
+    writeRecord(
+      directory,
+      makeRecord({ ...silentFacts(submission), inputs }, [], { numbers: {}, unread: [] }),
+    );
+  });
+  expect(await about()).toBe('');
+  expect(await about({ version: 'sha256:2' })).toBe(
+    '; the result that is there was made with other options or another version',
+  );
+  await writeFile(scan, 'another');
+  expect(await about()).toBe('; the result of its earlier input was moved to .remote-app/stale/case');
+  expect(cohort.record('case')).toBeNull();
+});
+
+test('what a command cannot write through is refused', async () => {
+  await using root = await temporary();
+  await plant(root.path, { '.remote-app': 'a file' });
+  await expect(CohortDirectory.open(root.path)).rejects.toThrow(
+    `'${path.join(root.path, '.remote-app')}' is not a directory; move it`,
+  );
+});
+
+test('outputs that are gone are missing, and all are read where that is asked for', async () => {
+  await using root = await temporary();
+  using cohort = await CohortDirectory.open(root.path);
+  await place(cohort, { 'a.nii': 'aa', 'b.nii': 'b' });
+  const record = cohort.record('case');
+  if (!record) throw new Error('there is no record');
+  const state = (how: 'seen' | 'read' | 'verify') => cohort.stateOfOutputs('case', record, how);
+  const lying = { ...record, outputs: record.outputs.map((each) => ({ ...each, sha256: '0'.repeat(64) })) };
+  // By its times it is what it was.
+  expect([
+    await cohort.stateOfOutputs('case', lying, 'read'),
+    await cohort.stateOfOutputs('case', lying, 'verify'),
+  ]).toEqual(['intact', 'edited']);
+  await rm(path.join(cohort.directoryOf('case'), 'b.nii'));
+  expect([await state('seen'), await state('read'), await cohort.editedFiles('case', record)]).toEqual([
+    'unknown',
+    'missing',
+    [],
+  ]);
+  expect([cohort.seenDigest('case', 's'), cohort.looks.note('case', { stamp: 's', digest: 'd' })]).toEqual([
+    null,
+    undefined,
+  ]);
+  expect([cohort.seenDigest('case', 's'), cohort.seenDigest('case', 't')]).toEqual(['d', null]);
+});
+
+test('a result that cannot be written says that the same command goes on, and leaves nothing', async () => {
+  await using root = await temporary();
+  using cohort = await CohortDirectory.open(root.path);
+  const full = Object.assign(new Error('x'), { code: 'ENOSPC', errno: -28 });
+  const fails = cohort.receive('case', { digest: '', isForced: false }, () =>
+    Promise.reject(new WriteError('/private', full, 'x')),
+  );
+  await expect(fails).rejects.toThrow(
+    `Cannot write '${cohort.directoryOf('case')}': no space left on device (ENOSPC); free some space, then give the same command again: finished cases are kept`,
+  );
+  expect(await readdir(cohort.own)).toEqual([]);
 });
 
 test('a description of a data set that cannot be read is not taken for that of our derivatives', async () => {
