@@ -370,4 +370,83 @@ describe('directories', () => {
       },
     ]);
   });
+
+  test('of ground truth have none of the choices that are for inputs', async () => {
+    await using root = await temporary();
+    const one = dicomSeries(2, { series: '1', number: 1, description: 'one' }, (at) => `a${at}`);
+    const seg = dicomFile({ kind: 'SEG', modality: 'SEG', image: 1, series: '9', number: 9 });
+    const scans = { ...one, seg };
+    const within = (directory: string) =>
+      Object.fromEntries(Object.entries(scans).map(([name, bytes]) => [`${directory}/${name}`, bytes]));
+    await plant(root.path, {
+      ...within('in'),
+      ...within('more'),
+      ...within('gt'),
+      'x/a_T1w.nii': '1',
+      'x/a_seg.nii': '2',
+    });
+    const { fields } = operationOf('evaluate');
+    const fieldOf = (name: string) => fields.find((each) => each.name === name) ?? field;
+    const at = (...names: string[]) => names.map((name) => path.join(root.path, name));
+    const asked: number[] = [];
+    const chosen: number[] = [];
+    const files = [
+      { field: fieldOf('inputs'), groups: [at('in'), at('more')] },
+      { field: fieldOf('gt'), groups: [at('gt')] },
+    ];
+    const found = await findFiles(
+      { files, archive: null },
+      {
+        asksForSegmentations: async (group) => asked.push(group) > 1,
+        chooseSeries: async (series) => {
+          chosen.push(series.length);
+          return series.slice(0, 2);
+        },
+      },
+    );
+    // The second group of inputs asks for segmentations; those of ground truth are volumes in any case.
+    expect([asked, chosen]).toEqual([
+      [0, 1],
+      [1, 2],
+    ]);
+    expect(found.volumes.map(({ groups }) => groups.map((each) => each.length))).toEqual([[1, 2], [2]]);
+    expect(found.objects.map((each) => path.relative(root.path, each.path))).toEqual(['in/seg']);
+    const suffixes = { selection: { suffixes: ['T1w'] } };
+    const named = await findFiles({
+      ...{ archive: null, ...suffixes },
+      files: [
+        { field: fieldOf('inputs'), groups: [at('x')] },
+        { field: fieldOf('gt'), groups: [at('x/*_seg.nii')] },
+      ],
+    });
+    expect(named.volumes.map(({ groups }) => groups.flat().map(({ name }) => name))).toEqual([
+      ['a_T1w.nii'],
+      ['a_seg.nii'],
+    ]);
+  });
+
+  test('have one volume of a header and its voxels, and none of what is beside a store', async () => {
+    await using root = await temporary();
+    const header =
+      'ObjectType = Image\nNDims = 3\nDimSize = 2 1 1\nElementType = MET_UCHAR\nElementDataFile = x.raw\n';
+    await plant(root.path, {
+      'in/x.mhd': header,
+      'in/x.raw': Buffer.from([1, 2]),
+      'z/a.zarr/.zgroup': '{"zarr_format":2}',
+      'z/odd.dat': 'x',
+      'odd/odd.dat': 'x',
+      'odd/photo.png': 'x',
+    });
+    const at = (name: string) => path.join(root.path, name);
+    expect((await findVolumes([at('in')])).map((unit) => unit.path)).toEqual([at('in/x.mhd')]);
+    const beside = await collect([at('z')]);
+    expect([beside.units.map(({ kind }) => kind), beside.skipped, beside.unknown]).toEqual([
+      ['store'],
+      [at('z/odd.dat')],
+      [],
+    ]);
+    const odd = await collect([at('odd')]);
+    // A picture is what is meant, rather than a file that nobody knows.
+    expect([odd.units.map((unit) => unit.path), odd.unknown]).toEqual([[at('odd/photo.png')], []]);
+  });
 });

@@ -1,0 +1,210 @@
+import { describe, expect, test } from 'vitest';
+import type { Reply } from '../../../src/client/connection/index.js';
+import { refusal, retryAfter } from '../../../src/client/connection/reply.js';
+import { explainTls } from '../../../src/client/connection/tls.js';
+import {
+  explainTransport,
+  mayBeTls,
+  type Transport,
+  type Trust,
+  wasClosed,
+} from '../../../src/client/connection/transport.js';
+import { Interrupted, UsageError } from '../../../src/client/errors.js';
+
+const failing = (code: string, message = 'x', more: object = {}) =>
+  Object.assign(new Error(message), { code, ...more });
+
+describe('a failure below HTTP', () => {
+  const server = 'https://gpu';
+  test.each([
+    [failing('ECONNREFUSED'), 'unreached', `${server} cannot be reached: nothing listens there`],
+    [
+      new Error('x', { cause: failing('ENOTFOUND') }),
+      'unreached',
+      `${server} cannot be reached: no such host`,
+    ],
+    [failing('UND_ERR_BODY_TIMEOUT'), 'timeout', `${server} has been silent for too long`],
+    [
+      failing('EPIPE', 'write EPIPE'),
+      'broken',
+      `The connection to ${server} broke: it was closed on the other side`,
+    ],
+    [failing('UND_ERR_SOCKET', 'other side closed'), 'broken', 'broke: it was closed on the other side'],
+    [failing('EOTHER', 'in words'), 'broken', `The connection to ${server} broke: in words`],
+    [failing('CERT_HAS_EXPIRED', 'expired'), 'unusable', `TLS with ${server} fails: expired`],
+    [failing('ERR_SSL_X', 'no cipher'), 'unusable', `TLS with ${server} fails: no cipher`],
+  ])('is told as what it is: %#', (error, fault, message) => {
+    const told = explainTransport(error, server);
+    expect(told).toMatchObject({ fault, message: expect.stringContaining(message), cause: error });
+  });
+
+  test('that is no HTTP is told apart from one that ended too soon', () => {
+    const parser = (data: string) =>
+      Object.assign(new Error('Bad method'), { name: 'HTTPParserError', data });
+    expect(explainTransport(parser('SSH-2.0'), server)).toMatchObject({
+      name: 'AnswerError',
+      message: `${server} answered with something that is not HTTP: Bad method; is it a remote-app server?`,
+    });
+    expect(explainTransport(parser(''), server)).toMatchObject({ fault: 'broken' });
+    expect(explainTransport(failing('ERR_ASSERTION', 'false == true'), server).message).toBe(
+      `${server} answered with something that is not HTTP; is it a remote-app server?`,
+    );
+    const closed = [
+      failing('ECONNRESET'),
+      failing('EPIPE'),
+      failing('UND_ERR_SOCKET'),
+      parser('\u0015\u0003\u0001'),
+    ];
+    expect([closed.map(mayBeTls), closed.map(wasClosed)]).toEqual([
+      [true, true, true, true],
+      [true, true, true, false],
+    ]);
+    expect([parser('SSH'), failing('ECONNREFUSED')].map(mayBeTls)).toEqual([false, false]);
+  });
+
+  test('gives way to an interruption and to a time that is up, names the proxy, and is not explained twice', () => {
+    const broken = failing('ECONNRESET');
+    const interrupted = new Interrupted('SIGINT');
+    const late = AbortSignal.abort(new DOMException('x', 'TimeoutError'));
+    expect(explainTransport(broken, server, AbortSignal.abort(interrupted))).toBe(interrupted);
+    expect(explainTransport(broken, server, late)).toMatchObject({
+      fault: 'timeout',
+      message: `${server} did not answer in time`,
+    });
+    expect(explainTransport(broken, server, AbortSignal.abort(new Error('x')))).toMatchObject({
+      fault: 'broken',
+    });
+    const known = new UsageError('x');
+    expect(explainTransport(known, server)).toBe(known);
+    expect(explainTransport(failing('ECONNREFUSED'), server, undefined, 'The proxy p').message).toBe(
+      'The proxy p cannot be reached: nothing listens there',
+    );
+  });
+});
+
+describe('a failure of TLS', () => {
+  const trust = { file: '/etc/ca.pem' } as Trust;
+  const told = (code: string, more: object = {}, message = 'x') =>
+    explainTls(failing(code, message), {
+      ...{ server: 'https://gpu:8443', hostname: 'gpu', certificate: undefined, trust: undefined },
+      ...more,
+    });
+
+  test('says which certificates do not vouch for it, and what is spoken', () => {
+    expect(told('UNABLE_TO_VERIFY_LEAF_SIGNATURE').message).toBe(
+      "https://gpu:8443 shows the certificate, which this machine does not know; get the issuer's certificate from the server's admin and give it with --ca FILE",
+    );
+    expect(told('DEPTH_ZERO_SELF_SIGNED_CERT', { trust }).message).toBe(
+      "https://gpu:8443 shows a certificate that it has signed itself, and the certificates in '/etc/ca.pem' do not vouch for it; " +
+        "get it from the server's admin and give it with --ca FILE",
+    );
+    expect(told('ERR_TLS_CERT_ALTNAME_INVALID').message).toContain("is for another name, not for 'gpu';");
+    expect(told('CERT_NOT_YET_VALID').message).toBe(
+      'The certificate of https://gpu:8443 is not valid yet; check the clock of this machine',
+    );
+    expect(told('EPROTO').message).toBe(
+      'https://gpu:8443 does not speak TLS; use http://gpu:8443, which is not encrypted, or the port on which it does',
+    );
+    expect(told('ERR_SSL_NO_CIPHER', {}, ' no cipher ')).toMatchObject({
+      fault: 'unusable',
+      message: 'TLS with https://gpu:8443 fails: no cipher',
+    });
+    const other = failing('ECONNREFUSED');
+    expect(explainTls(other, { server: 'x', hostname: 'x', certificate: undefined, trust: undefined })).toBe(
+      other,
+    );
+  });
+});
+
+describe('a refusal', () => {
+  const reply = (statusCode: number, headers: object = {}) => ({ statusCode, headers }) as unknown as Reply;
+  const told = async (
+    status: number,
+    body: string | object,
+    {
+      headers = {},
+      path = '/jobs/ab',
+      transport,
+    }: { headers?: object; path?: string; transport?: object } = {},
+  ) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    const asked = {
+      server: 'http://gpu',
+      path,
+      list: 'remote-app jobs -p lab',
+      transport: transport as Transport,
+    };
+    return refusal(reply(status, headers), text, asked);
+  };
+
+  test('says what the client knows better: the server, the job, the flag', async () => {
+    expect((await told(401, { detail: 'Missing token' })).message).toMatch(
+      /^(Missing token|http:\/\/gpu needs a token)/,
+    );
+    expect((await told(404, { detail: 'Unknown job_id' })).message).toBe(
+      "No job 'ab' on http://gpu; 'remote-app jobs -p lab' lists them",
+    );
+    expect((await told(410, { detail: 'Expired' })).message).toBe(
+      'Job ab on http://gpu has no result any more: Expired',
+    );
+    expect((await told(410, { detail: 'Job ab has expired' })).message).toBe('Job ab has expired');
+    expect((await told(404, { detail: 'Not Found' }, { path: '/limits' })).message).toBe(
+      'http://gpu has no /limits: is that the address of the service?',
+    );
+    expect((await told(422, { detail: "Field 'options.patch_size' is wrong" })).message).toBe(
+      '--patch-size is wrong',
+    );
+    expect((await told(400, { detail: "Field 'options.patch_size' is wrong" })).message).toBe(
+      "Field 'options.patch_size' is wrong",
+    );
+    expect((await told(422, { detail: [{ loc: ['body', 3], msg: 'bad' }, { msg: 'worse' }] })).message).toBe(
+      '3: bad; worse',
+    );
+    expect((await told(500, { error: 'It failed' })).message).toBe('It failed');
+    const name = 'a'.repeat(64);
+    expect(await told(409, { detail: 'Send these', uploads: [name] })).toMatchObject({
+      missing: [name],
+      isOfProxy: false,
+    });
+  });
+
+  test('is told apart from the page of a proxy', async () => {
+    const plain = 'The plain HTTP request was sent to HTTPS port';
+    expect((await told(400, plain)).message).toBe('http://gpu speaks TLS; use https://gpu');
+    expect((await told(500, plain)).message).toBe('http://gpu answered with HTTP 500');
+    expect((await told(413, '<p>')).message).toContain("nginx does with 'client_max_body_size 0;'");
+    expect(await told(503, '<p>', { headers: { 'retry-after': '7' } })).toMatchObject({
+      isOfProxy: true,
+      retryAfter: 7,
+      message: expect.stringMatching(
+        /^A proxy answers at http:\/\/gpu, but the server behind it does not \(HTTP 503\)/,
+      ),
+    });
+    const transport = { name: 'The proxy p', forward: { origin: 'p', headers: {} } };
+    expect((await told(403, '<p>', { transport })).message).toMatch(
+      /^The proxy p does not let anybody reach http:\/\/gpu \(HTTP 403\)/,
+    );
+    expect((await told(502, '<p>', { transport })).message).toBe(
+      'The proxy p cannot reach http://gpu (HTTP 502)',
+    );
+    const headers = { location: 'https://x/' };
+    expect((await told(301, '<p>', { headers })).message).toBe(
+      "http://gpu sends /jobs/ab on to 'https://x/'; if it has moved, give its new address",
+    );
+    expect((await told(201, { detail: 'x' }, { headers })).message).toBe('x');
+  });
+
+  test('is believed up to a day of waiting', () => {
+    const after = (value: string | string[]) => retryAfter(reply(503, { 'retry-after': value }));
+    expect(['0', '86400', '86401', '-1', '1.5', 'soon', ''].map(after)).toEqual([
+      0,
+      86_400,
+      null,
+      null,
+      null,
+      null,
+      null,
+    ]);
+    expect([after(['5', '6']), retryAfter(reply(503))]).toEqual([5, null]);
+  });
+});

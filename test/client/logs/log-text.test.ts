@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest';
+import type { Patience } from '../../../src/client/connection/index.js';
+import { HttpError } from '../../../src/client/errors.js';
+import {
+  checkedEnd,
+  endByState,
+  explainMute,
+  followText,
+  isTaken,
+  NoLogText,
+} from '../../../src/client/logs/log-text.js';
+import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
+import { connectTo } from '../support/connect.js';
+
+/** A patience that notes what is waited for, and waits for nothing. */
+function patienceOf() {
+  const waits: string[] = [];
+  const patience = {
+    after: async (error: Error) => void waits.push(error.message),
+    renew: () => waits.push('renewed'),
+  } as unknown as Patience;
+  return { waits, patience };
+}
+
+/** Reads a log as text from a server that answers so, one request after the other. */
+async function follow(
+  texts: readonly Handler[],
+  states: readonly object[],
+  how: { since?: number; tail?: number } = {},
+) {
+  const [left, views] = [[...texts], [...states]];
+  await using server = await ScriptedServer.start((request, response, raw) => {
+    if (request.url.endsWith('/log')) return left.shift()?.(request, response, raw);
+    json(response, 200, views.length > 1 ? views.shift() : views[0]);
+  });
+  await using connection = connectTo(server.url);
+  const { waits, patience } = patienceOf();
+  const events: string[] = [];
+  const read = async () => {
+    for await (const event of followText(connection, 'ab', {
+      since: how.since ?? 0,
+      tail: how.tail,
+      patience,
+    }))
+      events.push(
+        event.kind === 'line'
+          ? `${event.id}${event.isRedraw ? ' redrawn' : ''}: ${event.line}`
+          : event.kind === 'error'
+            ? `error: ${event.message}`
+            : 'done',
+      );
+  };
+  const failure = await read().catch((error: Error) => error);
+  const ranges = server.to('/jobs/ab/log').map(({ headers }) => headers.range);
+  return { events, failure, waits, ranges };
+}
+
+const text =
+  (body: string | Buffer, status = 200, headers: object = {}): Handler =>
+  (_, response) =>
+    void response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', ...headers }).end(body);
+const done = { status: 'done' };
+
+describe('a log that is read as text', () => {
+  test('has its lines, also a last one without an end once the job has ended', async () => {
+    const whole = text('one\nhalf\r\nSchädel\nlast');
+    const lines = ['1: one', '2 redrawn: half', '3: Schädel', '4: last', 'done'];
+    expect((await follow([whole], [done])).events).toEqual(lines);
+    expect((await follow([whole], [done], { since: 2 })).events).toEqual(lines.slice(2));
+    expect((await follow([whole], [done], { tail: 2 })).events).toEqual(lines.slice(2));
+    expect((await follow([whole], [done], { tail: 0 })).events).toEqual(['done']);
+    expect((await follow([text('')], [done])).events).toEqual(['done']);
+  });
+
+  test('ends with why the job failed, or with how it ended', async () => {
+    expect((await follow([text('')], [{ status: 'error', error: 'sad' }])).events).toEqual(['error: sad']);
+    expect((await follow([text('')], [{ status: 'killed' }])).events).toEqual(['error: the job is killed']);
+  });
+
+  test('goes on from its last byte, after a server that fails or sends another part', async () => {
+    const part = text('\nthree\n', 206, { 'content-range': 'bytes 6-12/13' });
+    const other = text('x', 206, { 'content-range': 'bytes 7-7/13' });
+    const failing: Handler = (_, response) => json(response, 500, { detail: 'It failed' });
+    const { events, ranges, waits } = await follow(
+      [text('one\nab\nthr'), failing, other, part],
+      [{ status: 'running' }, { status: 'running' }, done],
+    );
+    expect(events).toEqual(['1: one', '2: ab', '3: three', 'done']);
+    expect(ranges).toEqual([undefined, 'bytes=6-', 'bytes=6-', 'bytes=6-']);
+    expect(waits).toEqual([
+      'renewed',
+      'It failed',
+      'The server sent a different part of the log than requested',
+      'renewed',
+    ]);
+  }, 10_000);
+
+  test('has a line without an end cut where it is too long', async () => {
+    const { events } = await follow([text(`${'a'.repeat(2 << 20)}\nb\n`)], [done]);
+    expect(events.at(-1)).toBe('done');
+    expect(events.filter((each) => each.endsWith('b'))).toHaveLength(1);
+    expect(events.length).toBeGreaterThan(3);
+  });
+
+  test('is none of a server without that route', async () => {
+    for (const handler of [
+      text('<p>', 404),
+      text('{}', 200, { 'content-type': 'application/json' }),
+      ((_, response) => json(response, 405, { detail: 'x' })) as Handler,
+    ])
+      expect((await follow([handler], [done])).failure).toBeInstanceOf(NoLogText);
+    const refused: Handler = (_, response) => json(response, 403, { detail: 'Not yours' });
+    expect((await follow([refused], [done])).failure).toMatchObject({ status: 403, message: 'Not yours' });
+  });
+});
+
+describe('the end of a job whose log does not say it', () => {
+  /** Asks a server that answers so about the job. */
+  async function ask<T>(status: number, body: object, question: typeof endByState | typeof explainMute) {
+    await using server = await ScriptedServer.start((_, response) => json(response, status, body));
+    await using connection = connectTo(server.url);
+    return (await question(connection, 'ab').catch((error: Error) => error)) as T;
+  }
+
+  test('is asked for, and is not there while it runs', async () => {
+    expect(await ask(200, { status: 'running' }, endByState)).toBeNull();
+    expect(await ask(200, done, checkedEnd)).toEqual({ kind: 'done' });
+  });
+
+  test('is believed where the server cannot say it, and asked for again where it is away', async () => {
+    expect(await ask(404, { detail: 'x' }, checkedEnd)).toBeNull();
+    expect(await ask(429, { detail: 'x' }, checkedEnd)).toBeInstanceOf(HttpError);
+  });
+
+  test('explains streams in which nothing comes, as another reader does', async () => {
+    expect(await ask(200, { status: 'error', error: 'sad' }, explainMute)).toEqual({
+      kind: 'error',
+      message: 'sad',
+    });
+    expect(await ask(200, { status: 'running' }, explainMute)).toMatchObject({
+      exitCode: 6,
+      details: { job_id: 'ab' },
+      message: expect.stringMatching(
+        /^The log of job ab is being read already, and \S+ gives it to one reader at a time; 'remote-app status ab' tells how the job does, 'remote-app result ab' waits for its result$/,
+      ),
+    });
+    expect(await ask(429, { detail: 'x' }, explainMute)).toBeNull();
+    expect(await ask(404, { detail: 'x' }, explainMute)).toMatchObject({ status: 404 });
+  });
+
+  test('is not taken from a proxy', () => {
+    const of = (status: number, isOfProxy = false) => new HttpError(status, 'x', null, isOfProxy);
+    expect([isTaken(of(429)), isTaken(of(429, true)), isTaken(of(503)), isTaken(new Error('x'))]).toEqual([
+      ...[true, false, false, false],
+    ]);
+  });
+});
