@@ -210,6 +210,7 @@ describe('a volume of several files', () => {
     const sent = await leaving(files, Object.keys(files));
     expect([...sent.keys()]).toEqual([`case-0001.hdr${packing}`, `case-0001.img${packing}`]);
     for (const bytes of sent.values()) expect(unpacked(bytes)).not.toContain(word);
+    for (const bytes of sent.values()) expect(bytes.readUInt16BE(0) === 0x1f8b).toBe(packing !== '');
     expect(await read(sent, `case-0001.hdr${packing}`)).toEqual(await read(files, `${word}.hdr${packing}`));
   });
 });
@@ -227,6 +228,36 @@ test('DICOM is known by its content, whatever its name, and refused under the na
   await expect(
     leaving({ 'y.dcm': of([element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.88.11')]) }, ['y.dcm']),
   ).rejects.toThrow(/y\.dcm' is a report, which tells of a person in words; leave it out$/);
+});
+
+test('voxels of NIfTI that are said to be at 0 are behind the header, and stay regular', async () => {
+  const header = canary.niftiHeader(word).subarray(0, 348);
+  header.writeFloatLE(0, 108);
+  const bytes = Buffer.concat([header, Buffer.alloc(4), canary.voxels]);
+  const sent = await leaving({ 'a.nii': bytes }, ['a.nii']);
+  expect(sent.get('case-0001.nii')?.toString('latin1', 38, 39)).toBe('r');
+  expect((await read(sent, 'case-0001.nii')).data).toEqual(
+    (await read({ 'a.nii': canary.nifti(word) }, 'a.nii')).data,
+  );
+});
+
+test('voxels in several files that are not one slice each are refused', async () => {
+  await using directory = await temporary();
+  const nrrd =
+    'NRRD0004\ntype: short\ndimension: 3\nsizes: 4 3 2\nencoding: raw\nendian: little\ndata file: LIST\n';
+  for (const [name, text] of [
+    ['x.mhd', canary.metaText(word, 'LIST')],
+    ['x.nhdr', nrrd],
+  ] as const)
+    for (const [names, isTaken] of [
+      [['a.raw', 'b.raw'], true],
+      [['a.raw', 'b.raw', 'c.raw'], false],
+    ] as const) {
+      await plant(directory.path, { [name]: `${text}${names.join('\n')}\n` });
+      const leave = () => volumeLeaving(path.join(directory.path, name), path.basename);
+      if (isTaken) expect(leave().kept.length).toBeGreaterThan(3);
+      else expect(leave).toThrow('it has its voxels in several files that are not one slice each');
+    }
 });
 
 test('a volume in one file keeps what a model needs, and loses the rest: by the names of fields', async () => {

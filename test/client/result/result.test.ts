@@ -2,13 +2,15 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { OutputDirectory } from '../../../src/client/result/index.js';
 import {
   type AwaitOptions,
   fetchResult as fetchAnywhere,
+  saveAppConfig,
   saveResult,
 } from '../../../src/client/result/result.js';
+import * as files from '../../../src/files/index.js';
 import { openBelow } from '../../support/open-files.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -36,7 +38,13 @@ async function fetchResult(handlers: Handler[], wait = 30, more: Partial<AwaitOp
   );
   await using connection = connectTo(server.url);
   const output = path.join(directory.path, 'Output');
-  const reporter = memoryReporter();
+  const waits: (string | null)[] = [];
+  const told = memoryReporter();
+  const waiting: (typeof told)['waiting'] = (what, isNews) => {
+    waits.push(what);
+    told.waiting(what, isNews);
+  };
+  const reporter = { ...told, waiting };
   const result = await saveResult(
     connection,
     'ab',
@@ -46,7 +54,8 @@ async function fetchResult(handlers: Handler[], wait = 30, more: Partial<AwaitOp
   const names = (await readdir(output, { recursive: true }).catch((): string[] => [])).sort();
   const mask = await readFile(path.join(output, 'Predictions', 'a.nii'), 'utf8').catch(() => null);
   const beside = (await readdir(directory.path)).filter((name) => name !== 'Output');
-  return { result, names, beside, mask, output, notes: reporter.notes, requests: server.received.length };
+  const requests = server.received.length;
+  return { result, names, beside, mask, output, notes: reporter.notes, waits, requests };
 }
 
 /** Fetches a result into a directory that gets these files while it comes. */
@@ -73,12 +82,14 @@ async function fetchResultInto(bytes: Buffer, files: Readonly<Record<string, str
 
 describe('a result', () => {
   test('is waited for, saved and extracted', async () => {
-    const { result, names, mask, output, requests, notes } = await fetchResult([
+    const { result, names, mask, output, requests, notes, waits } = await fetchResult([
       unfinished,
       unfinished,
       send(zip),
     ]);
     expect([requests, notes.at(-1)]).toEqual([3, `Saved 1 file in ${output}`]);
+    const wait = 'Job ab is running; waiting for its end';
+    expect(waits).toEqual([wait, wait, null]);
     expect(mask).toBe('mask');
     expect(names).toEqual(['Predictions', path.join('Predictions', 'a.nii'), 'result.zip']);
     expect(result).toEqual({
@@ -289,6 +300,39 @@ describe('a result', () => {
     });
   });
 
+  test('is waited for from the end of the job on, however often the server says that it has ended', async () => {
+    let now = 0;
+    const clock = vi.spyOn(files, 'monotonicTime').mockImplementation(() => now);
+    onTestFinished(() => clock.mockRestore());
+    const late =
+      (status: string): Handler =>
+      (...request) => {
+        now += 20_000;
+        return notYet(status)(...request);
+      };
+    // The job ran for longer than the wait.
+    const running = [late('running'), late('running'), late('running')];
+    const { result, requests } = await fetchResult(
+      [...running, late('done'), late('done'), late('done'), send(zip)],
+      30,
+    );
+    expect([(result as Error).message, requests]).toEqual([
+      expect.stringContaining('has ended, and its result is not there after 30 seconds'),
+      6,
+    ]);
+  });
+
+  test('of a job that the server has forgotten is said to be gone', async () => {
+    const unknown: Handler = (_, response) => json(response, 404, { detail: 'Unknown job_id' });
+    for (const [handlers, more] of [
+      [[unfinished, unknown], {}],
+      [[unknown], { isDone: true }],
+    ] as const) {
+      const { result } = await fetchResult([...handlers], 5, more);
+      expect(result).toMatchObject({ name: 'JobForgotten', exitCode: 1, details: { job_id: 'ab' } });
+    }
+  });
+
   test('of an unknown job is a usage error', async () => {
     const { result } = await fetchResult([
       (_, response) => json(response, 404, { detail: 'Unknown job_id' }),
@@ -373,4 +417,28 @@ describe('a result', () => {
     expect([names, beside]).toEqual([[], []]);
     expect(openBelow(path.dirname(output))).toEqual([]);
   });
+});
+
+test('the configuration of an app replaces no files, unless that is asked for', async () => {
+  await using directory = await temporary();
+  const there = path.join(directory.path, 'there');
+  await plant(there, { 'Model.yml': 'mine' });
+  const bytes = zipOf({ 'Model.yml': 'new', 'Other.yml': 'new' });
+  let isThere = true;
+  await using server = await ScriptedServer.start((request, response, raw) =>
+    isThere ? send(bytes)(request, response, raw) : json(response, 404, { detail: 'Unknown app' }),
+  );
+  await using connection = connectTo(server.url);
+  const save = (isForced: boolean, place = there) =>
+    saveAppConfig(connection, "it's", place, isForced, memoryReporter());
+  await expect(save(false)).rejects.toThrow(
+    `'${there}' has files already, which the configuration could replace; name another directory with --config, or write into this one with --force`,
+  );
+  expect(server.received).toEqual([]);
+  expect(await save(true)).toMatchObject({ output: there, files: 2 });
+  expect(await readFile(path.join(there, 'Model.yml'), 'utf8')).toBe('new');
+  const other = path.join(directory.path, 'other');
+  expect(await save(false, other)).toMatchObject({ output: other });
+  isThere = false;
+  await expect(save(true)).rejects.toMatchObject({ status: 404, message: 'Unknown app' });
 });
