@@ -94,5 +94,4 @@ export async function* withoutDicom(
   await new Promise<void>((resolve, reject) => {
     parser.once('error', reject).end(resolve);
   });
-  yield* held;
 }
