@@ -1,7 +1,11 @@
 import { defineConfig } from 'vitest/config';
 import SlowFirst from './test/support/slow-first.js';
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
+  // As a program, which loads in a tenth of the time; by itself, vitest reads the sources.
+  resolve: {
+    alias: mode === 'built' ? [{ find: /^(\.\.\/)+src\//, replacement: `${import.meta.dirname}/dist/` }] : [],
+  },
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
@@ -18,4 +22,4 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 60_000,
   },
-});
+}));
