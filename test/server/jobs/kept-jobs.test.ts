@@ -87,3 +87,23 @@ describe('the list of files of a job', () => {
     expect(directory.loadFiles()).toEqual(files);
   });
 });
+
+test.each([
+  [
+    'shorter',
+    3600,
+    86_400,
+    { least: 3600, most: 86_400, sentence: 'is at most 1d on this server, got 86401s' },
+  ],
+  ['longer', 7200, 3600, { least: 7200, most: 7200, sentence: 'is at most 2h on this server, got 7201s' }],
+])(
+  'with a grace period that is %s than --max-keep a job is kept for at least the former, and at most the longer of both',
+  async (_, grace, maxKeep, { least, most, sentence }) => {
+    const { service } = await serviceWith([], 10, { grace: grace * 1000, maxKeep: maxKeep * 1000 });
+    const kept = (asked: number | string | undefined) => service.terms.keepFor('keep', asked);
+    expect([undefined, 1, grace, most, 'max'].map(kept)).toEqual([least, least, least, most, most]);
+    expect(() => kept(most + 1)).toThrow(
+      expect.objectContaining({ message: expect.stringContaining(sentence) }),
+    );
+  },
+);
