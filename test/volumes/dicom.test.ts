@@ -536,6 +536,13 @@ describe('A series is refused, by the names of the files,', () => {
     );
   });
 
+  test('if a slice lies too near to the one before it', async () => {
+    const directory = await writeSeries((k) => [
+      { position: [-100, -90, -80.25 + 3 * k - (k === count - 1 ? 1.5 : 0)] },
+    ]);
+    expect(await refusalOf(directory)).toContain('are 1.50 mm, between other slices 3.00 mm');
+  });
+
   test('if slices of a tilted gantry are shifted unevenly', async () => {
     const directory = await writeSeries((k) => [{ position: [-100, -90 + 0.1 * k * k, -80 + 3 * k] }]);
     expect(await refusalOf(directory)).toContain('slice_1.dcm lies beside the line');

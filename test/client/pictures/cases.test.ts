@@ -356,8 +356,10 @@ describe('cases', () => {
         ]);
         await record('Out', { 'head.nii': 'b/head.nii' }, { size: 1 });
         expect((await casesOf('Out'))[0]?.scan).toBe(null);
-        await writeFile(at('Out/remote-app-record.json'), '{"inputs": 3');
-        expect((await casesOf('Out'))[0]?.scan).toBe(null);
+        for (const text of ['{"inputs": 3', '{"inputs": 3}', '[]', '{"inputs": [{"name": "head.nii"}]}']) {
+          await writeFile(at('Out/remote-app-record.json'), text);
+          expect((await casesOf('Out'))[0]?.scan).toBe(null);
+        }
       });
 
       test('of several of one name and size, it is the one of this content', async () => {

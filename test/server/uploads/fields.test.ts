@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { operationOf } from '../../../src/contract/index.js';
+import { readForm } from '../../../src/server/uploads/index.js';
 import { least, options } from '../../support/form.js';
 import { type FormValues, file } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';
@@ -146,4 +148,17 @@ test('a refused submission leaves no job and no directory', async () => {
   await api.refused('infer', { ...least.infer, tta: 'x' });
   const { jobs } = await api.json<{ jobs: { job_id: string }[] }>('/jobs');
   expect(server.jobDirectories().sort()).toEqual(jobs.map(({ job_id }) => job_id).sort());
+});
+
+test('a value that is given goes before the default, also if it is false or 0', () => {
+  const content = { field: 'inputs', name: 'a.nii', path: '/nothing' };
+  const fields = [
+    { name: 'uncertainty', text: 'false' },
+    { name: 'tta', text: '0' },
+  ];
+  const files = [content, { ...content, field: 'gt' }];
+  const form = readForm(operationOf('pipeline'), { fields, files, bytes: 0 });
+  expect(form.values).toMatchObject({ uncertainty: false, tta: 0 });
+  const { values } = readForm(operationOf('pipeline'), { fields: [], files, bytes: 0 });
+  expect(values).toMatchObject({ uncertainty: true });
 });

@@ -1,8 +1,10 @@
 import { symlinkSync } from 'node:fs';
 import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { DiskWatch } from '../../../src/server/uploads/index.js';
 import { UploadTurns } from '../../../src/server/uploads/limits.js';
-import { dropWritten, SyncBehind } from '../../../src/server/uploads/uploaded-file.js';
+import { dropWritten, SyncBehind, UploadedFile } from '../../../src/server/uploads/uploaded-file.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const mebibyte = 1 << 20;
@@ -66,4 +68,16 @@ test.each([
   const pieces = ['abc', 'def', 'g'].map((each) => Buffer.from(each));
   dropWritten(pieces, written);
   expect(Buffer.concat(pieces).toString()).toBe(left);
+});
+
+test('a write that fails while the next piece is awaited is the error of that piece', async () => {
+  await using directory = await temporary();
+  const disk = new DiskWatch(directory.path, async () => false);
+  const target = path.join(directory.path, 'gone', 'ct.nii');
+  const file = new UploadedFile(target, disk, new SyncBehind(new UploadTurns()));
+  file.take(Buffer.alloc(mebibyte));
+  // An error that nobody looks at would end the process here.
+  await setImmediate();
+  await expect(file.take(Buffer.alloc(mebibyte))).rejects.toMatchObject({ code: 'ENOENT' });
+  await file.abandon();
 });

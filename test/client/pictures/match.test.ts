@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { ScanMatcher } from '../../../src/client/pictures/match.js';
+
+const named = (stem: string, ...folders: string[]) => ({ stem, folders });
+
+test('a result fits the scans that have all the telling words of its folders, and no other', () => {
+  const first = named('t1', 'sub-01', 'ses-1');
+  const second = named('t1', 'sub-02', 'ses-2');
+  const matcher = new ScanMatcher([first, second]);
+  expect(matcher.fit(named('mask', 'sub-01', 'ses-1'))).toEqual({ scans: [first], isSaid: true });
+  expect(matcher.fit(named('mask', 'sub-01', 'ses-2'))).toEqual({ scans: [], isSaid: true });
+  expect(matcher.fit(named('mask', 'out')).isSaid).toBe(false);
+});
