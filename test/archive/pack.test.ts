@@ -20,6 +20,7 @@ import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
 import { packDirectory, packListed, packTo } from '../../src/archive/pack.js';
 import type { PackedPiece } from '../../src/archive/walk-files.js';
+import { openBelow } from '../support/open-files.js';
 import { plant, temporary } from '../support/temporary.js';
 
 const limits = { maxBytes: 1 << 30, maxEntries: 10_000 };
@@ -85,6 +86,7 @@ describe('packing a directory', () => {
     await plant(root.path, { secret: 'outside', 'source-2/c.txt': 'outside' });
     for (const [name, target] of [
       ['to-a', 'a.txt'],
+      ['to-b', 'd/b.txt'],
       ['to-secret', '../secret'],
       ['to-neighbour', '../source-2/c.txt'],
       ['to-passwd', '/etc/passwd'],
@@ -98,8 +100,9 @@ describe('packing a directory', () => {
     execFileSync('mkfifo', [path.join(source, 'fifo')]);
     const archive = path.join(root.path, 'a.zip');
     const { notes } = await packDirectory(source, archive);
-    expect(await names(archive)).toEqual(['a.txt', 'to-a', '-2/c.txt', 'd/b.txt']);
+    expect(await names(archive)).toEqual(['a.txt', 'to-a', 'to-b', '-2/c.txt', 'd/b.txt']);
     expect(notes).toHaveLength(8);
+    expect(openBelow(source)).toEqual([]);
   });
 
   test('packs an empty directory into a valid archive', async () => {

@@ -321,6 +321,8 @@ test('numbers of labels have the names of the report or of the app, and those of
       { case: 'sub-01_lesion.nii.gz', labels: { 1: { name: 'Lesion', dice: 0.5 } } },
     ]),
   ).toEqual({ 'mask.brain.dice': 0.9, 'mask.white_matter.dice': 0.8, 'lesion.lesion.dice': 0.5, ...others });
+  const same = { case: 'mask.nii', labels: { 1: { dice: 0.7 } } };
+  expect(await of([same, same])).toEqual({ '1.label_1.dice': 0.7, '2.label_1.dice': 0.7, ...others });
 });
 
 test('labels of one name keep their values in it, what is no value is no label, and a report says what is uncertain', async () => {

@@ -28,6 +28,8 @@ test('jobs are known to the next command for the key that they were sent for, un
   second.set('d', job('j5'));
   second.close(new Set(['a']));
   expect(readFileSync(file, 'utf8')).toBe('["b","k",3,"j2",true]\n["d","k",1,"j5",false]\n');
+  // Colleagues may go on with the cohort.
+  expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask());
 });
 
 test('a file of jobs that cannot be read is no new directory', async () => {

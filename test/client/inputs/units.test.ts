@@ -23,6 +23,7 @@ import {
   type Series,
   seriesName,
 } from '../../../src/client/inputs/series.js';
+import { readStore } from '../../../src/client/inputs/zarr.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { dicomFile, dicomSeries } from '../../support/dicom.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -449,4 +450,18 @@ describe('directories', () => {
     // A picture is what is meant, rather than a file that nobody knows.
     expect([odd.units.map((unit) => unit.path), odd.unknown]).toEqual([[at('odd/photo.png')], []]);
   });
+});
+
+test('a directory with the name of a store that is none is refused with what it lacks', async () => {
+  await using root = await temporary();
+  await plant(root.path, { 'empty.zarr/': '', 'other.zarr/0/': '' });
+  const sentenceOf = async (name: string) => {
+    const obstacles = new Obstacles();
+    await readStore(path.join(root.path, name), obstacles);
+    return obstacles.all.map(({ sentence }) => sentence.replace(root.path, '')).join();
+  };
+  expect(await sentenceOf('empty.zarr')).toBe("'/empty.zarr' contains no file to send");
+  expect(await sentenceOf('other.zarr')).toBe(
+    "'/other.zarr' has the name of a Zarr store and no valid metadata (zarr.json, .zgroup or .zarray)",
+  );
 });

@@ -94,6 +94,15 @@ describe('the place of a result', () => {
     expect((await readdir(path.join(place.root, 'Output-3'))).sort()).toEqual(['a.nii', 'result.zip']);
   });
 
+  test('is made if it is not there, also where it replaces what would be', async () => {
+    await using place = await world();
+    const own = await PrivateDirectory.make(place.directory);
+    await plant(own.files, { 'a.nii': 'mask' });
+    const output = { ...place.output, taken: 'replace' } as const;
+    expect(await own.place(output, 'result.zip')).toEqual({ output: place.directory, unplaced: 0 });
+    expect(await readdir(place.directory)).toEqual(['a.nii']);
+  });
+
   test('keeps what is there where its files go between files of the system, which are counted', async () => {
     await using place = await world();
     await plant(place.root, { 'Output/.DS_Store': 'mine', 'Output/lost+found/a': 'mine' });
