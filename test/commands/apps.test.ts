@@ -136,3 +136,21 @@ describe('apps', () => {
     expect((await run('apps')).stdout).toBe('synthesis\nbare\ngone\n');
   });
 });
+
+test('an app that the server does not have is refused with those that it has', async () => {
+  await using cli = await Cli.create();
+  await using server = await fakeService({
+    apps: ['synthesis', 'bare'],
+    override: ({ url }, response) => {
+      const isApp = /^.repo_apps(_config)?./.test(url) && !url.startsWith('/repo_apps_list');
+      if (isApp) json(response, 404, { detail: `Unknown app '${url.split('/')[2]}'` });
+      return isApp;
+    },
+  });
+  const sentenceOf = async (...words: string[]) =>
+    (await cli.run(['apps', ...words, '--server', server.url])).stderr.trim();
+  expect(await sentenceOf('syntesis')).toBe("Error: Unknown app 'syntesis'; did you mean 'synthesis'?");
+  expect(await sentenceOf('head', '--config', 'Config')).toBe(
+    "Error: Unknown app 'head'; the server has: synthesis, bare",
+  );
+});

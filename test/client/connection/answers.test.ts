@@ -121,6 +121,7 @@ describe('an answer', () => {
 
   test.each([
     ['/jobs/ab', '{"job_id":"ab","status":"done","error":null}', { job_id: 'ab', status: 'done', app: null }],
+    ['/jobs/ab', '{"status":"done","bytes_kept":5e12}', { bytes_kept: 5e12 }],
     ['/jobs/ab', '{"status":"running","more":[1]}', { job_id: 'ab', status: 'running', assigned_gpus: [] }],
     [
       '/jobs',

@@ -116,12 +116,12 @@ describe('a volume in one file', () => {
       const bytes = canary.freeSurfer(word);
       const end = 284 + canary.voxels.length;
       const numbers = await behind(bytes);
-      expect([0, 4, 8, 12, 16].map((at) => numbers.readFloatBE(at).toFixed(3))).toEqual([
-        '2300.000',
-        '0.157',
-        '2.980',
-        '900.000',
-        '256.000',
+      expect([0, 4, 8, 12, 16].map((at) => numbers.readFloatBE(at).toFixed(6))).toEqual([
+        '2300.000000',
+        '0.157080',
+        '2.980000',
+        '900.000000',
+        '256.000000',
       ]);
       expect(numbers).toHaveLength(20);
       expect(
@@ -304,7 +304,7 @@ describe('what is not understood', () => {
     ['NRRD as text', { 'x.nrrd': `${canary.nrrdText(word, 'ascii')}1 2 3` }, 'x.nrrd'],
   ] as const)('is refused: %s', async ([, files, name]) => {
     await expect(leaving(files, [name])).rejects.toThrow(
-      /x\.[\w.]+' cannot be de-identified: .*--deidentify=names/,
+      /x\.[\w.]+' cannot be de-identified: .*\. Give --deidentify=names to send it as it is under a neutral name, or --no-deidentify to send it as it is$/,
     );
   });
 
