@@ -18,12 +18,14 @@ import { temporary } from '../../support/temporary.js';
 /** Milliseconds in which a worker host that leaves would have been killed: more than it is given beyond a grace of none. */
 const longEnough = 4000;
 
-test('a worker host that takes long to leave is not killed before its job has ended', async () => {
-  await using root = await temporary();
+/** A worker host that is a program which never ends by itself, and what it says is written by the test. */
+async function hungHost(first: WorkerState) {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
   const { record, socket } = workerFiles(root.path);
   const host = spawn('sleep', ['60'], { stdio: 'ignore' });
   onTestFinished(() => void host.kill('SIGKILL'));
-  const ended = once(host, 'exit').then(([, signal]) => signal);
+  const ended = once(host, 'exit').then(([, signal]) => signal as string);
   writeJsonFile(record, { host: identify(host.pid ?? 0), worker: null }, { isKept: false });
   const listener = createServer().listen(socket);
   onTestFinished(() => void listener.close());
@@ -32,8 +34,12 @@ test('a worker host that takes long to leave is not killed before its job has en
   const [connection] = (await once(listener, 'connection')) as [Socket];
   onTestFinished(() => void connection.destroy());
   const say = (state: WorkerState) => sendFrame(connection, frameKinds.state, JSON.stringify(state));
-  say({ state: 'leaving', job: 'one' });
-  const worker = await attached;
+  say(first);
+  return { worker: await attached, connection, ended, say };
+}
+
+test('a worker host that takes long to leave is not killed before its job has ended', async () => {
+  const { worker, connection, ended, say } = await hungHost({ state: 'leaving', job: 'one' });
   worker.promised = 'one';
   expect(await Promise.race([ended, delay(longEnough, 'runs')])).toBe('runs');
 
@@ -43,6 +49,14 @@ test('a worker host that takes long to leave is not killed before its job has en
   expect(await Promise.race([ended, delay(longEnough, 'runs')])).toBe('runs');
 
   await worker.release('one');
+  expect(await ended).toBe('SIGKILL');
+  connection.destroy();
+  await worker.gone;
+});
+
+test('a worker host that leaves by itself and does not come to its end is killed', async () => {
+  const { worker, connection, ended, say } = await hungHost({ state: 'idle', job: null });
+  say({ state: 'leaving', job: null });
   expect(await ended).toBe('SIGKILL');
   connection.destroy();
   await worker.gone;
