@@ -539,11 +539,13 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
       for (const directory of [other, own]) {
         const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', directory ?? ''];
         const environment = { CUDA_VISIBLE_DEVICES: '', HOME: '/nonexistent' };
-        const checked = await cli.runProcess([...words, '--check'], environment, '', asNobody);
+        const all = [...words, '--audit-log', '/etc/remote-app-audit.log', '--check'];
+        const checked = await cli.runProcess(all, environment, '', asNobody);
         expect(checked.code).toBe(2);
         expect(checked.stdout).toMatch(
           /^PROBLEM {2}data directory: The data directory .* cannot be written to/m,
         );
+        expect(checked.stdout).toMatch(/^PROBLEM {2}.*remote-app-audit\.log.*permission denied/m);
         // A start looks at it in the same way.
         if (directory === own) expect((await cli.runProcess(words, environment, '', asNobody)).code).toBe(2);
       }
