@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect, test, vi } from 'vitest';
 import type { CaseState } from '../../../src/client/cohort/index.js';
 import { CaseTable } from '../../../src/client/cohort/table.js';
-import * as files from '../../../src/files/index.js';
+import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 
@@ -54,7 +54,7 @@ test('numbers whose names have the case in them do not make the table a square',
 test('the table is written at most once a second', async () => {
   await using root = await temporary();
   let now = 10_000;
-  vi.spyOn(files, 'monotonicTime').mockImplementation(() => now);
+  showMonotonicTime(() => now);
   const table = new CaseTable(casesOf(['a', 'b', 'c']), [], root.path, silent, fail);
   const read = () => readFile(table.file, 'utf8').catch(() => '');
   table.change('a', { status: 'done' });

@@ -6,7 +6,7 @@ import { app, health, job, kill, vram } from '../../../src/client/connection/api
 import { Patience } from '../../../src/client/connection/patience.js';
 import { proxyTo } from '../../../src/client/connection/proxy.js';
 import { ClientError, TransportError } from '../../../src/client/errors.js';
-import * as files from '../../../src/files/index.js';
+import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
 
@@ -221,8 +221,7 @@ test('a proxy that is silent is named with its variable, and as late', async () 
 
 test('a second outage is waited for as long as the first', async () => {
   let now = 0;
-  const clock = vi.spyOn(files, 'monotonicTime').mockImplementation(() => now);
-  onTestFinished(() => clock.mockRestore());
+  showMonotonicTime(() => now);
   const notes: string[] = [];
   const patience = new Patience(10, undefined, { note: (text) => notes.push(text), waiting: () => {} });
   const fails = (at: number) => {

@@ -2,14 +2,13 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { leftText, progressOf } from '../../../src/client/connection/job-words.js';
 import { backoff, Patience, pause, untilAnswered } from '../../../src/client/connection/patience.js';
 import { HttpError, Interrupted, TransportError, type TransportFault } from '../../../src/client/errors.js';
-import * as files from '../../../src/files/index.js';
+import { showMonotonicTime } from '../../support/monotonic-time.js';
 
 /** A clock that a test moves, and a patience that says what it waits for. */
 function waits(seconds: number, signal?: AbortSignal) {
   const told: string[] = [];
   const clock = { now: 0 };
-  const spy = vi.spyOn(files, 'monotonicTime').mockImplementation(() => clock.now);
-  onTestFinished(() => spy.mockRestore());
+  showMonotonicTime(() => clock.now);
   const patience = new Patience(seconds, signal, {
     note: (text) => told.push(`note: ${text}`),
     waiting: (what) => told.push(`${what}`),

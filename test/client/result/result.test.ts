@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { OutputDirectory } from '../../../src/client/result/index.js';
 import {
   type AwaitOptions,
@@ -10,7 +10,7 @@ import {
   saveAppConfig,
   saveResult,
 } from '../../../src/client/result/result.js';
-import * as files from '../../../src/files/index.js';
+import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { openBelow } from '../../support/open-files.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -302,8 +302,7 @@ describe('a result', () => {
 
   test('is waited for from the end of the job on, however often the server says that it has ended', async () => {
     let now = 0;
-    const clock = vi.spyOn(files, 'monotonicTime').mockImplementation(() => now);
-    onTestFinished(() => clock.mockRestore());
+    showMonotonicTime(() => now);
     const late =
       (status: string): Handler =>
       (...request) => {
