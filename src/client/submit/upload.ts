@@ -82,8 +82,10 @@ export async function upload(connection: Connection, content: Content, how: Uplo
       const isFarther = offset === null ? null : offset > farthest;
       farthest = Math.max(farthest, offset ?? -1);
       meetings = isFarther ? 0 : meetings + 1;
-      if (isOfAnother(error) && meetings < mostMeetings) await pause(backoff(meetings, 50, 1000), how.signal);
-      else await attempts.after(error, { isSent: false, isFarther });
+      if (isOfAnother(error) && meetings < mostMeetings) {
+        sending.isAsked = false;
+        await pause(backoff(meetings, 50, 1000), how.signal);
+      } else await attempts.after(error, { isSent: false, isFarther });
     }
   }
 }
@@ -91,7 +93,8 @@ export async function upload(connection: Connection, content: Content, how: Uplo
 /** The requests of one upload. */
 class Sending {
   #isAnew: boolean;
-  #isAsked = false;
+  /** Whether it is known how much the server has, but for what another request is writing. */
+  isAsked = false;
   /** How much the server had in the last attempt; null if it did not say. */
   offset: number | null = null;
 
@@ -131,8 +134,8 @@ class Sending {
   #isThere(offset: number): void {
     const { reporter, patience, onAsked, onBytes } = this.how;
     this.offset = offset;
-    if (!this.#isAsked) onAsked(offset);
-    this.#isAsked = true;
+    if (!this.isAsked) onAsked(offset);
+    this.isAsked = true;
     onBytes(offset);
     if (patience.renew()) reporter.note(`${this.connection.server} takes the upload, which goes on`);
   }

@@ -251,7 +251,7 @@ class Progress {
   readonly #hashed = new Counts();
   readonly #count: number;
   #isSending = false;
-  #asked = 0;
+  readonly #asked = new Set<StagedFile>();
   #whole = 0;
   #saved = 0;
 
@@ -279,18 +279,19 @@ class Progress {
     this.reporter.progress('Uploading', this.#there.sum, this.#sizes.sum);
   }
 
-  /** It is known how much of a file the server had. */
+  /** It is known how much of a file the server had; again, if another request was writing it. */
   asked(file: StagedFile, there: number): void {
     const size = this.#sizes.get(file);
     this.moved(file, there);
-    this.#asked += 1;
-    this.#saved += there;
-    if (there === size) this.#whole += 1;
-    else if (there > 0)
+    if (there > 0 && there < size)
       this.reporter.note(
         `${quotePath(file.path)} goes on after ${formatBytes(there)} of ${formatBytes(size)}`,
       );
-    if (this.#asked !== this.#count || this.#whole === 0) return;
+    if (this.#asked.has(file)) return;
+    this.#asked.add(file);
+    this.#saved += there;
+    if (there === size) this.#whole += 1;
+    if (this.#asked.size !== this.#count || this.#whole === 0) return;
     const files = `${this.#whole} of ${counted(this.#count, 'file')}`;
     const are = this.#whole === 1 ? 'is' : 'are';
     this.reporter.note(`${files} ${are} there already (${formatBytes(this.#saved)} not sent)`);

@@ -196,6 +196,7 @@ test.each([
 ])('an upload goes on with what the server has where another request %s', async (_, status) => {
   let there: string | null = 'vol';
   const written: string[] = [];
+  const asked: number[] = [];
   await using server = await ScriptedServer.start(({ method, headers, body }, response) => {
     if (method === 'PATCH' && written.push(`${headers['upload-offset']} ${body}`) === 1) {
       there = status === 404 ? null : 'volu';
@@ -217,10 +218,12 @@ test.each([
       reporter: memoryReporter(),
       patience: connection.patience(),
       signal: new AbortController().signal,
-      onAsked: () => {},
+      onAsked: (offset) => asked.push(offset),
       onBytes: () => {},
     },
   );
   expect(there).toBe('volume');
   expect(written).toEqual(['3 ume', status === 404 ? '0 volume' : '4 me']);
+  // What the other request has written by then counts.
+  expect(asked).toEqual([3, status === 404 ? 0 : 4]);
 });
