@@ -220,7 +220,9 @@ export class Lifecycle {
     const { executor } = this.deps;
     if (hasLinks(job.directory)) {
       const own = () => ownLinks(job.directory, () => job.killRequested);
-      if (!(await this.#whenThereIsRoom(own))) throw new Error('It was killed before it began');
+      await this.#whenThereIsRoom(own);
+      // An app must not get what it shares with an upload.
+      if (hasLinks(job.directory)) throw new Error('It was killed before it began');
     }
     const events = executor.run(this.#order());
     this.#isExecuting = true;
