@@ -1,11 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import SlowFirst from './test/support/slow-first.js';
 
-export default defineConfig(({ mode }) => ({
-  // `npm test` imports what was built, which loads faster; by itself, vitest reads the sources.
-  resolve: {
-    alias: mode === 'built' ? [{ find: /^(\.\.\/)+src\//, replacement: `${import.meta.dirname}/dist/` }] : [],
-  },
+export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
@@ -22,4 +18,4 @@ export default defineConfig(({ mode }) => ({
     testTimeout: 120_000,
     hookTimeout: 60_000,
   },
-}));
+});
