@@ -59,14 +59,19 @@ test('bytes that had all come when the server ended are checked before they coun
   const tus = new Tus(server.api);
   await tus.begin('right', 'rig');
   await tus.begin('wrong', 'wro');
+  await tus.begin('again', 'aga');
   await server.stop();
   const part = (content: string) => path.join(owned(server), `${sha256(content)}.5.part`);
   writeFileSync(part('right'), 'right');
   writeFileSync(part('wrong'), 'wrung');
+  writeFileSync(part('again'), 'again');
   await server.start();
   expect(await tus.head(sha256('right'))).toMatchObject({ status: 200, offset: 5 });
   expect((await tus.head(sha256('wrong'))).status).toBe(404);
-  expect(existsSync(path.join(owned(server), sha256('right')))).toBe(true);
+  // Also if it is begun again.
+  expect(await tus.begin('again')).toMatchObject({ status: 201, offset: 5 });
+  for (const content of ['right', 'again'])
+    expect(existsSync(path.join(owned(server), sha256(content)))).toBe(true);
   expect(existsSync(part('wrong'))).toBe(false);
 });
 
@@ -138,6 +143,16 @@ test('without a time to keep them, there are none, and those of an earlier serve
   expect((await server.api.json('/limits')).uploads).toBeNull();
   expect(await tus.begin('kept')).toMatchObject({ status: 404, detail: expect.stringContaining('form') });
   expect((await server.api.fetch('/uploads', { method: 'OPTIONS' })).status).toBe(404);
+  const kept = { upload: sha256('kept'), name: 'ct.nii' };
+  const submitted = await server.api.fetch('/apps/probe/infer', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ inputs: [kept, kept] }),
+  });
+  expect([submitted.status, await submitted.json()]).toEqual([
+    409,
+    expect.objectContaining({ uploads: [kept.upload] }),
+  ]);
 });
 
 test('the directory of nobody who is known is removed', async () => {
