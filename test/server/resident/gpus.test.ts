@@ -1,13 +1,10 @@
-import { existsSync } from 'node:fs';
-import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../../support/cli.js';
-import { least, steps } from '../../support/form.js';
+import { least } from '../../support/form.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
-import { temporary } from '../../support/temporary.js';
 import { TestTokens } from '../../support/tokens.js';
 import { until } from '../../support/until.mjs';
-import { hostsOf, noWorkerLeft, onGpu, workerState, writtenApp } from './support.js';
+import { hostsOf, noWorkerLeft, onGpu, workerState } from './support.js';
 
 test('a resident app that is loaded without a GPU is shown by gpus', async () => {
   await using server = await TestServer.start({
@@ -82,29 +79,6 @@ describe('on GPUs a resident app', () => {
     expect((await api.run('infer', onGpu('1,2'))).view).toMatchObject({ status: 'done', start: 'warm' });
     await until('the first one is gone', () => hostsOf(server).length === 1);
   });
-});
-
-test('a job begins on a GPU once the worker of another app is gone that takes long to leave', async () => {
-  await using root = await temporary();
-  const gone = path.join(root.path, 'gone');
-  // What a program does that gives back the memory of its GPU.
-  const program = `import { writeFileSync } from 'node:fs';
-import { serve } from './resident.mjs';
-process.on('SIGTERM', () => {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700);
-  writeFileSync(${JSON.stringify(gone)}, '');
-  process.exit();
-});
-await serve(async () => {}, () => {});
-`;
-  await using own = await writtenApp('javascript', program);
-  const sources = [own.app, apps.probe];
-  await using server = await TestServer.start({ runners: true, apps: sources, app: 'resident', gpus: 1 });
-  const { api } = server;
-  expect((await api.run('infer', onGpu('0'))).view).toMatchObject({ status: 'done', start: 'cold' });
-  expect(existsSync(gone)).toBe(false);
-  const form = { ...least.infer, gpu: '0', ...steps(`shell=ls ${gone}`) };
-  expect((await api.run('infer', form, { app: 'probe' })).view).toMatchObject({ status: 'done' });
 });
 
 test('a worker is of one owner: two people never share a process', async () => {
