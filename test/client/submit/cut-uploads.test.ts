@@ -72,6 +72,7 @@ test('an upload goes on after the death of the server at nine tenths', async () 
   });
   const { id } = await send(here.tap.url, [[here.at('ct.nii')]]);
   await isBack;
-  expect(here.tap.length).toBeLessThan(size + 8 * mebibyte);
+  // What was under way to the server, in the tap as well, is lost with it.
+  expect(here.tap.length).toBeLessThan(size + 10 * mebibyte);
   await server.api.kill(id);
 });
