@@ -80,7 +80,7 @@ const gpuHours = (jobs: readonly SimulatedJob[], owner: string): number =>
     .filter((job) => job.owner === owner)
     .reduce((sum, { lasts, grant }) => sum + (lasts * (grant?.gpus.length ?? 0)) / hour, 0);
 
-describe('4,000 jobs of six owners on four GPUs', { timeout: 60_000 }, () => {
+describe('10,000 jobs of six owners on four GPUs', { timeout: 60_000 }, () => {
   const random = randomNumbers(20_261_121);
   const owners = ['ana', 'bob', 'cem', 'dan', 'eva', 'fil'];
   const request = (): DeviceRequest => {
@@ -92,7 +92,7 @@ describe('4,000 jobs of six owners on four GPUs', { timeout: 60_000 }, () => {
     return { kind: 'gpus', ids: [0, 1, 2, 3] };
   };
   let clock = 0;
-  const jobs: SimulatedJob[] = Array.from({ length: 4000 }, (_, number) => {
+  const jobs: SimulatedJob[] = Array.from({ length: 10_000 }, (_, number) => {
     clock += random() * 2 * minute;
     // Ana sends half of all.
     const owner = random() < 0.5 ? 'ana' : (owners[1 + Math.floor(random() * 5)] ?? '');
@@ -110,8 +110,8 @@ describe('4,000 jobs of six owners on four GPUs', { timeout: 60_000 }, () => {
       expect(new Set(held).size).toBe(held.length);
       if ((job.starts ?? 0) > job.arrives) waits += 1;
     });
-    expect(machine.started).toHaveLength(4000);
-    expect(new Set(machine.started).size).toBe(4000);
+    expect(machine.started).toHaveLength(10_000);
+    expect(new Set(machine.started).size).toBe(10_000);
     // The machine was busy: otherwise the order would have decided nothing.
     expect(waits).toBeGreaterThan(3000);
 
