@@ -6,6 +6,7 @@ import { Job } from '../../../src/server/jobs/job.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, type JobRequest, newRecord } from '../../../src/server/jobs/job-record.js';
 import { temporary } from '../../support/temporary.js';
+import { request } from './job-service.js';
 
 /** A directory whose records can be delayed. */
 export class HeldDirectory extends JobDirectory {
@@ -41,21 +42,8 @@ export async function makeJob(
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const directory = new HeldDirectory('0123456789ab', root.path);
-  const request: JobRequest = {
-    app: 'tissue',
-    operation: 'infer',
-    values: {},
-    device: { kind: 'cpu', workers: 1 },
-    acceptedOptions: [],
-    tag: null,
-    deidentified: false,
-    inputs: [],
-    idempotencyKey: null,
-    owner: null,
-    keep: 120,
-    timeLimit: 600,
-  };
-  const record = { ...newRecord(directory.id, request, new Date().toISOString()), ...change };
+  const asked: JobRequest = { ...request, owner: null, keep: 120, timeLimit: 600 };
+  const record = { ...newRecord(directory.id, asked, new Date().toISOString()), ...change };
   directory.saveFirst(record, {});
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
   return { job: new Job(directory, record, change !== null, report, clock), directory };
