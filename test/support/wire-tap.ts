@@ -9,6 +9,7 @@ export class WireTap implements AsyncDisposable {
   /** What came over each connection, in the order in which they were made. */
   #received: Buffer[][] = [];
   readonly #sockets = new Set<Socket>();
+  readonly #clients = new Set<Socket>();
   #length = 0;
   #cutAt = Number.POSITIVE_INFINITY;
   #onCut: () => void = () => {};
@@ -29,6 +30,7 @@ export class WireTap implements AsyncDisposable {
           onward.destroy();
         });
       }
+      tap.#clients.add(socket);
       const chunks: Buffer[] = [];
       socket.on('data', (chunk: Buffer) => tap.#came(chunk, chunks));
       socket.pipe(onward).pipe(socket);
@@ -56,6 +58,12 @@ export class WireTap implements AsyncDisposable {
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
     this.#sockets.clear();
+    this.#clients.clear();
+  }
+
+  /** Takes nothing more from the clients that are connected. What they have sent still arrives. */
+  hold(): void {
+    for (const socket of this.#clients) socket.unpipe().pause();
   }
 
   /** How many bytes were sent so far. */
