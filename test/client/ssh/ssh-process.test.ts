@@ -1,0 +1,191 @@
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { readServerUrl, readSshAddress } from '../../../src/client/connection/index.js';
+import { SshTunnel } from '../../../src/client/ssh/index.js';
+import { SshProcess } from '../../../src/client/ssh/ssh-process.js';
+import { tokenVariable } from '../../../src/contract/index.js';
+import { temporary } from '../../support/temporary.js';
+
+/** A program in the place of ssh, which does this, and a temporary directory of its own. */
+async function fakeSsh(script: string) {
+  const directory = await temporary();
+  const program = path.join(directory.path, 'ssh');
+  writeFileSync(program, `#!/bin/sh\n${script}\n`);
+  chmodSync(program, 0o755);
+  vi.stubEnv('PATH', `${directory.path}:${process.env.PATH}`);
+  vi.stubEnv('TMPDIR', directory.path);
+  vi.stubEnv(tokenVariable, 'secret');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const sockets = () => readdirSync(directory.path).filter((name) => name.startsWith('remote-app-ssh-'));
+  return Object.assign(directory, { sockets, at: (name: string) => path.join(directory.path, name) });
+}
+
+const addressOf = (text: string) => readSshAddress(readServerUrl(text));
+
+/** Opens what its tunnel begins at, and stays until it is ended. */
+const opens = `
+while [ "$1" != -L ]; do shift; done
+: > "\${2%%:*}"
+exec sleep 60`;
+
+test('ssh is told where the tunnel leads, without a shared connection, and who logs in', async () => {
+  await using fake = await fakeSsh(`
+printf '%s\\n' "$@" > "$TMPDIR/arguments"
+env | grep -c secret > "$TMPDIR/secrets"${opens}`);
+  const begin = async (text: string, isAgain: boolean) => {
+    const ssh = new SshProcess(addressOf(text), { timeout: 2.5, isAgain, onWords: () => {} });
+    await ssh.ready();
+    expect(statSync(path.dirname(ssh.socket)).mode & 0o777).toBe(0o700);
+    expect([fake.sockets().length, ssh.hasEnded]).toEqual([1, false]);
+    await ssh.close();
+    expect([existsSync(path.dirname(ssh.socket)), ssh.hasEnded]).toEqual([false, true]);
+    return readFileSync(fake.at('arguments'), 'utf8').trim().replace(ssh.socket, 'SOCKET').split('\n');
+  };
+  const options = (...more: readonly string[]) =>
+    [
+      ...['ControlPath=none', 'ClearAllForwardings=no', 'ExitOnForwardFailure=no', 'ConnectTimeout=3'],
+      ...['ServerAliveInterval=15', 'ServerAliveCountMax=3', ...more],
+    ].flatMap((each) => ['-o', each]);
+  expect(await begin('ssh://gpu', false)).toEqual([
+    ...['-N', '-T', ...options(), '-L', 'SOCKET:127.0.0.1:8000', '--', 'gpu'],
+  ]);
+  expect(readFileSync(fake.at('secrets'), 'utf8')).toBe('0\n');
+  expect(await begin('ssh://ana@gpu:2222/node3:9000', true)).toEqual([
+    ...[
+      '-N',
+      '-T',
+      ...options('BatchMode=yes'),
+      '-L',
+      'SOCKET:node3:9000',
+      '-p',
+      '2222',
+      '-l',
+      'ana',
+      '--',
+      'gpu',
+    ],
+  ]);
+});
+
+const says = (words: string) => ` (ssh says: ${words})`;
+const refused = 'ana@gpu: Permission denied (publickey).';
+test.each([
+  [
+    'Connection refused',
+    'ssh://gpu',
+    `ssh://gpu cannot be reached: no ssh server listens there${says('Connection refused')}`,
+    { fault: 'unreached', exitCode: 5 },
+  ],
+  [
+    'Connection refused',
+    'ssh://gpu:2222',
+    `ssh://gpu:2222 cannot be reached: no ssh server listens there, on port 2222${says('Connection refused')}`,
+    { fault: 'unreached' },
+  ],
+  [
+    'No ED25519 host key is known for gpu',
+    'ssh://ana@gpu:22',
+    'ssh://ana@gpu:22 cannot be reached: ssh does not know its host key, or another one; run ' +
+      `'ssh -p 22 ana@gpu' once and compare the key with its admin's${says('No ED25519 host key is known for gpu')}`,
+    { fault: 'unusable' },
+  ],
+  [
+    'one\\n  two \\n\\ndebug1: x\\nthree\\n** WARNING: x\\nWarning: Permanently added x',
+    'ssh://gpu',
+    `ssh://gpu cannot be reached: ssh ended with exit code 7${says('two; three')}`,
+    { fault: 'unreached' },
+  ],
+  ['', 'ssh://gpu', 'ssh://gpu cannot be reached: ssh ended with exit code 7', { fault: 'unreached' }],
+  [refused, 'ssh://gpu', `ssh is not let in at ssh://gpu; try 'ssh gpu'${says(refused)}`, { exitCode: 4 }],
+])('the end of ssh is explained by its last words: %j, %s', async (words, text, message, more) => {
+  await using _fake = await fakeSsh(`printf '${words}' >&2; exit 7`);
+  const ssh = new SshProcess(addressOf(text), { timeout: 5, isAgain: false, onWords: () => {} });
+  await expect(ssh.ready()).rejects.toMatchObject({ message, ...more });
+  expect(await ssh.ended).toBe(7);
+});
+
+test('a refused key is told as unusable where nobody was asked for a password', async () => {
+  await using _fake = await fakeSsh(`echo '${refused}' >&2; exit 255`);
+  const ssh = new SshProcess(addressOf('ssh://gpu'), { timeout: 5, isAgain: true, onWords: () => {} });
+  await expect(ssh.ready()).rejects.toMatchObject({
+    fault: 'unusable',
+    message: `ssh is not let in at ssh://gpu without asking for a password; try 'ssh gpu'${says(refused)}`,
+  });
+});
+
+test('ssh that cannot be run is told with what to do by hand', () => {
+  const ssh = new SshProcess(addressOf('ssh://ana@gpu/node3:9000'), {
+    ...{ timeout: 5, isAgain: false, onWords: () => {} },
+  });
+  onTestFinished(() => ssh.close());
+  expect(ssh.explain(null)).toMatchObject({
+    fault: 'unusable',
+    message:
+      "ssh cannot be run for ssh://ana@gpu/node3:9000; run 'ssh ana@gpu -N -L 9000:node3:9000' yourself and use http://127.0.0.1:9000",
+  });
+});
+
+test('what ssh says while it waits for a person is passed on, once and by lines', async () => {
+  await using _fake = await fakeSsh("printf 'Log in at https://x \\n\\nand enter 7' >&2; exec sleep 60");
+  const told: string[] = [];
+  const ssh = await new Promise<SshProcess>((resolve) => {
+    const waiting = new SshProcess(addressOf('ssh://gpu'), {
+      ...{ timeout: 5, isAgain: false },
+      onWords: (line) => told.push(line) === 2 && resolve(waiting),
+    });
+  });
+  expect(told).toEqual(['Log in at https://x', 'and enter 7']);
+  await ssh.close();
+});
+
+test('the words with which ssh refuses a connection through the tunnel are those of the last one, and are taken once', async () => {
+  const failed = (number: number, why: string) => `channel ${number}: open failed: ${why}`;
+  await using fake = await fakeSsh(
+    `printf '${failed(2, 'administratively prohibited: x')}\\n${failed(3, 'connect failed: Connection refused')}\\n' >&2
+: > "$TMPDIR/said"${opens}`,
+  );
+  const ssh = new SshProcess(addressOf('ssh://gpu'), { timeout: 5, isAgain: false, onWords: () => {} });
+  await ssh.ready();
+  await vi.waitFor(() => expect(existsSync(fake.at('said'))).toBe(true));
+  const taken = await vi.waitUntil(() => ssh.takeRefusal());
+  expect([taken, ssh.takeRefusal()]).toEqual(['connect failed: Connection refused', null]);
+  await ssh.close();
+});
+
+test('a tunnel is opened once, again when it has ended, and not when it was closed', async () => {
+  await using fake = await fakeSsh(`echo run >> "$TMPDIR/runs"
+printf '%s\\n' "$@" | grep -c BatchMode >> "$TMPDIR/asked"${opens}`);
+  const tunnel = new SshTunnel(addressOf('ssh://gpu/9000'), 5, () => {});
+  expect([tunnel.name, tunnel.base.href]).toEqual(['ssh://gpu/9000', 'http://127.0.0.1:9000/']);
+  const stopped = new Error('stop');
+  await expect(tunnel.start(AbortSignal.abort(stopped))).rejects.toBe(stopped);
+  expect(existsSync(fake.at('runs'))).toBe(false);
+  const { signal } = new AbortController();
+  await Promise.all([tunnel.start(signal), tunnel.start(signal)]);
+  expect(readFileSync(fake.at('runs'), 'utf8')).toBe('run\n');
+  // No socket listens there.
+  await expect(tunnel.open()).rejects.toMatchObject({
+    fault: 'broken',
+    message: expect.stringMatching(/^The ssh connection to ssh:\/\/gpu\/9000 broke: /),
+  });
+  const [directory = ''] = fake.sockets();
+  const socket = fake.at(`${directory}/socket`);
+  rmSync(socket);
+  const server = createServer((connection) => connection.end('hello')).listen(socket);
+  await new Promise((resolve) => server.once('listening', resolve));
+  const opened = await tunnel.open();
+  expect(String(await new Promise((resolve) => opened.once('data', resolve)))).toBe('hello');
+  opened.destroy();
+  server.close();
+  await tunnel.close();
+  await expect(tunnel.open()).rejects.toMatchObject({
+    fault: 'broken',
+    message: 'The ssh connection to ssh://gpu/9000 is closed',
+  });
+  expect([readFileSync(fake.at('runs'), 'utf8'), readFileSync(fake.at('asked'), 'utf8')]).toEqual([
+    'run\n',
+    '0\n',
+  ]);
+});
