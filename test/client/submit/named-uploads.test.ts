@@ -1,0 +1,254 @@
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Digests } from '../../../src/client/digests.js';
+import type { Submission } from '../../../src/client/submission.js';
+import { submit } from '../../../src/client/submit/index.js';
+import type { StagedFile } from '../../../src/client/submit/staging.js';
+import { type OperationName, operationOf } from '../../../src/contract/operations.js';
+import { json, type Received, ScriptedServer } from '../../support/scripted-server.js';
+import { temporary } from '../../support/temporary.js';
+import { connectTo, memoryReporter } from '../support/connect.js';
+import { noMemory } from '../support/memory.js';
+
+const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+const mebibyte = 1 << 20;
+const nameIn = ({ headers }: Received): string =>
+  String(Buffer.from(String(headers['upload-metadata']).split(' ')[1] ?? '', 'base64'));
+
+/** A server with uploads, which has so many bytes of each, and answers so to submissions, one after the other. */
+async function uploadServer(
+  there: Map<string, number>,
+  answers: readonly (readonly [status: number, body: object])[] = [[200, { job_id: 'ab' }]],
+  { cuts = 0, length }: { cuts?: number; length?: number } = {},
+) {
+  let cut = 0;
+  const lengths = new Map<string, number>();
+  const left = [...answers];
+  const server = await ScriptedServer.start((request, response, raw) => {
+    const { method, url, headers, body } = request;
+    if (url.startsWith('/apps')) {
+      const [status, answer] = left.shift() ?? [500, {}];
+      for (const name of 'uploads' in answer ? (answer.uploads as string[]) : []) there.delete(name);
+      return json(response, status, answer);
+    }
+    if (method === 'HEAD' && cut++ < cuts) return void raw.socket.destroy();
+    const name = method === 'POST' ? nameIn(request) : (url.split('/').at(-1) ?? '');
+    if (method === 'POST') lengths.set(name, Number(headers['upload-length']));
+    const known = there.get(name);
+    if (method === 'DELETE') there.delete(name);
+    else if (method === 'HEAD' && known === undefined)
+      return void response.writeHead(404, { 'content-type': 'application/json' }).end();
+    else if (method === 'POST') there.set(name, known ?? body.length);
+    else if (method === 'PATCH') there.set(name, (known ?? 0) + body.length);
+    const whole = String(length ?? lengths.get(name) ?? 2 * mebibyte);
+    response.writeHead(200, { 'Upload-Offset': String(there.get(name) ?? 0), 'Upload-Length': whole }).end();
+  });
+  const asked = () =>
+    server.received.map(({ method, url }) => `${method} ${url.replace(/[0-9a-f]{60}/, '')}`);
+  return Object.assign(server, { asked });
+}
+
+/** Files that leave as they are: field, group, name and content of each. */
+const stagedFiles = (
+  root: string,
+  files: readonly (readonly [field: string, group: number, filename: string, content: Buffer])[],
+) =>
+  files.map(([field, group, filename, content], at): StagedFile => {
+    const file = path.join(root, String(at));
+    writeFileSync(file, content);
+    const { length: size } = content;
+    return {
+      ...{ field, group, filename, path: file, size, origin: null },
+      make: async () => ({ field, filename, path: file, size }),
+      discard: async () => {},
+    };
+  });
+
+const submission = (name: OperationName, more: Partial<Submission> = {}): Submission => ({
+  ...{ operation: operationOf(name), app: 'lab/x', fields: {}, options: {}, files: [], archive: null },
+  ...more,
+});
+
+/** Submits files; tells what came of it, and what was told. */
+async function send(
+  server: ScriptedServer,
+  given: Submission,
+  uploads: readonly StagedFile[],
+  {
+    memory = noMemory(),
+    fields = {},
+  }: { memory?: ReturnType<typeof noMemory>; fields?: Record<string, string> } = {},
+) {
+  await using connection = connectTo(server.url);
+  const reporter = memoryReporter();
+  const staged = { fields, parts: [], uploads, remove: async () => {} };
+  const end = await submit(connection, given, staged, reporter, memory).catch((error: Error) => error);
+  return { end, ...reporter };
+}
+
+describe('a submission that names uploads', () => {
+  const [a, b, c] = [Buffer.from('aa'), Buffer.from('bbb'), Buffer.from('c')];
+
+  test('has its fields, its options, and each group with the names of its files', async () => {
+    await using root = await temporary();
+    await using server = await uploadServer(new Map());
+    const files = stagedFiles(root.path, [
+      ['inputs', 0, 'a.nii', a],
+      ['inputs', 0, 'b.nii', b],
+      ['inputs', 1, 'c.nii', c],
+      ['gt', 0, 'a.nii', b],
+    ]);
+    const given = submission('evaluate', { options: { batch_size: 2 } });
+    const { end } = await send(server, given, files, { fields: { keep: '60' } });
+    expect(end).toMatchObject({ job_id: 'ab' });
+    const request = server.received.at(-1);
+    expect([request?.url, request?.headers['content-type']]).toEqual([
+      '/apps/lab%2Fx/evaluate',
+      'application/json',
+    ]);
+    const reference = (content: Buffer, name: string) => ({ upload: sha256(content), name });
+    expect(JSON.parse(String(request?.body))).toEqual({
+      keep: '60',
+      options: { batch_size: 2 },
+      inputs: [[reference(a, 'a.nii'), reference(b, 'b.nii')], [reference(c, 'c.nii')]],
+      gt: [[reference(b, 'a.nii')]],
+    });
+    // What is there twice is sent once.
+    expect(
+      server
+        .to('/uploads')
+        .map(({ body }) => String(body))
+        .sort(),
+    ).toEqual(['aa', 'bbb', 'c']);
+  });
+
+  test('has the data set of a fine-tuning by itself, and no options where there are none', async () => {
+    await using root = await temporary();
+    await using server = await uploadServer(new Map());
+    await send(server, submission('fine_tune'), stagedFiles(root.path, [['dataset', 0, 'set.zip', a]]));
+    expect(JSON.parse(String(server.received.at(-1)?.body))).toEqual({
+      dataset: { upload: sha256(a), name: 'set.zip' },
+    });
+  });
+
+  test('sends again what the server lacks, three times at most, and nothing else', async () => {
+    const lacks = [409, { detail: 'Send these', uploads: [sha256(a)] }] as const;
+    const sends = async (...answers: (readonly [number, object])[]) => {
+      await using root = await temporary();
+      await using server = await uploadServer(new Map(), answers);
+      const files = stagedFiles(root.path, [
+        ['inputs', 0, 'a.nii', a],
+        ['inputs', 0, 'b.nii', b],
+      ]);
+      const { end } = await send(server, submission('infer'), files);
+      return [end, server.to('/uploads').map(({ body }) => String(body))];
+    };
+    expect(await sends(lacks, lacks, [200, { job_id: 'ab' }])).toMatchObject([
+      { job_id: 'ab' },
+      ['aa', 'bbb', 'aa', 'aa'],
+    ]);
+    expect(await sends(lacks, lacks, lacks, [200, { job_id: 'ab' }])).toMatchObject([
+      { message: 'Send these', status: 409 },
+      ['aa', 'bbb', 'aa', 'aa'],
+    ]);
+    expect(await sends([409, { detail: 'No' }])).toMatchObject([{ message: 'No' }, ['aa', 'bbb']]);
+  });
+});
+
+describe('an upload', () => {
+  const [large, other] = [Buffer.alloc(2 * mebibyte, 1), Buffer.alloc(2 * mebibyte, 2)];
+  const short = (content: Buffer) => sha256(content).slice(60);
+
+  test('tells what is there of it, and what need not be sent', async () => {
+    await using root = await temporary();
+    const there = new Map([
+      [sha256(large), 2 * mebibyte],
+      [sha256(other), mebibyte],
+    ]);
+    await using server = await uploadServer(there);
+    const files = stagedFiles(root.path, [
+      ['inputs', 0, 'a.nii', large],
+      ['inputs', 0, 'b.nii', other],
+    ]);
+    const { notes, moves } = await send(server, submission('infer'), files);
+    expect(notes).toEqual([
+      `'${path.join(root.path, '1')}' goes on after 1.0 MiB of 2.0 MiB`,
+      '1 of 2 files is there already (3.0 MiB not sent)',
+    ]);
+    expect(server.asked()).toEqual([
+      `HEAD /uploads/${short(large)}`,
+      `HEAD /uploads/${short(other)}`,
+      `PATCH /uploads/${short(other)}`,
+      'POST /apps/lab%2Fx/infer',
+    ]);
+    const patch = server.received[2];
+    expect([patch?.headers['upload-offset'], patch?.body.length]).toEqual([String(mebibyte), mebibyte]);
+    expect(moves.filter(([what]) => what === 'Uploading').at(-1)).toEqual([
+      'Uploading',
+      4 * mebibyte,
+      4 * mebibyte,
+    ]);
+    expect(moves.find(([what]) => what === 'Hashing')).toEqual(['Hashing', mebibyte, 4 * mebibyte]);
+  });
+
+  test('of a small file is believed to be there for an hour', async () => {
+    await using root = await temporary();
+    const small = stagedFiles(root.path, [['inputs', 0, 'a.nii', Buffer.alloc(mebibyte)]]);
+    const bytesAfter = async (milliseconds: number, size = small) => {
+      await using server = await uploadServer(new Map(), [
+        [200, { job_id: 'ab' }],
+        [200, { job_id: 'cd' }],
+      ]);
+      const digests = new Digests(null, { version: 'test', now: () => Date.now() - milliseconds });
+      const memory = { digests, resends: false };
+      await send(server, submission('infer'), size, { memory });
+      const { notes } = await send(server, submission('infer'), size, { memory });
+      return [
+        server
+          .asked()
+          .map((each) => each.split(' ')[0])
+          .join(' '),
+        notes,
+      ];
+    };
+    const note = ['1 of 1 file is there already (1.0 MiB not sent)'];
+    expect(await bytesAfter(3_590_000)).toEqual(['POST POST POST', note]);
+    expect((await bytesAfter(3_600_001))[0]).toBe('POST POST POST POST');
+    // A larger one is asked for.
+    const [file = ''] = await bytesAfter(0, stagedFiles(root.path, [['inputs', 0, 'b.nii', large]]));
+    expect(file).toBe('HEAD POST PATCH POST HEAD POST');
+  });
+
+  test('is removed first where everything is sent anew, once, also if the connection breaks then', async () => {
+    await using root = await temporary();
+    const answers = [[200, { job_id: 'ab' }]] as const;
+    await using server = await uploadServer(new Map([[sha256(large), 2 * mebibyte]]), answers, { cuts: 1 });
+    const files = stagedFiles(root.path, [['inputs', 0, 'a.nii', large]]);
+    const memory = { ...noMemory(), resends: true };
+    const { notes } = await send(server, submission('infer'), files, { memory });
+    expect(server.asked().map((each) => each.split(' ')[0])).toEqual([
+      ...['DELETE', 'HEAD', 'HEAD', 'POST', 'PATCH', 'POST'],
+    ]);
+    expect(notes).toEqual([
+      expect.stringMatching(/broke: .*; trying again for another 30 s$/),
+      `${server.url} takes the upload, which goes on`,
+    ]);
+  });
+
+  test.each([1, 3])(
+    'whose name is that of other content on the server is not submitted: %i MiB',
+    async (length) => {
+      await using root = await temporary();
+      const there = new Map([[sha256(large), mebibyte]]);
+      await using server = await uploadServer(there, undefined, { length: length * mebibyte });
+      const files = stagedFiles(root.path, [['inputs', 0, 'a.nii', large]]);
+      const { end } = await send(server, submission('infer'), files);
+      expect(end).toMatchObject({
+        message: `'${path.join(root.path, '0')}' changed while it was sent; send it again`,
+      });
+      expect(server.asked()).toEqual([`HEAD /uploads/${short(large)}`]);
+    },
+  );
+});
