@@ -80,8 +80,8 @@ export function drawSlice(
   const axis = (of: 0 | 1, count: number): Axis => ({ of, count, spacing: 1, isReversed: false });
   const [across, down] = [axis(0, slice.width), axis(1, slice.height)];
   const components = slice.isColour ? 3 : 1;
-  const [width, height] = [slice.width, slice.height].map((side) => Math.max(1, Math.round(side * scale)));
-  if (width === undefined || height === undefined) return blank(1, 1);
+  const side = (pixels: number) => Math.max(1, Math.round(pixels * scale));
+  const [width, height] = [side(slice.width), side(slice.height)];
   const bright =
     scale === 1 ? slice.pixels : brightnessOf(slice.pixels, { across, down, pixel: 1 / scale }, components);
   const picture = blank(width, height);

@@ -117,8 +117,13 @@ function scansOf(results: readonly Item[], scans: readonly Item[]): Map<Item, Ma
  * scan outside of it is taken in any case.
  */
 function baseOf(map: Item, continuous: readonly Item[]): Item | null {
+  // What is outside of results was made from none of them.
   const others = continuous.filter(
-    (each) => each !== map && (each.stem !== map.stem || (map.isOfResult && !each.isOfResult)),
+    (each) =>
+      each !== map &&
+      (map.isOfResult
+        ? each.stem !== map.stem || !each.isOfResult
+        : each.stem !== map.stem && !each.isOfResult),
   );
   const extended = others.filter((each) => rankOf(map, each, 'extends') > 0);
   const [base, ...more] = new ScanMatcher(others).fit(map, extended).scans;

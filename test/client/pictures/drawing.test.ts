@@ -209,6 +209,15 @@ test('a slice has the contours of its labels in their colours, as large as fits'
   ]);
   const large = drawSlice(view, plane('axial', [slice]), slice, { width: 80, height: 60 });
   expect([large.width, large.height]).toEqual([80, 60]);
+  const sizeIn = (width: number, height: number) => {
+    const drawn = drawSlice(view, plane('axial', [slice]), slice, { width, height });
+    return [drawn.width, drawn.height];
+  };
+  expect([sizeIn(80, 12), sizeIn(12, 60), sizeIn(80, 0.1)]).toEqual([
+    [16, 12],
+    [12, 9],
+    [1, 1],
+  ]);
   // The letters on its sides: white, with a dark rim.
   const text = asText(large, letters);
   const isAt = (x: number, y: number) =>
