@@ -1,0 +1,239 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import * as api from '../../../src/client/connection/api.js';
+import type { Reply } from '../../../src/client/connection/index.js';
+import { chooseProxy, proxyTo } from '../../../src/client/connection/proxy.js';
+import { refusal } from '../../../src/client/connection/reply.js';
+import { explainTransport, needsTls, under } from '../../../src/client/connection/transport.js';
+import { wireDetails } from '../../../src/contract/index.js';
+import { ScriptedServer } from '../../support/scripted-server.js';
+import { connectTo } from '../support/connect.js';
+
+test('questions with a time of their own end with it', async () => {
+  await using server = await ScriptedServer.start(() => {});
+  await using connection = connectTo(server.url, { readTimeout: 60 });
+  const limit = 0.05;
+  const asked = [
+    api.health(connection, limit),
+    api.devices(connection, limit),
+    api.limits(connection, limit),
+    api.apps(connection, limit),
+    api.appList(connection, limit),
+    api.app(connection, 'x', limit),
+    api.job(connection, 'ab', limit),
+    api.usageOfAll(connection, limit),
+  ];
+  const late = { exitCode: 3, message: `${server.url} did not answer in time` };
+  for (const end of await Promise.allSettled(asked)) expect(end).toMatchObject({ reason: late });
+});
+
+test('a request ends with its own signal, in place of that of its connection', async () => {
+  await using server = await ScriptedServer.start(() => {});
+  const [own, other] = [new Error('own'), new Error('other')];
+  const controller = new AbortController();
+  await using connection = connectTo(server.url, { signal: controller.signal });
+  await expect(api.job(connection, 'ab', 60, AbortSignal.abort(own))).rejects.toBe(own);
+  controller.abort(other);
+  await expect(api.job(connection, 'ab')).rejects.toThrow(/other|aborted/);
+  expect(server.received).toHaveLength(0);
+});
+
+test.each([
+  ['ECONNREFUSED', 'nothing listens there'],
+  ['ENOTFOUND', 'no such host'],
+  ['EAI_AGAIN', 'the host name could not be looked up'],
+  ['EHOSTUNREACH', 'no route to the host'],
+  ['ENETUNREACH', 'no route to the network'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'the connection timed out'],
+])('a server that is not reached is told with why: %s', (code, why) => {
+  const error = Object.assign(new Error('x'), { code });
+  expect(explainTransport(error, 'http://gpu')).toMatchObject({
+    fault: 'unreached',
+    message: `http://gpu cannot be reached: ${why}`,
+  });
+});
+
+test('a server is named with the scheme that it speaks', () => {
+  expect([under('https', 'http://gpu:8000/x'), under('http', 'https://gpu')]).toEqual([
+    ...['https://gpu:8000/x', 'http://gpu'],
+  ]);
+  expect(needsTls('http://gpu')).toMatchObject({
+    fault: 'unusable',
+    message: 'http://gpu speaks TLS; use https://gpu',
+  });
+});
+
+describe('a refusal', () => {
+  const told = async (
+    status: number,
+    body: unknown,
+    { path = '/jobs/ab', headers = {}, transport = {} } = {},
+  ) => {
+    const reply = { statusCode: status, headers } as unknown as Reply;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    const asked = { server: 'http://gpu', path, list: 'remote-app jobs' };
+    return refusal(reply, text, { ...asked, transport: transport as never });
+  };
+
+  test('of a token says how to log in', async () => {
+    expect((await told(401, { detail: wireDetails.missingToken })).message).toBe(
+      "http://gpu needs a token: run 'remote-app login --server http://gpu'",
+    );
+    expect((await told(401, { detail: wireDetails.invalidToken })).message).toBe(
+      "http://gpu does not accept this token: run 'remote-app login --server http://gpu' with another one",
+    );
+    expect((await told(401, { detail: 'Another reason' })).message).toBe('Another reason');
+    expect((await told(404, { detail: wireDetails.unknownJob }, { path: '/limits' })).message).toBe(
+      wireDetails.unknownJob,
+    );
+    expect((await told(404, { detail: 'There is no GET /x' }, { path: '/x' })).message).toBe(
+      'http://gpu has no /x: is that the address of the service?',
+    );
+    expect((await told(404, { detail: 'Not Found here' })).message).toBe('Not Found here');
+  });
+
+  test('of another program is told by its status', async () => {
+    expect((await told(418, '')).message).toBe('http://gpu answered with HTTP 418');
+    expect(await told(404, '<p>')).toMatchObject({
+      ...{ isOfProxy: true, exitCode: 5 },
+      message: 'http://gpu answered with HTTP 404, and not as the service does: is that its address?',
+    });
+    for (const status of [502, 503, 504])
+      expect((await told(status, '[]')).message).toBe(
+        `A proxy answers at http://gpu, but the server behind it does not (HTTP ${status}); its admin can check whether it is running`,
+      );
+    const forward = { name: 'The proxy p', forward: { origin: 'p', headers: {} } };
+    expect((await told(500, '', { transport: forward })).message).toBe('http://gpu answered with HTTP 500');
+    expect((await told(403, '', { transport: { name: 'The proxy p' } })).message).toBe(
+      'http://gpu answered with HTTP 403',
+    );
+    const asked: string[] = [];
+    const loginRefused = (challenge: string) => {
+      asked.push(challenge);
+      return new Error('log in') as never;
+    };
+    const headers = { 'proxy-authenticate': ['Basic realm="a"', 'NTLM'] };
+    expect((await told(407, '', { headers, transport: { loginRefused } })).message).toBe('log in');
+    await told(407, '', { transport: { loginRefused } });
+    expect([asked, (await told(407, '')).message]).toEqual([
+      ['Basic realm="a", NTLM', ''],
+      'http://gpu answered with HTTP 407',
+    ]);
+    // Without a place to go to, it is no redirect.
+    expect((await told(302, { detail: 'x' })).message).toBe('x');
+  });
+});
+
+describe('a proxy', () => {
+  const stub = (env: Record<string, string>) => {
+    for (const name of ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY', 'no_proxy', 'NO_PROXY'])
+      vi.stubEnv(name, env[name]);
+    onTestFinished(() => void vi.unstubAllEnvs());
+  };
+
+  test('has the user and the password of its variable, which its name does not show', () => {
+    const env = { HTTP_PROXY: ' http://ana%40x:hu%3Ash@p.test:3128/ ' };
+    expect(chooseProxy(new URL('http://gpu.test'), env)).toEqual({
+      ...{
+        origin: 'http://p.test:3128',
+        name: 'The proxy http://p.test:3128 (HTTP_PROXY)',
+        variable: 'HTTP_PROXY',
+      },
+      authorization: `Basic ${Buffer.from('ana@x:hu:sh').toString('base64')}`,
+    });
+    const plain = chooseProxy(new URL('http://gpu.test'), { http_proxy: 'p.test' });
+    expect([plain?.origin, plain?.variable, plain?.authorization]).toEqual([
+      'http://p.test',
+      'http_proxy',
+      null,
+    ]);
+    const wrong = (value: string) => () => chooseProxy(new URL('http://gpu.test'), { http_proxy: value });
+    const remedy = '; it must be like http://proxy.example.org:3128';
+    expect(wrong('socks5://p')).toThrow(
+      `The variable http_proxy names a proxy of a kind that is not supported ('socks5:')${remedy}`,
+    );
+    expect(wrong('http://:x')).toThrow(`The variable http_proxy holds no address of a proxy${remedy}`);
+    expect(wrong('http://a:%zz@p')).toThrow(
+      `The variable http_proxy holds a user or a password with a % that is not written as %25${remedy}`,
+    );
+  });
+
+  test('for a server without TLS gets its requests, and says which logins it takes', () => {
+    stub({ http_proxy: 'http://ana:hush@p.test:1' });
+    const transport = proxyTo(new URL('http://gpu.test'), 5, undefined);
+    expect(transport).toMatchObject({
+      name: 'The proxy http://p.test:1 (http_proxy)',
+      forward: {
+        origin: 'http://p.test:1',
+        headers: { 'proxy-authorization': `Basic ${Buffer.from('ana:hush').toString('base64')}` },
+      },
+    });
+    const told = (asked: string) => transport?.loginRefused?.(asked).message;
+    const refuses = 'The proxy http://p.test:1 (http_proxy) refuses the user and the password in http_proxy';
+    expect([told('Basic realm="x"'), told('Negotiate, basic realm="x, y"'), told('')]).toEqual(
+      Array(3).fill(refuses),
+    );
+    expect(told('Negotiate, NTLM')).toBe(
+      'The proxy http://p.test:1 (http_proxy) asks for a login by Negotiate, NTLM, which is not supported; ask its admin for another one',
+    );
+    stub({ http_proxy: 'http://p.test:1' });
+    const open = proxyTo(new URL('http://gpu.test'), 5, undefined);
+    expect([open?.forward?.headers, open?.loginRefused?.('Basic')]).toMatchObject([
+      {},
+      {
+        ...{ status: 407, isOfProxy: true, exitCode: 4 },
+        message:
+          'The proxy http://p.test:1 (http_proxy) asks for a user and a password: put them into http_proxy, as in http://USER:PASSWORD@proxy.example.org:3128',
+      },
+    ]);
+    stub({ no_proxy: 'gpu.test', http_proxy: 'http://p.test:1' });
+    expect(proxyTo(new URL('http://gpu.test'), 5, undefined)).toBeUndefined();
+  });
+
+  test('opens a tunnel to a server with TLS, or says why not', async () => {
+    let status = 200;
+    const asked: unknown[] = [];
+    const server = createServer().on('connect', (request, socket) => {
+      asked.push([request.url, request.headers.host, request.headers['proxy-authorization']]);
+      socket.end(`HTTP/1.1 ${status} x\r\nproxy-authenticate: Digest realm="x"\r\n\r\n`);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    stub({ HTTPS_PROXY: origin.replace('//', '//ana:x@') });
+    const name = `The proxy ${origin} (HTTPS_PROXY)`;
+    const opened = async (address: string, answer: number) => {
+      status = answer;
+      const transport = proxyTo(new URL(address), 5, undefined);
+      const end = await transport?.open?.().then(
+        (socket) => void socket.destroy(),
+        (error: Error) => error,
+      );
+      await transport?.close();
+      return end;
+    };
+    expect([await opened('https://gpu.test', 200), await opened('https://gpu.test:8443/x', 299)]).toEqual([
+      ...[undefined, undefined],
+    ]);
+    const authorization = `Basic ${Buffer.from('ana:x').toString('base64')}`;
+    expect(asked).toEqual(['gpu.test:443', 'gpu.test:8443'].map((target) => [target, target, authorization]));
+    expect(await opened('https://gpu.test', 502)).toMatchObject({
+      ...{ fault: 'unreached', message: `${name} cannot reach gpu.test:443 (HTTP 502)` },
+    });
+    expect(await opened('https://gpu.test', 407)).toMatchObject({
+      message: `${name} asks for a login by Digest, which is not supported; ask its admin for another one`,
+    });
+    expect(await opened('https://gpu.test', 403)).toMatchObject({
+      ...{ status: 403, isOfProxy: true },
+      message:
+        `${name} does not let anybody reach gpu.test:443 (HTTP 403); ask its admin to allow it, ` +
+        'or list the host in NO_PROXY if it can be reached directly',
+    });
+    server.close();
+    server.closeAllConnections();
+    expect(await opened('https://gpu.test', 200)).toMatchObject({
+      ...{ fault: 'unreached', message: `${name} cannot be reached: nothing listens there` },
+    });
+  });
+});
