@@ -1,0 +1,176 @@
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Interrupted } from '../../../src/client/errors.js';
+import type { Submission } from '../../../src/client/submission.js';
+import { checkApp, checkGpus, checkOperation, preflight } from '../../../src/client/submit/preflight.js';
+import { type OperationName, operationOf } from '../../../src/contract/operations.js';
+import { json, ScriptedServer } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { connectTo } from '../support/connect.js';
+
+const submission = (name: OperationName, more: Partial<Submission> = {}): Submission => ({
+  ...{ operation: operationOf(name), app: 'x', fields: {}, options: {}, files: [], archive: null },
+  ...more,
+});
+const described = {
+  app: 'x',
+  display_name: 'X',
+  maximum_tta: 4,
+  mc_dropout: 0,
+  has_capabilities: [true, false, false],
+};
+type Answers = Readonly<Record<string, readonly [status: number, body: unknown]>>;
+
+/** Asks a server that answers so, and 404 to anything else; tells what came of it, and what was asked. */
+async function ask<T>(answers: Answers, question: (connection: ReturnType<typeof connectTo>) => Promise<T>) {
+  await using server = await ScriptedServer.start(({ url }, response) =>
+    json(response, ...(answers[url] ?? [404, { detail: 'Not Found' }]), { location: 'http://else/' }),
+  );
+  await using connection = connectTo(server.url, { patience: 600 });
+  const end = await question(connection).catch((error: Error) => error);
+  return { end, url: server.url, asked: server.received.map(({ url }) => url).sort() };
+}
+
+describe('what a server says of itself', () => {
+  const limits = {
+    max_jobs: 3,
+    max_keep: 90_000,
+    require_deidentified: true,
+    uploads: { keep: 60 },
+    max_file_size: 5,
+  };
+
+  test('is what holds for a submission', async () => {
+    await using root = await temporary();
+    await plant(root.path, { 'a.png': '\u0089PNG\r\n' });
+    const view = { ...described, inputs: { A: { display_name: 'T1', volume_type: 'VOLUME' } } };
+    const answers: Answers = { '/limits': [200, limits], '/repo_apps/x': [200, view] };
+    const { end, asked, url } = await ask(answers, (connection) =>
+      preflight(connection, submission('infer')),
+    );
+    expect(end).toMatchObject({
+      ...{
+        fields: { keep: '86400' },
+        maxJobs: 3,
+        knowsKeys: true,
+        takesUploads: true,
+        requiresDeidentified: true,
+      },
+    });
+    expect(asked).toEqual(['/limits', '/repo_apps/x']);
+    const terms = end as Awaited<ReturnType<typeof preflight>>;
+    expect(() => terms.checkSizes([{ source: 'a.nii', size: 6 }])).toThrow(
+      `'a.nii' takes 6 B to send, and ${url} takes files of at most 5 B`,
+    );
+    const [field] = operationOf('infer').fields.filter(({ role }) => role === 'paths');
+    const unit = { kind: 'file', path: path.join(root.path, 'a.png'), name: 'a.png', isHalf: false };
+    const volumes = (more: object) => [{ field, groups: [[{ ...unit, ...more }]] }] as never;
+    expect(() => terms.checkKinds(volumes({}))).toThrow(
+      "The app 'x' takes volumes as 'T1', and 'a.png' is a picture",
+    );
+    // Of voxels, their header says what they are.
+    terms.checkKinds(volumes({ isHalf: true }));
+    const sparse = await ask({ '/limits': [200, {}] }, (connection) =>
+      preflight(connection, submission('infer')),
+    );
+    expect(sparse.end).toMatchObject({
+      ...{ fields: {}, maxJobs: null, knowsKeys: true, takesUploads: false, requiresDeidentified: null },
+    });
+    const none = await ask({}, (connection) => preflight(connection, submission('infer')));
+    expect(none.end).toMatchObject({
+      ...{ fields: {}, maxJobs: null, knowsKeys: false, takesUploads: false, requiresDeidentified: null },
+    });
+  });
+
+  test('ends a submission only where that would fail too', async () => {
+    const of = async (status: number) =>
+      (
+        await ask({ '/limits': [status, { detail: 'So it is' }] }, (each) =>
+          preflight(each, submission('infer')),
+        )
+      ).end;
+    for (const status of [404, 429, 500, 503]) expect(await of(status)).toMatchObject({ knowsKeys: false });
+    for (const status of [301, 401, 403]) expect(await of(status)).toMatchObject({ status });
+    const stopped = new Interrupted('SIGINT');
+    await using connection = connectTo('http://127.0.0.1:1', { signal: AbortSignal.abort(stopped) });
+    await expect(preflight(connection, submission('infer'))).rejects.toBe(stopped);
+    await using away = connectTo('http://127.0.0.1:1');
+    await expect(preflight(away, submission('infer'))).rejects.toMatchObject({ fault: 'unreached' });
+  });
+});
+
+test('an app is described, unless the server cannot, and one that it lacks is refused', async () => {
+  const check = async (answers: Answers, more: Partial<Submission> = {}) =>
+    ask(answers, (connection) => checkApp(connection, submission('infer', more)));
+  expect((await check({ '/repo_apps/x': [200, described] })).end).toMatchObject({ maximum_tta: 4 });
+  expect((await check({ '/repo_apps/x': [200, described] }, { fields: { tta: '5' } })).end).toMatchObject({
+    exitCode: 2,
+    message: "--tta 5: the app 'x' takes at most 4",
+  });
+  const unavailable = { app: 'x', available: false };
+  expect((await check({ '/repo_apps/x': [200, unavailable] })).end).toBeNull();
+  expect(
+    (await check({ '/repo_apps/x': [200, { ...unavailable, reason: 'It is broken' }] })).end,
+  ).toMatchObject({
+    message: "The app 'x' is not available: It is broken",
+  });
+  expect((await check({ '/repo_apps/x': [500, {}] })).asked).toEqual(['/repo_apps/x']);
+  const missing = await check({ '/repo_apps_list': [200, { apps: ['y'] }] });
+  expect([missing.end, missing.asked]).toMatchObject([
+    { status: 404, message: "Unknown app 'x'" },
+    ['/repo_apps/x', '/repo_apps_list'],
+  ]);
+  expect((await check({ '/repo_apps_list': [200, { apps: ['x'] }] })).end).toBeNull();
+  expect((await check({})).end).toBeNull();
+});
+
+test('an operation that the app lacks is told before its files are looked at, and inference is not asked about', async () => {
+  const check = (name: OperationName, answers: Answers, fields: Record<string, string> = {}) =>
+    ask(answers, (connection) => checkOperation(connection, submission(name, { fields })));
+  const known: Answers = { '/repo_apps/x': [200, described] };
+  expect((await check('uncertainty', known)).end).toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(/^The app 'x' has no uncertainty; it has: /),
+  });
+  expect(
+    (
+      await check(
+        'pipeline',
+        { '/repo_apps/x': [200, { ...described, has_capabilities: [true, true, true] }] },
+        { tta: '9' },
+      )
+    ).end,
+  ).toBe(undefined);
+  expect(await check('infer', known)).toMatchObject({ end: undefined, asked: [] });
+  expect((await check('uncertainty', { '/repo_apps/x': [401, {}] })).end).toBeUndefined();
+});
+
+test('GPUs that a server does not have are refused with those that it has', async () => {
+  const check = (gpu: string | undefined, devices: readonly number[] | null) =>
+    ask(
+      devices
+        ? {
+            '/available_devices': [
+              200,
+              { devices_index: devices, devices_name: devices.map((id) => `G${id}`) },
+            ],
+          }
+        : {},
+      (connection) =>
+        checkGpus(connection, submission('infer', { fields: gpu === undefined ? {} : { gpu } })),
+    );
+  expect(await check(undefined, [])).toMatchObject({ end: undefined, asked: [] });
+  expect((await check('0,2', [0, 2])).end).toBeUndefined();
+  expect((await check('5', null)).end).toBeUndefined();
+  const some = await check('0,5,6', [0, 2]);
+  expect(some.end).toMatchObject({
+    ...{ exitCode: 2, message: `--gpu 0,5,6: ${some.url} has no GPU 5, 6; it has: 0 ('G0'), 2 ('G2')` },
+  });
+  const none = await check('0', []);
+  expect(none.end).toMatchObject({
+    ...{
+      exitCode: 6,
+      message: `--gpu 0: ${none.url} has no GPU; leave out --gpu, or give --cpu, to run on its CPU`,
+    },
+  });
+});
