@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { open, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readProfile, writeProfile } from '../../../src/client/connection/profiles.js';
+import { listProfiles, readProfile, writeProfile } from '../../../src/client/connection/profiles.js';
 import { UsageError } from '../../../src/client/errors.js';
 import { temporary } from '../../support/temporary.js';
 
@@ -63,6 +63,47 @@ describe('profiles', () => {
     await writeFile(file, '{"profiles": {"lab": {"server": "http://x", "token": 7}, "a\\nb": {}}}');
     expect(() => readProfile(directory.path, 'lab')).toThrow(/The profile 'lab' in .* is damaged/);
     expect(() => readProfile(directory.path, 'no')).toThrow(/there are: lab, a\\x0ab/);
+  });
+
+  test('are listed as far as they can be read, and one is written beside the others', async () => {
+    await using directory = await temporary();
+    expect(listProfiles(directory.path)).toEqual([]);
+    const [server, text] = ['http://x', 'x'];
+    const good = {
+      plain: { server },
+      full: { server, token: text, app: text, ca: text, deidentify: 'full' },
+      names: { server, deidentify: 'names' },
+    };
+    const bad = [{}, { server: '' }, { server, token: '' }, { server, app: 7 }, { server, ca: null }];
+    const profiles = { ...good, ...bad, mode: { server, deidentify: 'other' }, none: null };
+    const file = path.join(directory.path, 'profiles.json');
+    await writeFile(file, JSON.stringify({ profiles }));
+    const listed = ['plain', 'full', 'names'].map((name) => ({ name, server }));
+    expect(listProfiles(directory.path)).toEqual(listed);
+    expect(readProfile(directory.path, 'full')).toEqual(good.full);
+    for (const name of ['0', '1', '2', '3', '4', 'mode'])
+      expect(() => readProfile(directory.path, name)).toThrow(
+        `The profile '${name}' in ${file} is damaged; log in again`,
+      );
+    expect(writeProfile(directory.path, 'plain', { server: 'http://y' })).toBe(file);
+    expect(listProfiles(directory.path)).toEqual([{ name: 'plain', server: 'http://y' }, ...listed.slice(1)]);
+    const known = '(there are: 0, 1, 2, 3, 4, plain, full, names, mode, none)';
+    expect(() => readProfile(directory.path, 'nams')).toThrow(
+      `No profile 'nams' ${known}; did you mean 'names'?`,
+    );
+    expect(() => readProfile(directory.path, 'laboratory')).toThrow(
+      `No profile 'laboratory' ${known}; 'remote-app login' makes one`,
+    );
+    await writeFile(file, '{"profiles": {}}');
+    expect(() => readProfile(directory.path, 'x')).toThrow(
+      "No profile 'x' (there are: none); 'remote-app login'",
+    );
+    expect(readProfile(directory.path, null)).toBeNull();
+    await writeFile(file, '[]');
+    expect(() => listProfiles(directory.path)).toThrow(
+      `${file} holds no profiles; remove it and log in again`,
+    );
+    expect(() => writeProfile(directory.path, 'x', { server })).toThrow('holds no profiles');
   });
 
   test('that cannot be written are an error', async () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Admission } from '../../../src/client/gateway/admission.js';
 import { openGateway } from '../../../src/client/gateway/index.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
@@ -126,6 +127,40 @@ describe('a gateway lets in', () => {
     const headers = { authorization: `bearer  ${gateway.secret}` };
     expect((await ask(gateway, '/health', { headers })).status).toBe(200);
   });
+});
+
+test('a gateway on the default port is reached by names without one', () => {
+  const admission = new Admission('s');
+  const admits = (localPort: number, host: string, origin?: string) => {
+    const headers = { authorization: 'Bearer s', ...(origin !== undefined && { origin }) };
+    admission.check({
+      headers,
+      headersDistinct: { host: [host] },
+      url: '/a..b/x?y=/../',
+      socket: { localPort },
+    } as never);
+    return true;
+  };
+  for (const name of ['127.0.0.1', 'LocalHost', '[::1]', '127.0.0.1:80']) expect(admits(80, name)).toBe(true);
+  expect(admits(80, 'localhost', 'http://localhost')).toBe(true);
+  expect(() => admits(80, 'localhost', 'https://localhost')).toThrow(
+    "This gateway answers no web page ('https://localhost')",
+  );
+  expect(() => admits(81, 'localhost')).toThrow(
+    "This gateway answers no request for 'localhost'; use http://127.0.0.1:81",
+  );
+  expect(() => admits(80, 'gpu')).toThrow(
+    "This gateway answers no request for 'gpu'; use http://127.0.0.1:80",
+  );
+});
+
+test('gateways have secrets of their own, and are reached by nobody once they are closed', async () => {
+  await using other = await gatewayTo(server.url);
+  expect([other.host, other.secret === gateway.secret]).toEqual(['127.0.0.1', false]);
+  expect(other.secret).toMatch(/^[\w-]{43}$/);
+  expect((await ask(other, '/health', { headers: gateway.authorization })).status).toBe(401);
+  await other.close();
+  expect(await listens('127.0.0.1', other.port)).toBe(false);
 });
 
 /** Whether something listens there. */

@@ -117,6 +117,32 @@ describe('a log that is followed to its end', () => {
     expect(await notes({ since: 2 })).toEqual(inside);
   });
 
+  test('begins with its last lines also where the server replays all of it, and has what comes then', async () => {
+    const written = (told: readonly string[]) => told.filter((each) => /^\d+( redrawn)?: /.test(each));
+    const last = async (tail: number, ...lines: readonly string[]) => {
+      const all = stream(...lines.map((line) => `data: ${line}`), 'data: __DONE__');
+      const { told, end } = await follow(all, { tail });
+      return [written(told), end];
+    };
+    expect(await last(2, 'one', 'two', 'three')).toEqual([['1: two', '2: three'], 2]);
+    expect(await last(9, 'one', 'two')).toEqual([['1: one', '2: two'], 2]);
+    expect(await last(0, 'one')).toEqual([[], 0]);
+    const later: Fake = {
+      override: ({ url }, response) => {
+        if (!url.includes('/logs')) return false;
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write('data: one\n\ndata: two\n\n');
+        // Longer than a replay is silent.
+        setTimeout(() => response.end('data: three\n\ndata: four\n\ndata: __DONE__\n\n'), 600);
+        return true;
+      },
+    };
+    expect(written((await follow(later, { tail: 1 })).told)).toEqual(['1: two', '2: three', '3: four']);
+    // Lines with numbers are those that were asked for.
+    const numbered = stream('id: 8\ndata: h', 'id: 9\ndata: i', 'data: __DONE__');
+    expect(written((await follow(numbered, { tail: 1 })).told)).toEqual(['8: h', '9: i']);
+  });
+
   test('ends when its reader has left, unless it is read on', async () => {
     expect((await follow({ lines: ['one', 'two'] }, {}, false)).end).toBeNull();
     const on = await follow({ lines: ['one', 'two'] }, { readOn: true }, false);
