@@ -34,8 +34,7 @@ function noVolume(count: number, { purpose }: Obstacles): string {
   return `is not a volume${more}, and there is none beside ${them}${remedy}`;
 }
 
-const isBelow = (directory: string, above: string): boolean =>
-  directory === above || directory.startsWith(`${above}${path.sep}`);
+const isBelow = (file: string, directory: string): boolean => file.startsWith(`${directory}${path.sep}`);
 
 /** The order in which directories are walked. */
 function byPath(a: string, b: string): number {

@@ -253,5 +253,10 @@ test('groups are paired with the first one, by name where the names say it', () 
       ],
     },
   ]);
+  const [uneven] = pairGroups([group('1.nii', '2.nii', '3.nii'), group('x.nii', 'y.nii')]).pairings;
+  expect(uneven?.pairs).toEqual([
+    ['/x/1.nii', '/x/x.nii'],
+    ['/x/2.nii', '/x/y.nii'],
+  ]);
   expect(pairGroups([])).toEqual({ groups: [[]], pairings: [] });
 });
