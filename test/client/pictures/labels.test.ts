@@ -171,6 +171,12 @@ test('black and white are what was given, soft tissue of CT, or nearly the range
     ...{ low: 1, high: 2, unit: 'HU' },
   });
   expect(of(scan({ isInverted: true }), cutsOf(values), undefined).window.isInverted).toBe(true);
+  // One of every three of 300,000 values is looked at, on through all slices.
+  const some = (phase: number) =>
+    Float64Array.from({ length: 100_001 }, (_, at) => ((at + phase) % 3 === 0 ? 5 : 0));
+  const slices = [some(0), some(2), some(1)].map((each, at) => [at, each] as const);
+  const { window: sampled } = of(scan(), [new Map(slices), new Map(), new Map()], undefined);
+  expect(sampled).toEqual({ low: 4, high: 6, unit: null });
   const few = [...Array(999).fill(3), 7];
   expect(of(scan(), cutsOf(few), undefined).window).toEqual({ low: 3, high: 7, unit: null });
   expect(of(scan(), cutsOf([3, 3, Number.NaN]), undefined).window).toEqual({ low: 2, high: 4, unit: null });

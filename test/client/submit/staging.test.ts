@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { readdir, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
@@ -243,6 +243,20 @@ describe('staging', () => {
         ...plain,
         deidentified: 'true',
       });
+  });
+
+  test('tells no times of files that are de-identified in an archive, and of others it does', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, zarrStore('mr.zarr'));
+    const archiveOf = async (time: number, mode?: 'names') => {
+      await utimes(path.join(directory.path, 'mr.zarr/0/0'), time, time);
+      const { staged } = await stageFor(directory.path, [['mr.zarr']], {}, mode && { mode });
+      const archive = await readFile(staged.parts[0]?.path ?? '');
+      await staged.remove();
+      return archive;
+    };
+    expect((await archiveOf(1e9, 'names')).equals(await archiveOf(1.5e9, 'names'))).toBe(true);
+    expect((await archiveOf(1e9)).equals(await archiveOf(1.5e9))).toBe(false);
   });
 
   test('makes something else of the same files for other names, kinds and keys', async () => {
