@@ -17,6 +17,7 @@ test('the first bytes are those of regular files', async () => {
     '',
   ]);
   expect([first('directory', 3), first('fifo', 3), first('missing', 3)]).toEqual(['', '', '']);
+  expect(firstBytes('/dev/zero', 3)).toEqual(Buffer.alloc(0));
 });
 
 test.each<[string, string[]]>([

@@ -178,12 +178,15 @@ test('a file that another command makes at the same time is edited, and not over
   ]);
 });
 
-test('after an edit, and after one that failed, the next one need not wait', async () => {
+test('a file is locked while it is edited, and free again after an edit that failed', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'a.json');
   writeJsonFile(file, 1);
   const isFree = () => execFileSync('flock', ['-n', file, 'echo', 'free'], { encoding: 'utf8' });
-  editJsonFile(file, () => 2, { keepsAccess: false });
+  const fails = () => {
+    throw new Error('no');
+  };
+  expect(() => editJsonFile(file, fails, { keepsAccess: false })).toThrow('no');
   expect(isFree()).toBe('free\n');
   let inside = 'free';
   editJsonFile(

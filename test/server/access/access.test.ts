@@ -96,11 +96,8 @@ test('a file is looked at for jobs that wait, until the server stops', () => {
 test('a token says who holds it, or why it counts no more', () => {
   tokens.create('eva', { role: 'admin', apps: ['probe'], expires: '2100-01-01T00:00:00.000Z' });
   const access = opened('of-the-environment');
-  expect([access.isOpen, new Access(null, null).isOpen, new Access('x', null).isOpen]).toEqual([
-    false,
-    true,
-    false,
-  ]);
+  const all = [access, opened(null), new Access('x', null), new Access(null, null)];
+  expect(all.map(({ isOpen }) => isOpen)).toEqual([false, false, false, true]);
   const eva = access.identify(tokens.of('eva'));
   expect([eva.name, eva.role, eva.apps]).toEqual(['eva', 'admin', ['probe']]);
   tokens.create('uwe');
@@ -124,9 +121,9 @@ test("what an admin began ends without a refusal when the token is a user's, and
   const closing = new AbortController();
   const access = opened();
   for (const name of ['ole', 'ute']) tokens.create(name, { role: 'admin' });
-  tokens.create('pia');
+  for (const name of ['pia', 'jan']) tokens.create(name);
   const ends: unknown[] = [];
-  for (const name of ['ole', 'ute', 'pia'])
+  for (const name of ['ole', 'ute', 'pia', 'jan'])
     access.watch(tokens.of(name), access.identify(tokens.of(name)), (refusal) => ends.push([name, refusal]));
   access.follow(closing.signal);
   tokens.edit((before) => ({

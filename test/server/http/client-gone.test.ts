@@ -47,11 +47,15 @@ test('who waits for the end of an answer is called once when it is sent', async 
   // The next one on the connection is another.
   const [next] = (await begun(connection)) as [Exchange];
   const other = goneSignal(next);
+  let others = 0;
+  whenGone(next, () => {
+    others += 1;
+  });
   expect([calls, other.aborted]).toEqual([1, false]);
   const gone = closed(next.req.socket);
   connection.socket.destroy();
   await gone;
-  expect([calls, other.aborted]).toEqual([1, true]);
+  expect([calls, others, other.aborted]).toEqual([1, 1, true]);
   // Whoever comes late is called at once.
   expect(goneSignal(next).aborted).toBe(true);
 });

@@ -198,6 +198,31 @@ test('two archives may extract to exactly the limit together', async () => {
   });
 });
 
+test('room is made as long as that helps for what an archive extracts to', async () => {
+  // No disk of a test has 400 GB.
+  const large = Array.from({ length: 100 }, (_, at) => ({
+    name: `${at}`,
+    content: 'x',
+    statedSize: 0xfffffff0,
+  }));
+  let rooms = 2;
+  const makeRoom = async () => {
+    // What a try has left is gone before the next.
+    writeFileSync(path.join(root, 'Input/inputs/g0/a'), '');
+    rooms -= 1;
+    return rooms > 0;
+  };
+  const limits = { maxExtractedSize: Number.MAX_SAFE_INTEGER, makeRoom };
+  await expect(
+    place('infer', { inputs: [[received('a.konfaidir.zip', zip(large))]] }, limits),
+  ).rejects.toMatchObject({
+    code: 'diskFull',
+    message:
+      "The server's disk has too little room for what archive 'a.konfaidir.zip' extracts to; try again later",
+  });
+  expect([rooms, told]).toEqual([0, []]);
+});
+
 test('what tells who somebody is, or cannot be read, is refused by its name as it was sent', async () => {
   const header = Buffer.concat([Buffer.alloc(128), Buffer.from('DICM')]);
   const input = inputDirectory();
