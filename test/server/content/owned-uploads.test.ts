@@ -221,15 +221,15 @@ test('what was written of a body that breaks off is kept', async () => {
   const broken = async (bytes: string) => {
     using _turn = upload.take();
     const sent = upload.append(async (sink) => {
-      sink.write(Buffer.from(bytes));
+      for (const byte of bytes) sink.write(Buffer.from(byte));
       throw new Error('It broke off');
     }, how());
     await expect(sent).rejects.toThrow('It broke off');
     return [upload.offset, statSync(upload.file).size, upload.isWhole];
   };
   expect(await broken('con')).toEqual([3, 3, false]);
-  expect(await broken('tents')).toEqual([3, 3, false]);
-  expect(await broken('tent')).toEqual([7, 7, false]);
+  expect(await broken('te')).toEqual([5, 5, false]);
+  expect(await broken('nt')).toEqual([7, 7, false]);
   expect((await ana.look(upload.sha256)).isWhole).toBe(true);
 });
 

@@ -190,6 +190,25 @@ test.for<[string, string, RegExp]>([
   expect(`${status} ${JSON.parse(body).detail}`).toMatch(expected);
 });
 
+test.for([
+  ['ERR_HTTP_REQUEST_TIMEOUT', undefined, 408, 'The request did not come in time; send it again'],
+  ['HPE_INVALID_TOKEN', undefined, 400, 'The request is not valid HTTP'],
+  ['HPE_INVALID_TOKEN', 'odd\nreason', 400, 'The request is not valid HTTP: odd\\x0areason'],
+] as const)(
+  'a request that cannot be read (%s, %j) is answered once',
+  async ([code, reason, status, detail]) => {
+    server.once('connection', (socket) => {
+      for (let count = 0; count < 2; count += 1)
+        server.emit('clientError', Object.assign(new Error('no HTTP'), { code, reason }), socket);
+    });
+    await using connection = await RawConnection.open(url);
+    const { status: told, body } = await connection.answer();
+    expect([told, JSON.parse(body)]).toEqual([status, { detail }]);
+    await until('the connection is closed', () => connection.isClosed);
+    expect(connection.received.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  },
+);
+
 test('a request without a host is one of HTTP/1.0', async () => {
   meet = (ctx) => {
     ctx.body = { asked: ctx.path };
