@@ -1,14 +1,43 @@
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { isOnPath, startError } from '../../src/files/find-program.js';
 import { findProgram } from '../../src/files/index.js';
 import { temporary } from '../support/temporary.js';
 
 test('a program is found in the directories of PATH that are absolute, and in no other', async () => {
   await using directory = await temporary();
-  const program = path.join(directory.path, 'engine');
+  const at = (name: string) => path.join(directory.path, name);
+  const program = at('engine');
   await writeFile(program, '', { mode: 0o755 });
+  await mkdir(at('first/engine'), { recursive: true });
+  await mkdir(at('second'));
+  await writeFile(at('second/engine'), '', { mode: 0o644 });
   const fromHere = path.relative(process.cwd(), directory.path);
   expect(findProgram('engine', fromHere)).toBeUndefined();
   expect(findProgram('engine', [fromHere, directory.path].join(path.delimiter))).toBe(program);
+  // Neither a directory nor a file that may not be executed is one.
+  const all = [at('first'), at('second'), directory.path].join(path.delimiter);
+  expect(findProgram('engine', all)).toBe(program);
+  expect(findProgram(program, '')).toBe(program);
+  expect(findProgram(path.relative(process.cwd(), program), directory.path)).toBeUndefined();
+  expect(findProgram(at('second/engine'), '')).toBeUndefined();
+});
+
+test('a program that lies nowhere on PATH is missing, whatever the system said', async () => {
+  await using directory = await temporary();
+  await writeFile(path.join(directory.path, 'engine'), '', { mode: 0o644 });
+  const refused = Object.assign(new Error('spawn EACCES'), { code: 'EACCES' });
+  const missing = Object.assign(new Error('spawn ENOENT'), { code: 'ENOENT' });
+  expect(isOnPath('engine', `:${directory.path}`)).toBe(true);
+  expect(isOnPath('engine', '')).toBe(false);
+  expect(isOnPath('other', directory.path)).toBe(false);
+  expect(startError(refused, 'engine', directory.path)).toBe(refused);
+  expect(startError(refused, 'a/other', directory.path)).toBe(refused);
+  expect(startError(missing, 'other', directory.path)).toBe(missing);
+  expect(startError(refused, 'other', directory.path)).toMatchObject({
+    code: 'ENOENT',
+    message: 'other is not on PATH',
+    cause: refused,
+  });
 });

@@ -1,5 +1,6 @@
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { TokenDocument } from '../../../src/access/index.js';
+import { ServiceError } from '../../../src/contract/index.js';
 import { Access, NamedTokens } from '../../../src/server/access/access.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import { TestTokens } from '../../support/tokens.js';
@@ -90,4 +91,50 @@ test('a file is looked at for jobs that wait, until the server stops', () => {
   closing.abort();
   pass();
   expect(looks).toBe(1);
+});
+
+test('a token says who holds it, or why it counts no more', () => {
+  tokens.create('eva', { role: 'admin', apps: ['probe'], expires: '2100-01-01T00:00:00.000Z' });
+  const access = opened('of-the-environment');
+  const all = [access, opened(null), new Access('x', null), new Access(null, null)];
+  expect(all.map(({ isOpen }) => isOpen)).toEqual([false, false, false, true]);
+  const eva = access.identify(tokens.of('eva'));
+  expect([eva.name, eva.role, eva.apps]).toEqual(['eva', 'admin', ['probe']]);
+  tokens.create('uwe');
+  expect(access.identify(tokens.of('uwe'))).toMatchObject({ name: 'uwe', role: 'user', apps: null });
+  expect(() => access.identifyAgain(tokens.of('uwe'), eva)).toThrow('Invalid token');
+  expect(access.identifyAgain(tokens.of('eva'), eva)).toEqual(eva);
+  expect(() => access.identify('wrong')).toThrow(new ServiceError('invalidToken', 'Invalid token'));
+  const expired = '2020-01-01T00:00:00.000Z';
+  tokens.edit((before) => ({
+    ...before,
+    tokens: before.tokens.map((each) => (each.name === 'uwe' ? { ...each, expires_at: expired } : each)),
+  }));
+  expect(() => access.identify(tokens.of('uwe'))).toThrow(
+    `Invalid token: it expired at ${expired}; ask the admin of the server for a new one`,
+  );
+  expect(access.owners()).toEqual(expect.arrayContaining([null, 'eva', 'uwe']));
+});
+
+test("what an admin began ends without a refusal when the token is a user's, and goes on otherwise", () => {
+  const pass = everySecond();
+  const closing = new AbortController();
+  const access = opened();
+  for (const name of ['ole', 'ute']) tokens.create(name, { role: 'admin' });
+  for (const name of ['pia', 'jan']) tokens.create(name);
+  const ends: unknown[] = [];
+  for (const name of ['ole', 'ute', 'pia', 'jan'])
+    access.watch(tokens.of(name), access.identify(tokens.of(name)), (refusal) => ends.push([name, refusal]));
+  access.follow(closing.signal);
+  tokens.edit((before) => ({
+    ...before,
+    tokens: before.tokens.map((each) => ({
+      ...each,
+      ...(each.name === 'ole' && { role: 'user' as const }),
+      ...(each.name === 'pia' && { role: 'admin' as const }),
+    })),
+  }));
+  pass();
+  expect(ends).toEqual([['ole', null]]);
+  closing.abort();
 });

@@ -206,6 +206,7 @@ describe('what is under way', () => {
     await using upload = await halfUpload(name);
     await using kept = await halfUpload('keeps');
     await using log = await begun(name, `/jobs/${running}/logs`, /data: x\n/);
+    await using idle = await begun(name, '/health', /\{"status":"ok"\}$/);
     take(name);
     expect(await upload.answer()).toMatchObject({
       status: 401,
@@ -213,6 +214,10 @@ describe('what is under way', () => {
     });
     download.socket.resume();
     for (const cut of [log, download]) await until('it is cut', () => cut.isClosed);
+    // Nothing is under way there.
+    idle.received = '';
+    idle.write(`GET /health HTTP/1.1\r\nHost: localhost\r\n${authorization(name)}\r\n\r\n`);
+    expect((await idle.answer()).status).toBe(how === 'is somebody else now' ? 200 : 401);
     expect(log.received).not.toMatch(/__(DONE|ERROR)__/);
     expect(download.received.length).toBeLessThan(24 << 20);
     gate.open();

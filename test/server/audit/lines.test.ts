@@ -138,7 +138,9 @@ test('a check of the log makes none, follows a link to where it would be, and le
   expect(existsSync(file)).toBe(false);
   rmSync(file);
   mkdirSync(file);
-  expect(() => lookAtAuditLog(file)).toThrow(problem(''));
+  const directoryFault = problem('illegal operation on a directory (EISDIR)');
+  expect(() => lookAtAuditLog(file)).toThrow(directoryFault);
+  expect(() => openAuditLog(file, new ServerEvents(expect.fail), expect.fail)).toThrow(directoryFault);
   rmSync(file, { recursive: true });
   new AuditLog(file, expect.fail).close();
   chmodSync(file, 0o600);

@@ -215,6 +215,24 @@ test('what is more, or not what was checked, or another content, leaves what was
   expect([ana.count, existsSync(wrong.file), openBelow(root.path)]).toEqual([1, false, []]);
 });
 
+test('what was written of a body that breaks off is kept', async () => {
+  const { ana } = opened();
+  const upload = await ana.begin({ sha256: sha256('content'), length: 7 }, async () => {});
+  const broken = async (bytes: string) => {
+    using _turn = upload.take();
+    const sent = upload.append(async (sink) => {
+      for (const byte of bytes) sink.write(Buffer.from(byte));
+      throw new Error('It broke off');
+    }, how());
+    await expect(sent).rejects.toThrow('It broke off');
+    return [upload.offset, statSync(upload.file).size, upload.isWhole];
+  };
+  expect(await broken('con')).toEqual([3, 3, false]);
+  expect(await broken('te')).toEqual([5, 5, false]);
+  expect(await broken('nt')).toEqual([7, 7, false]);
+  expect((await ana.look(upload.sha256)).isWhole).toBe(true);
+});
+
 test('a submission holds the uploads that it names, each once, and uses them', async () => {
   const { ana } = opened();
   const [one] = [await begin(ana, 'one'), await begin(ana, 'half', 2)];

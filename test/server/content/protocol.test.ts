@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { sharedServer } from '../../support/server.js';
 import { sha256, type ToldUpload, Tus } from '../../support/tus.js';
@@ -165,7 +166,9 @@ test('one request writes at a time; a second one ends a first that is idle', asy
   const told = await tus.patch(name, 0, content);
   expect(told.status).toBe(423);
   expect([told.headers.get('retry-after'), (await tus.remove(name)).status]).toEqual(['1', 423]);
-  expect(((await answered)[0] as { statusCode: number }).statusCode).toBe(408);
+  const [answer] = (await answered) as [IncomingMessage];
+  const detail = 'No byte of the upload came for 3 s';
+  expect([answer.statusCode, JSON.parse(await text(answer))]).toEqual([408, { detail }]);
   idle.destroy();
   expect(await offsetOf(name)).toBe(3);
   expect(await tus.patch(name, 3, content.slice(3))).toMatchObject({ status: 204, offset: content.length });

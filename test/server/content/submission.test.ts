@@ -157,6 +157,18 @@ test.for<[string, unknown, number, RegExp]>([
   ['an empty group', { inputs: [[x], []] }, 422, /inputs_groups.*at least 1/],
   ['a name that is no hash', { inputs: [{ upload: '../etc', name: 'x' }] }, 422, /inputs.*SHA-256/],
   ['a file without a name', { inputs: [{ upload: x.upload }] }, 422, /inputs/],
+  [
+    'a name that is too long',
+    { inputs: [{ ...x, name: 'n'.repeat(4097) }] },
+    422,
+    /inputs.*name is too long: 'nnn/,
+  ],
+  [
+    'too many files',
+    { inputs: Array(20_001).fill(x) },
+    413,
+    /more than 20000 files; send them as one archive named '<name>/,
+  ],
   ['a name that cannot be used', { inputs: [{ ...x, name: '..' }] }, 422, /name cannot be used/],
   ['a text in place of files', { inputs: 'ct.nii' }, 422, /inputs/],
   ['files in a field of values', { inputs: [x], tta: [x] }, 422, /tta.*text, a number/],

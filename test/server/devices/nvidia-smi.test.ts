@@ -409,6 +409,13 @@ describe('the list of GPUs', () => {
     const [zero, one, two] = gpus.current as [Gpu, Gpu, Gpu];
     const renumbered = { ...one, id: 0 };
     expect(await gpus.vram([renumbered])).toEqual([{ used: 1024 << 20, total: 143_771 * 2 ** 20 }]);
+    // Without a UUID by its id; in the order that is asked for.
+    const unnamed = { ...zero, id: 2, uuid: '' };
+    const each = [unnamed, zero].map(({ id }) => ({
+      used: (512 * (id + 1)) << 20,
+      total: 143_771 * 2 ** 20,
+    }));
+    expect(await gpus.vram([unnamed, zero])).toEqual(each);
     smi.mode = 'lost';
     await expect(gpus.vram([zero])).rejects.toThrow('nvidia-smi does not list GPU 0 any more');
     await expect(gpus.vram([one])).rejects.toThrow('nvidia-smi cannot tell the memory of GPU 1');

@@ -198,4 +198,22 @@ describe('the list of jobs', () => {
     expect(list.jobs.slice(0, 3).map(({ job_id }) => job_id)).toEqual(ids);
     for (const view of list.jobs) expect(await api.job(view.job_id)).toEqual(view);
   });
+
+  test('is told in pages, each of which goes on where the one before it ended', async () => {
+    const list = async (query: string) =>
+      (await api.json<{ jobs: JobView[] }>(`/jobs?${query}`)).jobs.map(({ job_id }) => job_id);
+    const tag = { tag: 'page' };
+    const ids: string[] = [];
+    for (let count = 0; count < 3; count += 1)
+      ids.unshift((await api.accepted('infer', { ...least.infer, ...(count !== 1 && tag) })).job_id);
+    const [third, second, first] = ids as [string, string, string];
+    expect(await list('limit=2')).toEqual([third, second]);
+    expect(await list(`limit=1&before=${second}`)).toEqual([first]);
+    expect(await list(`limit=1&before=%20${third}%20`)).toEqual([second]);
+    expect(await list(`limit=1&before=${third}&tag=%20page%20`)).toEqual([first]);
+    expect(await list('tag=page&tag=')).toEqual([]);
+    expect(await list(`limit=1&before=`)).toEqual([third]);
+    const unknown = await api.fetch('/jobs?before=0123456789ab');
+    expect([unknown.status, await unknown.json()]).toEqual([404, { detail: 'Unknown job_id' }]);
+  });
 });

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { type EndedJob, ServerEvents } from '../../../src/server/events.js';
@@ -145,4 +145,20 @@ test('a file is read by one reader after the other, also after one that failed, 
   await expect(failed).rejects.toThrow('It cannot be taken');
   await next;
   expect(seen).toEqual(['first', 'second']);
+});
+
+test('what is no file is set aside at a start, and the next job that ends is noted', async () => {
+  await using directory = await temporary();
+  const file = path.join(directory.path, 'usage');
+  mkdirSync(file);
+  const told: string[] = [];
+  const events = new ServerEvents(expect.fail);
+  new UsageLedger(directory.path, (problem, cause) => told.push(`${problem}: ${cause}`)).follow(events);
+  expect(told).toEqual([expect.stringMatching(/^Set aside 'usage' as .*\/set-aside\/usage\..*: EISDIR/)]);
+  const facts = { id: '0123456789ab', owner: 'ana', app: 'a', gpus: [0, 1], endedAt: day(1), seconds: 3 };
+  events.tell('ended', { ...facts, received: 5, bytes: 7 } as unknown as EndedJob);
+  const line = { time: day(1), job_id: '0123456789ab', owner: 'ana', app: 'a' };
+  expect(readFileSync(file, 'utf8')).toBe(
+    `${JSON.stringify({ ...line, gpu_seconds: 6, bytes_in: 5, bytes_out: 7 })}\n`,
+  );
 });

@@ -1,7 +1,14 @@
-import { mkdirSync, statSync, symlinkSync } from 'node:fs';
+import { mkdirSync, type Stats, statSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { filesBelow, makeDirectory } from '../../src/files/directories.js';
+import {
+  contentStamp,
+  filesBelow,
+  isRealDirectory,
+  makeDirectory,
+  namesIn,
+  treeEntries,
+} from '../../src/files/directories.js';
 import { plant, temporary } from '../support/temporary.js';
 
 describe('a directory', () => {
@@ -49,4 +56,54 @@ test('directories of a name are left out of the files below, however deep they a
     'g',
   ]);
   expect(namesOf(filesBelow(directory.path))).toEqual(['c', 'd', 'f', 'g']);
+});
+
+test('a real directory is told from a link to one, and what cannot be listed has no names', async () => {
+  await using directory = await temporary();
+  const at = (name: string) => path.join(directory.path, name);
+  await plant(directory.path, { 'real/a': '', 'real/b': '', file: '' });
+  symlinkSync('real', at('link'));
+  expect(['real', 'link', 'file', 'missing'].filter((name) => isRealDirectory(at(name)))).toEqual(['real']);
+  expect(namesIn(at('link')).sort()).toEqual(['a', 'b']);
+  expect([namesIn(at('file')), namesIn(at('missing'))]).toEqual([[], []]);
+});
+
+test('a tree is walked level by level in the order of names, through links, each directory once', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, {
+    'b/deep/file': '',
+    'b/left/out': '',
+    a: '',
+    '.git/x': '',
+    'node_modules/x': '',
+    '__pycache__/x': '',
+    '.hg/x': '',
+    '.svn/x': '',
+    'outside.d/x': '',
+  });
+  symlinkSync('..', path.join(directory.path, 'b', 'up'));
+  symlinkSync('nowhere', path.join(directory.path, 'dangling'));
+  const entries = [...treeEntries(directory.path, (each) => path.basename(each) === 'left')];
+  expect(
+    entries.map(({ file, stats, link }) => [
+      path.relative(directory.path, file),
+      stats && (stats.isDirectory() ? 'directory' : 'file'),
+      link,
+    ]),
+  ).toEqual([
+    ['', 'directory', null],
+    ['a', 'file', null],
+    ['b', 'directory', null],
+    ['dangling', null, 'nowhere'],
+    ['outside.d', 'directory', null],
+    ['b/deep', 'directory', null],
+    ['b/up', 'directory', '..'],
+    ['outside.d/x', 'file', null],
+    ['b/deep/file', 'file', null],
+  ]);
+});
+
+test("a file's stamp changes with its size, its times and its inode", () => {
+  const stats = { size: 1, mtimeMs: 2, ctimeMs: 3, ino: 4, atimeMs: 5 };
+  expect(contentStamp(stats as Stats)).toEqual([1, 2, 3, 4]);
 });

@@ -1,0 +1,247 @@
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { type ExtractOptions, extractArchive } from '../../src/archive/extract.js';
+import { checkArchive } from '../../src/archive/extract-plan.js';
+import { carriedName } from '../../src/archive/member-names.js';
+import { packDirectory, packListed } from '../../src/archive/pack.js';
+import { ArchiveSource, archiveEnd, entryName, readDirectory } from '../../src/archive/read-archive.js';
+import { countFiles } from '../../src/archive/walk-files.js';
+import { plant, temporary } from '../support/temporary.js';
+import { type Entry, zip, zipOf } from '../support/zip.mjs';
+
+/** A directory with an archive of these entries. */
+async function archived(entries: readonly Entry[]) {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  const file = path.join(root.path, 'a.zip');
+  writeFileSync(file, zip(entries));
+  return { file, out: path.join(root.path, 'out') };
+}
+
+const generous: ExtractOptions = { maxBytes: 1e6, maxEntries: 100 };
+
+/** What extracting gives, or the fault and the words of its refusal. */
+const outcome = (extracting: Promise<unknown>) =>
+  extracting.catch(({ fault, message }) => `${fault}: ${message}`);
+
+const a: Entry = { name: 'a', content: 'AAA' };
+
+test('what an archive takes of the disk is told before it is written, and may be as much as the limit', async () => {
+  // Three directories and the rest of a block for each of two files.
+  const content = 5000 + 3;
+  const bytes = content + (4096 - 3) + 3 * 4096;
+  const entries = [a, { name: 'b/c/d', content: 'x'.repeat(5000) }, { name: 'e/' }];
+  const { file, out } = await archived(entries);
+  const planned: unknown[] = [];
+  const told: unknown[] = [];
+  const options = {
+    onPlan: (...plan: number[]) => planned.push(plan),
+    onProgress: (...progress: number[]) => told.push(progress),
+  };
+  expect(await outcome(extractArchive(file, out, { ...options, maxBytes: bytes - 1, maxEntries: 5 }))).toBe(
+    `tooLarge: it extracts to ${bytes} bytes, its directories among them, more than the limit of ${bytes - 1}`,
+  );
+  expect(await outcome(extractArchive(file, out, { ...options, maxBytes: bytes, maxEntries: 4 }))).toBe(
+    'tooMany: it extracts to more files and directories than the 4 allowed',
+  );
+  expect(await outcome(extractArchive(file, out, { ...options, maxBytes: bytes, maxEntries: 2 }))).toBe(
+    'tooMany: it has 3 entries, more than the 2 allowed',
+  );
+  expect(planned).toEqual([]);
+  expect(await extractArchive(file, out, { ...options, maxBytes: bytes, maxEntries: 5 })).toEqual({
+    files: 2,
+    bytes: content,
+    unplaced: 0,
+    notes: [],
+  });
+  expect(planned).toEqual([[5, bytes, content]]);
+  expect(told).toEqual([
+    [3, content],
+    [content, content],
+  ]);
+});
+
+test.for<[string, Entry[], Partial<ExtractOptions>, string]>([
+  ['an entry larger than it says', [{ ...a, statedSize: 2 }], {}, "corrupt: its entry 'a' is damaged"],
+  ['a file over its limit', [a], { maxFileBytes: 2 }, "tooLarge: its entry 'a' grows past the limit"],
+  ['two of one name', [a, a], {}, "unsafe: it has two entries named 'a'"],
+  ['a file and a directory', [a, { name: 'a/' }], {}, "unsafe: it has two entries named 'a/'"],
+  ['a link', [{ ...a, mode: 0o120777 }], {}, "unsafe: its entry 'a' is a link or a device, not a file"],
+  ['a reserved name', [a], { reserved: ['a'] }, "unsafe: its entry 'a' has a name that cannot be extracted"],
+  ['a way out', [{ name: '../a' }], {}, "unsafe: its entry '../a' has a name that cannot be extracted"],
+  [
+    'itself, with content',
+    [{ name: './', content: 'x' }],
+    {},
+    "unsafe: its entry './' has a name that cannot be extracted",
+  ],
+])('an archive with %s is refused in these words', async ([, entries, options, words]) => {
+  const { file, out } = await archived(entries);
+  expect(await outcome(extractArchive(file, out, { ...generous, ...options }))).toBe(words);
+});
+
+test('a file that is there is replaced, or kept where that is asked for', async () => {
+  const { file, out } = await archived([a, { name: 'b', content: 'B' }]);
+  await plant(out, { a: 'mine' });
+  const keeping = { ...generous, keepsFiles: true };
+  expect(await outcome(extractArchive(file, out, keeping))).toBe(
+    "unplaced: its entry 'a' cannot be placed (EEXIST)",
+  );
+  expect(readdirSync(out)).toEqual(['a']);
+  expect(await extractArchive(file, out, { ...keeping, lenient: true })).toEqual({
+    files: 1,
+    bytes: 1,
+    unplaced: 1,
+    notes: ["'a' was not extracted: something else is in its place"],
+  });
+  expect(readFileSync(path.join(out, 'a'), 'utf8')).toBe('mine');
+  await extractArchive(file, out, generous);
+  expect(readFileSync(path.join(out, 'a'), 'utf8')).toBe('AAA');
+  expect(readdirSync(out)).toEqual(['a', 'b']);
+});
+
+test('a directory in the place of a file, and a file in that of a directory, stay', async () => {
+  const { file, out } = await archived([a, { name: 'b/c', content: 'C' }]);
+  await plant(out, { 'a/inside': 'x', b: 'a file' });
+  expect(await outcome(extractArchive(file, out, generous))).toMatch(
+    /^unplaced: its entry 'a' cannot be placed \(EISDIR\)$/,
+  );
+  expect(await extractArchive(file, out, { ...generous, lenient: true })).toMatchObject({
+    files: 0,
+    unplaced: 2,
+  });
+  expect([readdirSync(path.join(out, 'a')), readFileSync(path.join(out, 'b'), 'utf8')]).toEqual([
+    ['inside'],
+    'a file',
+  ]);
+});
+
+test('extracted files are for this user alone unless another mode is asked for', async () => {
+  const { file, out } = await archived([a]);
+  const modeOf = () => statSync(path.join(out, 'a')).mode & 0o777;
+  await extractArchive(file, out, generous);
+  expect(modeOf()).toBe(0o600);
+  await extractArchive(file, out, { ...generous, mode: 0o666 });
+  expect(modeOf()).toBe(0o666 & ~process.umask());
+});
+
+test('an archive is checked before it is sent by the rules of who extracts it', async () => {
+  const check = async (...entries: Entry[]) => outcome(checkArchive((await archived(entries)).file));
+  expect([
+    await check(a),
+    await check({ name: 'd/' }, { name: 'd/e/' }),
+    await check(),
+    await check({ name: './' }, { name: '.\\d\\a', content: 'x' }),
+    await check({ name: 'aux', content: 'x' }),
+    await check({ name: 'a\\..\\b', content: 'x' }),
+    await check({ ...a, flags: 1 }),
+  ]).toEqual([
+    true,
+    false,
+    false,
+    true,
+    true,
+    "unsafe: its entry 'a/../b' has a name that cannot be extracted",
+    "corrupt: its entry 'a' is encrypted; make the archive again without a password",
+  ]);
+});
+
+test('the end of an archive says how many entries it has, and where its directory is', async () => {
+  const { file } = await archived([a, { name: 'b', content: 'BB' }]);
+  const { length } = readFileSync(file);
+  await using source = await ArchiveSource.open(file);
+  const directory = { start: 2 * 31 + 5, length: 2 * 47 };
+  expect(await archiveEnd(source.file)).toEqual({ size: length, entries: 2, directory, tailSize: 22 });
+  expect(directory.start + directory.length + 22).toBe(length);
+  const entries = await readDirectory(source, 2);
+  expect(entries.map((entry) => [entryName(entry), entry.uncompressedSize])).toEqual([
+    ['a', 3],
+    ['b', 2],
+  ]);
+  // Of a file that ends before.
+  expect((await source.read(length - 4, 10)).length).toBe(4);
+  expect((await source.read(length + 10, 10)).length).toBe(0);
+});
+
+test('a name in no known encoding is read as the format says', () => {
+  const named = (...bytes: number[]) =>
+    entryName({ pathBuffer: Buffer.from(bytes), path: Buffer.from(bytes).toString() } as never);
+  expect([named(), named(0x61, 0xc3, 0xa9), named(0x61, 0x81, 0xff, 0x2f, 0x7a, 0x80)]).toEqual([
+    '',
+    'aé',
+    'aü\u00a0/zÇ',
+  ]);
+});
+
+test.each([
+  ['d/a:b', 'd/a:b'],
+  ['T1:mask.nii', 'T1_mask.nii'],
+  ['a\\b/c\\d', 'a_b/c_d'],
+  ['a/', 'a/'],
+])('the name %s is carried as %s', (name, carried) => {
+  expect(carriedName(name)).toBe(carried);
+});
+
+test('a packed file has its mode and its time, and its directories only where they are empty', async () => {
+  await using root = await temporary();
+  const source = path.join(root.path, 'source');
+  await plant(source, { 'd/run': 'x', secret: '', 'empty/': '' });
+  chmodSync(path.join(source, 'd/run'), 0o4755);
+  chmodSync(path.join(source, 'secret'), 0o600);
+  const time = Date.parse('2020-02-03T04:05:06Z');
+  for (const name of ['d/run', 'secret']) utimesSync(path.join(source, name), time / 1000, time / 1000);
+  const archive = path.join(root.path, 'a.zip');
+  expect(await packDirectory(source, archive)).toEqual({ files: 2, bytes: 1, notes: [] });
+  await using opened = await ArchiveSource.open(archive);
+  const entries = await readDirectory(opened, 10);
+  expect(entries.map((entry) => [entry.path, (entry.externalFileAttributes >>> 16) & 0o7777])).toEqual([
+    ['secret', 0o600],
+    ['d/run', 0o755],
+    ['empty/', statSync(path.join(source, 'empty')).mode & 0o777],
+  ]);
+  const [file] = entries as unknown as { lastModifiedDateTime: Date }[];
+  expect(file?.lastModifiedDateTime.getTime()).toBe(time);
+  expect(statSync(archive).mode & 0o777).toBe(0o600);
+  expect([await countFiles(source, 10), await countFiles(source, 1)]).toEqual([2, 1]);
+});
+
+test('a file of a list that is gone, or takes more than may be extracted, makes no archive', async () => {
+  await using root = await temporary();
+  await plant(root.path, { a: 'a', b: 'b' });
+  const archive = path.join(root.path, 'a.zip');
+  const listed = (...names: string[]) => names.map((name) => ({ name, path: path.join(root.path, name) }));
+  await expect(packListed(listed('a', 'gone'), archive)).rejects.toThrow('ENOENT');
+  await expect(packListed(listed('a', 'b'), archive, { most: 1 })).rejects.toThrow(
+    'An archive of more than 1 files and directories could not be extracted',
+  );
+  expect(readdirSync(root.path)).toEqual(['a', 'b']);
+  expect(await packListed(listed('a', 'b'), archive, { most: 2 })).toEqual({ files: 2, bytes: 2, notes: [] });
+  // A directory that somebody made in its place goes.
+  const other = path.join(root.path, 'other.zip');
+  mkdirSync(path.join(other, 'inside'), { recursive: true });
+  await packListed(listed('a'), other);
+  expect(statSync(other).isFile()).toBe(true);
+});
+
+test('an archive of several is read from its first byte to its last', async () => {
+  const content = Object.fromEntries(
+    Array.from({ length: 30 }, (_, index) => [`${index}`, `${index}`.repeat(5000)]),
+  );
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  const file = path.join(root.path, 'a.zip');
+  writeFileSync(file, zipOf(content));
+  const out = path.join(root.path, 'out');
+  await extractArchive(file, out, generous);
+  for (const [name, text] of Object.entries(content))
+    expect(readFileSync(path.join(out, name), 'utf8')).toBe(text);
+});

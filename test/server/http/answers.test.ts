@@ -1,0 +1,296 @@
+import { constants } from 'node:os';
+import Koa from 'koa';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { errorKinds, mediaTypes, ServiceError, UploadsMissing } from '../../../src/contract/index.js';
+import { ServerEvents } from '../../../src/server/events.js';
+import { requireAdmin } from '../../../src/server/http/auth.js';
+import { addressList, fromClient } from '../../../src/server/http/client-address.js';
+import { bareAnswer, handleErrors } from '../../../src/server/http/errors.js';
+import { httpServer } from '../../../src/server/http/http-server.js';
+import { checkPorts, HttpService, listen, Traffic } from '../../../src/server/http/http-service.js';
+import { captured } from '../../../src/server/http/parameters.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { until } from '../../support/until.mjs';
+
+const reports: string[] = [];
+const refusals: object[] = [];
+/** What the next request meets. */
+let meet: (ctx: Koa.Context) => unknown = () => {};
+
+const events = new ServerEvents(expect.fail);
+events.on('refused', (refusal) => refusals.push(refusal));
+const app = new Koa();
+app.silent = true;
+app.use(fromClient(addressList(['127.0.0.1'])));
+app.use(handleErrors((problem, cause) => reports.push(`${problem}: ${cause}`), events));
+app.use((ctx) => meet(ctx));
+const server = httpServer(app.callback());
+let url = '';
+beforeAll(async () => {
+  url = await listen(server, '127.0.0.1', 0);
+});
+afterAll(() => void server.close());
+
+/** The answer to a request, and what was told of it. */
+async function answered(target: string, method = 'GET') {
+  reports.length = 0;
+  refusals.length = 0;
+  await using connection = await RawConnection.open(url);
+  connection.write(
+    `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.9\r\nConnection: close\r\n\r\n`,
+  );
+  const { status, head, body } = await connection.answer();
+  const header = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1];
+  return {
+    status,
+    body: JSON.parse(body),
+    type: header('content-type'),
+    retry: header('retry-after'),
+    header,
+  };
+}
+
+const systemError = (code: keyof typeof constants.errno) =>
+  Object.assign(new Error(`${code}: secret`), { code, errno: -constants.errno[code] });
+
+test.for([
+  ['ENOSPC', 'diskFull', "The server's disk is full; try again later"],
+  ['EDQUOT', 'diskFull', "The server's disk is full; try again later"],
+  [
+    'EFBIG',
+    'unwritable',
+    "The server may not write files of this size: its admin must raise its limit of a file's size (ulimit -f)",
+  ],
+  ['EMFILE', 'shortage', 'The server has too many files open at the moment; try again soon'],
+  ['EIO', 'internal', 'Internal server error'],
+] as const)(
+  'a request that meets %s is answered with what to do, and the fault is reported',
+  async ([code, kind, detail]) => {
+    meet = () => {
+      throw systemError(code);
+    };
+    const { status, retryAfter } = errorKinds[kind] as { status: number; retryAfter?: number };
+    expect(await answered('/a/b?secret=1')).toMatchObject({
+      status,
+      body: { detail },
+      type: 'application/json; charset=utf-8',
+      retry: retryAfter?.toString(),
+    });
+    expect(reports).toEqual([`GET /a/b failed: Error: ${code}: secret`]);
+    const about = { method: 'GET', from: '203.0.113.9', owner: null, role: null, route: null };
+    expect(refusals).toEqual([{ ...about, path: '/a/b', status, error: kind, detail }]);
+  },
+);
+
+test('a refusal has its own words and headers, tells who asked, and is no fault', async () => {
+  meet = (ctx) => {
+    ctx.state.principal = { name: 'ana', role: 'user' };
+    Object.assign(ctx, { _matchedRouteName: 'result' });
+    throw new ServiceError('missingToken', 'Missing bearer token');
+  };
+  const { status, body, header } = await answered('/jobs', 'POST');
+  expect([status, body, header('www-authenticate')]).toEqual([
+    401,
+    { detail: 'Missing bearer token' },
+    'Bearer',
+  ]);
+  expect(refusals).toMatchObject([{ method: 'POST', owner: 'ana', role: 'user', route: 'result' }]);
+  expect(reports).toEqual([]);
+  meet = () => {
+    throw new UploadsMissing([{ sha256: 'a'.repeat(64), offset: 3 }] as never);
+  };
+  const missing = await answered('/jobs');
+  expect([missing.status, missing.body.uploads, missing.header('www-authenticate')]).toEqual([
+    409,
+    [{ sha256: 'a'.repeat(64), offset: 3 }],
+    undefined,
+  ]);
+});
+
+test.for<[string, string, (ctx: Koa.Context) => unknown, number, string]>([
+  ['what nobody answers', '/nothing?x', () => {}, 404, 'There is no GET /nothing'],
+  ['a fragment', '/jobs#x', (ctx) => Object.assign(ctx, { body: 'x' }), 404, 'There is no GET /jobs#x'],
+  ['another method', '/jobs', (ctx) => Object.assign(ctx, { status: 405 }), 405, '/jobs does not take GET'],
+  [
+    'an unknown method',
+    '/jobs',
+    (ctx) => Object.assign(ctx, { status: 501 }),
+    405,
+    '/jobs does not take GET',
+  ],
+  ['an invalid address', 'http://[/x', () => {}, 400, 'The address of the request is not valid'],
+  ['a long path', `/${'x'.repeat(400)}`, () => {}, 404, `There is no GET /${'x'.repeat(299)}`],
+])('a request for %s says so', async ([, target, next, status, detail]) => {
+  meet = next;
+  expect(await answered(target)).toMatchObject({ status, body: { detail } });
+  expect(refusals).toMatchObject([{ status, detail }]);
+});
+
+test('an answer of its own with such a status is left alone', async () => {
+  for (const status of [404, 405, 501]) {
+    meet = (ctx) => {
+      ctx.status = status;
+      ctx.body = { own: true };
+    };
+    expect(await answered('/jobs')).toMatchObject({ status, body: { own: true } });
+  }
+  expect(refusals).toEqual([]);
+});
+
+test('only an admin may do what an admin may do', () => {
+  const as = (role: string) => () =>
+    requireAdmin({ state: { principal: { role } } } as never, 'drain the server');
+  expect(as('admin')).not.toThrow();
+  expect(as('user')).toThrow(new ServiceError('adminOnly', "Only an admin's token may drain the server"));
+  expect(() => requireAdmin({ state: {} } as never, 'drain')).toThrow('Nobody has checked');
+});
+
+test('a parameter of a path is decoded where it can be', () => {
+  const of = (captures?: string[]) => captured({ captures } as never);
+  expect([of(['a%20b']), of(['a%zz']), of([]), of()]).toEqual(['a b', 'a%zz', '', '']);
+});
+
+test('an answer without Koa has all its headers and its length in bytes', () => {
+  expect(bareAnswer(new ServiceError('tooManyConnections', 'zu früh'))).toBe(
+    [
+      'HTTP/1.1 503 Service Unavailable',
+      `Content-Type: ${mediaTypes.json}; charset=utf-8`,
+      'Content-Length: 21',
+      `Retry-After: ${(errorKinds.tooManyConnections as { retryAfter?: number }).retryAfter}`,
+      'Connection: close',
+      '',
+      '{"detail":"zu früh"}',
+    ].join('\r\n'),
+  );
+});
+
+test.for<[string, string, RegExp]>([
+  [
+    'a CONNECT',
+    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
+    /^405 This server is not a proxy; it does not support CONNECT$/,
+  ],
+  ['no host', 'GET / HTTP/1.1\r\n\r\n', /^400 The request has no header 'Host'; send one$/],
+  ['an expectation', 'GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n', /^417 .*; send no 'Expect'$/],
+  ['long headers', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, /^431 .*; send fewer$/],
+  [
+    'long chunk extensions',
+    `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\n`,
+    /^413 The chunk extensions of the request are too long; send none$/,
+  ],
+  ['no HTTP', 'nonsense\r\n\r\n', /^400 The request is not valid HTTP: \S/],
+])('%s is answered before anything is asked', async ([, request, expected]) => {
+  meet = async (ctx) => {
+    for await (const _ of ctx.req);
+    ctx.body = 'read';
+  };
+  await using connection = await RawConnection.open(url);
+  connection.write(request);
+  const { status, body } = await connection.answer();
+  expect(`${status} ${JSON.parse(body).detail}`).toMatch(expected);
+});
+
+test.for([
+  ['ERR_HTTP_REQUEST_TIMEOUT', undefined, 408, 'The request did not come in time; send it again'],
+  ['HPE_INVALID_TOKEN', undefined, 400, 'The request is not valid HTTP'],
+  ['HPE_INVALID_TOKEN', 'odd\nreason', 400, 'The request is not valid HTTP: odd\\x0areason'],
+] as const)(
+  'a request that cannot be read (%s, %j) is answered once',
+  async ([code, reason, status, detail]) => {
+    server.once('connection', (socket) => {
+      for (let count = 0; count < 2; count += 1)
+        server.emit('clientError', Object.assign(new Error('no HTTP'), { code, reason }), socket);
+    });
+    await using connection = await RawConnection.open(url);
+    const { status: told, body } = await connection.answer();
+    expect([told, JSON.parse(body)]).toEqual([status, { detail }]);
+    await until('the connection is closed', () => connection.isClosed);
+    expect(connection.received.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  },
+);
+
+test('a request without a host is one of HTTP/1.0', async () => {
+  meet = (ctx) => {
+    ctx.body = { asked: ctx.path };
+  };
+  await using connection = await RawConnection.open(url);
+  connection.write('GET /x HTTP/1.0\r\n\r\n');
+  expect(await connection.answer()).toMatchObject({ status: 200, body: '{"asked":"/x"}' });
+});
+
+test('a port that is taken is named, and metrics have one of their own', async () => {
+  const port = Number(new URL(url).port);
+  await expect(
+    listen(
+      httpServer(() => {}),
+      '127.0.0.1',
+      port,
+    ),
+  ).rejects.toThrow(new RegExp(`^Cannot listen on 127\\.0\\.0\\.1, port ${port}: .*EADDRINUSE`));
+  const check = (host: string, own: number, metrics: [string, number] | null) =>
+    checkPorts({ host, port: own }, metrics && { host: metrics[0], port: metrics[1] }).then(
+      () => 'fine',
+      (cause: Error) => cause.message.split(';')[0],
+    );
+  const taken = '--metrics-port 9 is the port of the server itself';
+  expect([
+    await check('127.0.0.1', 9, null),
+    await check('127.0.0.1', 0, ['127.0.0.1', 0]),
+    await check('127.0.0.1', 8, ['127.0.0.1', 9]),
+    await check('127.0.0.1', 9, ['127.0.0.2', 9]),
+    await check('127.0.0.1', 9, ['127.0.0.1', 9]),
+    await check('0.0.0.0', 9, ['127.0.0.1', 9]),
+    await check('127.0.0.1', 9, ['::', 9]),
+  ]).toEqual(['fine', 'fine', 'fine', 'fine', taken, taken, taken]);
+});
+
+test('a server of metrics answers one path, and reports what it cannot read', async () => {
+  const told: string[] = [];
+  let read = () => Promise.resolve('a 1\n');
+  const traffic = new Traffic();
+  const service = new HttpService({
+    handler: (_request, response) => void response.end('x'),
+    address: { host: '127.0.0.1', port: 0 },
+    metrics: { host: '127.0.0.1', port: 0, read: () => read() },
+    traffic,
+    report: (problem, cause) => told.push(`${problem}: ${cause}`),
+  });
+  const [main, metrics] = [await service.listen(), await service.listenForMetrics()];
+  try {
+    const ask = async (target: string, init: RequestInit = {}) => {
+      const response = await fetch(metrics + target, init);
+      return [response.status, response.headers.get('content-type'), await response.text()];
+    };
+    const json = 'application/json; charset=utf-8';
+    const nothing = [404, json, '{"detail":"There is nothing here but GET /metrics"}'];
+    const type = 'text/plain; version=0.0.4; charset=utf-8';
+    expect(await ask('/metrics?x=1')).toEqual([200, type, 'a 1\n']);
+    expect(await ask('/metrics', { method: 'HEAD' })).toEqual([200, type, '']);
+    expect(await ask('/metrics', { method: 'POST' })).toEqual(nothing);
+    expect(await ask('/')).toEqual(nothing);
+    expect(await ask('/metrics', { headers: { Origin: 'http://evil.example' } })).toEqual([
+      403,
+      json,
+      expect.stringContaining('with a token of the role admin'),
+    ]);
+    read = () => Promise.reject(new Error('no'));
+    expect(await ask('/metrics')).toEqual([500, json, '{"detail":"Internal server error"}']);
+    expect(told).toEqual(['The metrics could not be read: Error: no']);
+    // Of open connections, and of closed ones.
+    await using connection = await RawConnection.open(main);
+    const request = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
+    connection.write(request);
+    await connection.answer();
+    const sent = connection.received.length;
+    expect(traffic.transferred).toEqual({ received: request.length, sent });
+    connection.socket.destroy();
+    await using next = await RawConnection.open(main);
+    next.write(request);
+    await next.answer();
+    await until('both count', () => traffic.transferred.received === 2 * request.length);
+    expect(traffic.transferred.sent).toBe(sent + next.received.length);
+  } finally {
+    service.stopListening();
+    await service.close();
+  }
+});
