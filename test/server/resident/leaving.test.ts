@@ -1,10 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import path from 'node:path';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { writeJsonFile } from '../../../src/files/index.js';
 import {
+  FrameReader,
   frameKinds,
   identify,
   sendFrame,
@@ -14,6 +17,9 @@ import {
 } from '../../../src/runner/index.js';
 import { Worker } from '../../../src/server/executors/resident/worker.js';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
+import { localSubject } from '../executors/local-subject.js';
+import { Bench } from '../executors/support.js';
 
 /** Milliseconds in which a worker host that leaves would have been killed: more than it is given beyond a grace of none. */
 const longEnough = 4000;
@@ -60,4 +66,64 @@ test('a worker host that leaves by itself and does not come to its end is killed
   expect(await ended).toBe('SIGKILL');
   connection.destroy();
   await worker.gone;
+});
+
+/** A worker that an earlier server has started, on these GPUs. */
+const idleRequest = (id: string, gpus: readonly number[]): WorkerRequest => ({
+  id,
+  command: ['true'],
+  wrapper: [],
+  isSandboxed: false,
+  limits: { memory: null, processes: null },
+  inherited: [],
+  environment: {},
+  killGrace: 60_000,
+  idle: 60_000,
+  sharedBy: 'another app',
+  content: '',
+  name: 'another app',
+  owner: null,
+  gpus,
+  gpuUuids: [],
+  watched: [],
+  seen: '',
+});
+
+test('a job begins only after the worker of another app has left its GPU', async () => {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  const id = 'worker-0123456789ab';
+  const directory = path.join(root.path, id);
+  mkdirSync(directory);
+  writeJsonFile(workerFiles(directory).request, idleRequest(id, [0]), { isKept: false });
+  const steps: string[] = [];
+  const held: Socket[] = [];
+  const listener = createServer((connection) => {
+    held.push(connection);
+    const frames = new FrameReader();
+    connection.on('data', (chunk: Buffer) => {
+      for (const { kind } of frames.push(chunk))
+        if (kind === frameKinds.leave) steps.push('it is asked to leave');
+    });
+    sendFrame(connection, frameKinds.state, JSON.stringify({ state: 'idle', job: null }));
+  }).listen(workerFiles(directory).socket);
+  onTestFinished(() => void listener.close());
+
+  const workers = { directory: root.path, idle: 60_000, memoryUse: () => 0 };
+  await using bench = await Bench.open(localSubject({ workers }));
+  const executor = await bench.executor(1);
+  const command = () => {
+    steps.push('the job begins');
+    return ['true'];
+  };
+  const order = { ...bench.job().order(''), devices: { kind: 'gpus', ids: [0] }, command } as const;
+  const events = executor.run(order)[Symbol.asyncIterator]();
+  expect((await events.next()).value).toMatchObject({ kind: 'placed', where: 'GPU 0' });
+  const ended = events.next();
+  await until('the worker hears it', () => steps.includes('it is asked to leave'));
+  await turn();
+  steps.push('it leaves');
+  for (const each of held) each.destroy();
+  expect((await ended).value).toMatchObject({ kind: 'ended', exitCode: 0 });
+  expect(steps).toEqual(['it is asked to leave', 'it leaves', 'the job begins']);
 });
