@@ -31,6 +31,11 @@ export class TestClock implements Clock {
     };
   }
 
+  /** Milliseconds until each timer is due. */
+  get waiting(): readonly number[] {
+    return this.#timers.map(({ due }) => due - this.#passed);
+  }
+
   /** Lets so many seconds pass: what is due on the way is called at its time. */
   pass(seconds: number): void {
     const end = this.#passed + seconds * 1000;

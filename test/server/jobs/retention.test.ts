@@ -1,0 +1,250 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { theAdmin } from '../../../src/access/index.js';
+import { bootTimeIn } from '../../../src/files/index.js';
+import { Job } from '../../../src/server/jobs/job.js';
+import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
+import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
+import { ExpiredJobs, Retention } from '../../../src/server/jobs/retention.js';
+import { Trash } from '../../../src/server/jobs/trash.js';
+import { temporary } from '../../support/temporary.js';
+import { TestClock } from '../../support/test-clock.js';
+import { ana, idOf, request } from './job-service.js';
+
+const fail = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
+const ben = { ...ana, name: 'ben' };
+
+/** A directory for a server's data. */
+async function place(): Promise<string> {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  return root.path;
+}
+
+/** Keeps jobs for a minute at least. */
+async function keeper() {
+  const root = await place();
+  const clock = new TestClock();
+  const expired = new ExpiredJobs(root, clock, fail);
+  const forgotten: string[] = [];
+  const retention = new Retention({
+    expired,
+    trash: new Trash(root, fail),
+    grace: 60_000,
+    maxKeep: 3_600_000,
+    forget: ({ id }, cause) => forgotten.push(`${id} ${cause}`),
+    clock,
+    report: fail,
+  });
+  onTestFinished(() => retention.close());
+  let made = 0;
+  /** A job that has ended. */
+  const ended = (change: Partial<JobRecord> = {}, keep: number | null = 120) => {
+    made += 1;
+    const directory = new JobDirectory(idOf(made), path.join(root, idOf(made)));
+    directory.create();
+    const now = new Date(clock.now()).toISOString();
+    const record = newRecord(directory.id, { ...request, owner: 'ana', keep }, now);
+    return new Job(directory, { ...record, state: 'done', finishedAt: now, ...change }, false, fail, clock);
+  };
+  return { root, clock, expired, retention, forgotten, ended };
+}
+
+test('a job is removed when its time is up, and not a moment before', async () => {
+  const { clock, retention, forgotten, ended } = await keeper();
+  const [asked, least] = [ended(), ended({}, 30)];
+  for (const job of [asked, least]) retention.schedule(job);
+  const from = clock.now();
+  const dates = () => [asked, least].map(({ expiry }) => (expiry?.date.getTime() ?? 0) - from);
+  expect(dates()).toEqual([120_000, 60_000]);
+  clock.pass(59.999);
+  expect([forgotten, asked.expiry?.left, least.expiry?.left]).toEqual([[], 60_001, 1]);
+  clock.pass(0.001);
+  expect(forgotten).toEqual([`${least.id} expired`]);
+  clock.pass(60);
+  expect(forgotten).toEqual([`${least.id} expired`, `${asked.id} expired`]);
+  await expect.poll(() => existsSync(asked.directory.path)).toBe(false);
+});
+
+test('a date is told by the clock as it is set now, unless that differs by no more than two seconds', async () => {
+  const { clock, retention, ended } = await keeper();
+  const job = ended();
+  retention.schedule(job);
+  const promised = clock.now() + 120_000;
+  const told = (moved: number) => {
+    clock.set(moved);
+    return (job.expiry?.date.getTime() ?? 0) - promised;
+  };
+  expect([told(2), told(0.001), told(-4.001), told(-0.001)]).toEqual([0, 2001, 0, -2001]);
+});
+
+test('a time that no timer can count is waited for in parts', async () => {
+  const { clock, retention, forgotten, ended } = await keeper();
+  const days = 60 * 24 * 3600;
+  retention.schedule(ended({}, days));
+  clock.pass(days - 1);
+  expect(forgotten).toEqual([]);
+  clock.pass(1);
+  expect(forgotten.length).toBe(1);
+});
+
+test('a download keeps a job beyond its time, and for a minute after the last one', async () => {
+  const { clock, retention, forgotten, ended } = await keeper();
+  const job = ended();
+  retention.schedule(job);
+  const [one, other] = [retention.hold(job), retention.hold(job)];
+  clock.pass(300);
+  one();
+  one();
+  clock.pass(300);
+  expect(forgotten).toEqual([]);
+  other();
+  other();
+  clock.pass(59.999);
+  expect(forgotten).toEqual([]);
+  clock.pass(0.001);
+  expect(forgotten).toEqual([`${job.id} expired`]);
+});
+
+test('a short download takes nothing from the time of a job', async () => {
+  const { clock, retention, forgotten, ended } = await keeper();
+  const job = ended();
+  retention.schedule(job);
+  retention.hold(job)();
+  clock.pass(119.999);
+  expect(forgotten).toEqual([]);
+  clock.pass(0.001);
+  expect(forgotten).toEqual([`${job.id} expired`]);
+});
+
+test('the files of a job that is removed during downloads stay until the last one is over', async () => {
+  const { clock, retention, forgotten, ended } = await keeper();
+  const job = ended();
+  retention.schedule(job);
+  const holds = [retention.hold(job), retention.hold(job)];
+  await retention.remove(job);
+  expect([forgotten, existsSync(job.directory.path)]).toEqual([[`${job.id} removed`], true]);
+  holds[0]?.();
+  expect(existsSync(job.directory.path)).toBe(true);
+  holds[1]?.();
+  expect(existsSync(job.directory.path)).toBe(false);
+  clock.pass(3600);
+  expect(forgotten).toEqual([`${job.id} removed`]);
+});
+
+test('the oldest fetched result goes first, and none that is downloaded again or has no time yet', async () => {
+  const { retention, forgotten, ended } = await keeper();
+  const at = (day: number) => `2026-01-0${day}T00:00:00.000Z`;
+  const fetched = { fetchedAt: at(9) };
+  const [late, early, unfetched, held, fresh] = [
+    ended({ finishedAt: at(3), ...fetched }),
+    ended({ finishedAt: at(2), ...fetched }),
+    ended({ finishedAt: at(1) }),
+    ended({ finishedAt: at(1), ...fetched }),
+    ended({ finishedAt: at(1), ...fetched }),
+  ] as [Job, Job, Job, Job, Job];
+  for (const job of [late, early, unfetched, held]) retention.schedule(job);
+  const release = retention.hold(held);
+  const jobs = [late, early, unfetched, held, fresh];
+  expect([await retention.removeFetched(jobs), await retention.removeFetched([unfetched])]).toEqual([
+    true,
+    false,
+  ]);
+  expect(forgotten).toEqual([`${early.id} fetched`]);
+  release();
+  await retention.removeFetched(jobs);
+  expect(forgotten[1]).toBe(`${held.id} fetched`);
+});
+
+test('of failed jobs the oldest that still has files is found', async () => {
+  const { retention, ended } = await keeper();
+  const [done, killed, failed] = [ended(), ended({ state: 'killed' }), ended({ state: 'error' })] as [
+    Job,
+    Job,
+    Job,
+  ];
+  for (const job of [done, killed, failed]) retention.schedule(job);
+  const oldest = () => retention.oldestFailed([done, killed, failed]);
+  expect(oldest()).toBe(killed);
+  killed.isCleared = true;
+  expect(oldest()).toBe(failed);
+  failed.isCleared = true;
+  expect(oldest()).toBeNull();
+});
+
+test.for([
+  ['as long as its date says', { expiresAt: 100 }, 100],
+  ['as long as its clock says, if that is longer', { expiresAt: 70, boot: 90 }, 90],
+  ['for a minute, if its time is up', { expiresAt: -10, boot: -10 }, 60],
+  ['for a minute, without either', {}, 60],
+  ['no longer than was asked for, whatever was written', { expiresAt: 1000, boot: 1000 }, 120],
+] as const)('a job of an earlier server is kept %s', async ([, promise, seconds]) => {
+  const { clock, retention, ended } = await keeper();
+  const { expiresAt = null, boot = null } = { expiresAt: null, boot: null, ...promise };
+  const job = ended({
+    expiresAt: expiresAt === null ? null : new Date(clock.now() + expiresAt * 1000).toISOString(),
+    expiresAtBootTime: boot === null ? null : bootTimeIn(clock, boot),
+  });
+  retention.restore(job);
+  expect(job.expiry?.left).toBeCloseTo(seconds * 1000, -1);
+});
+
+test('a job that is gone is told of to its owner and an admin alone, with what became of it', async () => {
+  const root = await place();
+  const clock = new TestClock();
+  const expired = new ExpiredJobs(root, clock, fail);
+  const time = new Date(clock.now()).toISOString();
+  const [one, two, three] = [idOf(1), idOf(2), idOf(3)];
+  expired.add(one, 'expired', 'ana');
+  expired.add(two, 'removed', null);
+  expired.add(three, 'fetched', 'ana');
+  const told = (list: ExpiredJobs, asker: typeof theAdmin) =>
+    [one, two, three, idOf(4)].map((id) => {
+      try {
+        list.check(id, asker);
+        return null;
+      } catch (cause) {
+        return (cause as Error).message;
+      }
+    });
+  const sentences = [
+    `Job ${one} expired at ${time}: it and its result are removed; submit it again`,
+    `Job ${two} was removed at ${time}; submit it again`,
+    `Job ${three} was removed at ${time}, since its result had been fetched and the disk was short; submit it again`,
+  ];
+  // The next server knows the same, but for lines that nobody has written like this.
+  const file = path.join(root, 'expired');
+  writeFileSync(file, `${readFileSync(file, 'utf8')}no id\n${idOf(4)} yesterday\n`);
+  for (const list of [expired, new ExpiredJobs(root, clock, fail)]) {
+    expect(told(list, theAdmin)).toEqual([...sentences, null]);
+    expect(told(list, ana)).toEqual([sentences[0], null, sentences[2], null]);
+    expect(told(list, ben)).toEqual([null, null, null, null]);
+    expect([one, idOf(4)].map((id) => list.has(id))).toEqual([true, false]);
+  }
+});
+
+test('ten thousand jobs that are gone are remembered, and a file of many more is shortened', async () => {
+  const root = await place();
+  const file = path.join(root, 'expired');
+  const time = '2026-01-01T00:00:00.000Z';
+  const line = (number: number) => `${idOf(number)} ${time} of ${'a'.repeat(60)}\n`;
+  const lines = Array.from({ length: 26_000 }, (_, number) => line(number));
+  writeFileSync(file, lines.join(''));
+  const list = new ExpiredJobs(root, new TestClock(), fail);
+  expect([list.has(idOf(0)), list.has(idOf(25_999)), list.has(idOf(16_000))]).toEqual([false, true, true]);
+  const shortened = readFileSync(file, 'utf8');
+  expect(shortened.endsWith(line(25_999))).toBe(true);
+  expect(statSync(file).size).toBeLessThan(lines.join('').length);
+});
+
+test('the ten thousand and first that is gone makes a server forget the oldest', async () => {
+  const root = await place();
+  const file = path.join(root, 'expired');
+  const lines = Array.from({ length: 10_000 }, (_, number) => `${idOf(number)} 2026-01-01T00:00:00.000Z\n`);
+  writeFileSync(file, lines.join(''));
+  const list = new ExpiredJobs(root, new TestClock(), fail);
+  expect(list.has(idOf(0))).toBe(true);
+  list.add(idOf(10_000), 'removed', null);
+  expect([0, 1, 10_000].map((number) => list.has(idOf(number)))).toEqual([false, true, true]);
+});
