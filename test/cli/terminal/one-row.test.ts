@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cutRow } from '../../../src/cli/terminal/cut-text.js';
+import { cutMiddle, cutRow, cutToWidth } from '../../../src/cli/terminal/cut-text.js';
 
 test.each([
   ['all of it where there is room', 'aaaa', 4, 'aaaa'],
@@ -13,4 +13,30 @@ test.each([
   ],
 ])('of a row shows %s', (_, text, columns, row) => {
   expect(cutRow(text, columns)).toBe(row);
+});
+
+test.each([
+  ['as it is', 'abcdef', 6, 'abcdef'],
+  ['without its middle', 'abcdefg', 6, 'abc…fg'],
+  ['with as much of its end as of its beginning', 'abcdefgh', 7, 'abc…fgh'],
+  ['with whole characters', '肝臓腫瘍肝臓', 8, '肝臓…臓'],
+])('a name is shown %s', (_, text, columns, cut) => {
+  expect(cutMiddle(text, columns)).toBe(cut);
+});
+
+test.each([
+  [
+    'whose figures fit',
+    `${'n'.repeat(20)} 45% of it and more text behind`,
+    30,
+    'nnnnnnnnnnnnnnnnnnnn 45% of it',
+  ],
+  ['on a narrow terminal', `${'n'.repeat(20)} 45%`, 14, 'n'.repeat(14)],
+  ['without figures', 'n'.repeat(40), 30, 'n'.repeat(30)],
+])('of a row %s the beginning is shown', (_, text, columns, row) => {
+  expect(cutRow(text, columns)).toBe(row);
+});
+
+test('a character of several code points is not torn', () => {
+  expect(cutToWidth('ae\u0301e\u0301', 2)).toBe('ae\u0301');
 });

@@ -5,6 +5,7 @@ import {
   formatDistance,
   formatDuration,
   formatLocal,
+  formatTime,
   readTime,
 } from '../../../src/cli/terminal/time-text.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
@@ -38,6 +39,12 @@ test.each([
   [86_399, '1 day', '1 day'],
   [100_800, '1 day 4 h', '1 day 4 h'],
   [7 * 86_400, '7 days', '7 days'],
+  [60, '1 min', '1 min'],
+  [61, '1 min', '1 min 1 s'],
+  [3600, '1 h', '1 h'],
+  [3661, '1 h 1 min', '1 h 1 min'],
+  [86_400 + 59 * 60, '1 day 1 h', '1 day 1 h'],
+  [2 * 86_400 + 61, '2 days', '2 days'],
 ])('%d seconds are %s, as a countdown %s', (seconds, coarse, fine) => {
   expect([formatDuration(seconds), formatDuration(seconds, true)]).toEqual([coarse, fine]);
 });
@@ -53,6 +60,12 @@ test('no duration has a 60th second or minute', () => {
 test.each([
   [0, 'just now'],
   [4 * second, 'just now'],
+  [-4500, 'just now'],
+  [5 * second, 'in 5 s'],
+  [-4501, '5 s ago'],
+  [-5 * second, '5 s ago'],
+  [-58 * second, '58 s ago'],
+  [-59 * second, '1 min ago'],
   [-40 * second, '40 s ago'],
   [-2 * minute - 30 * second, '2 min ago'],
   [-25 * hour, '1 day ago'],
@@ -67,7 +80,15 @@ test.each([
 
 test('times are in the local time zone', () => {
   expect(formatLocal(Date.parse('2026-02-28T20:35:59.999Z'))).toBe('2026-03-01 02:05');
-  expect([readTime(null), readTime('soon')]).toEqual([null, null]);
+  expect([readTime(null), readTime('soon'), readTime('2026-01-01T00:00:01Z')]).toEqual([
+    null,
+    null,
+    Date.parse('2026-01-01T00:00:01Z'),
+  ]);
+  expect(formatTime('2026-02-28T20:35:00Z', (at) => `at ${at / 1000}`)).toBe(
+    '2026-03-01 02:05 (at 1772310900)',
+  );
+  expect([formatTime(null, () => 'x'), formatTime('soon', () => 'x')]).toEqual([null, 'soon']);
 });
 
 function job(fields: object) {
