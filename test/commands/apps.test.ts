@@ -95,6 +95,70 @@ describe('apps APP', () => {
     ]);
   });
 
+  test('shows what it cannot do, what it reads, where it comes from, and keys that are not known', async () => {
+    const view = {
+      ...bare,
+      description: '',
+      short_description: 'Short,\n  and plain',
+      inputs: { A: { ...volume(''), required: false }, B: volume('MR') },
+      inputs_evaluations: { Dice: { 'a.yml': {}, 'b.yml': {} }, Mask: { 'c.yml': {} } },
+      terminology: { 1: { name: 'liver', color: '#f00' }, 4: { name: 'spleen', color: '#0f0' } },
+      checkpoints_name: ['a.pt', 'b.pt'],
+      patch_size: [96, 128, 32],
+      repository: {
+        name: 'lab/app',
+        revision: 'v2',
+        commit: '0123456789abcdef0123',
+        checked_at: null,
+        problem: 'it could not be updated',
+      },
+      mixed: { a: 1, b: { c: 2 } },
+      none: null,
+      empty: {},
+      list: [1, 2],
+      parameters: {
+        values: { nine: 'a', eight: 'a', zero: 0, none: 1 },
+        constraints: {
+          nine: { choices: [...'abcdefghi'] },
+          eight: { choices: [...'abcdefgh'], min: 1 },
+          zero: { min: 0, max: 9 },
+          none: { choices: [], description: '' },
+        },
+      },
+    };
+    await using cli = await Cli.create();
+    await using server = await fakeService({
+      override: (_, response) => {
+        json(response, 200, view);
+        return true;
+      },
+    });
+    const { stdout, stderr } = await cli.run(['apps', 'bare', '--server', server.url]);
+    expect(stderr).toBe('');
+    expect(stdout.split('\n')).toEqual([
+      'App          bare',
+      'Name         Bare',
+      'About        Short, and plain',
+      'Inputs       A (VOLUME, optional), MR (B, VOLUME)',
+      'Labels       1 liver, 4 spleen',
+      'Evaluations  Dice (a.yml), Dice (b.yml), Mask (c.yml)',
+      'Checkpoints  a.pt, b.pt',
+      'Patch size   96 x 128 x 32',
+      'Repository   lab/app, v2, at commit 0123456789ab',
+      'Not updated  it could not be updated',
+      'mixed        {"a":1,"b":{"c":2}}',
+      'empty        {}',
+      'list         [1,2]',
+      '',
+      'Parameters (--set NAME=VALUE) and their defaults:',
+      '  nine = a  (one of 9)',
+      '  eight = a  (a | b | c | d | e | f | g | h)',
+      '  zero = 0  (0 to 9)',
+      '  none = 1',
+      '',
+    ]);
+  });
+
   test('invents nothing for an app that tells nothing', async () => {
     expect(await shown('apps', 'bare')).toEqual(['App   bare', 'Name  Bare']);
   });
@@ -130,6 +194,34 @@ describe('apps APP', () => {
 describe('apps', () => {
   test('shows on a terminal what each app is', async () => {
     expect(await shown('apps')).toEqual(['synthesis  Synthesis: CT of MR', 'bare       Bare', 'gone']);
+  });
+
+  test('shows which of them are loaded, and why one is not available', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({
+      override: ({ url }, response) => {
+        const answer = {
+          '/repo_apps_list': { apps: ['a', 'broken', 'b'], loaded: ['b'] },
+          '/repo_apps/b': { ...bare, short_description: ' Two\n words ' },
+          '/repo_apps/broken': { app: 'broken', available: false, reason: 'its app.json is not JSON' },
+          '/repo_apps/a': { app: 'a', available: false },
+        }[url];
+        if (answer) json(response, 200, answer);
+        return answer !== undefined;
+      },
+    });
+    await using terminal = new ScreenTerminal(cli, ['apps', '--server', server.url], {
+      columns: 80,
+      rows: 9,
+    });
+    await terminal.ended();
+    expect(terminal.rows).toEqual([
+      'a       not available: its files cannot be read',
+      'broken  not available: its app.json is not JSON',
+      'b       loaded; Bare: Two words',
+    ]);
+    const { code, stdout } = await cli.run(['apps', 'a', '--server', server.url]);
+    expect([code, stdout]).toEqual([0, 'a is not available: its files cannot be read\n']);
   });
 
   test('is the identifiers alone elsewhere, which scripts read', async () => {

@@ -1,3 +1,5 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
@@ -31,6 +33,24 @@ test.each([
     "--max-file-size takes a size such as 2GiB, 2G (the same) or 500MB, got '2Q'",
   ],
   [['infer', '--nope', '--foo'], 'Nonexistent flags: --nope, --foo'],
+  [['infer', '--forse'], 'Nonexistent flag: --forse; did you mean --force?'],
+  [
+    ['infer', '--deidentfy=full', '--jsno'],
+    'Nonexistent flags: --deidentfy=full, --jsno; did you mean --deidentify, --json?',
+  ],
+  [['infer', 'a', '--deidentify=most'], "--deidentify takes 'full' or 'names', got 'most'"],
+  [['infer', 'a', '--deidentify=constructor'], "--deidentify takes 'full' or 'names', got 'constructor'"],
+  [['wait', '--tag', ' '], "--tag takes a tag, got ' '"],
+  [['usage', '--since', '1.11.2026'], "--since takes a time such as 30d or 2026-11-01, got '1.11.2026'"],
+  [['usage', '--since', '2026-13-01'], "--since takes a time such as 30d or 2026-11-01, got '2026-13-01'"],
+  [
+    ['jobs', '--status', 'done, ended'],
+    "--status takes queued, waiting, running, done, error, killed, got 'ended'",
+  ],
+  [['jobs', '--every', '1'], '--every needs --watch'],
+  [['show', '--slices', '51'], "--slices must be at most 50, got '51'"],
+  [['show', '--frame', '0'], "--frame must be at least 1, got '0'"],
+  [['init', 'a', '--task', 'total'], '--task needs --from'],
 ])('%j says what is wrong, and where help is', async (args, sentence) => {
   await using cli = await Cli.create();
   const { code, stdout, stderr } = await (args[0] === 'serve' ? cli.runProcess(args) : cli.run(args));
@@ -39,6 +59,35 @@ test.each([
     '',
     `Error: ${sentence}\nSee 'remote-app ${args[0]} --help'.\n`,
   ]);
+});
+
+const both = 'Name jobs or give --tag, not both';
+
+test.each([
+  [['wait', id, '--tag', 'a'], both],
+  [['rm', id, '--tag', 'a'], both],
+  [['rm'], 'Name the jobs, or give --tag'],
+  [['kill'], 'Name the jobs, or give --tag, --owner or --all'],
+  [['kill', id, '--all'], 'Name jobs, or give --tag, --owner or --all: one of these'],
+  [['kill', '--tag', 'a', '--owner', 'ana'], 'Name jobs, or give --tag, --owner or --all: one of these'],
+  [['inputs'], 'No path given: name files, patterns or directories'],
+  [['result', id, '-o', '-', '--no-zip'], '-o - writes the zip that --no-zip leaves out; choose one'],
+  [['result', id, '-o', '-', '--json'], '-o - and --json both want stdout; choose one'],
+  [['result', id, '-o', ''], '--output is empty; name a directory'],
+  [['infer', 'a', '--each', '-o', '-'], 'With --each there are many results: name a directory with -o'],
+  [
+    ['infer', 'a', '--as', 'nrrd', '-o', '-'],
+    '--as writes files beside the result: name a directory with -o',
+  ],
+  [['check', 'nowhere'], "There is no directory 'nowhere'; name that of an app"],
+  [['token', 'limit', '--tokens', 'tokens.json'], 'Name a token, or a role with --role, and not both'],
+])('%j says what to do instead', async (args, sentence) => {
+  await using cli = await Cli.create();
+  writeFileSync(path.join(cli.directory, 'tokens.json'), '{"version": 1, "tokens": []}');
+  chmodSync(path.join(cli.directory, 'tokens.json'), 0o600);
+  const { code, stdout, stderr } = await cli.run(args);
+  const message = args.includes('--json') ? JSON.parse(stdout).error.message : stderr;
+  expect([code, message]).toEqual([2, args.includes('--json') ? sentence : `Error: ${sentence}\n`]);
 });
 
 test('--json has the same sentence, without the hint', async () => {
@@ -84,4 +133,11 @@ test('usage counts back from the time of the server, and says of which time ther
   expect(since.stderr).toBe(`No job has ended on ${server.url} since then\n`);
   const asked = new URL(server.received.at(-1)?.url ?? '', server.url).searchParams.get('since') ?? '';
   expect(Math.abs(Date.parse(asked) - Date.parse('2020-01-01T12:00:00Z'))).toBeLessThan(60_000);
+  const time = async (since: string) => {
+    await cli.run(['usage', '--since', since], env);
+    return new URL(server.received.at(-1)?.url ?? '', server.url).searchParams.get('since');
+  };
+  // A date begins at local midnight.
+  expect(await time('2026-03-01')).toBe(new Date(2026, 2, 1).toISOString());
+  expect(await time('2026-03-01T10:00:00Z')).toBe('2026-03-01T10:00:00.000Z');
 });

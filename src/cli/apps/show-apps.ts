@@ -95,7 +95,18 @@ const shownKeys = new Set([
     'has_capabilities',
     'finetunable',
   ],
-  ...['inputs', 'outputs', 'inputs_evaluations', 'task', 'vram_plan', 'parameters', 'tta', 'models', 'icon'],
+  ...[
+    'inputs',
+    'outputs',
+    'inputs_evaluations',
+    'task',
+    'vram_plan',
+    'parameters',
+    'tta',
+    'models',
+    'icon',
+    'repository',
+  ],
 ]);
 
 /** The value of an unknown key: `a: 1, b: 2` if it is a flat object. */

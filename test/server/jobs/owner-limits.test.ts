@@ -80,6 +80,16 @@ test('uploads in progress count as what they stated, then as what they have, and
   expect(bytesLeft()).toBe(10 * kibibyte);
 });
 
+test('what an upload has is refused for what it has more than before alone', () => {
+  let kept = 0;
+  const limits = new OwnerLimits({ activeOwners: () => [], mostJobs: () => null, keptBytesOf: () => kept });
+  const upload = limits.take(asker({ max_kept: of(10 * kibibyte) }), 3 * kibibyte);
+  kept = 9 * kibibyte;
+  upload.hold(2 * kibibyte);
+  upload.hold(2 * kibibyte);
+  expect(() => upload.hold(2 * kibibyte + 1)).toThrow(tooMuch('9.0 KiB', '10.0 KiB'));
+});
+
 test('uploads in progress count among the jobs of their owner until they are over', () => {
   const owner = asker({ max_jobs: of(1) });
   const limits = new OwnerLimits({
