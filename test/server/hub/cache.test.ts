@@ -301,23 +301,3 @@ test('an app that is there has the files of the cache, and the names of those th
     { checkedAt: null, problem: null },
   ]);
 });
-
-test.each([
-  [{ TRANSFORMERS_OFFLINE: '1' }, { isOffline: true }],
-  [{ TRANSFORMERS_OFFLINE: '1', HF_HUB_OFFLINE: '0' }, { isOffline: false }],
-  [{ HF_HUB_DISABLE_SYMLINKS: '1' }, { hasLinks: false }],
-  [{}, { isOffline: false, hasLinks: true }],
-  [{ HF_HUB_CACHE: '$NONE/$HOME/x' }, { cache: path.resolve('$NONE/h/x') }],
-])('the settings of the hub with %j are %j', (environment, settings) => {
-  expect(hubSettings({ HOME: 'h', ...environment })).toMatchObject(settings);
-});
-
-test('of two tokens in the environment the newer name counts, and a blank one is none', async () => {
-  const root = await place();
-  await plant(root, { token: ' \n' });
-  const tokenOf = (environment: NodeJS.ProcessEnv) =>
-    hubSettings({ HOME: '/h', HF_HOME: root, ...environment }).token();
-  expect(tokenOf({ HUGGING_FACE_HUB_TOKEN: 'old' })).toBe('old');
-  expect(tokenOf({ HUGGING_FACE_HUB_TOKEN: 'old', HF_TOKEN: 'new' })).toBe('new');
-  expect([tokenOf({}), tokenOf({ HF_TOKEN: ' ' })]).toEqual([null, null]);
-});

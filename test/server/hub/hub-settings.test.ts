@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hubSettings } from '../../../src/server/hub/index.js';
-import { temporary } from '../../support/temporary.js';
+import { plant, temporary } from '../../support/temporary.js';
 
 describe('the settings of the hub', () => {
   test.each([
@@ -53,4 +53,25 @@ describe('the settings of the hub', () => {
       expect(() => hubSettings({ HOME: '/h', HF_ENDPOINT })).toThrow(/HF_ENDPOINT/);
     }
   });
+});
+
+test.each([
+  [{ TRANSFORMERS_OFFLINE: '1' }, { isOffline: true }],
+  [{ TRANSFORMERS_OFFLINE: '1', HF_HUB_OFFLINE: '0' }, { isOffline: false }],
+  [{ HF_HUB_DISABLE_SYMLINKS: '1' }, { hasLinks: false }],
+  [{}, { isOffline: false, hasLinks: true }],
+  [{ HF_HUB_CACHE: '$NONE/$HOME/x' }, { cache: path.resolve('$NONE/h/x') }],
+])('the settings of the hub with %j are %j', (environment, settings) => {
+  expect(hubSettings({ HOME: 'h', ...environment })).toMatchObject(settings);
+});
+
+test('of two tokens in the environment the newer name counts, and a blank one is none', async () => {
+  await using directory = await temporary();
+  const root = directory.path;
+  await plant(root, { token: ' \n' });
+  const tokenOf = (environment: NodeJS.ProcessEnv) =>
+    hubSettings({ HOME: '/h', HF_HOME: root, ...environment }).token();
+  expect(tokenOf({ HUGGING_FACE_HUB_TOKEN: 'old' })).toBe('old');
+  expect(tokenOf({ HUGGING_FACE_HUB_TOKEN: 'old', HF_TOKEN: 'new' })).toBe('new');
+  expect([tokenOf({}), tokenOf({ HF_TOKEN: ' ' })]).toEqual([null, null]);
 });
