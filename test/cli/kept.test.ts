@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { hintsOfFailed } from '../../src/cli/command/failed-job.js';
+import { formatLocal } from '../../src/cli/terminal/time-text.js';
 import { JobFailed } from '../../src/client/errors.js';
 
 test.each([
@@ -13,4 +14,13 @@ test.each([
     fetch: "'remote-app result ab --partial'",
   });
   expect(hintsOfFailed(failed)).toEqual([hint]);
+});
+
+test('what a failed job left has the time until which it is kept, by the clock of the server', () => {
+  const now = Date.parse('2026-03-01T12:00:00Z');
+  const facts = { expiresAt: '2026-03-03T12:00:00Z', leftFiles: 0, now, fetch: 'x' };
+  expect(hintsOfFailed(new JobFailed('ab', 'error', 'why', facts))).toEqual([
+    `Job ab is kept until ${formatLocal(now + 2 * 86_400_000)} (in 2 days)`,
+  ]);
+  expect(hintsOfFailed(new JobFailed('ab', 'error', 'why', { ...facts, expiresAt: null }))).toEqual([]);
 });

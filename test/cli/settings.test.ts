@@ -92,7 +92,15 @@ describe('settings', () => {
     const file = path.join(directory.path, 'token');
     await writeFile(file, 'from-file\n');
     expect(resolveSettings({ 'token-file': file, token: 'from-env' }, lab).token).toBe('from-file');
-    expect(() => resolveSettings({ 'token-file': `${file}x` }, null)).toThrow(/cannot be read/);
+    expect(() => resolveSettings({ 'token-file': `${file}x` }, null)).toThrow(
+      `The token file '${file}x' cannot be read: no such file or directory (ENOENT)`,
+    );
+    await writeFile(file, 'two words');
+    expect(() => resolveSettings({ 'token-file': file }, null)).toThrow(
+      expect.objectContaining({
+        message: `The token of ${file} contains characters that are not allowed in a token`,
+      }),
+    );
   });
 
   test.each(['', ' \n', '\ufeff'])('an empty token file is refused: %j', async (content) => {

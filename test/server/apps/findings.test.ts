@@ -1,0 +1,244 @@
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { lookAtApps } from '../../../src/server/apps/app-problems.js';
+import {
+  isAppDirectory,
+  ownProgram,
+  staysLoaded,
+  viewAppDirectory,
+} from '../../../src/server/apps/app-view.js';
+import { missingPackages } from '../../../src/server/apps/missing-packages.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+const least = { display_name: 'x', description: 'x', short_description: 'x', tta: 2, mc_dropout: 1 };
+const volume = { display_name: 'x', volume_type: 'VOLUME' };
+
+async function place(files: Readonly<Record<string, string>> = {}): Promise<string> {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  await plant(root.path, files);
+  return root.path;
+}
+
+/** A directory with one app, `app`. */
+async function appWith(more: object, files: Readonly<Record<string, string>> = {}) {
+  const root = await place();
+  const directory = path.join(root, 'app');
+  await plant(directory, { 'app.json': JSON.stringify({ ...least, ...more }), ...files });
+  return directory;
+}
+
+const allowed = (directory: string) => ({
+  id: 'app',
+  directory,
+  repository: null,
+  argument: directory,
+  network: false,
+});
+
+/** What is found about an app, without the place of its `app.json`. */
+async function found(
+  more: object,
+  files: Readonly<Record<string, string>> = {},
+  executable: readonly string[] = [],
+) {
+  const directory = await appWith(more, files);
+  for (const each of executable) chmodSync(path.join(directory, each), 0o755);
+  const { apps, ...rest } = await lookAtApps([allowed(directory)], ['no-such-engine'], {
+    PATH: process.env.PATH,
+  });
+  const plain = (lines: readonly string[] = []) =>
+    lines.map((line) => line.replace(`${directory}/app.json, line 1: `, '').replaceAll(directory, '.'));
+  const [app] = apps;
+  return {
+    ...rest,
+    problems: plain(app?.problems),
+    warnings: plain(await app?.warnings('files')),
+    missing: plain(await app?.missing()),
+  };
+}
+
+const fine = { problems: [], warnings: [], missing: [], forEngine: [], engineProblem: null };
+
+test('an app of the engine needs the engine, and one with a command does not', async () => {
+  expect(await found({ command: ['true'] })).toEqual(fine);
+  expect(await found({})).toEqual({
+    ...fine,
+    forEngine: ['app'],
+    engineProblem:
+      "There is no program 'no-such-engine', the engine that runs app: install it, or name it with --engine",
+  });
+  const directory = await appWith({});
+  const { engineProblem } = await lookAtApps([allowed(directory)], ['sh'], { PATH: process.env.PATH });
+  expect(engineProblem).toBeNull();
+});
+
+test.each([
+  // A fine app has none of these.
+  [{ command: ['true'], author: 'a', url: 'b', $schema: 'c', version: 1, licence_of_ours: 1 }, []],
+  [{ command: ['true'], comand: 1 }, ["comand: there is no such field; did you mean 'command'?"]],
+  [{ command: ['true'], input: {} }, ["input: there is no such field; did you mean 'inputs'?"]],
+  [
+    { command: ['true'], outputs: { A: { ...volume, unitt: 'HU' } } },
+    ["outputs.A.unitt: there is no such field; did you mean 'unit'?"],
+  ],
+  [
+    { command: ['true'], inputs_evaluations: { D: { 'e.yml': { A: { ...volume, volume_typ: 1 } } } } },
+    ["inputs_evaluations.D.e.yml.A.volume_typ: there is no such field; did you mean 'volume_type'?"],
+  ],
+  [
+    {
+      command: ['true'],
+      inputs: { A: { ...volume, volume_type: 'segmentation' }, B: { ...volume, volume_type: 'TABLE' } },
+    },
+    ["inputs.A.volume_type: 'segmentation' takes files of every kind; did you mean 'SEGMENTATION'?"],
+  ],
+  // KonfAI's engine may know other kinds, and reads numbers as texts.
+  [{ inputs: { A: { ...volume, volume_type: 'VOLUMES' } }, tta: '4' }, []],
+  [
+    { command: ['true'], tta: '4', patch_size: null, models: null },
+    ['tta: expected number, received string'],
+  ],
+])('of %j is told what is probably wrong', async (more, warnings) => {
+  expect((await found(more, { 'e.yml': '' })).warnings).toEqual(warnings);
+});
+
+test.each([
+  [
+    { command: ['./run'] },
+    { run: '' },
+    ["command.0: './run' is not a file that this user may execute (chmod +x)"],
+  ],
+  [{ command: ['run'] }, {}, ["command.0: there is no program 'run' that can be run"]],
+  [
+    { command: ['python3.99', 'main.py'] },
+    { 'main.py': '' },
+    ["command.0: there is no program 'python3.99' that can be run"],
+  ],
+  [
+    { command: ['venv/bin/python', 'main.py'] },
+    { 'main.py': '', 'requirements.txt': '' },
+    [
+      "command.0: there is no program 'venv/bin/python' that can be run; run 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt' in '.'",
+    ],
+  ],
+  [
+    { command: ['venv/bin/python', 'main.py'] },
+    { 'main.py': '' },
+    ["command.0: there is no program 'venv/bin/python' that can be run"],
+  ],
+  [
+    { command: ['sh', '-e', 'gone.sh'] },
+    {},
+    ["command.2: there is no file 'gone.sh' in the app's directory"],
+  ],
+  [{ command: ['sh', '-e', 'main.sh', 'for-the-script.py'] }, { 'main.sh': '' }, []],
+  [{ command: ['sh', 'of-the-path', 'gone.py'] }, {}, []],
+] as const)('an app with %j and the files %j cannot be run: %j', async (more, files, problems) => {
+  expect((await found(more, files)).problems).toEqual(problems);
+});
+
+test('the files that an app names and lacks are told, with their places', async () => {
+  const evaluations = { Dice: { 'Dice.yml': { A: volume }, 'Other.yml': { A: volume } } };
+  const more = { command: ['true'], models: ['a.pt', 'b', 'c.pt'], inputs_evaluations: evaluations };
+  expect((await found(more, { 'w/a.pt': '', 'b.pt': '', 'Dice.yml': '' })).missing).toEqual([
+    'models.2: the file c.pt is not there',
+    'inputs_evaluations.Dice.Other.yml: the file Other.yml is not there',
+  ]);
+});
+
+test('an app is described by what is in its directory', async () => {
+  const directory = await appWith(
+    {
+      inputs: { A: volume },
+      models: ['fold_0.pt', 'weights/CV_0', 'gone.pt'],
+      terminology: { 1: { name: 'liver', color: '#f00' } },
+      patch_size: [8, 8, 8],
+      parameters: { scale: 1 },
+      task: 'segmentation',
+      version: 'of its author',
+      command: ['true'],
+    },
+    {
+      'fold_0.pt': '',
+      'fold_1.pt': '',
+      'notes.txt': '',
+      'weights/CV_0.pt': '',
+      'weights/CV_1.pt': '',
+      'weights/read.me': '',
+      'Uncertainty.yml': '',
+      'Config.yml': '',
+    },
+  );
+  expect(await viewAppDirectory('lab', directory)).toEqual({
+    app: 'lab',
+    available: true,
+    display_name: 'x',
+    description: 'x',
+    short_description: 'x',
+    task: 'segmentation',
+    inputs: { A: { ...volume, required: true, default: null } },
+    outputs: {},
+    inputs_evaluations: {},
+    mc_dropout: 1,
+    maximum_tta: 2,
+    patch_size: [8, 8, 8],
+    checkpoints_name: ['fold_0.pt', 'weights/CV_0', 'gone.pt'],
+    checkpoints_name_available: ['fold_0.pt', 'weights/CV_0', 'CV_1.pt', 'fold_1.pt'],
+    has_capabilities: [true, false, true],
+    finetunable: true,
+    terminology: { 1: { name: 'liver', color: '#f00' } },
+    parameters: { scale: 1 },
+  });
+  writeFileSync(path.join(directory, 'app.json'), '{');
+  expect(await viewAppDirectory('lab', directory)).toMatchObject({
+    app: 'lab',
+    available: false,
+    reason: expect.stringContaining('app.json of this app cannot be read'),
+  });
+});
+
+test('words of a command that are files of the app are made absolute, and no others', async () => {
+  const command = ['sh', 'main.sh', '../outside', 'gone.sh', '.', 'sub'];
+  const directory = await appWith(
+    { command, resident: true },
+    { 'main.sh': '', '../outside': '', 'sub/x': '' },
+  );
+  const at = (name: string) => path.join(directory, name);
+  expect(ownProgram(directory)).toEqual({
+    command: ['sh', at('main.sh'), '../outside', 'gone.sh', '.', at('sub')],
+    isResident: true,
+  });
+  expect(staysLoaded(directory)).toBe(true);
+  const plain = await appWith({ command: ['true'] });
+  expect([ownProgram(plain), staysLoaded(plain)]).toEqual([{ command: ['true'], isResident: false }, false]);
+  expect([ownProgram(await appWith({})), staysLoaded(await place())]).toEqual([null, false]);
+  expect([
+    isAppDirectory(plain),
+    isAppDirectory(path.dirname(plain)),
+    isAppDirectory(`${plain}/app.json`),
+  ]).toEqual([true, false, false]);
+});
+
+test('of packages of Node those are told that are nowhere above the app, and only for a program of Node', async () => {
+  const directory = await appWith(
+    {},
+    {
+      'package.json': '{"dependencies": {"own": "1", "above": "1", "one": "1", "two": "2"}}',
+      'node_modules/own/x': '',
+      '../node_modules/above/x': '',
+      'main.js': '',
+    },
+  );
+  const file = path.join(directory, 'package.json');
+  const told = [`${file}: 2 packages not installed: one, two; run 'npm install' in '${directory}'`];
+  const missing = (...command: string[]) =>
+    missingPackages(directory, command, process.env.PATH ?? '', 'files');
+  expect(await missing('node', 'main.js')).toEqual(told);
+  expect(await missing('/usr/bin/node', 'x')).toEqual(told);
+  expect(await missing('./main.cjs')).toEqual(told);
+  expect(await missing('python3', 'main.py')).toEqual([]);
+  rmSync(file);
+  expect(await missing('node', 'main.js')).toEqual([]);
+});
