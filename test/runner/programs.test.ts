@@ -180,7 +180,7 @@ async function running(
       // It has ended.
     }
   });
-  await once(child.stdout, 'data');
+  await once(child.stdout ?? child, 'data');
   return child;
 }
 

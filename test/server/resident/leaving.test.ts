@@ -1,13 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
-import path from 'node:path';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { writeJsonFile } from '../../../src/files/index.js';
 import {
-  FrameReader,
   frameKinds,
   identify,
   sendFrame,
@@ -20,6 +17,7 @@ import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { localSubject } from '../executors/local-subject.js';
 import { Bench } from '../executors/support.js';
+import { FakeHost } from './fake-host.js';
 
 /** Milliseconds in which a worker host that leaves would have been killed: more than it is given beyond a grace of none. */
 const longEnough = 4000;
@@ -68,46 +66,12 @@ test('a worker host that leaves by itself and does not come to its end is killed
   await worker.gone;
 });
 
-/** A worker that an earlier server has started, on these GPUs. */
-const idleRequest = (id: string, gpus: readonly number[]): WorkerRequest => ({
-  id,
-  command: ['true'],
-  wrapper: [],
-  isSandboxed: false,
-  limits: { memory: null, processes: null },
-  inherited: [],
-  environment: {},
-  killGrace: 60_000,
-  idle: 60_000,
-  sharedBy: 'another app',
-  content: '',
-  name: 'another app',
-  owner: null,
-  gpus,
-  gpuUuids: [],
-  watched: [],
-  seen: '',
-});
-
 test('a job begins only after the worker of another app has left its GPU', async () => {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
-  const id = 'worker-0123456789ab';
-  const directory = path.join(root.path, id);
-  mkdirSync(directory);
-  writeJsonFile(workerFiles(directory).request, idleRequest(id, [0]), { isKept: false });
   const steps: string[] = [];
-  const held: Socket[] = [];
-  const listener = createServer((connection) => {
-    held.push(connection);
-    const frames = new FrameReader();
-    connection.on('data', (chunk: Buffer) => {
-      for (const { kind } of frames.push(chunk))
-        if (kind === frameKinds.leave) steps.push('it is asked to leave');
-    });
-    sendFrame(connection, frameKinds.state, JSON.stringify({ state: 'idle', job: null }));
-  }).listen(workerFiles(directory).socket);
-  onTestFinished(() => void listener.close());
+  const host = new FakeHost(root.path, 'worker-0123456789ab', { gpus: [0] });
+  host.onLeave = () => steps.push('it is asked to leave');
 
   const workers = { directory: root.path, idle: 60_000, memoryUse: () => 0 };
   await using bench = await Bench.open(localSubject({ workers }));
@@ -123,7 +87,7 @@ test('a job begins only after the worker of another app has left its GPU', async
   await until('the worker hears it', () => steps.includes('it is asked to leave'));
   await turn();
   steps.push('it leaves');
-  for (const each of held) each.destroy();
+  host.leave();
   expect((await ended).value).toMatchObject({ kind: 'ended', exitCode: 0 });
   expect(steps).toEqual(['it is asked to leave', 'it leaves', 'the job begins']);
 });

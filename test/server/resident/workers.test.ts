@@ -1,0 +1,213 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import type { WorkerOrder } from '../../../src/server/executors/resident/worker.js';
+import {
+  isWorkerId,
+  parseWorkerState,
+  readHostRecord,
+  readWorkerRequest,
+} from '../../../src/server/executors/resident/worker-records.js';
+import { mostMemory, Workers } from '../../../src/server/executors/resident/workers.js';
+import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
+import { FakeHost, workerRequest } from './fake-host.js';
+
+let root: string;
+let hosts: FakeHost[] = [];
+
+beforeEach(async () => {
+  const place = await temporary();
+  onTestFinished(() => place[Symbol.asyncDispose]());
+  root = place.path;
+  hosts = [];
+});
+
+const idOf = (number: number) => `worker-${String(number).padStart(12, '0')}`;
+
+let made = 0;
+/** A worker of an earlier server. */
+function host(
+  ...[more, state]: [ConstructorParameters<typeof FakeHost>[2]?, ConstructorParameters<typeof FakeHost>[3]?]
+) {
+  made += 1;
+  const found = new FakeHost(root, idOf(made), more, state);
+  hosts.push(found);
+  return found;
+}
+
+/** The workers of a server that finds those of an earlier one. */
+function workers({ idle = 60_000, memory = (): number => 0 } = {}) {
+  const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
+  const all = new Workers({ directory: root, environment: {}, idle, memoryUse: memory, report });
+  onTestFinished(() => {
+    willing(...hosts);
+    return all.close();
+  });
+  return all;
+}
+
+/** What a job's worker has to be like. */
+const order = (more: Partial<WorkerOrder> = {}): WorkerOrder => ({
+  ...workerRequest(''),
+  wrapper: () => [],
+  ...more,
+});
+
+const asked = (...hosts: FakeHost[]) => hosts.map((each) => each.asked);
+const told = (...hosts: FakeHost[]) => until('they are told', () => hosts.every((each) => each.asked > 0));
+/** Makes each of these leave as soon as it is asked to. */
+const willing = (...hosts: FakeHost[]) => {
+  for (const each of hosts) each.onLeave = () => each.leave();
+};
+const noGrant = { gpus: [], gpuUuids: [], cpuSlots: 1 };
+
+test('a job gets a free worker with the same settings, once, and those with others leave', async () => {
+  const same = host();
+  const others = [host({ content: 'other settings' }), host({ seen: 'another version' })];
+  const unrelated = host({ sharedBy: 'another app', content: 'other settings' });
+  const busy = host({}, { state: 'busy', job: 'another job' });
+  const all = workers();
+  const { worker } = await all.choose(order(), 'one');
+  expect([worker?.request.id, worker?.promised]).toEqual([same.id, 'one']);
+  await told(...others);
+  expect((await all.choose(order(), 'two')).worker).toBeNull();
+  expect(asked(same, ...others, unrelated, busy)).toEqual([0, 1, 1, 0, 0]);
+  expect([all.idsOf('one'), all.idsOf('another job'), all.idsOf('two')]).toEqual([[same.id], [busy.id], []]);
+  await all.release('one');
+  expect((await all.choose(order(), 'two')).worker).toBe(worker);
+});
+
+test('the GPUs of a job are cleared of other workers, by their ids and by their UUIDs', async () => {
+  const [byId, byUuid] = [host({ gpus: [0] }), host({ gpus: [5], gpuUuids: ['GPU-a'] })];
+  const beside = [host({ gpus: [2] }), host()];
+  const own = host({ gpus: [0, 1], sharedBy: 'own' });
+  const all = workers();
+  const { worker } = await all.choose(order({ sharedBy: 'own' }), 'one');
+  let isCleared = false;
+  const cleared = all.clear({ gpus: [0, 1], gpuUuids: ['GPU-a'], cpuSlots: 0 }, worker).then(() => {
+    isCleared = true;
+  });
+  await told(byId, byUuid);
+  byId.leave();
+  await until('it is gone', () => !existsSync(byId.directory));
+  expect(isCleared).toBe(false);
+  byUuid.leave();
+  await cleared;
+  expect(asked(own, ...beside)).toEqual([0, 0, 0]);
+});
+
+test('a worker that still has a job leaves after it, and nobody waits for that', async () => {
+  const busy = host({ gpus: [0] }, { state: 'busy', job: 'one' });
+  const all = workers();
+  await all.clear({ gpus: [0], gpuUuids: [], cpuSlots: 0 }, null);
+  await told(busy);
+  expect(existsSync(busy.directory)).toBe(true);
+});
+
+test('what is loaded, and where, is told apart by app and owner', async () => {
+  host({ name: 'a', owner: 'ana', gpus: [0] });
+  host({ name: 'a', owner: 'ben', gpus: [1] });
+  host({ name: 'b', owner: 'ana', gpus: [2, 3] }, { state: 'loading', job: null });
+  host({ name: 'a', owner: 'ana', gpus: [4] }, { state: 'busy', job: 'one' });
+  host({ name: 'a', owner: 'ana', gpus: [5] }, { state: 'leaving', job: null });
+  const all = workers();
+  await all.release('none');
+  const sorted = (gpus: readonly number[]) => [...gpus].sort();
+  const { own, others } = all.idleGpus('a', 'ana');
+  expect([own, sorted(others)]).toEqual([[0], [1, 2, 3]]);
+  expect(sorted(all.idleGpus(null, 'ana').others)).toEqual([0, 1, 2, 3]);
+  const loaded = all.loaded().sort((a, b) => (a.gpus[0] ?? 0) - (b.gpus[0] ?? 0));
+  expect(loaded).toEqual([
+    { name: 'a', owner: 'ana', gpus: [0] },
+    { name: 'a', owner: 'ben', gpus: [1] },
+    { name: 'a', owner: 'ana', gpus: [4] },
+  ]);
+});
+
+test('while memory runs short a new worker makes the one leave that was idle the longest, and no other job does', async () => {
+  let memory = mostMemory;
+  const first = host();
+  const all = workers({ memory: () => memory });
+  const { worker } = await all.choose(order(), 'one');
+  await all.clear(noGrant, null);
+  expect(asked(first)).toEqual([0]);
+  memory = mostMemory + 0.01;
+  await all.clear(noGrant, worker);
+  // It has a job.
+  await all.clear(noGrant, null);
+  expect(asked(first)).toEqual([0]);
+  await all.release('one');
+  await all.clear(noGrant, worker);
+  expect(asked(first)).toEqual([0]);
+  await all.clear(noGrant, null);
+  await told(first);
+});
+
+test('idle workers are ended, and others are left to the next server', async () => {
+  const [idle, busy] = [host(), host({}, { state: 'busy', job: 'one' })];
+  const all = workers();
+  willing(idle);
+  await all.close();
+  expect([asked(idle, busy), existsSync(idle.directory), existsSync(busy.directory)]).toEqual([
+    [1, 0],
+    false,
+    true,
+  ]);
+});
+
+test('a worker leaves once it has been idle for as long as it may', async () => {
+  const [idle, busy] = [host(), host({}, { state: 'busy', job: 'one' })];
+  const all = workers({ idle: 50 });
+  await told(idle);
+  expect(asked(busy)).toEqual([0]);
+  busy.say({ state: 'idle', job: null });
+  await told(busy);
+  willing(idle, busy);
+  expect(await all.choose(order(), 'two')).toMatchObject({ worker: null });
+});
+
+test('a server that wants no workers ends those that it finds', async () => {
+  const idle = host();
+  const all = workers({ idle: 0 });
+  await told(idle);
+  willing(idle);
+  expect((await all.choose(order(), 'one')).worker).toBeNull();
+});
+
+test('a worker that cannot be found again is cleared away, and what is not a worker is left alone', async () => {
+  const names = { noRecord: idOf(90), ofAnother: idOf(91), noSocket: idOf(92), foreign: 'worker-x' };
+  for (const name of Object.values(names)) mkdirSync(path.join(root, name));
+  const write = (name: string, content: unknown) =>
+    writeFileSync(path.join(root, name, 'worker.json'), JSON.stringify(content));
+  write(names.ofAnother, workerRequest(idOf(1)));
+  write(names.noSocket, workerRequest(names.noSocket));
+  write(names.foreign, workerRequest(names.foreign));
+  const all = workers();
+  expect((await all.choose(order(), 'one')).worker).toBeNull();
+  expect(Object.values(names).filter((name) => existsSync(path.join(root, name)))).toEqual([names.foreign]);
+});
+
+test('the files and reports of a worker host are read as what they are, or not at all', () => {
+  expect(
+    ['worker-0123456789ab', 'worker-0123', 'xworker-0123456789ab', 'worker-0123456789abc'].map(isWorkerId),
+  ).toEqual([...[true, false, false, false]]);
+  const directory = path.join(root, idOf(1));
+  mkdirSync(directory);
+  expect([readWorkerRequest(directory), readHostRecord(directory)]).toEqual([undefined, undefined]);
+  const write = (name: string, content: unknown) =>
+    writeFileSync(path.join(directory, name), JSON.stringify(content));
+  const request = workerRequest(idOf(1), { owner: 'ana', gpus: [1], gpuUuids: ['GPU-b'], filter: 'x' });
+  write('worker.json', request);
+  write('host.json', { host: { pid: 7, startTime: 5 }, worker: null });
+  expect([readWorkerRequest(directory), readHostRecord(directory)]).toEqual([
+    request,
+    { host: { pid: 7, startTime: 5, boot: '' }, worker: null },
+  ]);
+  write('worker.json', { ...request, idle: -1 });
+  write('host.json', { host: { pid: 0, startTime: 5 }, worker: null });
+  expect([readWorkerRequest(directory), readHostRecord(directory)]).toEqual([undefined, undefined]);
+  expect(parseWorkerState('{"state":"busy","job":"one"}')).toEqual({ state: 'busy', job: 'one' });
+  for (const text of ['', '{"state":"gone","job":null}', '{"state":"idle"}'])
+    expect(() => parseWorkerState(text)).toThrow();
+});
