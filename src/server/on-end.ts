@@ -53,6 +53,20 @@ export function checkOnEnd([program = '']: readonly string[], searchPath: string
   throw new SetupError(`--on-end ${quotePath(program)}: ${problem}`);
 }
 
+/**
+ * Names of the devices that a job had.
+ * @param known the GPUs of this machine: their ids may have changed since the job began; those of a cluster have no names here
+ */
+export function deviceNames(
+  { gpus, gpuUuids, cpuSlots }: Pick<EndedJob, 'gpus' | 'gpuUuids' | 'cpuSlots'>,
+  known: readonly { readonly id: number; readonly uuid: string; readonly name: string }[],
+): string[] {
+  if (gpus.length === 0) return cpuSlots > 0 ? ['CPU'] : [];
+  const byUuid = (uuid: string | undefined) => known.find((gpu) => uuid && gpu.uuid === uuid);
+  const byId = (id: number) => known.find((gpu) => gpu.id === id);
+  return gpus.map((id, index) => (byUuid(gpuUuids[index]) ?? byId(id))?.name ?? `GPU ${id}`);
+}
+
 export interface OnEndDeps {
   /** The program and its arguments, which is run without a shell. */
   readonly command: readonly string[];

@@ -7,11 +7,11 @@ import { openAuditLog } from './audit/index.js';
 import { ContentStore } from './content/index.js';
 import { checkFileSystem, lockDataDirectory, prepareDataDirectory } from './data-directory/index.js';
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
-import type { EndedJob, ServerEvents } from './events.js';
+import type { ServerEvents } from './events.js';
 import { halfLife, LocalExecutor } from './executors/local/index.js';
 import { hubSettings, Repositories } from './hub/index.js';
 import { JobService } from './jobs/index.js';
-import { checkOnEnd, OnEnd } from './on-end.js';
+import { checkOnEnd, deviceNames, OnEnd } from './on-end.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
 import type { SandboxReport, ServeContext } from './running-server.js';
@@ -157,17 +157,10 @@ function openOnEnd(
   const { onEnd, environment } = settings;
   if (onEnd === null) return null;
   checkOnEnd(onEnd, environment.PATH ?? '');
-  const deviceNames = ({ gpus: ids, gpuUuids, cpuSlots }: EndedJob) => {
-    if (ids.length === 0) return cpuSlots > 0 ? ['CPU'] : [];
-    // The ids of GPUs may have changed since; those of a cluster have no names here.
-    const byUuid = (uuid: string | undefined) => gpus?.current?.find((gpu) => uuid && gpu.uuid === uuid);
-    const byId = (id: number) => gpus?.current?.find((gpu) => gpu.id === id);
-    return ids.map((id, index) => (byUuid(gpuUuids[index]) ?? byId(id))?.name ?? `GPU ${id}`);
-  };
   return new OnEnd({
     command: onEnd,
     environment: runnerEnvironment(settings),
-    deviceNames,
+    deviceNames: (end) => deviceNames(end, gpus?.current ?? []),
     begin: (end) => jobs.beginEndNotice(end),
     report,
   });

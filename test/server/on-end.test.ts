@@ -1,8 +1,8 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import type { EndedJob } from '../../src/server/events.js';
-import { type EndDocument, OnEnd } from '../../src/server/on-end.js';
+import { checkOnEnd, deviceNames, type EndDocument, OnEnd } from '../../src/server/on-end.js';
 import { least, steps } from '../support/form.js';
 import { file } from '../support/form.mjs';
 import { processesWith } from '../support/processes.js';
@@ -227,4 +227,53 @@ test('more jobs than may wait for the program are left to the next server', asyn
   expect(asked).not.toContain('job-1004');
   await onEnd.close();
   expect(documentsIn(directory)).toEqual([]);
+});
+
+test('a failure is reported again after a success, or as another one', async () => {
+  const { words, directory } = program('touch ran; [ ! -e fails ] || { cat fails >&2; exit 4; }');
+  const { reports, deps: given } = deps(words, async (each) => each);
+  const onEnd = new OnEnd(given);
+  const [ran, fails] = ['ran', 'fails'].map((name) => path.join(directory, name)) as [string, string];
+  mkdirSync(directory);
+  for (const failure of ['no\nmail', 'no\nmail', 'no disk', null, 'no disk']) {
+    rmSync(ran, { force: true });
+    if (failure === null) rmSync(fails);
+    else writeFileSync(fails, failure);
+    onEnd.take(end('a'));
+    await until('it has run', () => existsSync(ran) && processesWith({ directory }).length === 0);
+  }
+  await onEnd.close();
+  expect(reports.map((each) => each.replace(/^.* again: /, ''))).toEqual([
+    'exit code 4: no mail',
+    'exit code 4: no disk',
+    'exit code 4: no disk',
+  ]);
+});
+
+test('a program for ends is a file that may be executed', () => {
+  const { words } = program('true');
+  const [script = ''] = words.split(' ');
+  checkOnEnd([script], '');
+  checkOnEnd(['sh'], process.env.PATH ?? '');
+  chmodSync(script, 0o644);
+  expect(() => checkOnEnd([script], '')).toThrow(
+    `--on-end '${script}': it is not a file that can be executed`,
+  );
+  expect(() => checkOnEnd(['sh'], '/nowhere')).toThrow("--on-end 'sh': it is not on PATH");
+});
+
+test('devices are named by their UUIDs, else by their ids, else by their numbers', () => {
+  const known = [
+    { id: 0, uuid: 'GPU-b', name: 'L4' },
+    { id: 1, uuid: 'GPU-a', name: 'H100' },
+    { id: 2, uuid: '', name: 'A40' },
+  ];
+  const of = (gpus: readonly number[], gpuUuids: readonly string[] = []) =>
+    deviceNames({ gpus, gpuUuids, cpuSlots: 0 }, known);
+  expect([of([0], ['GPU-a']), of([0, 1], ['GPU-x']), of([2, 7], [''])]).toEqual([
+    ['H100'],
+    ['L4', 'H100'],
+    ['A40', 'GPU 7'],
+  ]);
+  expect([of([]), deviceNames({ gpus: [], gpuUuids: [], cpuSlots: 2 }, known)]).toEqual([[], ['CPU']]);
 });
