@@ -2,6 +2,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { identify } from '../../../src/runner/index.js';
 import { settleRunEnd } from '../../../src/server/executors/run-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
@@ -74,3 +75,49 @@ test('the local executor kills a runner that does not end a job that is stopped'
   expect(await run.ended).toMatchObject({ exitCode: null, fault: 'lost' });
   expect(job.processes()).toEqual([]);
 }, 30_000);
+
+test('the GPUs of a run of an earlier server are held, and all of them where these are not known', async () => {
+  await using bench = await Bench.open(local);
+  const executor = await bench.executor(3);
+  const job = bench.job();
+  const free = async () => (await executor.devices()).filter(({ isFree }) => isFree).map(({ id }) => id);
+  const held = async () => {
+    const release = executor.hold(job);
+    const left = await free();
+    release();
+    return left;
+  };
+  // Nothing runs there.
+  expect(await held()).toEqual([0, 1, 2]);
+  await plant(job.path, { 'runner.json': JSON.stringify({ runner: identify(process.pid), command: null }) });
+  expect([executor.isRunning(job), await held()]).toEqual([true, []]);
+  await plant(job.path, { 'run.json': '{' });
+  expect(await held()).toEqual([]);
+  const request = { environment: { CUDA_VISIBLE_DEVICES: '0,2' }, gpuUuids: [] };
+  await plant(job.path, { 'run.json': JSON.stringify(request) });
+  expect([await held(), await free()]).toEqual([[1], [0, 1, 2]]);
+  await plant(job.path, { 'run.json': JSON.stringify({ environment: {} }) });
+  expect(await held()).toEqual([]);
+});
+
+test('a job is placed with words for its log, and knows its GPUs and nothing else of the machine', async () => {
+  await using bench = await Bench.open(localSubject({ passEnvironment: ['GIVEN'] }));
+  vi.stubEnv('GIVEN', 'given');
+  vi.stubEnv('SECRET', 'secret');
+  const executor = await bench.executor(3);
+  const job = bench.job();
+  const script = 'echo "$CUDA_DEVICE_ORDER $CUDA_VISIBLE_DEVICES $GIVEN$SECRET $OWN $(pwd)"';
+  const devices = { kind: 'gpus', ids: [2, 0] } as const;
+  const run = new Followed(executor.run(job.order(script, { devices, environment: { OWN: 'own' } })));
+  expect(await run.ended).toMatchObject({ exitCode: 0 });
+  expect(run.events[0]).toMatchObject({
+    kind: 'placed',
+    where: 'GPU 2, 0',
+    grant: { gpus: [2, 0], cpuSlots: 0 },
+  });
+  expect(job.log).toBe(`PCI_BUS_ID 2,0 given own ${job.workspace}\n`);
+  const onCpu = bench.job();
+  const other = new Followed(executor.run(onCpu.order('echo "[$CUDA_VISIBLE_DEVICES]"')));
+  await other.ended;
+  expect([other.events[0], onCpu.log]).toEqual([expect.objectContaining({ where: 'the CPU' }), '[]\n']);
+});

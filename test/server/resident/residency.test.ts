@@ -1,0 +1,178 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import type { RunRequest } from '../../../src/runner/index.js';
+import type { Resident, RunOrder } from '../../../src/server/executors/index.js';
+import { Residency, type ResidencySettings } from '../../../src/server/executors/resident/index.js';
+import type { WorkerOrder } from '../../../src/server/executors/resident/worker.js';
+import { temporary } from '../../support/temporary.js';
+import { TestJob } from '../executors/support.js';
+import { FakeHost } from './fake-host.js';
+
+let root: string;
+let hosts: FakeHost[];
+
+beforeEach(async () => {
+  const place = await temporary();
+  onTestFinished(() => place[Symbol.asyncDispose]());
+  root = place.path;
+  hosts = [];
+});
+
+function residency(idle = 60_000, more: Partial<ResidencySettings> = {}): Residency {
+  const all = new Residency({
+    sandbox: null,
+    limits: { memory: null, processes: null },
+    environment: { PATH: '/bin', GIVEN: 'given' },
+    report: (problem, cause) => expect.fail(`${problem}: ${cause}`),
+    workers: { directory: root, idle, memoryUse: () => 0 },
+    ...more,
+  });
+  onTestFinished(() => {
+    for (const each of hosts) each.onLeave = () => each.leave();
+    return all.close();
+  });
+  return all;
+}
+
+const onGpu = (...gpus: number[]) => ({ gpus, gpuUuids: [], cpuSlots: 0 });
+const app = (name: string, more: Partial<Resident> = {}): Resident => ({
+  name,
+  command: ['python3', '/apps/main.py', 'resident', name],
+  programWords: 2,
+  watched: [],
+  access: () => ({ network: false, directories: [], environment: {} }),
+  ...more,
+});
+const ofApp = (resident: Resident | null, more: Partial<RunOrder> = {}): RunOrder =>
+  new TestJob(root).order('', { resident: () => resident, ...more });
+
+/** How the job would be started without a worker. */
+const frame = (order: RunOrder, environment: RunRequest['environment'] = {}) => ({
+  jobId: order.directory.id,
+  limits: { memory: null, processes: null },
+  isSandboxed: false,
+  directory: order.directory.workspace,
+  output: order.directory.output,
+  inherited: ['GIVEN'],
+  environment: { SAME: '1', TMPDIR: order.directory.temporary, ...environment },
+  maxLogBytes: 1,
+  killGrace: 1000,
+  gpuUuids: [],
+});
+
+/** A worker like this that an earlier server has started. */
+function host(order: Partial<WorkerOrder>): FakeHost {
+  const { wrapper: _, ...more } = order;
+  const found = new FakeHost(root, `worker-${String(hosts.length + 1).padStart(12, '0')}`, more);
+  hosts.push(found);
+  return found;
+}
+
+async function orderOf(order: RunOrder, ...gpus: number[]): Promise<WorkerOrder> {
+  const { choice } = await residency().assign(order, onGpu(...gpus), frame(order));
+  if (!choice) throw new Error('It does not stay loaded');
+  return choice.order;
+}
+
+test('a job of an app that stays loaded finds it loaded, if a worker was started for the same', async () => {
+  const order = ofApp(app('liver'), { owner: 'ana' });
+  const cold = await residency().assign(order, onGpu(1), frame(order));
+  expect([cold.start, cold.words, cold.choice?.worker]).toEqual([
+    'cold',
+    ['loading the app; it stays loaded'],
+    null,
+  ]);
+  expect(cold.choice?.order).toMatchObject({
+    command: ['python3', '/apps/main.py', 'resident', 'liver'],
+    name: 'liver',
+    owner: 'ana',
+    gpus: [1],
+    idle: 60_000,
+    killGrace: 1000,
+    inherited: ['GIVEN'],
+    // What names files of the job is not the worker's.
+    environment: { SAME: '1' },
+  });
+  const { id } = host(await orderOf(order, 1));
+  const all = residency();
+  const warm = await all.assign(order, onGpu(1), frame(order));
+  expect([warm.start, warm.words, warm.choice?.worker?.request.id]).toEqual([
+    'warm',
+    ['the app is loaded already'],
+    id,
+  ]);
+  expect([all.workersOf(order.directory.id), all.workersOf('other')]).toEqual([[id], []]);
+  await warm.cleared;
+  const command = ['python3', '/apps/main.py', 'infer', 'liver', '--output', 'x'];
+  const request = { ...frame(order, { OWN: '2' }), command, wrapper: [] };
+  expect(await all.callOf(request, warm)).toEqual({
+    id,
+    directory: path.join(root, id),
+    arguments: ['infer', 'liver', '--output', 'x'],
+    environment: { OWN: '2', TMPDIR: order.directory.temporary, REMOTE_APP_JOB_ID: order.directory.id },
+  });
+});
+
+test('two jobs share a worker only for the same app, devices, owner, variables and files', async () => {
+  const watched = path.join(root, 'weights');
+  writeFileSync(watched, '1');
+  const liver = app('liver', { watched: [watched] });
+  const base = await orderOf(ofApp(liver), 1);
+  const same = await orderOf(ofApp(liver), 1);
+  expect([same.sharedBy, same.content, same.seen]).toEqual([base.sharedBy, base.content, base.seen]);
+  for (const other of [
+    await orderOf(ofApp(liver), 2),
+    await orderOf(ofApp(liver, { owner: 'ana' }), 1),
+    await orderOf(ofApp(app('lungs')), 1),
+  ])
+    expect(other.sharedBy).not.toBe(base.sharedBy);
+  const order = ofApp(liver);
+  const { choice } = await residency().assign(order, onGpu(1), frame(order, { SAME: '2' }));
+  expect(choice?.order).toMatchObject({ sharedBy: base.sharedBy, seen: base.seen });
+  expect(choice?.order.content).not.toBe(base.content);
+  const changed = residency(60_000, { environment: { GIVEN: 'another' } });
+  const again = await changed.assign(order, onGpu(1), frame(order));
+  expect(again.choice?.order.content).not.toBe(base.content);
+  writeFileSync(watched, '12');
+  const newer = await orderOf(ofApp(liver), 1);
+  expect([newer.content, newer.seen === base.seen]).toEqual([base.content, false]);
+});
+
+test('an app does not stay loaded where none may, or where it is another kind', async () => {
+  const order = ofApp(app('liver'));
+  const none = { resident: null, choice: null, start: null, words: [] };
+  expect(await residency(0).assign(order, onGpu(1), frame(order))).toMatchObject(none);
+  const plain = ofApp(null);
+  const { cleared, ...assigned } = await residency().assign(plain, onGpu(1), frame(plain));
+  await cleared;
+  expect(assigned).toEqual(none);
+  const without = new Residency({
+    sandbox: null,
+    limits: { memory: null, processes: null },
+    environment: {},
+    report: () => {},
+  });
+  expect(await without.assign(order, onGpu(1), frame(order))).toMatchObject(none);
+  expect([
+    without.workers(),
+    without.workersOf('x'),
+    without.rank(order, 0),
+    await without.problem(),
+  ]).toEqual([[], [], 0, null]);
+});
+
+test('a GPU where the app is loaded is preferred, and one where another is loaded is the last choice', async () => {
+  host({ name: 'liver', owner: 'ana', gpus: [0] });
+  host({ name: 'lungs', owner: 'ana', gpus: [2] });
+  host({ name: 'liver', owner: 'ben', gpus: [3] });
+  const all = residency();
+  await all.release('none');
+  const order = ofApp(app('liver'), { owner: 'ana' });
+  expect([0, 1, 2, 3].map((gpu) => all.rank(order, gpu))).toEqual([0, 1, 2, 2]);
+  expect([0, 1].map((gpu) => all.rank(ofApp(null), gpu))).toEqual([2, 1]);
+  expect(all.workers()).toHaveLength(3);
+  for (const each of hosts) each.onLeave = () => each.leave();
+  await all.endIdle();
+  expect([all.workers(), all.rank(order, 2)]).toEqual([[], 0]);
+});
