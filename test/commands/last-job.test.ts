@@ -72,7 +72,16 @@ describe('by tags', () => {
       "Removing 1 job tagged 'a'; 1 active job stays\n",
     ]);
     expect((await server.api.job(id)).status).toBe('running');
-    gate.open();
+    const other = await server.heldJob({ tag: 'a' });
+    const active = await run('rm', '--tag', 'a');
+    expect([active.code, active.stdout, active.stderr]).toEqual([
+      0,
+      '',
+      "Removing 0 jobs tagged 'a'; 2 active jobs stay\n",
+    ]);
+    for (const each of [gate, other.gate]) each.open();
+    expect((await run('wait', '--tag', 'a')).code).toBe(0);
+    expect((await run('rm', '--tag', 'a')).stderr).toBe("Removing 2 jobs tagged 'a'\n");
     const none = await run('rm', '--tag', 'nothing');
     expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("No jobs tagged 'nothing'")]);
   });

@@ -43,6 +43,11 @@ test('once its job runs, infer says how long the last ones took', async () => {
   expect(stderr).toContain('This takes about 3 min, as the last 4 cases did\n');
 });
 
+test('of a single earlier job it is said that there is one', async () => {
+  const { stderr } = await infer([own, ...earlier.slice(0, 1)]);
+  expect(stderr).toContain('This takes about 3 min, as the last case did\n');
+});
+
 test.each([
   ['without earlier jobs', [own]],
   ['whose server has no list of jobs', null],

@@ -2,6 +2,9 @@ import path from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { seriesChoice } from '../../../src/cli/submit/choose-series.js';
+import { CommandIo } from '../../../src/cli/terminal/index.js';
+import type { Series } from '../../../src/client/inputs/index.js';
 import { built, builtCommands } from '../../support/built.js';
 import { dicomSeries } from '../../support/dicom.js';
 import { fakeService } from '../../support/fake-service.js';
@@ -75,4 +78,31 @@ test.each([
   const submitted = await submit(flags);
   expect([submitted.isAsked, submitted.code]).toEqual([false, 0]);
   expect(submitted.sent.map((name) => name?.replace(/_\d(?=\.)/, ''))).toEqual(sent);
+});
+
+/** So many series with the descriptions `T1`, `T2` and so on. */
+const many = (count: number): Series[] =>
+  Array.from({ length: count }, (_, index) => ({
+    ...{ path: '', isFile: false, files: [], order: [], number: index + 1, description: `T${index + 1}` },
+    ...{ modality: 'MR', images: 2, size: [], plane: null, remarks: [] },
+  }));
+
+test('a word that no series has is refused with those that there are, ten at most', async () => {
+  const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
+  const io = new CommandIo({ ...streams, env: {} });
+  const choose = seriesChoice(['T2', 'none', 'T*'], io, { mayAsk: false });
+  const listed = (count: number) =>
+    many(count)
+      .map(({ number }) => `${number} 'T${number}' (MR, 2 images)`)
+      .join(', ');
+  const refusal = "No series has the number or description 'none'; there are ";
+  await expect(choose?.(many(10))).rejects.toThrow(
+    expect.objectContaining({ message: refusal + listed(10) }),
+  );
+  await expect(choose?.(many(11))).rejects.toThrow(
+    expect.objectContaining({ message: `${refusal}${listed(10)}; 'remote-app inputs' lists all 11` }),
+  );
+  const chosen = await seriesChoice(['3', 'T1?'], io, { mayAsk: false })?.(many(11));
+  expect(chosen?.map(({ number }) => number)).toEqual([3, 10, 11]);
+  expect(seriesChoice(undefined, io, { mayAsk: true })).toBeUndefined();
 });

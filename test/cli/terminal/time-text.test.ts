@@ -127,3 +127,10 @@ test('a running job says how long it has run; a text that is not a time is shown
   expect(listJobs([running], now, plain)[1]).toMatch(/yesterday {2}6 min$/);
   expect(describeJob(running, now, plain, { nextCommand })).toContain('Created  yesterday');
 });
+
+test('a job that never ran did not take any time', () => {
+  const killed = job({ status: 'killed', finished_at: '2026-03-01T12:04:02Z' });
+  expect(describeJob(killed, Date.parse('2026-03-01T12:06:02Z'), plain, { nextCommand }).slice(2)).toEqual([
+    'Finished  2026-03-01 17:34 (2 min ago)',
+  ]);
+});
