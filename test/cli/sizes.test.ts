@@ -1,7 +1,7 @@
 import { Parser } from '@oclif/core';
 import { expect, test } from 'vitest';
 import { parseSize } from '../../src/cli/command/flags.js';
-import { wholeNumber } from '../../src/cli/command/index.js';
+import { seconds, wholeNumber } from '../../src/cli/command/index.js';
 
 test.each([
   ['2G', 2 * 1024 ** 3],
@@ -41,4 +41,19 @@ test('a whole number may be the least and the most that a flag takes, and no fur
   await expect(read('--n=1')).rejects.toThrow("--n must be at least 2, got '1'");
   await expect(read('--n=6')).rejects.toThrow("--n must be at most 5, got '6'");
   await expect(read('--n=2.5')).rejects.toThrow("--n takes a whole number, got '2.5'");
+});
+
+test('seconds are above none, or at least as many as a flag takes, and may be parts of one', async () => {
+  const flags = { any: seconds(), some: seconds({ min: 0.1 }) };
+  const read = async (word: string) => Object.values((await Parser.parse([word], { flags })).flags)[0];
+  expect([await read('--any=0.01'), await read('--any=2000000'), await read('--some=0.1')]).toEqual([
+    0.01, 2_000_000, 0.1,
+  ]);
+  for (const wrong of ['0', '-1', '2000001', ' ', 'soon'])
+    await expect(read(`--any=${wrong}`)).rejects.toThrow(
+      `--any takes a number of seconds above 0 and up to 2000000, got '${wrong}'`,
+    );
+  await expect(read('--some=0.09')).rejects.toThrow(
+    "--some takes a number of seconds of at least 0.1 and up to 2000000, got '0.09'",
+  );
 });

@@ -33,6 +33,7 @@ test.each([
     "--max-file-size takes a size such as 2GiB, 2G (the same) or 500MB, got '2Q'",
   ],
   [['infer', '--nope', '--foo'], 'Nonexistent flags: --nope, --foo'],
+  [['check', 'a', '--no-rum'], 'Nonexistent flag: --no-rum; did you mean --no-run?'],
   [['infer', '--forse'], 'Nonexistent flag: --forse; did you mean --force?'],
   [
     ['infer', '--deidentfy=full', '--jsno'],

@@ -86,6 +86,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     const { end, milliseconds } = await stopped(server);
     expect(end).toBe(1);
     expect(milliseconds).toBeLessThan(limit);
+    expect(server.stderr).toContain('Stopping; no job is active.\n');
     expect(server.stderr).toMatch(/The stop took too long; ending now\. Still open: .*Timeout/);
   });
 
@@ -145,13 +146,18 @@ describe('serve, asked to stop, has ended in ten seconds', () => {
 });
 
 describe('serve, asked to stop twice,', () => {
-  test('ends at once', async () => {
-    await using server = await TestServer.start({ ownProcess: true, node: leftover });
+  test('ends at once, and has said what becomes of its jobs', async () => {
+    const flags = ['--on-exit', 'keep'];
+    await using server = await TestServer.start({ ownProcess: true, node: leftover, flags });
+    const { gate } = await server.heldJob();
     const { end, milliseconds } = await stopped(server, async () => {
       await until('it stops', () => server.stderr.includes('Stopping'));
       server.signal('SIGINT');
     });
     expect(end).toBe(1);
     expect(milliseconds).toBeLessThan(3000);
+    expect(server.stderr).toContain('Stopping; leaving 1 active job to the next server.\n');
+    gate.open();
+    await until('the job has ended', () => server.processes().length === 0);
   });
 });

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { type ServeFlags, serveFlags } from '../../../src/cli/serve/flags.js';
 import { usableProcessors } from '../../../src/cli/serve/processors.js';
 import { serverSettings } from '../../../src/cli/serve/settings.js';
+import { longestDuration } from '../../../src/contract/index.js';
 import { temporary } from '../../support/temporary.js';
 
 const place = { version: '1.2.3', root: '/package', dataDir: '/home/me/.local/share/remote-app' };
@@ -119,4 +120,39 @@ test.each([
   [['--token-file=absent'], {}, /^The token file 'absent' cannot be read: no such file/],
 ])('%s is refused', async (argv, environment, sentence) => {
   await expect(settings(argv, environment)).rejects.toThrow(sentence);
+});
+
+test.each([
+  ['port', 0, 65_535],
+  ['metrics-port', 0, 65_535],
+  ['max-jobs', 1, null],
+  ['grace', 0, longestDuration],
+  ['keepalive', 1, 86_400],
+  ['cpu-slots', 1, null],
+  ['processes-per-job', 1, null],
+] as const)('--%s takes from %j to %j', async (name, least, most) => {
+  const given = (value: number) => settings([`--${name}=${value}`]);
+  await given(least);
+  await expect(given(least - 1)).rejects.toThrow(`--${name} must be at least ${least}, got '${least - 1}'`);
+  await given(most ?? 1_000_000);
+  if (most !== null)
+    await expect(given(most + 1)).rejects.toThrow(`--${name} must be at most ${most}, got '${most + 1}'`);
+});
+
+test.each([
+  ['memory-per-job', '64MiB', '63MiB', 'a size of at least 64MiB, such as 8GiB'],
+  ['disk-per-job', '1', '0', 'a size such as 2GiB, 2G (the same) or 500MB'],
+  ['max-run-time', '1s', '0s', 'a time of at least a second, such as 2h'],
+  ['max-keep', '0', '1y', 'a time such as 90s, 12h or 7d'],
+  ['host', 'a', ' ', 'a value that is not empty'],
+  ['data-dir', 'a', '', 'a value that is not empty'],
+] as const)('--%s takes %j, and not %j', async (name, right, wrong, takes) => {
+  await settings([`--${name}=${right}`]);
+  await expect(settings([`--${name}=${wrong}`])).rejects.toThrow(`--${name} takes ${takes}, got '${wrong}'`);
+});
+
+test('a server that requires tokens has its own, or a file of them', async () => {
+  expect((await settings(['--auth=required'], { SERVICE_API_TOKEN: 'x' })).token).toBe('x');
+  expect((await settings(['--auth=required', '--tokens=t'])).tokensFile).toBe(path.resolve('t'));
+  expect((await settings(['--sandbox=off'])).sandbox).toBe('off');
 });
