@@ -77,6 +77,8 @@ test('an app of the engine needs the engine, and one with a command does not', a
 test.each([
   // A fine app has none of these.
   [{ command: ['true'], author: 'a', url: 'b', $schema: 'c', version: 1, licence_of_ours: 1 }, []],
+  // Words that are parts of known ones.
+  [{ command: ['true'], name: 'x', size: 1 }, []],
   [{ command: ['true'], comand: 1 }, ["comand: there is no such field; did you mean 'command'?"]],
   [{ command: ['true'], input: {} }, ["input: there is no such field; did you mean 'inputs'?"]],
   [

@@ -57,9 +57,11 @@ test('no more jobs are let in than may be active, with those that are being uplo
   expect(() => one.reserve(ana, undefined)).toThrow(refusal('busy', full));
   // Whose next job waits for their own limit takes no place of others.
   const limits = { ...noLimits, max_jobs: { most: 1, whose: 'x' } };
-  await using _held = one.reserve({ ...ana, limits }, undefined);
+  const held = one.reserve({ ...ana, limits }, undefined);
   await slot[Symbol.asyncDispose]();
   expect([one.uploading, left()]).toEqual([1, 1]);
+  await held[Symbol.asyncDispose]();
+  await using _next = one.reserve(ana, undefined);
   const { admission: single } = await admission(1, { maxJobs: 1 });
   expect(() => single.reserve(ana, undefined)).toThrow('Server busy: 1 job is active, the most there may be');
 });
@@ -197,7 +199,10 @@ test('a log is read by one at a time, and by as many of an owner and of all as m
   // A reader that comes back at once waits for its earlier connection.
   const again = slots.take('b', 'ana');
   releases[1]?.();
-  (await again)();
+  const release = await again;
+  releases[1]?.();
+  expect(slots.open).toBe(3);
+  release();
   expect(slots.open).toBe(2);
   await expect(slots.take('c', null)).rejects.toBeInstanceOf(ServiceError);
 });

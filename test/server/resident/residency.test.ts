@@ -127,6 +127,14 @@ test('two jobs share a worker only for the same app, devices, owner, variables a
     await orderOf(ofApp(app('lungs')), 1),
   ])
     expect(other.sharedBy).not.toBe(base.sharedBy);
+  // The ids of GPUs may change, and their UUIDs do not.
+  const byUuid = async (gpu: number, ...gpuUuids: string[]) => {
+    const order = ofApp(liver);
+    const { choice } = await residency().assign(order, { ...onGpu(gpu), gpuUuids }, frame(order));
+    return choice?.order.sharedBy;
+  };
+  expect(await byUuid(1, 'GPU-a')).toBe(await byUuid(2, 'GPU-a'));
+  expect(await byUuid(1, 'GPU-a')).not.toBe(await byUuid(1, 'GPU-b'));
   const order = ofApp(liver);
   const { choice } = await residency().assign(order, onGpu(1), frame(order, { SAME: '2' }));
   expect(choice?.order).toMatchObject({ sharedBy: base.sharedBy, seen: base.seen });
