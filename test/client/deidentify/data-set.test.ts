@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deidentifyDicom } from '../../../src/client/deidentify/dicom.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
 import { workspace, write } from '../../volumes/written.js';
-import { bytesOf, parsed, pseudonyms } from './leaving.js';
+import { bytesOf, leaving, parsed, pseudonyms, refusalOf } from './leaving.js';
 
 const code = (value: string) => [element(0x00080100, 'SH', value), element(0x00080102, 'SH', 'SCT')];
 
@@ -86,4 +86,74 @@ test('a file says by which options of the profile something was kept, if its val
   expect(await statement(element(0x00080030, 'TM', ''), element(0x00101030, 'DS', ''))).toEqual([basic]);
   expect(await statement(weight)).toEqual([basic, person]);
   expect(await statement(weight, time)).toEqual([basic, dates, person]);
+});
+
+describe('what a file lacks', () => {
+  const given = { pixels: new Uint16Array(4), size: [2, 2] as const, position: [0, 0, 0] };
+  const leftOfFile = async (more: readonly Element[], encoding: Parameters<typeof dicomFile>[1] = {}) => {
+    const file = await write(await workspace(), 'scan.dcm', dicomFile({ ...given, more }, encoding));
+    return leaving(file, 'other-image');
+  };
+
+  test.each([
+    ['MR', '4'],
+    ['CT', '2'],
+    ['PT', '128'],
+    ['NM', '20'],
+  ])('a class is that of the modality: %s', async (modality, end) => {
+    const more = [element(0x00080016, 'UI', ''), element(0x00080060, 'CS', modality)];
+    const bytes = dicomFile({ ...given, more });
+    const said = '1.2.840.10008.5.1.4.1.1.4';
+    bytes.fill(0, bytes.indexOf(said), bytes.indexOf(said) + said.length);
+    const set = parsed(await leaving(await write(await workspace(), 'scan.dcm', bytes)));
+    const sopClass = `1.2.840.10008.5.1.4.1.1.${end}`;
+    expect([set.string('x00080016'), set.string('x00020002')]).toEqual([sopClass, sopClass]);
+  });
+
+  test('a class is that of the description of the file where the object says none', async () => {
+    const set = parsed(await leftOfFile([element(0x00080016, 'UI', ''), element(0x00080060, 'CS', 'CT')]));
+    expect(set.string('x00080016')).toBe('1.2.840.10008.5.1.4.1.1.4');
+  });
+
+  test('an identifier is that of the description of the file, or one of its content', async () => {
+    const instance = async (more: readonly Element[], encoding = {}) => {
+      const bytes = await leftOfFile(more, encoding);
+      // Once each.
+      for (const tag of ['0800160055490', '0800180055490'])
+        expect(bytes.toString('hex').split(tag.slice(0, -1)), tag).toHaveLength(2);
+      return parsed(bytes).string('x00080018');
+    };
+    expect(await instance([element(0x00080018, 'UI', '1.2.9')])).toBe(pseudonyms.uid('1.2.9'));
+    const without = element(0x00080018, 'UI', '');
+    expect(await instance([without])).toBe(pseudonyms.uid('1.2.3.4.5'));
+    const bare = { hasPreamble: false, hasMeta: false };
+    const [one, other] = [await instance([without], bare), await instance([without], bare)];
+    expect(one).toBe(other);
+    expect(await instance([without, element(0x00180050, 'DS', '7')], bare)).not.toBe(one);
+    expect(one).toMatch(/^2\.25\.\d+$/);
+  });
+
+  test('a kind of number is signed where the pixels are', async () => {
+    const vrOf = async (isSigned: boolean) => {
+      const more = [element(0x00280120, 'US', [7]), element(0x00280103, 'US', [Number(isSigned)])];
+      return parsed(await leftOfFile(more, { isImplicit: true })).elements.x00280120?.vr;
+    };
+    expect([await vrOf(false), await vrOf(true)]).toEqual(['US', 'SS']);
+  });
+
+  test('times leave of an object with functional groups, whatever its class; empty groups are no fault', async () => {
+    const time = [element(0x00080030, 'TM', '120000'), element(0x00080020, 'DA', '20240301')];
+    for (const tag of [0x52009229, 0x52009230])
+      expect(parsed(await leftOfFile([...time, element(tag, 'SQ', [])])).string('x00080030')).toBe('080000');
+    expect(parsed(await leftOfFile(time)).elements.x00080030?.length).toBe(0);
+  });
+
+  test('a private syntax is named, with what to do', async () => {
+    const bytes = dicomFile(given);
+    bytes.write('1.2.840.10009.1.2.1', bytes.indexOf('1.2.840.10008.1.2.1'));
+    expect(await refusalOf(await write(await workspace(), 'odd.dcm', bytes))).toEqual([
+      'unreadable',
+      'scan.dcm has a transfer syntax that is not of the standard: convert it, for example with gdcmconv --raw',
+    ]);
+  });
 });
