@@ -90,7 +90,8 @@ describe('a result is converted', () => {
 
   test('never over a file that is there, which is told', async () => {
     const files = { 'mask.nii.gz': labels, 'mask.seg.nrrd': 'mine', 'mask.nrrd': 'x' };
-    const { conversion, directory } = await converted(files, ['nrrd']);
+    const { conversion, told, directory } = await converted(files, ['nrrd']);
+    expect(told).toEqual([]);
     expect(conversion.problems.at(-1)).toBe(
       'mask.nii.gz is not converted to nrrd: mask.seg.nrrd is there already',
     );
