@@ -1,3 +1,4 @@
+import { readFileSync, statSync, truncateSync } from 'node:fs';
 import { appendFile, readFile, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -84,6 +85,59 @@ describe('the digest of a file', () => {
   });
 });
 
+describe('the digest of a file that was changed', () => {
+  test.each([
+    [1999, 0, false],
+    [2000, 0, true],
+    // Its time is ahead of the clock by which its directory entry was written.
+    [5000, 10_000, false],
+    [12_000, 10_000, true],
+  ])('%i ms before, with a time %i ms ahead, is remembered: %j', async (later, ahead, isRemembered) => {
+    await using root = await temporary();
+    const file = path.join(root.path, 'ct.nii');
+    await writeFile(file, 'abc');
+    const base = Math.ceil(statSync(file).ctimeMs);
+    // A time without fractions; the other one is that of this call.
+    if (ahead > 0) await utimes(file, new Date(), new Date(base + ahead));
+    const { ctimeMs, mtimeMs } = statSync(file);
+    const changedAt = Math.floor(ahead > 0 ? mtimeMs - ahead : Math.max(ctimeMs, mtimeMs));
+    using memory = memoryIn(root.path, { now: () => changedAt + later });
+    await memory.ofFile(file);
+    expect((await memory.ofFile(file)).isRemembered).toBe(isRemembered);
+  });
+
+  test('is read again where that is asked for, tells its bytes, stops on a signal, and is written down once', async () => {
+    await using root = await temporary();
+    const file = path.join(root.path, 'ct.nii');
+    await writeFile(file, 'abc');
+    using memory = memoryIn(root.path);
+    const told: number[] = [];
+    const onBytes = (bytes: number) => told.push(bytes);
+    for (const isFresh of [false, true, false, true]) {
+      const { isRemembered } = await memory.ofFile(file, { isFresh, onBytes });
+      expect(isRemembered).toBe(told.length === 2 && !isFresh);
+      memory.save();
+    }
+    expect(told).toEqual([3, 3, 3]);
+    const directory = path.join(root.path, 'file-digests');
+    const parts = filesBelow(directory).map(({ name }) => readFileSync(path.join(directory, name), 'utf8'));
+    expect(parts).toEqual([expect.stringMatching(new RegExp(`^[0-9a-f]{32} 3 ${sha256.abc}\n$`))]);
+    const reason = new Error('Enough');
+    const stopped = memory.ofFile(file, { isFresh: true, signal: AbortSignal.abort(reason) });
+    await expect(stopped).rejects.toBe(reason);
+  });
+
+  test('is written down before the command ends where much was read', async () => {
+    await using root = await temporary();
+    const file = path.join(root.path, 'ct.nii');
+    await writeFile(file, '');
+    truncateSync(file, 64 << 20);
+    const memory = memoryIn(root.path);
+    await memory.ofFile(file);
+    expect(filesBelow(path.join(root.path, 'file-digests'))).toHaveLength(1);
+  });
+});
+
 describe('the digest of what is made of files', () => {
   test('depends on all of them, their names, how it is made, and the version of the program', async () => {
     await using root = await temporary();
@@ -101,6 +155,12 @@ describe('the digest of what is made of files', () => {
     expect(memoryIn(root.path, { version: '2' }).made('archive', files).digest).toBeNull();
     await writeFile(path.join(root.path, 'b'), 'abe');
     expect(memory.made('archive', files).digest).toBeNull();
+    // One of them was changed a moment ago, whatever its place.
+    await utimes(path.join(root.path, 'a'), new Date(), new Date(Date.now() + 100_000));
+    for (const each of [files, files.toReversed()]) {
+      memory.made('new', each).remember({ sha256: sha256.abc, size: 7 });
+      expect(memory.made('new', each).digest).toBeNull();
+    }
   });
 });
 
@@ -119,10 +179,14 @@ test('a memory that has become large forgets its older half', async () => {
     { length: 1400 },
     (_, at) => `${path.basename(file)}${at.toString().padStart(30, '0')} 1 ${sha256.abd}\n`,
   );
+  const sent = await readFile(file, 'utf8');
+  // Nearly as much as it may have: the first line is read, too.
+  await writeFile(file, sent + old.slice(0, 1200).join(''));
+  expect(memoryIn(root.path).sentAt('http://a', sha256.abc)).toBe(1);
   await writeFile(file, old.join(''));
   send(2);
   const kept = await readFile(file, 'utf8');
-  expect(kept.length).toBeLessThanOrEqual(64 << 10);
+  expect([kept.length <= 64 << 10, statSync(file).mode & 0o777]).toEqual([true, 0o600]);
   expect(kept).toContain(old.at(-1));
   expect(memoryIn(root.path).sentAt('http://a', sha256.abc)).toBe(2);
 });

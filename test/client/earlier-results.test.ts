@@ -69,6 +69,13 @@ test('a table is read as it was written', async () => {
     ['a', 'b "c" d'],
     ['x\ny', ''],
   ]);
+  expect(readCsv('a,b\r\n,x\r\n\r\n,\r\n"",""')).toEqual([
+    ['a', 'b'],
+    ['', 'x'],
+    ['', ''],
+    ['', ''],
+  ]);
+  expect(readCsv('')).toEqual([]);
   expect(cells.map(tableCell)).toEqual([`"'=a;""b"", c"`, "'@x", 'plain', "'own", 'two lines', `"'-1;'=2"`]);
   for (const heading of [['case'], ['status'], ['name', 'state']]) {
     write([heading, ['a']]);

@@ -6,6 +6,9 @@ import {
   Interrupted,
   isBusy,
   isExpiredJob,
+  isGatewayError,
+  isOfAnother,
+  isRedirect,
   isServerFailure,
   isStall,
   isTransient,
@@ -63,10 +66,47 @@ test.each([
   [of(403, true), 4, undefined],
   [of(407, true), 4, undefined],
   [of(504), 5, undefined],
+  [of(502), 5, undefined],
+  [of(405, true), 5, 'unusable'],
+  [of(410, true), 5, 'unusable'],
+  [of(410), 1, undefined],
+  [of(399), 5, undefined],
+  [of(400), 2, undefined],
   [cut('timeout'), 3, 'timeout'],
   [cut('broken'), 5, 'broken'],
 ])('%# ends with its exit code, and says the fault', (error, exitCode, fault) => {
   expect([error.exitCode, error.details.fault]).toEqual([exitCode, fault]);
+});
+
+test('statuses of redirects, of gateways and of other programs are those alone', () => {
+  const all = Array.from({ length: 400 }, (_, at) => 200 + at);
+  expect(all.filter(isOfAnother)).toEqual([404, 405, 410, 501]);
+  expect(all.filter(isGatewayError)).toEqual([502, 503, 504]);
+  expect([299, 300, 399, 400].map(isRedirect)).toEqual([false, true, true, false]);
+});
+
+test.each([
+  ['ENOSPC', 'free some space'],
+  ['EDQUOT', 'free some of your quota'],
+  ['EFBIG', 'allow larger files there (ulimit -f), or choose another file system'],
+  ['EROFS', 'choose a directory that can be written'],
+  ['EACCES', 'choose a directory that you may write to'],
+  ['EPERM', 'choose a directory that you may write to'],
+  ['EIO', 'check the disk'],
+] as const)('what cannot be written with %s has its remedy', (code, remedy) => {
+  const cause = Object.assign(new Error(`${code}: x`), { code, errno: -constants.errno[code] });
+  const { message, details } = new WriteError('/nowhere/a', cause, 'go on');
+  expect([message.slice(message.indexOf(')') + 1), details]).toEqual([`; ${remedy}, then go on`, { code }]);
+});
+
+test('a command to run next is one line, with what named the server', () => {
+  expect(nextCommand('jobs')).toBe('remote-app jobs');
+  expect(
+    nextCommand('jobs', [
+      ['server', 'http://x'],
+      ['ca', 'a\nb;c'],
+    ]),
+  ).toBe("remote-app jobs --server http://x --ca 'a\\x0ab;c'");
 });
 
 test('the wait that a server asks for is among the details', () => {

@@ -1,4 +1,4 @@
-import { readdirSync, utimesSync } from 'node:fs';
+import { readdirSync, statSync, utimesSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import {
   commandsNewestFirst,
@@ -35,4 +35,20 @@ test('the command and the inputs of the newest jobs are kept, and nothing of old
   forgetSentJob(root.path, 'job1', 'inputs');
   expect(() => readSentJob(root.path, 'job1', 'inputs', 100)).toThrow('ENOENT');
   expect(commandsNewestFirst(root.path).at(-1)).toBe('job1');
+});
+
+test('what is kept is for its user alone, and a home that cannot be written fails nothing', async () => {
+  await using root = await temporary();
+  keepSentJob(root.path, 'ab', 'names', { 'case-0001': 'ada' });
+  const modes = ['sent', 'sent/ab.names.json'].map((name) => statSync(`${root.path}/${name}`).mode & 0o777);
+  expect(modes).toEqual([0o700, 0o600]);
+  expect(readSentJob(root.path, 'ab', 'names', 100)).toEqual({ 'case-0001': 'ada' });
+  expect(() => readSentJob(root.path, 'ab', 'names', 10)).toThrow();
+  // It has no command.
+  expect(commandsNewestFirst(root.path)).toEqual([]);
+  const file = `${root.path}/sent/ab.names.json`;
+  keepSentJob(file, 'cd', 'names', {});
+  forgetSentJob(file, 'cd', 'names');
+  forgetSentJob(root.path, 'gone', 'names');
+  expect(readdirSync(`${root.path}/sent`)).toEqual(['ab.names.json']);
 });

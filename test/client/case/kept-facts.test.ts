@@ -2,12 +2,9 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { forgetFacts, keepFacts, keepNames, readFacts, readNames } from '../../../src/client/case/index.js';
 import { computationOf } from '../../../src/client/case/record.js';
-import { serverFacts } from '../../../src/client/case/recorder.js';
 import type { AppAnswer } from '../../../src/client/connection/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
-import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
-import { connectTo } from '../support/connect.js';
 
 test('what is known of a job that was sent is there for a later command to the same server, until its result has a record', async () => {
   await using directory = await temporary();
@@ -38,23 +35,4 @@ test('what is known of a job that was sent is there for a later command to the s
   expect(readFacts(directory.path, 'ef', 'http://x')).toBeNull();
   // A home that cannot be written fails no submission.
   keepFacts(path.join(directory.path, 'sent/ef.names.json'), 'ab', facts);
-});
-
-test('GPUs have the names that the server says at their places in its list, and none that it does not say', async () => {
-  const list = { devices_index: [2, 5, 7], devices_name: ['NVIDIA H100', 'NVIDIA A40'] };
-  await using server = await ScriptedServer.start(({ url }, response) =>
-    url.startsWith('/available_devices')
-      ? json(response, 200, list)
-      : json(response, 404, { detail: 'None' }),
-  );
-  await using connection = connectTo(server.url);
-  expect(await serverFacts(connection)).toEqual({
-    address: server.url,
-    version: null,
-    devices: new Map([
-      [2, 'NVIDIA H100'],
-      [5, 'NVIDIA A40'],
-      [7, '7'],
-    ]),
-  });
 });

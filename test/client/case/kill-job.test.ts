@@ -6,11 +6,11 @@ import { json } from '../../support/scripted-server.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
 
 /** What is said of a job that is killed on a service that behaves like this. */
-async function killed(fake: Fake) {
+async function killed(fake: Fake, killTimeout = 5) {
   const reporter = memoryReporter();
   await using server = await fakeService(fake);
   await using connection = connectTo(server.url);
-  const said = await killAndSay(connection, jobId, 'Interrupted', { reporter, killTimeout: 5 });
+  const said = await killAndSay(connection, jobId, 'Interrupted', { reporter, killTimeout });
   return { ...said, notes: reporter.notes };
 }
 const answers = (status: number, body: object): Fake => ({
@@ -50,13 +50,21 @@ describe('a job that is killed', () => {
     );
     expect(details).toEqual({ job_id: jobId });
   });
+
+  test('may still run where the server does not answer in the time that the command has for it', async () => {
+    const { outcome } = await killed({ override: ({ url }) => url.endsWith('/kill') }, 0.05);
+    expect(outcome).toMatch(/ends it \(http:\S+ did not answer in time\)$/);
+  }, 4000);
 });
 
 describe('a wait for a job that is interrupted', () => {
   /** Interrupts a wait for a job, and tells how often the job was killed and what was told. */
-  async function interrupted(name: string, more: { many?: object; isBefore?: boolean } = {}) {
+  async function interrupted(
+    name: string,
+    more: { many?: object; isBefore?: boolean; reason?: Interrupted } = {},
+  ) {
     const controller = new AbortController();
-    const reason = new Interrupted(name);
+    const reason = more.reason ?? new Interrupted(name);
     if (more.isBefore) controller.abort(reason);
     const kills: string[] = [];
     const reporter = memoryReporter();
@@ -104,6 +112,12 @@ describe('a wait for a job that is interrupted', () => {
     expect([error, kills, notes, waits]).toEqual([reason, [jobId], [], ['Stopping the job']]);
     const left = await interrupted('SIGQUIT', { many: {} });
     expect([left.error, left.kills]).toEqual([left.reason, []]);
+  });
+
+  test('by a fault of this program kills it, and throws that fault', async () => {
+    const reason = new Error('The terminal broke') as Interrupted;
+    const { error, kills, notes } = await interrupted('', { reason });
+    expect([error, kills, notes]).toEqual([reason, [jobId], [`Interrupted: killing remote job ${jobId}`]]);
   });
 
   test('that fails by itself is no interruption', async () => {

@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import { renameSync, statSync, utimesSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readRecord, recordResult } from '../../../src/client/case/index.js';
-import { numbersOf } from '../../../src/client/case/numbers.js';
 import {
   computationOf,
   digestOf,
@@ -13,6 +12,7 @@ import {
   keyOf,
   makeRecord,
   settingsOf,
+  stampIfThere,
   stampOf,
   withNames,
   writeRecord,
@@ -87,6 +87,8 @@ test('inputs are recorded with their fields and groups, and outputs without the 
     'out/x.nii': 'x',
     'out/log': 'x',
     [`out/${recordName}`]: '{}',
+    'out/sub/log': 'l',
+    [`out/sub/${recordName}`]: 'r',
   });
   const unit = (name: string) => ({
     kind: 'file',
@@ -106,6 +108,8 @@ test('inputs are recorded with their fields and groups, and outputs without the 
     { name: '1_a.nii', size: 1, sha256: hash('a'), field: 'gt', group: 0 },
   ]);
   expect(await hashOutputs(path.join(directory.path, 'out'), undefined, 'log')).toEqual([
+    { name: 'sub/log', size: 1, sha256: hash('l') },
+    { name: `sub/${recordName}`, size: 1, sha256: hash('r') },
     { name: 'x.nii', size: 1, sha256: hash('x') },
   ]);
 });
@@ -131,6 +135,12 @@ test('inputs are touched as soon as one is written to, or has another name', asy
   renameSync(a, path.join(directory.path, 'c.nii'));
   expect(stampOf([path.join(directory.path, 'c.nii'), b])).not.toBe(touched);
   expect(() => stampOf([a])).toThrow('ENOENT');
+  const found = {
+    volumes: [{ groups: [[{ kind: 'file', name: 'b.nii', path: b }]] }],
+  } as unknown as FoundFiles;
+  expect(stampIfThere(found)).toBe(stampOf([b]));
+  renameSync(b, path.join(directory.path, 'd.nii'));
+  expect(stampIfThere(found)).toBeNull();
 });
 
 test('a record has the unit that the app names for its images, if it is one', async () => {
@@ -231,6 +241,60 @@ test('a record is read as it was written, and its key has the version that the j
   expect(makeRecord(timed, [], nothing)).toMatchObject({ seconds: 3600, app_version: 'sha256:1' });
   const unended = { ...timed, job: { ...timed.job, finished_at: null } as typeof facts.job };
   expect(makeRecord(unended, [], nothing).seconds).toBeNull();
+  // The clock of the server was set back.
+  const back = { ...timed.job, finished_at: '2025-12-31T23:59:59Z' } as typeof facts.job;
+  expect(makeRecord({ ...timed, job: back }, [], nothing).seconds).toBe(0);
+  const deidentified = { mode: 'names' as const, allowed: ['overlay'] };
+  const silent = { ...facts, job: null, app: null, computation: { ...facts.computation, deidentified } };
+  expect(makeRecord(silent, [], nothing)).toMatchObject({
+    ...{ GeneratedBy: [{ Name: 'tissue', Version: 'sha256:1' }, { Name: 'remote-app' }], deidentified },
+    ...{ devices: [], created_at: null, started_at: null, finished_at: null, seconds: null, labels: {} },
+  });
+});
+
+describe('a record of another version of this program', () => {
+  const digest = 'a'.repeat(64);
+  const least = {
+    ...{ GeneratedBy: [{ Name: 'x' }], key: 'k', operation: 'infer', app: 'x', checkpoints: [], options: {} },
+    ...{ inputs: [{ name: 'ct.nii', size: 0, sha256: digest }], outputs: [] },
+    ...{ job_id: 'j', server: 's', client_version: '1' },
+  };
+  const read = async (document: object) => {
+    await using directory = await temporary();
+    await plant(directory.path, { [recordName]: JSON.stringify(document) });
+    return readRecord(directory.path);
+  };
+
+  test('is read with what it does not say yet', async () => {
+    expect(await read(least)).toEqual({
+      ...least,
+      ...{ inputs: [{ name: 'ct.nii', size: 0, sha256: digest, field: 'inputs', group: 0 }] },
+      ...{ app_version: null, deidentified: null, kept: [], log: null, numbers: {}, conversion: null },
+      ...{ numbers_unread: [], labels: {}, units: { inputs: null, outputs: null }, server_version: null },
+      ...{ devices: [], created_at: null, started_at: null, finished_at: null, seconds: null },
+    });
+  });
+
+  const output = { name: 'a', size: 1, sha256: digest };
+  test.each<[object, boolean]>([
+    [{ outputs: [output] }, true],
+    [{ outputs: [{ ...output, size: -1 }] }, false],
+    [{ outputs: [{ ...output, size: 0.5 }] }, false],
+    [{ outputs: [{ ...output, sha256: 'A'.repeat(64) }] }, false],
+    [{ outputs: [{ ...output, sha256: `${digest}a` }] }, false],
+    [{ outputs: [{ ...output, sha256: digest.slice(1) }] }, false],
+    [{ inputs: [{ ...output, group: 0.5 }] }, false],
+    [{ units: { inputs: 'u'.repeat(20), outputs: null } }, true],
+    [{ units: { inputs: 'u'.repeat(21), outputs: null } }, false],
+    [{ labels: { 1: { name: 'n'.repeat(200) } } }, true],
+    [{ labels: { 1: { name: 'n'.repeat(201) } } }, false],
+    [{ deidentified: { mode: 'none', allowed: [] } }, false],
+    [{ conversion: { as: ['gif'], outputs: [], problems: [] } }, false],
+    [{ job_id: null }, false],
+    [{ kept: ['sub/a', 'b'] }, true],
+  ])('is believed as far as it has the form that is expected: %j, %j', async (more, isOne) => {
+    expect((await read({ ...least, ...more })) !== null).toBe(isOne);
+  });
 });
 
 test('the settings of a record are all that change a result, by name, with the defaults of what was not given', () => {
@@ -263,117 +327,6 @@ test('a record that names a file outside its directory is none', async () => {
     }
   await writeFile(file, JSON.stringify(document).slice(0, 100));
   expect(readRecord(directory.path)).toBeNull();
-});
-
-/** The numbers of a result with these files, and what could not be read of them. */
-async function numbersIn(files: Readonly<Record<string, string>>, labels = {}) {
-  await using directory = await temporary();
-  await plant(directory.path, files);
-  return numbersOf(directory.path, await hashOutputs(directory.path), labels);
-}
-
-test('numbers are those of the case, from the reports of KonfAI and of apps', async () => {
-  const { numbers, unread } = await numbersIn({
-    'measurements.json': JSON.stringify({
-      settings: { threshold: 1 },
-      cases: [{ case: 'a', volume_ml: 2, labels: { 1: { dice: 0.5 } } }],
-    }),
-    'Evaluations/Metric_TRAIN.json': JSON.stringify({
-      aggregates: { 'Seg:Dice': { mean: 9 } },
-      case: { 'Seg:Dice': { CASE_000: 0.75 }, volume_ml: { CASE_000: 3 } },
-    }),
-    'Uncertainties/Metric_TRAIN.json': '{ damaged',
-    'Uncertainty.json': JSON.stringify({ settings: { threshold: 2 }, cases: [{ case: 'a', max: 0.25 }] }),
-    'settings.json': '{"lr": 1}',
-  });
-  expect(numbers).toEqual({
-    'Seg:Dice': 0.75,
-    volume_ml: 3,
-    'label_1.dice': 0.5,
-    'uncertainty.max': 0.25,
-    'measurements/volume_ml': 2,
-  });
-  expect(unread).toEqual(["The numbers of 'Uncertainties/Metric_TRAIN.json' cannot be read: it is not JSON"]);
-});
-
-test('numbers of labels have the names of the report or of the app, and those of several files what tells these apart', async () => {
-  const labels = { 1: { name: 'Brain', dice: 0.9 }, 2: { dice: 0.8 } };
-  const of = async (cases: object[]) =>
-    (
-      await numbersIn(
-        {
-          'Evaluations/Evaluation.json': JSON.stringify({ cases, aggregate: { all: { dice: { mean: 1 } } } }),
-          'Uncertainties/Uncertainty.json': JSON.stringify({ cases: [{ case: 'x', mean: 0.1 }] }),
-          'measurements.json': '{"mean": 3}',
-        },
-        { 2: { name: 'White matter' } },
-      )
-    ).numbers;
-  const others = { 'uncertainty.mean': 0.1, 'measurements.mean': 3 };
-  expect(await of([{ case: 'x', labels }])).toEqual({
-    'brain.dice': 0.9,
-    'white_matter.dice': 0.8,
-    ...others,
-  });
-  expect(
-    await of([
-      { case: 'sub-01_mask.nii.gz', labels },
-      { case: 'sub-01_lesion.nii.gz', labels: { 1: { name: 'Lesion', dice: 0.5 } } },
-    ]),
-  ).toEqual({ 'mask.brain.dice': 0.9, 'mask.white_matter.dice': 0.8, 'lesion.lesion.dice': 0.5, ...others });
-  const same = { case: 'mask.nii', labels: { 1: { dice: 0.7 } } };
-  expect(await of([same, same])).toEqual({ '1.label_1.dice': 0.7, '2.label_1.dice': 0.7, ...others });
-});
-
-test('labels of one name keep their values in it, what is no value is no label, and a report says what is uncertain', async () => {
-  const labels = { 1: { name: ' Lesion  core' }, 2: { name: 'lesion core' }, 12: {}, '3d': {}, 'left 3': {} };
-  const measured = Object.entries(labels).map(([value, each], at) => [value, { ...each, ml: at }]);
-  const { numbers } = await numbersIn({
-    'measurements.json': JSON.stringify({ labels: Object.fromEntries(measured) }),
-    'Uncertainty.json': '{"entropy": 0.5}',
-  });
-  expect(numbers).toEqual({
-    'lesion_core_1.ml': 0,
-    'lesion_core_2.ml': 1,
-    'label_12.ml': 2,
-    '3d.ml': 3,
-    'left_3.ml': 4,
-    'uncertainty.entropy': 0.5,
-  });
-});
-
-test.each(['measurements.json', 'Evaluation.json'])(
-  'what Python writes for an absent organ in %s is no number, and the others stay',
-  async (name) => {
-    const report =
-      '{"liver_ml": 1500.5, "spleen_ml": NaN, "up": Infinity, "down": -Infinity, "note": "NaN, \\"Infinity\\"", "left": [NaN, 2], "large": 1e999}';
-    expect(await numbersIn({ [name]: report })).toEqual({
-      numbers: { liver_ml: 1500.5, 'left.1': 2 },
-      unread: [],
-    });
-  },
-);
-
-test('a report of KonfAI keeps the metrics beside one that is NaN', async () => {
-  const report =
-    '{"case": {"Seg:Dice": {"CASE_000": NaN}, "Seg:MAE": {"CASE_000": 0.5}, "PSNR": {"A": 1, "B": 2}}}';
-  expect(await numbersIn({ 'Metric_TRAIN.json': report })).toEqual({
-    numbers: { 'Seg:MAE': 0.5, 'PSNR.A': 1, 'PSNR.B': 2 },
-    unread: [],
-  });
-});
-
-test('numbers that are too many, or in a file that is too large, are said', async () => {
-  const many = Object.fromEntries(Array.from({ length: 1003 }, (_, at) => [`n${at}`, at]));
-  const { numbers, unread } = await numbersIn({
-    'Evaluation.json': `"${'x'.repeat(4 << 20)}"`,
-    'measurements.json': JSON.stringify(many),
-  });
-  expect(Object.keys(numbers)).toHaveLength(1000);
-  expect(unread).toEqual([
-    "The numbers of 'Evaluation.json' are not read, since it is larger than 4 MiB",
-    "3 numbers of 'measurements.json' are left out: a case has at most 1000",
-  ]);
 });
 
 test('a directory of the app that has the name of the record gets another one', async () => {

@@ -5,6 +5,7 @@ import { stampOfInputs } from '../../../src/client/case/record.js';
 import { type OneOfMany, runCase } from '../../../src/client/case/run-case.js';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
 import { findFiles } from '../../../src/client/inputs/index.js';
+import type { Submission } from '../../../src/client/submission.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { errorKinds } from '../../../src/contract/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
@@ -16,7 +17,11 @@ import { connectTo, memoryReporter } from '../support/connect.js';
 import { noMemory } from '../support/memory.js';
 
 /** Runs one case of many on a service that behaves like this, and tells with which idempotency keys it was sent. */
-async function run(fake: Fake, many: Partial<OneOfMany> = {}, options: Partial<ConnectionOptions> = {}) {
+async function run(
+  fake: Fake,
+  many: Partial<OneOfMany> = {},
+  { submitted = {}, ...options }: Partial<ConnectionOptions> & { submitted?: Submission['options'] } = {},
+) {
   await using directory = await temporary();
   await plant(directory.path, { 'ct.nii': 'volume' });
   await using server = await fakeService({ result: zipOf({ 'mask.nii': 'mask' }), ...fake });
@@ -24,7 +29,7 @@ async function run(fake: Fake, many: Partial<OneOfMany> = {}, options: Partial<C
   const operation = operationOf('infer');
   const groups = [[path.join(directory.path, 'ct.nii')]];
   const files = [{ field: fieldWithRole(operation, 'paths'), groups }];
-  const submission = { operation, app: 'tissue', fields: {}, options: {}, files, archive: null };
+  const submission = { operation, app: 'tissue', fields: {}, options: submitted, files, archive: null };
   const found = await findFiles(submission);
   const stop = new AbortController();
   const accepted: number[] = [];
@@ -179,4 +184,33 @@ test('a job whose files changed while they were sent is killed', async () => {
   });
   expect(told).toEqual(['sending']);
   expect(killed).toEqual([jobId]);
+});
+
+test('a job of which the server did not read every option is killed, and the case says which', async () => {
+  const killed: string[] = [];
+  const override: Fake['override'] = ({ method, url }, response) => {
+    if (method !== 'POST' || !url.startsWith('/apps/')) return false;
+    json(response, 200, { job_id: jobId, accepted_options: ['patch_size'] });
+    return true;
+  };
+  const fake = { override, onKill: () => killed.push(jobId) };
+  const { outcome, keys, told } = await run(fake, {}, { submitted: { batch_size: 2, patch_size: 3 } });
+  expect(outcome).toMatchObject({ exitCode: 1, message: 'The server did not acknowledge: batch_size' });
+  expect([keys, killed, told]).toEqual([['key'], [jobId], ['sending']]);
+});
+
+test.each<[string, Fake, Partial<OneOfMany>, number]>([
+  ['is done since long ago', { view: { finished_at: '2020-01-01T00:00:00Z' } }, {}, 1],
+  ['failed after it was sent', { ...failed, view: { finished_at: '2100-01-01T00:00:00Z' } }, {}, 1],
+  ['failed, nobody knows when', { ...failed, view: {} }, {}, 1],
+  ['failed before it was sent', failed, {}, 6],
+  ['runs still', { status: 'running', view: { finished_at: '2020-01-01T00:00:00Z' } }, {}, 1],
+])('a case whose job %s is sent so often: %#', async (_, fake, many, times) => {
+  expect((await run(fake, many)).keys).toHaveLength(times);
+});
+
+test('a job that is accepted when the command has stopped is killed', async () => {
+  const killed: string[] = [];
+  const { told } = await run({ onKill: () => killed.push(jobId) }, { stop: AbortSignal.abort() });
+  expect([killed, told.slice(0, 2)]).toEqual([[jobId], ['sending', `running ${jobId}`]]);
 });

@@ -118,6 +118,33 @@ describe('a result', () => {
     expect(await readFile(aside, 'utf8')).toBe('drawn');
   });
 
+  test('has files of a person beside it whose directory has the name of the record', async () => {
+    await using root = await temporary();
+    using cohort = await CohortDirectory.open(root.path);
+    await plant(cohort.directoryOf('case'), { 'remote-app-record.json/x.txt': 'mine' });
+    await place(cohort, { 'mask.nii': 'mask' }, true);
+    const kept = path.join(cohort.directoryOf('case'), 'remote-app-record_1.json', 'x.txt');
+    expect([await readFile(kept, 'utf8'), cohort.record('case')?.outputs.map(({ name }) => name)]).toEqual([
+      ...['mine', ['mask.nii']],
+    ]);
+  });
+
+  test('is set aside beside others of its case, of which that of the key is taken back', async () => {
+    await using root = await temporary();
+    using cohort = await CohortDirectory.open(root.path);
+    for (const [at, aside] of ['case', 'case_1', 'case_2'].entries()) {
+      await place(cohort, { 'mask.nii': String(at) });
+      const record = cohort.record('case');
+      if (record) writeRecord(cohort.directoryOf('case'), { ...record, key: `k${at}` });
+      expect(cohort.setAside('case')).toBe(path.join('.remote-app', 'stale', aside));
+    }
+    expect(cohort.takeBack('case', 'k1')?.key).toBe('k1');
+    expect(await filesOf(cohort)).toEqual({ 'mask.nii': '1' });
+    expect(cohort.takeBack('case', 'k2')).toBeNull();
+    expect(await filesOf(cohort)).toEqual({ 'mask.nii': '1' });
+    expect((await readdir(path.join(cohort.own, 'stale'))).sort()).toEqual(['case', 'case_2']);
+  });
+
   test('that was set aside is put back when its input is there again', async () => {
     await using root = await temporary();
     using cohort = await CohortDirectory.open(root.path);

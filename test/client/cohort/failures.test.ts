@@ -17,6 +17,7 @@ import {
   UsageError,
   WriteError,
 } from '../../../src/client/errors.js';
+import type { Reporter } from '../../../src/client/reporter.js';
 import { memoryReporter } from '../support/connect.js';
 
 const full = Object.assign(new Error('ENOSPC: no space'), { code: 'ENOSPC', errno: -28 });
@@ -79,5 +80,34 @@ test('a failure has the last line of the app where its reason says less', async 
   expect([withMore('It failed.', '; go on'), withMore('It failed.', '')]).toEqual([
     'It failed; go on',
     'It failed.',
+  ]);
+});
+
+test('all that is told of a job is passed on', async () => {
+  const told: unknown[] = [];
+  const note =
+    (name: string) =>
+    (...given: unknown[]) =>
+      told.push([name, ...given]) > 0;
+  const names = ['endLog', 'note', 'waiting', 'running', 'silent', 'progress', 'line'] as const;
+  const next = Object.fromEntries(names.map((name) => [name, note(name)])) as unknown as Reporter;
+  const last = new LastLine(next);
+  await last.line('a', true, 7);
+  await last.endLog();
+  last.note('b');
+  last.waiting('c', true);
+  last.waiting(null);
+  last.running(true);
+  last.silent('d');
+  last.progress('Uploading', 1, 2);
+  expect(told).toEqual([
+    ['line', 'a', true, 7],
+    ['endLog'],
+    ['note', 'b'],
+    ['waiting', 'c', true],
+    ['waiting', null, undefined],
+    ['running', true],
+    ['silent', 'd'],
+    ['progress', 'Uploading', 1, 2],
   ]);
 });

@@ -21,7 +21,26 @@ test('cases keep their numbers, which are written only where it is asked for', a
     ['b', 3],
   ]);
   const file = path.join(directory.path, '.remote-app', 'neutral-names.json');
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ c: 1, a: 2, b: 3 });
   expect(statSync(file).mode & 0o777).toBe(0o600);
   writeFileSync(file, readFileSync(file, 'utf8').slice(0, -4));
   expect(() => numbers(['a'], true)).toThrow(/neutral-names\.json' cannot be read; remove it/);
+});
+
+test('what is no number of a case is given anew, after the highest that there is', async () => {
+  await using directory = await temporary();
+  const file = path.join(directory.path, '.remote-app', 'neutral-names.json');
+  mkdirSync(path.dirname(file));
+  writeFileSync(file, '{"a": 7, "b": "2", "c": -1, "d": 0, "e": 1.5, "f": 1}');
+  const given = numberedCases(directory.path, ['b', 'c', 'f', 'g'], { isWritten: true });
+  expect([...given]).toEqual([
+    ['a', 7],
+    ['f', 1],
+    ['b', 8],
+    ['c', 9],
+    ['g', 10],
+  ]);
+  const { mtimeNs } = statSync(file, { bigint: true });
+  numberedCases(directory.path, ['g'], { isWritten: true });
+  expect(statSync(file, { bigint: true }).mtimeNs).toBe(mtimeNs);
 });

@@ -1,4 +1,6 @@
-import { readFile } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { mkdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import type { CaseState } from '../../../src/client/cohort/index.js';
 import { CaseTable } from '../../../src/client/cohort/table.js';
@@ -67,4 +69,62 @@ test('the table is written at most once a second', async () => {
   table.change('c', { status: 'failed', reason: 'x' });
   expect(await read()).toContain('b,done');
   vi.restoreAllMocks();
+});
+
+test('a table has a row for each case, those of earlier commands among them by name, and columns where any case has them', async () => {
+  await using root = await temporary();
+  const none = { subject: null, session: null, reason: null, seconds: null, jobId: null, isNew: false };
+  const b = { ...none, name: 'b', status: 'edited', session: '2', numbers: { dice: 0.5 } } as const;
+  const changes: CaseState[] = [];
+  const watcher = { ...silent, changed: (state: CaseState) => void changes.push(state) };
+  const cases = ['c', 'a10', 'a9', 'd', 'e'].map((name) => ({
+    name,
+    subject: name === 'c' ? '01' : null,
+    session: null,
+  }));
+  const table = new CaseTable(cases, [b], root.path, watcher, fail);
+  table.change('c', { status: 'done', seconds: 3, jobId: 'j', numbers: { ml: 7 }, isNew: true });
+  for (const [name, status] of [
+    ['a9', 'running'],
+    ['a10', 'failed'],
+    ['d', 'reading'],
+    ['nobody', 'done'],
+  ] as const)
+    table.change(name, { status, reason: status === 'failed' ? 'x' : null });
+  table.write();
+  expect((await readFile(table.file, 'utf8')).split('\r\n')).toEqual([
+    'case,status,reason,seconds,job,subject,session,dice,ml',
+    'a9,waiting,,,,,,,',
+    'a10,failed,x,,,,,,',
+    'b,edited,,,,,2,0.5,',
+    'c,done,,3,j,01,,,7',
+    'd,waiting,,,,,,,',
+    'e,waiting,,,,,,,',
+    '',
+  ]);
+  expect(changes.map(({ name, status }) => [name, status])).toEqual([
+    ['c', 'done'],
+    ['a9', 'running'],
+    ['a10', 'failed'],
+    ['d', 'reading'],
+  ]);
+  expect([table.with('waiting'), table.with('done')].map((each) => each.map(({ name }) => name))).toEqual([
+    ['e'],
+    ['c'],
+  ]);
+  expect(statSync(table.file).mode & 0o777).toBe(0o666 & ~process.umask());
+});
+
+test('a table that cannot be written says so, and how to go on', async () => {
+  await using root = await temporary();
+  const faults: Error[] = [];
+  await mkdir(path.join(root.path, 'cases.csv'));
+  const table = new CaseTable(casesOf(['a']), [], root.path, silent, (error) => faults.push(error));
+  table.write();
+  table.write();
+  expect(faults.map(({ message }) => message)).toEqual([
+    expect.stringMatching(
+      /^Cannot write '\S+cases\.csv': .*, then give the same command again: finished cases are kept$/,
+    ),
+  ]);
 });

@@ -16,22 +16,36 @@ describe('the key of a profile', () => {
     const other = profileKey(directory, 'lab');
     expect(other.equals(key)).toBe(false);
     expect(profileKey(directory, 'default').equals(key)).toBe(true);
+    expect(profileKey(directory, 'lab').equals(other)).toBe(true);
     const { mode } = await stat(path.join(directory, 'pseudonym-keys.json'));
-    expect(mode & 0o777).toBe(0o600);
+    expect([mode & 0o777, (await stat(directory)).mode & 0o777]).toEqual([0o600, 0o700]);
   });
 
-  test.each(['{"keys": {"default": "c2hvcnQ="}}', '{"keys": 1}', 'no JSON'])(
-    'is not made anew over a damaged file: %s',
-    async (text) => {
-      const directory = await workspace();
-      await chmod(directory, 0o700);
-      const file = path.join(directory, 'pseudonym-keys.json');
-      await writeFile(file, text);
-      expect(() => profileKey(directory, 'default')).toThrow(UsageError);
-      expect(() => profileKey(directory, 'default')).toThrow(/put back a copy of it/);
-      expect(await readFile(file, 'utf8')).toBe(text);
-    },
-  );
+  test.each([
+    ['{"keys": {"default": "c2hvcnQ="}}', "that of 'default' is damaged"],
+    ['{"keys": {"default": 7}}', "that of 'default' is damaged"],
+    ['{"keys": 1}', 'it holds no keys'],
+    ['{"keys": null}', 'it holds no keys'],
+    ['[]', 'it holds no keys'],
+    ['no JSON', 'it is not JSON'],
+  ])('is not made anew over a damaged file: %s', async (text, problem) => {
+    const directory = await workspace();
+    await chmod(directory, 0o700);
+    const file = path.join(directory, 'pseudonym-keys.json');
+    await writeFile(file, text);
+    expect(() => profileKey(directory, 'default')).toThrow(
+      new UsageError(
+        `The keys of pseudonyms in ${file} cannot be read: ${problem}; put back a copy of it, or move it away: ` +
+          'then scans get other identifiers than before',
+      ),
+    );
+    expect(await readFile(file, 'utf8')).toBe(text);
+  });
+
+  test('is not that of what every object has', async () => {
+    const directory = await workspace();
+    expect(profileKey(directory, 'toString')).toHaveLength(32);
+  });
 });
 
 test('a UID is a UUID as a number, by an HMAC with the key', () => {
@@ -41,6 +55,16 @@ test('a UID is a UUID as a number, by an HMAC with the key', () => {
   expect(other.uid('1.2.840.113619.2.1')).not.toBe(uid);
   const hexadecimal = BigInt(uid.slice(5)).toString(16).padStart(32, '0');
   expect(hexadecimal).toMatch(/^.{12}8.{3}[89ab].{15}$/);
+});
+
+test('a pseudonym is always the same for a number, and dates go back by at least a year and less than eleven', () => {
+  const of = new Pseudonyms(Buffer.alloc(32, 1));
+  expect([of.patient('4711'), of.daysBack('4711')]).toEqual(['D763B9514866306F', 3608]);
+  expect(new Pseudonyms(Buffer.alloc(32, 2)).patient('4711')).not.toBe(of.patient('4711'));
+  const days = Array.from({ length: 3000 }, (_, id) => of.daysBack(String(id)));
+  expect([Math.min(...days) >= 366, Math.max(...days) < 366 + 3650, new Set(days).size > 1500]).toEqual([
+    ...[true, true, true],
+  ]);
 });
 
 const PET = '1.2.840.10008.5.1.4.1.1.128';

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, truncateSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { NeutralNames, translateResult, withOriginals } from '../../../src/client/deidentify/index.js';
-import { findFiles } from '../../../src/client/inputs/index.js';
+import { type FoundFiles, findFiles } from '../../../src/client/inputs/index.js';
 import { operationOf } from '../../../src/contract/index.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
@@ -120,4 +120,105 @@ test('a result gets the names that a person knows where these can be', async () 
   expect(read('scores.csv').toString()).toBe('zoë,1\ncase-0002,2\n');
   expect(read('latin.txt')).toEqual(Buffer.concat([Buffer.from('caf\xe9 ', 'latin1'), Buffer.from('zoë')]));
   expect(read('taken.txt').toString()).toBe('mine');
+});
+
+test('names in a result are put into files of text alone, whatever the case of their ending, and into none that is large', async () => {
+  await using directory = await temporary();
+  const names = ['a.JSON', 'a.tsv', 'a.log', 'a.html', 'a.nii', 'json'];
+  const most = 16 << 20;
+  await plant(directory.path, {
+    ...Object.fromEntries(names.map((name) => [name, 'case-0001'])),
+    'large.txt': 'case-0001',
+    'largest.txt': 'case-0001',
+  });
+  const at = (name: string) => path.join(directory.path, name);
+  truncateSync(at('large.txt'), most + 1);
+  truncateSync(at('largest.txt'), most);
+  const text = (name: string) => readFileSync(at(name)).toString('utf8', 0, 4);
+  await translateResult(directory.path, {});
+  expect(names.map(text)).toEqual(names.map(() => 'case'));
+  await translateResult(directory.path, { 'case-0001': 'ada\tx', 'case-0002': 'x' });
+  expect([...names, 'large.txt', 'largest.txt'].map(text)).toEqual([
+    ...['ada\\', 'case', 'case', 'case', 'case', 'case', 'case', 'case'],
+  ]);
+  await translateResult(directory.path, { 'case-0001': 'ada!' });
+  expect([...names, 'large.txt', 'largest.txt'].map(text)).toEqual([
+    ...['ada\\', 'ada!', 'ada!', 'case', 'case', 'case', 'case', 'ada!'],
+  ]);
+});
+
+describe('a neutral name', () => {
+  /** Names of files that are not there. */
+  const given = (
+    groups: readonly (readonly (string | { name: string; format?: string; kind?: string; of?: string })[])[],
+    unpacksDicom = true,
+    first?: number,
+  ) => {
+    const units = groups.map((group) =>
+      group.map((each) => {
+        const { name, format = null, kind = 'file', of } = typeof each === 'string' ? { name: each } : each;
+        const half =
+          of === undefined ? { isHalf: false, headers: [] } : { isHalf: true, headers: [`/in/${of}`] };
+        return { name, path: `/in/${name}`, kind, format, ...half };
+      }),
+    );
+    const found = { volumes: [{ field: {}, groups: units }] } as unknown as FoundFiles;
+    const names = new NeutralNames(found, unpacksDicom, first);
+    const applied = names.applied(found).volumes.flatMap((each) => each.groups);
+    return { names: applied.map((group) => group.map(({ name }) => name)), neutral: names };
+  };
+
+  test.each([
+    ['a.nii.gz', 'case-0001.nii.gz'],
+    ['a.smith', 'case-0001'],
+    ['a+acpc.BRIK.bz2', 'case-0001+acpc.BRIK.bz2'],
+    ['a+orig.HEAD', 'case-0001+orig.HEAD'],
+    ['a.bval', 'case-0001.bval'],
+    ['a_events.tsv.gz', 'case-0001.tsv.gz'],
+    ['a.smith.json', 'case-0001.json'],
+  ])('has the ending of a format that is known, and nothing else: %s', (name, neutral) => {
+    expect(given([[name]]).names).toEqual([[neutral]]);
+  });
+
+  test.each([
+    ['IM0001', true, 'case-0001.dcm'],
+    ['a.dcm', true, 'case-0001.dcm'],
+    ['a.dcm.gz', true, 'case-0001.dcm'],
+    ['a.dcm.gz', false, 'case-0001.dcm.gz'],
+  ])('of DICOM ends as what leaves: %s, %j', (name, unpacks, neutral) => {
+    expect(given([[{ name, format: 'DICOM' }]], unpacks).names).toEqual([[neutral]]);
+  });
+
+  test('of a series has no ending', () => {
+    expect(given([[{ name: 's.dcm', kind: 'series', format: 'DICOM' }]]).names).toEqual([['case-0001']]);
+  });
+
+  test('is numbered from that of the case, and one for all cases is 0', () => {
+    const { names, neutral } = given([['a.nii', 'b.nii'], ['all.nii'], ['c.nii', 'd.nii']], true, 41);
+    expect(names).toEqual([
+      ['case-0041.nii', 'case-0042.nii'],
+      ['case-0000.nii'],
+      ['case-0041.nii', 'case-0042.nii'],
+    ]);
+    // Of the first group.
+    expect(neutral.originals).toEqual({ 'case-0041': 'a', 'case-0042': 'b', 'case-0000': 'all' });
+    expect(given([['a.nii'], ['b.nii']], true, 12_345).names).toEqual([
+      ['case-12345.nii'],
+      ['case-12345.nii'],
+    ]);
+    expect([neutral.nameOfPath('/in/b.nii'), neutral.nameOfPath('/in/x.nii')]).toEqual([
+      'case-0042.nii',
+      null,
+    ]);
+    expect(() => neutral.nameOf({} as never)).toThrow('A file without a neutral name would be sent');
+  });
+
+  test('of several files with voxels has their numbers, and two headers of one stem keep theirs apart', () => {
+    const many = ['a.mhd', { name: 'z.raw', of: 'a.mhd' }, { name: 'y.raw', of: 'a.mhd' }];
+    expect(given([many]).names).toEqual([['case-0001.mhd', 'case-0001_0001.raw', 'case-0001_0002.raw']]);
+    const two = ['a.mhd', 'a.nhdr', { name: 'z.raw', of: 'a.mhd' }, { name: 'y.raw', of: 'a.nhdr' }];
+    expect(given([two]).names).toEqual([
+      ['case-0001.mhd', 'case-0001.nhdr', 'case-0001.raw', 'case-0001_3.raw'],
+    ]);
+  });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { reasonsAgainst } from '../../../src/client/deidentify/refusals.js';
+import { classFor, isEmission, isEnhanced, reasonsAgainst } from '../../../src/client/deidentify/refusals.js';
 import { gzipHeaderOf } from '../../../src/client/deidentify/repack.js';
 import { StudyTimes } from '../../../src/client/deidentify/times.js';
 import {
@@ -168,6 +168,74 @@ test('objects are refused for all that may show a person', () => {
     expect(reasons(overlay), group).toEqual(['overlay']);
     expect(reasons({ ...overlay, [`${group}3000`]: '1' }), group).toEqual([]);
   }
+});
+
+test.each([
+  ['1', []],
+  ['1.1', []],
+  ['1.3.1', []],
+  ['2', []],
+  ['2.2', []],
+  ['4', []],
+  ['4.4', []],
+  ['4.2', ['other-image']],
+  ['5', []],
+  ['20', []],
+  ['30', []],
+  ['128.1', []],
+  ['130', []],
+  ['12.1.1', []],
+  ['12.3', []],
+  ['13.1.5', []],
+  ['13.1.6', ['other-image']],
+  ['481.1', []],
+  ['7', ['secondary-capture']],
+  ['7.4', ['secondary-capture']],
+  ['7.5', ['other-image']],
+  ['3.1', ['ultrasound']],
+  ['6.3', ['ultrasound']],
+  ['77.1.2.1', ['photograph']],
+  ['77.1.5.4', ['photograph']],
+  ['77.1.3', ['other-image']],
+  ['88.67', ['report']],
+  ['104.2', ['document']],
+  ['66.7', ['segmentation']],
+  ['66.5', ['other-image']],
+  ['481.5', ['radiotherapy']],
+])('a class is known to be free of identity, or is none of these: %s, %j', (uid, reasons) => {
+  expect(reasonsAgainst(setOf({}), `1.2.840.10008.5.1.4.1.1.${uid}`, true)).toEqual(reasons);
+  expect(reasonsAgainst(setOf({}), `1.2.840.10008.5.1.4.1.1.${uid}.x`, true)).toEqual(['other-image']);
+});
+
+test.each([
+  ...['SCREEN', 'SNAPSHOT', 'DOSE INFO', 'dose_info', 'DOSEINFO', 'REPORT', 'PROTOCOL'].map((each) => [
+    each,
+    true,
+  ]),
+  ...['AXIAL', 'DOSE', 'INFO', 'SECONDARY'].map((each) => [each, false]),
+] as [string, boolean][])('a picture of a screen is known by %s: %j', (word, isOne) => {
+  const reasons = reasonsAgainst(setOf({ x00080008: `DERIVED\\${word}` }), '1.2.840.10008.5.1.4.1.1.4', true);
+  expect(reasons).toEqual(isOne ? ['secondary-capture'] : []);
+});
+
+test.each([
+  ...['5', '20', '128', '128.1', '130'].map((uid) => [uid, true]),
+  ...['4', '12.1', '128.2', '30'].map((uid) => [uid, false]),
+] as [string, boolean][])('a class gives uptake: %s, %j', (uid, isOne) => {
+  expect(isEmission(`1.2.840.10008.5.1.4.1.1.${uid}`)).toBe(isOne);
+});
+
+test.each([
+  ...['2.1', '2.2', '4.1', '4.3', '4.4', '12.1.1', '12.2.1', '13.1.1', '13.1.5', '30', '128.1', '130'],
+  ...['2', '4', '4.2', '12.1', '13.1.6', '128', '20', '5'].map((uid) => `no ${uid}`),
+])('a class may have functional groups: %s', (said) => {
+  const [uid = '', no] = said.split(' ').reverse();
+  expect(isEnhanced(`1.2.840.10008.5.1.4.1.1.${uid}`)).toBe(no === undefined);
+});
+
+test('the class of a file that names none is that of its modality', () => {
+  const of = (modality: string, uid = '') => classFor(setOf({ x00080060: modality }), uid);
+  expect([of('US'), of('CT', '1.2.3')]).toEqual(['1.2.840.10008.5.1.4.1.1.7', '1.2.3']);
 });
 
 test('the header of gzip ends behind its extra field, name, comment and checksum', () => {

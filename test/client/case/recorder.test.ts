@@ -1,0 +1,183 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type InputFacts, readRecord, recordLater, recordResult } from '../../../src/client/case/index.js';
+import { computationOf, type RecordFacts } from '../../../src/client/case/record.js';
+import { BackgroundRecorder, type Convert, serverFacts } from '../../../src/client/case/recorder.js';
+import type { Case } from '../../../src/client/case/run-case.js';
+import type { FoundFiles } from '../../../src/client/inputs/index.js';
+import { unknownTerms } from '../../../src/client/submit/preflight.js';
+import { operationOf } from '../../../src/contract/operations.js';
+import { fakeService, jobId } from '../../support/fake-service.js';
+import { silentFacts } from '../../support/record-facts.js';
+import { json, ScriptedServer } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { connectTo, memoryReporter } from '../support/connect.js';
+import { noMemory } from '../support/memory.js';
+
+const submissionOf = (name: 'infer' | 'uncertainty') => ({
+  ...{ operation: operationOf(name), app: 'tissue', fields: {}, options: {} },
+  ...{ files: [], archive: null },
+});
+const submission = submissionOf('infer');
+const facts = silentFacts(submission);
+const app = {
+  ...{ app: 'tissue', available: true, version: 'sha256:1', display_name: 'Tissue', checkpoints_name: [] },
+  outputs: { CT: { display_name: 'x', volume_type: 'VOLUME', unit: 'HU' } },
+  terminology: { 1: { name: 'Liver' } },
+} as unknown as NonNullable<RecordFacts['app']>;
+
+test('a result is converted before its record is made, with all that the app says, and what was written is in the record', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, { 'mask.nii': 'mask' });
+  const conversion = { as: ['nrrd' as const], outputs: [], problems: ['x'] };
+  const made: unknown[] = [];
+  const convert: Convert = async (at, given) => {
+    made.push(given);
+    await Promise.resolve();
+    writeFileSync(path.join(at, 'mask.seg.nrrd'), 'seg');
+    return conversion;
+  };
+  const job = { version: 'sha256:2', finished_at: '2026-01-02T03:04:05Z', run_seconds: 1 };
+  const known = { ...facts, app, job, clientVersion: '1.2.3' } as unknown as RecordFacts;
+  expect(await recordResult(directory.path, known, undefined, convert)).toEqual(conversion);
+  const record = readRecord(directory.path);
+  expect([record?.conversion, record?.outputs.map(({ name }) => name)]).toEqual([
+    conversion,
+    ['mask.nii', 'mask.seg.nrrd'],
+  ]);
+  const before = Date.now();
+  await recordResult(directory.path, { ...known, job: null }, undefined, convert);
+  const scores = { ...known, computation: computationOf(submissionOf('uncertainty'), app, null) };
+  await recordResult(directory.path, scores, undefined, convert);
+  await recordResult(directory.path, { ...known, app: null }, undefined, convert);
+  const one = {
+    ...{ app: 'tissue', appVersion: 'sha256:2', version: '1.2.3', madeAt: new Date('2026-01-02T03:04:05Z') },
+    ...{ unit: 'HU', terminology: { 1: { name: 'Liver' } } },
+  };
+  expect(made).toEqual([
+    one,
+    { ...one, appVersion: null, madeAt: expect.any(Date) },
+    { ...one, unit: null },
+    { ...one, unit: null, terminology: {} },
+  ]);
+  const { madeAt } = made[1] as { madeAt: Date };
+  expect(madeAt.getTime() - before).toBeGreaterThanOrEqual(0);
+});
+
+describe('the record of a job that was sent before', () => {
+  const { job: _job, jobId: _id, ...sent } = facts;
+  const later = async (place: string, convert?: Convert) => {
+    await using server = await fakeService({ view: { run_seconds: 4, version: 'sha256:3' } });
+    await using connection = connectTo(server.url);
+    const reporter = memoryReporter();
+    const where = { directory: place, log: 'remote-app-log.txt' };
+    const made = await recordLater(connection, jobId, sent, where, reporter, convert);
+    return { made, notes: reporter.notes };
+  };
+
+  test('says what the server knows of it, and names its log', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'mask.nii': 'mask', 'remote-app-log.txt': 'one' });
+    const conversion = { as: [], outputs: [], problems: [] };
+    expect(await later(directory.path, async () => conversion)).toEqual({ made: conversion, notes: [] });
+    expect(readRecord(directory.path)).toMatchObject({
+      ...{ job_id: jobId, seconds: 4, app_version: 'sha256:3', log: 'remote-app-log.txt', conversion },
+      outputs: [{ name: 'mask.nii' }],
+    });
+    expect((await later(directory.path)).made).toBeNull();
+  });
+
+  test('that cannot be written is a note, and another fault is none', async () => {
+    expect(await later('/nowhere/at/all')).toEqual({
+      made: null,
+      notes: [expect.stringMatching(/^'remote-app-record\.json' cannot be written: ENOENT: no such file/)],
+    });
+    await using directory = await temporary();
+    const fails = later(directory.path, () => Promise.reject(new Error('A fault of ours')));
+    await expect(fails).rejects.toThrow('A fault of ours');
+  });
+});
+
+describe('the record of a job that is waited for', () => {
+  /** Records a job of these files. Returns what was kept, the notes, and the files of the result. */
+  async function recorded(found: object, isBegun = true) {
+    await using directory = await temporary();
+    await using server = await fakeService({});
+    await using connection = connectTo(server.url);
+    const reporter = memoryReporter();
+    const kept: InputFacts[] = [];
+    const work = { submission, found, terms: unknownTerms, outgoing: null } as unknown as Case;
+    const how = { reporter, digests: noMemory().digests, clientVersion: '1.2.3' };
+    const keepFacts = (_: string, each: InputFacts) => kept.push(each);
+    using recorder = new BackgroundRecorder(connection, work, { ...how, keepFacts });
+    if (isBegun) recorder.begins(jobId);
+    await recorder.read();
+    const conversion = await recorder.write(jobId, directory.path, null);
+    const { notes } = reporter;
+    return { kept, conversion, notes, files: readdirSync(directory.path), server: server.url };
+  }
+  const foundOf = (file: string) => ({
+    volumes: [
+      { field: { name: 'inputs' }, groups: [[{ kind: 'file', name: 'ct.nii', path: file, size: 2 }]] },
+    ],
+    dataSet: null,
+  });
+
+  test('has the inputs, the server and this program, which are kept for a later command as well', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct.nii': 'ct' });
+    const { kept, notes, files, server } = await recorded(foundOf(path.join(directory.path, 'ct.nii')));
+    expect([notes, files]).toEqual([[], ['remote-app-record.json']]);
+    expect(kept).toEqual([
+      {
+        computation: computationOf(submission, null, null),
+        inputs: [expect.objectContaining({ name: 'ct.nii', size: 2, field: 'inputs', group: 0 })],
+        app: null,
+        server: {
+          address: server,
+          version: null,
+          devices: new Map([
+            [0, 'NVIDIA H200'],
+            [2, 'NVIDIA L4'],
+          ]),
+        },
+        clientVersion: '1.2.3',
+      },
+    ]);
+  });
+
+  test('is left out where its inputs cannot be read, with a note, and silently of a data set or of no job', async () => {
+    const changed =
+      'The inputs have changed since they were sent, so that no remote-app-record.json is written';
+    const gone = await recorded(foundOf('/nowhere/ct.nii'));
+    expect(gone).toMatchObject({ kept: [], conversion: null, notes: [changed], files: [] });
+    const found = { volumes: [] as FoundFiles['volumes'], dataSet: { path: '/nowhere' } };
+    const nothing = { kept: [], conversion: null, notes: [], files: [] };
+    expect(await recorded(found)).toMatchObject(nothing);
+    expect(await recorded({ ...found, dataSet: null }, false)).toMatchObject(nothing);
+  });
+});
+
+test('a server says its version, and GPUs have the names at their places in its list, and none that it does not say', async () => {
+  const list = { devices_index: [2, 5, 7], devices_name: ['NVIDIA H100', 'NVIDIA A40'] };
+  let version: string | null = '1.2.4';
+  await using server = await ScriptedServer.start(({ url }, response) => {
+    if (url.startsWith('/available_devices')) json(response, 200, list);
+    else if (url.startsWith('/limits') && version) json(response, 200, { version });
+    else json(response, 404, { detail: 'None' });
+  });
+  await using connection = connectTo(server.url);
+  const known = {
+    address: server.url,
+    version,
+    devices: new Map([
+      [2, 'NVIDIA H100'],
+      [5, 'NVIDIA A40'],
+      [7, '7'],
+    ]),
+  };
+  expect(await serverFacts(connection)).toEqual(known);
+  version = null;
+  expect(await serverFacts(connection)).toEqual({ ...known, version: null });
+});
