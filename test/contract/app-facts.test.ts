@@ -112,13 +112,20 @@ test.each([
 test('a parameter is told with its default and the place of its details', () => {
   const bounds = { min: 1 };
   expect(
-    readParameters({ a: { value: 2, ...bounds }, b: { default: null, value: 3 }, c: { d: 1 }, e: 4 }),
+    readParameters({
+      a: { value: 2, ...bounds },
+      b: { default: null, value: 3 },
+      c: { d: 1 },
+      e: 4,
+      f: { value: 5 },
+    }),
   ).toEqual({
     all: [
       { name: 'a', value: 2, facts: { value: 2, min: 1 }, path: ['a'] },
       { name: 'b', value: null, facts: { default: null, value: 3 }, path: ['b'] },
       { name: 'c', value: { d: 1 }, facts: {}, path: ['c'] },
       { name: 'e', value: 4, facts: {}, path: ['e'] },
+      { name: 'f', value: 5, facts: { value: 5 }, path: ['f'] },
     ],
     isComplete: true,
   });

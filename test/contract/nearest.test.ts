@@ -33,7 +33,8 @@ test.each([
   // Part of a longer word, from three letters on.
   ['cde', 'abcdefghijkl', true],
   ['cd', 'abcdefghijkl', false],
-  ['x'.repeat(200), 'x'.repeat(200), true],
+  [`y${'x'.repeat(199)}`, 'x'.repeat(200), true],
+  [`y${'x'.repeat(199)}`, 'x'.repeat(201), false],
   ['x'.repeat(201), 'x'.repeat(201), false],
 ])('%s is near to %s: %s', (word, known, isNear) => {
   expect(nearest(word, [known])).toBe(isNear ? known : null);
@@ -42,5 +43,6 @@ test.each([
 test('the nearest of several names, and none if no name is near', () => {
   expect(nearest('tisue', ['issues', 'tissue', 'tissues'])).toBe('tissue');
   expect(nearest('ImpactSynth:MR', ['VBoussot/ImpactSynth:MR', 'tissue'])).toBe('VBoussot/ImpactSynth:MR');
+  expect(nearest('tisue', ['tissues', 'tissue'])).toBe('tissue');
   expect(nearest('tissue', [])).toBe(null);
 });

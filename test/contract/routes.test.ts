@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, errorKinds } from '../../src/contract/errors.js';
-import { jobStates } from '../../src/contract/job.js';
+import { jobIdPattern, jobStates } from '../../src/contract/job.js';
 import {
   appConfigPath,
   appPath,
@@ -133,6 +133,11 @@ test('the paths of a job and of an upload have its name', () => {
     '/jobs/a%2Fb/kill',
   ]);
   expect([uploadPath('0f'), uploadLocation('0f')]).toEqual(['/uploads/0f', 'uploads/0f']);
+});
+
+test('the id of a job has twelve hexadecimal digits', () => {
+  const ids = ['0123456789ab', '0123456789abc', '0123456789a', '0123456789aB', '0123456789ag'];
+  expect(ids.map((id) => jobIdPattern.test(id))).toEqual([true, false, false, false, false]);
 });
 
 test.each([

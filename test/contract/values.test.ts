@@ -76,6 +76,7 @@ describe('the text of a field', () => {
     ['path', '/etc/passwd'],
     ['path', '\\\\host\\share'],
     ['path', 'C:x'],
+    ['path', 'c:x'],
     ['path', '..'],
     ['path', 'a/../../b'],
     ['path', 'a\\..\\b'],
