@@ -116,6 +116,12 @@ describe('How pixels are stored', () => {
       'f has 11586 x 11586 pixels of 8 bits in a frame, more than are read at once: reduce it.',
     ],
     [
+      'too many values in colours',
+      { ...size(6_700, 6_700), ...bits(8), ...colours('RGB') },
+      { pixels: { length: 2 ** 28 } },
+      'f has 6700 x 6700 pixels of 8 bits in a frame, more than are read at once: reduce it.',
+    ],
+    [
       'too many bytes',
       { ...size(10_000, 10_000), ...bits(64) },
       { pixels: { length: 2 ** 30 } },

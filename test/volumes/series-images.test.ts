@@ -72,14 +72,18 @@ describe('Images of a series', () => {
     expect(() => namesOf(image('b', 0, { number: 1 }), image('a', 0, { number: 1 }))).toThrow(
       copies('a', 'b'),
     );
-    expect(() => namesOf(image('b', 0), image('a', 0, { number: 1 }))).not.toThrow();
-    expect(() => namesOf(image('b', 0), image('a', 0))).toThrow(copies('a', 'b'));
+    for (const number of [1, 0, -1, undefined])
+      expect(() => namesOf(image('b', 0), image('a', 0, number === undefined ? {} : { number }))).toThrow(
+        copies('a', 'b'),
+      );
   });
 
   test('of one file are in its order where that means something', () => {
-    const one = image('f', 0, { isInOrder: true });
-    const frame = (name: string, index: number) => image(name, 0, { instance: one.instance, index });
+    const one = image('f', 0, { isInOrder: true, uid: '1' });
+    const frame = (name: string, index: number, x = 0) =>
+      image(name, 0, { instance: one.instance, index, position: [x, 0, 0] });
     expect(namesOf(frame('f3', 3), frame('f1', 1))).toEqual(['f1 f3']);
+    expect(namesOf(frame('f3', 3, 9), frame('f1', 1))).toEqual(['f1 f3']);
     const { instance } = image('f', 0);
     expect(() => namesOf(image('f1', 0, { instance, index: 1 }), image('f0', 0, { instance }))).toThrow(
       new VolumeError(
@@ -103,6 +107,7 @@ describe('Images of a series', () => {
 test('a text that is no number is told with its name, or its tag, and cut off where it is long', () => {
   const more = [
     element(0x00180050, 'DS', '1,25'),
+    element(0x00181000, 'LO', 'x'.repeat(40)),
     element(0x00181020, 'LO', 'x'.repeat(41)),
     element(0x00181030, 'LO', '1\\2'),
   ];
@@ -112,6 +117,7 @@ test('a text that is no number is told with its name, or its tag, and cut off wh
       "f has '1,25' as its slice thickness, which is no number (DICOM has a decimal point, not a comma): export it again, or convert it to NIfTI.",
     ),
   );
+  expect(() => readNumbers(set, 'x00181000', 'f')).toThrow(`has '${'x'.repeat(40)}' as`);
   expect(() => readNumbers(set, 'x00181020', 'f')).toThrow(
     new VolumeError(
       `f has '${'x'.repeat(40)}...' as its element x00181020, which is no number: export it again, or convert it to NIfTI.`,
