@@ -35,6 +35,9 @@ const unreadable = (compression: string) =>
     `The pixels of f are compressed in a way that cannot be read here (${compression}): decompress it, for example with gdcmconv --raw.`,
   );
 
+/** Four values of 12 bits as JPEG-LS. */
+const grey = 'ffd8fff7000b0c0002000201011100ffda0008010100000000a0002c50ffd9';
+
 describe('RLE', () => {
   test.each<[string, Partial<Frame>, readonly number[][], object]>([
     ['values as they are', {}, [[3, 1, 2, 3, 4]], Uint8Array.of(1, 2, 3, 4)],
@@ -109,7 +112,6 @@ describe('JPEG-LS', () => {
     });
   });
 
-  const grey = 'ffd8fff7000b0c0002000201011100ffda0008010100000000a0002c50ffd9';
   test('of 12 bits has values of 16', async () => {
     const of = { ...colour, samples: 1, syntax: syntax('4.81') };
     expect(await decodeFrame(bytesOf(grey), of)).toEqual({ data: Uint16Array.of(0, 4095, 300, 7), bits: 12 });
@@ -207,4 +209,18 @@ test('frames are told apart by the number of their parts, or else by the table b
         'f does not say where its 3 frames begin: decompress it, for example with gdcmconv --raw.',
       ),
     );
+});
+
+test('values lie where the highest bit says in RLE, and at the lowest bit where a decoder put them there', async () => {
+  const read = async (bytes: Buffer, last: string, columns: number, rows: number) => {
+    const pixels = { fragments: [{ start: 0, offset: 0, length: bytes.length }] };
+    const format = formatOf(
+      { ...size(columns, rows), ...bits(16, 12, 15) },
+      { syntax: syntax(last), pixels },
+    );
+    const source = { size: bytes.length, read: async () => bytes, close: async () => {} };
+    return [...(await readPixels(source, format, 0))];
+  };
+  expect(await read(segments([1, 0x12, 0xff], [1, 0x3f, 0xf4]), '5', 2, 1)).toEqual([0x123, 0xfff]);
+  expect(await read(Buffer.from(grey, 'hex'), '4.80', 2, 2)).toEqual([0, 4095, 300, 7]);
 });

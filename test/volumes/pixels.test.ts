@@ -127,15 +127,19 @@ describe('The pixels of a frame', () => {
     ),
   });
   test.each<[string, number, (colour: number) => Uint8Array]>([
-    ['16 bits', 16, (colour) => little(Uint16Array.of(colour << 8, (colour + 10) << 8, 255))],
-    ['8 bits in words', 8, (colour) => little(Uint16Array.of(colour, colour + 10, 0))],
-    ['8 bits', 8, (colour) => Uint8Array.of(colour, colour + 10, 0)],
+    [
+      '16 bits',
+      16,
+      (colour) => little(Uint16Array.of(colour << 8, (colour + 10) << 8, ((colour + 20) << 8) | 255)),
+    ],
+    ['8 bits in words', 8, (colour) => little(Uint16Array.of(colour, colour + 10, colour + 20))],
+    ['8 bits', 8, (colour) => Uint8Array.of(colour, colour + 10, colour + 20)],
   ])(
     'of a palette of %s have its colours, of which the first and the last are for all beyond',
     async (_, depth, dataOf) => {
       const changes = { ...size(5, 1), ...bits(16, 16, 15, 1), ...palette(3, -1, depth, dataOf) };
       expect([...(await valuesIn(little(Int16Array.of(-9, -1, 0, 1, 9)), changes))]).toEqual([
-        ...[1, 2, 3, 1, 2, 3, 11, 12, 13, 0, 0, 0, 0, 0, 0],
+        ...[1, 2, 3, 1, 2, 3, 11, 12, 13, 21, 22, 23, 21, 22, 23],
       ]);
       expect(formatOf(changes).components).toBe(3);
     },
