@@ -145,10 +145,10 @@ test('Of fractions without a largest value, more than 127 is the segment', async
 test('A segment has a number, a name and a colour also where the file says none', async () => {
   const list = element(0x00620002, 'SQ', [
     [element(0x00620005, 'LO', '')],
-    [element(0x00620005, 'LO', Buffer.from('Ga\xfcmen', 'latin1')), element(0x0062000d, 'US', [1, 2])],
+    [element(0x00620005, 'LO', Buffer.from('Gaümen ')), element(0x0062000d, 'US', [1, 2])],
     segmentItem({ number: 7, label: 'Black', colour: [0, 0x8080, 0x8080] }),
   ]);
-  const more = [list, element(0x00080005, 'CS', 'ISO_IR 100')];
+  const more = [list, element(0x00080005, 'CS', 'ISO_IR 192')];
   expect((await openVolume(await write([{ z: 0, segment: 1, values: where(1) }], { more }))).labels).toEqual([
     { value: 1, name: 'segment 1', colour: null },
     { value: 2, name: 'Gaümen', colour: null },

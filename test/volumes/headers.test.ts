@@ -108,6 +108,9 @@ describe('The files with the voxels of a header', () => {
       meta(`Comment = ${'x'.repeat(length)}`, 'ElementDataFile = a.raw', 'x'.repeat(5000));
     expect(voxelFilesOf('a.mhd', reading(long(5000)))).toEqual([['a.raw']]);
     expect(voxelFilesOf('a.mhd', reading(long(1 << 20)))).toBeNull();
+    const names = Array.from({ length: 1000 }, (_, at) => `${at}.raw`);
+    const list = meta('ElementDataFile = LIST', ...names);
+    expect(voxelFilesOf('a.mhd', reading(list))).toEqual(names.map((name) => [name]));
     // A line that is cut off does not count: it may name another file.
     const cut = `${meta(`Comment = ${'x'.repeat(4096 - meta('Comment = ', 'ElementDataFile = a').length + 1)}`)}ElementDataFile = abc.raw\n`;
     expect(voxelFilesOf('a.mhd', reading(cut))).toEqual([['abc.raw']]);
