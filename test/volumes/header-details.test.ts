@@ -42,6 +42,11 @@ describe('NRRD', () => {
       ['sizes: 2 2 2 3', 'kinds: domain domain domain RGB-color'],
       { components: 1, frames: 3 },
     ],
+    [
+      'a last axis of colours of bytes',
+      ['type: uchar', 'sizes: 2 2 4 3', 'kinds: domain domain domain RGB-color'],
+      { components: 1, frames: 3 },
+    ],
   ])('that says %s', async (_, more, found) => {
     expect(await opened('a.nrrd', nrrd(...more), bytes)).toMatchObject(found);
   });
