@@ -24,27 +24,25 @@ describe('behind a file', () => {
   const canary = `08009000504e0600${Buffer.from('Canary').toString('hex')}`;
   const physicianName = 'ReferringPhysicianName (0008,0090)';
 
+  const [sequence, openEnd] = ['0800401153510000', 'ffffffff'];
   test.for<[string, string]>([
     ['a value representation that is none', '0800920070310600000000000000'],
     ['a value that goes on behind it', '08009200504e0700000000000000'],
-    ['a length that is cut off', '08009200534100000000'.replace('5341', '4f42')],
-    [
-      'an item that goes on behind its sequence',
-      '0800401153510000' + '0a000000' + 'feff00e0' + '04000000' + '0000',
-    ],
-    ['something in a sequence that is no item', '0800401153510000' + '08000000' + '0800920000000000'],
-    ['a sequence that does not end', '0800401153510000ffffffff' + 'feff00e000000000'],
-    [
-      'a sequence that ends within an item',
-      '0800401153510000' + '0c000000' + 'feff00e000000000' + '00000000',
-    ],
-    ['an item with half an element', '0800401153510000' + '0c000000' + 'feff00e004000000' + '08009200'],
+    ['a length that is cut off', '080092004f4200000000'],
+    ['an item that goes on behind its sequence', `${sequence}08000000feff00e0040000000000`],
+    ['something in a sequence that is no item', `${sequence}080000000800920053480000`],
+    ['a sequence that does not end', `${sequence}${openEnd}feff00e000000000`],
+    ['a sequence that ends within an item', `${sequence}0c000000feff00e00000000000000000`],
+    ['an item with half an element', `${sequence}${openEnd}feff00e004000000feffdde000000000`],
     [
       'an element that goes on behind its item',
-      '0800401153510000' + '14000000' + 'feff00e00c000000' + '08009200534808000000' + '0000',
+      `${sequence}18000000feff00e00c00000028001100534808004142434445464748`,
     ],
-    ['compressed pixels that do not end', 'e07f10004f420000ffffffff' + 'feff00e000000000'],
-    ['something in compressed pixels that is no item', 'e07f10004f420000ffffffff' + '0800920000000000'],
+    ['compressed pixels that do not end', `e07f10004f420000${openEnd}feff00e000000000`],
+    [
+      'something in compressed pixels that is no item',
+      `e07f10004f420000${openEnd}0800920053480000feffdde000000000`,
+    ],
     ['zeros, and something else', '00000000000000000000000000000001'],
   ])('%s makes it known not to be whole', async ([, hex]) => {
     expect(await behind(canary, hex)).toEqual({ attributes: [physicianName], isWhole: false });

@@ -101,6 +101,19 @@ describe('A label map on a grid', () => {
     ]);
   });
 
+  test.each<[string, Geometry, number[]]>([
+    ['a part of its rows', moved(0, 2, 0, [4, 2, 1]), [0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]],
+    ['a part of its columns', moved(1, 0, 0, [2, 3, 1]), [0, 1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0]],
+    [
+      'its rows backwards',
+      geometry([4, 3, 1], [1, 0, 0], [0, -2, 0], [0, 0, 3], [0, 4, 0]),
+      [9, 10, 11, 12, 5, 6, 7, 8, 1, 2, 3, 4],
+    ],
+  ])('may have %s', async (_, mask, values) => {
+    const placing = placeOnGrid(volume(mask, counted(12)), grid);
+    expect(await read(placing.slices())).toEqual([[0, Uint8Array.from(values)]]);
+  });
+
   test('gets the nearest voxels elsewhere, none outside, and words where one label needs them', async () => {
     const data = Int32Array.of(1, 2, 3, 4, 5, 6, 7, 300);
     const off = geometry([2, 2, 2], [1, 0, 0], [0, 2, 0], [0, 0, 3], [1.4, 0.9, 0]);
