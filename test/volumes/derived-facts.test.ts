@@ -225,7 +225,14 @@ test('texts and names that are not ASCII make all of an object UTF-8, or lose wh
   expect(written(null, umlaut, 'é')).toEqual([undefined, 'M\xfcller ', 'e']);
   // Bytes that are not in the character set, and those that change it.
   expect(written('ISO_IR 192', umlaut, 'é')).toEqual(['ISO_IR 192', 'M\xfcller ', 'e']);
-  expect(written('\\ISO 2022 IR 87', Buffer.from('\x1b$B4N\x1b(B', 'latin1'), 'é')[0]).toBe('ISO_IR 192');
+  const kanji = Buffer.from('\x1b$B4N\x1b(B', 'latin1');
+  expect(written('\\ISO 2022 IR 87', kanji, 'é')).toEqual([
+    'ISO_IR 192',
+    Buffer.from('肝').toString('latin1'),
+    'é',
+  ]);
+  const mixed = patientAndStudy(named('ISO_IR 100', umlaut), ['Liver', 'é']);
+  expect(valuesOf(mixed.elements)['00080005']).toBe('ISO_IR 192');
 });
 
 const setOf = (...more: Element[]) => parse(dicomFile({ pixels: new Int16Array(4), size: [2, 2], more }));
@@ -261,6 +268,7 @@ test('what a file says of its patient, and of lossy compression, is kept byte by
       Buffer.from(value as Uint8Array).toString(),
     ]);
   expect(lossy('00', element(0x00282112, 'DS', '10'))).toEqual([]);
+  expect(readLossy(setOf(element(0x00282112, 'DS', '10')))).toEqual([]);
   expect(lossy('01')).toEqual([['00282110', 'CS', '01']]);
   expect(lossy('01', element(0x00282112, 'DS', '10'), element(0x00282114, 'CS', 'ISO_10918_1 '))).toEqual([
     ['00282110', 'CS', '01'],

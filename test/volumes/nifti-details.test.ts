@@ -77,6 +77,24 @@ describe('NIfTI and FreeSurfer', () => {
     ].map((row) => row.map((value) => expect.closeTo(value, 6)));
     expect(await affineOf([0, 1, 0, 1, 2, 3])).toEqual(turned);
     expect(await affineOf([0, 1.00001, 0, 1, 2, 3])).toEqual(turned);
+    const diagonal = [
+      [0, 3, 0, 1],
+      [2, 0, 0, 2],
+      [0, 0, -4, 3],
+    ].map((row) => row.map((value) => expect.closeTo(value, 6)));
+    expect(await affineOf([Math.SQRT1_2, Math.SQRT1_2, 0, 1, 2, 3])).toEqual(diagonal);
+  });
+
+  test('sizes of voxels that are none are one millimetre, and colours are not scaled', async () => {
+    const { affine } = await opened('a.nii', niftiHeader({ size, pixelSizes: [1, -2, 0, 4] }), bytes);
+    expect(affine).toEqual([
+      [-2, 0, 0, 2],
+      [0, 1, 0, -0.5],
+      [0, 0, 4, -6],
+    ]);
+    const header = niftiHeader({ size: [1, 1, 2], code: 128, slope: 2, intercept: 1 });
+    const file = await write(await workspace(), 'a.nii', header, Buffer.from(counting(6)));
+    expect((await readVolume(file)).data).toEqual(Uint8Array.from(counting(6)));
   });
 
   test('a pair is found by its full name as well, and none is named by what is missing', async () => {
@@ -90,6 +108,8 @@ describe('NIfTI and FreeSurfer', () => {
     await mkdir(path.join(directory, 'b.img'));
     const other = await write(directory, 'b.hdr', niftiHeader({ size, magic: 'ni1' }));
     expect(await refusalOf(openVolume(other))).toContain('which is not there');
+    const packed = await write(directory, 'b.img.gz', gzip(bytes));
+    expect((await openVolume(other)).dataFiles).toEqual([packed]);
   });
 
   test('FreeSurfer is known by its name and its whole header', async () => {

@@ -117,9 +117,10 @@ test('an image without a place is as large as it says, or as one millimetre', as
   expect(await placeless(element(0x00181164, 'DS', '3\\4'), element(0x00280030, 'DS', '5\\6'))).toEqual([
     -6, -5, 1,
   ]);
-  expect(await refusalOf(openVolume(await fileOf({ position: undefined, more: [thick] })))).toContain(
-    'a.dcm has no position',
-  );
+  for (const more of [[thick], [thick, element(0x00200037, 'DS', '')]])
+    expect(await refusalOf(openVolume(await fileOf({ position: undefined, more })))).toContain(
+      'a.dcm has no position',
+    );
 });
 
 describe('What results are put beside', () => {
