@@ -175,11 +175,10 @@ function factProblem(name: string, value: unknown): string | null {
 /** What is wrong with one parameter, by the names of its facts. */
 function faultsOf(parameter: Parameter): (readonly [string, string])[] {
   const { name, value, facts } = parameter;
-  const known = [...factNames, 'name', 'value'];
   const faults = Object.entries(facts).flatMap(([key, fact]): (readonly [string, string])[] => {
     const problem = factProblem(key, fact);
     if (problem !== null) return [[key, problem]];
-    if (known.includes(key)) return [];
+    if (factNames.includes(key)) return [];
     const near = nearest(key, factNames) ?? factNames.find((each) => key.startsWith(each));
     return near === undefined ? [] : [[key, `is not known; did you mean ${quoteName(near)}?`]];
   });

@@ -137,12 +137,15 @@ function reusable<Module>(load: () => Promise<Module>): {
   };
 }
 
-/** Their messages name no file: what goes wrong is said by what they throw, or by what is missing in the result. */
-const silent = { print: () => {}, printErr: () => {} };
+/**
+ * Their messages name no file: what goes wrong is said by what they throw, or by what is missing in the result. A decoder keeps
+ * its state in the object that it is given, so that each has one of its own.
+ */
+const silent = () => ({ print: () => {}, printErr: () => {} });
 
 const charls = reusable(async () => {
   const { default: load } = await import('@cornerstonejs/codec-charls/decodewasmjs');
-  return load(silent);
+  return load(silent());
 });
 
 async function decodeJpegLs(bytes: Buffer, frame: Frame): Promise<Samples> {
@@ -164,7 +167,7 @@ async function decodeJpegLs(bytes: Buffer, frame: Frame): Promise<Samples> {
 
 const openjpeg = reusable(async () => {
   const { default: load } = await import('@cornerstonejs/codec-openjpeg/decodewasmjs');
-  return load(silent);
+  return load(silent());
 });
 
 /** The size in the first segment (SIZ) of a codestream, which may be in a file of boxes. */

@@ -93,7 +93,7 @@ function inTime(images: Image[], order: (one: Image, other: Image) => number): v
       );
     }
     // Without a number there is no order.
-    if (numberIn(image) === null || numberIn(before) === numberIn(image))
-      throw sameplace(byNames(before, image));
+    const numbers = [numberIn(before), numberIn(image)];
+    if (numbers.includes(null) || numbers[0] === numbers[1]) throw sameplace(byNames(before, image));
   }
 }

@@ -54,11 +54,8 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   }
   // Where segments overlap, the one of the highest number is kept.
   for (const slice of slices) slice.sort((a, b) => (a.segment ?? 0) - (b.segment ?? 0) || a.index - b.index);
-  const largest = [...labels.map(({ value }) => value), ...frames.map(({ segment }) => segment ?? 0)].reduce(
-    (most, value) => Math.max(most, value),
-    0,
-  );
-  const isWide = type === 'LABELMAP' ? format.bitsAllocated > 8 : largest > 255;
+  const isWide =
+    type === 'LABELMAP' ? format.bitsAllocated > 8 : frames.some(({ segment }) => Number(segment) > 255);
   const least = leastValue(type, set);
   const source: Source = { file, deflatedFrom, format, slices, isWide, least, target };
   return {

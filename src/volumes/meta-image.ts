@@ -69,7 +69,7 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
     isPacked,
     packedFrom: isLocal ? end : 0,
     // A header of -1 bytes: whatever is before the voxels.
-    start: headerSize === -1 && !isPacked ? null : (isLocal && !isPacked ? end : 0) + Math.max(0, headerSize),
+    start: headerSize === -1 ? null : (isLocal && !isPacked ? end : 0) + Math.max(0, headerSize),
     type,
     isBigEndian: isTrue(field('BinaryDataByteOrderMSB', 'ElementByteOrderMSB')),
     size: [ni, nj, nk],

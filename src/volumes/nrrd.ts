@@ -64,7 +64,7 @@ export async function openNrrd(file: string, start: Buffer): Promise<StoredVolum
     isPacked,
     packedFrom: from,
     // A skip of -1 bytes: whatever is before the voxels.
-    start: skip === -1 && !isPacked ? null : (isPacked ? 0 : from) + Math.max(0, skip),
+    start: skip === -1 ? null : (isPacked ? 0 : from) + Math.max(0, skip),
     type,
     isBigEndian: field('endian')?.toLowerCase() === 'big',
     size,

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { errorKinds, exitCodeOf, FieldError, ServiceError } from '../../src/contract/errors.js';
+import {
+  errorKinds,
+  exitCodeOf,
+  FieldError,
+  internalError,
+  ServiceError,
+  UploadsMissing,
+} from '../../src/contract/errors.js';
 import { formatBytes } from '../../src/contract/text.js';
 
 describe('the errors', () => {
@@ -35,6 +42,34 @@ describe('the errors', () => {
     });
     const error = new FieldError('tta', 'must be an integer');
     expect([error.kind.status, error.detail]).toEqual([422, "Field 'tta' must be an integer"]);
+  });
+});
+
+test('an error of the service has a code, one sentence and its cause', () => {
+  const cause = new Error('why');
+  const { name, message, code, detail, kind, ...error } = new ServiceError('diskFull', 'No room', { cause });
+  expect({ name, message, code, detail, status: kind.status }).toEqual({
+    ...{ name: 'ServiceError', message: 'No room', code: 'diskFull', detail: 'No room', status: 507 },
+  });
+  expect(new ServiceError('diskFull', '', { cause }).cause).toBe(cause);
+  expect(error).toEqual({});
+  expect(internalError()).toEqual(new ServiceError('internal', 'Internal server error'));
+  const { field, problem, code: ofField } = new FieldError('a\nb', 'is bad');
+  expect([field, problem, ofField]).toEqual(['a\nb', 'is bad', 'invalidField']);
+  expect(new FieldError('a\nb', 'is bad').detail).toBe(String.raw`Field 'a\x0ab' is bad`);
+});
+
+test.for([
+  [['a'], 'a; send it, and submit again'],
+  [['a', 'b'], 'a, b; send them, and submit again'],
+  [['a', 'b', 'c'], 'a, b, c; send them, and submit again'],
+  [['a', 'b', 'c', 'd', 'e'], 'a, b, c and 2 more; send them, and submit again'],
+] as const)('uploads that are missing are named, three of them in the sentence: %j', ([uploads, end]) => {
+  const { code, detail, uploads: all } = new UploadsMissing(uploads);
+  expect({ code, detail, all }).toEqual({
+    code: 'uploadsMissing',
+    detail: `The server does not have what the submission names: ${end}`,
+    all: uploads,
   });
 });
 

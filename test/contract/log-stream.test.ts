@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  acceptance,
   errorLine,
   formatEvent,
   keepAlive,
@@ -88,13 +89,12 @@ describe("a log stream's parser", () => {
       ...parser.push(`id: 1\ndata: ${'a'.repeat(3 * maxLine)}`),
       ...parser.push('bc\n\ndata: next\n\n'),
     ];
-    const whole = parser.push(`data: ${'a'.repeat(2 * maxLine)}\n\n`);
-    for (const event of [events[0], whole[0]]) {
-      expect(event?.kind === 'line' && event.line.length).toBeLessThan(maxLine + 200);
-      expect(event?.kind === 'line' && event.line).toMatch(
-        /^a+ \[remote-app: the rest of this line is left out/,
-      );
-    }
+    const long = `data: ${'a'.repeat(2 * maxLine)}\n\n`;
+    const whole = [...parser.push(long), ...parser.push(`data: x\n\n${long}`).slice(1)];
+    const cut = `${'a'.repeat(maxLine - 6)} [remote-app: the rest of this line is left out: it is longer than 1048576 characters]`;
+    expect(whole.map((event) => event.kind === 'line' && event.line === cut)).toEqual([true, true]);
+    const [first] = events;
+    expect(first?.kind === 'line' && [first.line === cut, first.id]).toEqual([true, 1]);
     expect(events[1]).toEqual(line('next'));
     expect(parser.push('data: last\n\n')).toEqual([line('last')]);
   });
@@ -129,5 +129,7 @@ describe('the wire', () => {
     expect(formatEvent('a line')).toBe('data: a line\n\n');
     expect(keepAlive).toBe(': keepalive\n\n');
     expect(errorLine('first\r\nsecond')).toBe('__ERROR__ first second');
+    expect(errorLine('a\v\f\u001c\u001d\u001eb\u0085c\u2028\u2029d\te')).toBe('__ERROR__ a b c d\te');
+    expect(acceptance('0123456789ab')).toBe('Remote job 0123456789ab accepted');
   });
 });

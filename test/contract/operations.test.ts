@@ -1,6 +1,22 @@
 import { describe, expect, test } from 'vitest';
-import { carriesFiles, type Field, flagName, groupsField } from '../../src/contract/fields.js';
-import { fieldWithRole, operationNames, operationOf, operations } from '../../src/contract/operations.js';
+import {
+  carriesFiles,
+  type Field,
+  flagName,
+  groupsField,
+  isOfService,
+  isTyped,
+} from '../../src/contract/fields.js';
+import {
+  commandOf,
+  eachOperation,
+  fieldAsFlag,
+  fieldWithRole,
+  operationNames,
+  operationOf,
+  operations,
+  withFlags,
+} from '../../src/contract/operations.js';
 
 /** The fields that clients rely on, written by hand: name, default; `!` if it is required. */
 const specified: Record<string, Record<string, unknown>> = {
@@ -152,5 +168,55 @@ describe('the operations table', () => {
     expect(new Set(lists.map(({ field }) => groupsField(field)))).toEqual(
       new Set(['inputs_groups', 'gt_groups', 'mask_groups']),
     );
+  });
+});
+
+describe('the words of a person', () => {
+  test.each([
+    ['fine_tune', 'fine-tune'],
+    ['infer', 'infer'],
+    ['other', 'other'],
+    ['toString', 'toString'],
+  ])('have for the operation %s the command %s', (name, command) => {
+    expect(commandOf(name)).toBe(command);
+  });
+
+  test.each([
+    ['patch_size', '--patch-size'],
+    ['config_overrides', '--set'],
+    ['it_validation', '--it-validation'],
+    ['options', 'options'],
+  ])('have for the field %s the flag %s', (name, flag) => {
+    expect(fieldAsFlag(name)).toBe(flag);
+  });
+
+  test.each([
+    ["Field 'options.patch_size' is bad, Field 'tta' too", '--patch-size is bad, --tta too'],
+    ["Field 'inputs_groups' is bad", "Field 'inputs_groups' is bad"],
+    ["the Field 'options.other'", "the Field 'options.other'"],
+    ["MyField 'tta'", "MyField 'tta'"],
+    ['give --max_voxels or --patch_size=3', 'give --max-voxels or --patch-size=3'],
+    ['give --it_validation, not --any_thing', 'give --it-validation, not --any_thing'],
+    ['x--patch_size ---patch_size --patch_sizes', 'x--patch_size ---patch_size --patch_sizes'],
+  ])('replace those of a form and of an app: %s', (sentence, read) => {
+    expect(withFlags(sentence)).toBe(read);
+  });
+
+  test('a role that no field has is an error that names both', () => {
+    const bare = { ...operationOf('infer'), fields: [] };
+    expect(() => fieldWithRole(bare, 'tag')).toThrow('The operation infer has no field with the role tag');
+  });
+
+  test('each operation gets a value of its own', () => {
+    expect(eachOperation((name) => name.length)).toEqual({
+      ...{ infer: 5, evaluate: 8, uncertainty: 11, pipeline: 8, fine_tune: 9 },
+    });
+  });
+
+  test('the service alone reads some fields, of which a person does not set one', () => {
+    const { fields } = operationOf('infer');
+    const names = (isMeant: (field: Field) => boolean) => fields.filter(isMeant).map(({ name }) => name);
+    expect(names(isOfService)).toEqual(['keep', 'time_limit', 'tag', 'deidentified']);
+    expect(names((field) => !isTyped(field))).toEqual(['deidentified']);
   });
 });

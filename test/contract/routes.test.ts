@@ -1,17 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, errorKinds } from '../../src/contract/errors.js';
-import { jobStates } from '../../src/contract/job.js';
+import { jobIdPattern, jobStates } from '../../src/contract/job.js';
 import {
   appConfigPath,
   appPath,
   commonErrors,
+  jobEnvelope,
+  jobIdOf,
+  jobPath,
+  killPath,
   logsPath,
+  logTextPath,
   type Route,
+  resultPath,
   routeNames,
   routes,
   submitPath,
   unroutedErrors,
+  uploadLocation,
+  uploadPath,
   withoutResult,
 } from '../../src/contract/routes.js';
 
@@ -114,4 +122,43 @@ test('an identifier in a path is percent-encoded as a whole', () => {
   expect(appConfigPath('$&')).toBe('/repo_apps_config/%24%26');
   expect(submitPath('/srv/apps/Tiny', 'infer')).toBe('/apps/%2Fsrv%2Fapps%2FTiny/infer');
   expect(logsPath('0123456789ab')).toBe('/jobs/0123456789ab/logs');
+});
+
+test('the paths of a job and of an upload have its name', () => {
+  expect([jobPath, logsPath, logTextPath, resultPath, killPath].map((path) => path('a/b'))).toEqual([
+    '/jobs/a%2Fb',
+    '/jobs/a%2Fb/logs',
+    '/jobs/a%2Fb/log',
+    '/jobs/a%2Fb/result',
+    '/jobs/a%2Fb/kill',
+  ]);
+  expect([uploadPath('0f'), uploadLocation('0f')]).toEqual(['/uploads/0f', 'uploads/0f']);
+});
+
+test('the id of a job has twelve hexadecimal digits', () => {
+  const ids = ['0123456789ab', '0123456789abc', '0123456789a', '0123456789aB', '0123456789ag'];
+  expect(ids.map((id) => jobIdPattern.test(id))).toEqual([true, false, false, false, false]);
+});
+
+test.each([
+  ['/jobs/0123456789ab', '0123456789ab'],
+  ['/jobs/0123456789ab/logs?since=3', '0123456789ab'],
+  ['/jobs/0123456789ab?x', '0123456789ab'],
+  ['/jobs', undefined],
+  ['/jobs/', undefined],
+  ['/x/jobs/0123456789ab', undefined],
+])('the job of %s is %j', (path, id) => {
+  expect(jobIdOf(path)).toBe(id);
+});
+
+test('the envelope of a job has its paths, and the options that were read in the order of their names', () => {
+  const options = ['tta', 'batch_size', 'patch_size'];
+  expect(jobEnvelope('0123456789ab', options)).toEqual({
+    job_id: '0123456789ab',
+    status_url: '/jobs/0123456789ab',
+    logs_url: '/jobs/0123456789ab/logs',
+    result_url: '/jobs/0123456789ab/result',
+    accepted_options: ['batch_size', 'patch_size', 'tta'],
+  });
+  expect(options).toEqual(['tta', 'batch_size', 'patch_size']);
 });

@@ -1,12 +1,16 @@
 import { expect, test } from 'vitest';
 import {
   counted,
+  escaped,
+  excerpt,
   formatBytes,
+  isPlainWord,
   longestDuration,
   oneLine,
   quoteName,
   quotePath,
   readDuration,
+  shellQuoted,
   shellWord,
   spellDuration,
   unlabelled,
@@ -25,6 +29,38 @@ test('a name in a sentence is cut off where it is very long, and a path is not',
   expect(quoteName('x'.repeat(200))).toBe(`'${'x'.repeat(200)}'`);
   expect(quoteName('x'.repeat(201))).toBe(`'${'x'.repeat(200)}...'`);
   expect(quotePath('x'.repeat(4096))).toBe(`'${'x'.repeat(4096)}'`);
+});
+
+test('an excerpt has 2000 characters, or as many as are asked for, and is on one line', () => {
+  expect(excerpt('x'.repeat(2000))).toBe('x'.repeat(2000));
+  expect(excerpt('x'.repeat(2001))).toBe(`${'x'.repeat(2000)}...`);
+  expect(excerpt('a\nbc', 3)).toBe(String.raw`a\x0ab...`);
+  expect(quoteName('abcd', 3)).toBe("'abc...'");
+  expect(quotePath('x'.repeat(4097))).toBe(`'${'x'.repeat(4096)}...'`);
+});
+
+test.each([
+  '\u0000',
+  '\u001f',
+  '\u007f',
+  '\u009f',
+  '\u2028',
+  '\u2029',
+  '\u200e',
+  '\u200f',
+  '\u202a',
+  '\u2066',
+  '\u2069',
+])('%j is shown by its number', (character) => {
+  const shown = JSON.stringify(escaped(character)).replaceAll('\\\\', '\\').slice(1, -1);
+  expect(oneLine(`a${character}b`)).toBe(`a${shown}b`);
+  expect(Number.parseInt(shown.slice(2), 16)).toBe(character.charCodeAt(0));
+  expect(shown).toMatch(/^\\(x[\da-f]{2}|u[\da-f]{4})$/);
+});
+
+test('a plain word needs no quotes, and any other is quoted as a whole', () => {
+  expect(['a', 'a b', '', 'a-b_C.1', 'ä'].map(isPlainWord)).toEqual([true, false, false, true, false]);
+  expect(["it's", 'a', '$(x)'].map(shellQuoted)).toEqual([String.raw`'it'\''s'`, "'a'", "'$(x)'"]);
 });
 
 test.each([

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { FieldError } from '../../src/contract/errors.js';
 import type { Field, FieldKind } from '../../src/contract/fields.js';
 import { operationOf } from '../../src/contract/operations.js';
-import { readGroups, readOptions, readText } from '../../src/contract/values.js';
+import { numberOf, readGroups, readOptions, readSizes, readText } from '../../src/contract/values.js';
 
 const field = (kind: FieldKind, more: Partial<Field> = {}): Field => ({ name: 'f', kind, help: '', ...more });
 
@@ -76,6 +76,7 @@ describe('the text of a field', () => {
     ['path', '/etc/passwd'],
     ['path', '\\\\host\\share'],
     ['path', 'C:x'],
+    ['path', 'c:x'],
     ['path', '..'],
     ['path', 'a/../../b'],
     ['path', 'a\\..\\b'],
@@ -122,8 +123,45 @@ describe('the text of a field', () => {
   });
 
   test('is refused for a field of files', () => {
-    expect(() => readText(field('files'), 'x')).toThrow('sent as a file');
+    for (const kind of ['files', 'archive'] as const)
+      expect(() => readText(field(kind), 'x')).toThrow("Field 'f' must be sent as a file");
   });
+
+  test.for([
+    ['integer', '1.5', "must be an integer, got '1.5'"],
+    ['integer', '2147483648', "is out of range: '2147483648'"],
+    ['integer', '-2147483648', "is out of range: '-2147483648'"],
+    ['number', 'x', "must be a number, got 'x'"],
+    ['boolean', 'Maybe', "must be true or false, got 'Maybe'"],
+    ['name', 'a/b', "must be a plain name of at most 200 characters, got 'a/b'"],
+    ['path', '../a', "must be a relative name inside the app, without '..', got '../a'"],
+    ['path', './/.', "must name a file of the app, got './/.'"],
+    ['path', 'x'.repeat(4097), 'is longer than 4096 characters'],
+    ['path', '-x', "must not begin with '-', got '-x'"],
+    ['path', 'a\u0007b', 'holds a control character; remove it'],
+    ['text', 'x'.repeat(201), 'is longer than 200 characters; shorten it'],
+    ['paths', ' , ', 'must not be an empty list'],
+    ['overrides', 'a', "must be NAME=VALUE, got 'a'"],
+    ['duration', 'Soon', "must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'Soon'"],
+    ['gpus', '0,-1', 'must be at least 0, got -1'],
+  ] as [FieldKind, string, string][])('of kind %s says what is wrong: %o', ([kind, text, problem]) => {
+    expect(() => readText(field(kind), text)).toThrow(new FieldError('f', problem));
+  });
+
+  test.for([
+    ['integer', '-2147483647', -2_147_483_647],
+    ['overrides', `${'x'.repeat(4094)}=1`, [`${'x'.repeat(4094)}=1`]],
+  ] as [FieldKind, string, unknown][])('of kind %s is read up to its bound', ([kind, text, value]) => {
+    expect(readText(field(kind), text)).toEqual(value);
+  });
+});
+
+test('a number is one as a whole', () => {
+  const texts = ['+1', '-.5', '1.', '1e3', '1E-3', ' 1', '1 ', '1e400', 'Infinity', '1,5', '', '0b1'];
+  expect(texts.map(numberOf)).toEqual([
+    ...[1, -0.5, 1, 1000, 0.001],
+    ...[undefined, undefined, undefined, undefined, undefined, undefined, undefined],
+  ]);
 });
 
 describe('options', () => {
@@ -183,6 +221,16 @@ describe('options', () => {
 });
 
 describe('group sizes', () => {
+  test('are read from a text, or are none', () => {
+    expect([undefined, '', ' , ', ' 2,,3 '].map((text) => readSizes('g', text))).toEqual([
+      ...[null, null, null, [2, 3]],
+    ]);
+    expect(() => readSizes('g', '2,0')).toThrow(new FieldError('g', 'must be at least 1, got 0'));
+    expect(() => readGroups('g', '1,3', 3)).toThrow(
+      new FieldError('g', 'gives sizes that add up to 4, but 3 file(s) were sent'),
+    );
+  });
+
   test('are one group if no sizes are given', () => {
     expect(readGroups('g', undefined, 3)).toEqual([3]);
     expect(readGroups('g', ' ', 3)).toEqual([3]);

@@ -33,6 +33,8 @@ describe('the names of a part', () => {
     ['form-data; name=inputs; filename="a"; filename*=utf-8\'\'%E4', 'inputs', 'a'],
     ['form-data; name=inputs; filename="a"; filename*=utf-8\'\'', 'inputs', 'a'],
     ['form-data; name=inputs; filename*=b%20c', 'inputs', 'b c'],
+    ["form-data; name=inputs; filename*=''b%20c", 'inputs', 'b c'],
+    ["form-data; name=inputs; filename*=UTF-8''%EF%BB%BFb", 'inputs', '\ufeffb'],
     // In parts (RFC 2231).
     ['form-data; name=inputs; filename*0="long "; filename*1="50%25.nii"', 'inputs', 'long 50%25.nii'],
     [
@@ -46,11 +48,18 @@ describe('the names of a part', () => {
     ['form-data; name=inputs; filename="=?UTF-8?Q?Sch=C3?= =?UTF-8?Q?=A4del.nii?="', 'inputs', 'Schädel.nii'],
     ['form-data; name=inputs; filename="scan =?iso-8859-1*de?q?=E4?= 1.nii"', 'inputs', 'scan ä 1.nii'],
     ['form-data; name=inputs; filename="=?klingon?B?eA==?= =?x?="', 'inputs', '=?klingon?B?eA==?= =?x?='],
+    ['form-data; name=inputs; filename="=?utf-8?Q?=C3=A4?= =?ISO-8859-1?Q?=E4_1?="', 'inputs', 'ää 1'],
+    [
+      'form-data; name=inputs; filename="=?utf-8?Q?=C3=A4?= =?klingon?Q?x?="',
+      'inputs',
+      '=?utf-8?Q?=C3=A4?= =?klingon?Q?x?=',
+    ],
     // Quotation marks and backslashes, as browsers, Go, curl, Python and old browsers write them.
     ['form-data; name=inputs; filename="%22a%22; b.nii"', 'inputs', '"a"; b.nii'],
     ['form-data; name=inputs; filename="\\"a\\"; name=evil.nii"; x=y', 'inputs', '"a"; name=evil.nii'],
     ['form-data; name=inputs; filename="a\\\\"; x="b"', 'inputs', 'a\\\\'],
     ['form-data; name=inputs; filename="C:\\scans\\"', 'inputs', 'C:\\scans\\'],
+    ['form-data; name=inputs; filename="a\\"; x="b\\"', 'inputs', 'a\\'],
     ['form-data; name=inputs; filename="100%.nii"', 'inputs', '100%.nii'],
     ['form-data; name=inputs; filename="頭 é🧠.nii"', 'inputs', '頭 é🧠.nii'],
     ['form-data; name="first"; name="second"', 'first', null],
@@ -64,6 +73,18 @@ describe('the names of a part', () => {
 
   test.for(['form-data; =x; name=inputs', 'form-data', '', ';;;'])('are missing from: %s', (header) => {
     expect(() => read(header)).toThrow('A part of the form has no name');
+  });
+
+  test.for([
+    ['0', 0],
+    ['123456789012345', 123_456_789_012_345],
+    ['1234567890123456', null],
+    ['-1', null],
+    ['1 ', null],
+    ['', null],
+  ] as const)('come with the size of its content: %j', ([size, bytes]) => {
+    const headers = { 'content-disposition': 'form-data; name=a', 'remote-app-size': size };
+    expect(readPartHeaders(headers)).toEqual({ field: 'a', file: null, size: bytes });
   });
 
   test('that are not UTF-8 are refused', () => {

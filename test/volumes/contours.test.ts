@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { ContourText } from '../../src/volumes/contour-text.js';
 import { type Contour, ContourFinder, partsOfPixel } from '../../src/volumes/contours.js';
+import type { SourceSeries } from '../../src/volumes/index.js';
 import { Random } from '../faults/support/random.mjs';
 import { filled } from './polygons.js';
 
@@ -119,4 +121,30 @@ test('one finder reads slice after slice', () => {
   finder.find(other.values);
   expect(finder.find(one.values)).toEqual(first);
   expect(finder.find(other.values).map(({ value }) => value)).toEqual([2, 2]);
+});
+
+test('a contour lies just under half a pixel around its voxels, and its texts are as exact as pixels are small', () => {
+  const [contour] = new ContourFinder(3, 3).find(Uint8Array.of(0, 0, 0, 0, 7, 0, 0, 0, 0));
+  expect(contour).toEqual({ value: 7, points: Int32Array.of(100, 51, 149, 100, 100, 149, 51, 100) });
+  expect(
+    new ContourFinder(90, 90).find(
+      Uint8Array.from({ length: 8100 }, (_, at) => Number(at % 2 === Math.floor(at / 90) % 2)),
+    ).length,
+  ).toBe(4050);
+  const source = (orientation: readonly number[], spacing: number) =>
+    ({ orientation, pixelSpacing: [spacing, 2 * spacing], size: [100, 100, 1] }) as unknown as SourceSeries;
+  const text = new ContourText(source([1, 0, 0, 0, 1, 0], 1));
+  expect(text.of({ position: [-10, 20, 1 / 3] }, Int32Array.of(100, 50, 149, 50))).toBe(
+    '-8\\20.5\\0.33333333333333\\-7.02\\20.5\\0.33333333333333',
+  );
+  expect(text.of({ position: [0, 20, 5] }, Int32Array.of(100, 50))).toBe('2\\20.5\\5');
+  expect(
+    new ContourText(source([0.6, 0.8, 0, -0.8, 0.6, 0], 1)).of(
+      { position: [0, 0, 0] },
+      Int32Array.of(100, 33),
+    ),
+  ).toBe('0.936\\1.798\\0');
+  expect(
+    new ContourText(source([1, 0, 0, 0, 1, 0], 0.001)).of({ position: [0, 0, 0] }, Int32Array.of(33, 77)),
+  ).toBe('0.00066\\0.00077\\0');
 });

@@ -1,96 +1,17 @@
-import { writeFile } from 'node:fs/promises';
-import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { openVolume, type Voxels } from '../../src/volumes/index.js';
-import { dicomFile, type Element, type Encoding, element } from '../support/dicom-files.js';
-import { temporary } from '../support/temporary.js';
-
-/** Not a whole number of bytes, so that frames begin within one. */
-const [columns, rows] = [5, 3];
-const plane = columns * rows;
-
-interface Segment {
-  readonly number: number;
-  readonly label: string;
-  readonly colour?: readonly number[];
-}
-
-interface SegmentFrame {
-  readonly z: number;
-  readonly segment?: number;
-  /** Values of all its pixels. */
-  readonly values: readonly number[];
-}
-
-const segmentItem = ({ number, label, colour }: Segment): Element[] => [
-  element(0x00620004, 'US', [number]),
-  element(0x00620005, 'LO', label),
-  ...(colour ? [element(0x0062000d, 'US', colour)] : []),
-];
-
-const segments: readonly Segment[] = [
-  { number: 1, label: 'Liver', colour: [0xffff, 0x8080, 0x8080] },
-  { number: 3, label: 'Tumour', colour: [35579, 53664, 50858] },
-  { number: 4, label: 'Vessel' },
-];
-
-/** Single bits, lowest first, of all frames without gaps. */
-function packed(frames: readonly SegmentFrame[]): Uint8Array {
-  const bits = frames.flatMap(({ values }) => values);
-  const bytes = new Uint8Array(2 * Math.ceil(bits.length / 16));
-  for (const [at, bit] of bits.entries()) bytes[at >> 3] = (bytes[at >> 3] ?? 0) | (bit << (at & 7));
-  return bytes;
-}
-
-async function write(
-  frames: readonly SegmentFrame[],
-  given: { type?: string; class?: string; more?: Element[]; encoding?: Encoding } = {},
-): Promise<string> {
-  const { type = 'BINARY', class: last = '66.4', more = [], encoding } = given;
-  const isBinary = type === 'BINARY';
-  const pixels = isBinary ? packed(frames) : Uint8Array.from(frames.flatMap(({ values }) => values));
-  const bytes = dicomFile(
-    {
-      pixels,
-      size: [columns, rows],
-      spacing: [2, 1.5],
-      frames: frames.map(({ z, segment }) => ({
-        position: [10, 20, z],
-        ...(segment !== undefined && {
-          more: [element(0x0062000a, 'SQ', [[element(0x0062000b, 'US', [segment])]])],
-        }),
-      })),
-      more: [
-        element(0x00080016, 'UI', `1.2.840.10008.5.1.4.1.1.${last}`),
-        element(0x00080060, 'CS', 'SEG'),
-        element(0x00620001, 'CS', type),
-        element(0x00620002, 'SQ', segments.map(segmentItem)),
-        ...(isBinary
-          ? [element(0x00280100, 'US', [1]), element(0x00280101, 'US', [1]), element(0x00280102, 'US', [0])]
-          : []),
-        ...more,
-      ],
-    },
-    encoding,
-  );
-  const directory = await temporary();
-  onTestFinished(() => directory[Symbol.asyncDispose]());
-  const file = path.join(directory.path, 'seg.dcm');
-  await writeFile(file, bytes);
-  return file;
-}
-
-async function slicesOf(file: string, only?: readonly number[]): Promise<Voxels[]> {
-  const all: Voxels[] = [];
-  for await (const { values } of (await openVolume(file)).slices(only ? { only } : {}))
-    all.push(values.slice());
-  return all;
-}
-
-const where = (...pixels: number[]) =>
-  Array.from({ length: plane }, (_, at) => (pixels.includes(at) ? 1 : 0));
-const labels = (at: Record<number, number>) =>
-  Uint8Array.from({ length: plane }, (_, index) => at[index] ?? 0);
+import { expect, test } from 'vitest';
+import { openVolume, VolumeError, type Voxels } from '../../src/volumes/index.js';
+import { type Encoding, element } from '../support/dicom-files.js';
+import {
+  columns,
+  labels,
+  plane,
+  rows,
+  type SegmentFrame,
+  segmentItem,
+  slicesOf,
+  where,
+  write,
+} from './segmentation-files.js';
 
 test.each<[string, Encoding]>([
   ['explicit', {}],
@@ -171,8 +92,81 @@ test.each<[string, SegmentFrame[], string]>([
   [
     'at uneven distances',
     [0, 1, 1.37].map((z) => ({ z, segment: 1, values: where(1) })),
-    'The frames of seg.dcm lie at uneven distances',
+    'The frames of seg.dcm lie at uneven distances: resample the segmentation.',
+  ],
+  [
+    'that is shifted',
+    [0, 1, 2].map((z) => ({ z, segment: 1, values: where(1), x: z === 1 ? 10.125 : 10 })),
+    'frame 2 of seg.dcm is shifted against frame 1 of seg.dcm: resample the segmentation.',
   ],
 ])('A segmentation %s is refused', async (_, frames, sentence) => {
   await expect(openVolume(await write(frames))).rejects.toThrow(sentence);
+});
+
+test('Segments that overlap are read one by one as well, and each with all its frames', async () => {
+  const frames: SegmentFrame[] = [
+    { z: 3, segment: 3, values: where(1, 2) },
+    { z: 0, segment: 1, values: where(1) },
+    { z: 3, segment: 1, values: where(2, 3) },
+    { z: 3, segment: 3, values: where(4) },
+  ];
+  const volume = await openVolume(await write(frames));
+  const layers: [number, Voxels][] = [];
+  for await (const { k, values } of volume.layers?.() ?? []) layers.push([k, values.slice()]);
+  expect(layers).toEqual([
+    [0, labels({ 1: 1 })],
+    [1, labels({ 2: 1, 3: 1 })],
+    [1, labels({ 1: 3, 2: 3, 4: 3 })],
+  ]);
+  expect(await slicesOf(volume.path)).toEqual([labels({ 1: 1 }), labels({ 1: 3, 2: 3, 3: 1, 4: 3 })]);
+  for (const choice of [{ only: [2] }, { frame: 1 }])
+    await expect(volume.slices(choice).next()).rejects.toThrow(RangeError);
+});
+
+test('Numbers over 255 are words, by the list of segments or by a map of labels', async () => {
+  const list = element(0x00620002, 'SQ', [segmentItem({ number: 256, label: 'far' })]);
+  const file = await write([{ z: 0, segment: 256, values: where(1) }], { more: [list] });
+  expect(await slicesOf(file)).toEqual([Uint16Array.from(labels({}), (_, at) => (at === 1 ? 256 : 0))]);
+  const unlisted = await write([{ z: 0, segment: 300, values: where(1) }]);
+  expect((await slicesOf(unlisted))[0]?.[1]).toBe(300);
+  const volume = await openVolume(await write([{ z: 0, segment: 255, values: where(1) }]));
+  for await (const { values } of volume.slices()) expect(values).toBeInstanceOf(Uint8Array);
+  expect(
+    (await openVolume(await write([{ z: 0, values: where() }], { type: 'LABELMAP' }))).layers,
+  ).toBeUndefined();
+});
+
+test('Of fractions without a largest value, more than 127 is the segment', async () => {
+  const values = where().map((_, at) => [0, 127, 128, 255][at % 4] ?? 0);
+  const file = await write([{ z: 5, segment: 3, values }], { type: 'FRACTIONAL' });
+  expect(await slicesOf(file)).toEqual([Uint8Array.from(values, (value) => (value > 127 ? 3 : 0))]);
+});
+
+test('A segment has a number, a name and a colour also where the file says none', async () => {
+  const list = element(0x00620002, 'SQ', [
+    [element(0x00620005, 'LO', '')],
+    [element(0x00620005, 'LO', Buffer.from('Gaümen ')), element(0x0062000d, 'US', [1, 2])],
+    segmentItem({ number: 7, label: 'Black', colour: [0, 0x8080, 0x8080] }),
+  ]);
+  const more = [list, element(0x00080005, 'CS', 'ISO_IR 192')];
+  expect((await openVolume(await write([{ z: 0, segment: 1, values: where(1) }], { more }))).labels).toEqual([
+    { value: 1, name: 'segment 1', colour: null },
+    { value: 2, name: 'Gaümen', colour: null },
+    { value: 7, name: 'Black', colour: '#000000' },
+  ]);
+  const single = element(0x00620002, 'SQ', [segmentItem({ number: 1, label: 'one' })]);
+  const file = await write([{ z: 0, values: where(2) }], { more: [single] });
+  expect(await slicesOf(file)).toEqual([labels({ 2: 1 })]);
+});
+
+test('A segmentation of colours is refused', async () => {
+  const more = [
+    element(0x00280002, 'US', [3]),
+    element(0x00280004, 'CS', 'RGB'),
+    element(0x00280100, 'US', [8]),
+  ];
+  const values = Array.from({ length: 3 * plane }, () => 1);
+  await expect(
+    openVolume(await write([{ z: 0, segment: 1, values }], { type: 'LABELMAP', more })),
+  ).rejects.toThrow(new VolumeError('seg.dcm has colours instead of segments: convert it to NIfTI.'));
 });

@@ -1,13 +1,15 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type Affine,
   isSameGeometry,
   openVolume,
   readVolume,
   type SourceSeries,
+  VolumeError,
+  type VolumeFile,
   writeDicomSeries,
   writeNifti,
 } from '../../src/volumes/index.js';
@@ -112,4 +114,56 @@ test('what lies on another grid, or beside a series of neither CT nor MR, is ref
   );
   expect(existsSync(target)).toBe(false);
   expect(readdirSync(place)).toEqual(['x.nii']);
+});
+
+describe('The values of a derived series', () => {
+  const written = async (values: Float32Array, source: SourceSeries) => {
+    const directory = path.join(await workspace(), 'ct');
+    const plane = source.size[0] * source.size[1];
+    const volume: VolumeFile = {
+      ...{ path: 'dir/ct.nii', format: 'NIfTI', size, affine: source.affine, components: 1, frames: 1 },
+      ...{ hasOrientation: true, modality: null, labels: null },
+      async *slices() {
+        for (let k = 0; k < source.size[2]; k += 1)
+          yield { k, values: values.subarray(k * plane, (k + 1) * plane) };
+      },
+    };
+    await writeDicomSeries(directory, volume, source, { maker, isHounsfield: true });
+    const set = parse(await readFile(path.join(directory, '0001.dcm')));
+    const texts = ['00281050', '00281051', '00281052', '00281053', '00180050', '00180088', '00282110'].map(
+      (tag) => set.string(`x${tag}`),
+    );
+    return { texts, data: [...(await readVolume(directory)).data] };
+  };
+
+  test('keeps whole numbers of 16 bits, and spreads all others over them; what is no number is the least', async () => {
+    const source = await writeSeries({ more: [element(0x00180050, 'DS', '')] });
+    const filled = (...first: number[]) => Float32Array.from({ length: 60 }, (_, at) => first[at] ?? 0);
+    const whole = await written(filled(-32768, 32767, Number.NaN), source);
+    expect(whole.texts).toEqual(['-0.5', '65535', '0', '1', '2.5', '2.5', '00']);
+    expect(whole.data.slice(0, 4)).toEqual([-32768, 32767, -32768, 0]);
+    const beyond = await written(filled(-32769, 1), source);
+    expect(beyond.data.slice(0, 2)).toEqual([-32769, 1].map((value) => expect.closeTo(value, 0)));
+    const half = await written(filled(0.5), source);
+    expect(half.texts.slice(0, 3)).toEqual(['0.25', '1', '0.25']);
+    expect(half.data[0]).toBeCloseTo(0.5, 4);
+    const same = await written(new Float32Array(60).fill(0.5), source);
+    expect([same.texts[3], same.data[7]]).toEqual(['1', 0.5]);
+    await expect(written(new Float32Array(60).fill(Number.NaN), source)).rejects.toThrow(
+      new VolumeError('ct.nii has no values.'),
+    );
+  });
+});
+
+test('nothing is left of a derived series that could not be written', async () => {
+  const source = await writeSeries();
+  const place = await workspace();
+  const target = path.join(place, 'taken');
+  await mkdir(path.join(target, 'kept'), { recursive: true });
+  const file = path.join(place, 'ct.nii');
+  await writeNifti(file, { size: source.size, affine: source.affine, data: new Int16Array(60) });
+  await expect(
+    writeDicomSeries(target, await openVolume(file), source, { maker, isHounsfield: true }),
+  ).rejects.toMatchObject({ code: 'ENOTEMPTY' });
+  expect(readdirSync(place).sort()).toEqual(['ct.nii', 'taken']);
 });

@@ -39,7 +39,7 @@ const pairs: readonly Pair[] = [
 /** A name, or a path, without an ending: `vol` of `vol.hdr` and `vol.img.gz`. */
 function stemOf(name: string, endings: readonly string[]): string {
   const lower = name.toLowerCase();
-  const ending = endings.toReversed().find((each) => lower.endsWith(each)) ?? '';
+  const ending = endings.find((each) => lower.endsWith(each)) ?? '';
   return name.slice(0, name.length - ending.length);
 }
 

@@ -171,7 +171,6 @@ class IdentityWalk {
   /** Where the element after this one begins. Goes through the items of a sequence. */
   async #after({ tag, vr, length, value }: Head, way: Way, depth: number): Promise<number> {
     const end = length === undefinedLength ? this.bytes.size : value + length;
-    if (end > this.bytes.size) throw new Unreadable();
     const isOpen = length === undefinedLength;
     if (groupOf(tag) === pixelGroup) return isOpen ? this.#fragments(value, way) : end;
     // Noted as a whole.
@@ -194,7 +193,6 @@ class IdentityWalk {
       await this.#count();
       const isOpen = head.length === undefinedLength;
       const itemsEnd = isOpen ? end : head.value + head.length;
-      if (itemsEnd > end) throw new Unreadable();
       at = await this.set(head.value, itemsEnd, way, depth + 1);
     }
     if (at !== end || length === undefinedLength) throw new Unreadable();
@@ -247,9 +245,9 @@ async function inflated(bytes: ElementBytes, from: number): Promise<ElementBytes
 }
 
 /** How a data set is written: as its first element is, since some files say something else of themselves. */
-function wayOf(bytes: ElementBytes, from: number, syntax: string): Way {
+function wayOf(bytes: ElementBytes, from: number): Way {
   const start = bytes.at(from, 8);
-  const isBig = syntax === syntaxes.bigEndian || (start.length === 8 && start[0] === 0 && start[1] !== 0);
+  const isBig = start.length === 8 && start[0] === 0 && start[1] !== 0;
   return { isExplicit: isVr(start.toString('latin1', 4, 6)), isBig };
 }
 
@@ -266,7 +264,7 @@ async function lookThrough(bytes: ElementBytes, pause: () => Promise<void>): Pro
       from = 0;
     }
     walk = new IdentityWalk(body, pause);
-    await walk.set(from, body.size, wayOf(body, from, describing.syntax));
+    await walk.set(from, body.size, wayOf(body, from));
   } catch (cause) {
     if (!(cause instanceof Unreadable || cause instanceof RangeError)) throw cause;
     isWhole = false;

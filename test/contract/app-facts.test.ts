@@ -1,0 +1,213 @@
+import { expect, test } from 'vitest';
+import {
+  type AppFacts,
+  capabilityNames,
+  checkpointsOf,
+  fileRefusals,
+  notAvailable,
+  refusals,
+} from '../../src/contract/app-checks.js';
+import { parameterFaults, readParameters, shownValue } from '../../src/contract/app-parameters.js';
+import { operationOf } from '../../src/contract/operations.js';
+
+const app: AppFacts = {
+  inputs: {},
+  checkpoints_name: null,
+  checkpoints_name_available: null,
+  maximum_tta: null,
+  mc_dropout: null,
+  has_capabilities: [],
+};
+
+test('an app that cannot run is named with the reason, on one line', () => {
+  expect(notAvailable('a\nb', 'app.json:\n  line 1 \n\n is wrong')).toBe(
+    String.raw`The app 'a\x0ab' is not available: app.json: line 1 is wrong`,
+  );
+  expect(notAvailable('a', 'x'.repeat(2001))).toBe(`The app 'a' is not available: ${'x'.repeat(2000)}...`);
+});
+
+test.each([
+  [
+    ['a', 'b'],
+    ['b', 'c'],
+    ['a', 'b', 'c'],
+  ],
+  [null, ['c'], ['c']],
+  [['a'], null, ['a']],
+  [null, null, []],
+])('the checkpoints of %j and %j are %j', (checkpoints_name, checkpoints_name_available, all) => {
+  expect(checkpointsOf({ checkpoints_name, checkpoints_name_available })).toEqual(all);
+});
+
+test.each([
+  [{ has_capabilities: [true, false, true], finetunable: true }, ['inference', 'uncertainty', 'fine-tuning']],
+  [{ has_capabilities: [false, true, false], finetunable: false }, ['evaluation']],
+  [{ has_capabilities: [true] }, ['inference']],
+  [{}, []],
+])('what %j can do in words', (facts, names) => {
+  expect(capabilityNames({ ...app, ...facts })).toEqual(names);
+});
+
+test('of each group of files, those that the input of the same number does not take are refused', () => {
+  const file = (name: string) => ({ name, start: () => Buffer.alloc(0) });
+  const inputs = {
+    CT: { display_name: '', volume_type: 'VOLUME' },
+    report: { display_name: 'Report', volume_type: 'TEXT' },
+    mask: { display_name: 'Mask', volume_type: 'SEGMENTATION' },
+  };
+  const groups = [
+    [file('a.nii'), file('b.png'), file('c.csv')],
+    [file('d.pdf')],
+    [file('e.zip')],
+    [file('f.png')],
+  ];
+  const infer = operationOf('infer');
+  const field = infer.fields.find(({ name }) => name === 'inputs');
+  expect(fileRefusals({ inputs }, infer, groups)).toEqual([
+    { field, value: null, problem: "takes volumes as 'CT', and 'b.png' is a picture" },
+    { field, value: null, problem: "takes volumes as 'CT', and 'c.csv' is a table" },
+    { field, value: null, problem: "takes volumes as 'Mask', and 'e.zip' is an archive" },
+  ]);
+  expect(fileRefusals({ inputs }, operationOf('evaluate'), groups)).toEqual([]);
+});
+
+test('inputs are named by their keys where they have no other name, and count as needed unless they say otherwise', () => {
+  const input = (display_name: string, more = {}) => ({ display_name, required: true, ...more });
+  const inputs = {
+    CT: input(''),
+    T1: input('T1w'),
+    atlas: input('Atlas', { default: 'a.nii' }),
+    free: input(''),
+  };
+  const of = (groups: number, given: AppFacts['inputs'] = inputs) =>
+    refusals({ ...app, inputs: given }, operationOf('infer'), {}, { inputs: groups }).map(
+      ({ problem }) => problem,
+    );
+  expect([0, 3].map((groups) => of(groups))).toEqual([
+    ["needs 3 groups of inputs, in this order: 'CT', 'T1w', 'free'; got 0"],
+    [],
+  ]);
+  const optional = { CT: input('', { required: false }), T1: input('T1', { required: null }) };
+  expect([0, 2, 3].map((groups) => of(groups, optional))).toEqual([
+    [],
+    [],
+    ["takes at most 2 groups of inputs, in this order: 'CT', 'T1'; got 3"],
+  ]);
+  expect(refusals({ ...app, inputs }, operationOf('infer'), {}, {}).map(({ problem }) => problem)).toEqual(
+    of(0),
+  );
+});
+
+test.each([
+  ['text', 'text'],
+  [[1, 'a'], '[1,"a"]'],
+  [null, 'null'],
+  ['a\nb', String.raw`a\x0ab`],
+  ['x'.repeat(300), 'x'.repeat(300)],
+  ['x'.repeat(301), `${'x'.repeat(300)}...`],
+])('the value %j is shown as %j', (value, text) => {
+  expect(shownValue(value)).toBe(text);
+});
+
+test('a parameter is told with its default and the place of its details', () => {
+  const bounds = { min: 1 };
+  expect(
+    readParameters({
+      a: { value: 2, ...bounds },
+      b: { default: null, value: 3 },
+      c: { d: 1 },
+      e: 4,
+      f: { value: 5 },
+    }),
+  ).toEqual({
+    all: [
+      { name: 'a', value: 2, facts: { value: 2, min: 1 }, path: ['a'] },
+      { name: 'b', value: null, facts: { default: null, value: 3 }, path: ['b'] },
+      { name: 'c', value: { d: 1 }, facts: {}, path: ['c'] },
+      { name: 'e', value: 4, facts: {}, path: ['e'] },
+      { name: 'f', value: 5, facts: { value: 5 }, path: ['f'] },
+    ],
+    isComplete: true,
+  });
+  expect(readParameters(['x', { name: 'y', value: 1 }, { name: 3 }, 4, null])).toEqual({
+    all: [
+      { name: 'x', value: undefined, facts: {}, path: [0] },
+      { name: 'y', value: 1, facts: { name: 'y', value: 1 }, path: [1] },
+    ],
+    isComplete: true,
+  });
+  for (const nothing of [[3], {}, null, 'x', undefined])
+    expect(readParameters(nothing)).toEqual({ all: [], isComplete: false });
+});
+
+test("values of KonfAI's form are named by their whole path, and bounded by their own constraints alone", () => {
+  const values = { a: 1, b: { c: { d: 2, e: [3] } } };
+  expect(readParameters({ values, constraints: { b: { c: { d: bounds } } }, path: 'P' })).toEqual({
+    all: [
+      { name: 'a', value: 1, facts: {}, path: [] },
+      { name: 'P.b.c.d', value: 2, facts: bounds, path: [] },
+      { name: 'P.b.c.e', value: [3], facts: {}, path: [] },
+    ],
+    isComplete: false,
+  });
+  const odd = readParameters({ values, constraints: [bounds], path: 3 });
+  expect(odd.all.map(({ name, facts }) => [name, facts])).toEqual([
+    ['a', {}],
+    ['b.c.d', {}],
+    ['b.c.e', {}],
+  ]);
+});
+const bounds = { min: 1 };
+
+const problemsOf = (parameters: unknown, ...overrides: readonly string[]) =>
+  refusals({ ...app, parameters }, operationOf('infer'), { config_overrides: overrides }, null);
+
+test('an override that an app does not take is told with its field, its text and its problem', () => {
+  const field = operationOf('infer').fields.find(({ name }) => name === 'config_overrides');
+  expect(problemsOf({ a: { choices: [1, 'x'] } }, 'a=1.0', 'a=x', 'a=2')).toEqual([
+    { field, value: 'a=2', problem: "takes '1' or 'x' for 'a'" },
+  ]);
+});
+
+test.each([
+  [{ type: 'integer', min: 1, max: 3 }, '0', "takes 'a' from 1 to 3"],
+  [{ type: 'integer', min: 1, max: 3 }, '4', "takes 'a' from 1 to 3"],
+  [{ type: 'integer', min: 1, max: 3 }, '1', null],
+  [{ type: 'integer', min: 1, max: 3 }, '3', null],
+  [{ max: 3 }, '3', null],
+  [{ max: 3 }, '3.1', "takes 'a' of at most 3"],
+  [{ max: 3 }, 'x', "takes a number for 'a'"],
+  [{ type: 'text', min: 3 }, 'x', null],
+  [{ type: 'number', default: true }, 'true', "takes a number for 'a'"],
+  [{ default: [true] }, 'true,0', "takes true or false for 'a'"],
+  [{ default: [1, 2] }, '[1,\n2]', null],
+  [{ default: null, type: 'number' }, 'None', null],
+  [{ default: 1 }, 'none', "takes a number for 'a'"],
+])('of a parameter that is %j the value %j is right or told why not', (facts, text, problem) => {
+  expect(problemsOf({ a: facts }, `a=${text}`).map((each) => each.problem)).toEqual(problem ? [problem] : []);
+});
+
+test('names are listed as far as 500 characters', () => {
+  const names = Array.from({ length: 100 }, (_, at) => `parameter${at}`);
+  expect(problemsOf(names, 'zzz=1')[0]?.problem).toBe(
+    `has no parameter 'zzz'; it has: ${names.join(', ').slice(0, 500)}...`,
+  );
+});
+
+test('all that is wrong with a parameter is told, each at its place', () => {
+  expect(parameterFaults({ x: { min: 'a', max: 1, type: 'int', colour: 1, default: 2, valu: 3 } })).toEqual([
+    { path: ['parameters', 'x', 'min'], problem: "must be a number, got 'a'" },
+    {
+      path: ['parameters', 'x', 'type'],
+      problem: "must be one of: number, integer, boolean, text, got 'int'",
+    },
+    { path: ['parameters', 'x', 'default'], problem: "is '2': the app itself takes 'x' of at most 1" },
+  ]);
+  expect(parameterFaults({ '-x': { min: 3, max: 2 } })).toEqual([
+    { path: ['parameters', '-x', 'min'], problem: 'is above max, 2' },
+    {
+      path: ['parameters', '-x'],
+      problem: "'-x' cannot be set: a name has no '=', and does not begin with '-' or a space",
+    },
+  ]);
+});

@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'vitest';
+import { ServiceError } from '../../src/contract/index.js';
+import { FormParser, readBoundary } from '../../src/multipart/index.js';
+
+/** Everything that a receiver is told of a form that comes in these pieces, and how it ended. */
+async function told(...pieces: readonly string[]): Promise<unknown[]> {
+  const events: unknown[] = [];
+  const later = (event: unknown) =>
+    new Promise<void>((resolve) => {
+      setImmediate(() => {
+        events.push(event);
+        resolve();
+      });
+    });
+  const parser = new FormParser('Xb', {
+    onProgress: (bytes, parts) => events.push([bytes, parts]),
+    begin: async (headers) => {
+      await later({ ...headers });
+      return {
+        // Taking lasts longer than ending: whoever does not wait for it is told in another order.
+        take: (piece) => new Promise(setImmediate).then(() => later(piece.toString('latin1'))),
+        end: () => later('end'),
+      };
+    },
+  });
+  const ended = new Promise<void>((resolve) => {
+    parser.once('finish', () => resolve());
+    parser.once('error', (error) => {
+      events.push(error);
+      resolve();
+    });
+  });
+  for (const piece of pieces) parser.write(Buffer.from(piece, 'latin1'));
+  parser.end();
+  await ended;
+  return events;
+}
+
+/** What is told beside the progress. */
+const withoutProgress = async (...pieces: readonly string[]) =>
+  (await told(...pieces)).filter((event) => !Array.isArray(event));
+
+const badRequest = (detail: string) => new ServiceError('badRequest', detail);
+const refused = (detail: string) => badRequest(`The body is not a multipart form: ${detail}`);
+const malformed = refused('a boundary, or a header of a part, is not well formed');
+
+describe('the boundary of a Content-Type', () => {
+  test.each([
+    ['multipart/form-data; boundary=abc', 'abc'],
+    ['multipart/form-data; BOUNDARY= abc ;charset=utf-8', 'abc'],
+    ['multipart/form-data; boundary="a;b c"; charset=utf-8', 'a;b c'],
+    [`multipart/form-data; boundary=${'x'.repeat(70)}`, 'x'.repeat(70)],
+  ])('of %s is read', (type, boundary) => {
+    expect(readBoundary(type)).toBe(boundary);
+  });
+
+  test.each([
+    ['multipart/form-data', 'the Content-Type names no boundary'],
+    ['multipart/form-data; boundary=', 'the Content-Type names no boundary'],
+    ['multipart/form-data; boundary= ; x=y', 'the Content-Type names no boundary'],
+    [`multipart/form-data; boundary=${'x'.repeat(71)}`, 'its boundary is longer than 70 characters'],
+  ])('of %s is refused', (type, detail) => {
+    expect(() => readBoundary(type)).toThrow(refused(detail));
+  });
+});
+
+test('a receiver is told each part from its headers to its end, one after another, and how much has come', async () => {
+  const [first, second] = [
+    '--Xb\r\nContent-Disposition:  form-data \r\nX-Y:\r\n\r\none\r\n',
+    '--Xb\r\n\r\ntwo\r\n--Xb--\r\nwhat comes after it is nothing',
+  ];
+  expect(await told(first, second)).toEqual([
+    [first.length, 0],
+    { 'content-disposition': 'form-data ', 'x-y': '' },
+    'one',
+    [first.length + second.length, 1],
+    'end',
+    {},
+    'two',
+    'end',
+  ]);
+});
+
+test('a parser that was destroyed takes no more parts', async () => {
+  let begun = 0;
+  const parser = new FormParser('Xb', {
+    onProgress: () => {},
+    begin: async () => {
+      begun += 1;
+      parser.destroy();
+      return { take: () => undefined, end: () => undefined };
+    },
+  });
+  const closed = new Promise((resolve) => parser.once('close', resolve));
+  parser.write('--Xb\r\nA: b\r\n\r\none\r\n--Xb\r\nA: b\r\n\r\ntwo\r\n--Xb--\r\n');
+  await closed;
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(begun).toBe(1);
+});
+
+describe('the headers of a part', () => {
+  const withHeaders = (headers: readonly string[]) =>
+    `--Xb\r\n${headers.map((each) => `${each}\r\n`).join('')}\r\nx\r\n--Xb--`;
+  const numbered = (count: number) => Array.from({ length: count }, (_, at) => `H${at}: ${at}`);
+
+  test('are at most 32', async () => {
+    const [headers] = await withoutProgress(withHeaders(numbered(32)));
+    expect(headers).toMatchObject({ h0: '0', h31: '31' });
+    expect(await withoutProgress(withHeaders(numbered(33)))).toEqual([
+      refused('a part has more than 32 headers'),
+    ]);
+  });
+
+  test('have at most 16384 bytes together, whether their end has come or not', async () => {
+    // With the line break before them.
+    const longest = `A: ${'b'.repeat((16 << 10) - 5)}`;
+    expect(await withoutProgress(withHeaders([longest]))).toEqual([{ a: longest.slice(3) }, 'x', 'end']);
+    const tooLong = refused('the headers of a part are longer than 16384 bytes');
+    expect(await withoutProgress(withHeaders([`${longest}b`]))).toEqual([tooLong]);
+    expect(await withoutProgress(`--Xb\r\n${longest}b`)).toEqual([tooLong]);
+  });
+
+  test.each(['no colon', ': no name', ' A: folded', 'A b: two words', 'A : b'])(
+    'are refused where a line is none: %s',
+    async (line) => {
+      expect(await withoutProgress(withHeaders(['A: b', line]))).toEqual([malformed]);
+    },
+  );
+});
+
+test.each(['x--Xb\r\n\r\n\r\n--Xb--', 'x\r\n--Xb--', '--Xbc\r\n\r\nx\r\n--Xb--'])(
+  'a body with something before its first boundary is refused: %j',
+  async (body) => {
+    expect(await withoutProgress(body)).toEqual([malformed]);
+  },
+);
+
+test.each(['', '--Xb', '--Xb\r\nA: b\r\n\r\nhalf', '--Xb\r\nA: b\r\n\r\nx\r\n--Xb\r\n'])(
+  'a body that ends early is refused: %j',
+  async (body) => {
+    expect((await withoutProgress(body)).at(-1)).toEqual(
+      badRequest('The body ended before the form was complete'),
+    );
+  },
+);
+
+test('content of another size than its part says is refused by both', async () => {
+  const body = '--Xb\r\nRemote-App-Size: 4\r\n\r\nabc\r\n--Xb--';
+  expect((await withoutProgress(body)).at(-1)).toEqual(
+    badRequest(
+      "A part of the form does not have the 4 bytes that its header 'remote-app-size' says; send the form again",
+    ),
+  );
+});
+
+describe('content', () => {
+  const encoded = (encoding: string, content: string) =>
+    `--Xb\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${content}\r\n--Xb--`;
+  /** The content of the part as its receiver gets it, or the error. */
+  const contentOf = async (...pieces: readonly string[]) => {
+    const [, ...events] = await withoutProgress(...pieces);
+    const last = events.pop();
+    return last === 'end' ? events.join('') : last;
+  };
+
+  test.each(['', 'binary', '7bit', '8BIT', ' utf-8 '])(
+    'of the encoding %j stays as it is',
+    async (encoding) => {
+      expect(await contentOf(encoded(encoding, 'aGk='))).toBe('aGk=');
+    },
+  );
+
+  test.each([
+    ['', ''],
+    ['aGk=', 'hi'],
+    ['aA==', 'h'],
+    ['aGVsbG8h', 'hello!'],
+  ])('in base64 is decoded wherever it is split: %j', async (content, text) => {
+    for (let at = 0; at <= content.length; at += 1) {
+      const whole = encoded(' BASE64', content);
+      const split = whole.indexOf('\r\n\r\n') + 4 + at;
+      expect(await contentOf(whole.slice(0, split), whole.slice(split))).toBe(text);
+    }
+  });
+
+  test.each(['aGk', 'a', 'aGk=aGk=', 'aA==aGVs', 'aGk!', 'aG k', 'aGl=', '=aGk', 'aGk-'])(
+    'that is no base64 is refused: %j',
+    async (content) => {
+      const whole = encoded('base64', content);
+      const at = whole.indexOf('\r\n\r\n') + 8;
+      for (const pieces of [[whole], [whole.slice(0, at), whole.slice(at)]])
+        expect(await contentOf(...pieces)).toEqual(refused('a part in base64 has bytes that are not base64'));
+    },
+  );
+
+  test('of another encoding is refused', async () => {
+    expect(await contentOf(encoded('quoted-printable', 'x'))).toEqual(
+      refused('a part has an unknown Content-Transfer-Encoding'),
+    );
+  });
+});
