@@ -193,6 +193,7 @@ class IdentityWalk {
       await this.#count();
       const isOpen = head.length === undefinedLength;
       const itemsEnd = isOpen ? end : head.value + head.length;
+      if (itemsEnd > end) throw new Unreadable();
       at = await this.set(head.value, itemsEnd, way, depth + 1);
     }
     if (at !== end || length === undefinedLength) throw new Unreadable();
