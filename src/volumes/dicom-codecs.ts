@@ -148,8 +148,12 @@ const charls = reusable(async () => {
   return load(silent());
 });
 
+const endOfImage = Buffer.of(0xff, 0xd9);
+
 async function decodeJpegLs(bytes: Buffer, frame: Frame): Promise<Samples> {
   const { precision } = jpegHeaderOf(bytes, frame);
+  // Where one is cut, the decoder looks for the end for half a minute.
+  if (!bytes.includes(endOfImage)) throw damaged(frame);
   const { JpegLSDecoder } = await charls.get();
   try {
     const decoder = new JpegLSDecoder();
