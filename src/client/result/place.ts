@@ -39,9 +39,6 @@ const privatePrefix = '.remote-app-';
 const ofNobody =
   /^(?:\.git(?:keep|ignore)|\.remote-app-\w{6}|\.DS_Store|\._.*|\.nfs.*|Thumbs\.db|desktop\.ini|lost\+found)$/;
 
-/** Highest number of a result directory. */
-const highestNumber = 100_000;
-
 /**
  * Whether there is anything at a path that a result could replace or be mixed with. A directory that cannot be read may have
  * files.
@@ -57,13 +54,10 @@ export function hasFiles(directory: string): boolean {
 /** The first directory without files among `Output`, `Output-2`, `Output-3` and so on. */
 function firstFree(directory: string, number = 1): { readonly place: string; readonly number: number } {
   const target = path.resolve(directory);
-  for (let each = number; each <= highestNumber; each += 1) {
+  for (let each = number; ; each += 1) {
     const place = numberedDirectory(target, each);
     if (!hasFiles(place)) return { place, number: each };
   }
-  throw new UsageError(
-    `${quotePath(directory)} and all up to '-${highestNumber}' have results; remove some of them`,
-  );
 }
 
 /**
@@ -139,7 +133,7 @@ function tryToWrite(existing: string, missing: string): void {
 export function checkOutput(directory: string): void {
   const target = path.resolve(directory);
   const existing = nearest(target);
-  if (existing === target && statOf(path.join(target, resultName))?.isDirectory()) {
+  if (statOf(path.join(target, resultName))?.isDirectory()) {
     const archive = quotePath(path.join(target, resultName));
     throw new UsageError(`${archive} is a directory, and the result gets this name; move it, or ${choose}`);
   }

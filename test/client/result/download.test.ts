@@ -5,6 +5,8 @@ import path from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
+import type { Watcher } from '../../../src/client/connection/index.js';
+import type { ClientError } from '../../../src/client/errors.js';
 import { download, fileSink, type Sink, streamSink } from '../../../src/client/result/download.js';
 import { type Handler, ScriptedServer } from '../../support/scripted-server.js';
 import { temporary } from '../../support/temporary.js';
@@ -36,6 +38,7 @@ function watched(sink: Sink): Sink {
 /** Sends the first `until` of `bytes`, and cuts the connection after the client has written some of them. */
 function cutAt(bytes: Buffer, until: number, etag: string | null): Handler {
   return async (_, response) => {
+    renewBegun();
     response.writeHead(200, { 'content-length': bytes.length, ...(etag ? { etag } : {}) });
     response.write(bytes.subarray(0, until));
     await begun;
@@ -65,7 +68,8 @@ async function fetchAll(...handlers: Handler[]) {
   const remaining = [...handlers];
   const sizes: number[] = [];
   const moves: [number, number][] = [];
-  renewBegun();
+  const told: (string | null)[] = [];
+  const watcher: Watcher = { note: (text) => told.push(text), waiting: (text) => told.push(text) };
   await using directory = await temporary();
   await using server = await ScriptedServer.start(async (...request) => {
     await (remaining.shift() ?? ((_, response) => void response.writeHead(404).end()))(...request);
@@ -78,7 +82,7 @@ async function fetchAll(...handlers: Handler[]) {
       connection,
       (headers) => connection.send('/', { headers }),
       watched(fileSink(file, target, 'run it again')),
-      { onSize: async (total) => void sizes.push(total), onProgress: (...move) => moves.push(move) },
+      { onSize: async (total) => void sizes.push(total), onProgress: (...move) => moves.push(move), watcher },
     );
     const ranges = server.received.map(({ headers }) => headers.range);
     return {
@@ -86,6 +90,9 @@ async function fetchAll(...handlers: Handler[]) {
       ranges,
       sizes,
       moves,
+      told: told.map((text) =>
+        text === null ? null : text.replaceAll(server.url, 'SERVER').replace(/another \d+ s/, 'another N s'),
+      ),
       saved: await readFile(target),
       ifRange: server.received.map((r) => r.headers['if-range']),
     };
@@ -158,10 +165,83 @@ describe('a download', () => {
     expect(weak.ranges).toEqual([undefined, undefined]);
   });
 
-  test('starts over if its range is refused', async () => {
+  test('starts over if its range is refused, and tells what it waits for until the first bytes come', async () => {
     const refuse: Handler = (_, response) => void response.writeHead(416).end();
-    const { saved } = await fetchAll(cutAt(content, 100_000, '"a"'), refuse, whole(other, '"b"'));
+    const { saved, ranges, told } = await fetchAll(
+      cutAt(content, 100_000, '"a"'),
+      refuse,
+      whole(other, '"b"'),
+    );
     expect(saved.equals(other)).toBe(true);
+    expect(ranges).toEqual([undefined, expect.any(String), undefined]);
+    expect(told).toEqual([
+      expect.stringMatching(/^The connection to SERVER .*; trying again for another N s$/),
+      expect.stringMatching(/^Trying again for another N s: The connection to SERVER .*$/),
+      null,
+      'Trying again for another N s: SERVER cannot continue the download',
+      null,
+      null,
+    ]);
+  });
+
+  test('continues with the tag of the file that it started over with', async () => {
+    const { saved, ifRange } = await fetchAll(
+      cutAt(content, 100_000, '"a"'),
+      cutAt(other, 100_000, '"b"'),
+      rest(other, '"b"'),
+    );
+    expect([saved.equals(other), ifRange]).toEqual([true, [undefined, '"a"', '"b"']]);
+  });
+
+  test.each([
+    ['bytes FROM-299999/300000, more', 206],
+    ['all bytes FROM-299999/300000', 206],
+    ['bytes FROM-299999/300000', 200],
+  ])('takes no part that says of itself %j with %i', async (range, status) => {
+    const part: Handler = ({ headers }, response) => {
+      const from = /bytes=(\d+)-/.exec(headers.range ?? '')?.[1] ?? '0';
+      const given = { etag: '"a"', 'content-range': range.replace('FROM', from) };
+      if (status === 200)
+        response.writeHead(status, { ...given, 'content-length': content.length }).end(content);
+      else response.writeHead(status, given).end(content.subarray(Number(from)));
+    };
+    const { saved, moves } = await fetchAll(cutAt(content, 100_000, '"a"'), part, whole(content, '"a"'));
+    expect([saved.equals(content), moves.at(-1)]).toEqual([true, [content.length, content.length]]);
+  });
+
+  test('takes no part that nobody asked for', async () => {
+    const part: Handler = (_, response) =>
+      void response
+        .writeHead(206, { 'content-range': `bytes 0-99999/${content.length}`, etag: '"a"' })
+        .end(content.subarray(0, 100_000));
+    const { saved, ranges } = await fetchAll(part, whole(content, '"a"'));
+    expect([saved.equals(content), ranges]).toEqual([true, [undefined, undefined]]);
+  });
+
+  test('of a size that nobody states is that long, unless it breaks before it begins', async () => {
+    const unstated: Handler = (_, response) => void response.writeHead(200).end(other);
+    const broken: Handler = (_, response) => {
+      response.writeHead(200).flushHeaders();
+      setImmediate(() => response.destroy());
+    };
+    const { bytes, saved, sizes, moves } = await fetchAll(broken, unstated);
+    expect([bytes, saved.equals(other)]).toEqual([other.length, true]);
+    expect([sizes, moves.at(-1)]).toEqual([
+      [0, 0],
+      [other.length, 0],
+    ]);
+  });
+
+  test('that ends before its last byte is continued', async () => {
+    const short: Handler = ({ headers }, response) => {
+      const from = Number(/bytes=(\d+)-/.exec(headers.range ?? '')?.[1]);
+      const range = `bytes ${from}-${content.length - 1}/${content.length}`;
+      response.writeHead(206, { 'content-range': range, etag: '"a"' }).end(content.subarray(from, 250_000));
+    };
+    const steps = [cutAt(content, 100_000, '"a"'), short, rest(content, '"a"')];
+    const { saved, ranges, told } = await fetchAll(...steps);
+    expect([saved.equals(content), ranges[2]]).toEqual([true, 'bytes=250000-']);
+    expect(told).toContain('The download ended after 250000 of 300000 bytes; trying again for another N s');
   });
 
   test('into a pipe can continue, but cannot start over', async () => {
@@ -171,7 +251,6 @@ describe('a download', () => {
     ];
     const ends: unknown[] = [];
     for (const remaining of answers) {
-      renewBegun();
       await using server = await ScriptedServer.start((...request) => remaining.shift()?.(...request));
       await using connection = connectTo(server.url);
       const pipe = new PassThrough();
@@ -186,10 +265,10 @@ describe('a download', () => {
           pipe.end();
           ends.push((await read).equals(content));
         },
-        (error: Error) => ends.push(error.message),
+        (error: ClientError) => ends.push([error.message, error.exitCode]),
       );
     }
-    expect(ends).toEqual([true, expect.stringMatching(/cannot go on/)]);
+    expect(ends).toEqual([true, ['The download broke and cannot go on; start it again', 5]]);
   });
 
   test('ends if repeated attempts get no further', async () => {
@@ -206,7 +285,13 @@ describe('a download', () => {
     expect(begun.count).toBeLessThan(10);
   });
 
-  test.each([['"ä"'], ['"a" "b"'], [`"${'x'.repeat(300)}"`], ['a']])(
+  test('sends back the longest ETag', async () => {
+    const etag = `"${'!#~'.repeat(66)}xx"`;
+    const { ifRange } = await fetchAll(cutAt(content, 100_000, etag), rest(content, etag));
+    expect(ifRange).toEqual([undefined, etag]);
+  });
+
+  test.each([['"ä"'], ['"a" "b"'], ['"a b"'], [`"${'x'.repeat(201)}"`], ['a']])(
     'does not send back an invalid ETag: %j',
     async (etag) => {
       const { ranges, saved } = await fetchAll(cutAt(content, 100_000, etag), whole(content, '"a"'));
@@ -215,7 +300,7 @@ describe('a download', () => {
     },
   );
 
-  test.each([['text/html; charset=utf-8'], ['application/json']])(
+  test.each([['text/html; charset=utf-8'], ['application/json'], ['TEXT/HTML']])(
     'is no answer of the type %s',
     async (type) => {
       await using server = await ScriptedServer.start(

@@ -6,6 +6,7 @@ import { UsageError } from '../../../src/client/errors.js';
 import {
   checkOutput,
   foreseeOutput,
+  hasFiles,
   type OutputDirectory,
   PrivateDirectory,
 } from '../../../src/client/result/place.js';
@@ -141,12 +142,43 @@ describe('the place of a result', () => {
     expect(statSync(own.directory).mode & 0o777).toBe(0o700);
     await own.remove();
     expect(await readdir(place.root, { recursive: true })).toEqual(['there']);
+    const shared = await PrivateDirectory.make(deep);
+    await plant(place.root, { 'there/new/mine': '' });
+    await shared.remove();
+    await shared.remove();
+    expect((await readdir(place.root, { recursive: true })).sort()).toEqual([
+      'there',
+      path.join('there', 'new'),
+      path.join('there', 'new', 'mine'),
+    ]);
   });
 
-  test('may have files of version control and of the system', async () => {
-    await using place = await world('refuse');
-    await plant(place.root, { 'Output/.gitkeep': '', 'Output/.DS_Store': '' });
-    expect(foreseeOutput(place.output)).toBe(place.directory);
+  test('that cannot be taken is an error, and no reason to take another one', async () => {
+    await using place = await world();
+    const own = await PrivateDirectory.make(place.directory);
+    await expect(own.place({ ...place.output, directory: `${own.files}/a` }, 'x')).rejects.toMatchObject({
+      code: 'EINVAL',
+      syscall: 'rename',
+    });
+    await plant(place.root, { 'Output/.gitkeep': '' });
+    await expect(own.place(place.output, 'none/result.zip')).rejects.toMatchObject({ code: 'ENOENT' });
+    await own.remove();
+    expect(await readdir(place.root)).toEqual(['Output']);
+  });
+
+  test('may have files of version control and of the system, and no others', async () => {
+    await using root = await temporary();
+    const ofNobody = [
+      ...['.gitkeep', '.gitignore', '.remote-app-aB3_9z', '.DS_Store', '._', '._mask.nii', '.nfs0001'],
+      ...['Thumbs.db', 'desktop.ini', 'lost+found'],
+    ];
+    const ofSomebody = [
+      ...['my.gitkeep', '.gitkeep2', '.git', '.remote-app-aB3_9', '.remote-app', 'a.DS_Store', 'a._b'],
+      ...['Thumbs.db.nii', 'aThumbs.db', 'desktop-ini', 'lost+found2', '.hidden', 'mask.nii'],
+    ];
+    const names = [...ofNobody, ...ofSomebody];
+    await plant(root.path, Object.fromEntries(names.map((name, index) => [`${index}/${name}`, ''])));
+    expect(names.filter((_, index) => hasFiles(path.join(root.path, String(index))))).toEqual(ofSomebody);
   });
 
   test('that has files of the system when the result comes gets the result beside them', async () => {
@@ -214,16 +246,28 @@ describe('a directory for results', () => {
     expect(refusal(at('file'))).toBe(
       `Results cannot be saved in '${at('file')}': it is not a directory; choose another directory with --output`,
     );
-    expect(refusal(at('file/a/b'))).toContain(`'${at('file')}' is not a directory`);
-    expect(refusal(at('dangling'))).toContain('it is a link to something that does not exist');
-    expect(refusal(at('taken'))).toContain(`'${at('taken/result.zip')}' is a directory`);
+    const choose = 'choose another directory with --output';
+    const saved = (name: string) => `Results cannot be saved in '${at(name)}'`;
+    expect(refusal(at('file/a/b'))).toBe(
+      `${saved('file/a/b')}: '${at('file')}' is not a directory; ${choose}`,
+    );
+    expect(refusal(at('dangling'))).toBe(
+      `${saved('dangling')}: it is a link to something that does not exist; ${choose}`,
+    );
+    expect(refusal(at('taken'))).toBe(
+      `'${at('taken/result.zip')}' is a directory, and the result gets this name; move it, or ${choose}`,
+    );
+    expect(refusal(at('taken/new'))).toBeUndefined();
   });
 
   test.each(['n'.repeat(300), `missing/${'n'.repeat(300)}`])(
     'is refused if its name is too long',
     async (name) => {
       await using directory = await temporary();
-      expect(refusal(path.join(directory.path, name))).toContain('name too long (ENAMETOOLONG)');
+      const target = path.join(directory.path, name);
+      expect(refusal(target)).toMatch(
+        /^Results cannot be saved in '.*': .*name too long \(ENAMETOOLONG\); choose another directory with --output$/,
+      );
       expect(readdirSync(directory.path)).toEqual([]);
     },
   );

@@ -1,0 +1,191 @@
+import { statfsSync, statSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import type { OutputDirectory } from '../../../src/client/result/index.js';
+import { saveArchive } from '../../../src/client/result/save-archive.js';
+import { formatBytes } from '../../../src/contract/index.js';
+import { ScriptedServer } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { type Entry, zip } from '../../support/zip.mjs';
+import { connectTo, memoryReporter } from '../support/connect.js';
+
+/**
+ * What comes of an archive that is saved in `Output`.
+ * @param there files that are there before
+ * @returns with `SERVER` for its address, `ROOT` for the directory above `Output`, and `SIZE` for what the disk has free
+ */
+async function save(
+  bytes: Buffer,
+  output: Partial<OutputDirectory> = {},
+  { there = {}, name = 'all.zip', size = bytes.length } = {},
+) {
+  await using root = await temporary();
+  await plant(root.path, there);
+  await using server = await ScriptedServer.start((_, response) => {
+    response.writeHead(200, { 'content-length': size }).write(bytes);
+    if (size === bytes.length) response.end();
+  });
+  await using connection = connectTo(server.url);
+  const reporter = memoryReporter();
+  const plainly = (text: string): string =>
+    text
+      .replaceAll(root.path, 'ROOT')
+      .replaceAll(server.url, 'SERVER')
+      .replaceAll(/\b\d+\.\d [GT]iB that are free|\b\d+\.\d [GT]iB are free/g, (found) =>
+        found.replace(/.*iB/, 'SIZE'),
+      );
+  const result: unknown = await saveArchive(connection, (headers) => connection.send('/', { headers }), {
+    reporter,
+    name,
+    output: { directory: path.join(root.path, 'Output'), taken: 'number', ...output },
+    again: 'app again',
+  }).then(
+    (saved) => JSON.parse(plainly(JSON.stringify(saved))),
+    (error: Error) => {
+      const { fault, details } = error as { fault?: string; details?: unknown };
+      return [plainly(error.message), fault ?? details];
+    },
+  );
+  const entries = await readdir(root.path, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name))
+    .toSorted();
+  const read = async (file: string) => {
+    const content = await readFile(file);
+    const text = content.equals(bytes) ? 'all' : content.toString();
+    return [path.relative(root.path, file), text] as const;
+  };
+  const modes = files.map((file) => statSync(file).mode & 0o777);
+  const { notes, moves } = reporter;
+  const contents = Object.fromEntries(await Promise.all(files.map(read)));
+  return { result, names: (await readdir(root.path)).sort(), files: contents, modes, notes, moves };
+}
+
+const good: Entry = { name: 'good.nii', content: 'good' };
+const damaged = zip([good, { name: 'bad.nii', content: 'bad', crc: 1 }]);
+/** Some 20 TiB of files, as it says. */
+const huge = zip(Array.from({ length: 5000 }, (_, at) => ({ name: `${at}`, statedSize: 2 ** 32 - 2 })));
+/** One of its files has the place of the directory of another. */
+const contradictory = zip([good, { name: 'a/b', content: 'b' }, { name: 'a', content: 'a' }]);
+const saves = "'app again' saves it as it is";
+
+test('an archive is saved with what is in it, each file with the permissions of any other, and its size is told', async () => {
+  const bytes = zip([good, { name: 'aux/all.zip', content: 'inner' }, { name: 'all.zip', content: 'own' }]);
+  const { modes, ...rest } = await save(bytes);
+  const renamed = "'all.zip' was extracted as 'all_1.zip': its own name cannot be used here";
+  expect(rest).toEqual({
+    result: {
+      ...{ archive: 'ROOT/Output/all.zip', output: 'ROOT/Output' },
+      ...{ files: 3, bytes: 12, notes: [renamed] },
+    },
+    names: ['Output'],
+    files: {
+      'Output/all.zip': 'all',
+      'Output/all_1.zip': 'own',
+      'Output/aux/all.zip': 'inner',
+      'Output/good.nii': 'good',
+    },
+    notes: [renamed],
+    moves: [
+      ['Downloading', bytes.length, bytes.length],
+      ...[4, 9, 12].map((done) => ['Extracting', done, 12]),
+    ],
+  });
+  expect(modes).toEqual(modes.map(() => 0o666 & ~process.umask()));
+});
+
+test('a directory that has got files since it was chosen is left alone', async () => {
+  const there = { 'Output/mine': 'mine' };
+  const { result, files } = await save(zip([good]), { taken: 'refuse' }, { there });
+  expect(result).toMatchObject({ archive: 'ROOT/Output-2/all.zip', output: 'ROOT/Output-2' });
+  expect(files).toEqual({ ...there, 'Output-2/all.zip': 'all', 'Output-2/good.nii': 'good' });
+});
+
+test.each([
+  ['damaged', damaged, 'corrupt', "its entry 'bad.nii' is damaged"],
+  [
+    'too large',
+    huge,
+    'tooLarge',
+    'it needs more than the SIZE that are free there; free some space, then unzip it',
+  ],
+  ['unsafe', zip([good, { name: '../x' }]), 'unsafe', "its entry '../x' has a name that cannot be extracted"],
+])('an archive that is %s is saved alone, and the error says why', async (_, bytes, fault, why) => {
+  const { result, files } = await save(bytes);
+  const [message, kind] = result as [string, string];
+  const begin = "'ROOT/Output/all.zip' is saved, but it is not extracted: ";
+  expect([message.slice(0, begin.length), message.slice(begin.length), kind]).toEqual([begin, why, fault]);
+  expect(files).toEqual({ 'Output/all.zip': 'all' });
+});
+
+test('an archive that cannot be extracted is not kept in a private directory', async () => {
+  const own = { isPrivate: true, taken: 'replace' } as const;
+  expect(await save(damaged, own)).toMatchObject({
+    result: [`The result is not extracted: its entry 'bad.nii' is damaged; ${saves}`, 'corrupt'],
+    files: {},
+  });
+  expect(await save(huge, own)).toMatchObject({
+    result: [
+      "The result needs more than the SIZE that are free in 'ROOT/Output'; free some space, then run 'app again'",
+      { code: 'ENOSPC' },
+    ],
+    files: {},
+  });
+});
+
+test('an archive of which something has no place is saved with the rest, and the error counts it', async () => {
+  const rest = { 'Output/a/b': 'b', 'Output/all.zip': 'all', 'Output/good.nii': 'good' };
+  const why = 'only a part of it is extracted: something else is in the place of';
+  const lost = "'a' was not extracted: something else is in its place";
+  const other = 'unzip it in another directory';
+  expect(await save(contradictory)).toMatchObject({
+    result: [`'ROOT/Output/all.zip' is saved, but ${why} 1 file; ${other}`, 'unplaced'],
+    files: rest,
+    notes: [lost],
+  });
+  const own = { isPrivate: true, taken: 'replace', withoutArchive: true } as const;
+  const there = { 'Output/good.nii/mine': 'mine' };
+  expect(await save(contradictory, own, { there })).toMatchObject({
+    result: [`The result is not whole: ${why} 2 files; ${saves}`, 'unplaced'],
+    files: { 'Output/a/b': 'b', 'Output/all.zip': 'all', ...there },
+  });
+});
+
+test.each([
+  ['<html>', "'<html>'"],
+  [`${'PK and more '.repeat(5)}`, "'PK and more PK and more PK and more PK a'"],
+  ['', null],
+])('%j is no archive, and is not kept', async (text, shown) => {
+  const { result, files } = await save(Buffer.from(text));
+  const what =
+    shown === null ? 'an archive of 0 bytes' : `something that is not a zip archive: it begins with ${shown}`;
+  expect([(result as string[])[0], files]).toEqual([`SERVER sent ${what}; is it a remote-app server?`, {}]);
+});
+
+test('an archive that the disk has no room for is refused before its first byte is kept', async () => {
+  const { bavail, bsize } = statfsSync(tmpdir());
+  const size = 2 * bavail * bsize;
+  const { result, names, moves } = await save(zip([good]), {}, { size });
+  expect([result, names, moves]).toEqual([
+    [
+      `'ROOT/Output/all.zip' will have ${formatBytes(size)}, and SIZE are free there; free some space, then run 'app again'`,
+      { code: 'ENOSPC' },
+    ],
+    [],
+    [],
+  ]);
+});
+
+test('a file that cannot be made leaves nothing', async () => {
+  const { result, names } = await save(zip([good]), {}, { name: 'none/all.zip', there: { mine: 'mine' } });
+  expect([result, names]).toEqual([
+    [
+      "Cannot write 'ROOT/Output/none/all.zip': no such file or directory (ENOENT); look at what is there, then run 'app again'",
+      { code: 'ENOENT' },
+    ],
+    ['mine'],
+  ]);
+});
