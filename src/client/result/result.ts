@@ -129,8 +129,7 @@ async function awaitResult(
       const reply = await connection.send(path, { headers, query });
       met = true;
       if ([200, 206, errorKinds.noSuchRange.status].includes(reply.statusCode)) {
-        // Only arriving bytes show that the outage is over.
-        patience.answered();
+        // The patience is not renewed: only arriving bytes show that an outage is over.
         reporter.waiting(null);
         return reply;
       }

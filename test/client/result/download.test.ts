@@ -194,10 +194,10 @@ describe('a download', () => {
   });
 
   test.each([
-    ['bytes FROM-299999/300000, more', 206],
-    ['all bytes FROM-299999/300000', 206],
-    ['bytes FROM-299999/300000', 200],
-  ])('takes no part that says of itself %j with %i', async (range, status) => {
+    ['bytes FROM-299999/300000, more', 206, 3],
+    ['all bytes FROM-299999/300000', 206, 3],
+    ['bytes FROM-299999/300000', 200, 2],
+  ])('takes no part that says of itself %j with %i', async (range, status, requests) => {
     const part: Handler = ({ headers }, response) => {
       const from = /bytes=(\d+)-/.exec(headers.range ?? '')?.[1] ?? '0';
       const given = { etag: '"a"', 'content-range': range.replace('FROM', from) };
@@ -205,14 +205,14 @@ describe('a download', () => {
         response.writeHead(status, { ...given, 'content-length': content.length }).end(content);
       else response.writeHead(status, given).end(content.subarray(Number(from)));
     };
-    const { saved, moves } = await fetchAll(cutAt(content, 100_000, '"a"'), part, whole(content, '"a"'));
-    expect([saved.equals(content), moves.at(-1)]).toEqual([true, [content.length, content.length]]);
+    const { saved, ranges } = await fetchAll(cutAt(content, 100_000, '"a"'), part, whole(content, '"a"'));
+    expect([saved.equals(content), ranges.length]).toEqual([true, requests]);
   });
 
   test('takes no part that nobody asked for', async () => {
     const part: Handler = (_, response) =>
       void response
-        .writeHead(206, { 'content-range': `bytes 0-99999/${content.length}`, etag: '"a"' })
+        .writeHead(206, { 'content-range': `bytes 0-99999/${content.length}` })
         .end(content.subarray(0, 100_000));
     const { saved, ranges } = await fetchAll(part, whole(content, '"a"'));
     expect([saved.equals(content), ranges]).toEqual([true, [undefined, undefined]]);

@@ -1,8 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
+import { Interrupted } from '../../../src/client/errors.js';
 import type { OutputDirectory } from '../../../src/client/result/index.js';
 import {
   type AwaitOptions,
@@ -156,6 +157,75 @@ describe('a result', () => {
     ]);
   });
 
+  test('is waited for although nobody can say what the job waits for', async () => {
+    const fails: Handler = (_, response) => json(response, 404, { detail: 'Not Found' });
+    const { mask, waits } = await fetchResult([notYet('waiting'), fails, send(zip)]);
+    expect([mask, waits]).toEqual(['mask', ['Job ab is waiting; waiting for its end', null]]);
+  });
+
+  test('of a job that has ended is waited for without a note', async () => {
+    const { waits, notes, output } = await fetchResult([notYet('done'), send(zip)]);
+    expect([waits, notes]).toEqual([
+      ['Waiting for the result of job ab', null],
+      [`Saved 1 file in ${output}`],
+    ]);
+  });
+
+  test('of a job that goes on after all has no time limit', async () => {
+    const { mask } = await fetchResult([notYet('done'), unfinished, unfinished, send(zip)], 0.5);
+    expect(mask).toBe('mask');
+  });
+
+  test('is not asked for before the server says, and so not after the wait is over', async () => {
+    const later: Handler = (_, response) => json(response, 202, { status: 'done' }, { 'retry-after': '10' });
+    const { result, requests, waits } = await fetchResult([later], 9);
+    expect([result, requests, waits.at(-1)]).toEqual([expect.objectContaining({ exitCode: 3 }), 1, null]);
+  });
+
+  test('of a server that is away twice has a note for each time', async () => {
+    const away: Handler = (_, response) => void response.writeHead(502).end();
+    const { mask, notes } = await fetchResult([unfinished, away, unfinished, away, send(zip)]);
+    expect([mask, notes.filter((note) => note.includes('; trying again for')).length]).toEqual(['mask', 2]);
+  });
+
+  test('of a server that was never reached is waited for only if the job is known to be done', async () => {
+    const nowhere = { directory: '/nowhere/Out', taken: 'number' } as const;
+    const save = async (isDone: boolean) => {
+      await using connection = connectTo('http://127.0.0.1:1', { patience: 0.1 });
+      const reporter = memoryReporter();
+      const how = { wait: 5, reporter, isDone };
+      const error = await saveResult(connection, 'ab', nowhere, how).catch((cause: unknown) => cause);
+      return [(error as Error).message.replace(/^.*;/, ''), reporter.notes.length];
+    };
+    expect(await save(false)).toEqual([expect.not.stringContaining('job ab'), 0]);
+    expect(await save(true)).toEqual([" job ab is done: 'remote-app result ab' fetches its result", 1]);
+  });
+
+  test('that is refused says that the job may go on only if the server has told of the job', async () => {
+    const refused: Handler = (_, response) => json(response, 403, { detail: 'Not yours' });
+    const [known, unknown] = [await fetchResult([unfinished, refused]), await fetchResult([refused])];
+    expect((known.result as Error).message).toMatch(/^Not yours; job ab may go on: /);
+    expect(unknown.result).toMatchObject({ message: 'Not yours', details: { job_id: 'ab' } });
+  });
+
+  test('is not waited for once the command is interrupted', async () => {
+    const controller = new AbortController();
+    const later: Handler = (_, response) =>
+      json(response, 202, { status: 'running' }, { 'retry-after': '30' });
+    await using server = await ScriptedServer.start(later);
+    await using connection = connectTo(server.url, { signal: controller.signal });
+    const reporter = {
+      ...memoryReporter(),
+      waiting: (what: string | null) => {
+        if (what !== null) controller.abort(new Interrupted('SIGINT'));
+      },
+    };
+    const place = { directory: '/nowhere/Out', taken: 'number' } as const;
+    const saving = saveResult(connection, 'ab', place, { wait: 5, reporter });
+    await expect(saving).rejects.toMatchObject({ name: 'Interrupted', details: { job_id: 'ab' } });
+    expect(reporter.notes).toEqual(["Job ab goes on; 'remote-app result ab' fetches its result"]);
+  });
+
   test('is requested only once with --no-wait', async () => {
     const { result, requests, notes } = await fetchResult([unfinished], 30, { isImpatient: true });
     expect(result).toMatchObject({
@@ -199,7 +269,7 @@ describe('a result', () => {
     expect(partial.result).toMatchObject({
       exitCode,
       message: expect.stringMatching(/; http:\S+ does not hand out what it left$/),
-      details: { job_id: 'ab' },
+      details: { job_id: 'ab', status: state, reason: error ?? expect.any(String) },
     });
   });
 
@@ -260,6 +330,28 @@ describe('a result', () => {
     expect((gone.result as Error).message).toContain(
       "'remote-app result ab -o - --partial' fetches its result",
     );
+  });
+
+  test.each([
+    ['EPIPE', { bytes: 0 }],
+    [
+      'EIO',
+      expect.objectContaining({
+        name: 'WriteError',
+        message: expect.stringMatching(
+          /^Cannot write 'stdout': .*, then run 'remote-app result ab -o -'; job ab is done: .*$|^Cannot write 'stdout': .*, then run 'remote-app result ab -o -'$/,
+        ),
+      }),
+    ],
+  ])('goes to a stream that ends with %s', async (code, expected) => {
+    await using server = await ScriptedServer.start(send(zip));
+    await using connection = connectTo(server.url);
+    const stream = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error(code), { code, errno: -5 })),
+    }).on('error', () => {});
+    const how = { wait: 5, reporter: memoryReporter() };
+    const result = await fetchAnywhere(connection, 'ab', { stream }, how).catch((error: unknown) => error);
+    expect(result).toEqual(expected);
   });
 
   test('without its archive has the files alone', async () => {

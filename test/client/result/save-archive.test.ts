@@ -19,7 +19,7 @@ import { connectTo, memoryReporter } from '../support/connect.js';
 async function save(
   bytes: Buffer,
   output: Partial<OutputDirectory> = {},
-  { there = {}, name = 'all.zip', size = bytes.length } = {},
+  { there = {}, name = 'all.zip', size = bytes.length, isInterrupted = false } = {},
 ) {
   await using root = await temporary();
   await plant(root.path, there);
@@ -27,8 +27,14 @@ async function save(
     response.writeHead(200, { 'content-length': size }).write(bytes);
     if (size === bytes.length) response.end();
   });
-  await using connection = connectTo(server.url);
-  const reporter = memoryReporter();
+  const controller = new AbortController();
+  await using connection = connectTo(server.url, { signal: controller.signal });
+  const told = memoryReporter();
+  const progress: (typeof told)['progress'] = (...move) => {
+    told.progress(...move);
+    if (isInterrupted && move[0] === 'Extracting') controller.abort(new Error('interrupted'));
+  };
+  const reporter = { ...told, progress };
   const plainly = (text: string): string =>
     text
       .replaceAll(root.path, 'ROOT')
@@ -177,6 +183,12 @@ test('an archive that the disk has no room for is refused before its first byte 
     [],
     [],
   ]);
+});
+
+test('an archive that was not extracted because of an interruption leaves nothing', async () => {
+  const two = zip([good, { name: 'b.nii', content: 'b' }]);
+  const { result, names } = await save(two, {}, { isInterrupted: true });
+  expect([result, names]).toEqual([['interrupted', undefined], []]);
 });
 
 test('a file that cannot be made leaves nothing', async () => {
