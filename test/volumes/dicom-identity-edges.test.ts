@@ -33,10 +33,7 @@ describe('behind a file', () => {
     ['something in a sequence that is no item', `${sequence}080000000800920053480000`],
     ['a sequence that does not end', `${sequence}${openEnd}feff00e000000000`],
     ['a sequence that ends within an item', `${sequence}0c000000feff00e00000000000000000`],
-    [
-      'an item that says so, and ends before',
-      `${sequence}10000000feff00e0ff000000feff0de000000000`,
-    ],
+    ['an item that says so, and ends before', `${sequence}10000000feff00e0ff000000feff0de000000000`],
     ['an item with half an element', `${sequence}${openEnd}feff00e004000000feffdde000000000`],
     [
       'an element that goes on behind its item',
