@@ -93,12 +93,14 @@ describe('a DICOM file', () => {
     ]);
   });
 
-  test('is looked at in sequences and items of undefined length, and those of unknown VR', async () => {
+  test('is looked at in sequences and items of undefined length, and those of unknown VR with either', async () => {
     const name = Buffer.from('08009000504e0600', 'hex');
     const explicit = Buffer.concat([name, Buffer.from('Canary')]);
     const implicit = Buffer.concat([Buffer.from('0800900006000000', 'hex'), Buffer.from('Canary')]);
     const plain = dicomFile(slice([]));
-    for (const sequence of [open('08004011', explicit), open('08004011', implicit, 'UN')]) {
+    const item = Buffer.concat([Buffer.from('feff00e00e000000', 'hex'), implicit]);
+    const closed = Buffer.concat([Buffer.from('08004011554e000016000000', 'hex'), item]);
+    for (const sequence of [open('08004011', explicit), open('08004011', implicit, 'UN'), closed]) {
       expect(await look(Buffer.concat([plain, sequence]))).toEqual({
         attributes: ['ReferringPhysicianName (0008,0090)'],
         isWhole: true,

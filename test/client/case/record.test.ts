@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { renameSync, statSync, utimesSync } from 'node:fs';
+import { renameSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -139,6 +139,12 @@ test('inputs are touched as soon as one is written to, or has another name', asy
     volumes: [{ groups: [[{ kind: 'file', name: 'b.nii', path: b }]] }],
   } as unknown as FoundFiles;
   expect(stampIfThere(found)).toBe(stampOf([b]));
+  const files = ['a.nii', 'b.nii'].map((name) => ({ name, path: path.join(directory.path, name) }));
+  writeFileSync(a, 'a');
+  const series = {
+    volumes: [{ groups: [[{ kind: 'series', name: 's', path: directory.path, files }]] }],
+  } as unknown as FoundFiles;
+  expect(stampIfThere(series)).toBe(stampOf([a, b]));
   renameSync(b, path.join(directory.path, 'd.nii'));
   expect(stampIfThere(found)).toBeNull();
 });

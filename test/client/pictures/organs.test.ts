@@ -43,6 +43,9 @@ test('masks of one folder, grid and patient are organs together', () => {
     ['p1', ['p1_liver', 'p1_left_kidney']],
     ['p2', ['p2-liver', 'p2-spleen']],
   ]);
+  expect(grouped(['left_kidney', 'right upper lung', 'spleen'])).toEqual([
+    ['', ['left_kidney', 'right upper lung', 'spleen']],
+  ]);
   expect(grouped(['liver', named('spleen', 'b'), named('heart', 'a', 3)])).toEqual([]);
   expect(grouped(['liver'])).toEqual([]);
   // Two masks of one organ are not two organs.

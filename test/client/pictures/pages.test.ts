@@ -214,7 +214,11 @@ describe('a page', () => {
     const [axial] = marked.planes;
     expect([...inflateRawSync(Buffer.from(axial.labels, 'base64'))]).toEqual([0, 0, 0, 0, 0, 1]);
     expect(unmarked).toMatchObject({ window: 'black 14, white 0', isInverted: true, labels: null });
-    expect(unmarked.planes.map(({ labels }: { labels: unknown }) => labels)).toEqual([null, null, null]);
+    const shown = unmarked.planes.map((each: { labels: unknown; images: number[] }) => [
+      each.labels,
+      each.images,
+    ]);
+    expect(shown).toEqual([0, 1, 2].map((image) => [null, [image]]));
     const { width, height, data } = jpeg.decode(Buffer.from(first.pictures[1], 'base64'));
     expect([width, height, data[0]]).toEqual([2, 4, 128]);
     expect(JSON.parse(blockIn(page, 'case-1'))).toEqual({ notes: ['It failed'], layers: [], pictures: [] });

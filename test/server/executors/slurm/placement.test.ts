@@ -2,7 +2,14 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { batchScript, placementOf, prepare } from '../../../../src/server/executors/slurm/batch-script.js';
+import {
+  allowStart,
+  batchScript,
+  notedId,
+  noteId,
+  placementOf,
+  prepare,
+} from '../../../../src/server/executors/slurm/batch-script.js';
 import { temporary } from '../../../support/temporary.js';
 
 /** What the server reads of a placement, once the batch script has run on a node with these variables and GPUs. */
@@ -66,4 +73,17 @@ test.for([
   ['none, where nothing names them', {}, 4, [], false],
 ] as const)('the GPUs of a placement are %s', async ([, variables, shown, devices, areNamed]) => {
   expect(await placed(variables, shown)).toEqual([devices, areNamed]);
+});
+
+test('a job that is submitted again finds nothing of its first start', async () => {
+  await using root = await temporary();
+  prepare(root.path);
+  noteId(root.path, 123_456);
+  allowStart(root.path, 123_456);
+  prepare(root.path);
+  expect(readFileSync(path.join(root.path, 'Slurm/go'), 'utf8')).toBe('');
+  noteId(root.path, 17);
+  allowStart(root.path, 17);
+  expect(notedId(root.path)).toBe(17);
+  expect(readFileSync(path.join(root.path, 'Slurm/go'), 'utf8')).toBe('17\n');
 });
