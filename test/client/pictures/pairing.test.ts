@@ -1,6 +1,6 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   caseNameOf,
   foldersOf,
@@ -12,21 +12,11 @@ import {
 import { type Item, pair, tableCaseOf } from '../../../src/client/pictures/pair.js';
 import { hashFile } from '../../../src/files/index.js';
 import type { Affine } from '../../../src/volumes/index.js';
-import { plant, temporary } from '../../support/temporary.js';
+import { plant } from '../../support/temporary.js';
 import { volumeOf } from './phantom.js';
+import { ownStudy } from './study.js';
 
-let root: Awaited<ReturnType<typeof temporary>>;
-beforeEach(async () => {
-  root = await temporary();
-  mkdirSync(at('here'), { recursive: true });
-  vi.spyOn(process, 'cwd').mockReturnValue(at('here'));
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await root[Symbol.asyncDispose]();
-});
-/** Scans are also looked for in the directory above, which is only theirs. */
-const at = (name: string) => path.join(root.path, 'study', name);
+const at = ownStudy();
 const short = (each: string | null) => each && path.relative(at(''), each);
 
 describe('the result that a file is part of', () => {

@@ -1,25 +1,15 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { findCasesToShow } from '../../../src/client/pictures/index.js';
 import { writeNifti } from '../../../src/volumes/index.js';
 import { dicomSeries } from '../../support/dicom.js';
 import { dicomFile, element } from '../../support/dicom-files.js';
 import { metaHeader } from '../../support/headers.js';
-import { plant, temporary } from '../../support/temporary.js';
+import { plant } from '../../support/temporary.js';
+import { ownStudy } from './study.js';
 
-let root: Awaited<ReturnType<typeof temporary>>;
-beforeEach(async () => {
-  root = await temporary();
-  mkdirSync(at('here'), { recursive: true });
-  vi.spyOn(process, 'cwd').mockReturnValue(at('here'));
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await root[Symbol.asyncDispose]();
-});
-/** Scans are also looked for in the directory above, which is only theirs. */
-const at = (name: string) => path.join(root.path, 'study', name);
+const at = ownStudy();
 const short = (text: string) => text.replaceAll(`${at('')}/`, '').replaceAll(`${at('')}`, '');
 
 /** Writes volumes of eight voxels: those of a scan differ from each other, a mask has ones, or ones and twos. */
