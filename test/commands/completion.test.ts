@@ -187,19 +187,21 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
 
     test('completes files and directories only for arguments that take them', () =>
       withOffers(shell, {}, async (complete) => {
-        const [files, token, directories, job, ofApp] = await complete(
+        const [files, token, directories, job, ofApp, scan] = await complete(
           'remote-app infer scan',
           'remote-app infer --token-file ord',
           'remote-app infer --output sc',
           'remote-app jobs ord',
           // A file of the app, which this machine does not have.
           'remote-app infer --prediction-file ord',
+          'remote-app convert --like scan',
         );
         expect(files).toMatch(/scan\.nii/);
         expect(files).toMatch(/\bscans\b/);
         expect(token).toContain('ordinary.txt');
         expect(directories).toMatch(/\bscans\b/);
         expect(directories).not.toContain('scan.nii');
+        expect(scan).toMatch(/scan\.nii/);
         expect(job).not.toContain('ordinary.txt');
         expect(ofApp).not.toContain('ordinary.txt');
       }));
