@@ -55,7 +55,7 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   // Where segments overlap, the one of the highest number is kept.
   for (const slice of slices) slice.sort((a, b) => (a.segment ?? 0) - (b.segment ?? 0) || a.index - b.index);
   const isWide =
-    type === 'LABELMAP' ? format.bitsAllocated > 8 : frames.some(({ segment }) => Number(segment) > 255);
+    type === 'LABELMAP' ? format.bitsAllocated > 8 : frames.some(({ segment }) => (segment ?? 0) > 255);
   const least = leastValue(type, set);
   const source: Source = { file, deflatedFrom, format, slices, isWide, least, target };
   return {
