@@ -31,6 +31,11 @@ export class RawConnection implements AsyncDisposable {
     this.socket.write(bytes);
   }
 
+  /** Reads the first chunk that comes and nothing more, until its socket is resumed. */
+  readOneChunk(): void {
+    this.socket.once('data', () => this.socket.pause());
+  }
+
   /** Writes pieces that arrive one by one: each is on its way before the next. */
   async writeSlowly(pieces: readonly (string | Uint8Array)[]): Promise<void> {
     for (const piece of pieces) {

@@ -16,12 +16,12 @@ const { api } = server;
 
 const statusOf = async (id: string) => (await api.fetch(`/jobs/${id}`)).status;
 
-/** A download of which no more than its head is read. */
+/** A download of which only the beginning is read. */
 async function slowDownload(id: string): Promise<RawConnection> {
   const slow = await RawConnection.open(server.url);
+  slow.readOneChunk();
   slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
   await slow.until(/\r\n\r\n/);
-  slow.socket.pause();
   return slow;
 }
 

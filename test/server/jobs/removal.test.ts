@@ -85,9 +85,9 @@ describe('a download under way', () => {
       const { id } = await api.run('infer', { ...least.infer, ...written });
       if (how !== 'kept as an archive') rmSync(path.join(server.jobDirectory(id), 'result.zip'));
       await using slow = await RawConnection.open(server.url);
+      slow.readOneChunk();
       slow.write(`GET /jobs/${id}/result HTTP/1.0\r\nHost: localhost\r\n\r\n`);
       await slow.until(/\r\n\r\n/);
-      slow.socket.pause();
       expect((await remove(id)).status).toBe(200);
       expect((await api.fetch(`/jobs/${id}/result`)).status).toBe(410);
       slow.socket.resume();
