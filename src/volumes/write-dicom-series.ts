@@ -114,9 +114,13 @@ export async function writeDicomSeries(
         instanceNumber: k + 1,
         maker,
       });
-      const stored = Int16Array.from(values, (value) =>
-        Math.round(((Number.isFinite(value) ? value : scale.least) - scale.intercept) / scale.slope),
-      );
+      const stored = new Int16Array(values.length);
+      for (let at = 0; at < stored.length; at += 1) {
+        const value = values[at] as number;
+        stored[at] = Math.round(
+          ((Number.isFinite(value) ? value : scale.least) - scale.intercept) / scale.slope,
+        );
+      }
       const pixels = new Uint8Array(stored.buffer);
       await writeFile(
         path.join(unfinished, `${String(k + 1).padStart(4, '0')}.dcm`),

@@ -48,8 +48,15 @@ export function ball(size: Size, affine: Affine): Scan {
   return { size, affine, data };
 }
 
+/** Without `map`, which takes five times as long, as there are 16 million voxels. */
+function byBrightness(cube: Float32Array, dark: number, bright: number): Float32Array {
+  const probabilities = new Float32Array(cube.length);
+  for (let at = 0; at < cube.length; at += 1) probabilities[at] = Number(cube[at]) > 0.449 ? bright : dark;
+  return probabilities;
+}
+
 /** Takes every voxel for brain that is brighter than the mean of a cube: a network that follows any change of the volume. */
 export const brightness = {
-  runBox: (cube: Float32Array) => cube.map((value) => (value > 0.449 ? 1 : 0)),
-  runBrain: (cube: Float32Array) => cube.map((value) => (value > 0.449 ? 0.9 : 0.1)),
+  runBox: (cube: Float32Array) => byBrightness(cube, 0, 1),
+  runBrain: (cube: Float32Array) => byBrightness(cube, 0.1, 0.9),
 };

@@ -188,9 +188,8 @@ export async function findBrain(volume, name, networks, { tta, threshold, onMemb
   const limits = { low: quantile(sorted, 0.005), high: quantile(sorted, 0.995) };
   if (!(limits.high > limits.low))
     throw new AppError(`${name} has the same value nearly everywhere: give a head MR volume.`);
-  const rough = Uint8Array.from(await networks.runBox(normalise(small, limits)), (value) =>
-    value > 0.5 ? 1 : 0,
-  );
+  const probabilities = await networks.runBox(normalise(small, limits));
+  const rough = new Uint8Array(probabilities.map((value) => (value > 0.5 ? 1 : 0)));
   keepLargest(rough, [smallSide, smallSide, smallSide]);
   const box = boxAround(rough, grid.size);
   if (box === null) throw new AppError(`No brain was found in ${name}: give a head MR volume.`);
