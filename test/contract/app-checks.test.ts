@@ -81,6 +81,7 @@ describe('a parameter', () => {
       "has no parameter 'scale.x'; it has: scale, steps, mode, level, smooth, sure, spacing, seed, label, post",
     ],
     ['constructor=1', "has no parameter 'constructor'; it has: .*"],
+    ['postx.threshold=1', "has no parameter 'postx.threshold'; it has: .*"],
   ])('%s is refused', (override, problem) => {
     const found = refused({ parameters }, 'infer', set(override));
     expect(found.split(' | ')).toEqual([
@@ -98,6 +99,7 @@ describe('a parameter', () => {
       'seed=null',
       'seed=-3',
       'label=',
+      'label=a=b',
       'post.threshold=0.7',
       'post={}',
     ],

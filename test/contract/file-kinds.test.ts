@@ -46,6 +46,9 @@ test.each([
 ])('an object of DICOM of the class %s is %s', (last, what) => {
   const uid = `1.2.840.10008.5.1.4.1.1.${last}\0`;
   expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${uid}`)).toBe(what);
+  expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${' '.repeat(kindBytes - 132 - uid.length)}${uid}`)).toBe(
+    what,
+  );
   // Of what is no DICOM, or behind what is looked at, a number means nothing.
   expect(kindOf('a.dcm', `${'\0'.repeat(127)}DICM${uid}`)).toBeNull();
   expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${' '.repeat(kindBytes - 132)}${uid}`)).toBeNull();

@@ -97,6 +97,10 @@ describe("a log stream's parser", () => {
     expect(first?.kind === 'line' && [first.line === cut, first.id]).toEqual([true, 1]);
     expect(events[1]).toEqual(line('next'));
     expect(parser.push('data: last\n\n')).toEqual([line('last')]);
+    // Nothing more comes of it before its end.
+    parser.push(long.trimEnd());
+    const [alone] = parser.push('\n\n');
+    expect(alone?.kind === 'line' && alone.line === cut).toBe(true);
   });
 
   test('does not cut a line of the greatest length, be it in one piece or in two', () => {

@@ -42,6 +42,7 @@ describe('the text of a field', () => {
     ['path', 'x'.repeat(4096), 'x'.repeat(4096)],
     ['path', './a', './a'],
     ['path', 'ab:c', 'ab:c'],
+    ['path', '..b/..c.yml', '..b/..c.yml'],
     ['duration', '12h', 43_200],
     ['duration', 'MAX', 'max'],
   ] as [FieldKind, string, unknown][])('of kind %s is read: %s', ([kind, text, value]) => {

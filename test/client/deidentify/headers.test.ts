@@ -307,6 +307,8 @@ describe('a header of NRRD', () => {
     expect([removed, dataFiles, from, before]).toEqual([['patient', 'comments'], ['ada.raw'], 0, 8]);
     expect(encode(['x.raw'], null).toString()).toBe(`${textOf({ ...good, 'data file': 'x.raw' })}\n`);
     expect(startOf({ ...good, encoding: 'gzip' }).packing).toBe('gzip');
+    // Voxels are no comment, whatever their bytes are.
+    expect(nrrdStart('a.nrrd', Buffer.from(`${textOf(good)}\n\n#voxels`)).removed).toEqual([]);
     expect(() => startOf({ ...good, encoding: 'bzip2' })).toThrow(
       'its header is not complete, or its voxels',
     );

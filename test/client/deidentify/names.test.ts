@@ -82,6 +82,7 @@ test.for([
   ['/work/g0/case-0001_seg.nii: ok', '/work/g0/ada_seg.nii: ok'],
   ['case-0001/case-0002', 'ada/bo'],
   ['case-00012 showcase-0001 case-0003', 'case-00012 showcase-0001 case-0003'],
+  ['Schädelcase-0001 ßcase-0002_x', 'Schädelcase-0001 ßcase-0002_x'],
 ])('the names that a person knows are put into a text: %s', ([text = '', expected]) => {
   expect(withOriginals(text, { 'case-0001': 'ada', 'case-0002': 'bo' })).toBe(expected);
 });
@@ -137,6 +138,11 @@ test('names in a result are put into files of text alone, whatever the case of t
   const text = (name: string) => readFileSync(at(name)).toString('utf8', 0, 4);
   await translateResult(directory.path, {});
   expect(names.map(text)).toEqual(names.map(() => 'case'));
+  for (const mark of [';', ',', '"', '\n', '\r', '\t']) {
+    await translateResult(directory.path, { 'case-0001': `ada${mark}x`, 'case-0002': 'x' });
+    expect(text('a.tsv')).toBe('case');
+    await plant(directory.path, { 'a.JSON': 'case-0001' });
+  }
   await translateResult(directory.path, { 'case-0001': 'ada\tx', 'case-0002': 'x' });
   expect([...names, 'large.txt', 'largest.txt'].map(text)).toEqual([
     ...['ada\\', 'case', 'case', 'case', 'case', 'case', 'case', 'case'],
@@ -184,6 +190,7 @@ describe('a neutral name', () => {
     ['IM0001', true, 'case-0001.dcm'],
     ['a.dcm', true, 'case-0001.dcm'],
     ['a.dcm.gz', true, 'case-0001.dcm'],
+    ['A.DCM.GZ', true, 'case-0001.DCM'],
     ['a.dcm.gz', false, 'case-0001.dcm.gz'],
   ])('of DICOM ends as what leaves: %s, %j', (name, unpacks, neutral) => {
     expect(given([[{ name, format: 'DICOM' }]], unpacks).names).toEqual([[neutral]]);
@@ -210,6 +217,8 @@ describe('a neutral name', () => {
       'case-0042.nii',
       null,
     ]);
+    const pair = ['all.hdr', { name: 'all.img', of: 'all.hdr' }];
+    expect(given([['a.nii', 'b.nii'], pair]).names[1]).toEqual(['case-0000.hdr', 'case-0000.img']);
     expect(() => neutral.nameOf({} as never)).toThrow('A file without a neutral name would be sent');
   });
 

@@ -144,6 +144,12 @@ describe('voxels in a file of their own', () => {
     expect(await leavingOf(pair, 'a.img', canary.voxels)).toMatchObject({
       content: { pieces: [{ start: 0, end: 48 }] },
     });
+    // They may begin as gzip does without being packed.
+    const likeGzip = Buffer.from(canary.voxels);
+    likeGzip.set([0x1f, 0x8b]);
+    expect(await leavingOf(mhd(), 'a.raw', likeGzip)).toMatchObject({
+      ...{ removed: [], content: { pieces: [{ start: 0, end: 48 }] } },
+    });
     const slice = await leavingOf(mhd('', 'LIST\na.raw\nb.raw'), 'a.raw', canary.voxels.subarray(24));
     expect(slice.content).toEqual({ pieces: [{ start: 0, end: 24 }] });
   });
@@ -182,4 +188,9 @@ test('a volume in one file whose header leaves open where packed voxels begin is
   const { removed, content } = volumeLeaving(path.join(directory.path, 'b.hdr.gz'), () => null);
   expect(removed).toEqual(['extensions', 'the header of gzip']);
   expect('pieces' in content && gunzipSync(content.pieces[0] as Buffer)).toHaveLength(352);
+  // What an extension is told by is told once.
+  await plant(directory.path, {
+    'c.hdr': Buffer.concat([canary.niftiHeader('', { isPair: true }), Buffer.alloc(9)]),
+  });
+  expect(volumeLeaving(path.join(directory.path, 'c.hdr'), () => null).removed).toEqual(['extensions']);
 });

@@ -136,6 +136,7 @@ describe('the times of a study', () => {
     // Content of half an hour after midnight.
     const late = { ...begin, x00080023: '20200302', x00080033: '003000' };
     expect(days('20200301', shifted(late, 'x00080023', 'DA'))).toBe(back);
+    expect(shifted({ ...begin, x00080020: '19000101' }, 'x00080020', 'DA')).toMatch(/^18\d{6}$/);
     for (const no of ['20200230', '18991231', 'Ada', '2020'])
       expect(shifted({ ...begin, x00080020: no }, 'x00080020', 'DA'), no).toBeNull();
     const moment = { ...begin, x: '20200302003000.5+0100' };

@@ -96,6 +96,18 @@ describe('cases', () => {
       [['/in/02/y.mhd', '/in/02/y.raw'], ['/gt/sub-03_b.nii'], ['/m/sub-09_mask.nii']],
     ]);
     expect(volumesOf([first, second, half])).toEqual([[first], [second, half]]);
+    // Sent alone, files keep the names that they would share with those of other cases.
+    const alone = divideIntoCases(
+      found({ inputs: [['a', 'b'].map((each) => unit(`/in/${each}/T1.nii`, { name: `${each}_T1.nii` }))] }),
+    );
+    expect(
+      alone.map(({ name, files }) => [name, files.volumes[0]?.groups[0]?.map((each) => each.name)]),
+    ).toEqual([
+      ...[
+        ['a_T1', ['T1.nii']],
+        ['b_T1', ['T1.nii']],
+      ],
+    ]);
   });
 
   test('of groups of other numbers are refused, also of one where the group is needed', () => {

@@ -43,7 +43,7 @@ async function send(files: Files, groups: readonly (readonly string[])[]) {
 describe('a header whose voxels are in another file', () => {
   test.each<[string, Files, string[]]>([
     ['MetaImage', { 'x.mhd': meta('x.raw'), 'x.raw': '1' }, ['x.mhd', 'x.raw']],
-    ['MetaImage, as .mha', { 'x.mha': meta('./v.zraw'), 'v.zraw': '1' }, ['x.mha', 'v.zraw']],
+    ['MetaImage, as .mha', { 'x.mha': meta('././v.zraw'), 'v.zraw': '1' }, ['x.mha', 'v.zraw']],
     [
       'MetaImage, with a per cent sign',
       { 'x.mhd': meta('50%d.raw'), '50%d.raw': '1' },

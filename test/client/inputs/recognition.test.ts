@@ -1,4 +1,4 @@
-import { symlinkSync, writeFileSync } from 'node:fs';
+import { rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -185,13 +185,19 @@ describe('a path', () => {
 
   test('in a directory is listed with what it leads to, in the order of names', async () => {
     await using root = await temporary();
-    await plant(root.path, { 'd/a10': '12', 'd/a9': '1', 'd/skip': 'x', 'd/sub/': '' });
+    await plant(root.path, { 'd/a10': '12', 'd/a9': '1', 'd/gone': '1', 'd/skip': 'x', 'd/sub/': '' });
     symlinkSync('sub', path.join(root.path, 'd/link'));
     symlinkSync('gone', path.join(root.path, 'd/z'));
     const obstacles = new Obstacles();
     const directory = path.join(root.path, 'd');
-    const entries = await entriesOf(directory, (name) => name !== 'skip', obstacles);
+    const isWanted = (name: string, target: string) => {
+      // Somebody removes it meanwhile.
+      if (name === 'gone') rmSync(target);
+      return name !== 'skip';
+    };
+    const entries = await entriesOf(directory, isWanted, obstacles);
     const file = { isDirectory: false, isLink: false };
+    expect(entries).toHaveLength(4);
     expect(entries).toMatchObject([
       { name: 'a9', path: path.join(directory, 'a9'), ...file, size: 1 },
       { name: 'a10', path: path.join(directory, 'a10'), ...file, size: 2 },
@@ -299,6 +305,10 @@ test('copies are what has the identifier and the content of another, probabiliti
     image('e', 'one', null),
   ] as const;
   expect(splitCopies([a, b, c, d, e])).toEqual({ images: [a, c, d, e], copies: [b] });
+  // Large files are not compared.
+  const large = ['f', 'g'].map((name) => ({ ...image(name, '', '2'), size: (64 << 20) + 1 }));
+  for (const file of large) truncateSync(file.path, file.size);
+  expect(splitCopies(large)).toEqual({ images: large, copies: [] });
   const volume = (name: string) => ({ path: `/in/${name}` }) as Recognised;
   const [scan, own, other] = [volume('x.nii.gz'), volume('x.NPZ'), volume('y.npz')];
   expect(splitCompanions([scan, own, other])).toEqual([[own], [scan, other]]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type DicomFile, groupSeries } from '../../../src/client/inputs/series.js';
+import { type DicomFile, groupSeries, selectSeries } from '../../../src/client/inputs/series.js';
 import type { DicomHeader } from '../../../src/volumes/headers/index.js';
 
 /** An axial image at a place along the normal; its UID is that of its file. */
@@ -79,6 +79,8 @@ describe('a series', () => {
       '/b 2 3',
     ]);
     expect(series([image('/a/1', 0, twice), image('/a/2', 1, twice)])).toEqual(['/a 2 3']);
+    const unnamed = { instanceUid: null };
+    expect(series([image('/a/1', 0, unnamed), image('/b/1', 1, unnamed)])).toEqual(['/ 2 3']);
   });
 
   test('that lacks slices is told between which images, by their numbers or places, five of them at most', () => {
@@ -104,4 +106,18 @@ describe('a series', () => {
       'has 5 images at 3 positions, such as echoes, b-values or two acquisitions',
     ]);
   });
+});
+
+test('series are chosen by their number, or by a pattern of their description, however its letters are written', () => {
+  const all = [
+    { number: 3, description: 'Scha\u0308del' },
+    { number: 33, description: '3' },
+    { number: null, description: 'T1' },
+  ];
+  const choose = (...words: string[]) => {
+    const { chosen, unused } = selectSeries(all, words);
+    return [chosen.map((each) => all.indexOf(each as (typeof all)[0])), unused];
+  };
+  expect(choose('Sch\u00e4d*')).toEqual([[0], []]);
+  expect(choose('3', 'x', 't?')).toEqual([[0, 2], ['x']]);
 });

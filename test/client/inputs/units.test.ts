@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Obstacles, someOf } from '../../../src/client/inputs/entries.js';
 import {
   formatNameOf,
+  hasZarrName,
   isHidden,
   isSidecar,
   isVolumeContent,
@@ -50,6 +51,12 @@ describe('formats', () => {
       [],
     );
     expect(['.a.nii.icloud', 'a', 'recycle'].filter(isHidden)).toEqual([]);
+    expect(['a.ome.ZARR', 'a.zarr', 'zarr', 'a.zarr.zip'].map(hasZarrName)).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
   });
 
   test('are told by contents', () => {
@@ -63,6 +70,8 @@ describe('formats', () => {
       'CDF\u0002',
       'II*\0',
       'MM\0*',
+      'II+\0',
+      'MM\0+',
       'MATRIX7',
       '\u0089HDF\r\n',
       '\u0093NUMPY',
@@ -114,7 +123,8 @@ test('a placeholder is told by its content, and a file beside it that is there s
   const lfs = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345\n`;
   await plant(root.path, {
     'a.nii': lfs,
-    'long.nii': `${lfs}${'x'.repeat(1024)}`,
+    'long.nii': `${lfs.padEnd(1025, 'x')}`,
+    'longest.nii': lfs.padEnd(1024, 'x'),
     'b.nii.dvc': 'md5: x',
     'c.nii.dvc': 'md5: x',
     'c.nii': 'x',
@@ -139,15 +149,20 @@ test('labels are the last of their entity, and words that choose nothing are nam
     selector.check();
     return kept;
   };
-  const files = ['in/sub-01/a_T1w.nii.gz', 'in/sub-02/a_T2w.nii.gz', 'in/x.nii'];
+  const files = ['in/sub-02/a_T2w.nii.gz', 'in/sub-01/ses-a+b/a_T1w.nii.gz', 'in/x.nii'];
   expect(choose({}, ...files)).toEqual(files);
-  expect(choose({ participants: ['sub-01', '02'], suffixes: ['T2w'] }, ...files)).toEqual([files[1]]);
-  expect(choose({ exclude: ['x.nii', 'in/sub-01/*'] }, ...files)).toEqual([files[1]]);
+  expect(choose({ participants: ['sub-01', '02'], suffixes: ['T2w'] }, ...files)).toEqual([files[0]]);
+  expect(choose({ exclude: ['x.nii', 'in/sub-01/*'] }, ...files)).toEqual([files[0]]);
+  for (const session of ['a+b', 'ses-a+b'])
+    expect(choose({ sessions: [session] }, ...files)).toEqual([files[1]]);
   expect(() => choose({ participants: ['1'] }, ...files)).toThrow(
     "--participant-label '1' chooses no file; there are 01, 02",
   );
-  expect(() => choose({ sessions: ['1'] }, ...files)).toThrow(
+  expect(() => choose({ sessions: ['1'] }, 'in/x.nii')).toThrow(
     "--session-label '1' chooses no file; no file has any",
+  );
+  expect(() => choose({ suffixes: ['x'] }, 'in/x.nii')).toThrow(
+    "--suffix 'x' chooses no file; no file has any",
   );
 });
 

@@ -57,6 +57,8 @@ describe('what may leave', () => {
       `is a packed file, although a header names it for its voxels; ${remedy}`,
     );
     expect(await sentence(Buffer.from('BZh9'), { isPacked: null }, 'x.bz2')).toBeNull();
+    // What packed data could begin with, and no header of them.
+    expect(await sentence(Buffer.from('xylem of words'), { voxels: 14, isPacked: null })).toMatch(/^is text/);
   });
 
   test('lies in what was named, and is not hidden in it, but for the metadata of a store', async () => {
@@ -127,6 +129,11 @@ describe('a store of Zarr', () => {
     expect((await store({ 'zarr.json': array3({ name: 'v2' }), '1.0': '1', '1/0': 'x' })).files).toEqual([
       ...['zarr.json', '1.0'],
     ]);
+    // An array without axes has one chunk.
+    const scalar = array3({ name: 'default' }, []).replace('[2,3]', '[]');
+    expect((await store({ 'zarr.json': scalar, c: '1', 0: 'x' })).files).toEqual(['zarr.json', 'c']);
+    const scalar2 = '{"zarr_format": 2, "shape": [], "chunks": []}';
+    expect((await store({ '.zarray': scalar2, c: 'x', 0: '1', 1: 'x' })).files).toEqual(['.zarray', '0']);
     const array2 = '{"zarr_format": 2, "shape": [3, 3], "chunks": [2, 2]}';
     expect(
       (await store({ '.zarray': array2, '1.0': '1', '1/1': '1', '2.0': 'x', '01.0': 'x' })).files,

@@ -1,0 +1,85 @@
+import { symlinkSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { findFiles } from '../../../src/client/inputs/index.js';
+import { operationOf } from '../../../src/contract/operations.js';
+import { metaHeader } from '../../support/headers.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { zarrStore } from '../../support/zarr.js';
+import { collect } from '../support/collect.js';
+
+let root: Awaited<ReturnType<typeof temporary>>;
+beforeEach(async () => {
+  root = await temporary();
+});
+afterEach(() => root[Symbol.asyncDispose]());
+const at = (name: string) => path.join(root.path, name);
+const short = (text: string) => text.replaceAll(`${root.path}/`, '');
+const fieldOf = (name: string) => {
+  const field = [...operationOf('infer').fields, ...operationOf('fine_tune').fields].find(
+    (each) => each.name === name,
+  );
+  if (!field) throw new Error(`no field ${name}`);
+  return field;
+};
+const find = (paths: readonly string[], options: Parameters<typeof findFiles>[1] = {}) =>
+  findFiles({ files: [{ field: fieldOf('inputs'), groups: [paths.map(at)] }], archive: null }, options);
+
+test('a case that fails alone keeps its place among the others, a link to what is no volume as well', async () => {
+  await plant(root.path, {
+    'in/a.nii': 'x',
+    'in/b.nii': '',
+    'in/c.nii': 'x',
+    'in/e.nii': 'x',
+    'text.txt': 'words',
+  });
+  symlinkSync('../text.txt', at('in/d.mhd'));
+  const { volumes } = await find(['in'], { isEach: true });
+  expect(volumes[0]?.groups[0]?.map((unit) => [unit.name, unit.kind === 'file' && unit.fault])).toEqual([
+    ['a.nii', undefined],
+    ['b.nii', 'is empty (0 bytes)'],
+    ['c.nii', undefined],
+    ['d.mhd', expect.stringMatching(/^leads to .* is not recognised as a volume/)],
+    ['e.nii', undefined],
+  ]);
+});
+
+test('voxels of a header are not told to be left out, and are not sent without it', async () => {
+  await plant(root.path, { 'in/x.mhd': metaHeader('voxels.dat'), 'in/voxels.dat': 'x', 'in/other.dat': 'x' });
+  const { skipped, volumes } = await find(['in']);
+  expect(volumes[0]?.groups[0]?.map(({ name }) => name)).toEqual(['x.mhd', 'voxels.dat']);
+  expect(skipped.map(short)).toEqual(['in/other.dat']);
+  await plant(root.path, {
+    'A/p1.mhd': metaHeader('img.raw'),
+    'A/img.raw': '1',
+    'B/p2.mhd': metaHeader('img.raw'),
+    'B/img.raw': '2',
+    'B/ct.nii': '3',
+  });
+  const listed = await find(['A', 'B'], { listsRefused: true });
+  expect(listed.refused.map((each) => short(each.path))).toEqual(['A/p1.mhd', 'B/p2.mhd']);
+  expect(listed.volumes[0]?.groups[0]?.map(({ name }) => name)).toEqual(['ct.nii']);
+});
+
+test('what of a data set does not belong to its stores is told', async () => {
+  await plant(root.path, { ...zarrStore('set/a.zarr'), 'set/a.zarr/notes': 'x', 'set/b.nii': 'x' });
+  const archive = { field: fieldOf('dataset'), path: at('set') };
+  const { strays } = await findFiles({ files: [], archive });
+  expect(strays.map(short)).toEqual(['set/a.zarr/notes']);
+});
+
+test('a directory has volumes whatever its name, and one that a pattern passes by is told once', async () => {
+  await plant(root.path, {
+    'dataset_description.json': '{}',
+    'scans.txt/a.nii': 'x',
+    'derivatives/b.nii': 'x',
+    'derivatives/c.nii': 'x',
+  });
+  expect((await collect([at('scans.txt')])).units).toHaveLength(1);
+  expect((await collect([root.path])).units.map((unit) => short(unit.path))).toEqual(['scans.txt/a.nii']);
+  const { units, skipped } = await collect([at('*/*.nii')]);
+  expect([units.map((unit) => short(unit.path)), skipped.map(short)]).toEqual([
+    ['scans.txt/a.nii'],
+    ['derivatives'],
+  ]);
+});
