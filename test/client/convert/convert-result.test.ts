@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -15,7 +15,13 @@ import {
 } from '../../../src/client/convert/index.js';
 import type { FoundFiles } from '../../../src/client/inputs/index.js';
 import { type ResultFormat, resultFormats } from '../../../src/client/result-formats.js';
-import { openVolume, type SourceSeries, writeNifti } from '../../../src/volumes/index.js';
+import {
+  openVolume,
+  readVolume,
+  type SourceSeries,
+  writeNifti,
+  writeVolume,
+} from '../../../src/volumes/index.js';
 import { element } from '../../support/dicom-files.js';
 import { maker, maskOn, oblique, parse, size, writeMask, writeSeries } from '../../volumes/study.js';
 import { workspace } from '../../volumes/written.js';
@@ -205,4 +211,55 @@ test('masks are one segmentation in the order of their names, with what the app 
     { value: 2, name: 'spleen', color: null, snomed: null },
   ]);
   expect((await joinNamed(masks, '', {})).stem).toMatch(/\/segments$/);
+});
+
+test('masks that are one segmentation are each converted to formats without names, and values of several are none', async () => {
+  const blocks = (from: number) => labels.map((_, at) => Number(at >= from && at < from + 9));
+  const given = {
+    'liver.nii.gz': blocks(0),
+    'spleen.nii.gz': blocks(20),
+    'notes.txt': 'x',
+  };
+  const { directory } = await converted(given, []);
+  for (const name of ['liver', 'spleen'])
+    await writeVolume(
+      path.join(directory, `${name}.mha`),
+      await readVolume(path.join(directory, `${name}.nii.gz`)),
+    );
+  for (const name of ['liver', 'spleen']) rmSync(path.join(directory, `${name}.nii.gz`));
+  const { affine } = await openVolume(path.join(directory, 'liver.mha'));
+  // What has several values in a voxel, or several volumes, is converted to nothing.
+  const data = new Uint8Array(3 * count);
+  await writeVolume(path.join(directory, 'colour.nrrd'), { size, affine, data, components: 3 });
+  await writeNifti(path.join(directory, 'times.nii'), { size, affine, data, frames: 3 });
+  const source = await writeSeries();
+  const request = { formats: ['nrrd', 'nifti', 'dicom-seg'] as const, isStrict: true };
+  const told: string[] = [];
+  const conversion = await convertResult(
+    directory,
+    foundOf(['inputs', unitOf(source)]),
+    request,
+    { ...facts, terminology: {} },
+    (note) => told.push(note),
+  );
+  expect(conversion.outputs.map(({ from, name }) => `${from} ${name}`)).toEqual([
+    ...['liver.mha liver.nii.gz', 'spleen.mha spleen.nii.gz'],
+    ...['nrrd', 'dcm'].flatMap((end) => ['liver', 'spleen'].map((each) => `${each}.mha segments.seg.${end}`)),
+  ]);
+  expect([conversion.problems, told]).toEqual([[], []]);
+});
+
+test('intensities are Hounsfield units where the file says so, whatever the app says', async () => {
+  const source = await writeSeries();
+  const directory = await workspace();
+  const file = path.join(directory, 'ct.nrrd');
+  await writeVolume(file, { size, affine: source.affine, data: intensities });
+  const text = readFileSync(file, 'latin1').replace('\n\n', '\nsample units: HU\n\n');
+  await writeFile(file, text, 'latin1');
+  const found = foundOf(['inputs', unitOf(source)]);
+  const request = { formats: ['dicom'] as const, isStrict: false };
+  const { problems } = await convertResult(directory, found, request, facts, () => {});
+  expect(problems).toEqual([]);
+  const [first = ''] = await readdir(path.join(directory, 'ct.dicom'));
+  expect(parse(readFileSync(path.join(directory, 'ct.dicom', first))).string('x00281054')).toBe('HU');
 });

@@ -152,3 +152,66 @@ test('the key for a server is always the same for the same text and profile, and
   expect(of(7).keyFor('a')).toBe(of(7).keyFor('a'));
   expect(new Set([of(7).keyFor('a'), of(7).keyFor('b'), of(8).keyFor('a')]).size).toBe(3);
 });
+
+describe('what is made of packed files', () => {
+  const of = (file: string) =>
+    ({
+      ...{ kind: 'file', path: file, name: path.basename(file), size: 1, format: null },
+      ...{ isHalf: false, headers: [] },
+    }) as unknown as Parameters<Deidentifier['prepare']>[0];
+  const names = { nameOfPath: () => null } as unknown as NeutralNames;
+
+  test('is counted, and is not made any more after an interruption', async () => {
+    await using directory = await temporary();
+    const nifti = canary.gzipWithWords(canary.nifti(word), word);
+    const slice = dicomFile({ pixels: new Int16Array(16), size: [4, 4], position: [0, 0, 0] });
+    await plant(directory.path, { 'a.nii.gz': nifti, 'b.dcm.gz': gzipSync(slice) });
+    const deidentifier = new Deidentifier('full', new Set(), Buffer.alloc(32, 7));
+    let made = 0;
+    let bytes = 0;
+    const work = (signal?: AbortSignal) => ({
+      newFile: async () => path.join(directory.path, `made-${++made}`),
+      onBytes: (count: number) => {
+        bytes = count;
+      },
+      signal,
+    });
+    const prepare = (name: string, signal?: AbortSignal) =>
+      deidentifier.prepare(of(path.join(directory.path, name)), names, work(signal));
+    await prepare('a.nii.gz');
+    expect(bytes).toBe(canary.nifti(word).length);
+    const reason = new Error('Enough');
+    for (const name of ['a.nii.gz', 'b.dcm.gz'])
+      await expect(prepare(name, AbortSignal.abort(reason)), name).rejects.toSatisfy(
+        (error: Error) => error === reason || error.cause === reason,
+      );
+  });
+
+  test('is all of a file, however long it is', async () => {
+    await using directory = await temporary();
+    const content = Buffer.alloc(200_000, 'voxels');
+    await plant(directory.path, { 'a.nii.gz': gzipSync(content, { level: 0 }) });
+    const file = path.join(directory.path, 'a.nii.gz');
+    const deidentifier = new Deidentifier('names', new Set(), Buffer.alloc(32, 7));
+    const work = { newFile: async () => '', onBytes: () => {} };
+    const leaving = await deidentifier.prepare(of(file), names, work);
+    const sent = bytesOf(leaving as Parameters<typeof bytesOf>[0]);
+    expect(gunzipSync(sent).equals(content)).toBe(true);
+  });
+
+  test('slices of more than 9,999 have numbers of five digits', async () => {
+    const deidentifier = new Deidentifier('full', new Set(), Buffer.alloc(32, 7));
+    const namesOf = async (count: number) => {
+      const files = Array.from({ length: count }, () => ({ name: 'x', path: import.meta.filename }));
+      const unit = { kind: 'series', path: '/in', files, series: { order: [0, count - 1] } };
+      const work = { newFile: async () => '', onBytes: () => {} };
+      const listed = await deidentifier.filesTogether(
+        unit as unknown as Parameters<Deidentifier['filesTogether']>[0],
+        work,
+      );
+      return listed.map(({ name }) => name);
+    };
+    expect(await namesOf(9999)).toEqual(['0001.dcm', '0002.dcm']);
+    expect(await namesOf(10_000)).toEqual(['00001.dcm', '00002.dcm']);
+  });
+});

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -40,6 +41,29 @@ describe('the key of a profile', () => {
       ),
     );
     expect(await readFile(file, 'utf8')).toBe(text);
+  });
+
+  test('is that of another command that has made it meanwhile', async () => {
+    const directory = await workspace();
+    const file = path.join(directory, 'pseudonym-keys.json');
+    await writeFile(file, '{"keys": {}}');
+    const other = Buffer.alloc(32, 5).toString('base64');
+    // The name of the profile is asked for after the file was read.
+    const profile = {
+      toString: () => {
+        writeFileSync(file, JSON.stringify({ keys: { default: other } }));
+        return 'default';
+      },
+    };
+    expect(profileKey(directory, profile as unknown as string).toString('base64')).toBe(other);
+    expect(profileKey(directory, 'default').toString('base64')).toBe(other);
+  });
+
+  test('lies in a directory that is closed to others from then on', async () => {
+    const directory = await workspace();
+    await chmod(directory, 0o755);
+    profileKey(directory, 'default');
+    expect((await stat(directory)).mode & 0o777).toBe(0o700);
   });
 
   test('is not that of what every object has', async () => {

@@ -60,8 +60,11 @@ describe('what makes files neutral', () => {
 
   test('tells of faces once in a configuration directory', async () => {
     await using directory = await temporary();
-    expect((await choose({ mode: 'full' }, null, directory.path)).notes).toEqual([faces]);
-    expect((await choose({ mode: 'names' }, null, directory.path)).notes).toEqual([]);
+    // It need not be there before.
+    for (const configDir of [directory.path, path.join(directory.path, 'new', 'config')]) {
+      expect((await choose({ mode: 'full' }, null, configDir)).notes).toEqual([faces]);
+      expect((await choose({ mode: 'names' }, null, configDir)).notes).toEqual([]);
+    }
   });
 
   test('has the key of its profile, and gives other keys for other names and numbers', async () => {

@@ -8,6 +8,7 @@ import { fieldWithRole, operationOf } from '../../../src/contract/index.js';
 import { readVolume } from '../../../src/volumes/index.js';
 import * as canary from '../../support/canary-volumes.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
+import { openBelow } from '../../support/open-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 import { bytesOf, outgoing } from '../support/outgoing.js';
@@ -154,6 +155,7 @@ test('bytes behind the voxels count as removed only where there are some that do
   const removedOf = (name: string) => volumeLeaving(path.join(directory.path, name), () => null).removed;
   expect(removedOf('tags.mgh')).toContain('bytes behind the voxels');
   expect(removedOf('plain.mgh')).not.toContain('bytes behind the voxels');
+  expect(openBelow(directory.path)).toEqual([]);
 });
 
 test('identifiers of DICOM are others with the key of another profile', async () => {
@@ -239,6 +241,22 @@ test('voxels of NIfTI that are said to be at 0 are behind the header, and stay r
   expect((await read(sent, 'case-0001.nii')).data).toEqual(
     (await read({ 'a.nii': canary.nifti(word) }, 'a.nii')).data,
   );
+});
+
+test('MetaImage is known by its name where it begins with a key that says nothing', async () => {
+  const bytes = canary.metaImage(word);
+  const start = `ObjectType = Image\nNDims = 3\nComment = ${word}\n`;
+  const late = Buffer.from(
+    bytes.toString('latin1').replace(start, '').replace('DimSize', `${start}DimSize`),
+    'latin1',
+  );
+  for (const name of ['x.mha', 'X.MHD']) {
+    const [sent = Buffer.alloc(0)] = (await leaving({ [name]: late }, [name])).values();
+    expect(sent.toString('latin1')).toMatch(
+      /^BinaryData = True\n.*\nObjectType = Image\nNDims = 3\nDimSize = 4 3 2\n/s,
+    );
+    expect(sent.includes(word)).toBe(false);
+  }
 });
 
 test('voxels in several files that are not one slice each are refused', async () => {
