@@ -88,7 +88,7 @@ export function chooseSlices(
 ): { readonly indices: readonly number[]; readonly best: number } {
   const chosen = new Set<number>();
   const take = (index: number) => {
-    if (chosen.size < wanted) chosen.add(Math.min(count - 1, Math.max(0, index)));
+    if (chosen.size < wanted) chosen.add(index);
   };
   const total = weights?.reduce((sum, each) => sum + each, 0) ?? 0;
   let best = Math.floor((count - 1) / 2);

@@ -91,7 +91,6 @@ export class ScanMatcher<T extends Named> {
     // A mask of another subject in the folder of this one.
     const others = wordsOf(result.stem).filter((word) => entity.test(word) && this.#telling.has(word));
     const isOther = (scan: T) => others.some((word) => !this.#words.get(scan)?.has(word));
-    if (left.every(isOther)) return { scans: [], isSaid };
     const own = left.filter((scan) => !isOther(scan));
     if (own.length < left.length) [left, isSaid] = [own, true];
     if (left.length > 1 && !narrow(wordsOf(result.stem))) return { scans: [], isSaid };

@@ -171,7 +171,7 @@ function inHalfBlocks(
   const { pixels, ...size } = stretched(
     drawSlice(view, plane, slice, { width, height, hasMarks: false }),
     width,
-    height + (height % 2),
+    height,
   );
   const colourAt = (x: number, y: number): Colour => {
     const at = (y * size.width + x) * 3;

@@ -115,6 +115,12 @@ test('organs are one segmentation, whose labels are in the order of their names'
   }));
   for await (const _ of organsOf({ masks: watched, prefix: 'p1' }).slices()) break;
   expect(closed).toBe(2);
+  // More than a byte can tell apart.
+  const many = Array.from({ length: 256 }, (_, at) => ({
+    name: `rib_${String(at).padStart(3, '0')}`,
+    file: maskOf('a/rib.nii', at === 255 ? [0, 1, 0, 0] : [0, 0, 0, 0]),
+  }));
+  expect(await read(organsOf({ masks: many, prefix: '' }).slices({ only: [0] }))).toEqual([[0, 0, 256]]);
   await expect(read(organs.slices({ frame: 1 }))).rejects.toThrow('a holds one segmentation.');
   expect(nameInGroup('p1 - left kidney', 'p1')).toBe('left kidney');
   expect(organKey('Kidney_left')).toBe(organKey('kidney-LEFT'));
@@ -129,7 +135,7 @@ test('cases have what their tables say of them, and those without a volume are t
   const [one, two] = [path.join(directory.path, 'one'), path.join(directory.path, 'two')];
   const table = (...rows: readonly string[]) => ['case,status,reason', ...rows, ''].join('\r\n');
   for (const [place, text] of [
-    [one, table('a,done,', 'B,failed,out of memory', 'c,waiting,')],
+    [one, table('a,done,', 'B,failed,out of memory', 'c,waiting,', String.raw`x\x09y,done,`)],
     [two, table('a,edited,somebody has changed it', 'd,failed,', 'e,done,')],
   ] as const) {
     mkdirSync(place);
@@ -141,14 +147,15 @@ test('cases have what their tables say of them, and those without a volume are t
       ['a', 'one'],
       ['B', 'one'],
       ['c', 'one'],
+      [String.raw`x\x09y`, 'one'],
       ['a', 'two'],
       ['d', 'two'],
       ['e', 'two'],
     ],
   ]);
   const draft = (inTable: Draft['inTable']) => ({ inTable }) as Draft;
-  const cases = [caseOf('a', ['found']), caseOf('b'), caseOf('other'), caseOf('B')];
-  const drafts = [draft({ table: two, name: 'a' }), draft(null), draft(null), draft(null)];
+  const cases = [caseOf('a', ['found']), caseOf('b'), caseOf('other'), caseOf('B'), caseOf('x\ty')];
+  const drafts = [draft({ table: two, name: 'a' }), ...Array.from({ length: 4 }, () => draft(null))];
   const shown = withRows(cases, drafts, rows).map(({ name, status, notes }) => [name, status, ...notes]);
   expect(shown).toEqual([
     ['B', 'failed', 'It failed: out of memory'],
@@ -159,6 +166,7 @@ test('cases have what their tables say of them, and those without a volume are t
     ['d', 'failed', 'It failed'],
     ['e', 'done', 'Its result has no volume that can be drawn'],
     ['other', null],
+    [String.raw`x\x09y`, 'done'],
   ]);
   expect(withRows(cases, drafts, [])).toEqual(cases);
 });

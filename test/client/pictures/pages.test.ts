@@ -1,8 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import jpeg from 'jpeg-js';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { htmlPage, type PageCase, type PageOptions, viewCase } from '../../../src/client/pictures/index.js';
 import type { Affine } from '../../../src/volumes/index.js';
 import { temporary } from '../../support/temporary.js';
@@ -113,6 +113,33 @@ describe('a case', () => {
     ]);
     const twice = volumeOf(new Uint8Array(48), size, named('m.nii', { frames: 2 }));
     expect((await notesOf(scan({}), twice))[0]).toBe('m.nii holds 2 volumes: number 1 is shown');
+    // Fewer than were asked for: the last one.
+    const last = await viewCase({ name: 'a', scan: scan({}), mask: twice }, { ...options, frame: 9 });
+    expect(last.notes[0]).toBe('m.nii holds 2 volumes: number 2 is shown');
+  });
+
+  test('has the labels of the frame that is shown, on another grid as well, and the slice of a single voxel', async () => {
+    const scan = volumeOf(
+      bytes((at) => at),
+      size,
+    );
+    const data = new Uint8Array(48).fill(1).fill(2, 24);
+    const affine: Affine = [
+      [1, 0, 0, 0.2],
+      [0, 1, 0, 0],
+      [0, 0, 1, 0],
+    ];
+    for (const more of [{}, { affine }]) {
+      const mask = volumeOf(data, size, { frames: 2, ...more });
+      const view = await viewCase({ name: 'a', scan, mask }, { ...options, frame: 1 });
+      expect(view.labels.map(({ value }) => value)).toEqual([2]);
+      expect(new Set(view.planes[0].slices[0]?.labels)).toEqual(new Set([1]));
+    }
+    const voxel = volumeOf(Uint8Array.of(7), [1, 1, 1]);
+    const { planes } = await viewCase({ name: 'a', scan: voxel, mask: null }, options);
+    expect(planes.map(({ slices }) => slices.map(({ width, height }) => [width, height]))).toEqual(
+      Array(3).fill([[1, 1]]),
+    );
   });
 
   test('that cannot be drawn says why', async () => {
@@ -251,7 +278,12 @@ describe('a page', () => {
   test('with volumes carries them as they are packed, and others converted', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'a.nii.GZ');
-    writeFileSync(file, 'packed already');
+    // More than is read at once.
+    writeFileSync(file, Buffer.alloc((3 << 20) + 100, 'packed already'));
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    vi.stubEnv('TMPDIR', directory.path);
     const view = await viewOf(null);
     const mask = volumeOf(
       bytes((at) => at % 2),
@@ -259,7 +291,9 @@ describe('a page', () => {
     );
     const cases = [{ name: 'a', notes: [], layers: [{ name: 'm', view, volumes: { scan: file, mask } }] }];
     const page = await textOf(cases, { hasVolumes: true });
-    expect(blockIn(page, 'scan-0-0')).toBe(readFileSync(file).toString('base64'));
+    expect(blockIn(page, 'scan-0-0') === readFileSync(file).toString('base64')).toBe(true);
+    // What was converted for it is gone.
+    expect(readdirSync(directory.path)).toEqual(['a.nii.GZ']);
     expect(Buffer.from(blockIn(page, 'mask-0-0'), 'base64').subarray(0, 2)).toEqual(Buffer.of(0x1f, 0x8b));
     expect(page.slice(page.indexOf('id="licences">')).length).toBeGreaterThan(1000);
     expect(page).toContain('connect-src data: blob:; ');

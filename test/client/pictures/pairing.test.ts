@@ -170,6 +170,15 @@ describe('the scan of a result', () => {
       'bids/derivatives/brain/cases.csv': 'case\r\n',
       'bids/sub-1/anat/sub-1_T1w.nii': 'x',
     });
+    // What comes behind some thousand others is not found, and what comes before them is.
+    await plant(
+      at(''),
+      Object.fromEntries(Array.from({ length: 2000 }, (_, file) => [`many/d/${file}.txt`, ''])),
+    );
+    await plant(at(''), { 'many/Out/a_seg.nii': 'm', 'many/Out/z_seg.nii': 'm', 'many/Out/result.zip': 'x' });
+    await plant(at(''), { 'many/a.nii': 'x', 'many/zz/z.nii': 'x' });
+    expect(await find('many/Out/a_seg.nii')).toEqual([['many/a.nii'], false, []]);
+    expect((await find('many/Out/z_seg.nii'))[0]).not.toContain('many/zz/z.nii');
     const search = new ScanSearch([at(`${name}_mask.nii`)], null);
     writeFileSync(
       at(`${name}_record.json`),
@@ -293,5 +302,9 @@ describe('volumes that belong together', () => {
     });
     const byRecord = 'The scan is ../scans/c1.nii, found by the record';
     expect(await found(scan)).toEqual([['c1', [byRecord], byRecord]]);
+    // Said once for several results.
+    const both = [item('Out/c1_seg.nii', 'mask'), item('Out/c1_other.nii', 'mask')];
+    const [drawn, ...more] = await pair(both, async () => [scan]);
+    expect([drawn?.masks.length, drawn?.notes, more]).toEqual([2, [byRecord], []]);
   });
 });

@@ -74,6 +74,10 @@ test('texts of a sheet are broken at spaces, where they are longer than it is wi
   expect(sheet(`${x}${y}`)).toEqual(sheet(x, y));
   expect(sheet(`${y} a ${y} b`)).toEqual(sheet(`${y} a`, `${y} b`));
   expect(decode(sheet(x)).height).toBe(2 * 6 + 2 * 18);
+  // A character of two code units has the place of one.
+  expect(sheet('😀'.repeat(78))).toEqual(sheet('?'.repeat(78)));
+  // Names are brighter than what is said of them.
+  expect(new Set(decode(sheet(x)).data)).toEqual(new Set([0, 235, 160]));
   const long = sheetOf([{ name: `${x} y`, views: [], notes: [] }]);
   expect(decode(long).height).toBe(2 * 6 + 2 * 18);
 });
@@ -151,8 +155,8 @@ describe('a terminal', () => {
       number(115, 0, 0),
       number(116, 0, 0),
     ]).toEqual([...[196, 67, 16, 52, 88]]);
-    expect([8, 100, 128, 238, 255].map((grey) => number(grey, grey, grey))).toEqual([
-      232, 241, 244, 255, 231,
+    expect([8, 100, 128, 238, 250, 255].map((grey) => number(grey, grey, grey))).toEqual([
+      232, 241, 244, 255, 231, 231,
     ]);
   });
 
@@ -206,6 +210,14 @@ describe('a terminal', () => {
     const content = picture.slice(picture.indexOf(';') + 1, -2);
     const { width, height } = decode(Buffer.from(content, 'base64'));
     expect([width, height]).toEqual([34, 16]);
+    // Two beside each other, each below its own.
+    const two = {
+      ...viewOf(slice),
+      planes: [plane('axial', [slice]), plane('coronal', [slice]), plane('sagittal', [])],
+    };
+    const wide = { ...canvas, columns: 60, rows: 40, look: 'kitty' as const };
+    const [titles, both = ''] = drawForTerminal(two as unknown as CaseView, wide).split('\n');
+    expect([titles, /c=\d+/.exec(both)?.[0]]).toEqual([`${'axial S 3 mm'.padEnd(25)}coronal A 3 mm`, 'c=50']);
   });
 
   test('gets sixels in bands of six rows, each colour with the columns that have it', () => {
