@@ -178,7 +178,8 @@ export const cutShort = (name: string): VolumeError =>
 
 async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom): Promise<DicomElements> {
   const { set, shift, deflatedFrom } = parsed;
-  const syntax = set.string('x00020010') ?? syntaxByParser(set);
+  // What is empty has been parsed as the usual one.
+  const syntax = set.string('x00020010') ?? syntaxes.explicit;
   const tag = [pixelData, ...floatPixels].find((each) => set.elements[each]);
   const element = tag === undefined ? undefined : set.elements[tag];
   if (!element) return { set, syntax, deflatedFrom, pixels: null, excess: 0 };
@@ -193,14 +194,6 @@ async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom
   const { table, fragments, end } = await readFragments(bytes, offset, name);
   const pixels = { vr, offset, length: end - offset, fragments, table };
   return { set, syntax, deflatedFrom, pixels, excess: bytes.size - end };
-}
-
-/** Files without a group that describes them have been parsed as what they look like. */
-function syntaxByParser(set: DataSet): string {
-  const isExplicit = Object.values(set.elements).some(({ vr }) => vr !== undefined);
-  if (!isExplicit) return syntaxes.implicit;
-  const isBig = set.byteArrayParser.readUint16(new Uint8Array([0, 1]), 0) === 1;
-  return isBig ? syntaxes.bigEndian : syntaxes.explicit;
 }
 
 const itemTag = 0xe000_fffe;

@@ -146,6 +146,11 @@ describe('JPEG-LS', () => {
     await expect(of('4.70')).rejects.toThrow(damaged);
     await expect(of('4.50')).rejects.toThrow(unreadable('JPEG of 12 bits'));
     await expect(of('4.90')).rejects.toThrow(damaged);
+    // Lossless JPEG under the name of the usual one.
+    const lossless = bytesOf('ffd8ffc3000b080001000401011100ffd9');
+    await expect(decodeFrame(lossless, frame({ syntax: syntax('4.50') }))).rejects.toThrow(
+      unreadable('JPEG of 8 bits'),
+    );
   });
 });
 

@@ -124,6 +124,25 @@ const dimensions = (...pointers: number[]) =>
     pointers.map((pointer) => [element(0x00209165, 'AT', at(pointer))]),
   );
 
+test('a time point of a series is read by itself, and all of them together', async () => {
+  const target = await series(
+    scrambled.map(([time, k]) => ({
+      pixels: filled(100 * time + k),
+      position: [0, 0, 2 * k],
+      more: [element(0x00200100, 'IS', String(time + 1))],
+    })),
+  );
+  const valuesOf = async (frame?: number) => {
+    const read = await readVolume(target, frame === undefined ? {} : { frame });
+    return [read.frames, [...read.data].filter((_, at) => at % 4 === 0)];
+  };
+  expect([await valuesOf(), await valuesOf(0), await valuesOf(1)]).toEqual([
+    [2, [0, 1, 100, 101]],
+    [1, [0, 1]],
+    [1, [100, 101]],
+  ]);
+});
+
 describe('Frames of one place are in the order of what they say that they are:', () => {
   const right = [
     [0, 1],

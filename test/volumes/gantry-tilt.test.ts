@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { misplacedGrid } from '../../src/volumes/gantry-tilt.js';
 import {
   type Affine,
   type Geometry,
@@ -9,6 +10,7 @@ import {
   placeOnGrid,
   type SourceSeries,
   shearOf,
+  type VolumeFile,
   voxelVolumeOf,
   writeDicomSeg,
   writeDicomSeries,
@@ -202,6 +204,22 @@ describe('A label map beside a tilted series,', () => {
     const found = await segmentation(source, mask);
     expect(found.written).toMatchObject({ isExact: false, isByNumber: false });
     expect(found.data).toEqual(labels);
+  });
+
+  test('that may lie at the distances of the planes, or be placed wrongly, is refused where many slices are hardly tilted', () => {
+    const grid = (length: number, slant: number): Geometry => ({
+      size: [5, 3, 41],
+      affine: [
+        [0.75, 0, 0, 0],
+        [0, 1.5, slant, 0],
+        [0, 0, length, 0],
+      ],
+    });
+    const source = grid(2.5, 0.04);
+    for (const length of [2.5, Math.hypot(2.5, 0.04)]) {
+      const mask = { ...grid(length, 0), path: 'mask.nii' } as VolumeFile;
+      expect(() => misplacedGrid(mask, source)).toThrow(/a tilted gantry, each 0\.04 mm/);
+    }
   });
 
   test('gets the nearest labels where the tilt is less than a pixel', async () => {

@@ -34,6 +34,21 @@ test.each([
   expect(isSameGeometry(other, grid(0))).toBe(isSame);
 });
 
+test.each([0.1, 10])(
+  'grids of voxels of %s mm are one where they are apart by less than a part of these',
+  (side) => {
+    const of = (moved: number) => ({
+      size: [9, 9, 9] as const,
+      affine: [
+        [side, 0, 0, moved * side],
+        [0, side, 0, 0],
+        [0, 0, side, 0],
+      ] as Affine,
+    });
+    expect([0.04, 0.06].map((moved) => isSameGeometry(of(0), of(moved)))).toEqual([true, false]);
+  },
+);
+
 /** A grid whose axes are neither those of space nor perpendicular. */
 const sheared: Affine = [
   [2, 3, 1, 10],

@@ -15,6 +15,12 @@ interface Way {
   readonly restart?: number;
   /** Whether each component has a scan of its own. */
   readonly isApart?: boolean;
+  /** Bits that are left out at the end of each value. */
+  readonly shift?: number;
+  /** The number of the table of codes. */
+  readonly table?: number;
+  /** Bytes of ones before each marker behind values. */
+  readonly fill?: number;
 }
 
 const segment = (kind: number, ...bytes: number[]) => [
@@ -58,12 +64,13 @@ const predictors: readonly ((a: number, b: number, c: number) => number)[] = [
 
 function encoded(image: Image, way: Way): Buffer {
   const { columns, rows, components, precision, values } = image;
-  const { predictor, restart = 0, isApart = false } = way;
+  const { predictor, restart = 0, isApart = false, shift = 0, table = 0, fill = 0 } = way;
+  const filling = new Array(fill).fill(0xff);
   const at = (row: number, column: number, component: number) =>
-    values[(row * columns + column) * components + component] ?? 0;
+    (values[(row * columns + column) * components + component] ?? 0) >> shift;
   const predicted = (row: number, column: number, component: number): number => {
     const isFirst = row === 0 || (restart > 0 && row % restart === 0);
-    if (isFirst && column === 0) return 1 << (precision - 1);
+    if (isFirst && column === 0) return 1 << (precision - shift - 1);
     if (isFirst) return at(row, column - 1, component);
     if (column === 0) return at(row - 1, column, component);
     const [a, b, c] = [
@@ -76,11 +83,12 @@ function encoded(image: Image, way: Way): Buffer {
   const all = Array.from({ length: components }, (_, index) => index);
   const scans = isApart ? all.map((index) => [index]) : [all];
   const scanOf = (own: readonly number[]): number[] => {
-    const bytes = segment(0xda, own.length, ...own.flatMap((index) => [index + 1, 0]), predictor, 0, 0);
+    const tables = own.flatMap((index) => [index + 1, table << 4]);
+    const bytes = segment(0xda, own.length, ...tables, predictor, 0, shift);
     let bits = '';
     for (let row = 0; row < rows; row += 1) {
       if (restart > 0 && row > 0 && row % restart === 0) {
-        bytes.push(...packed(bits), 0xff, 0xd0 + ((row / restart - 1) % 8));
+        bytes.push(...packed(bits), ...filling, 0xff, 0xd0 + ((row / restart - 1) % 8));
         bits = '';
       }
       for (let column = 0; column < columns; column += 1)
@@ -94,7 +102,7 @@ function encoded(image: Image, way: Way): Buffer {
     0xd8,
     ...segment(
       0xc4,
-      0,
+      table,
       0,
       0,
       0,
@@ -113,6 +121,7 @@ function encoded(image: Image, way: Way): Buffer {
     ),
     ...(restart > 0 ? segment(0xdd, ...short(restart * columns)) : []),
     ...scans.flatMap(scanOf),
+    ...filling,
     0xff,
     0xd9,
   ]);
@@ -156,4 +165,48 @@ test('An image whose components have different sizes is refused', () => {
   // The sizes of the first component: after the marker, the length, what is said of the frame, and the identifier.
   bytes[bytes.indexOf(Buffer.from([0xff, 0xc3])) + 11] = 0x22;
   expect(() => decodeLosslessJpeg(bytes)).toThrow('Components have different sizes.');
+});
+
+test.each<Way>([
+  { predictor: 1, table: 3 },
+  { predictor: 1, restart: 1, fill: 2 },
+  { predictor: 7, isApart: true, fill: 1 },
+])('An image is decoded with other tables, and with bytes that fill: %o', (way) => {
+  const image = imageOf(12, 3);
+  expect(decodeLosslessJpeg(encoded(image, way)).data).toEqual(Uint16Array.from(image.values));
+});
+
+test('An image whose last bits were left out has zeros in their place', () => {
+  const image = imageOf(12, 1);
+  for (const shift of [1, 3])
+    expect(decodeLosslessJpeg(encoded(image, { predictor: 5, restart: 2, shift }))).toEqual({
+      data: Uint16Array.from(image.values, (value) => (value >> shift) << shift),
+      precision: 12,
+    });
+});
+
+test('What follows the last scan is of no use', () => {
+  const image = imageOf(8, 3);
+  const bytes = encoded(image, { predictor: 1, isApart: true }).subarray(0, -1);
+  expect(decodeLosslessJpeg(Buffer.concat([bytes, Buffer.from('\u00d8 more', 'latin1')])).data).toEqual(
+    Uint16Array.from(image.values),
+  );
+});
+
+test.each([
+  [0, 'The predictor is unknown.'],
+  [8, 'The predictor is unknown.'],
+])('An image with the predictor %i is refused', (predictor, message) => {
+  expect(() => decodeLosslessJpeg(encoded(imageOf(8, 1), { predictor }))).toThrow(message);
+});
+
+test('An image with a table of more codes than there are, or without the one of its scan, is refused', () => {
+  const bytes = encoded(imageOf(8, 1), { predictor: 1 });
+  const table = bytes.indexOf(Buffer.from([0xff, 0xc4])) + 4;
+  const many = Buffer.from(bytes);
+  many.set([3], table + 1);
+  expect(() => decodeLosslessJpeg(many)).toThrow('A table has more codes than there are.');
+  const other = Buffer.from(bytes);
+  other[table] = 1;
+  expect(() => decodeLosslessJpeg(other)).toThrow('A component or its table is missing.');
 });

@@ -10,6 +10,7 @@ import {
   placeOf,
   type RtStructOptions,
   type SourceSeries,
+  type VolumeFile,
   writeRtStruct,
 } from '../../src/volumes/index.js';
 import { element } from '../support/dicom-files.js';
@@ -247,6 +248,21 @@ test('names that are not ASCII make a data set in UTF-8', async () => {
       .toString()
       .trim(),
   ).toBe('Hépar \u809d');
+});
+
+test('a scan that is taken for a label map is refused before its contours fill the disk', async () => {
+  const source = await writeSeries();
+  const directory = await workspace();
+  const mask: VolumeFile = {
+    ...(await maskOn(source)),
+    async *slices() {
+      for (let k = 0; k < 200; k += 1)
+        yield { k: k % size[2], values: Uint16Array.from({ length: 15 }, (_, at) => 15 * k + at + 1) };
+    },
+  };
+  const written = writeRtStruct(path.join(directory, 'a.dcm'), [{ mask, segments }], source, { maker });
+  await expect(written).rejects.toThrow('There are more than 1000 different values: it is no map of labels.');
+  expect(readdirSync(directory)).toEqual([]);
 });
 
 test('nothing is written of label maps without labels, or on another grid if that is asked for', async () => {

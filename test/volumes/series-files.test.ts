@@ -46,6 +46,22 @@ test('of a directory every file is a slice, unless its name says otherwise', asy
   );
 });
 
+test('a file without a group that describes it is read as what it looks like', async () => {
+  const bare = { hasPreamble: false, hasMeta: false };
+  const more = [element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.4'), thick];
+  for (const encoding of [{}, { isBig: true }, { isImplicit: true }]) {
+    const bytes = dicomFile({ ...slice, more }, { ...bare, ...encoding });
+    expect(await firstOf(await write(await workspace(), 'a.dcm', bytes))).toEqual([1, 2, 3, 4]);
+  }
+  // Nor does it say anything where the syntax is empty.
+  const whole = dicomFile({ ...slice, more: [thick] });
+  const at = whole.indexOf('1.2.840.10008.1.2.1\0');
+  whole.writeUInt16LE(0, at - 2);
+  whole.writeUInt32LE(whole.readUInt32LE(140) - 20, 140);
+  const empty = Buffer.concat([whole.subarray(0, at), whole.subarray(at + 20)]);
+  expect(await firstOf(await write(await workspace(), 'a.dcm', empty))).toEqual([1, 2, 3, 4]);
+});
+
 describe('Values of DICOM', () => {
   test.each<[string, Element[], number[]]>([
     ['as they are', [], [1, 2, 3, 4]],
@@ -279,27 +295,47 @@ describe('A segmentation of 3D Slicer', () => {
     expect([volume.frames, volume.labels]).toEqual([2, null]);
   });
 
-  test('whose layers follow each other is read slice by slice too, in words where a value needs them', async () => {
-    const text = header(
-      '2 1 2 2',
-      'domain domain domain list',
-      ...layers,
-      'Segment1_LabelValue:=300',
-    ).replace('uchar', 'ushort');
-    const file = await write(
-      await workspace(),
-      'a.seg.nrrd',
-      text.replace('encoding', 'endian: little\nencoding'),
-      bytesOf([7, 0, 0, 0, 0, 300, 300, 0], 'uint16'),
+  test.each([300, 256, 255])(
+    'whose layers follow each other is read slice by slice too, in words where a value needs them: %i',
+    async (wide) => {
+      const text = header(
+        '2 1 2 2',
+        'domain domain domain list',
+        ...layers,
+        `Segment1_LabelValue:=${wide}`,
+      ).replace('uchar', 'ushort');
+      const file = await write(
+        await workspace(),
+        'a.seg.nrrd',
+        text.replace('encoding', 'endian: little\nencoding'),
+        bytesOf([7, 0, 0, 0, 0, wide, wide, 0], 'uint16'),
+      );
+      const volume = await openVolume(file);
+      const values = (...each: number[]) => (wide > 255 ? Uint16Array : Uint8Array).from(each);
+      const all: unknown[] = [];
+      for await (const { k, values: plane } of volume.slices()) all.push([k, plane.slice()]);
+      expect(all).toEqual([
+        [0, values(7, wide)],
+        [1, values(wide, 0)],
+      ]);
+      for await (const { k, values: plane } of volume.slices({ only: [1] }))
+        expect([k, [...plane]]).toEqual([1, [wide, 0]]);
+    },
+  );
+});
+
+test.each([
+  ['SOPInstanceUID', 0x00080018],
+  ['SOPClassUID', 0x00080016],
+])('nothing is put beside a series whose images have no %s', async (_, tag) => {
+  const bare = { hasPreamble: false, hasMeta: false };
+  const more = [element(0x00080008, 'CS', 'ORIGINAL\\PRIMARY'), thick];
+  const read = async (...others: Element[]) =>
+    readSourceSeries(
+      await write(await workspace(), 'a.dcm', dicomFile({ ...slice, more: [...more, ...others] }, bare)),
     );
-    const volume = await openVolume(file);
-    const all: unknown[] = [];
-    for await (const { k, values } of volume.slices()) all.push([k, values.slice()]);
-    expect(all).toEqual([
-      [0, Uint16Array.of(7, 300)],
-      [1, Uint16Array.of(300, 0)],
-    ]);
-    for await (const { k, values } of volume.slices({ only: [1] }))
-      expect([k, [...values]]).toEqual([1, [300, 0]]);
-  });
+  expect((await read()).slices).toHaveLength(1);
+  await expect(read(element(tag, 'UI', ''))).rejects.toThrow(
+    'a.dcm has no SOPInstanceUID or no SOPClassUID, so that nothing can refer to it.',
+  );
 });

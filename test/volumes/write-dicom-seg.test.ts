@@ -161,6 +161,11 @@ test('the same result is the same object, and another one is a new object of the
   const renamed = segments.map((each) => ({ ...each, name: `${each.name} 2` }));
   expect((await uidsOf(labels, { segments: renamed }))[1]).not.toBe(first[1]);
   expect((await uidsOf(labels, { maker: { ...maker, name: 'other' } }))[0]).not.toBe(first[0]);
+  // The same voxels in another slice, or of another label.
+  const at = (k: number, value: number) =>
+    labels.map((_, voxel) => (Math.floor(voxel / 15) === k && (voxel % 15) % 2 === 0 ? value : 0));
+  const apart = [await uidsOf(at(0, 1)), await uidsOf(at(2, 1)), await uidsOf(at(0, 5))];
+  expect(new Set(apart.map(([, uid]) => uid)).size).toBe(3);
 });
 
 test('a map of labels keeps its values, of one byte or two', async () => {
@@ -168,19 +173,25 @@ test('a map of labels keeps its values, of one byte or two', async () => {
   const { file, set } = await segment(await maskOn(source), source, { isLabelMap: true });
   expect(set.uint16('x00280100')).toBe(8);
   expect(await labelsIn(file, source, [1, 2, 3, 4, 5])).toEqual(labels);
-  const values = Uint16Array.from(labels, (value) => value * 100);
-  const wide: VolumeFile = {
-    ...(await maskOn(source)),
-    async *slices() {
-      const plane = size[0] * size[1];
-      for (let k = 0; k < size[2]; k += 1) yield { k, values: values.subarray(k * plane, (k + 1) * plane) };
-    },
-  };
-  const words = await segment(wide, source, { isLabelMap: true });
-  expect(words.set.uint16('x00280100')).toBe(16);
-  const read: number[] = [];
-  for await (const { values: plane } of (await openVolume(words.file)).slices()) read.push(...plane);
-  expect(read).toEqual([...values]);
+  for (const [add, bits] of [
+    [0, 8],
+    [1, 16],
+    [300, 16],
+  ] as const) {
+    const values = Uint16Array.from(labels, (value) => value && 250 + value + add);
+    const wide: VolumeFile = {
+      ...(await maskOn(source)),
+      async *slices() {
+        const plane = size[0] * size[1];
+        for (let k = 0; k < size[2]; k += 1) yield { k, values: values.subarray(k * plane, (k + 1) * plane) };
+      },
+    };
+    const words = await segment(wide, source, { isLabelMap: true });
+    expect(words.set.uint16('x00280100')).toBe(bits);
+    const read: number[] = [];
+    for await (const { values: plane } of (await openVolume(words.file)).slices()) read.push(...plane);
+    expect(read).toEqual([...values]);
+  }
 });
 
 test('a map of labels that begins with one has it as a segment', async () => {
@@ -192,6 +203,18 @@ test('a map of labels that begins with one has it as a segment', async () => {
   const { file, written } = await segment(mask, source, { isLabelMap: true });
   expect(written.segments.map(({ value, name }) => [value, name])).toEqual([[1, 'Liver']]);
   expect(await labelsIn(file, source, [1])).toEqual(labels.map(() => 1));
+});
+
+test('frames that end with a single bit of a byte keep it', async () => {
+  const source = await writeSeries();
+  // Seven frames of 15 bits.
+  const inSlice = size[0] * size[1];
+  const data = new Uint8Array(labels.length);
+  for (let k = 0; k < 3; k += 1) data.set([1, 2], k * inSlice);
+  data[labels.length - 1] = 1;
+  const { file, set } = await segment(await maskOn(source, data), source);
+  expect([set.string('x00280008'), set.elements.x7fe00010?.length]).toEqual(['7', 14]);
+  expect(await labelsIn(file, source, [1, 2])).toEqual(data);
 });
 
 test('a label map on another grid gets the nearest labels, or is refused', async () => {
@@ -286,12 +309,22 @@ test('segments of several layers may overlap: each has its own frames, and a num
   await expect(writeDicomSeg(file, layers, source, { maker, isLabelMap: true })).rejects.toThrow(RangeError);
 });
 
-test('nothing is written of a label map without labels', async () => {
+test('nothing is written of a label map without labels, or of what is none', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'seg.dcm');
   const mask = await maskOn(source, new Uint8Array(labels.length));
   await expect(writeDicomSeg(file, [{ mask, segments }], source, { maker })).rejects.toThrow(NoLabels);
+  const fractions: VolumeFile = {
+    ...mask,
+    async *slices() {
+      yield { k: 0, values: Float32Array.from({ length: 15 }, (_, at) => (at < 7 ? 1 : 0.5)) };
+    },
+  };
+  for (const isLabelMap of [false, true])
+    await expect(
+      writeDicomSeg(file, [{ mask: fractions, segments }], source, { maker, isLabelMap }),
+    ).rejects.toThrow('which is no label');
   expect(existsSync(file)).toBe(false);
   expect(readdirSync(directory)).toEqual([]);
 });

@@ -45,6 +45,9 @@ const values = Int16Array.from({ length: count }, (_, at) => ((at * 7919) % 3000
 test('a synthetic CT of an MR is a series of CT in the study of the MR, with the same voxels at the same places', async () => {
   const source = await writeSeries({ orientation: oblique });
   const { directory, sets } = await derive(source, values);
+  // A slice that is said to be of no thickness is as thick as they are apart.
+  const [thin] = (await derive({ ...source, thickness: 0 }, values)).sets;
+  expect(Number(thin?.string('x00180050'))).toBeCloseTo(2.5, 4);
   const read = await readVolume(directory);
   expect(read).toMatchObject({ modality: 'CT', unit: 'HU', size: [...size] });
   expect(isSameGeometry(read, source, 1e-4)).toBe(true);
@@ -111,6 +114,10 @@ test('what lies on another grid, or beside a series of neither CT nor MR, is ref
   const volume = await openVolume(path.join(place, 'x.nii'));
   await expect(writeDicomSeries(target, volume, pet, { maker, isHounsfield: false })).rejects.toThrow(
     /of CT and MR/,
+  );
+  const colours = { ...volume, components: 3 as const };
+  await expect(writeDicomSeries(target, colours, source, { maker, isHounsfield: true })).rejects.toThrow(
+    'x.nii cannot become a derived series: they are written of CT and MR alone.',
   );
   expect(existsSync(target)).toBe(false);
   expect(readdirSync(place)).toEqual(['x.nii']);

@@ -163,7 +163,7 @@ test('values over 255 are kept, and names with the marks of the header lose thes
   const file = path.join(await workspace(), 'wide.nii');
   await writeNifti(file, { size, affine, data: values });
   const named = [
-    { value: 300, name: 'a|b\nSegment1_Name:=c', color: null, snomed: { code: '1^2', meaning: 'x~y' } },
+    { value: 300, name: 'a|b\nSegment1_Name:=c', color: null, snomed: { code: '1^2', meaning: 'x~y\nz' } },
   ];
   const { read, header } = await segmentation([{ mask: await openVolume(file), segments: named }]);
   expect(read.labels?.map(({ value, name }) => [value, name])).toEqual([
@@ -171,7 +171,7 @@ test('values over 255 are kept, and names with the marks of the header lose thes
     [600, 'Label 600'],
     [1500, 'Label 1500'],
   ]);
-  expect(header).toContain('~SCT^1 2^x y~');
+  expect(header).toContain('~SCT^1 2^x y z~');
   expect((await voxelsOf(read)).get(1500)).toEqual(voxelsOfLabel(5));
   await writeNifti(file, { size, affine, data: Uint16Array.from(labels, (value) => value && 251 + value) });
   const least = await segmentation([{ mask: await openVolume(file), segments }]);

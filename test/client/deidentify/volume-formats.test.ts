@@ -155,7 +155,7 @@ test('bytes behind the voxels count as removed only where there are some that do
   const removedOf = (name: string) => volumeLeaving(path.join(directory.path, name), () => null).removed;
   expect(removedOf('tags.mgh')).toContain('bytes behind the voxels');
   expect(removedOf('plain.mgh')).not.toContain('bytes behind the voxels');
-  expect(openBelow(directory.path)).toEqual([]);
+  if (process.platform === 'linux') expect(openBelow(directory.path)).toEqual([]);
 });
 
 test('identifiers of DICOM are others with the key of another profile', async () => {
