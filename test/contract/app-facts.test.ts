@@ -169,6 +169,15 @@ test('an override that an app does not take is told with its field, its text and
   ]);
 });
 
+test('what an app cannot do at all is told before what it does not take', () => {
+  const facts = { ...app, has_capabilities: [false, true], parameters: { a: { max: 1 } } };
+  const told = refusals(facts, operationOf('infer'), { config_overrides: ['a=2'] }, {});
+  expect(told.map(({ problem }) => problem)).toEqual([
+    'has no inference; it has: evaluation',
+    "takes 'a' of at most 1",
+  ]);
+});
+
 test.each([
   [{ type: 'integer', min: 1, max: 3 }, '0', "takes 'a' from 1 to 3"],
   [{ type: 'integer', min: 1, max: 3 }, '4', "takes 'a' from 1 to 3"],

@@ -198,6 +198,9 @@ describe('a neutral name', () => {
 
   test('of a series has no ending', () => {
     expect(given([[{ name: 's.dcm', kind: 'series', format: 'DICOM' }]]).names).toEqual([['case-0001']]);
+    // Nor has a store without one.
+    const stores = ['ada', 'bo.ZARR'].map((name) => ({ name, kind: 'store' }));
+    expect(given([stores]).names).toEqual([['case-0001', 'case-0002.zarr']]);
   });
 
   test('is numbered from that of the case, and one for all cases is 0', () => {

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { findFiles } from '../../../src/client/inputs/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
+import { dicomFile } from '../../support/dicom-files.js';
 import { metaHeader } from '../../support/headers.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
@@ -82,4 +83,16 @@ test('a directory has volumes whatever its name, and one that a pattern passes b
     ['scans.txt/a.nii'],
     ['derivatives'],
   ]);
+});
+
+test('a link to a DICOM file elsewhere is followed, whatever its name, and told where it is sent', async () => {
+  const slice = dicomFile({ pixels: new Int16Array(4), size: [2, 2], position: [0, 0, 0] });
+  await plant(root.path, { 'out/scan': slice, 'out/text': 'words', 'in/a.nii': 'x' });
+  // The second one leads to the same image, which is sent once.
+  for (const name of ['x', 'y']) symlinkSync('../out/scan', at(`in/${name}`));
+  symlinkSync('../out/text', at('in/z'));
+  const { followed, copies, skipped, volumes } = await find(['in']);
+  expect(volumes[0]?.groups[0]?.map((unit) => short(unit.path))).toEqual(['in/a.nii', 'in/x']);
+  expect(followed.map((each) => [each.path, each.target].map(short))).toEqual([['in/x', 'out/scan']]);
+  expect([copies.map(short), skipped.map(short)]).toEqual([['in/y'], ['in/z']]);
 });

@@ -83,6 +83,21 @@ describe('a series', () => {
     expect(series([image('/a/1', 0, unnamed), image('/b/1', 1, unnamed)])).toEqual(['/ 2 3']);
   });
 
+  test.each(['CR', 'DX', 'MG', 'IO', 'PX', 'RF', 'XA', 'US', 'OP', 'ES', 'XC', 'GM', 'SM', 'DG'])(
+    'has an image alone where each is one by itself: %s',
+    (modality) => {
+      const counts = (of: string) =>
+        groupSeries(stack([0, 1], () => ({ modality: of }))).map(({ images, isFile }) => [images, isFile]);
+      expect([counts(modality), counts('CT')]).toEqual([
+        [
+          [1, true],
+          [1, true],
+        ],
+        [[2, false]],
+      ]);
+    },
+  );
+
   test('that lacks slices is told between which images, by their numbers or places, five of them at most', () => {
     const numbered = (at: number) => ({ instanceNumber: at + 1 });
     expect(remarksOn(stack([0, 2, 4, 6]))).toEqual(['']);

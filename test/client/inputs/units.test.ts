@@ -99,12 +99,14 @@ test('files that were not fetched are told by their size, their names and where 
     '/home/OneDrive - Lab/a.nii',
     '/home/Dropbox/x/a.nii',
     '/mnt/My Drive/a.nii',
+    '/mnt/Google Drive/a.nii',
+    '/mnt/GoogleDrive-me/a.nii',
     '/home/a/a.nii',
   ];
   expect(drives.map((name) => fault(name, 8192, 0))).toEqual([
     'OneDrive',
     'Dropbox',
-    'Google Drive',
+    ...Array(3).fill('Google Drive'),
     undefined,
   ]);
   expect([
