@@ -77,11 +77,11 @@ function withOrgans(items: readonly Item[]): Item[] {
 /** The names of the cases: those of a table, and otherwise of the scan or the result; what share a name get what tells their folders apart. */
 function namesOfDrafts(drafts: readonly Draft[]): string[] {
   const after = drafts.map(({ scan, masks, maps }) => scan ?? masks[0] ?? maps[0]);
-  const names = drafts.map(({ inTable }, at) => inTable?.name ?? after[at]?.name ?? '');
+  const names = drafts.map(({ inTables }, at) => inTables[0]?.name ?? after[at]?.name ?? '');
   const wanted = [...names];
   for (const group of groupBy([...names.keys()], (at) => foldedName(names[at] ?? ''))) {
     // A name of a table is what its rows are joined by.
-    const free = group.filter((at) => group.length > 1 && !drafts[at]?.inTable);
+    const free = group.filter((at) => group.length > 1 && !drafts[at]?.inTables[0]);
     const distinct = namesOf(free.map((at) => after[at]?.file.path ?? ''));
     for (const [index, at] of free.entries()) wanted[at] = withoutVolumeEnding(distinct[index] ?? '');
   }

@@ -32,8 +32,8 @@ export interface Draft {
   readonly notes: string[];
   /** That of them which says that its scan was found by the record; null if it was not. */
   recorded: string | null;
-  /** The case of a table whose result it has; null for any other. */
-  inTable: TableCase | null;
+  /** The cases of tables whose results it has, one of each: that of the first gives it its name. */
+  readonly inTables: TableCase[];
 }
 
 /** The case that a file belongs to, if it is of a result of a table. */
@@ -142,19 +142,15 @@ class Drafts {
   /** The case that a volume belongs to: of this scan, or without one of this result. */
   of(scan: Item | null, result: Item | null): Draft {
     const inTable = result && tableCaseOf(result.file.path);
+    const ofTable = ({ inTables }: Draft) => inTables.find(({ table }) => table === inTable?.table);
     const fits = (draft: Draft) => {
-      const known = draft.inTable;
-      if (!known || !inTable) return scan !== null;
-      if (known.table !== inTable.table) return scan !== null;
-      return known.name === inTable.name;
+      const known = ofTable(draft);
+      return known ? known.name === inTable?.name : scan !== null;
     };
     const known = this.all.find((draft) => draft.scan === scan && fits(draft));
-    if (known) {
-      known.inTable ??= inTable;
-      return known;
-    }
-    const draft: Draft = { scan, masks: [], maps: [], notes: [], recorded: null, inTable };
-    this.all.push(draft);
+    const draft: Draft = known ?? { scan, masks: [], maps: [], notes: [], recorded: null, inTables: [] };
+    if (inTable && !ofTable(draft)) draft.inTables.push(inTable);
+    if (!known) this.all.push(draft);
     return draft;
   }
 }

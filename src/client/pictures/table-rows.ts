@@ -44,20 +44,19 @@ export function withRows(
   if (rows.length === 0) return [...cases];
   const told = new Set<TableRow>();
   const known = cases.map((each, at) => {
-    const inTable = drafts[at]?.inTable;
-    const isOf = (row: TableRow) =>
-      foldedName(row.name) === foldedName(oneLine(inTable?.name ?? each.name)) &&
-      (!inTable || inTable.table === row.table);
-    const row = rows.find((candidate) => isOf(candidate) && !told.has(candidate));
+    const [inTable, ...alsoIn] = drafts[at]?.inTables ?? [];
+    const own = [inTable, ...alsoIn].flatMap((place) => {
+      const isOf = (row: TableRow) =>
+        foldedName(row.name) === foldedName(oneLine(place?.name ?? each.name)) &&
+        (!place || place.table === row.table);
+      const row = rows.find((candidate) => isOf(candidate) && !told.has(candidate));
+      if (row) told.add(row);
+      return row ?? [];
+    });
+    const [row] = own;
     if (!row) return each;
-    told.add(row);
-    const note = noteOf(row);
-    return {
-      ...each,
-      name: row.name,
-      status: row.status,
-      notes: note === null ? each.notes : [note, ...each.notes],
-    };
+    const notes = own.flatMap((of) => noteOf(of) ?? []);
+    return { ...each, name: row.name, status: row.status, notes: [...notes, ...each.notes] };
   });
   const others = rows
     .filter((row) => !told.has(row))

@@ -330,6 +330,34 @@ describe('cases', () => {
         ]);
       });
 
+      test('cases of two tables that share a name are two without a scan, and one on the same scan', async () => {
+        await write({ 'O1/c/m.nii': 'mask', 'O2/c/m.nii': 'mask' });
+        const names = ['O1', 'O2'];
+        const inputs = JSON.stringify({ inputs: [] });
+        for (const name of names)
+          await plant(at(''), {
+            [`${name}/cases.csv`]: 'case,status,reason\r\nc,done,\r\n',
+            [`${name}/c/remote-app-record.json`]: inputs,
+          });
+        // A table's names stay as they are, as rows are joined by them.
+        expect((await casesOf(...names)).map(({ name, mask }) => [name, mask])).toEqual([
+          ['c', 'O1/c/m.nii'],
+          ['c', 'O2/c/m.nii'],
+        ]);
+        expect((await casesOf('O1/c', 'O2/c')).map(({ name }) => name)).toEqual(['c', 'c']);
+        await write({ 'in/x.nii': 'scan', 'O3/d/m.nii': 'mask' });
+        await record('O1/c', { 'x.nii': 'in/x.nii' });
+        await record('O3/d', { 'x.nii': 'in/x.nii' });
+        await plant(at(''), { 'O3/cases.csv': 'case,status,reason\r\nd,edited,somebody has changed it\r\n' });
+        const together = await casesOf('O1', 'O3');
+        expect(together).toEqual([
+          {
+            ...{ name: 'c', scan: 'in/x.nii', mask: 'O1/c/m.nii', others: ['O3/d/m.nii'] },
+            notes: ['somebody has changed it', ...recorded('in/x.nii')],
+          },
+        ]);
+      });
+
       const recorded = (place: string) => [`The scan is ${place}, found by the record`];
       /** Writes a record that names files, as they were sent under these names. */
       async function record(directory: string, sent: Readonly<Record<string, string>>, more: object = {}) {

@@ -9,6 +9,7 @@ import {
 import { looksOf } from '../../../src/client/pictures/looks.js';
 import { windowOf } from '../../../src/client/pictures/window.js';
 import type { Slice, VolumeFile, Voxels } from '../../../src/volumes/index.js';
+import { volumeOf } from './phantom.js';
 
 const size = [3, 2, 4] as const;
 
@@ -139,6 +140,9 @@ test('a volume looks like a mask, a segmentation or a scan', async () => {
   const many = Array.from({ length: 257 }, (_, at) => [at + 1, at + 1, at + 1]).flat();
   expect(await looksOf(fileOf(many))).toBe('continuous');
   expect(await looksOf(fileOf(many.slice(3)))).toBe('labels');
+  // Slices all over the volume are looked at, not only the first ones.
+  const deep = Uint8Array.from({ length: 400 }, (_, at) => (at < 200 ? 0 : at < 300 ? 1 : 2));
+  expect(await looksOf(volumeOf(deep, [4, 1, 100]))).toBe('labels');
 });
 
 const cutsOf = (values: readonly number[]): Parameters<typeof windowOf>[1] => [

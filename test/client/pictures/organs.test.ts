@@ -153,9 +153,9 @@ test('cases have what their tables say of them, and those without a volume are t
       ['e', 'two'],
     ],
   ]);
-  const draft = (inTable: Draft['inTable']) => ({ inTable }) as Draft;
+  const draft = (...inTables: Draft['inTables']) => ({ inTables }) as Draft;
   const cases = [caseOf('a', ['found']), caseOf('b'), caseOf('other'), caseOf('B'), caseOf('x\ty')];
-  const drafts = [draft({ table: two, name: 'a' }), ...Array.from({ length: 4 }, () => draft(null))];
+  const drafts = [draft({ table: two, name: 'a' }), ...Array.from({ length: 4 }, () => draft())];
   const shown = withRows(cases, drafts, rows).map(({ name, status, notes }) => [name, status, ...notes]);
   expect(shown).toEqual([
     ['B', 'failed', 'It failed: out of memory'],
