@@ -38,10 +38,9 @@ export function cieLabOf(hex: string): CieLab | null {
   const x = bent((0.4360747 * r + 0.3850649 * g + 0.1430804 * b) / whiteX);
   const y = bent(0.2225045 * r + 0.7168786 * g + 0.0606169 * b);
   const z = bent((0.0139322 * r + 0.0971045 * g + 0.7141733 * b) / whiteZ);
-  const word = (value: number) => Math.min(65535, Math.max(0, Math.round(value)));
   return [
-    word(((116 * y - 16) * 65535) / 100),
-    word(((500 * (x - y) + 128) * 65535) / 255),
-    word(((200 * (y - z) + 128) * 65535) / 255),
+    Math.round(((116 * y - 16) * 65535) / 100),
+    Math.round(((500 * (x - y) + 128) * 65535) / 255),
+    Math.round(((200 * (y - z) + 128) * 65535) / 255),
   ];
 }

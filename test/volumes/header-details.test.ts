@@ -9,6 +9,14 @@ async function opened(name: string, ...parts: (string | Buffer)[]): Promise<Volu
 }
 const refusal = async (name: string, ...parts: (string | Buffer)[]) => refusalOf(opened(name, ...parts));
 
+test('the order of bytes of NRRD is known in any case of letters', async () => {
+  const header = lines(
+    ...['NRRD0004', 'type: short', 'endian: BIG', 'encoding: raw', 'dimension: 3', 'sizes: 3 2 4', ''],
+  );
+  const file = await write(await workspace(), 'a.nrrd', header, bytesOf(counting(24), 'int16', true));
+  expect([...(await readVolume(file)).data]).toEqual(counting(24));
+});
+
 describe('NRRD', () => {
   const nrrd = (...more: string[]) =>
     lines('NRRD0004', 'type: short', 'endian: little', 'encoding: raw', ...more, '');

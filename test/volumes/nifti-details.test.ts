@@ -125,6 +125,19 @@ describe('NIfTI and FreeSurfer', () => {
   });
 });
 
+test('a FreeSurfer volume that is not placed is coronal, whatever else its header says', async () => {
+  const axes = [1, 0, 0, 0, 1, 0, 0, 0, 1];
+  const header = mghHeader({ size: [2, 2, 4, 1], code: 4, spacing: [2, 3, 4], axes, centre: [5, 6, 7] });
+  header.writeInt16BE(0, 28);
+  const { affine, hasOrientation } = await opened('a.mgh', header, bytesOf(counting(16), 'int16', true));
+  expect(hasOrientation).toBe(false);
+  expect(affine).toEqual([
+    [-1, 0, 0, 1],
+    [0, 0, 1, -2],
+    [0, -1, 0, 1],
+  ]);
+});
+
 test('a volume in memory keeps its unit, and that its values are inverted', async () => {
   const more = (photometric: string, modality: string) => [
     ...[element(0x00280004, 'CS', photometric), element(0x00080060, 'CS', modality)],

@@ -217,6 +217,40 @@ test('frames that end with a single bit of a byte keep it', async () => {
   expect(await labelsIn(file, source, [1, 2])).toEqual(data);
 });
 
+test('what many frames are described by is written in pieces, each once', async () => {
+  const source = await writeSeries();
+  const inSlice = size[0] * size[1];
+  // 60 frames a layer, of each of its labels in each slice.
+  const mask = await maskOn(
+    source,
+    labels.map((_, at) => (at % inSlice) + 1),
+  );
+  const file = path.join(await workspace(), 'seg.dcm');
+  const layers = Array.from({ length: 50 }, () => ({ mask, segments }));
+  await writeDicomSeg(file, layers, source, { maker });
+  const set = parse(await readFile(file));
+  const { length = 0, items = [] } = set.elements.x52009230 ?? {};
+  expect(length).toBeGreaterThan(1 << 20);
+  const numbers = items.map(
+    ({ dataSet }) => dataSet?.elements.x0062000a?.items?.[0]?.dataSet?.uint16('x0062000b') ?? 0,
+  );
+  expect(numbers.sort((one, other) => one - other)).toEqual(
+    Array.from({ length: 3000 }, (_, at) => Math.floor(at / 4) + 1),
+  );
+  expect(set.elements.x7fe00010?.length).toBe(5626);
+});
+
+test('whether a person drew what no app is named for is not said', async () => {
+  const source = await writeSeries();
+  const kindOf = async (app: string | null) => {
+    const { set } = await segment(await maskOn(source), source, { maker: { ...maker, app } });
+    const item = set.elements.x00620002?.items?.[0]?.dataSet;
+    return [item?.string('x00620008'), item?.string('x00620009')];
+  };
+  expect(await kindOf(null)).toEqual(['SEMIAUTOMATIC', 'unknown']);
+  expect(await kindOf('brain')).toEqual(['AUTOMATIC', 'brain']);
+});
+
 test('a label map on another grid gets the nearest labels, or is refused', async () => {
   const source = await writeSeries();
   // Voxels of half the length along the first axis, of which every other one lies on the centre of one of the series.
