@@ -84,6 +84,14 @@ test.each(endings)('%s keeps colours', async (ending) => {
   }
 });
 
+test('a name in capitals says as well that a file is packed', async () => {
+  const file = path.join(await workspace(), 'A.NII.GZ');
+  const data = Float32Array.from(counting(24));
+  await writeNifti(file, { size, affine, data });
+  expect((await readFile(file)).subarray(0, 2)).toEqual(Buffer.of(0x1f, 0x8b));
+  expect((await readVolume(file)).data).toEqual(data);
+});
+
 test('several frames become the components of vectors, as ITK writes them', async () => {
   const file = path.join(await workspace(), 'a.nii');
   const data = Float32Array.from(counting(72));

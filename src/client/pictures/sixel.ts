@@ -40,12 +40,11 @@ const repeated = (character: string, count: number): string =>
   count > 3 ? `!${count}${character}` : character.repeat(count);
 
 /** Six rows of a picture in one colour. A character has the six pixels of a column, the upper one in its lowest bit. */
-function bandOf({ width, height }: Picture, indices: Uint8Array, top: number, colour: number): string {
+function bandOf({ width }: Picture, indices: Uint8Array, top: number, colour: number): string {
   let [text, last, count] = ['', '', 0];
   for (let x = 0; x < width; x += 1) {
     let bits = 0;
-    for (let y = 0; y < 6 && top + y < height; y += 1)
-      if (indices[(top + y) * width + x] === colour) bits |= 1 << y;
+    for (let y = 0; y < 6; y += 1) if (indices[(top + y) * width + x] === colour) bits |= 1 << y;
     const character = String.fromCharCode(63 + bits);
     if (character !== last) {
       text += repeated(last, count);

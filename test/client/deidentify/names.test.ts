@@ -233,4 +233,10 @@ describe('a neutral name', () => {
       ['case-0001.mhd', 'case-0001.nhdr', 'case-0001.raw', 'case-0001_3.raw'],
     ]);
   });
+
+  test('of files that differ in capitals alone are two, and no other file gets one of them', () => {
+    const { names, neutral } = given([['X.nii', 'x.nii', 'y.nii', 'x.json']]);
+    expect(names).toEqual([['case-0001.nii', 'case-0002.nii', 'case-0003.nii', 'case-0001.json']]);
+    expect(neutral.originals).toEqual({ 'case-0001': 'X', 'case-0002': 'x', 'case-0003': 'y' });
+  });
 });

@@ -53,6 +53,7 @@ describe('a series', () => {
     expect(of((at) => (at === 1 ? { position: null } : {}))).toEqual([1, 2, 0]);
     // Of more than one orientation, as those of a localiser.
     expect(of((at) => (at === 1 ? { orientation: [1, 0, 0, 0, 0.98, 0.02] } : {}))).toEqual([1, 2, 0]);
+    expect(of((at) => (at === 1 ? { orientation: [0.98, -0.2, 0, 0, 0.98, -0.2] } : {}))).toEqual([1, 2, 0]);
     expect(of((at) => (at === 1 ? { orientation: [1, 0, 0, 0, 0.999, 0.009] } : {}))).toEqual([2, 1, 0]);
   });
 

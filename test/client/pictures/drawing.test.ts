@@ -85,7 +85,8 @@ test('slices of all three axes are cut out in one pass, of one volume of the fil
   expect(k.get(1)).toEqual(Uint8Array.of(100, 101, 102, 103, 104, 105));
   await cut(source(1), [[], [], [1, 0]], 3);
   expect(chosen).toEqual([{ frame: 3 }, { frame: 3, only: [0, 1] }]);
-  const [colours] = await cut(source(3), [[1], [], []], 0);
+  const [colours, rows] = await cut(source(3), [[1], [2], []], 0);
+  expect(rows.get(2)).toEqual(Uint8Array.of(12, 13, 14, 15, 16, 17, 112, 113, 114, 115, 116, 117));
   expect(colours.get(1)?.subarray(0, 6)).toEqual(Uint8Array.of(3, 4, 5, 9, 10, 11));
   const huge = { ...source(1), size: [2 ** 31, 2, 2] as const };
   await expect(cut(huge, [[], [1], []], 0)).rejects.toThrow(

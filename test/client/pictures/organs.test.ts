@@ -47,6 +47,7 @@ test('masks of one folder, grid and patient are organs together', () => {
     ['', ['left_kidney', 'right upper lung', 'spleen']],
   ]);
   expect(grouped(['liver', named('spleen', 'b'), named('heart', 'a', 3)])).toEqual([]);
+  expect(grouped(['p1_rib3', 'p1_upper_left_rib4'])).toEqual([['p1', ['p1_rib3', 'p1_upper_left_rib4']]]);
   expect(grouped(['liver'])).toEqual([]);
   // Two masks of one organ are not two organs.
   expect(grouped(['liver_rater1', 'liver_rater2'])).toEqual([]);

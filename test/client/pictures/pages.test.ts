@@ -288,6 +288,8 @@ describe('a page', () => {
     const mask = volumeOf(
       bytes((at) => at % 2),
       size,
+      // Packed, and no NIfTI.
+      { path: '/data/mask.mgh.gz' },
     );
     const cases = [{ name: 'a', notes: [], layers: [{ name: 'm', view, volumes: { scan: file, mask } }] }];
     const page = await textOf(cases, { hasVolumes: true });

@@ -179,6 +179,9 @@ describe('the scan of a result', () => {
     await plant(at(''), { 'many/a.nii': 'x', 'many/zz/z.nii': 'x' });
     expect(await find('many/Out/a_seg.nii')).toEqual([['many/a.nii'], false, []]);
     expect((await find('many/Out/z_seg.nii'))[0]).not.toContain('many/zz/z.nii');
+    // A record says which one it is.
+    await record('many/Out', { 'z.nii': 'many/zz/z.nii' });
+    expect(await find('many/Out/z_seg.nii')).toEqual([['many/zz/z.nii'], true, []]);
     const search = new ScanSearch([at(`${name}_mask.nii`)], null);
     writeFileSync(
       at(`${name}_record.json`),

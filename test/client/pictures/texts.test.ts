@@ -227,5 +227,10 @@ describe('a terminal', () => {
     expect(sixelOf({ width: 6, height: 7, pixels: Uint8Array.from(pixels.flat()) })).toBe(
       `${esc}P0;1;0q"1;1;6;7#0;2;100;100;100#1;2;0;0;0#2;2;100;0;0#0!6@$#1!6}-#1!5@?$#2!5?@${esc}\\`,
     );
+    // As many colours as a terminal has, all of them before the last pixel.
+    const many = Array.from({ length: 256 }, (_, at) => [(at >> 4) * 17, (at & 15) * 17, 0]);
+    const all = Uint8Array.from([...many, [255, 255, 0]].flat());
+    expect(sixelOf({ width: 257, height: 1, pixels: all })).toContain('#255;2;100;100;0');
+    expect(sixelOf({ width: 257, height: 1, pixels: all })).toContain('#255!255?@@');
   });
 });
