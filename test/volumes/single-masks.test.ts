@@ -108,7 +108,8 @@ test('a mask of two values, or on another grid, is refused by name', async () =>
   if (process.platform === 'linux') expect([mask?.mask ?? other, other].some(isOpen)).toBe(false);
 });
 
-test.each([256, 300])('more than 255 masks are one label map of words: %i', async (number) => {
+test('more than 255 masks are one label map of words', async () => {
+  const number = 256;
   const source = await writeSeries();
   const [empty] = await masksOf(source, [['none', voxelsOf(9)]]);
   const [last] = await masksOf(source, [['last', voxelsOf(1)]]);

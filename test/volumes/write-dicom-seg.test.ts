@@ -221,10 +221,13 @@ test('what many frames are described by is written in pieces, each once', async 
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
   // 60 frames a layer, of each of its labels in each slice.
-  const mask = await maskOn(
-    source,
-    labels.map((_, at) => (at % inSlice) + 1),
-  );
+  const values = Uint8Array.from({ length: inSlice }, (_, at) => at + 1);
+  const mask: VolumeFile = {
+    ...(await maskOn(source)),
+    async *slices() {
+      for (let k = 0; k < size[2]; k += 1) yield { k, values };
+    },
+  };
   const file = path.join(await workspace(), 'seg.dcm');
   const layers = Array.from({ length: 50 }, () => ({ mask, segments }));
   await writeDicomSeg(file, layers, source, { maker });
