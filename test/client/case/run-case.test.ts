@@ -34,9 +34,10 @@ async function run(
   const stop = new AbortController();
   const accepted: number[] = [];
   const told: string[] = [];
+  const waits: unknown[] = [];
   const work = { submission, found, terms: unknownTerms, outgoing: null };
   const outcome = await runCase(connection, work, {
-    reporter: memoryReporter(),
+    reporter: { ...memoryReporter(), waiting: (what) => waits.push(what) },
     memory: noMemory(),
     killTimeout: 5,
     wait: 5,
@@ -57,7 +58,7 @@ async function run(
     },
   }).catch((error: Error) => error);
   const keys = server.to('/apps/').map(({ headers }) => headers['idempotency-key']);
-  return { outcome, keys, accepted, told };
+  return { outcome, keys, accepted, told, waits };
 }
 
 const failed: Fake = {
@@ -158,6 +159,31 @@ test('a place on the server is waited for only until the command stops', async (
   };
   const { outcome, keys } = await run({ override }, { stop: AbortSignal.abort() }, { patience: 0 });
   expect(outcome).toMatchObject({ message: expect.stringContaining('The queue is full') });
+  expect(keys).toEqual(['key']);
+});
+
+test('a place is waited for, and nothing once there is one', async () => {
+  let asked = 0;
+  const override: Fake['override'] = ({ method }, response) => {
+    if (method !== 'POST' || asked++ > 0) return false;
+    json(response, errorKinds.busy.status, { detail: 'The queue is full' });
+    return true;
+  };
+  const { outcome, waits } = await run({ override }, {}, { patience: 0 });
+  expect(outcome).toMatchObject({ jobId });
+  const at = waits.findIndex((each) => String(each).startsWith('Waiting for a place: The queue is full'));
+  expect([at > 0, waits[at + 1]]).toEqual([true, null]);
+});
+
+test('a server that is not known to make one job of a key is not sent a case again that it may have', async () => {
+  const override: Fake['override'] = ({ method }, response) => {
+    if (method === 'POST') response.destroy();
+    return method === 'POST';
+  };
+  const { outcome, keys } = await run({ override });
+  expect(outcome).toMatchObject({
+    message: expect.stringMatching(/and cannot be asked for it: run the command/),
+  });
   expect(keys).toEqual(['key']);
 });
 
