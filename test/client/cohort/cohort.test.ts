@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -75,8 +75,11 @@ async function run(
 ) {
   await using own = await temporary();
   const root = { path: place ?? own.path };
-  rmSync(path.join(root.path, 'in'), { recursive: true, force: true });
-  await plant(root.path, Object.fromEntries(names.map((name) => [`in/${name}`, name])));
+  await plant(root.path, { 'in/': '' });
+  const there = readdirSync(path.join(root.path, 'in'));
+  for (const name of there) if (!names.includes(name)) rmSync(path.join(root.path, 'in', name));
+  const missing = names.filter((name) => !there.includes(name));
+  await plant(root.path, Object.fromEntries(missing.map((name) => [`in/${name}`, name])));
   await using server = await fakeService({ override: service.override });
   await using connection = connectTo(server.url, { patience: 0, signal });
   const operation = operationOf('infer');

@@ -39,13 +39,14 @@ async function send(
   await using server = await ScriptedServer.start(handler, early);
   await using connection = connectTo(server.url, signal ? { signal } : {});
   const submission = infer([path.join(directory.path, 'ct.nii')]);
-  const reporter = memoryReporter();
+  const waits: unknown[] = [];
+  const reporter = { ...memoryReporter(), waiting: (what: string | null) => void waits.push(what) };
   const staged = await stage(submission, reporter, undefined);
   try {
     const result = await submit(connection, submission, staged, reporter, noMemory()).catch(
       (error: unknown) => error,
     );
-    return { result, received: server.received, reporter };
+    return { result, received: server.received, reporter, waits };
   } finally {
     await staged.remove();
   }
@@ -53,8 +54,9 @@ async function send(
 
 describe('a submission', () => {
   test('has its fields, groups and files, and a known length', async () => {
-    const { result, received } = await send((_, response) => json(response, 200, envelope));
+    const { result, received, waits } = await send((_, response) => json(response, 200, envelope));
     expect(result).toEqual(envelope);
+    expect(waits).toEqual(['Waiting for the server to accept the job', null]);
     const [request] = received;
     expect(request?.url).toBe('/apps/tissue/infer');
     expect(Number(request?.headers['content-length'])).toBe(request?.body.length);

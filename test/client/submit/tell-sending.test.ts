@@ -97,6 +97,7 @@ test('files that are sent under other names are listed, unless a table shows the
   expect(told([file('x.nii')])).toEqual([]);
   expect(told([file('a_x.nii')])).toEqual(['/a/x.nii -> a_x.nii']);
   expect(told([file('a_x.nii')], {}, true)).toEqual([]);
+  expect(told([{ ...file('a_x.nii'), path: '/a/\u001bx.nii' }])).toEqual(['/a/\\x1bx.nii -> a_x.nii']);
   expect(told(Array.from({ length: 6 }, () => file('a_x.nii')))).toEqual([
     ...Array.from({ length: 5 }, () => '/a/x.nii -> a_x.nii'),
     '1 more are renamed in the same way; --json lists them all',

@@ -143,6 +143,9 @@ test('an operation that the app lacks is told before its files are looked at, an
   ).toBe(undefined);
   expect(await check('infer', known)).toMatchObject({ end: undefined, asked: [] });
   expect((await check('uncertainty', { '/repo_apps/x': [401, {}] })).end).toBeUndefined();
+  const reason = new Interrupted('SIGINT');
+  await using connection = connectTo('http://127.0.0.1:1', { signal: AbortSignal.abort(reason) });
+  await expect(checkOperation(connection, submission('uncertainty'))).rejects.toBe(reason);
 });
 
 test('GPUs that a server does not have are refused with those that it has', async () => {
