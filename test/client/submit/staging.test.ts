@@ -216,6 +216,15 @@ describe('staging', () => {
     // With what archives take beside their contents, as they are, and as it was made.
     const entries = [mebibyte + 1, 2 * dicom.length + 2048];
     expect(sizes).toEqual([entries, [mebibyte + 1, 2 * dicom.length]]);
+    // What is smaller without what identifies a person counts once it is made.
+    const neutral = await stageFor(
+      directory.path,
+      [['large.nii'], ['ct']],
+      { takesUploads: true },
+      { mode: 'names' },
+    );
+    expect(neutral.sizes).toEqual([entries, [mebibyte + 1, 0]]);
+    await neutral.staged.remove();
     const part = await staged.uploads?.[1]?.make();
     expect(sizes.slice(2)).toEqual([[mebibyte + 1, part?.size]]);
     expect(existsSync(part?.path ?? '')).toBe(true);
@@ -338,6 +347,32 @@ describe('staging', () => {
     const stopped = planLeaving(found, leaving, memoryReporter(), AbortSignal.abort(reason));
     await expect(stopped).rejects.toBe(reason);
     expect(readdirSync(at('tmp'))).toEqual([]);
+  });
+
+  test('makes the same of a data set in whatever order its directory is read', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'set/a.nii': Buffer.alloc(2 << 20), 'set/b.nii': 'x', 'set/c.nii': 'x' });
+    const field = fieldOf('fine_tune', 'dataset');
+    const given = submission('fine_tune', { archive: { field, path: path.join(directory.path, 'set') } });
+    const found = await findFiles(given);
+    const { dataSet } = found;
+    if (!dataSet) throw new Error('there is no data set');
+    const files = dataSet.set.files?.toReversed() ?? null;
+    const names = async (all: typeof files) => {
+      const turned = { ...found, dataSet: { ...dataSet, set: { ...dataSet.set, files: all } } };
+      const terms = { ...unknownTerms, takesUploads: true };
+      const staged = await stageFound(
+        given,
+        turned as typeof found,
+        terms,
+        null,
+        memoryReporter(),
+        undefined,
+      );
+      await staged.remove();
+      return staged.uploads?.[0]?.origin?.files.map(({ name }) => name);
+    };
+    expect([files?.length, await names(files)]).toEqual([3, await names(files?.toReversed() ?? null)]);
   });
 
   test('makes a form of more files than a submission can name', async () => {

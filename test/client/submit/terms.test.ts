@@ -68,6 +68,11 @@ describe('what a server says of itself', () => {
     expect(() => terms.checkKinds(volumes({}))).toThrow(
       "The app 'x' takes volumes as 'T1', and 'a.png' is a picture",
     );
+    // Also where the server does not say its limits.
+    const unlimited = await ask({ '/repo_apps/x': [200, view] }, (each) =>
+      preflight(each, submission('infer')),
+    );
+    expect(() => (unlimited.end as typeof terms).checkKinds(volumes({}))).toThrow("'a.png' is a picture");
     // Of voxels, their header says what they are.
     terms.checkKinds(volumes({ isHalf: true }));
     const sparse = await ask({ '/limits': [200, {}] }, (connection) =>
