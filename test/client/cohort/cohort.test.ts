@@ -303,3 +303,30 @@ test('a result that is not converted as it is asked for is computed again, once'
     ...[1, 1, 0, 0],
   ]);
 });
+
+test('nothing is read of a case that is done, unless all is to be verified', async () => {
+  await using root = await temporary();
+  const service = manyJobs();
+  const way = async (more: Partial<CohortOptions>) =>
+    (await run(['a.nii'], service, more, () => {}, { place: root.path })).statuses.a;
+  await way({});
+  expect([await way({}), await way({ verifies: true }), service.jobs.size]).toEqual([
+    ...[['done'], ['reading', 'done'], 1],
+  ]);
+});
+
+test.each([
+  ['SIGINT', '', ['slow.nii']],
+  ['SIGQUIT', '; 1 job goes on on the server', []],
+])('%s ends the command, which says%s that its job goes on, or kills it', async (name, jobs, killed) => {
+  const service = manyJobs();
+  const controller = new AbortController();
+  const interrupt = (_: string, state: CaseState | null) => {
+    if (state?.status === 'running') controller.abort(new Interrupted(name));
+  };
+  const running = run(['slow.nii'], service, {}, interrupt, { signal: controller.signal });
+  await expect(running).rejects.toMatchObject({
+    message: `Interrupted; 0 of 1 case are done${jobs}; the same command goes on with the others`,
+  });
+  expect(service.killed).toEqual(killed);
+});
