@@ -85,6 +85,15 @@ describe('a submission', () => {
     expect(reporter.notes[0]).toMatch(/broke: .*; trying again for another 30 s$/);
   }, 120_000);
 
+  test('that a busy server has refused does not start over when there is a place', async () => {
+    let asked = 0;
+    const { result, received, reporter } = await send((_, response) =>
+      asked++ === 0 ? json(response, 429, { detail: 'Busy' }) : json(response, 200, envelope),
+    );
+    expect([result, received.length]).toEqual([envelope, 2]);
+    expect(reporter.notes.at(-1)).toMatch(/^http:\S+ takes the upload$/);
+  });
+
   test('is not sent again if the server refused it', async () => {
     const { result, received } = await send((_, response) => json(response, 503, { detail: 'No GPU' }));
     expect(result).toMatchObject({ message: 'No GPU', exitCode: 6 });
@@ -152,6 +161,10 @@ describe('a submission', () => {
       exitCode: 130,
       message: "Interrupted; the server may have accepted the job: 'remote-app jobs' lists it then",
     });
+    // What a second Ctrl-C says.
+    expect((controller.signal.reason as Interrupted).leaves).toBe(
+      "the server may have accepted the job: 'remote-app jobs' lists it then",
+    );
   });
 
   test('with an answer without a job id is an error', async () => {

@@ -96,6 +96,9 @@ describe('what a server says of itself', () => {
       ).end;
     for (const status of [404, 429, 500, 503]) expect(await of(status)).toMatchObject({ knowsKeys: false });
     for (const status of [301, 401, 403]) expect(await of(status)).toMatchObject({ status });
+    await using silent = await ScriptedServer.start(() => {});
+    await using slow = connectTo(silent.url, { readTimeout: 0.05 });
+    expect(await preflight(slow, submission('infer'))).toMatchObject({ knowsKeys: false });
     const stopped = new Interrupted('SIGINT');
     await using connection = connectTo('http://127.0.0.1:1', { signal: AbortSignal.abort(stopped) });
     await expect(preflight(connection, submission('infer'))).rejects.toBe(stopped);
