@@ -1,4 +1,4 @@
-import { type JobEnvelope, type Operation, oneLine } from '../../contract/index.js';
+import type { JobEnvelope, Operation } from '../../contract/index.js';
 import { app, type Connection } from '../connection/index.js';
 import type { Conversion, ConversionRequest } from '../convert/index.js';
 import {
@@ -84,7 +84,7 @@ async function onlyCase(
 /** Says under which names files leave. */
 function tellNames({ volumes }: FoundFiles, { names }: Outgoing, reporter: Reporter): void {
   const units = volumes.flatMap(({ groups }) => groups.flat());
-  const shown = units.map((unit) => oneLine(`${unit.path} -> ${names.nameOf(unit)}`));
+  const shown = units.map((unit) => `${unit.path} -> ${names.nameOf(unit)}`);
   if (shown.length > 0) reporter.note(`Sent under neutral names: ${someOf(shown)}`);
 }
 

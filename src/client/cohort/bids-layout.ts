@@ -242,7 +242,9 @@ export class BidsLayout implements Layout {
         if (isRealDirectory(source) && !isBidsResult(entry)) merge(source, target);
         else if (replaces || !existsSync(target)) {
           mkdirSync(to, { recursive: true });
-          if (isRealDirectory(target)) rmSync(target, { recursive: true });
+          // Only a file replaces a file.
+          if (isRealDirectory(source) || isRealDirectory(target))
+            rmSync(target, { recursive: true, force: true });
           renameSync(source, target);
         }
       }

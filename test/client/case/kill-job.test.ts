@@ -61,7 +61,7 @@ describe('a wait for a job that is interrupted', () => {
   /** Interrupts a wait for a job, and tells how often the job was killed and what was told. */
   async function interrupted(
     name: string,
-    more: { many?: object; isBefore?: boolean; reason?: Interrupted } = {},
+    more: { many?: object; isBefore?: boolean; reason?: Interrupted; fake?: Fake } = {},
   ) {
     const controller = new AbortController();
     const reason = more.reason ?? new Interrupted(name);
@@ -70,7 +70,11 @@ describe('a wait for a job that is interrupted', () => {
     const reporter = memoryReporter();
     const waits: unknown[] = [];
     const told = { ...reporter, waiting: (what: string | null) => waits.push(what) };
-    await using server = await fakeService({ status: 'killed', onKill: () => kills.push(jobId) });
+    await using server = await fakeService({
+      status: 'killed',
+      onKill: () => kills.push(jobId),
+      ...more.fake,
+    });
     await using connection = connectTo(server.url, { signal: controller.signal });
     let hasWaited = false;
     const wait = async () => {
@@ -112,6 +116,8 @@ describe('a wait for a job that is interrupted', () => {
     expect([error, kills, notes, waits]).toEqual([reason, [jobId], [], ['Stopping the job']]);
     const left = await interrupted('SIGQUIT', { many: {} });
     expect([left.error, left.kills]).toEqual([left.reason, []]);
+    const refused = await interrupted('SIGINT', { many: {}, fake: answers(500, { detail: 'Broken' }) });
+    expect(refused.error).toBe(refused.reason);
   });
 
   test('by a fault of this program kills it, and throws that fault', async () => {

@@ -247,6 +247,8 @@ test('a record is read as it was written, and its key has the version that the j
   expect(makeRecord(timed, [], nothing)).toMatchObject({ seconds: 3600, app_version: 'sha256:1' });
   const unended = { ...timed, job: { ...timed.job, finished_at: null } as typeof facts.job };
   expect(makeRecord(unended, [], nothing).seconds).toBeNull();
+  const short = { ...timed.job, run_seconds: 0 } as typeof facts.job;
+  expect(makeRecord({ ...timed, job: short }, [], nothing).seconds).toBe(0);
   // The clock of the server was set back.
   const back = { ...timed.job, finished_at: '2025-12-31T23:59:59Z' } as typeof facts.job;
   expect(makeRecord({ ...timed, job: back }, [], nothing).seconds).toBe(0);

@@ -3,8 +3,15 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type InputFacts, readRecord, recordLater, recordResult } from '../../../src/client/case/index.js';
 import { computationOf, type RecordFacts } from '../../../src/client/case/record.js';
-import { BackgroundRecorder, type Convert, serverFacts } from '../../../src/client/case/recorder.js';
+import {
+  BackgroundRecorder,
+  type Convert,
+  converterFor,
+  serverFacts,
+} from '../../../src/client/case/recorder.js';
 import type { Case } from '../../../src/client/case/run-case.js';
+import type { ConversionRequest } from '../../../src/client/convert/index.js';
+import { Interrupted } from '../../../src/client/errors.js';
 import type { FoundFiles } from '../../../src/client/inputs/index.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { operationOf } from '../../../src/contract/operations.js';
@@ -29,7 +36,8 @@ const app = {
 
 test('a result is converted before its record is made, with all that the app says, and what was written is in the record', async () => {
   await using directory = await temporary();
-  await plant(directory.path, { 'mask.nii': 'mask' });
+  const report = '{"labels": {"1": {"volume_ml": 3}}}';
+  await plant(directory.path, { 'mask.nii': 'mask', 'measurements.json': report });
   const conversion = { as: ['nrrd' as const], outputs: [], problems: ['x'] };
   const made: unknown[] = [];
   const convert: Convert = async (at, given) => {
@@ -42,9 +50,10 @@ test('a result is converted before its record is made, with all that the app say
   const known = { ...facts, app, job, clientVersion: '1.2.3' } as unknown as RecordFacts;
   expect(await recordResult(directory.path, known, undefined, convert)).toEqual(conversion);
   const record = readRecord(directory.path);
-  expect([record?.conversion, record?.outputs.map(({ name }) => name)]).toEqual([
+  expect([record?.conversion, record?.outputs.map(({ name }) => name), record?.numbers]).toEqual([
     conversion,
-    ['mask.nii', 'mask.seg.nrrd'],
+    ['mask.nii', 'mask.seg.nrrd', 'measurements.json'],
+    { 'liver.volume_ml': 3 },
   ]);
   const before = Date.now();
   await recordResult(directory.path, { ...known, job: null }, undefined, convert);
@@ -147,6 +156,23 @@ describe('the record of a job that is waited for', () => {
     ]);
   });
 
+  test('is not what an interruption is taken for: it says of no inputs that they have changed', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct.nii': 'ct' });
+    await using server = await fakeService({});
+    const reason = new Interrupted('SIGINT');
+    await using connection = connectTo(server.url, { signal: AbortSignal.abort(reason) });
+    const reporter = memoryReporter();
+    const found = foundOf(path.join(directory.path, 'ct.nii'));
+    const work = { submission, found, terms: unknownTerms, outgoing: null } as unknown as Case;
+    const how = { reporter, digests: noMemory().digests, clientVersion: '1.2.3' };
+    const recorder = new BackgroundRecorder(connection, work, how);
+    recorder.begins(jobId);
+    recorder[Symbol.dispose]();
+    await expect(recorder.write(jobId, directory.path, null)).rejects.toBe(reason);
+    expect(reporter.notes).toEqual([]);
+  });
+
   test('is left out where its inputs cannot be read, with a note, and silently of a data set or of no job', async () => {
     const changed =
       'The inputs have changed since they were sent, so that no remote-app-record.json is written';
@@ -157,6 +183,20 @@ describe('the record of a job that is waited for', () => {
     expect(await recorded(found)).toMatchObject(nothing);
     expect(await recorded({ ...found, dataSet: null }, false)).toMatchObject(nothing);
   });
+});
+
+test('no result is asked for in a format that one of the cases cannot have', async () => {
+  const found = (name: string, format: string) =>
+    ({
+      volumes: [{ field: { name: 'inputs' }, groups: [[{ kind: 'file', name, path: name, format }]] }],
+    }) as unknown as FoundFiles;
+  const request: ConversionRequest = { formats: ['dicom'], isStrict: false };
+  const scan = found('a.dcm', 'DICOM');
+  await expect(converterFor([scan], request)).resolves.toBeTypeOf('function');
+  await expect(converterFor([scan, found('b.nii', 'NIfTI')], request)).rejects.toThrow(
+    "'b.nii' is no DICOM series",
+  );
+  await expect(converterFor([scan], undefined)).resolves.toBeUndefined();
 });
 
 test('a server says its version, and GPUs have the names at their places in its list, and none that it does not say', async () => {

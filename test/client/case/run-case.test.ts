@@ -20,7 +20,11 @@ import { noMemory } from '../support/memory.js';
 async function run(
   fake: Fake,
   many: Partial<OneOfMany> = {},
-  { submitted = {}, ...options }: Partial<ConnectionOptions> & { submitted?: Submission['options'] } = {},
+  {
+    submitted = {},
+    isRead = true,
+    ...options
+  }: Partial<ConnectionOptions> & { submitted?: Submission['options']; isRead?: boolean } = {},
 ) {
   await using directory = await temporary();
   await plant(directory.path, { 'ct.nii': 'volume' });
@@ -34,9 +38,14 @@ async function run(
   const stop = new AbortController();
   const accepted: number[] = [];
   const told: string[] = [];
+  const waits: unknown[] = [];
   const work = { submission, found, terms: unknownTerms, outgoing: null };
   const outcome = await runCase(connection, work, {
-    reporter: memoryReporter(),
+    reporter: {
+      ...memoryReporter(),
+      line: async () => isRead,
+      waiting: (what, isNews) => waits.push(isNews ? [what] : what),
+    },
     memory: noMemory(),
     killTimeout: 5,
     wait: 5,
@@ -57,7 +66,7 @@ async function run(
     },
   }).catch((error: Error) => error);
   const keys = server.to('/apps/').map(({ headers }) => headers['idempotency-key']);
-  return { outcome, keys, accepted, told };
+  return { outcome, keys, accepted, told, waits };
 }
 
 const failed: Fake = {
@@ -95,12 +104,13 @@ test('the log of a server that gives it once is kept as it was followed', async 
   const override: Fake['override'] = ({ url }, response) => {
     if (!url.includes('/logs')) return false;
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.end('data: one\n\ndata: __DONE__\n\n');
+    response.end('data: one\n\ndata: two\n\ndata: __DONE__\n\n');
     return true;
   };
-  expect((await run({ override })).told.at(-1)).toBe(
-    `record of ${jobId} among mask.nii,remote-app-log.txt, log: one\n`,
-  );
+  const record = `record of ${jobId} among mask.nii,remote-app-log.txt, log: one\ntwo\n`;
+  expect((await run({ override })).told.at(-1)).toBe(record);
+  // Also where nobody reads it here any more.
+  expect((await run({ override }, {}, { isRead: false })).told.at(-1)).toBe(record);
 });
 
 test.each([
@@ -158,6 +168,70 @@ test('a place on the server is waited for only until the command stops', async (
   };
   const { outcome, keys } = await run({ override }, { stop: AbortSignal.abort() }, { patience: 0 });
   expect(outcome).toMatchObject({ message: expect.stringContaining('The queue is full') });
+  expect(keys).toEqual(['key']);
+});
+
+test('a place is waited for, and that a server takes jobs again, which is told, and nothing once it does', async () => {
+  const refusedOnce = (status: number): NonNullable<Fake['override']> => {
+    let asked = 0;
+    return ({ method }, response) => {
+      if (method !== 'POST' || asked++ > 0) return false;
+      json(response, status, { detail: 'Not now' });
+      return true;
+    };
+  };
+  const waitsFor = async (status: number) => {
+    const { outcome, waits } = await run({ override: refusedOnce(status) }, {}, { patience: 0 });
+    expect(outcome).toMatchObject({ jobId });
+    const at = waits.findIndex((each) => String(each).startsWith('Waiting'));
+    return waits.slice(at, at + 3);
+  };
+  const [busy, draining] = await Promise.all([
+    waitsFor(errorKinds.busy.status),
+    waitsFor(errorKinds.draining.status),
+  ]);
+  const place = expect.stringMatching(/^Waiting for a place: Not now; no place was free/);
+  expect(busy).toEqual(['Waiting for the server to accept the job', null, place]);
+  expect(draining).toEqual([
+    'Waiting for the server to accept the job',
+    null,
+    ['Waiting until the server takes jobs again: Not now'],
+  ]);
+});
+
+test('a server that is away when it is asked about the job, or for its log, is waited for', async () => {
+  const away = (path: string): NonNullable<Fake['override']> => {
+    let asked = 0;
+    return ({ url }, response) => {
+      if (!url.startsWith(path) || asked++ > 0) return false;
+      response.writeHead(502, { 'content-type': 'text/html' }).end('<p>');
+      return true;
+    };
+  };
+  const [job, log] = await Promise.all(
+    [`/jobs/${jobId}`, `/jobs/${jobId}/logs`].map((url) => run({ override: away(url) })),
+  );
+  expect([job?.outcome, log?.outcome]).toMatchObject([{ jobId }, { jobId }]);
+});
+
+test('a result that does not come once the log has ended is waited for no longer than the command waits', async () => {
+  const override: Fake['override'] = ({ url }, response) => {
+    if (!url.endsWith('/result')) return false;
+    json(response, 202, { status: 'running' }, { 'retry-after': '10' });
+    return true;
+  };
+  expect((await run({ override })).outcome).toMatchObject({ exitCode: 3 });
+});
+
+test('a server that is not known to make one job of a key is not sent a case again that it may have', async () => {
+  const override: Fake['override'] = ({ method }, response) => {
+    if (method === 'POST') response.destroy();
+    return method === 'POST';
+  };
+  const { outcome, keys } = await run({ override });
+  expect(outcome).toMatchObject({
+    message: expect.stringMatching(/and cannot be asked for it: run the command/),
+  });
   expect(keys).toEqual(['key']);
 });
 

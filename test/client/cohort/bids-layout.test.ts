@@ -146,19 +146,21 @@ test('a result that is moved away leaves others beside it, and the data set itse
 });
 
 test('a result that is moved back replaces what has its place, and directories as a whole', async () => {
-  const there = { [`${own}_mask.nii`]: 'old', [`${own}_out.zarr/a`]: 'old' };
+  const there = { [`${own}_mask.nii`]: 'old', [`${own}_out.zarr/a`]: 'old', [`${own}_z.zarr/a`]: 'old' };
   await using moved = await movedAway(there);
-  await plant(moved.data, { [`${own}_mask.nii`]: 'half', [`${own}_out.zarr/b`]: 'half' });
+  const half = { [`${own}_mask.nii`]: 'half', [`${own}_out.zarr/b`]: 'half', [`${own}_z.zarr`]: 'half' };
+  await plant(moved.data, half);
   moved.layout.moveBack('case', moved.aside);
   expect(moved.contents()).toEqual({ ...there, [`${own}_record.json`]: expect.any(String) });
 });
 
 test('a result is moved back with its record last', async () => {
-  await using moved = await movedAway({ [`${own}_z.zarr/a`]: 'old' });
-  // A file where its directory goes.
-  await plant(moved.data, { [`${own}_z.zarr`]: 'half' });
-  expect(() => moved.layout.moveBack('case', moved.aside)).toThrow('ENOTDIR');
-  expect(moved.contents()).toEqual({ [`${own}_z.zarr`]: 'half' });
+  await using moved = await movedAway();
+  // A directory that is no result, and a file where it goes.
+  await plant(moved.aside, { 'sub-01/anat/z/a': 'old' });
+  await plant(moved.data, { 'sub-01/anat/z': 'mine' });
+  expect(() => moved.layout.moveBack('case', moved.aside)).toThrow('EEXIST');
+  expect(moved.contents()).toEqual({ 'sub-01/anat/z': 'mine' });
 });
 
 test('what is left of an old result is put back beside the new one, and replaces what is left of a broken one', async () => {

@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findCasesToSend } from '../../../src/client/cohort/index.js';
-import { type OperationName, operationOf } from '../../../src/contract/operations.js';
+import { fieldWithRole, type OperationName, operationOf } from '../../../src/contract/operations.js';
+import { dicomSeries } from '../../support/dicom.js';
 import { metaHeader } from '../../support/headers.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
@@ -252,6 +253,32 @@ describe('cases that lack a file of a group', () => {
     );
     expect(Object.keys(await casesOf(files, given, 'evaluate', true))).toEqual(['a']);
   });
+});
+
+test('series are not described, which the table has, and none is read once the command is interrupted', async () => {
+  await using root = await temporary();
+  const slices = (series: string) => dicomSeries(2, { series }, (image) => `in/${series}/${image}`);
+  await plant(root.path, { ...slices('1'), ...slices('2') });
+  const operation = operationOf('infer');
+  const files = [{ field: fieldWithRole(operation, 'paths'), groups: [[path.join(root.path, 'in')]] }];
+  const reporter = memoryReporter();
+  const find = (signal?: AbortSignal) =>
+    findCasesToSend(
+      { operation, archive: null, files },
+      {
+        output: path.join(root.path, 'Out'),
+        reporter,
+        layout: 'cases',
+        skipsIncomplete: false,
+        memory: noMemory(),
+      },
+      null,
+      signal,
+    );
+  expect([(await find()).cases.length, reporter.notes]).toEqual([2, []]);
+  const before = reporter.moves.length;
+  await expect(find(AbortSignal.abort(new Error('Interrupted')))).rejects.toThrow('Interrupted');
+  expect(reporter.moves.length).toBe(before);
 });
 
 test('a file in the directory of the results is refused', async () => {

@@ -20,6 +20,7 @@ import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 import { noMemory } from '../support/memory.js';
+import { complete } from '../support/results.js';
 
 const submission = {
   operation: operationOf('infer'),
@@ -127,6 +128,16 @@ describe('a result', () => {
     expect([await readFile(kept, 'utf8'), cohort.record('case')?.outputs.map(({ name }) => name)]).toEqual([
       ...['mine', ['mask.nii']],
     ]);
+  });
+
+  test('has the place of a file that --force replaces', async () => {
+    await using root = await temporary();
+    await plant(root.path, { case: 'mine' });
+    using cohort = await CohortDirectory.open(root.path);
+    expect(() => cohort.checkReplaceable('case', false)).toThrow('has files that no record names');
+    await place(cohort, { 'mask.nii': 'mask' }, true);
+    expect(await filesOf(cohort)).toEqual({ 'mask.nii': 'mask' });
+    expect(await readdir(cohort.own)).toEqual(['old']);
   });
 
   test('is set aside beside others of its case, of which that of the key is taken back', async () => {
@@ -444,8 +455,10 @@ describe('a link in the place of what is written here', () => {
   test('of a case is refused for that case', async () => {
     await using root = await temporary();
     await using other = await temporary();
+    await complete(other.path, {});
     await symlink(other.path, path.join(root.path, 'case'));
     using cohort = await CohortDirectory.open(root.path);
     expect(() => cohort.checkReplaceable('case', true)).toThrow('is a link');
+    expect(cohort.record('case')).toBeNull();
   });
 });

@@ -1,9 +1,10 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { type CaseState, runCohort } from '../../../src/client/cohort/index.js';
 import type { CohortOptions } from '../../../src/client/cohort/state.js';
+import { Interrupted } from '../../../src/client/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { type Fake, fakeService } from '../../support/fake-service.js';
 import { json } from '../../support/scripted-server.js';
@@ -70,11 +71,17 @@ async function run(
   service: ReturnType<typeof manyJobs>,
   more: Partial<CohortOptions> = {},
   watch: (root: string, state: CaseState | null) => void = () => {},
+  { place, signal }: { place?: string; signal?: AbortSignal } = {},
 ) {
-  await using root = await temporary();
-  await plant(root.path, Object.fromEntries(names.map((name) => [`in/${name}`, name])));
+  await using own = await temporary();
+  const root = { path: place ?? own.path };
+  await plant(root.path, { 'in/': '' });
+  const there = readdirSync(path.join(root.path, 'in'));
+  for (const name of there) if (!names.includes(name)) rmSync(path.join(root.path, 'in', name));
+  const missing = names.filter((name) => !there.includes(name));
+  await plant(root.path, Object.fromEntries(missing.map((name) => [`in/${name}`, name])));
   await using server = await fakeService({ override: service.override });
-  await using connection = connectTo(server.url, { patience: 0 });
+  await using connection = connectTo(server.url, { patience: 0, signal });
   const operation = operationOf('infer');
   const files = [{ field: fieldWithRole(operation, 'paths'), groups: [[path.join(root.path, 'in')]] }];
   const reporter = memoryReporter();
@@ -125,6 +132,7 @@ async function run(
     notes: reporter.notes,
     table: readFileSync(summary.table, 'utf8').trimEnd().split('\r\n'),
     output,
+    keys: server.to('/apps/').map(({ headers }) => String(headers['idempotency-key'])),
   };
 }
 
@@ -188,7 +196,8 @@ test.each([
   [1, 1],
   [3, 3],
   [9, 5],
-])('with --at-most %i, %i jobs run at once', async (atMost, expected) => {
+  [9, 2, { max_jobs: 2 }],
+])('with --at-most %i, %i jobs run at once: %#', async (atMost, expected, limits: object | null = null) => {
   const service = manyJobs();
   const running = new Set<string>();
   const conditions = new Set<string>();
@@ -203,6 +212,10 @@ test.each([
     if (conditions.add(condition).size === wanted.length) open();
   };
   const override: Fake['override'] = async (request, response, raw) => {
+    if (limits !== null && request.url === '/limits') {
+      json(response, 200, limits);
+      return true;
+    }
     if (request.method === 'POST') {
       sent += 1;
       if (sent === expected) meet('sent');
@@ -225,4 +238,95 @@ test('numbers for which the table has no room are said to be left out', async ()
   expect((await run(['a.nii'], manyJobs(numbers))).notes).toEqual([
     'cases.csv has no column for 2 numbers that few cases have; the records have them',
   ]);
+});
+
+test('a job that failed is sent as another attempt by the next command, and one that is done is forgotten', async () => {
+  await using root = await temporary();
+  const service = manyJobs();
+  const again = () => run(['a.nii', 'bad.nii'], service, {}, () => {}, { place: root.path });
+  const known = () =>
+    readFileSync(path.join(root.path, 'Out', '.remote-app', 'jobs.jsonl'), 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+  const first = await again();
+  const failed = first.states.find(([name]) => name === 'bad')?.[3];
+  const key = first.keys.find((each) => each === known()[0][1]);
+  expect(known()).toEqual([['bad', key, 1, failed, true]]);
+  const second = await again();
+  expect([second.keys, known()]).toEqual([[`${key}-2`], [['bad', key, 2, '000000000003', true]]]);
+});
+
+test('a mask that was drawn on counts as done, unless it is that of another scan', async () => {
+  await using root = await temporary();
+  const at = (...names: string[]) => path.join(root.path, 'Out', ...names);
+  const service = manyJobs();
+  const go = (names: readonly string[], watch = (_: string, __: CaseState | null) => {}) =>
+    run(names, service, {}, watch, { place: root.path });
+  await go(['a.nii', 'b.nii']);
+  writeFileSync(at('b', 'mask.nii'), 'drawn');
+  // The row and what was seen of a case that was not asked for stay.
+  const { notes, table } = await go(['c.nii']);
+  expect([notes, table.map((line) => line.split(',').slice(0, 2).join())]).toEqual([
+    [],
+    ['case,status', 'a,done', 'b,edited', 'c,done'],
+  ]);
+  expect(Object.keys(JSON.parse(readFileSync(at('.remote-app', 'seen.json'), 'utf8')))).toEqual([
+    ...['a', 'b', 'c'],
+  ]);
+  // Both were asked for, and the one is fetched when the command is interrupted.
+  const controller = new AbortController();
+  const interrupt = (_: string, state: CaseState | null) => {
+    if (state?.status === 'fetching') controller.abort(new Interrupted('SIGQUIT'));
+  };
+  const how = { place: root.path, signal: controller.signal };
+  await expect(run(['b.nii', 'd.nii'], service, {}, interrupt, how)).rejects.toThrow(
+    'Interrupted; 1 of 2 cases are done; the same command goes on with the others',
+  );
+  const change = (_: string, state: CaseState | null) => {
+    if (state === null) writeFileSync(path.join(root.path, 'in', 'b.nii'), 'other');
+  };
+  expect((await go(['b.nii'], change)).states).toMatchObject([['b', 'done', null, '000000000005', true]]);
+  expect([
+    readFileSync(at('b', 'mask.nii'), 'utf8'),
+    readFileSync(at('.remote-app', 'stale', 'b', 'mask.nii'), 'utf8'),
+  ]).toEqual(['mask', 'drawn']);
+});
+
+test('a result that is not converted as it is asked for is computed again, once', async () => {
+  await using root = await temporary();
+  const service = manyJobs();
+  const sent = async (more: Partial<CohortOptions>) =>
+    (await run(['a.nii'], service, more, () => {}, { place: root.path })).keys.length;
+  const conversion = { formats: ['nrrd'], isStrict: false } as const;
+  expect([await sent({}), await sent({ conversion }), await sent({ conversion }), await sent({})]).toEqual([
+    ...[1, 1, 0, 0],
+  ]);
+});
+
+test('nothing is read of a case that is done, unless all is to be verified', async () => {
+  await using root = await temporary();
+  const service = manyJobs();
+  const way = async (more: Partial<CohortOptions>) =>
+    (await run(['a.nii'], service, more, () => {}, { place: root.path })).statuses.a;
+  await way({});
+  expect([await way({}), await way({ verifies: true }), service.jobs.size]).toEqual([
+    ...[['done'], ['reading', 'done'], 1],
+  ]);
+});
+
+test.each([
+  ['SIGINT', '', ['slow.nii']],
+  ['SIGQUIT', '; 1 job goes on on the server', []],
+])('%s ends the command, which says%s that its job goes on, or kills it', async (name, jobs, killed) => {
+  const service = manyJobs();
+  const controller = new AbortController();
+  const interrupt = (_: string, state: CaseState | null) => {
+    if (state?.status === 'running') controller.abort(new Interrupted(name));
+  };
+  const running = run(['slow.nii'], service, {}, interrupt, { signal: controller.signal });
+  await expect(running).rejects.toMatchObject({
+    message: `Interrupted; 0 of 1 case are done${jobs}; the same command goes on with the others`,
+  });
+  expect(service.killed).toEqual(killed);
 });

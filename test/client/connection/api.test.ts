@@ -10,6 +10,7 @@ import {
   usageOfAll,
 } from '../../../src/client/connection/api.js';
 import { app } from '../../../src/client/connection/index.js';
+import type { JobFailed } from '../../../src/client/errors.js';
 import { mostListed } from '../../../src/contract/index.js';
 import { type Handler, json, type Received, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
@@ -105,6 +106,12 @@ test('a job is killed within a time that is no whole number of milliseconds, and
     { job_id: 'ab', status: 'killed', message: '' },
     ['POST /jobs/ab/kill'],
   ]);
+  const ofAnother = (status: string) => () => [200, { job_id: 'cd', status }] as const;
+  for (const { end } of [
+    await ask(ofAnother('killed'), (connection) => kill(connection, 'ab', 4)),
+    await ask(ofAnother('removed'), (connection) => remove(connection, 'ab')),
+  ])
+    expect((end as Error).message).toMatch(/: job_id is 'cd', not ab; is it a remote-app server\?$/);
   const removed = await ask(
     () => [405, { detail: 'x' }],
     (connection) => remove(connection, 'ab'),
@@ -141,9 +148,9 @@ describe('the GPUs of a server', () => {
       ram: { used_gb: 8, total_gb: 64 },
       cpu_loaded: ['x'],
     });
-    expect((await machine({ devices_jobs: [{}, null] })).end).toMatchObject({
-      gpus: [{ free: false }, { free: true }],
-    });
+    const { end: unnamed } = await machine({ devices_jobs: [{}, null] });
+    expect(unnamed).toMatchObject({ gpus: [{ free: false }, { free: true }] });
+    expect(JSON.stringify(unnamed)).not.toContain('"job"');
   });
 
   test('of a cluster are free or not, and nobody asks for their memory', async () => {
@@ -196,6 +203,14 @@ describe('the failure of a job', () => {
       message: 'Job ab failed: of the view',
     });
     const silent = { ...view, error: null };
+    const of = (end: unknown) => (end as JobFailed).facts.now;
+    expect(Math.abs(of(end) - Date.now())).toBeLessThan(60_000);
+    await using later = await ScriptedServer.start((_, response) =>
+      json(response, 200, view, { date: 'Tue, 01 Jan 2030 00:00:00 GMT' }),
+    );
+    await using connection = connectTo(later.url);
+    const byServer = of(await jobFailure(connection, 'ab', 500, '{"status": "error"}'));
+    expect(Math.abs(byServer - Date.UTC(2030, 0, 1))).toBeLessThan(60_000);
     expect((await failure(202, { status: 'killed' }, silent)).end).toMatchObject({
       state: 'killed',
       message: 'Job ab was killed: no reason given',
@@ -203,9 +218,12 @@ describe('the failure of a job', () => {
   });
 
   test('is a refusal of its app only where that says so', async () => {
-    expect((await failure(422, { status: 'error', error: 'tta is too large' })).end).toMatchObject({
-      state: 'refused',
-      exitCode: 2,
+    const error = '--patch_size 96 is too large';
+    expect((await failure(422, { status: 'error', error })).end).toMatchObject({
+      ...{ state: 'refused', exitCode: 2, message: expect.stringContaining('--patch-size 96 is too large') },
+    });
+    expect((await failure(500, { status: 'error', error })).end).toMatchObject({
+      message: `Job ab failed: ${error}`,
     });
     expect((await failure(422, { status: 'killed', error: 'x' })).end).toMatchObject({ state: 'killed' });
     expect((await failure(202, { status: 'running' })).end).toBeNull();
@@ -218,6 +236,9 @@ describe('the failure of a job', () => {
         (connection) => askFailure(connection, 'ab'),
       );
     expect([(await asks(200, 'x')).end, (await asks(404, { detail: 'x' })).end]).toEqual([null, null]);
+    const reason = new Error('Interrupted');
+    await using connection = connectTo('http://127.0.0.1:1', { signal: AbortSignal.abort(reason) });
+    await expect(askFailure(connection, 'ab')).rejects.toBe(reason);
   });
 });
 
@@ -250,5 +271,19 @@ describe('the slash of an identifier', () => {
     const own = await twice((_, response) => json(response, 404, detail), page);
     expect([own.ends, own.urls.length]).toEqual([['Unknown app', 'Unknown app'], 4]);
     expect((await twice(page, page)).urls).toHaveLength(4);
+    const other: Handler = (_, response) => json(response, 404, { detail: 'Another service' });
+    const both = await twice((_, response) => json(response, 404, detail), other);
+    expect([both.ends, both.urls.length]).toEqual([['Unknown app', 'Unknown app'], 4]);
+  });
+
+  test('is sent once with a body, which cannot be sent again', async () => {
+    await using server = await ScriptedServer.start(page);
+    await using connection = connectTo(server.url);
+    const body = (async function* () {
+      yield Buffer.from('x');
+    })();
+    const reply = await connection.send('/apps/a%2Fb/infer', { method: 'POST', body });
+    await reply.body.dump();
+    expect([reply.statusCode, server.received.map(({ url }) => url)]).toEqual([404, ['/apps/a%2Fb/infer']]);
   });
 });

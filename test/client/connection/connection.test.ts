@@ -1,10 +1,11 @@
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import net from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { app, health, job, kill, vram } from '../../../src/client/connection/api.js';
 import { Patience } from '../../../src/client/connection/patience.js';
 import { proxyTo } from '../../../src/client/connection/proxy.js';
+import { speaksTls } from '../../../src/client/connection/tls.js';
 import { ClientError, TransportError } from '../../../src/client/errors.js';
 import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
@@ -234,4 +235,60 @@ test('a second outage is waited for as long as the first', async () => {
   await fails(12_000);
   await expect(fails(22_000)).rejects.toThrow('away');
   expect(notes).toHaveLength(2);
+});
+
+test('after an outage the next attempt is made as soon as after the first', async () => {
+  const patience = new Patience(60, undefined);
+  for (let time = 0; time < 8; time += 1) await patience.after(new Error('away'), 1);
+  patience.renew();
+  // Otherwise it would be ten seconds.
+  await patience.after(new Error('away'));
+}, 5000);
+
+test('a port that takes a connection and does not speak is taken to speak no TLS after two seconds', async () => {
+  await using silent = await SilentPort.start();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const speaks = speaksTls(new URL(`http://127.0.0.1:${silent.port}`));
+  const closed = once(await silent.socket, 'close');
+  vi.advanceTimersByTime(2000);
+  expect(await speaks).toBe(false);
+  await closed;
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('what an address has behind its path is no part of it', async () => {
+  await using connection = connectTo('http://gpu.test:8000/lab/?a=b#c');
+  expect(connection.server).toBe('http://gpu.test:8000/lab');
+});
+
+test('interim answers end a wait that is too long, and none that has no limit', async () => {
+  let now = 0;
+  showMonotonicTime(() => now);
+  await using server = await ScriptedServer.start((_, response) => {
+    now += 60_000;
+    response.writeProcessing();
+    json(response, 200, {});
+  });
+  await using connection = connectTo(server.url, { readTimeout: 50 });
+  const upload = await connection.send('/x', { method: 'POST', headTimeout: 0 });
+  await upload.body.dump();
+  expect(upload.statusCode).toBe(200);
+  await expect(connection.send('/x')).rejects.toThrow(`${server.url} did not answer in time`);
+  await expect(connection.send('/x', { headTimeout: 70 })).resolves.toMatchObject({ statusCode: 200 });
+});
+
+test('an answer leaves no listener on the signal of the connection', async () => {
+  const { signal } = new AbortController();
+  await using server = await ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
+  await using connection = connectTo(server.url, { signal });
+  await health(connection, 5);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
+});
+
+test('what a server is reached through is closed with the connection', async () => {
+  const closed: string[] = [];
+  const transport = { name: 'The tunnel', close: async () => void closed.push('The tunnel') };
+  await connectTo('http://gpu.test', { transport }).close();
+  expect(closed).toEqual(['The tunnel']);
 });

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { open, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, open, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { listProfiles, readProfile, writeProfile } from '../../../src/client/connection/profiles.js';
@@ -25,6 +25,10 @@ describe('profiles', () => {
     await using _writer = await open(file, 'r+');
     expect(() => readProfile(directory.path, null)).toThrow(/it is not a regular file; mend or remove it/);
     await rm(file);
+    await writeFile(file, '{"profiles": null}');
+    expect(() => readProfile(directory.path, null)).toThrow(
+      `${file} holds no profiles; remove it and log in again`,
+    );
     await writeFile(file, ' '.repeat(64 * 1024 + 1));
     expect(() => readProfile(directory.path, null)).toThrow(/it is longer than 64 KiB/);
   });
@@ -33,6 +37,15 @@ describe('profiles', () => {
     await using directory = await temporary();
     const configuration = path.join(directory.path, 'remote-app');
     const file = writeProfile(configuration, 'lab', lab);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect((await stat(configuration)).mode & 0o777).toBe(0o700);
+    // Also where others could read it before.
+    for (const [each, mode] of [
+      [file, 0o644],
+      [configuration, 0o755],
+    ] as const)
+      await chmod(each, mode);
+    writeProfile(configuration, 'lab', lab);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect((await stat(configuration)).mode & 0o777).toBe(0o700);
   });

@@ -51,6 +51,17 @@ describe('the proxy for a server', () => {
     expect(choose(server, { http_proxy: 'http://p:1', no_proxy: list }) === null).toBe(isDirect);
   });
 
+  test.each([
+    ['http://p:1', null],
+    ['http://ada@p:1', 'ada:'],
+    ['http://:hush@p:1', ':hush'],
+    ['ada%40lab:h%3Aush@p:1', 'ada@lab:h:ush'],
+  ])('%s gets the login %s', (value, login) => {
+    expect(choose('http://gpu.test', { HTTP_PROXY: value })?.authorization).toBe(
+      login === null ? null : `Basic ${Buffer.from(login).toString('base64')}`,
+    );
+  });
+
   test.each(['socks5://u:hush@p:1', 'http://u:hush@:x', 'http://u:hu%sh@p'])(
     'a variable that does not name a proxy is a usage error that does not show its value: %s',
     (value) => {

@@ -179,10 +179,12 @@ describe('an upload', () => {
       undefined,
       [['PATCH', path, '45', '1.0.0', stream, '2', undefined, '3', undefined]],
     ]);
-    const short = await append('4');
-    expect((short.end as Error).message).toBe(
-      `${short.url} took an upload to byte 5, and says 4; is it a remote-app server?`,
-    );
+    for (const says of ['4', '6']) {
+      const { end, url } = await append(says);
+      expect((end as Error).message).toBe(
+        `${url} took an upload to byte 5, and says ${says}; is it a remote-app server?`,
+      );
+    }
   });
 
   test('is asked for, and is not known to every server', async () => {

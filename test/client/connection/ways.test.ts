@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as api from '../../../src/client/connection/api.js';
 import type { Reply } from '../../../src/client/connection/index.js';
@@ -218,9 +218,11 @@ describe('a proxy', () => {
     ]);
     const authorization = `Basic ${Buffer.from('ana:x').toString('base64')}`;
     expect(asked).toEqual(['gpu.test:443', 'gpu.test:8443'].map((target) => [target, target, authorization]));
-    expect(await opened('https://gpu.test', 502)).toMatchObject({
-      ...{ fault: 'unreached', message: `${name} cannot reach gpu.test:443 (HTTP 502)` },
-    });
+    for (const failed of [500, 502])
+      expect(await opened('https://gpu.test', failed)).toMatchObject({
+        ...{ fault: 'unreached', message: `${name} cannot reach gpu.test:443 (HTTP ${failed})` },
+      });
+    expect(await opened('https://gpu.test', 499)).toMatchObject({ status: 403, isOfProxy: true });
     expect(await opened('https://gpu.test', 407)).toMatchObject({
       message: `${name} asks for a login by Digest, which is not supported; ask its admin for another one`,
     });
@@ -236,4 +238,20 @@ describe('a proxy', () => {
       ...{ fault: 'unreached', message: `${name} cannot be reached: nothing listens there` },
     });
   });
+
+  test('that refuses is left', async () => {
+    const server = createServer();
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    stub({ https_proxy: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    const transport = proxyTo(new URL('https://gpu.test'), 5, undefined);
+    const refused = expect(transport?.open?.()).rejects.toMatchObject({ status: 403 });
+    const [, socket] = (await once(server, 'connect')) as [unknown, Socket];
+    const left = once(socket.on('error', () => {}).resume(), 'end');
+    socket.write('HTTP/1.1 403 x\r\n\r\n');
+    await refused;
+    await left;
+    socket.destroy();
+    await transport?.close();
+    await new Promise((resolve) => server.close(resolve));
+  }, 30_000);
 });

@@ -187,3 +187,18 @@ test('an upload that is refused early is answered at once, and the rest of it is
   await raw.until(/^HTTP\/1\.1 413 /);
   expect(server.received.map(({ url }) => url)).toEqual(['/apps/x/infer', '/again']);
 });
+
+test('a request that is under way ends when the gateway is closed', async () => {
+  let arrive = () => {};
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  await using server = await serverWith(() => arrive());
+  await using gateway = await gatewayTo(server.url);
+  const sent = begin(gateway, '/');
+  const failed = once(sent, 'error');
+  sent.end();
+  await arrived;
+  await gateway.close();
+  expect(await failed).toMatchObject([{ code: 'ECONNRESET' }]);
+}, 30_000);

@@ -1,12 +1,13 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { FollowedLog, followToEnd, keepLog } from '../../../src/client/logs/index.js';
 import type { Reporter } from '../../../src/client/reporter.js';
 import { type Fake, fakeService, jobId } from '../../support/fake-service.js';
+import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { temporary } from '../../support/temporary.js';
-import { connectTo } from '../support/connect.js';
+import { connectTo, memoryReporter } from '../support/connect.js';
 
 type Options = Parameters<typeof followToEnd>[2];
 
@@ -197,6 +198,55 @@ describe('a log that is followed to its end', () => {
     expect((await follow(gone(false), { persistent: true })).end).toMatchObject({ name: 'JobForgotten' });
   });
 
+  test('has its wait for the job shown again after an outage', async () => {
+    let asked = 0;
+    const queue = `id: 1\nevent: redraw\ndata: ${service('2 jobs are before it')}\n\n`;
+    const override: Fake['override'] = ({ url }, response) => {
+      if (!url.includes('/logs')) return false;
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(asked++ === 0 ? queue : 'data: __DONE__\n\n');
+      return true;
+    };
+    const { told } = await follow({ override });
+    expect(told.slice(-6)).toEqual([
+      expect.stringMatching(/^note: The log stream of job \w+ ended early; trying again for another 30 s$/),
+      expect.stringMatching(/^wait: Trying again for another 30 s: /),
+      'wait: 2 jobs are before it',
+      ...ended,
+    ]);
+  });
+
+  test('is told to be silent once no line has come for a while, and not after its end', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    let now = 0;
+    showMonotonicTime(() => now);
+    const silences: [number, string][] = [];
+    const [read, isRead] = [new Map<string, () => void>(), new Map<string, Promise<void>>()];
+    for (const line of ['one', 'two', 'three']) isRead.set(line, new Promise((done) => read.set(line, done)));
+    const behind = (line: string, milliseconds: number) => async () => {
+      await isRead.get(line);
+      now += milliseconds;
+      vi.advanceTimersByTime(1000);
+      return `${line}, and ${milliseconds} ms`;
+    };
+    const silence = behind('three', 2001);
+    const lines = ['one', behind('one', 1500), 'two', behind('two', 2000), 'three', silence];
+    const reporter: Reporter = {
+      ...memoryReporter(),
+      line: async (text) => {
+        read.get(text)?.();
+        return true;
+      },
+      silent: (what) => silences.push([now, what]),
+    };
+    try {
+      expect((await follow({ lines }, { reporter })).end).toBe(6);
+      expect([silences, vi.getTimerCount()]).toEqual([[[5501, `Waiting for job ${jobId}`]], 0]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   test('is kept as it was followed only where its lines have no numbers', async () => {
     const [numbered, unnumbered] = [new FollowedLog(), new FollowedLog()];
     await follow({ lines: ['one'] }, { followed: numbered });
@@ -236,6 +286,8 @@ describe('the log beside a result', () => {
       [404, 'text/plain', 'Not Found'],
       [200, 'text/html', '<p>'],
       [200, 'text/plain', ''],
+      // More than 32 MiB.
+      [200, 'text/plain', 'x'.repeat((32 << 20) + 1)],
     ] as const)
       expect(await kept(status, type, body)).toEqual([null, []]);
   });

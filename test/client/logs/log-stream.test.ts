@@ -109,10 +109,51 @@ describe('following a log', () => {
   });
 
   test('joins characters that arrive in two pieces, and ignores keep-alives', async () => {
-    const text = Buffer.from(': keepalive\n\nid: 1\ndata: Schädel\n\ndata: __DONE__\n\n');
+    const text = Buffer.from('id: 1\ndata: a\n\n: keepalive\n\nid: 2\ndata: Schädel\n\ndata: __DONE__\n\n');
     const cut = text.indexOf('ä') + 1;
-    const { events } = await follow([{ send: [text.subarray(0, cut), text.subarray(cut)] }]);
-    expect(events).toEqual(['Schädel', 'done']);
+    let arrive = () => {};
+    const arrived = new Promise<void>((resolve) => {
+      arrive = resolve;
+    });
+    await using server = await ScriptedServer.start(async (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(text.subarray(0, cut));
+      await arrived;
+      response.end(text.subarray(cut));
+    });
+    await using connection = connectTo(server.url);
+    const events: string[] = [];
+    for await (const event of followLog(connection, 'ab', { patience: connection.patience() })) {
+      events.push(event.kind === 'line' ? event.line : event.kind);
+      arrive();
+    }
+    expect(events).toEqual(['a', 'Schädel', 'done']);
+  });
+
+  test('goes on as a text behind the last line that it had, although it began with the last ones', async () => {
+    let asked = 0;
+    await using server = await ScriptedServer.start(({ url }, response) => {
+      if (url.includes('/logs')) {
+        asked += 1;
+        if (asked > 1) return json(response, 429, { detail: 'no' });
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.end('id: 2\ndata: b\n\n');
+      } else if (!url.endsWith('/log')) json(response, 200, { status: 'done' });
+      else response.writeHead(200, { 'content-type': 'text/plain' }).end('a\nb\nc\nd\n');
+      return undefined;
+    });
+    await using connection = connectTo(server.url);
+    const events: unknown[] = [];
+    for await (const event of followLog(connection, 'ab', { tail: 1, patience: connection.patience() }))
+      events.push(event.kind === 'line' ? [event.id, event.line] : event.kind);
+    expect(events).toEqual([[2, 'b'], [3, 'c'], [4, 'd'], 'done']);
+  });
+
+  test('that is cut twice before anything comes is taken to have another reader, for whom only a job of our own waits', async () => {
+    const mute: Opening = { send: '', end: 'cut' };
+    const openings: Opening[] = [mute, mute, { send: 'data: a\n\ndata: __DONE__\n\n' }];
+    const other = await follow(openings);
+    expect([other.failure, other.asked.length]).toEqual([expect.objectContaining({ exitCode: 6 }), 2]);
+    expect((await follow(openings, { persistent: true })).events).toEqual(['a', 'done']);
   });
 
   test("takes the end from the job's state if a server without line numbers just stops sending", async () => {
@@ -142,8 +183,9 @@ describe('following a log', () => {
   });
 
   test('loses no line if a server numbers them wrongly', async () => {
-    const send = 'id: 900000000000000\ndata: a\n\nid: 2\ndata: b\n\nid: -1\ndata: c\n\ndata: __DONE__\n\n';
-    expect((await follow([{ send }])).events).toEqual(['a', 'b', 'c', 'done']);
+    const ids = [900000000000000, 900000000000000, 2, -1];
+    const send = `${ids.map((id, at) => `id: ${id}\ndata: ${at}\n\n`).join('')}data: __DONE__\n\n`;
+    expect((await follow([{ send }])).events).toEqual(['0', '1', '2', '3', 'done']);
   });
 
   test.each([
@@ -159,7 +201,17 @@ describe('following a log', () => {
     expect(asked.length).toBeLessThan(20);
   });
 
+  test('has as much patience as before with a stream that breaks after another new line', async () => {
+    const openings: Opening[] = [1, 2, 3].map((upTo) => ({ upTo }));
+    const end: Opening = { send: 'data: __DONE__\n\n' };
+    const { events } = await follow([...openings, end], { patience: 0.5 });
+    expect(events).toEqual(['line 1', 'line 2', 'line 3', 'done']);
+  });
+
   test('as a text goes on behind the last line where the server sends the whole text again', async () => {
+    // In more than one piece.
+    const known = Array.from({ length: 30_000 }, (_, at) => String(at));
+    const text = known.map((each) => `${each}\n`).join('');
     let cut = () => {};
     const first = new Promise<void>((resolve) => {
       cut = resolve;
@@ -168,33 +220,43 @@ describe('following a log', () => {
       if (url.includes('/logs')) json(response, 429, { detail: 'no' });
       else if (!url.endsWith('/log')) json(response, 200, { status: 'done' });
       else if (headers.range === undefined) {
-        response.writeHead(200, { 'content-type': 'text/plain' }).write('one\n');
+        response.writeHead(200, { 'content-type': 'text/plain' }).write(text);
         await first;
         response.destroy();
-      } else response.writeHead(200, { 'content-type': 'text/plain' }).end('one\ntwo\n');
+      } else response.writeHead(200, { 'content-type': 'text/plain' }).end(`${text}new\n`);
     });
     await using connection = connectTo(server.url);
     const events: string[] = [];
     for await (const event of followLog(connection, 'ab', { patience: connection.patience() })) {
       events.push(event.kind === 'line' ? event.line : event.kind);
-      cut();
+      if (events.length === known.length) cut();
     }
-    expect(events).toEqual(['one', 'two', 'done']);
+    expect(events).toEqual([...known, 'new', 'done']);
   });
 
-  test('that is a web page, encoded, or not there, is an error that says so', async () => {
-    const page: Handler = (_, response) =>
-      void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
-    const encoded: Handler = (_, response) =>
-      void response
-        .writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
-        .end(gzipSync('data: __DONE__\n\n'));
-    for (const handler of [page, encoded, ((_, response) => void response.end('{}')) as Handler]) {
-      await using server = await ScriptedServer.start(handler);
-      await using connection = connectTo(server.url);
-      const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
-      await expect(read).rejects.toMatchObject({ name: 'AnswerError', exitCode: 5 });
-    }
+  test.each([
+    ['text/html', undefined, "'text/html', not with a log"],
+    ['application/json', undefined, "'application/json', not with a log"],
+    ['application/zip', undefined, "'application/zip', not with a log"],
+    ['text/event-stream', 'gzip', "a log that is encoded as 'gzip'"],
+  ])('that is of the type %s, encoded: %s, is an error that says so', async (type, coding, what) => {
+    await using server = await ScriptedServer.start((_, response) => {
+      const encoded = coding ? { 'content-encoding': coding } : {};
+      response.writeHead(200, { 'content-type': type, ...encoded }).end(gzipSync('data: __DONE__\n\n'));
+    });
+    await using connection = connectTo(server.url);
+    const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
+    await expect(read).rejects.toMatchObject({
+      message: `${server.url} answered /jobs/ab/logs with ${what}; is it a remote-app server?`,
+      exitCode: 5,
+    });
+  });
+
+  test('that is not there is an error that says so', async () => {
+    await using server = await ScriptedServer.start((_, response) => void response.end('{}'));
+    await using connection = connectTo(server.url);
+    const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
+    await expect(read).rejects.toMatchObject({ name: 'AnswerError', exitCode: 5 });
   });
 
   test('gives up if the job is gone after the connection broke', async () => {

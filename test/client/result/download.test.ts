@@ -124,6 +124,27 @@ describe('a download', () => {
     expect(ifRange).toEqual([undefined, '"a"']);
   });
 
+  test('that breaks again and again goes on for as long as it gets farther, and each outage is told of', async () => {
+    const step = 40_000;
+    const cut: Handler = async ({ headers }, response) => {
+      const from = Number(/bytes=(\d+)-/.exec(headers.range ?? 'bytes=0-')?.[1]);
+      const range = `bytes ${from}-${content.length - 1}/${content.length}`;
+      const part = content.subarray(from, from + step);
+      renewBegun();
+      response.writeHead(from > 0 ? 206 : 200, {
+        ...(from > 0 ? { 'content-range': range } : {}),
+        'content-length': content.length - from,
+        etag: '"a"',
+      });
+      response.write(part);
+      await begun;
+      response.destroy();
+    };
+    const { saved, told } = await fetchAll(...Array(7).fill(cut), rest(content, '"a"'));
+    expect(saved.equals(content)).toBe(true);
+    expect(told.filter((each) => each?.includes('broke: ') && !each.startsWith('Trying'))).toHaveLength(7);
+  });
+
   test('is whole with its last byte, however its connection ends', async () => {
     const allAndCut: Handler = ({ headers }, response) => {
       const from = Number(/bytes=(\d+)-/.exec(headers.range ?? '')?.[1]);

@@ -226,6 +226,22 @@ describe('a result', () => {
     expect(reporter.notes).toEqual(["Job ab goes on; 'remote-app result ab' fetches its result"]);
   });
 
+  test('is asked for again within half a minute, however late the server wants it', async () => {
+    const controller = new AbortController();
+    const later: Handler = (_, response) =>
+      json(response, 202, { status: 'done' }, { 'retry-after': '3600' });
+    await using server = await ScriptedServer.start(later);
+    await using connection = connectTo(server.url, { signal: controller.signal });
+    const waiting = () => void setImmediate(() => controller.abort(new Interrupted('SIGINT')));
+    const place = { directory: '/nowhere/Out', taken: 'number' } as const;
+    const saving = saveResult(connection, 'ab', place, {
+      wait: 60,
+      reporter: { ...memoryReporter(), waiting },
+    });
+    // It is not over yet.
+    await expect(saving).rejects.toMatchObject({ name: 'Interrupted' });
+  });
+
   test('is requested only once with --no-wait', async () => {
     const { result, requests, notes } = await fetchResult([unfinished], 30, { isImpatient: true });
     expect(result).toMatchObject({
@@ -516,8 +532,14 @@ test('the configuration of an app replaces no files, unless that is asked for', 
   await plant(there, { 'Model.yml': 'mine' });
   const bytes = zipOf({ 'Model.yml': 'new', 'Other.yml': 'new' });
   let isThere = true;
+  let refused = 0;
   await using server = await ScriptedServer.start((request, response, raw) =>
-    isThere ? send(bytes)(request, response, raw) : json(response, 404, { detail: 'Unknown app' }),
+    // A range that nobody asked for: it starts over.
+    refused++ === 0
+      ? void response.writeHead(416).end()
+      : isThere
+        ? send(bytes)(request, response, raw)
+        : json(response, 404, { detail: 'Unknown app' }),
   );
   await using connection = connectTo(server.url);
   const save = (isForced: boolean, place = there) =>

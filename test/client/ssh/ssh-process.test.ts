@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -188,4 +197,35 @@ printf '%s\\n' "$@" | grep -c BatchMode >> "$TMPDIR/asked"${opens}`);
     'run\n',
     '0\n',
   ]);
+});
+
+test('the socket of a tunnel has a path that ssh takes as it stands, and that is not too long for a socket', async () => {
+  await using fake = await fakeSsh('exit 1');
+  const usual = process.env.TMPDIR ?? '';
+  const socketIn = async (directory: string) => {
+    mkdirSync(directory, { recursive: true });
+    vi.stubEnv('TMPDIR', directory);
+    const ssh = new SshProcess(addressOf('ssh://gpu'), { timeout: 5, isAgain: false, onWords: () => {} });
+    await ssh.ended;
+    return path.dirname(path.dirname(ssh.socket));
+  };
+  expect(await socketIn(usual)).toBe(usual);
+  expect(await socketIn(fake.at('with blanks'))).toBe('/tmp');
+  expect(await socketIn(fake.at('x'.repeat(80)))).toBe('/tmp');
+});
+
+test('a tunnel whose ssh has ended says that it broke, and nothing of what has another cause', async () => {
+  await using fake = await fakeSsh(`
+while [ "$1" != -L ]; do shift; done
+: > "\${2%%:*}"
+while [ ! -e "$TMPDIR/end" ]; do sleep 0.05; done`);
+  const tunnel = new SshTunnel(addressOf('ssh://gpu'), 5, () => {});
+  const closed = Object.assign(new Error('x'), { code: 'ECONNRESET' });
+  expect(await tunnel.explain(closed)).toBeNull();
+  await tunnel.start(new AbortController().signal);
+  writeFileSync(fake.at('end'), '');
+  const why = await vi.waitUntil(() => tunnel.explain(closed), { timeout: 20_000 });
+  expect(why).toMatchObject({ fault: 'broken', message: 'The ssh connection to ssh://gpu broke' });
+  expect(await tunnel.explain(Object.assign(new Error('x'), { code: 'ECONNREFUSED' }))).toBeNull();
+  await tunnel.close();
 });

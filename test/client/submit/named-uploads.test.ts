@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { getEventListeners } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -79,9 +80,10 @@ async function send(
   {
     memory = noMemory(),
     fields = {},
-  }: { memory?: ReturnType<typeof noMemory>; fields?: Record<string, string> } = {},
+    signal,
+  }: { memory?: ReturnType<typeof noMemory>; fields?: Record<string, string>; signal?: AbortSignal } = {},
 ) {
-  await using connection = connectTo(server.url);
+  await using connection = connectTo(server.url, { signal });
   const reporter = memoryReporter();
   const staged = { fields, parts: [], uploads, remove: async () => {} };
   const end = await submit(connection, given, staged, reporter, memory).catch((error: Error) => error);
@@ -193,6 +195,41 @@ describe('an upload', () => {
     expect(moves.find(([what]) => what === 'Hashing')).toEqual(['Hashing', mebibyte, 4 * mebibyte]);
   });
 
+  test('is said to be there for each file that has it, and none has to change for that', async () => {
+    await using root = await temporary();
+    await using server = await uploadServer(new Map([[sha256(large), 2 * mebibyte]]));
+    const files = stagedFiles(root.path, [
+      ['inputs', 0, 'a.nii', large],
+      ['inputs', 0, 'b.nii', large],
+    ]);
+    const { signal } = new AbortController();
+    const { notes } = await send(server, submission('infer'), files, { signal });
+    expect(notes).toEqual(['2 of 2 files are there already (4.0 MiB not sent)']);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    // It has grown since it was found.
+    const [found] = files;
+    if (!found) throw new Error('there is no file');
+    const grown = [{ ...found, make: async () => ({ ...(await found.make()), size: mebibyte }) }];
+    const { end } = await send(server, submission('infer'), grown);
+    expect(end).toMatchObject({ message: `'${found.path}' changed while it was sent; send it again` });
+  });
+
+  test('that was made is removed here before it is submitted, and an interruption sends none', async () => {
+    await using root = await temporary();
+    await using server = await uploadServer(new Map());
+    const discarded: number[] = [];
+    const made = stagedFiles(root.path, [['inputs', 0, 'a.nii', Buffer.from('a')]]).map((file) => ({
+      ...file,
+      origin: { how: 'archive', files: [] },
+      discard: async () => void discarded.push(server.received.length),
+    }));
+    await send(server, submission('infer'), made);
+    expect([discarded, server.received.length]).toEqual([[1], 2]);
+    const reason = new Error('Interrupted');
+    const { end } = await send(server, submission('infer'), made, { signal: AbortSignal.abort(reason) });
+    expect([end, server.received.length]).toEqual([reason, 2]);
+  });
+
   test('of a small file is believed to be there for an hour', async () => {
     await using root = await temporary();
     const small = stagedFiles(root.path, [['inputs', 0, 'a.nii', Buffer.alloc(mebibyte)]]);
@@ -235,6 +272,10 @@ describe('an upload', () => {
       expect.stringMatching(/broke: .*; trying again for another 30 s$/),
       `${server.url} takes the upload, which goes on`,
     ]);
+    // What this command has sent is not sent anew for its next case.
+    const before = server.received.length;
+    await send(server, submission('infer'), files, { memory });
+    expect(server.received.slice(before).map(({ method }) => method)).toEqual(['HEAD', 'POST']);
   });
 
   test.each([1, 3])(

@@ -15,6 +15,7 @@ import {
 import { TemporaryDirectory } from '../../../src/client/submit/temporary-directory.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { dicomFile, dicomSeries } from '../../support/dicom.js';
+import { openBelow } from '../../support/open-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 
@@ -64,6 +65,7 @@ describe('the bytes of a body', () => {
       message: expect.stringMatching(/gone' cannot be read: /),
     });
     expect(() => read([{ path: gone, start: 0, end: 1 }])).toThrow(cannot);
+    expect(openBelow(root.path)).toEqual([]);
   });
 
   test('have names that cannot end their line', async () => {
@@ -120,7 +122,7 @@ test('an app is asked whether it takes segmentations only where that is not know
     ...scans,
     seg: dicomFile({ kind: 'SEG', modality: 'SEG', image: 1, series: '9' }),
   });
-  const find = async (name: 'infer' | 'evaluate', type: string | null, isAvailable = true) => {
+  const find = async (name: 'infer' | 'pipeline' | 'evaluate', type: string | null, isAvailable = true) => {
     const operation = operationOf(name);
     const [field] = operation.fields.filter((each) => each.role === 'paths');
     if (!field) throw new Error('no field');
@@ -145,6 +147,7 @@ test('an app is asked whether it takes segmentations only where that is not know
   expect(await find('infer', 'VOLUME')).toEqual([one, 1, read]);
   expect(await find('infer', null)).toEqual([one, 1, read]);
   expect(await find('infer', 'SEGMENTATION', false)).toEqual([one, 1, read]);
+  expect(await find('pipeline', 'VOLUME')).toEqual([one, 1, read]);
   expect(await find('evaluate', null)).toEqual([both, 0, read]);
   const stopped = new Error('stop');
   const operation = operationOf('infer');

@@ -3,6 +3,7 @@ import { readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
+import { refusalNames } from '../../../src/client/deidentify/deidentifier.js';
 import { UsageError } from '../../../src/client/errors.js';
 import { findFiles } from '../../../src/client/inputs/index.js';
 import type { Submission } from '../../../src/client/submission.js';
@@ -12,6 +13,7 @@ import { type ServerTerms, unknownTerms } from '../../../src/client/submit/prefl
 import { type StagedFile, stage as stageFound } from '../../../src/client/submit/staging.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import * as canary from '../../support/canary-volumes.js';
+import { dicomSeries } from '../../support/dicom.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
 import { zipOf } from '../../support/zip.mjs';
@@ -150,13 +152,17 @@ describe('staging', () => {
     root: string,
     groups: readonly (readonly string[])[],
     terms: Partial<ServerTerms> = {},
-    { fields = {}, mode }: { fields?: Record<string, string>; mode?: 'full' | 'names' } = {},
+    {
+      fields = {},
+      mode,
+      allowed,
+    }: { fields?: Record<string, string>; mode?: 'full' | 'names'; allowed?: string[] } = {},
   ) {
     const field = fieldOf('evaluate', 'inputs');
     const files = [{ field, groups: groups.map((group) => group.map((each) => path.join(root, each))) }];
     const given = submission('evaluate', { files, fields });
     const found = await findFiles(given);
-    const leaving = mode ? (await outgoing(path.join(root, 'config'), mode))(found) : null;
+    const leaving = mode ? (await outgoing(path.join(root, 'config'), mode, allowed))(found) : null;
     const sizes: number[][] = [];
     const all = {
       ...unknownTerms,
@@ -210,6 +216,15 @@ describe('staging', () => {
     // With what archives take beside their contents, as they are, and as it was made.
     const entries = [mebibyte + 1, 2 * dicom.length + 2048];
     expect(sizes).toEqual([entries, [mebibyte + 1, 2 * dicom.length]]);
+    // What is smaller without what identifies a person counts once it is made.
+    const neutral = await stageFor(
+      directory.path,
+      [['large.nii'], ['ct']],
+      { takesUploads: true },
+      { mode: 'names' },
+    );
+    expect(neutral.sizes).toEqual([entries, [mebibyte + 1, 0]]);
+    await neutral.staged.remove();
     const part = await staged.uploads?.[1]?.make();
     expect(sizes.slice(2)).toEqual([[mebibyte + 1, part?.size]]);
     expect(existsSync(part?.path ?? '')).toBe(true);
@@ -262,8 +277,12 @@ describe('staging', () => {
   test('makes something else of the same files for other names, kinds and keys', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'a.nii': canary.nifti('x'), 'b.nii': Buffer.alloc(mebibyte + 1) });
-    const stageWith = async (mode: 'full' | 'names', groups: readonly (readonly string[])[]) => {
-      const { staged } = await stageFor(directory.path, groups, { takesUploads: true }, { mode });
+    const stageWith = async (
+      mode: 'full' | 'names',
+      groups: readonly (readonly string[])[],
+      allowed: string[] = [],
+    ) => {
+      const { staged } = await stageFor(directory.path, groups, { takesUploads: true }, { mode, allowed });
       await staged.remove();
       const how = staged.uploads?.map(({ origin }) => origin?.how ?? '') ?? [];
       return how[groups.findIndex(([name]) => name === 'a.nii')] ?? '';
@@ -271,6 +290,8 @@ describe('staging', () => {
     const hows = [await stageWith('names', [['a.nii'], ['b.nii']])];
     expect(hows[0]).toMatch(/^names,[0-9a-f]{64},case-0001\.nii$/);
     expect(await stageWith('names', [['a.nii'], ['b.nii']])).toBe(hows[0]);
+    // What was made while more was allowed is not found again.
+    expect(await stageWith('names', [['a.nii'], ['b.nii']], [refusalNames[0] ?? ''])).not.toBe(hows[0]);
     await rm(path.join(directory.path, 'config'), { recursive: true });
     expect(await stageWith('names', [['a.nii'], ['b.nii']])).not.toBe(hows[0]);
   });
@@ -298,6 +319,87 @@ describe('staging', () => {
     const staged = stageFound(given, found, unknownTerms, leaving, memoryReporter(), undefined);
     await expect(staged).rejects.toThrow('Data sets for fine-tuning cannot be de-identified');
     await expect(planLeaving(found, leaving, memoryReporter())).rejects.toThrow('cannot be de-identified');
+  });
+
+  test('plans a series as it is sent without what identifies a person, and leaves nothing of that', async () => {
+    await using directory = await temporary();
+    const at = (name: string) => path.join(directory.path, name);
+    const slices = dicomSeries(2, { series: '1' }, (image) => `ct/${image}`);
+    await plant(directory.path, { ...slices, 'tmp/': '' });
+    vi.stubEnv('TMPDIR', at('tmp'));
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[at('ct')]] }];
+    const given = submission('evaluate', { files });
+    const found = await findFiles(given);
+    const leaving = (await outgoing(at('config')))(found);
+    const reporter = memoryReporter();
+    const { files: planned } = await planLeaving(found, leaving, reporter);
+    const staged = await stageFound(given, found, unknownTerms, leaving, memoryReporter(), undefined);
+    const { bytes } = await extractArchive(staged.parts[0]?.path ?? '', at('out'), bounds);
+    await staged.remove();
+    expect(planned).toMatchObject([{ path: at('ct'), name: 'case-0001', files: 2, bytes }]);
+    expect([bytes, readdirSync(at('tmp'))]).toEqual([expect.any(Number), []]);
+    expect(reporter.moves.slice(-2)).toEqual([
+      ['Reading', 0, 2],
+      ['Reading', 1, 2],
+    ]);
+    const reason = new Error('stop');
+    const stopped = planLeaving(found, leaving, memoryReporter(), AbortSignal.abort(reason));
+    await expect(stopped).rejects.toBe(reason);
+    expect(readdirSync(at('tmp'))).toEqual([]);
+  });
+
+  test('makes the same of a data set in whatever order its directory is read', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'set/a.nii': Buffer.alloc(2 << 20), 'set/b.nii': 'x', 'set/c.nii': 'x' });
+    const field = fieldOf('fine_tune', 'dataset');
+    const given = submission('fine_tune', { archive: { field, path: path.join(directory.path, 'set') } });
+    const found = await findFiles(given);
+    const { dataSet } = found;
+    if (!dataSet) throw new Error('there is no data set');
+    const files = dataSet.set.files?.toReversed() ?? null;
+    const names = async (all: typeof files) => {
+      const turned = { ...found, dataSet: { ...dataSet, set: { ...dataSet.set, files: all } } };
+      const terms = { ...unknownTerms, takesUploads: true };
+      const staged = await stageFound(
+        given,
+        turned as typeof found,
+        terms,
+        null,
+        memoryReporter(),
+        undefined,
+      );
+      await staged.remove();
+      return staged.uploads?.[0]?.origin?.files.map(({ name }) => name);
+    };
+    expect([files?.length, await names(files)]).toEqual([3, await names(files?.toReversed() ?? null)]);
+  });
+
+  test('makes a form of more files than a submission can name', async () => {
+    const field = fieldOf('evaluate', 'inputs');
+    const staged = async (count: number) => {
+      const unit = { kind: 'file', name: 'a.nii', path: '/a.nii', size: 2 << 20, headers: [], series: null };
+      const volumes = [{ field, groups: [Array(count).fill(unit)] }];
+      const nothing = {
+        ...{ skipped: [], copies: [], strays: [], followed: [], objects: [], unknown: [] },
+        ...{ headless: [], pairings: [], incomplete: [], refused: [], dataSet: null },
+      };
+      const terms = { ...unknownTerms, takesUploads: true };
+      const found = { volumes, ...nothing } as unknown as Awaited<ReturnType<typeof findFiles>>;
+      const { uploads, parts } = await stageFound(
+        submission('evaluate', {}),
+        found,
+        terms,
+        null,
+        memoryReporter(),
+        undefined,
+      );
+      return [uploads?.length ?? null, parts.length];
+    };
+    expect([await staged(10_000), await staged(10_001)]).toEqual([
+      [10_000, 0],
+      [null, 10_001],
+    ]);
   });
 
   test('plans what would leave as it is sent: names, numbers of files and bytes', async () => {

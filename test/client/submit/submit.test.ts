@@ -39,13 +39,14 @@ async function send(
   await using server = await ScriptedServer.start(handler, early);
   await using connection = connectTo(server.url, signal ? { signal } : {});
   const submission = infer([path.join(directory.path, 'ct.nii')]);
-  const reporter = memoryReporter();
+  const waits: unknown[] = [];
+  const reporter = { ...memoryReporter(), waiting: (what: string | null) => void waits.push(what) };
   const staged = await stage(submission, reporter, undefined);
   try {
     const result = await submit(connection, submission, staged, reporter, noMemory()).catch(
       (error: unknown) => error,
     );
-    return { result, received: server.received, reporter };
+    return { result, received: server.received, reporter, waits };
   } finally {
     await staged.remove();
   }
@@ -53,8 +54,9 @@ async function send(
 
 describe('a submission', () => {
   test('has its fields, groups and files, and a known length', async () => {
-    const { result, received } = await send((_, response) => json(response, 200, envelope));
+    const { result, received, waits } = await send((_, response) => json(response, 200, envelope));
     expect(result).toEqual(envelope);
+    expect(waits).toEqual(['Waiting for the server to accept the job', null]);
     const [request] = received;
     expect(request?.url).toBe('/apps/tissue/infer');
     expect(Number(request?.headers['content-length'])).toBe(request?.body.length);
@@ -82,6 +84,15 @@ describe('a submission', () => {
     expect(received[2]?.body.length).toBe(received[0]?.body.length);
     expect(reporter.notes[0]).toMatch(/broke: .*; trying again for another 30 s$/);
   }, 120_000);
+
+  test('that a busy server has refused does not start over when there is a place', async () => {
+    let asked = 0;
+    const { result, received, reporter } = await send((_, response) =>
+      asked++ === 0 ? json(response, 429, { detail: 'Busy' }) : json(response, 200, envelope),
+    );
+    expect([result, received.length]).toEqual([envelope, 2]);
+    expect(reporter.notes.at(-1)).toMatch(/^http:\S+ takes the upload$/);
+  });
 
   test('is not sent again if the server refused it', async () => {
     const { result, received } = await send((_, response) => json(response, 503, { detail: 'No GPU' }));
@@ -150,6 +161,10 @@ describe('a submission', () => {
       exitCode: 130,
       message: "Interrupted; the server may have accepted the job: 'remote-app jobs' lists it then",
     });
+    // What a second Ctrl-C says.
+    expect((controller.signal.reason as Interrupted).leaves).toBe(
+      "the server may have accepted the job: 'remote-app jobs' lists it then",
+    );
   });
 
   test('with an answer without a job id is an error', async () => {

@@ -1,7 +1,9 @@
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { FoundFiles, NamedUnit, Series } from '../../../src/client/inputs/index.js';
 import { tellSending } from '../../../src/client/submit/tell-sending.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { dicom, plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 
 const field = fieldWithRole(operationOf('infer'), 'paths');
@@ -97,8 +99,21 @@ test('files that are sent under other names are listed, unless a table shows the
   expect(told([file('x.nii')])).toEqual([]);
   expect(told([file('a_x.nii')])).toEqual(['/a/x.nii -> a_x.nii']);
   expect(told([file('a_x.nii')], {}, true)).toEqual([]);
+  expect(told([{ ...file('a_x.nii'), path: '/a/\u001bx.nii' }])).toEqual(['/a/\\x1bx.nii -> a_x.nii']);
   expect(told(Array.from({ length: 6 }, () => file('a_x.nii')))).toEqual([
     ...Array.from({ length: 5 }, () => '/a/x.nii -> a_x.nii'),
     '1 more are renamed in the same way; --json lists them all',
+  ]);
+});
+
+test('slices that are sent as volumes are told of where there are several', async () => {
+  await using root = await temporary();
+  await plant(root.path, { '1.dcm': dicom, '2.dcm': dicom, 'a.nii': 'x' });
+  const file = (name: string): Partial<NamedUnit> => ({
+    ...{ kind: 'file', path: path.join(root.path, name), name },
+  });
+  expect(told([file('1.dcm'), file('a.nii')])).toEqual([]);
+  expect(told([file('1.dcm'), file('2.dcm'), file('a.nii')])).toEqual([
+    '2 DICOM files are sent as 2 volumes; name their directory to send them as one series',
   ]);
 });

@@ -68,6 +68,11 @@ describe('what a server says of itself', () => {
     expect(() => terms.checkKinds(volumes({}))).toThrow(
       "The app 'x' takes volumes as 'T1', and 'a.png' is a picture",
     );
+    // Also where the server does not say its limits.
+    const unlimited = await ask({ '/repo_apps/x': [200, view] }, (each) =>
+      preflight(each, submission('infer')),
+    );
+    expect(() => (unlimited.end as typeof terms).checkKinds(volumes({}))).toThrow("'a.png' is a picture");
     // Of voxels, their header says what they are.
     terms.checkKinds(volumes({ isHalf: true }));
     const sparse = await ask({ '/limits': [200, {}] }, (connection) =>
@@ -91,6 +96,9 @@ describe('what a server says of itself', () => {
       ).end;
     for (const status of [404, 429, 500, 503]) expect(await of(status)).toMatchObject({ knowsKeys: false });
     for (const status of [301, 401, 403]) expect(await of(status)).toMatchObject({ status });
+    await using silent = await ScriptedServer.start(() => {});
+    await using slow = connectTo(silent.url, { readTimeout: 0.05 });
+    expect(await preflight(slow, submission('infer'))).toMatchObject({ knowsKeys: false });
     const stopped = new Interrupted('SIGINT');
     await using connection = connectTo('http://127.0.0.1:1', { signal: AbortSignal.abort(stopped) });
     await expect(preflight(connection, submission('infer'))).rejects.toBe(stopped);
@@ -143,6 +151,9 @@ test('an operation that the app lacks is told before its files are looked at, an
   ).toBe(undefined);
   expect(await check('infer', known)).toMatchObject({ end: undefined, asked: [] });
   expect((await check('uncertainty', { '/repo_apps/x': [401, {}] })).end).toBeUndefined();
+  const reason = new Interrupted('SIGINT');
+  await using connection = connectTo('http://127.0.0.1:1', { signal: AbortSignal.abort(reason) });
+  await expect(checkOperation(connection, submission('uncertainty'))).rejects.toBe(reason);
 });
 
 test('GPUs that a server does not have are refused with those that it has', async () => {

@@ -10,8 +10,8 @@ import type { FilePart } from '../../../src/client/submit/segments.js';
 import { memoryReporter } from './connect.js';
 
 /** How files leave that are de-identified with the key of a profile in this directory. */
-export async function outgoing(configDir: string, mode: Mode = 'full') {
-  const choice = { mode, isRefused: false, allowed: [], configDir, profile: 'default' };
+export async function outgoing(configDir: string, mode: Mode = 'full', allowed: readonly string[] = []) {
+  const choice = { mode, isRefused: false, allowed, configDir, profile: 'default' };
   const terms = { requiresDeidentified: null };
   const deidentifier = await deidentifierFor(choice, terms, 'the server', memoryReporter());
   return (found: FoundFiles): Outgoing | null => outgoingOf(deidentifier, found);
