@@ -183,6 +183,11 @@ test('one request writes at a time, and a removed file is no upload any more', a
     );
   }
   expect(upload.isInUse).toBe(false);
+  // What still has one that was removed changes nothing of the next of its name.
+  await ana.remove(upload);
+  const next = await begin(ana, 'content', 3);
+  upload.use();
+  expect(ana.find(upload.sha256)).toBe(next);
   rmSync(upload.file);
   expect(() => ana.find(upload.sha256)).toThrow('No upload of yours');
   expect(ana.bytes).toBe(0);

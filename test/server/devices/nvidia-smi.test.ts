@@ -369,6 +369,12 @@ describe('the list of GPUs', () => {
     },
   );
 
+  test('is refused with a part of CUDA_VISIBLE_DEVICES where that is long', async () => {
+    fake('well');
+    const given = inventory(20_000, Array(200).fill('99').join()).start();
+    await expect(given).rejects.toThrow(/CUDA_VISIBLE_DEVICES=[9,]{200}\.\.\. names no GPU/);
+  });
+
   test('stays unknown if nvidia-smi tells later that CUDA_VISIBLE_DEVICES names none of them', async () => {
     const smi = fake('fail');
     const gpus = inventory(20_000, '7');

@@ -5,6 +5,10 @@ import { Job, secondsBetween } from '../../../src/server/jobs/job.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
 
+test('a job may have a listener for each log stream', async () => {
+  expect((await makeJob()).job.getMaxListeners()).toBe(0);
+});
+
 test('a second kill while the end is saved changes nothing', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();

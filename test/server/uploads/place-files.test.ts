@@ -2,6 +2,7 @@ import {
   existsSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statfsSync,
   statSync,
   symlinkSync,
@@ -196,6 +197,22 @@ test('two archives may extract to exactly the limit together', async () => {
   const files = ['a', 'b'].map((name) => received(`${name}.konfaidir.zip`, zip([text(5000)])));
   expect(await place('infer', { inputs: [files] }, { maxExtractedSize: 10_000 })).toMatchObject({
     extracted: 10_000,
+  });
+});
+
+test('the archives of a submission have two hundred thousand files together at most', async () => {
+  const known = (name: string, entries: number): ReceivedFile => {
+    const file = kept(`${name}.konfaidir.zip`, 1 << 20);
+    if (file.upload) file.upload.extracts = { entries, bytes: 1, content: 1 };
+    return file;
+  };
+  const ten = Array.from({ length: 10 }, (_, at) => known(`${at}`, 20_000));
+  expect((await place('infer', { inputs: [ten] })).linked).toHaveLength(10);
+  rmSync(inputDirectory(), { recursive: true });
+  // What is more is not postponed, and no archive.
+  await expect(place('infer', { inputs: [[...ten, known('one', 1)]] })).rejects.toMatchObject({
+    code: 'badRequest',
+    message: expect.stringMatching(/^Archive 'one\.konfaidir\.zip' cannot be extracted: /),
   });
 });
 
