@@ -70,6 +70,8 @@ test('a job gets a free worker with the same settings, once, and those with othe
   const all = workers();
   const { worker } = await all.choose(order(), 'one');
   expect([worker?.request.id, worker?.promised]).toEqual([same.id, 'one']);
+  // As after a first try in which it was started.
+  expect(await all.workerFor({ order: order(), worker: null }, 'one')).toBe(worker);
   await told(...others);
   expect((await all.choose(order(), 'two')).worker).toBeNull();
   expect(asked(same, ...others, unrelated, busy)).toEqual([0, 1, 1, 0, 0]);

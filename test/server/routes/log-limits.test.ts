@@ -38,9 +38,13 @@ describe('the streams of one job', () => {
   });
 
   test('leave room for a HEAD', async () => {
-    const { id } = await api.run('infer', least.infer);
+    const gate = server.gate();
+    const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await api.fetch(`/jobs/${id}/logs`, { method: 'HEAD' });
-    expect((await api.fetch(`/jobs/${id}/logs`)).status).toBe(200);
+    await using log = await api.tryFollow(id);
+    expect(log.response.status).toBe(200);
+    gate.open();
+    await log.end();
   });
 });
 
