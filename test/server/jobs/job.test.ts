@@ -93,6 +93,15 @@ test('a kill that an earlier server noted has its cause, and a cause alone is no
   expect([other.job.killCause, other.job.killRequested]).toEqual([null, false]);
 });
 
+test('a job that waits tells its place in the queue, until it is killed', async () => {
+  const { job } = await makeJob();
+  const place = () => [job.view().queue_position, job.view().waiting_for];
+  await job.wait({ kind: 'waiting', for: 'GPU 1', position: 3 });
+  expect([job.state, place()]).toEqual(['waiting', [3, 'GPU 1']]);
+  await job.requestKill('user');
+  expect([job.state, place()]).toEqual(['waiting', [null, null]]);
+});
+
 test('a job holds its GPUs by their UUIDs while its command runs, whatever their ids are by now', async () => {
   const gpus = { gpus: [0], gpuUuids: ['GPU-a'], cpuSlots: 0 };
   const { job } = await makeJob();

@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/files/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import type { JobRecord } from '../../../src/server/jobs/job-record.js';
-import { followJob, Lifecycle, type LifecycleDeps } from '../../../src/server/jobs/lifecycle.js';
+import { endOf, followJob, Lifecycle, type LifecycleDeps } from '../../../src/server/jobs/lifecycle.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
 
@@ -258,6 +258,10 @@ describe('a command that ends', () => {
 
 test.for([
   [new TypeError('x is not a function of /data/secret'), 'Internal server error'],
+  [new ReferenceError('secret is not defined'), 'Internal server error'],
+  [new SyntaxError('Unexpected token in /data/secret'), 'Internal server error'],
+  [new RangeError('Invalid secret'), 'Internal server error'],
+  [Object.assign(new Error('The secret is bad'), { code: 'ERR_INVALID_STATE' }), 'Internal server error'],
   [
     Object.assign(new Error("EACCES: permission denied, open '/data/secret'"), {
       code: 'EACCES',
@@ -341,7 +345,7 @@ test('a job that is left while its result is packed is left when that has stoppe
     isBegun = true;
     return signal.aborted ? Promise.reject(signal.reason) : stopped;
   };
-  const { job, lifecycle } = await jobThatEnds({}, { packer: { pack } as unknown as Packer });
+  const { job, lifecycle, told } = await jobThatEnds({}, { packer: { pack } as unknown as Packer });
   void lifecycle.run();
   await expect.poll(() => isBegun).toBe(true);
   let isLeft = false;
@@ -353,7 +357,7 @@ test('a job that is left while its result is packed is left when that has stoppe
   stop();
   await left;
   await delay(10);
-  expect(job.state).toBe('running');
+  expect([job.state, told]).toEqual(['running', []]);
 });
 
 test('each step of a job is told once, with what an admin wants to know of it', async () => {
@@ -399,4 +403,12 @@ test('each step of a job is told once, with what an admin wants to know of it', 
       },
     ],
   ]);
+});
+
+test('a job that never began has waited until its end', async () => {
+  const clock = new TestClock();
+  const { job } = await makeJob(clock, { createdAt: new Date(clock.now()).toISOString() });
+  clock.pass(90);
+  await job.finish('killed', 'Killed by user');
+  expect(endOf(job, 'killed')).toMatchObject({ queued: 90, seconds: null, gpus: [], cpuSlots: 0 });
 });

@@ -8,6 +8,7 @@ import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
 import { ExpiredJobs, Retention } from '../../../src/server/jobs/retention.js';
 import { Trash } from '../../../src/server/jobs/trash.js';
+import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 import { TestClock } from '../../support/test-clock.js';
 import { ana, idOf, request } from './job-service.js';
@@ -252,4 +253,17 @@ test('the ten thousand and first that is gone makes a server forget the oldest',
   expect(list.has(idOf(0))).toBe(true);
   list.add(idOf(10_000), 'removed', null);
   expect([0, 1, 10_000].map((number) => list.has(idOf(number)))).toEqual([false, true, true]);
+});
+
+const disk = smallDisk(3);
+
+test.skipIf(disk === null)('a list that a full disk keeps from being shortened is known all the same', () => {
+  const file = path.join(disk ?? '', 'expired');
+  const line = (number: number) => `${idOf(number)} 2026-01-01T00:00:00.000Z of ${'a'.repeat(60)}\n`;
+  writeFileSync(file, Array.from({ length: 26_000 }, (_, number) => line(number)).join(''));
+  const { size } = statSync(file);
+  const told: string[] = [];
+  const list = new ExpiredJobs(disk ?? '', new TestClock(), (problem) => told.push(problem));
+  expect([list.has(idOf(25_999)), statSync(file).size]).toEqual([true, size]);
+  expect(told).toEqual(['The list of expired jobs could not be shortened']);
 });

@@ -15,6 +15,7 @@ import { type OperationName, operationOf } from '../../../src/contract/index.js'
 import { checkClaim, checkIdentities, UploadTurns } from '../../../src/server/uploads/index.js';
 import { placeFiles } from '../../../src/server/uploads/place-files.js';
 import type { ReceivedFile } from '../../../src/server/uploads/read-form.js';
+import { smallDisk } from '../../support/small-disk.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zip, zipOf } from '../../support/zip.mjs';
 
@@ -238,6 +239,24 @@ test('room is made as long as that helps for what an archive extracts to', async
   });
   expect([rooms, told]).toEqual([0, []]);
 });
+
+const disk = smallDisk(8);
+
+test.skipIf(disk === null)(
+  'what a try has extracted before the disk was full is gone before the next one',
+  async () => {
+    root = disk ?? '';
+    await plant(root, { 'Incoming/': '', filler: Buffer.alloc(5.5 * 2 ** 20) });
+    const makeRoom = async () => {
+      rmSync(path.join(root, 'filler'));
+      await plant(inputDirectory(), { 'inputs/g0/s/a': 'half of it' });
+      return true;
+    };
+    const archive = received('s.konfaidir.zip', zipOf({ a: 'x'.repeat(1 << 20) }));
+    expect(await place('infer', { inputs: [[archive]] }, { makeRoom })).toMatchObject({ extracted: 1 << 20 });
+    expect(statSync(path.join(inputDirectory(), 'inputs/g0/s/a')).size).toBe(1 << 20);
+  },
+);
 
 test('what tells who somebody is, or cannot be read, is refused by its name as it was sent', async () => {
   const header = Buffer.concat([Buffer.alloc(128), Buffer.from('DICM')]);

@@ -186,6 +186,13 @@ test('JSON is read as a form would be, whose files are uploads', async () => {
   });
 });
 
+test('JSON of more than four mebibytes is refused in words of its own', async () => {
+  const sent = json({ tag: 'x'.repeat(4 << 20) }, {}).catch(() => {});
+  await until('it is refused', () => outcome !== null);
+  expect(await outcome).toBe('The submission is larger than 4194304 bytes of JSON');
+  await sent;
+});
+
 test('JSON is checked before its uploads are taken, and bound as a form is', async () => {
   const inputs = [file(one, 'a.nii')];
   const refuses = () => {

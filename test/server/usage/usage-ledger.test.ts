@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { type EndedJob, ServerEvents } from '../../../src/server/events.js';
@@ -146,6 +146,11 @@ test('a file is read by one reader after the other, also after one that failed, 
   await expect(failed).rejects.toThrow('It cannot be taken');
   await next;
   expect(seen).toEqual(['first', 'second']);
+  // An admin may have removed it; what cannot be read is not taken for nothing.
+  rmSync(path.join(directory.path, 'usage'));
+  await ledger.each(0, () => expect.fail());
+  mkdirSync(path.join(directory.path, 'usage'));
+  await expect(ledger.each(0, () => expect.fail())).rejects.toMatchObject({ code: 'EISDIR' });
 });
 
 test('what is no file is set aside at a start, and the next job that ends is noted', async () => {
