@@ -8,7 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import {
   checkFileSystem,
   lookAtDataDirectory,
@@ -126,3 +126,10 @@ test.skipIf(lacks('root'))(
     }
   },
 );
+
+test('a file system is not refused for a program that is missing', async () => {
+  vi.stubEnv('PATH', '/nowhere');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(() => checkFileSystem(root.path)).not.toThrow();
+  expect(readdirSync(root.path)).toEqual([]);
+});

@@ -154,7 +154,7 @@ test('a parameter of a path is decoded where it can be', () => {
 
 test.for<[string, (ctx: Koa.Context, error: ServiceError) => void, string]>([
   ['that ends its connection', ({ res }, error) => endResponse(res, error), 'close'],
-  ['that does not', ({ res }, error) => sendError(res, error, { 'Accept-Ranges': 'none' }), 'keep-alive'],
+  ['that does not', ({ res }, error) => sendError(res, error, { ETag: undefined }), 'keep-alive'],
 ])('an error %s has no headers of the answer that was begun', async ([, send, kept]) => {
   meet = (ctx) => {
     ctx.respond = false;

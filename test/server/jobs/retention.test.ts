@@ -24,7 +24,7 @@ async function place(): Promise<string> {
 }
 
 /** Keeps jobs for a minute at least. */
-async function keeper() {
+async function keeper(grace = 60_000) {
   const root = await place();
   const clock = new TestClock();
   const expired = new ExpiredJobs(root, clock, fail);
@@ -32,7 +32,7 @@ async function keeper() {
   const retention = new Retention({
     expired,
     trash: new Trash(root, fail),
-    grace: 60_000,
+    grace,
     maxKeep: 3_600_000,
     forget: ({ id }, cause) => forgotten.push(`${id} ${cause}`),
     clock,
@@ -117,6 +117,19 @@ test('a short download takes nothing from the time of a job', async () => {
   clock.pass(119.999);
   expect(forgotten).toEqual([]);
   clock.pass(0.001);
+  expect(forgotten).toEqual([`${job.id} expired`]);
+});
+
+test('a job that is kept no longer than its download is looked after each second until that is over', async () => {
+  const { clock, retention, forgotten, ended } = await keeper(0);
+  const job = ended({}, 0);
+  const release = retention.hold(job);
+  retention.schedule(job);
+  clock.pass(0);
+  expect(job.expiry?.left).toBe(1000);
+  clock.pass(10);
+  release();
+  clock.pass(1);
   expect(forgotten).toEqual([`${job.id} expired`]);
 });
 

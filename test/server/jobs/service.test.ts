@@ -88,12 +88,16 @@ describe('what the jobs of an owner keep', () => {
       },
     });
     const asker = limited(1.5 * 2 ** 20);
+    await expect(service.roomForUpload(asker, 1)).rejects.toMatchObject({ code: 'keptFull' });
     await expect(service.reserve(asker, undefined)).rejects.toThrow(
       /^The jobs of token 'ana' keep 2\.\d MiB of the 1\.5 MiB that they may keep/,
     );
     await service.remove(service.get(idOf(0), ana));
     await using slot = await service.reserve(asker, undefined);
     expect(slot.allowed.bytes).toBeLessThan(2 ** 19);
+    await service.close('keep');
+    for (const late of [service.roomForUpload(ana, 1), service.reserve(ana, 1)])
+      await expect(late).rejects.toMatchObject({ code: 'shuttingDown' });
   });
 
   test('is less once the disk was short and a failed job has lost what it left', async () => {

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { setImmediate as turn } from 'node:timers/promises';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { WorkerOrder } from '../../../src/server/executors/resident/worker.js';
 import {
   isWorkerId,
@@ -167,6 +168,27 @@ test('a worker leaves once it has been idle for as long as it may', async () => 
   await told(busy);
   willing(idle, busy);
   expect(await all.choose(order(), 'two')).toMatchObject({ worker: null });
+});
+
+test('the time that a worker may be idle begins anew with each job, also of an earlier server', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const idle = host({ gpus: [0] });
+  const busy = host({ gpus: [1], sharedBy: 'other' }, { state: 'busy', job: 'of before' });
+  const all = workers();
+  await all.release('none');
+  const free = () => all.idleGpus('app', null).own.sort();
+  vi.advanceTimersByTime(59_999);
+  await all.choose(order(), 'one');
+  await all.release('one');
+  busy.say({ state: 'idle', job: null });
+  while (!free().includes(1)) await turn();
+  vi.advanceTimersByTime(59_999);
+  expect(free()).toEqual([0, 1]);
+  vi.advanceTimersByTime(1);
+  expect(free()).toEqual([]);
+  vi.useRealTimers();
+  await told(idle, busy);
 });
 
 test('a server that wants no workers ends those that it finds', async () => {

@@ -83,7 +83,8 @@ test('what is kept counts beside what was used: of jobs that have not ended, and
   const kept = [
     { owner: 'ana', app: 'a', endedAt: day(1), bytes: 100 },
     { owner: 'ana', app: 'a', endedAt: day(2), bytes: 20 },
-    { owner: 'ana', app: 'a', endedAt: day(3), bytes: 3 },
+    // Its line has the end of its command, and this is that of its packing.
+    { owner: 'ana', app: 'a', endedAt: day(5), bytes: 3 },
     { owner: 'ana', app: 'b', endedAt: null, bytes: 7 },
     { owner: 'bob', app: 'a', endedAt: day(2), bytes: 5 },
     { owner: null, app: 'a', endedAt: day(2), bytes: 6 },
