@@ -120,12 +120,12 @@ test('a short download takes nothing from the time of a job', async () => {
   expect(forgotten).toEqual([`${job.id} expired`]);
 });
 
-test('a job that is kept no longer than its download is looked after each second until that is over', async () => {
-  const { clock, retention, forgotten, ended } = await keeper(0);
+test('the time of a job is prolonged by a second at least while it is downloaded', async () => {
+  const { clock, retention, forgotten, ended } = await keeper(500);
   const job = ended({}, 0);
   const release = retention.hold(job);
   retention.schedule(job);
-  clock.pass(0);
+  clock.pass(0.5);
   expect(job.expiry?.left).toBe(1000);
   clock.pass(10);
   release();
