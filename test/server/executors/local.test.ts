@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { identify } from '../../../src/runner/index.js';
 import type { RunOrder } from '../../../src/server/executors/index.js';
+import type { LocalExecutor } from '../../../src/server/executors/local/index.js';
 import { Runners } from '../../../src/server/executors/local/runners.js';
 import { settleRunEnd } from '../../../src/server/executors/run-files.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -103,9 +104,10 @@ test('the GPUs of a run of an earlier server are held, and all of them where the
 });
 
 test('a job that an earlier server has placed counts for its owner until it ends', async () => {
-  const mostJobs = (owner: string | null) => (owner === 'ana' ? 1 : null);
-  await using bench = await Bench.open(localSubject({ mostJobs, cpuSlots: 4 }));
-  const executor = await bench.executor();
+  let most: number | null = 1;
+  const mostJobs = (owner: string | null) => (owner === 'ana' ? most : null);
+  await using bench = await Bench.open(localSubject({ mostJobs }));
+  const executor = (await bench.executor()) as LocalExecutor;
   const access = () => {
     throw new Error('Its app is gone');
   };
@@ -116,6 +118,11 @@ test('a job that an earlier server has placed counts for its owner until it ends
   await until('the second one waits', () => second.events.length > 0);
   const limit = "a CPU slot: token 'ana' may have 1 job at once and has 1";
   expect(second.events).toEqual([{ kind: 'waiting', for: limit, position: 1 }]);
+  most = null;
+  executor.reconsider();
+  await until('it waits for something else', () => second.events.length > 1);
+  expect(second.events[1]).toEqual({ kind: 'waiting', for: 'a CPU slot', position: 1 });
+  most = 1;
   await expect(new Followed(first).ended).rejects.toThrow('Its app is gone');
   await expect(second.ended).rejects.toThrow('Its app is gone');
 });

@@ -1,9 +1,20 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Job, secondsBetween } from '../../../src/server/jobs/job.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
+
+test('a log that cannot be written to is reported once', async () => {
+  const { job: of, directory } = await makeJob();
+  mkdirSync(directory.logFile);
+  const told: string[] = [];
+  const report = (problem: string) => told.push(problem);
+  const job = new Job(directory, of.record, false, report, new TestClock());
+  job.log('one');
+  job.log('two');
+  expect(told).toEqual([`The log of job ${job.id} could not be written to`]);
+});
 
 test('a job may have a listener for each log stream', async () => {
   expect((await makeJob()).job.getMaxListeners()).toBe(0);

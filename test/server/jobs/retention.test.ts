@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { theAdmin } from '../../../src/access/index.js';
@@ -8,6 +8,7 @@ import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
 import { ExpiredJobs, Retention } from '../../../src/server/jobs/retention.js';
 import { Trash } from '../../../src/server/jobs/trash.js';
+import type { Report } from '../../../src/server/report.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 import { TestClock } from '../../support/test-clock.js';
@@ -24,7 +25,7 @@ async function place(): Promise<string> {
 }
 
 /** Keeps jobs for a minute at least. */
-async function keeper(grace = 60_000) {
+async function keeper(grace = 60_000, report: Report = fail) {
   const root = await place();
   const clock = new TestClock();
   const expired = new ExpiredJobs(root, clock, fail);
@@ -36,7 +37,7 @@ async function keeper(grace = 60_000) {
     maxKeep: 3_600_000,
     forget: ({ id }, cause) => forgotten.push(`${id} ${cause}`),
     clock,
-    report: fail,
+    report,
   });
   onTestFinished(() => retention.close());
   let made = 0;
@@ -66,6 +67,18 @@ test('a job is removed when its time is up, and not a moment before', async () =
   clock.pass(60);
   expect(forgotten).toEqual([`${least.id} expired`, `${asked.id} expired`]);
   await expect.poll(() => existsSync(asked.directory.path)).toBe(false);
+});
+
+test('a job is removed also where that cannot be noted', async () => {
+  const told: string[] = [];
+  const { root, clock, retention, forgotten, ended } = await keeper(60_000, (problem) => told.push(problem));
+  const job = ended();
+  retention.schedule(job);
+  rmSync(path.join(root, 'expired'), { force: true });
+  mkdirSync(path.join(root, 'expired'));
+  clock.pass(120);
+  expect([forgotten, told]).toEqual([[`${job.id} expired`], [`Job ${job.id} could not be noted as gone`]]);
+  await expect.poll(() => existsSync(job.directory.path)).toBe(false);
 });
 
 test('a date is told by the clock as it is set now, unless that differs by no more than two seconds', async () => {

@@ -209,4 +209,7 @@ test('the notice of an end has the version of the app also if that is known late
   tell('1.2');
   expect(await begun).toEqual({ ...end, version: '1.2' });
   expect([await service.beginEndNotice(end), service.unnoticedEnds()]).toEqual([null, []]);
+  // A job may be removed before its notice begins.
+  await service.remove(job);
+  expect(await service.beginEndNotice(end)).toBe(end);
 });

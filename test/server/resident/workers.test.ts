@@ -129,20 +129,28 @@ test('what is loaded, and where, is told apart by app and owner', async () => {
 });
 
 test('while memory runs short a new worker makes the one leave that was idle the longest, and no other job does', async () => {
+  // Of itself a server looks every five seconds.
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
   let memory = mostMemory;
-  const first = host();
+  const [first, other] = [host(), host({ sharedBy: 'other' })];
   const all = workers({ memory: () => memory });
   const { worker } = await all.choose(order(), 'one');
   await all.clear(noGrant, null);
   expect(asked(first)).toEqual([0]);
   memory = mostMemory + 0.01;
   await all.clear(noGrant, worker);
-  // It has a job.
-  await all.clear(noGrant, null);
-  expect(asked(first)).toEqual([0]);
+  // The other one is neither idle for as long, nor does it have a job.
   await all.release('one');
   await all.clear(noGrant, worker);
+  expect(asked(first, other)).toEqual([0, 0]);
+  await all.clear(noGrant, null);
+  await told(other);
+  expect(worker?.isFree).toBe(true);
+  await all.choose(order(), 'two');
+  await all.clear(noGrant, null);
   expect(asked(first)).toEqual([0]);
+  await all.release('two');
   await all.clear(noGrant, null);
   await told(first);
 });

@@ -249,7 +249,7 @@ test.skipIf(disk === null)(
     await plant(root, { 'Incoming/': '', filler: Buffer.alloc(5.5 * 2 ** 20) });
     const makeRoom = async () => {
       rmSync(path.join(root, 'filler'));
-      await plant(inputDirectory(), { 'inputs/g0/s/a': 'half of it' });
+      await plant(inputDirectory(), { 'inputs/g0/s/a': Buffer.alloc(5.5 * 2 ** 20) });
       return true;
     };
     const archive = received('s.konfaidir.zip', zipOf({ a: 'x'.repeat(1 << 20) }));
