@@ -93,7 +93,7 @@ describe('nvidia-smi', () => {
   }
 
   test('may say in words that there is no device, and of a failure what it says on stderr', async () => {
-    for (const said of ['echo No devices were found', 'echo "No devices were found" >&2; exit 9'])
+    for (const said of ['echo No devices were found', 'echo "No devices were found" >&2; exit 9', 'exit 6'])
       expect(await scripted(said).ask()).toEqual([]);
     await expect(scripted('echo "cannot talk to the driver" >&2; exit 3').ask()).rejects.toThrow(
       "nvidia-smi failed (exit code 3): 'cannot talk to the driver'",

@@ -140,6 +140,7 @@ test('the time of a job is prolonged by a second at least while it is downloaded
   retention.schedule(job);
   clock.pass(0.5);
   expect(job.expiry?.left).toBe(1000);
+  expect(job.view().expires_at).toBe(new Date(clock.now() + 1000).toISOString());
   clock.pass(10);
   release();
   clock.pass(1);

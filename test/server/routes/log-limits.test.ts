@@ -40,7 +40,9 @@ describe('the streams of one job', () => {
   test('leave room for a HEAD', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
-    await api.fetch(`/jobs/${id}/logs`, { method: 'HEAD' });
+    await using connection = await RawConnection.open(server.url);
+    connection.write(`HEAD /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    await connection.until(/text\/event-stream/);
     await using log = await api.tryFollow(id);
     expect(log.response.status).toBe(200);
     gate.open();
