@@ -134,6 +134,18 @@ test('a job counts from its acceptance: its upload with what was extracted, and 
   expect(await service.kill(job)).toEqual({ job_id: job.id, status: 'killed', message: 'Job killed' });
 });
 
+test('a job whose upload comes to its end while the server stops is left to the next one', async () => {
+  const jobs = endless();
+  const { service } = await serviceWith([], 10, { ...running, executor: jobs });
+  await using slot = await service.reserve(ana, undefined);
+  slot.directory.create();
+  const accepted = slot.accept({ ...request, owner: 'ana' }, { ...facts, notes: [] });
+  await service.close('keep');
+  const job = await accepted;
+  await delay(10);
+  expect([job.state, job.directory.exists(), jobs.grants]).toEqual(['queued', true, []]);
+});
+
 test('a job that is removed the moment that it ends is removed once', async () => {
   const clock = new TestClock();
   const events = new ServerEvents(() => {});
