@@ -322,6 +322,26 @@ test('a command is stopped although the kill cannot be saved, for no longer than
   expect(job.state).toBe('killed');
 });
 
+test('a job waits and runs although the disk cannot note that it waits', async () => {
+  const { job, directory } = await makeJob();
+  directory.create();
+  const save = directory.save.bind(directory);
+  directory.save = async (record, isKept) => {
+    if (record.state === 'waiting') throw Object.assign(new Error('The disk is full'), { code: 'ENOSPC' });
+    await save(record, isKept);
+  };
+  async function* events(): AsyncGenerator<RunEvent> {
+    yield { kind: 'waiting', for: 'GPU 1', position: 2 };
+    yield* quickExecutor().run({} as RunOrder);
+  }
+  const told: string[] = [];
+  const report = (problem: string) => told.push(problem);
+  const executor = { run: events, stop: async () => {} } as unknown as Executor;
+  await new Lifecycle(job, { ...unused, executor, packer: new Packer(), report }).run();
+  expect([job.state, told]).toEqual(['done', [`Job ${job.id} could not be saved as waiting`]]);
+  expect(readFileSync(directory.logFile, 'utf8')).toContain('Waiting for GPU 1: position 2 in the queue');
+});
+
 test('what a job writes is looked at until its command has ended, and no longer', async () => {
   const clock = new TestClock();
   let looks = 0;

@@ -186,6 +186,14 @@ test('JSON is read as a form would be, whose files are uploads', async () => {
   });
 });
 
+test('JSON may name as many files as a form may have', async () => {
+  const named = (count: number) => json({ inputs: Array(count).fill(file(one, 'a')) }, { [one]: 1 });
+  expect(((await named(20_000)).outcome as { files: unknown[] }).files).toHaveLength(20_000);
+  expect((await named(20_001)).outcome).toBe(
+    "The submission has more than 20000 files; send them as one archive named '<name>.konfaidir.zip'",
+  );
+});
+
 test('JSON of more than four mebibytes is refused in words of its own', async () => {
   const sent = json({ tag: 'x'.repeat(4 << 20) }, {}).catch(() => {});
   await until('it is refused', () => outcome !== null);
