@@ -97,11 +97,12 @@ export class AuditLog {
 
   /** Writes a line. Never throws. */
   write(entry: AuditEntry): void {
-    if (this.#descriptor === null) return;
+    const descriptor = this.#descriptor;
+    if (descriptor === null) return;
     // Both at once, because there may be space only for the shorter one.
     const lines: readonly Entry[] =
       this.#lost === 0 ? [entry] : [{ event: 'lost', lines: this.#lost }, entry];
-    this.#lost = this.#append(lines) ? 0 : this.#lost + 1;
+    this.#lost = this.#append(descriptor, lines) ? 0 : this.#lost + 1;
   }
 
   /** Reopens the file by its name, after an admin has renamed the old one. Never throws. */
@@ -122,9 +123,7 @@ export class AuditLog {
   }
 
   /** @returns whether all of the lines are written; otherwise none is */
-  #append(entries: readonly Entry[]): boolean {
-    const descriptor = this.#descriptor;
-    if (descriptor === null) return false;
+  #append(descriptor: number, entries: readonly Entry[]): boolean {
     const time = new Date().toISOString();
     const lines = entries.map((entry) => JSON.stringify({ time, ...entry }));
     try {

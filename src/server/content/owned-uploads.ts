@@ -206,7 +206,7 @@ export class OwnedUploads implements UploadPlace {
   /** Removes the oldest until they keep at most so many bytes, as far as nobody uses them. */
   trim(most: number, spared = 0): void {
     for (const upload of this.#unusedFor(spared)) {
-      if (this.#bytes <= Math.max(0, most)) return;
+      if (this.#bytes <= most) return;
       void this.remove(upload);
     }
   }

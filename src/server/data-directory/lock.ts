@@ -61,15 +61,21 @@ function writeInPlace(descriptor: number, text: string): void {
 /** Whether a lock on a directory is seen by everybody who can reach the directory. */
 const isLocal = (directory: string): boolean => localFileSystems.has(statfsSync(directory).type >>> 0);
 
-/** The mount option that makes locks local to this machine, if the directory's file system has one; else undefined. */
+/**
+ * The mount option that makes the locks of a file system local to this machine, if it has one; else undefined.
+ * @param dev the number of its device
+ * @param mountinfo what `/proc/self/mountinfo` says
+ */
+export function localLockIn(mountinfo: string, dev: number): string | undefined {
+  // Decodes a device number as the C library does.
+  const device = ` ${(dev >>> 8) & 0xfff}:${(dev & 0xff) | ((dev >>> 12) & 0xfff00)} `;
+  const mount = mountinfo.split('\n').find((line) => line.includes(device) && / - nfs4? /.test(line));
+  return /\blocal_lock=(?:all|flock)\b/.exec(mount ?? '')?.[0];
+}
+
 function localLockOption(directory: string): string | undefined {
   try {
-    const { dev } = statSync(directory);
-    // Decodes a device number as the C library does.
-    const device = ` ${(dev >>> 8) & 0xfff}:${(dev & 0xff) | ((dev >>> 12) & 0xfff00)} `;
-    const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
-    const mount = mounts.find((line) => line.includes(device) && / - nfs4? /.test(line));
-    return /\blocal_lock=(?:all|flock)\b/.exec(mount ?? '')?.[0];
+    return localLockIn(readFileSync('/proc/self/mountinfo', 'utf8'), statSync(directory).dev);
   } catch {
     return undefined;
   }

@@ -8,7 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import {
   checkFileSystem,
   lookAtDataDirectory,
@@ -20,6 +20,7 @@ import {
 } from '../../../src/server/data-directory/prepare.js';
 import { lacks } from '../../support/needs.mjs';
 import { openBelow } from '../../support/open-files.js';
+import { smallDisk } from '../../support/small-disk.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 let root: Awaited<ReturnType<typeof temporary>>;
@@ -126,3 +127,19 @@ test.skipIf(lacks('root'))(
     }
   },
 );
+
+const disk = smallDisk(1);
+
+test.skipIf(disk === null)('a check finds a link that leads the jobs to another file system', async () => {
+  await plant(data, { trash: '' });
+  symlinkSync(disk ?? '', path.join(data, 'jobs'));
+  const sentence = `${data}/jobs is on another file system than ${data}; mount the data directory as one`;
+  expect(() => lookAtDataDirectory(data)).toThrow(sentence);
+});
+
+test('a file system is not refused for a program that is missing', async () => {
+  vi.stubEnv('PATH', '/nowhere');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(() => checkFileSystem(root.path)).not.toThrow();
+  expect(readdirSync(root.path)).toEqual([]);
+});

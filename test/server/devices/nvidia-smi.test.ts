@@ -93,7 +93,7 @@ describe('nvidia-smi', () => {
   }
 
   test('may say in words that there is no device, and of a failure what it says on stderr', async () => {
-    for (const said of ['echo No devices were found', 'echo "No devices were found" >&2; exit 9'])
+    for (const said of ['echo No devices were found', 'echo "No devices were found" >&2; exit 9', 'exit 6'])
       expect(await scripted(said).ask()).toEqual([]);
     await expect(scripted('echo "cannot talk to the driver" >&2; exit 3').ask()).rejects.toThrow(
       "nvidia-smi failed (exit code 3): 'cannot talk to the driver'",
@@ -368,6 +368,12 @@ describe('the list of GPUs', () => {
       expect([gpus.current, gpus.whyNone]).toEqual([[], 'nvidia-smi shows none']);
     },
   );
+
+  test('is refused with a part of CUDA_VISIBLE_DEVICES where that is long', async () => {
+    fake('well');
+    const given = inventory(20_000, Array(200).fill('99').join()).start();
+    await expect(given).rejects.toThrow(/CUDA_VISIBLE_DEVICES=[9,]{200}\.\.\. names no GPU/);
+  });
 
   test('stays unknown if nvidia-smi tells later that CUDA_VISIBLE_DEVICES names none of them', async () => {
     const smi = fake('fail');

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceRequest, Grant } from '../../../src/server/executors/executor.js';
-import { halfLife, longestPassedOver, Shares } from '../../../src/server/executors/local/fair-share.js';
+import {
+  halfLife,
+  longestPassedOver,
+  Shares,
+  TurnsOfOwners,
+} from '../../../src/server/executors/local/fair-share.js';
 import { Scheduler } from '../../../src/server/executors/local/scheduler.js';
 
 const minute = 60_000;
@@ -195,6 +200,24 @@ describe('owners who wait', () => {
     expect(starts - wide.arrives).toBeLessThan(longestPassedOver + 10 * hour);
     const after = machine.started.filter((job) => (job.starts ?? 0) > starts);
     expect(after.length).toBeGreaterThan(150);
+  });
+
+  test('for more than an hour go first, in the order in which they last got something', () => {
+    let time = 0;
+    const shares = new Shares(() => time);
+    const turns = new TurnsOfOwners(shares, () => time);
+    shares.remember('bob', hour, 0);
+    const jobs = ['ana', 'bob', 'cem'].map((owner, arrival) => ({ owner, arrival, since: arrival }));
+    const order = () => [...turns.order(jobs)].map(({ job }) => job.owner);
+    time = 10 * minute;
+    turns.serve('ana');
+    time = longestPassedOver + 1;
+    // Bob came before the others, and has used the most.
+    expect(order()).toEqual(['ana', 'cem', 'bob']);
+    time += 1;
+    expect(order()).toEqual(['bob', 'ana', 'cem']);
+    time += 10 * minute;
+    expect(order()).toEqual(['bob', 'cem', 'ana']);
   });
 
   test('have used less with time: a half after each half-life', () => {

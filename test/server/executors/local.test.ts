@@ -3,6 +3,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { identify } from '../../../src/runner/index.js';
+import type { RunOrder } from '../../../src/server/executors/index.js';
+import type { LocalExecutor } from '../../../src/server/executors/local/index.js';
+import { Runners } from '../../../src/server/executors/local/runners.js';
 import { settleRunEnd } from '../../../src/server/executors/run-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
@@ -98,6 +101,43 @@ test('the GPUs of a run of an earlier server are held, and all of them where the
   expect([await held(), await free()]).toEqual([[1], [0, 1, 2]]);
   await plant(job.path, { 'run.json': JSON.stringify({ environment: {} }) });
   expect(await held()).toEqual([]);
+});
+
+test('a job that an earlier server has placed counts for its owner until it ends', async () => {
+  let most: number | null = 1;
+  const mostJobs = (owner: string | null) => (owner === 'ana' ? most : null);
+  await using bench = await Bench.open(localSubject({ mostJobs }));
+  const executor = (await bench.executor()) as LocalExecutor;
+  const access = () => {
+    throw new Error('Its app is gone');
+  };
+  const run = (more: Partial<RunOrder> = {}) =>
+    executor.run(bench.job().order('', { owner: 'ana', access, ...more }));
+  const first = run({ isAccepted: true, grant: { gpus: [], gpuUuids: [], cpuSlots: 1 } });
+  const second = new Followed(run());
+  await until('the second one waits', () => second.events.length > 0);
+  const limit = "a CPU slot: token 'ana' may have 1 job at once and has 1";
+  expect(second.events).toEqual([{ kind: 'waiting', for: limit, position: 1 }]);
+  most = null;
+  executor.reconsider();
+  await until('it waits for something else', () => second.events.length > 1);
+  expect(second.events[1]).toEqual({ kind: 'waiting', for: 'a CPU slot', position: 1 });
+  most = 1;
+  await expect(new Followed(first).ended).rejects.toThrow('Its app is gone');
+  await expect(second.ended).rejects.toThrow('Its app is gone');
+});
+
+test.each([
+  ['claimed', true],
+  ['runner.json', true],
+  ['exit.json', true],
+  ['run.json', false],
+])('of a job that has %s it is %s that a runner has taken it', async (name, hasStarted) => {
+  await using directory = await temporary();
+  const runners = new Runners({ environment: {}, killGrace: 0 });
+  expect([true, false].map((isNew) => runners.hasStarted(directory.path, isNew))).toEqual([false, false]);
+  await plant(directory.path, { [name]: '{}' });
+  expect(runners.hasStarted(directory.path, true)).toBe(hasStarted);
 });
 
 test('a job is placed with words for its log, and knows its GPUs and nothing else of the machine', async () => {

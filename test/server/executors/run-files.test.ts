@@ -128,3 +128,20 @@ test.skipIf(disk === null)(
     });
   },
 );
+
+const few = smallDisk(1, 64);
+
+test.skipIf(few === null)('a disk without inodes has no room for a runner', async () => {
+  const job = path.join(few ?? '', 'job');
+  mkdirSync(job);
+  expect(lacksRoom(job)).toBe(false);
+  const fill = () => {
+    for (let name = 0; name < 64; name += 1) writeFileSync(path.join(job, `${name}`), '');
+  };
+  expect(fill).toThrow(/ENOSPC/);
+  expect(lacksRoom(job)).toBe(true);
+  expect(await settleRunEnd(job, false)).toMatchObject({
+    fault: 'diskFull',
+    error: "The runner of this job could not write: no inodes (files) are left on the server's disk",
+  });
+});

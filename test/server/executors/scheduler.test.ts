@@ -165,6 +165,13 @@ describe('GPUs that are not known yet', () => {
     expect(tickets.c?.waitingFor).toBe('a free GPU');
   });
 
+  test('are nothing that a job on the CPU waits for', async () => {
+    const { cpu, tickets } = queue(null, 1);
+    cpu('a', 1);
+    cpu('b', 2);
+    expect(tickets.b?.waitingFor).toBe('2 CPU slots');
+  });
+
   test('are never called impossible before they are known', async () => {
     const { scheduler, gpus, any, held, tickets } = queue(null);
     expect(scheduler.impossible({ kind: 'gpus', ids: [7] })).toBeNull();

@@ -1,11 +1,13 @@
+import { Agent, get, type IncomingMessage } from 'node:http';
 import { constants } from 'node:os';
+import { text } from 'node:stream/consumers';
 import Koa from 'koa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { errorKinds, mediaTypes, ServiceError, UploadsMissing } from '../../../src/contract/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import { requireAdmin } from '../../../src/server/http/auth.js';
 import { addressList, fromClient } from '../../../src/server/http/client-address.js';
-import { bareAnswer, handleErrors } from '../../../src/server/http/errors.js';
+import { bareAnswer, endResponse, handleErrors, sendError } from '../../../src/server/http/errors.js';
 import { httpServer } from '../../../src/server/http/http-server.js';
 import { checkPorts, HttpService, listen, Traffic } from '../../../src/server/http/http-service.js';
 import { captured } from '../../../src/server/http/parameters.js';
@@ -148,6 +150,25 @@ test('only an admin may do what an admin may do', () => {
 test('a parameter of a path is decoded where it can be', () => {
   const of = (captures?: string[]) => captured({ captures } as never);
   expect([of(['a%20b']), of(['a%zz']), of([]), of()]).toEqual(['a b', 'a%zz', '', '']);
+});
+
+test.for<[string, (ctx: Koa.Context, error: ServiceError) => void, string]>([
+  ['that ends its connection', ({ res }, error) => endResponse(res, error), 'close'],
+  ['that does not', ({ res }, error) => sendError(res, error, { ETag: undefined }), 'keep-alive'],
+])('an error %s has no headers of the answer that was begun', async ([, send, kept]) => {
+  meet = (ctx) => {
+    ctx.respond = false;
+    ctx.res.setHeader('Content-Disposition', 'attachment');
+    send(ctx, new ServiceError('busy', 'Server busy'));
+  };
+  const agent = new Agent({ keepAlive: true });
+  const response = await new Promise<IncomingMessage>((resolve) => get(url, { agent }, resolve));
+  const { statusCode, headers } = response;
+  const body = await text(response);
+  agent.destroy();
+  expect([statusCode, body, headers.connection]).toEqual([429, '{"detail":"Server busy"}', kept]);
+  expect(headers['content-disposition']).toBeUndefined();
+  expect(headers['content-type']).toBe('application/json; charset=utf-8');
 });
 
 test('an answer without Koa has all its headers and its length in bytes', () => {

@@ -1,9 +1,24 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Job, secondsBetween } from '../../../src/server/jobs/job.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
+
+test('a log that cannot be written to is reported once', async () => {
+  const { job: of, directory } = await makeJob();
+  mkdirSync(directory.logFile);
+  const told: string[] = [];
+  const report = (problem: string) => told.push(problem);
+  const job = new Job(directory, of.record, false, report, new TestClock());
+  job.log('one');
+  job.log('two');
+  expect(told).toEqual([`The log of job ${job.id} could not be written to`]);
+});
+
+test('a job may have a listener for each log stream', async () => {
+  expect((await makeJob()).job.getMaxListeners()).toBe(0);
+});
 
 test('a second kill while the end is saved changes nothing', async () => {
   const { job, directory } = await makeJob();
@@ -87,6 +102,15 @@ test('a kill that an earlier server noted has its cause, and a cause alone is no
   const other = await makeJob(undefined, { state: 'running', killCause: 'stop' });
   expect([killed.job.killCause, killed.job.killRequested]).toEqual(['stop', true]);
   expect([other.job.killCause, other.job.killRequested]).toEqual([null, false]);
+});
+
+test('a job that waits tells its place in the queue, until it is killed', async () => {
+  const { job } = await makeJob();
+  const place = () => [job.view().queue_position, job.view().waiting_for];
+  await job.wait({ kind: 'waiting', for: 'GPU 1', position: 3 });
+  expect([job.state, place()]).toEqual(['waiting', [3, 'GPU 1']]);
+  await job.requestKill('user');
+  expect([job.state, place()]).toEqual(['waiting', [null, null]]);
 });
 
 test('a job holds its GPUs by their UUIDs while its command runs, whatever their ids are by now', async () => {

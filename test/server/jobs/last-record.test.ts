@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import type { JobRecord } from '../../../src/server/jobs/job-record.js';
@@ -16,6 +16,8 @@ test('a job that was accepted has room on the disk for a last record with a long
   const { job, directory } = await makeJob();
   const last = { ...job.record, state: 'error', error: 'x'.repeat(4000) };
   expect(statSync(`${directory.recordFile}.reserved`).size).toBeGreaterThan(JSON.stringify(last).length);
+  await directory.saveLast(job.record);
+  expect(readdirSync(directory.path).filter((name) => name.endsWith('.reserved'))).toEqual([]);
 });
 
 test('a record that a job replaced by a FIFO keeps no last record waiting on a full disk', async () => {

@@ -6,7 +6,8 @@ import { systemClock } from '../../../src/files/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import type { JobRecord } from '../../../src/server/jobs/job-record.js';
-import { followJob, Lifecycle, type LifecycleDeps } from '../../../src/server/jobs/lifecycle.js';
+import { endOf, followJob, Lifecycle, type LifecycleDeps } from '../../../src/server/jobs/lifecycle.js';
+import { noteLinks } from '../../../src/server/jobs/linked-input.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
 
@@ -258,6 +259,10 @@ describe('a command that ends', () => {
 
 test.for([
   [new TypeError('x is not a function of /data/secret'), 'Internal server error'],
+  [new ReferenceError('secret is not defined'), 'Internal server error'],
+  [new SyntaxError('Unexpected token in /data/secret'), 'Internal server error'],
+  [new RangeError('Invalid secret'), 'Internal server error'],
+  [Object.assign(new Error('The secret is bad'), { code: 'ERR_INVALID_STATE' }), 'Internal server error'],
   [
     Object.assign(new Error("EACCES: permission denied, open '/data/secret'"), {
       code: 'EACCES',
@@ -298,6 +303,15 @@ test('a job that was killed before it began is stopped, and its log tells of a s
   expect([job.state, stops, log()]).toEqual(['killed', [job.id], ['The server was stopped', '']]);
 });
 
+test('a job that is killed before it has files of its own never begins', async () => {
+  const killed = { state: 'queued', killRequested: true } as const;
+  const { job, lifecycle, orders } = await jobThatEnds({}, { record: killed });
+  writeFileSync(job.directory.logFile, '');
+  noteLinks(job.directory, [{ file: `${job.directory.input}/ct.nii`, directory: null }]);
+  await lifecycle.run();
+  expect([job.state, job.record.error, orders]).toEqual(['killed', 'Killed by user', []]);
+});
+
 test('a command is stopped although the kill cannot be saved, for no longer than its disk may take', async () => {
   const { job, directory, lifecycle, state, end } = await runningJob();
   const letGo = directory.hold();
@@ -306,6 +320,26 @@ test('a command is stopped although the kill cannot be saved, for no longer than
   letGo();
   await end;
   expect(job.state).toBe('killed');
+});
+
+test('a job waits and runs although the disk cannot note that it waits', async () => {
+  const { job, directory } = await makeJob();
+  directory.create();
+  const save = directory.save.bind(directory);
+  directory.save = async (record, isKept) => {
+    if (record.state === 'waiting') throw Object.assign(new Error('The disk is full'), { code: 'ENOSPC' });
+    await save(record, isKept);
+  };
+  async function* events(): AsyncGenerator<RunEvent> {
+    yield { kind: 'waiting', for: 'GPU 1', position: 2 };
+    yield* quickExecutor().run({} as RunOrder);
+  }
+  const told: string[] = [];
+  const report = (problem: string) => told.push(problem);
+  const executor = { run: events, stop: async () => {} } as unknown as Executor;
+  await new Lifecycle(job, { ...unused, executor, packer: new Packer(), report }).run();
+  expect([job.state, told]).toEqual(['done', [`Job ${job.id} could not be saved as waiting`]]);
+  expect(readFileSync(directory.logFile, 'utf8')).toContain('Waiting for GPU 1: position 2 in the queue');
 });
 
 test('what a job writes is looked at until its command has ended, and no longer', async () => {
@@ -341,7 +375,7 @@ test('a job that is left while its result is packed is left when that has stoppe
     isBegun = true;
     return signal.aborted ? Promise.reject(signal.reason) : stopped;
   };
-  const { job, lifecycle } = await jobThatEnds({}, { packer: { pack } as unknown as Packer });
+  const { job, lifecycle, told } = await jobThatEnds({}, { packer: { pack } as unknown as Packer });
   void lifecycle.run();
   await expect.poll(() => isBegun).toBe(true);
   let isLeft = false;
@@ -353,7 +387,7 @@ test('a job that is left while its result is packed is left when that has stoppe
   stop();
   await left;
   await delay(10);
-  expect(job.state).toBe('running');
+  expect([job.state, told]).toEqual(['running', []]);
 });
 
 test('each step of a job is told once, with what an admin wants to know of it', async () => {
@@ -399,4 +433,12 @@ test('each step of a job is told once, with what an admin wants to know of it', 
       },
     ],
   ]);
+});
+
+test('a job that never began has waited until its end', async () => {
+  const clock = new TestClock();
+  const { job } = await makeJob(clock, { createdAt: new Date(clock.now()).toISOString() });
+  clock.pass(90);
+  await job.finish('killed', 'Killed by user');
+  expect(endOf(job, 'killed')).toMatchObject({ queued: 90, seconds: null, gpus: [], cpuSlots: 0 });
 });

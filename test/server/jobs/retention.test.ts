@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { theAdmin } from '../../../src/access/index.js';
@@ -8,6 +8,8 @@ import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
 import { ExpiredJobs, Retention } from '../../../src/server/jobs/retention.js';
 import { Trash } from '../../../src/server/jobs/trash.js';
+import type { Report } from '../../../src/server/report.js';
+import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 import { TestClock } from '../../support/test-clock.js';
 import { ana, idOf, request } from './job-service.js';
@@ -23,7 +25,7 @@ async function place(): Promise<string> {
 }
 
 /** Keeps jobs for a minute at least. */
-async function keeper() {
+async function keeper(grace = 60_000, report: Report = fail) {
   const root = await place();
   const clock = new TestClock();
   const expired = new ExpiredJobs(root, clock, fail);
@@ -31,11 +33,11 @@ async function keeper() {
   const retention = new Retention({
     expired,
     trash: new Trash(root, fail),
-    grace: 60_000,
+    grace,
     maxKeep: 3_600_000,
     forget: ({ id }, cause) => forgotten.push(`${id} ${cause}`),
     clock,
-    report: fail,
+    report,
   });
   onTestFinished(() => retention.close());
   let made = 0;
@@ -65,6 +67,18 @@ test('a job is removed when its time is up, and not a moment before', async () =
   clock.pass(60);
   expect(forgotten).toEqual([`${least.id} expired`, `${asked.id} expired`]);
   await expect.poll(() => existsSync(asked.directory.path)).toBe(false);
+});
+
+test('a job is removed also where that cannot be noted', async () => {
+  const told: string[] = [];
+  const { root, clock, retention, forgotten, ended } = await keeper(60_000, (problem) => told.push(problem));
+  const job = ended();
+  retention.schedule(job);
+  rmSync(path.join(root, 'expired'), { force: true });
+  mkdirSync(path.join(root, 'expired'));
+  clock.pass(120);
+  expect([forgotten, told]).toEqual([[`${job.id} expired`], [`Job ${job.id} could not be noted as gone`]]);
+  await expect.poll(() => existsSync(job.directory.path)).toBe(false);
 });
 
 test('a date is told by the clock as it is set now, unless that differs by no more than two seconds', async () => {
@@ -116,6 +130,20 @@ test('a short download takes nothing from the time of a job', async () => {
   clock.pass(119.999);
   expect(forgotten).toEqual([]);
   clock.pass(0.001);
+  expect(forgotten).toEqual([`${job.id} expired`]);
+});
+
+test('the time of a job is prolonged by a second at least while it is downloaded', async () => {
+  const { clock, retention, forgotten, ended } = await keeper(500);
+  const job = ended({}, 0);
+  const release = retention.hold(job);
+  retention.schedule(job);
+  clock.pass(0.5);
+  expect(job.expiry?.left).toBe(1000);
+  expect(job.view().expires_at).toBe(new Date(clock.now() + 1000).toISOString());
+  clock.pass(10);
+  release();
+  clock.pass(1);
   expect(forgotten).toEqual([`${job.id} expired`]);
 });
 
@@ -252,4 +280,17 @@ test('the ten thousand and first that is gone makes a server forget the oldest',
   expect(list.has(idOf(0))).toBe(true);
   list.add(idOf(10_000), 'removed', null);
   expect([0, 1, 10_000].map((number) => list.has(idOf(number)))).toEqual([false, true, true]);
+});
+
+const disk = smallDisk(3);
+
+test.skipIf(disk === null)('a list that a full disk keeps from being shortened is known all the same', () => {
+  const file = path.join(disk ?? '', 'expired');
+  const line = (number: number) => `${idOf(number)} 2026-01-01T00:00:00.000Z of ${'a'.repeat(60)}\n`;
+  writeFileSync(file, Array.from({ length: 26_000 }, (_, number) => line(number)).join(''));
+  const { size } = statSync(file);
+  const told: string[] = [];
+  const list = new ExpiredJobs(disk ?? '', new TestClock(), (problem) => told.push(problem));
+  expect([list.has(idOf(25_999)), statSync(file).size]).toEqual([true, size]);
+  expect(told).toEqual(['The list of expired jobs could not be shortened']);
 });

@@ -88,12 +88,16 @@ describe('what the jobs of an owner keep', () => {
       },
     });
     const asker = limited(1.5 * 2 ** 20);
+    await expect(service.roomForUpload(asker, 1)).rejects.toMatchObject({ code: 'keptFull' });
     await expect(service.reserve(asker, undefined)).rejects.toThrow(
       /^The jobs of token 'ana' keep 2\.\d MiB of the 1\.5 MiB that they may keep/,
     );
     await service.remove(service.get(idOf(0), ana));
     await using slot = await service.reserve(asker, undefined);
     expect(slot.allowed.bytes).toBeLessThan(2 ** 19);
+    await service.close('keep');
+    for (const late of [service.roomForUpload(ana, 1), service.reserve(ana, 1)])
+      await expect(late).rejects.toMatchObject({ code: 'shuttingDown' });
   });
 
   test('is less once the disk was short and a failed job has lost what it left', async () => {
@@ -128,6 +132,18 @@ test('a job counts from its acceptance: its upload with what was extracted, and 
     ['accepted', { id: job.id, app: 'tissue', operation: 'infer', owner: 'ana', bytes: 600 }],
   ]);
   expect(await service.kill(job)).toEqual({ job_id: job.id, status: 'killed', message: 'Job killed' });
+});
+
+test('a job whose upload comes to its end while the server stops is left to the next one', async () => {
+  const jobs = endless();
+  const { service } = await serviceWith([], 10, { ...running, executor: jobs });
+  await using slot = await service.reserve(ana, undefined);
+  slot.directory.create();
+  const accepted = slot.accept({ ...request, owner: 'ana' }, { ...facts, notes: [] });
+  await service.close('keep');
+  const job = await accepted;
+  await delay(10);
+  expect([job.state, job.directory.exists(), jobs.grants]).toEqual(['queued', true, []]);
 });
 
 test('a job that is removed the moment that it ends is removed once', async () => {
@@ -205,4 +221,7 @@ test('the notice of an end has the version of the app also if that is known late
   tell('1.2');
   expect(await begun).toEqual({ ...end, version: '1.2' });
   expect([await service.beginEndNotice(end), service.unnoticedEnds()]).toEqual([null, []]);
+  // A job may be removed before its notice begins.
+  await service.remove(job);
+  expect(await service.beginEndNotice(end)).toBe(end);
 });

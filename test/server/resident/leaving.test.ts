@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { writeJsonFile } from '../../../src/files/index.js';
 import {
   frameKinds,
@@ -61,6 +61,18 @@ test('a worker host that takes long to leave is not killed before its job has en
 test('a worker host that leaves by itself and does not come to its end is killed', async () => {
   const { worker, connection, ended, say } = await hungHost({ state: 'idle', job: null });
   say({ state: 'leaving', job: null });
+  expect(await ended).toBe('SIGKILL');
+  connection.destroy();
+  await worker.gone;
+});
+
+test('a worker host that does not say for long that its job has ended is killed', async () => {
+  const { worker, connection, ended } = await hungHost({ state: 'busy', job: 'one' });
+  const released = worker.release('one');
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 30_001);
+  onTestFinished(() => clock.mockRestore());
+  worker.emit('change');
+  await released;
   expect(await ended).toBe('SIGKILL');
   connection.destroy();
   await worker.gone;

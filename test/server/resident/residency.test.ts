@@ -5,6 +5,7 @@ import type { RunRequest } from '../../../src/runner/index.js';
 import type { Resident, RunOrder } from '../../../src/server/executors/index.js';
 import { Residency, type ResidencySettings } from '../../../src/server/executors/resident/index.js';
 import type { WorkerOrder } from '../../../src/server/executors/resident/worker.js';
+import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 import { TestJob } from '../executors/support.js';
 import { FakeHost } from './fake-host.js';
@@ -113,6 +114,42 @@ test('a job of an app that stays loaded finds it loaded, if a worker was started
     environment: { OWN: '2', TMPDIR: order.directory.temporary, REMOTE_APP_JOB_ID: order.directory.id },
   });
 });
+
+test('a job that is given an app which is still being loaded has a cold start', async () => {
+  const order = ofApp(app('liver'));
+  const { wrapper: _, ...request } = await orderOf(order, 1);
+  const loading = new FakeHost(root, 'worker-00000000000a', request, { state: 'loading', job: null });
+  hosts.push(loading);
+  const { start, words, choice } = await residency().assign(order, onGpu(1), frame(order));
+  expect([start, words, choice?.worker?.request.id]).toEqual([
+    'cold',
+    ['loading the app; it stays loaded'],
+    loading.id,
+  ]);
+});
+
+const disk = smallDisk(1, 1);
+
+test.skipIf(disk === null)(
+  'a job whose app cannot be loaded starts it alone, and waits on a full disk',
+  async () => {
+    const told: string[] = [];
+    const order = ofApp(app('liver'));
+    const callFrom = async (directory: string) => {
+      const workers = { directory, idle: 60_000, memoryUse: () => 0 };
+      const all = residency(0, { workers, report: (problem) => told.push(problem) });
+      const assignment = await all.assign(order, onGpu(1), frame(order));
+      return await all.callOf({ ...frame(order), command: ['python3'], wrapper: [] }, assignment);
+    };
+    await expect(callFrom(disk ?? '')).rejects.toMatchObject({ code: 'ENOSPC' });
+    expect(told).toEqual([]);
+    writeFileSync(path.join(root, 'file'), '');
+    expect(await callFrom(path.join(root, 'file/below'))).toBeNull();
+    expect(told).toEqual([
+      `The app of job ${order.directory.id} could not be loaded to stay; it is started for this job alone`,
+    ]);
+  },
+);
 
 test('two jobs share a worker only for the same app, devices, owner, variables and files', async () => {
   const watched = path.join(root, 'weights');

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { setImmediate as turn } from 'node:timers/promises';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { WorkerOrder } from '../../../src/server/executors/resident/worker.js';
 import {
   isWorkerId,
@@ -70,6 +71,8 @@ test('a job gets a free worker with the same settings, once, and those with othe
   const all = workers();
   const { worker } = await all.choose(order(), 'one');
   expect([worker?.request.id, worker?.promised]).toEqual([same.id, 'one']);
+  // As after a first try in which it was started.
+  expect(await all.workerFor({ order: order(), worker: null }, 'one')).toBe(worker);
   await told(...others);
   expect((await all.choose(order(), 'two')).worker).toBeNull();
   expect(asked(same, ...others, unrelated, busy)).toEqual([0, 1, 1, 0, 0]);
@@ -126,21 +129,29 @@ test('what is loaded, and where, is told apart by app and owner', async () => {
 });
 
 test('while memory runs short a new worker makes the one leave that was idle the longest, and no other job does', async () => {
+  // A server looks of itself every five seconds.
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
   let memory = mostMemory;
-  const first = host();
+  const [first, other] = [host(), host({ sharedBy: 'other' })];
   const all = workers({ memory: () => memory });
   const { worker } = await all.choose(order(), 'one');
   await all.clear(noGrant, null);
   expect(asked(first)).toEqual([0]);
   memory = mostMemory + 0.01;
   await all.clear(noGrant, worker);
-  // It has a job.
-  await all.clear(noGrant, null);
-  expect(asked(first)).toEqual([0]);
+  // The other one is neither idle for as long, nor does it have a job.
   await all.release('one');
   await all.clear(noGrant, worker);
-  expect(asked(first)).toEqual([0]);
+  expect(asked(first, other)).toEqual([0, 0]);
   await all.clear(noGrant, null);
+  await told(other);
+  expect(worker?.isFree).toBe(true);
+  await all.choose(order(), 'two');
+  await all.clear(noGrant, null);
+  expect(asked(first)).toEqual([0]);
+  await all.release('two');
+  vi.advanceTimersByTime(5000);
   await told(first);
 });
 
@@ -165,6 +176,27 @@ test('a worker leaves once it has been idle for as long as it may', async () => 
   await told(busy);
   willing(idle, busy);
   expect(await all.choose(order(), 'two')).toMatchObject({ worker: null });
+});
+
+test('the time that a worker may be idle begins anew with each job, also of an earlier server', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const idle = host({ gpus: [0] });
+  const busy = host({ gpus: [1], sharedBy: 'other' }, { state: 'busy', job: 'of before' });
+  const all = workers();
+  await all.release('none');
+  const free = () => all.idleGpus('app', null).own.sort();
+  vi.advanceTimersByTime(59_999);
+  await all.choose(order(), 'one');
+  await all.release('one');
+  busy.say({ state: 'idle', job: null });
+  while (!free().includes(1)) await turn();
+  vi.advanceTimersByTime(59_999);
+  expect(free()).toEqual([0, 1]);
+  vi.advanceTimersByTime(1);
+  expect(free()).toEqual([]);
+  vi.useRealTimers();
+  await told(idle, busy);
 });
 
 test('a server that wants no workers ends those that it finds', async () => {

@@ -26,6 +26,16 @@ describe("a log's lines as events", () => {
     expect(eventsOf([['a', 'b'], ['c']], 9)).toBe('id: 9\ndata: a\n\nid: 10\ndata: b\n\nid: 11\ndata: c\n\n');
   });
 
+  test('have no number if they are not in the log, and none that is passed over has the next one', () => {
+    const bytes = new EventBytes(5, true);
+    const text = (pieces: Iterable<Buffer>) =>
+      Buffer.concat(Array.from(pieces, (each) => Buffer.from(each))).toString();
+    expect(text(bytes.of(Buffer.from('a\n')))).toBe('id: 5\ndata: a\n\n');
+    expect(text(bytes.ofUnnumbered(Buffer.from('place\n')))).toBe('data: place\n\n');
+    bytes.pass();
+    expect(text(bytes.of(Buffer.from('b\n')))).toBe('id: 7\ndata: b\n\n');
+  });
+
   test('say which lines were redrawn, if that is requested, and are plain lines otherwise', () => {
     const lines = ['10 %\r', '\r', '__DONE__\r', '100 %'];
     expect(eventsOf([lines])).toBe('data: 10 %\n\ndata: \n\ndata:  __DONE__\n\ndata: 100 %\n\n');

@@ -87,6 +87,8 @@ test.for([
   ['-1'],
   ['x'],
   ['1&limit=2'],
+  ['1.5'],
+  ['1e2'],
 ] as const)('a list of jobs may have from one to the most: limit=%s', async ([text]) => {
   const response = await server.api.fetch(`/jobs?limit=${text}`);
   const body = await response.json();

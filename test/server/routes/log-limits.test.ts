@@ -38,9 +38,15 @@ describe('the streams of one job', () => {
   });
 
   test('leave room for a HEAD', async () => {
-    const { id } = await api.run('infer', least.infer);
-    await api.fetch(`/jobs/${id}/logs`, { method: 'HEAD' });
-    expect((await api.fetch(`/jobs/${id}/logs`)).status).toBe(200);
+    const gate = server.gate();
+    const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    await using connection = await RawConnection.open(server.url);
+    connection.write(`HEAD /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    await connection.until(/text\/event-stream/);
+    await using log = await api.tryFollow(id);
+    expect(log.response.status).toBe(200);
+    gate.open();
+    await log.end();
   });
 });
 

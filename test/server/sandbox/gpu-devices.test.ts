@@ -29,6 +29,8 @@ test('where the driver does not tell its numbers, or not all, those of nvidia-sm
   await plant(root.path, { '0000:01:00.0/information': information('GPU-aa', 3) });
   const both = { gpus: [0, 1], gpuUuids: ['GPU-aa', 'GPU-bb'] };
   expect(own(gpuDevices(both, root.path))).toEqual(['/dev/nvidia0', '/dev/nvidia1']);
+  await plant(root.path, { '0000:02:00.0/information': 'GPU UUID: \t GPU-bb\n' });
+  expect(own(gpuDevices(both, root.path))).toEqual(['/dev/nvidia0', '/dev/nvidia1']);
   expect(own(gpuDevices({ gpus: [1], gpuUuids: ['GPU-bb'] }, path.join(root.path, 'none')))).toEqual([
     '/dev/nvidia1',
   ]);

@@ -171,7 +171,9 @@ test('what jobs must not see is hidden under its real name and under that of eac
   ];
   mkdirSync(data, { recursive: true });
   symlinkSync('shown', link);
-  const rules = { secretFiles: [path.join(shown, 'secret', 'token')], dataDirectory: data };
+  // What is in a hidden directory is hidden with it.
+  const secrets = [path.join(shown, 'secret'), path.join(shown, 'secret/deep'), path.join(data, 'own')];
+  const rules = { secretFiles: secrets.map((each) => path.join(each, 'token')), dataDirectory: data };
   expect(hiddenPlaces(rules, [link, shown]).toSorted()).toEqual(
     [link, shown].flatMap((each) => ['data', 'secret'].map((name) => path.join(each, name))),
   );

@@ -2,6 +2,7 @@ import {
   existsSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statfsSync,
   statSync,
   symlinkSync,
@@ -14,6 +15,7 @@ import { type OperationName, operationOf } from '../../../src/contract/index.js'
 import { checkClaim, checkIdentities, UploadTurns } from '../../../src/server/uploads/index.js';
 import { placeFiles } from '../../../src/server/uploads/place-files.js';
 import type { ReceivedFile } from '../../../src/server/uploads/read-form.js';
+import { smallDisk } from '../../support/small-disk.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zip, zipOf } from '../../support/zip.mjs';
 
@@ -199,6 +201,22 @@ test('two archives may extract to exactly the limit together', async () => {
   });
 });
 
+test('the archives of a submission have two hundred thousand files together at most', async () => {
+  const known = (name: string, entries: number): ReceivedFile => {
+    const file = kept(`${name}.konfaidir.zip`, 1 << 20);
+    if (file.upload) file.upload.extracts = { entries, bytes: 1, content: 1 };
+    return file;
+  };
+  const ten = Array.from({ length: 10 }, (_, at) => known(`${at}`, 20_000));
+  expect((await place('infer', { inputs: [ten] })).linked).toHaveLength(10);
+  rmSync(inputDirectory(), { recursive: true });
+  // What is more is not postponed, and no archive.
+  await expect(place('infer', { inputs: [[...ten, known('one', 1)]] })).rejects.toMatchObject({
+    code: 'badRequest',
+    message: expect.stringMatching(/^Archive 'one\.konfaidir\.zip' cannot be extracted: /),
+  });
+});
+
 test('room is made as long as that helps for what an archive extracts to', async () => {
   const { bavail, bsize } = statfsSync(root);
   const each = 0xfffffff0;
@@ -221,6 +239,24 @@ test('room is made as long as that helps for what an archive extracts to', async
   });
   expect([rooms, told]).toEqual([0, []]);
 });
+
+const disk = smallDisk(8);
+
+test.skipIf(disk === null)(
+  'what a try has extracted before the disk was full is gone before the next one',
+  async () => {
+    root = disk ?? '';
+    await plant(root, { 'Incoming/': '', filler: Buffer.alloc(5.5 * 2 ** 20) });
+    const makeRoom = async () => {
+      rmSync(path.join(root, 'filler'));
+      await plant(inputDirectory(), { 'inputs/g0/s/a': Buffer.alloc(5.5 * 2 ** 20) });
+      return true;
+    };
+    const archive = received('s.konfaidir.zip', zipOf({ a: 'x'.repeat(1 << 20) }));
+    expect(await place('infer', { inputs: [[archive]] }, { makeRoom })).toMatchObject({ extracted: 1 << 20 });
+    expect(statSync(path.join(inputDirectory(), 'inputs/g0/s/a')).size).toBe(1 << 20);
+  },
+);
 
 test('what tells who somebody is, or cannot be read, is refused by its name as it was sent', async () => {
   const header = Buffer.concat([Buffer.alloc(128), Buffer.from('DICM')]);

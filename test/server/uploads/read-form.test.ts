@@ -110,7 +110,8 @@ test('the values before the first file are checked once, and each file field onc
   checks.beforeFile('inputs', fieldsOf({ tta: 'x' }));
   checks.beforeFile('other', fieldsOf({ tta: '3' }));
   expect(seen).toEqual([2]);
-  expect(() => checks.beforeFile('tta', [])).toThrow("Field 'tta' must be sent as text, not as a file");
+  for (const name of ['tta', 'options'])
+    expect(() => checks.beforeFile(name, [])).toThrow(`Field '${name}' must be sent as text, not as a file`);
   const late = new EarlyChecks(operationOf('infer'), () => {
     throw new Error('no such GPU');
   });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import Koa from 'koa';
@@ -6,6 +7,7 @@ import { operationOf } from '../../../src/contract/index.js';
 import { httpServer } from '../../../src/server/http/http-server.js';
 import { listen } from '../../../src/server/http/http-service.js';
 import { EarlyChecks, receiveForm, receiveJson, UploadTurns } from '../../../src/server/uploads/index.js';
+import { wholeRequest } from '../../../src/server/uploads/receive.js';
 import { fieldPart, filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { openBelow } from '../../support/open-files.js';
 import { RawConnection } from '../../support/raw-http.js';
@@ -95,6 +97,29 @@ test('a form ends with the refusal when its sender may send it no longer', async
   expect([readdirSync(root.path), openBelow(root.path)]).toEqual([[], []]);
 });
 
+test('a request that is over is waited for no longer, and one that is gone before it is waited for broke off', async () => {
+  const [done, awaited] = [new AbortController(), new AbortController()];
+  const timeouts: (number | undefined)[] = [];
+  receive = async (ctx) => {
+    const whole = wholeRequest(ctx, done.signal, awaited.signal);
+    ctx.req.resume();
+    await whole;
+    timeouts.push(ctx.req.socket.timeout);
+    done.abort();
+    awaited.abort();
+    timeouts.push(ctx.req.socket.timeout);
+  };
+  await (await fetch(url, { method: 'POST', body: 'x' })).text();
+  expect(timeouts).toEqual([60_000, 0]);
+  receive = async (ctx) => {
+    ctx.req.destroy();
+    await once(ctx.req, 'close');
+    await wholeRequest(ctx, never, never);
+  };
+  await expect(fetch(url, { method: 'POST', body: 'x' })).rejects.toThrow();
+  expect(await outcome).toBe('The upload broke off');
+});
+
 const [one, two] = ['a'.repeat(64), 'b'.repeat(64)] as [string, string];
 
 /** Receives JSON, whose uploads have these lengths. */
@@ -159,6 +184,21 @@ test('JSON is read as a form would be, whose files are uploads', async () => {
     taken: [[one, two, one]],
     length: received.length,
   });
+});
+
+test('JSON may name as many files as a form may have', async () => {
+  const named = (count: number) => json({ inputs: Array(count).fill(file(one, 'a')) }, { [one]: 1 });
+  expect(((await named(20_000)).outcome as { files: unknown[] }).files).toHaveLength(20_000);
+  expect((await named(20_001)).outcome).toBe(
+    "The submission has more than 20000 files; send them as one archive named '<name>.konfaidir.zip'",
+  );
+});
+
+test('JSON of more than four mebibytes is refused in words of its own', async () => {
+  const sent = json({ tag: 'x'.repeat(4 << 20) }, {}).catch(() => {});
+  await until('it is refused', () => outcome !== null);
+  expect(await outcome).toBe('The submission is larger than 4194304 bytes of JSON');
+  await sent;
 });
 
 test('JSON is checked before its uploads are taken, and bound as a form is', async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { type EndedJob, ServerEvents } from '../../../src/server/events.js';
@@ -83,7 +83,8 @@ test('what is kept counts beside what was used: of jobs that have not ended, and
   const kept = [
     { owner: 'ana', app: 'a', endedAt: day(1), bytes: 100 },
     { owner: 'ana', app: 'a', endedAt: day(2), bytes: 20 },
-    { owner: 'ana', app: 'a', endedAt: day(3), bytes: 3 },
+    // Its line has the end of its command, and this is that of its packing.
+    { owner: 'ana', app: 'a', endedAt: day(5), bytes: 3 },
     { owner: 'ana', app: 'b', endedAt: null, bytes: 7 },
     { owner: 'bob', app: 'a', endedAt: day(2), bytes: 5 },
     { owner: null, app: 'a', endedAt: day(2), bytes: 6 },
@@ -146,6 +147,11 @@ test('a file is read by one reader after the other, also after one that failed, 
   await expect(failed).rejects.toThrow('It cannot be taken');
   await next;
   expect(seen).toEqual(['first', 'second']);
+  // An admin may have removed it; what cannot be read is not taken for nothing.
+  rmSync(path.join(directory.path, 'usage'));
+  await ledger.each(0, () => expect.fail());
+  mkdirSync(path.join(directory.path, 'usage'));
+  await expect(ledger.each(0, () => expect.fail())).rejects.toMatchObject({ code: 'EISDIR' });
 });
 
 test('what is no file is set aside at a start, and the next job that ends is noted', async () => {
