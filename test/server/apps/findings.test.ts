@@ -154,7 +154,7 @@ test('an app is described by what is in its directory', async () => {
   const directory = await appWith(
     {
       inputs: { A: volume },
-      models: ['fold_0.pt', 'weights/CV_0', 'gone.pt'],
+      models: ['fold_0.pt', 'weights/CV_0', 'gone.pt', 'nets/a.json', 'top.txt'],
       terminology: { 1: { name: 'liver', color: '#f00' } },
       patch_size: [8, 8, 8],
       parameters: { scale: 1 },
@@ -169,6 +169,9 @@ test('an app is described by what is in its directory', async () => {
       'weights/CV_0.pt': '',
       'weights/CV_1.pt': '',
       'weights/read.me': '',
+      'nets/a.json': '',
+      'nets/b.json': '',
+      'top.txt': '',
       'Uncertainty.yml': '',
       'Config.yml': '',
     },
@@ -186,8 +189,11 @@ test('an app is described by what is in its directory', async () => {
     mc_dropout: 1,
     maximum_tta: 2,
     patch_size: [8, 8, 8],
-    checkpoints_name: ['fold_0.pt', 'weights/CV_0', 'gone.pt'],
-    checkpoints_name_available: ['fold_0.pt', 'weights/CV_0', 'CV_1.pt', 'fold_1.pt'],
+    checkpoints_name: ['fold_0.pt', 'weights/CV_0', 'gone.pt', 'nets/a.json', 'top.txt'],
+    checkpoints_name_available: [
+      ...['fold_0.pt', 'weights/CV_0', 'nets/a.json', 'top.txt'],
+      ...['CV_1.pt', 'b.json', 'fold_1.pt'],
+    ],
     has_capabilities: [true, false, true],
     finetunable: true,
     terminology: { 1: { name: 'liver', color: '#f00' } },

@@ -215,10 +215,11 @@ test.skipIf(disk === null)(
   'what the disk has no room for is not begun; the description is there',
   async () => {
     const small = new RepositoryCache(path.join(disk ?? '', 'cache'), repository);
-    fake.commit(repository, { ...files, 'MR/CV_0.pt': Buffer.alloc(5_000_000) });
+    fake.commit(repository, { ...files, 'MR/CV_0.pt': Buffer.alloc(2_500_000) });
+    // It would fit, and leave almost nothing.
     const refused = update(main, options({ cache: small }));
     await expect(refused).rejects.toThrow(
-      /needs 4\.8 MiB more, and [\d.]+ (KiB|MiB) are free where the cache is/,
+      /needs 2\.4 MiB more, and [\d.]+ (KiB|MiB) are free where the cache is/,
     );
     expect(fake.stored).toEqual([]);
     const commit = small.commitOf('main') ?? '';
