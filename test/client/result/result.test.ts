@@ -533,3 +533,34 @@ test('the configuration of an app replaces no files, unless that is asked for', 
   isThere = false;
   await expect(save(true)).rejects.toMatchObject({ status: 404, message: 'Unknown app' });
 });
+
+test('the configuration of an app starts over where its range is refused, and mixes with nothing that came meanwhile', async () => {
+  await using directory = await temporary();
+  const place = path.join(directory.path, 'Config');
+  const bytes = zipOf({ 'Model.yml': 'new' });
+  const answers: Handler[] = [
+    (_, response) => {
+      response.writeHead(200, { 'content-length': bytes.length, etag: '"a"' });
+      response.write(bytes.subarray(0, 20), () => response.destroy());
+    },
+    (_, response) => void response.writeHead(416).end(),
+    async (...request) => {
+      await plant(place, { 'Model.yml': 'of another command' });
+      await send(bytes)(...request);
+    },
+    send(bytes),
+  ];
+  await using server = await ScriptedServer.start((...request) => answers.shift()?.(...request));
+  await using connection = connectTo(server.url);
+  const beside = `${place}-2`;
+  expect(await saveAppConfig(connection, 'lung', place, false, memoryReporter())).toMatchObject({
+    output: beside,
+    files: 1,
+  });
+  const texts = [place, beside].map((each) => readFile(path.join(each, 'Model.yml'), 'utf8'));
+  expect(await Promise.all(texts)).toEqual(['of another command', 'new']);
+  const unwritable = saveAppConfig(connection, "it's", '/proc/none', false, memoryReporter());
+  await expect(unwritable).rejects.toThrow(
+    /^Cannot write .*, then run 'remote-app apps 'it'\\''s' --config DIR'$/,
+  );
+});

@@ -211,12 +211,16 @@ test.each([true, false])('a file is put into a snapshot as a link, or as a copy:
 
 test('a snapshot that leads out of the cache gets no file', async () => {
   const { root, cache } = await cacheWith({ [`blobs/${oid}`]: 'abc', 'snapshots/': '' });
-  await plant(root, { 'elsewhere/': '' });
-  symlinkSync(path.join(root, 'elsewhere'), cache.snapshot(commit));
-  await expect(placeInSnapshot(cache, commit, listed('w.pt'), true)).rejects.toThrow(
-    "The snapshot of 'lab/app' leads out of the cache; remove it there",
-  );
-  expect(readdirSync(path.join(root, 'elsewhere'))).toEqual([]);
+  // The second one begins like the directory of the snapshots.
+  for (const elsewhere of [path.join(root, 'elsewhere'), path.join(cache.directory, 'snapshots-of-others')]) {
+    await plant(elsewhere, { './': '' });
+    rmSync(cache.snapshot(commit), { force: true });
+    symlinkSync(elsewhere, cache.snapshot(commit));
+    await expect(placeInSnapshot(cache, commit, listed('w.pt'), true)).rejects.toThrow(
+      "The snapshot of 'lab/app' leads out of the cache; remove it there",
+    );
+    expect(readdirSync(elsewhere)).toEqual([]);
+  }
 });
 
 test('a text is replaced, and nothing is left beside it', async () => {
