@@ -266,6 +266,8 @@ test('an app that is missing is told by what its repository has, or by why that 
   const soon =
     "The description of 'lab/app@v2' is being fetched from https://huggingface.co; ask again in a moment";
   expect(await missing({}, 'X')).toBe(soon);
+  // Which apps there are is known from the list of files alone.
+  expect(await missing({ 'refs/v2': commit }, 'X')).toBe(soon);
   expect(await missing({}, 'X', true)).toBe(
     "'lab/app@v2' is not in the cache, and HF_HUB_OFFLINE keeps it from being fetched",
   );
