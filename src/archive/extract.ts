@@ -208,7 +208,7 @@ function contentOf(entry: ZipEntry, packed: Buffer): Buffer | null {
   return content.length === size && crc32(content) === entry.crc32 ? content : null;
 }
 
-/** Turns an error of the inflater into an ArchiveError; an error of the disk stays as it is. */
+/** Turns an error of the inflater, or of a position that no file has, into an ArchiveError; an error of the disk stays as it is. */
 function damaged(cause: unknown, entry: ZipEntry): unknown {
   if (cause instanceof ArchiveError || !(cause instanceof Error)) return cause;
   const code = errorCode(cause);

@@ -273,9 +273,7 @@ const localHeaderSize = 30;
  * @throws ArchiveError if there is no local header at the position given in the directory
  */
 export async function placeOfContent(source: ArchiveSource, entry: ZipEntry): Promise<number> {
-  const { offsetToLocalFileHeader: offset, compressedSize } = entry;
-  // A damaged directory with zip64 may state others.
-  if (![offset, compressedSize].every(Number.isSafeInteger)) throw damagedEntry(entry.path);
+  const { offsetToLocalFileHeader: offset } = entry;
   const header = await source.read(offset, localHeaderSize);
   if (header.length < localHeaderSize || header.readUInt32LE() !== signature) throw damagedEntry(entry.path);
   return offset + localHeaderSize + header.readUInt16LE(26) + header.readUInt16LE(28);
