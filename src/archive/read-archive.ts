@@ -60,10 +60,7 @@ export class ArchiveSource implements AsyncDisposable {
 
   /** The bytes from this position on. A damaged directory may give one that no file reaches; the result is then empty. */
   stream(position: number, length = Number.MAX_SAFE_INTEGER): Readable {
-    return Readable.from(Number.isSafeInteger(position) ? this.#chunks(position, length) : [], {
-      objectMode: false,
-      highWaterMark: chunkSize,
-    });
+    return Readable.from(this.#chunks(position, length), { objectMode: false, highWaterMark: chunkSize });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

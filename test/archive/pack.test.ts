@@ -255,6 +255,37 @@ describe('packing pieces of files', () => {
     expect((await entries[1]?.buffer())?.equals(expected)).toBe(true);
   });
 
+  test('deflates what shrinks by its samples at the start, in the middle and at the end, and all that is small', async () => {
+    await using root = await temporary();
+    const third = 64 * 1024;
+    const noise = randomBytes(3 * third);
+    const withBlanks = (at: number) => Buffer.from(noise).fill(0, at * third, (at + 1) * third);
+    await plant(root.path, {
+      'source/blank-start': withBlanks(0),
+      'source/blank-middle': withBlanks(1),
+      'source/blank-end': withBlanks(2),
+      'source/noise': noise,
+      'source/small-noise': noise.subarray(0, third),
+      'source/small.gz': Buffer.alloc(third),
+      'source/text.nii.gz': Buffer.alloc(3 * third),
+    });
+    const methodsOf = async (isStored: boolean) => {
+      const archive = path.join(root.path, 'a.zip');
+      const at = path.join(root.path, 'source');
+      const files = readdirSync(at).map((name) => ({ name, path: path.join(at, name) }));
+      await packListed(files, archive, { isStored });
+      const entries = (await unzipper.Open.file(archive)).files;
+      return entries.filter((entry) => entry.compressionMethod !== 0).map((entry) => entry.path);
+    };
+    expect((await methodsOf(false)).sort()).toEqual([
+      'blank-end',
+      'blank-middle',
+      'blank-start',
+      'small-noise',
+    ]);
+    expect(await methodsOf(true)).toEqual([]);
+  });
+
   test('makes the same archive of equal files, whatever their times and modes, if it is stored without these', async () => {
     await using root = await temporary();
     const large = Buffer.concat([Buffer.alloc(2_000_000), randomBytes(1_000_000)]);

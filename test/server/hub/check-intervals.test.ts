@@ -102,3 +102,35 @@ test('a repository whose apps are no longer on the list is not checked again', a
   expect(tracked.hubStatus.checkedAt).toBe(null);
   await repositories.close();
 });
+
+test('a hub that names a time is not asked before it, by itself or for a client', async () => {
+  hub.fail(() => ({ status: 429, headers: { 'retry-after': '3000' } }));
+  const repositories = looking({ between: 0, retry: 0, longestRetry: 0, asked: 0 });
+  const tracked = repositories.track(name);
+  repositories.start();
+  await until('it was looked at', () => tracked.hubStatus.problem);
+  await until('the admin is told', () => lines.length > 0);
+  const untilNext = () => Math.round((tracked.due - performance.now()) / 1e6);
+  expect(untilNext()).toBe(3);
+  repositories.ask();
+  expect(untilNext()).toBe(3);
+  await repositories.close();
+});
+
+test('an app that is no longer on the list is not fetched with another one of its repository', async () => {
+  const repositories = looking({ between: long, retry: long, longestRetry: long, asked: 0 });
+  const tracked = repositories.track(name);
+  const other = { ...name, folder: 'CBCT' };
+  expect(repositories.track(other)).toBe(tracked);
+  repositories.keepOnly([other]);
+  repositories.start();
+  await until('the admin is told', () => lines.length > 0);
+  expect(lines).toEqual([
+    expect.stringMatching(/^VBoussot\/ImpactSynth: at commit [0-9a-f]{12} in the cache$/),
+  ]);
+  const namesOf = async (folder: string) =>
+    (await tracked.cache.files(tracked.cache.commitOf('main') ?? '', folder)).map((file) => file.name);
+  expect(await namesOf('CBCT')).toContain('app.json');
+  expect(await namesOf('MR')).toEqual([]);
+  await repositories.close();
+});
