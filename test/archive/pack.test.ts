@@ -219,6 +219,25 @@ describe('packing a directory', () => {
     await expect(packTo(full, path.join(root.path, 'source'))).rejects.toThrow('no room');
   });
 
+  test('fails with the error of a stream that fails between two files', async () => {
+    await using root = await temporary();
+    const files = ['a.bin', 'b.bin'].map((name) => [`source/${name}`, randomBytes(3_000_000)] as const);
+    await plant(root.path, Object.fromEntries(files));
+    let isFull = false;
+    const full = new Writable({
+      write: (_chunk, _encoding, done) => done(isFull ? new Error('no room') : null),
+    });
+    const closed = new Promise((resolve) => full.once('close', resolve));
+    // The last piece of the first file, whose end is still to be written.
+    const pace = async (entries: number) => {
+      if (entries === 0) return;
+      isFull = true;
+      full.write('more');
+      await closed;
+    };
+    await expect(packTo(full, path.join(root.path, 'source'), { pace })).rejects.toThrow('no room');
+  });
+
   test('can be written to a stream while it is made', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), { 'a.txt': 'a' });
