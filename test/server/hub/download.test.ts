@@ -7,6 +7,7 @@ import { blobName, type TreeFile } from '../../../src/server/hub/tree.js';
 import { downloadBlob, type UpdateOptions, update } from '../../../src/server/hub/update.js';
 import { FakeHub } from '../../support/fake-hub.js';
 import { files, repository, weights } from '../../support/hub-app.js';
+import { ScriptedServer } from '../../support/scripted-server.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 
@@ -226,6 +227,21 @@ test.skipIf(disk === null)(
     expect((await small.files(commit, 'MR')).map(({ name }) => name)).toContain('app.json');
   },
 );
+
+test('a hub that sends a whole file in place of its rest is not listened to', async () => {
+  await using server = await ScriptedServer.start((_, response) => void response.end('0123456789'));
+  const whole = { path: 'w', size: 10, blobId: 'a'.repeat(40), sha256: null, xetHash: null };
+  const read = async (from: number) => {
+    const other = new Hub({ endpoint: server.url, token: () => null });
+    let text = '';
+    for await (const chunk of other.content('lab/app', commit, whole, from, signal))
+      text += Buffer.from(chunk);
+    return text;
+  };
+  expect(await read(0)).toBe('0123456789');
+  await expect(read(4)).rejects.toThrow(`${server.url} does not send the rest of a file`);
+  expect(server.received.map(({ headers }) => headers.range)).toEqual([undefined, 'bytes=4-9']);
+});
 
 test('what leads out of the cache of a repository is no file of it', async () => {
   await update(main, options());
