@@ -134,3 +134,15 @@ test('an app that is no longer on the list is not fetched with another one of it
   expect(await namesOf('MR')).toEqual([]);
   await repositories.close();
 });
+
+test('of a download that is small, only its end is told', async () => {
+  const settings = hubSettings({ HOME: directory.path, HF_ENDPOINT: hub.url });
+  const repositories = new Repositories({ settings, download: true, say: (line) => lines.push(line) });
+  repositories.track(name);
+  await repositories.fetchAll(new AbortController().signal);
+  expect(lines).toEqual([
+    `VBoussot/ImpactSynth: looking for it at ${hub.url}`,
+    expect.stringMatching(/^VBoussot\/ImpactSynth: at commit [0-9a-f]{12} in the cache$/),
+  ]);
+  await repositories.close();
+});
