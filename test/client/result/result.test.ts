@@ -226,6 +226,22 @@ describe('a result', () => {
     expect(reporter.notes).toEqual(["Job ab goes on; 'remote-app result ab' fetches its result"]);
   });
 
+  test('whose download is interrupted is that of a job that is done', async () => {
+    const controller = new AbortController();
+    await using directory = await temporary();
+    await using server = await ScriptedServer.start((_, response) => {
+      response.writeHead(200, { 'content-length': 1e6 }).write('PK');
+    });
+    await using connection = connectTo(server.url, { signal: controller.signal });
+    const reporter = memoryReporter();
+    const progress = () => controller.abort(new Interrupted('SIGINT'));
+    const output = { directory: path.join(directory.path, 'Output'), taken: 'number' } as const;
+    const saving = saveResult(connection, 'ab', output, { wait: 30, reporter: { ...reporter, progress } });
+    await expect(saving).rejects.toMatchObject({ name: 'Interrupted', details: { job_id: 'ab' } });
+    expect(reporter.notes).toEqual(["Job ab is done; 'remote-app result ab' fetches its result"]);
+    expect(await readdir(directory.path)).toEqual([]);
+  });
+
   test('is requested only once with --no-wait', async () => {
     const { result, requests, notes } = await fetchResult([unfinished], 30, { isImpatient: true });
     expect(result).toMatchObject({
