@@ -72,6 +72,12 @@ test('what an archive takes of the disk is told before it is written, and may be
 
 test.for<[string, Entry[], Partial<ExtractOptions>, string]>([
   ['an entry larger than it says', [{ ...a, statedSize: 2 }], {}, "corrupt: its entry 'a' is damaged"],
+  [
+    'bytes behind the end of a deflated entry',
+    [{ name: 'a', content: 'A'.repeat(99), deflated: true, statedPacked: 9 }],
+    {},
+    "corrupt: its entry 'a' is damaged",
+  ],
   ['a file over its limit', [a], { maxFileBytes: 2 }, "tooLarge: its entry 'a' grows past the limit"],
   ['two of one name', [a, a], {}, "unsafe: it has two entries named 'a'"],
   ['a file and a directory', [a, { name: 'a/' }], {}, "unsafe: it has two entries named 'a/'"],

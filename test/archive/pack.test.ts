@@ -327,6 +327,14 @@ describe('packing pieces of files', () => {
   test.for([
     ['is shorter', (file: string) => truncateSync(file, 5), /'x' became shorter while it was packed/],
     ['is another', (file: string) => writeFileSync(file, 'abcdefghijklm'), /'x' changed while it was packed/],
+    [
+      'is another one of the same size',
+      (file: string) => {
+        writeFileSync(file, 'abcdefghij');
+        utimesSync(file, 1e9, 1e9);
+      },
+      /'x' changed while it was packed/,
+    ],
   ] as const)('fails if the file %s than when they were chosen', async ([, change, why]) => {
     await using root = await temporary();
     await plant(root.path, { x: '0123456789' });

@@ -146,3 +146,39 @@ test('of a download that is small, only its end is told', async () => {
   ]);
   await repositories.close();
 });
+
+test('a hub that goes on failing is asked at growing intervals, up to the longest', async () => {
+  hub.fail(() => ({ status: 503 }));
+  const repositories = looking({ between: 0, retry: 1e6, longestRetry: 3e6, asked: 0 });
+  const tracked = repositories.track(name);
+  const waits: number[] = [];
+  for (let time = 0; time < 4; time += 1) {
+    tracked.due = 0;
+    await repositories.fetchAll(new AbortController().signal);
+    waits.push(Math.round((tracked.due - performance.now()) / 1e5));
+  }
+  expect(waits).toEqual([10, 20, 30, 30]);
+  await repositories.close();
+});
+
+test('clients do not have a hub asked more often than is allowed, and never one that is not to be asked', async () => {
+  const repositories = looking({ between: 2 * long, retry: long, longestRetry: long, asked: long });
+  const tracked = repositories.track(name);
+  await repositories.fetchAll(new AbortController().signal);
+  for (let time = 0; time < 2; time += 1) repositories.ask();
+  expect([tracked.due - tracked.begun, repositories.isUnderWay]).toEqual([long, true]);
+  await repositories.close();
+
+  const settings = hubSettings({ HOME: directory.path, HF_ENDPOINT: hub.url, HF_HUB_OFFLINE: '1' });
+  const offline = new Repositories({ settings, download: true, say: (line) => lines.push(line) });
+  const alone = offline.track(name);
+  const before = hub.requests.length;
+  offline.ask();
+  await offline.fetchAll(new AbortController().signal);
+  expect([alone.due, offline.isUnderWay, hub.requests.length]).toEqual([
+    Number.POSITIVE_INFINITY,
+    false,
+    before,
+  ]);
+  await offline.close();
+});

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Hub } from '../../../src/server/hub/hub.js';
 import { placeInSnapshot, placeText, RepositoryCache } from '../../../src/server/hub/repository-cache.js';
-import { blobName, type TreeFile } from '../../../src/server/hub/tree.js';
+import { blobName, formatTree, type TreeFile } from '../../../src/server/hub/tree.js';
 import { downloadBlob, type UpdateOptions, update } from '../../../src/server/hub/update.js';
 import { FakeHub } from '../../support/fake-hub.js';
 import { files, repository, weights } from '../../support/hub-app.js';
@@ -227,6 +227,26 @@ test.skipIf(disk === null)(
     expect((await small.files(commit, 'MR')).map(({ name }) => name)).toContain('app.json');
   },
 );
+
+test.each([
+  [8, false],
+  [9, true],
+])('a description of %i files of 32 MiB is too much: %j', async (count, isTooMuch) => {
+  const large = Array.from({ length: count }, (_, at) => ({
+    ...{ path: `table-${at}.json`, size: 32 << 20, blobId: 'b'.repeat(40), sha256: null, xetHash: null },
+  }));
+  await placeText(cache.treeFile(commit), formatTree(large));
+  const updating = update(
+    { repository, revision: commit },
+    options({ folders: [null], extent: 'description' }),
+  );
+  await expect(updating).rejects.toThrow(
+    isTooMuch
+      ? `The description of '${repository}' is more than 2000 files or 256 MiB, which is not fetched unasked: start the server ` +
+          "with '--download', or download it with 'hf download'"
+      : 'is not there',
+  );
+});
 
 test('a hub that sends a whole file in place of its rest is not listened to', async () => {
   await using server = await ScriptedServer.start((_, response) => void response.end('0123456789'));
