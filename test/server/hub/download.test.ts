@@ -228,12 +228,26 @@ test.skipIf(disk === null)(
   },
 );
 
+test('of an update is told how much has come of what is missing, and a content of two names comes once', async () => {
+  const told: { bytes: number; total: number }[] = [];
+  const onProgress = (progress: { bytes: number; total: number }) => told.push(progress);
+  const noise = Buffer.alloc(300_000, 'ab');
+  fake.commit(repository, { 'MR/app.json': '{}', 'MR/CV_0.pt': noise, 'MR/CV_1.pt': noise });
+  await update(main, options({ onProgress }));
+  expect(told.at(-1)).toEqual({ bytes: 300_002, total: 300_002 });
+  expect(told.every(({ total }) => total === 300_002)).toBe(true);
+  told.length = 0;
+  fake.commit(repository, { 'MR/app.json': '{ }', 'MR/CV_0.pt': noise, 'MR/CV_2.pt': noise });
+  await update(main, options({ onProgress }));
+  expect(told).toEqual([{ bytes: 3, total: 3 }]);
+});
+
 test.each([
   [8, false],
   [9, true],
 ])('a description of %i files of 32 MiB is too much: %j', async (count, isTooMuch) => {
   const large = Array.from({ length: count }, (_, at) => ({
-    ...{ path: `table-${at}.json`, size: 32 << 20, blobId: 'b'.repeat(40), sha256: null, xetHash: null },
+    ...{ path: `table-${at}.json`, size: 32 << 20, blobId: `${at}`.repeat(40), sha256: null, xetHash: null },
   }));
   await placeText(cache.treeFile(commit), formatTree(large));
   const updating = update(
