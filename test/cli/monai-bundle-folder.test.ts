@@ -1,3 +1,4 @@
+import { truncateSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { monaiBundleApp } from '../../src/cli/apps/monai-bundle-app.js';
@@ -27,11 +28,13 @@ test('code, licences and the configurations that inference names are copied, and
     'helper.py': '',
     'scripts/net.py': '',
     'scripts/atlas.nii.gz': '',
-    'scripts/huge.bin': Buffer.alloc((16 << 20) + 1),
-    'scripts/large.bin': Buffer.alloc(16 << 20),
+    'scripts/huge.bin': '',
+    'scripts/large.bin': '',
     'samples/scan.nii.gz': '',
     'requirements.txt': 'torch',
   });
+  truncateSync(path.join(directory, 'scripts/huge.bin'), (16 << 20) + 1);
+  truncateSync(path.join(directory, 'scripts/large.bin'), 16 << 20);
   const { copies, weights, notes } = appOf(directory);
   const files = [
     ...['LICENSE', 'configs/inference.json', 'configs/labels.json', 'configs/metadata.json'],
