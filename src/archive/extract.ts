@@ -211,7 +211,5 @@ function contentOf(entry: ZipEntry, packed: Buffer): Buffer | null {
 /** Turns an error of the inflater into an ArchiveError; an error of the disk stays as it is. */
 function damaged(cause: unknown, entry: ZipEntry): unknown {
   if (cause instanceof ArchiveError || !(cause instanceof Error)) return cause;
-  const code = errorCode(cause);
-  const ofArchive = code.startsWith('Z_') || code === 'ERR_OUT_OF_RANGE';
-  return ofArchive ? damagedEntry(entry.path, { cause }) : cause;
+  return errorCode(cause).startsWith('Z_') ? damagedEntry(entry.path, { cause }) : cause;
 }

@@ -60,10 +60,7 @@ export class ArchiveSource implements AsyncDisposable {
 
   /** The bytes from this position on. A damaged directory may give one that no file reaches; the result is then empty. */
   stream(position: number, length = Number.MAX_SAFE_INTEGER): Readable {
-    return Readable.from(Number.isSafeInteger(position) ? this.#chunks(position, length) : [], {
-      objectMode: false,
-      highWaterMark: chunkSize,
-    });
+    return Readable.from(this.#chunks(position, length), { objectMode: false, highWaterMark: chunkSize });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -273,9 +270,7 @@ const localHeaderSize = 30;
  * @throws ArchiveError if there is no local header at the position given in the directory
  */
 export async function placeOfContent(source: ArchiveSource, entry: ZipEntry): Promise<number> {
-  const { offsetToLocalFileHeader: offset, compressedSize } = entry;
-  // A damaged directory with zip64 may state others.
-  if (![offset, compressedSize].every(Number.isSafeInteger)) throw damagedEntry(entry.path);
+  const { offsetToLocalFileHeader: offset } = entry;
   const header = await source.read(offset, localHeaderSize);
   if (header.length < localHeaderSize || header.readUInt32LE() !== signature) throw damagedEntry(entry.path);
   return offset + localHeaderSize + header.readUInt16LE(26) + header.readUInt16LE(28);

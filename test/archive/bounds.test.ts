@@ -72,6 +72,12 @@ test('what an archive takes of the disk is told before it is written, and may be
 
 test.for<[string, Entry[], Partial<ExtractOptions>, string]>([
   ['an entry larger than it says', [{ ...a, statedSize: 2 }], {}, "corrupt: its entry 'a' is damaged"],
+  [
+    'bytes behind the end of a deflated entry',
+    [{ name: 'a', content: 'A'.repeat(99), deflated: true, statedPacked: 9 }],
+    {},
+    "corrupt: its entry 'a' is damaged",
+  ],
   ['a file over its limit', [a], { maxFileBytes: 2 }, "tooLarge: its entry 'a' grows past the limit"],
   ['two of one name', [a, a], {}, "unsafe: it has two entries named 'a'"],
   ['a file and a directory', [a, { name: 'a/' }], {}, "unsafe: it has two entries named 'a/'"],
@@ -87,6 +93,44 @@ test.for<[string, Entry[], Partial<ExtractOptions>, string]>([
 ])('an archive with %s is refused in these words', async ([, entries, options, words]) => {
   const { file, out } = await archived(entries);
   expect(await outcome(extractArchive(file, out, { ...generous, ...options }))).toBe(words);
+});
+
+/** The archive of one entry whose 64-bit fields state these numbers: its packed size and where it begins. */
+function zip64(packed: bigint | null, offset: bigint | null): Buffer {
+  const bytes = zip([a]);
+  const [directory, end] = ['PK\x01\x02', 'PK\x05\x06'].map((mark) =>
+    bytes.lastIndexOf(mark, undefined, 'latin1'),
+  );
+  const fields = [packed, offset].filter((each) => each !== null);
+  const extra = Buffer.alloc(4 + 8 * fields.length);
+  extra.writeUInt16LE(1, 0);
+  extra.writeUInt16LE(8 * fields.length, 2);
+  for (const [index, field] of fields.entries()) extra.writeBigUInt64LE(field, 4 + 8 * index);
+  const entry = Buffer.from(bytes.subarray(directory, end));
+  if (packed !== null) entry.writeUInt32LE(0xffffffff, 20);
+  entry.writeUInt16LE(extra.length, 30);
+  if (offset !== null) entry.writeUInt32LE(0xffffffff, 42);
+  const tail = Buffer.from(bytes.subarray(end));
+  tail.writeUInt32LE(entry.length + extra.length, 12);
+  return Buffer.concat([bytes.subarray(0, directory), entry, extra, tail]);
+}
+
+test.each([
+  ['a place behind its end', null, 5000n, "its entry 'a' is damaged"],
+  ['a place that is no number', null, 2n ** 60n, "its entry 'a' is damaged"],
+  [
+    'a size that is no number',
+    2n ** 60n,
+    0n,
+    'its entries are to have more bytes than it has: it is damaged, or a zip bomb',
+  ],
+] as const)('an archive whose entry has %s is damaged', async (_, packed, offset, words) => {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  const file = path.join(root.path, 'a.zip');
+  writeFileSync(file, zip64(packed, offset));
+  const out = path.join(root.path, 'out');
+  expect(await outcome(extractArchive(file, out, generous))).toBe(`corrupt: ${words}`);
 });
 
 test('a file that is there is replaced, or kept where that is asked for', async () => {

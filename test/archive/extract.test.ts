@@ -478,6 +478,13 @@ describe('the number of entries', () => {
     return Buffer.concat([body, zip64]);
   }
 
+  /** The same archive, which says that its directory begins elsewhere. */
+  function beginsAt(archive: Buffer, start: bigint): Buffer {
+    const bytes = withZip64End(archive, 1n);
+    bytes.writeBigUInt64LE(start, bytes.length - 98 + 48);
+    return bytes;
+  }
+
   async function count(archive: Buffer): Promise<number> {
     await using root = await temporary();
     const name = path.join(root.path, 'a.zip');
@@ -521,6 +528,7 @@ describe('the number of entries', () => {
     ['none', zip([a, { name: 'b' }], { statedCount: 0 })],
     ['more', zip([a, { name: 'b' }], { statedCount: 3 })],
     ['fewer, in zip64', withZip64End(zip([a, { name: 'b' }]), 1n)],
+    ['one that begins where no file has bytes', beginsAt(zip([a]), 2n ** 60n)],
   ] as [string, Buffer][])('is not believed where the directory has another one: %s', async ([, archive]) => {
     await using root = await temporary();
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });

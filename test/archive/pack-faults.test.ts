@@ -22,7 +22,9 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { entryPath } from '../../src/archive/entry-places.js';
 import { packDirectory, packTo } from '../../src/archive/pack.js';
-import { FileContent, readSmall } from '../../src/archive/pack-entry.js';
+import { EntryPacker, FileContent, readSmall } from '../../src/archive/pack-entry.js';
+import { ZipWriter } from '../../src/archive/zip-writer.js';
+import { Notes } from '../../src/files/index.js';
 import { built } from '../support/built.js';
 import { plant, temporary } from '../support/temporary.js';
 import { unzip } from '../support/unzip.mjs';
@@ -115,6 +117,37 @@ describe('a file that cannot be read', () => {
     for await (const _ of failing) throw new Error('nothing can be read');
     expect(failing.flaw).toBe('could be read only as far as byte 0 (EIO), and was cut there');
     await expect(readSmall(broken, 10)).rejects.toThrow('EIO');
+  });
+
+  test('is none of the files that were packed', async () => {
+    // The memory of this process at address 0: opening it is allowed, and reading it fails.
+    await using broken = await open('/proc/self/mem');
+    const stats = await broken.stat();
+    for (const [size, isCompressed] of [
+      [10, false],
+      [70_000, false],
+      [70_000, true],
+    ] as const) {
+      const sink = new PassThrough();
+      const zip = new ZipWriter(sink, undefined);
+      const notes = new Notes();
+      const packer = new EntryPacker(zip, { notes, strict: false, isStored: false, onMore: () => {} });
+      const name = isCompressed ? 'a.gz' : 'a';
+      await packer.add({ name, stats: Object.assign(stats, { size }), file: broken });
+      await Promise.all([zip.finish(), buffer(sink)]);
+      // What is compressed is written without a sample, so that its entry is there already, and empty.
+      expect([packer.files, packer.entries, packer.bytes, zip.entries]).toEqual([
+        Number(isCompressed),
+        1,
+        0,
+        Number(isCompressed),
+      ]);
+      expect(notes.list()).toEqual([
+        isCompressed
+          ? "'a.gz' could be read only as far as byte 0 (EIO), and was cut there"
+          : "'a' cannot be read: i/o error (EIO), and was left out",
+      ]);
+    }
   });
 
   test('to its end because it grows is cut at its first size', async () => {

@@ -120,6 +120,26 @@ test('a name that archiver would change is changed to one that no other file has
   expect(await members(archive)).toEqual(expected);
 });
 
+test('two changed names stay two, also where one is the number of the other', async () => {
+  await using root = await temporary();
+  const names = ['a_b', 'a:b', 'a\\b', 'a:b_1', 'd/x', 'd/x\\'];
+  for (const [at] of names.entries()) writeFileSync(path.join(root.path, `${at}`), `${at}`);
+  const archive = path.join(root.path, 'a.zip');
+  await packListed(
+    names.map((name, at) => ({ name, path: path.join(root.path, `${at}`) })),
+    archive,
+  );
+  const members = [...(await unzip(readFileSync(archive)))].map(([name, content]) => [name, `${content}`]);
+  expect(members).toEqual([
+    ['a_b', '0'],
+    ['a_b_1', '1'],
+    ['a_b_2', '2'],
+    ['a_b_1_1', '3'],
+    ['d/x', '4'],
+    ['d/x_', '5'],
+  ]);
+});
+
 test('a name that is not UTF-8 is replaced by a readable one that no other file has', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');

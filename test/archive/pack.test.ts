@@ -219,6 +219,25 @@ describe('packing a directory', () => {
     await expect(packTo(full, path.join(root.path, 'source'))).rejects.toThrow('no room');
   });
 
+  test('fails with the error of a stream that fails between two files', async () => {
+    await using root = await temporary();
+    const files = ['a.bin', 'b.bin'].map((name) => [`source/${name}`, randomBytes(3_000_000)] as const);
+    await plant(root.path, Object.fromEntries(files));
+    let isFull = false;
+    const full = new Writable({
+      write: (_chunk, _encoding, done) => done(isFull ? new Error('no room') : null),
+    });
+    const closed = new Promise((resolve) => full.once('close', resolve));
+    // The last piece of the first file, whose end is still to be written.
+    const pace = async (entries: number) => {
+      if (entries === 0) return;
+      isFull = true;
+      full.write('more');
+      await closed;
+    };
+    await expect(packTo(full, path.join(root.path, 'source'), { pace })).rejects.toThrow('no room');
+  });
+
   test('can be written to a stream while it is made', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), { 'a.txt': 'a' });
@@ -255,6 +274,37 @@ describe('packing pieces of files', () => {
     expect((await entries[1]?.buffer())?.equals(expected)).toBe(true);
   });
 
+  test('deflates what shrinks by its samples at the start, in the middle and at the end, and all that is small', async () => {
+    await using root = await temporary();
+    const third = 64 * 1024;
+    const noise = randomBytes(3 * third);
+    const withBlanks = (at: number) => Buffer.from(noise).fill(0, at * third, (at + 1) * third);
+    await plant(root.path, {
+      'source/blank-start': withBlanks(0),
+      'source/blank-middle': withBlanks(1),
+      'source/blank-end': withBlanks(2),
+      'source/noise': noise,
+      'source/small-noise': noise.subarray(0, third),
+      'source/small.gz': Buffer.alloc(third),
+      'source/text.nii.gz': Buffer.alloc(3 * third),
+    });
+    const methodsOf = async (isStored: boolean) => {
+      const archive = path.join(root.path, 'a.zip');
+      const at = path.join(root.path, 'source');
+      const files = readdirSync(at).map((name) => ({ name, path: path.join(at, name) }));
+      await packListed(files, archive, { isStored });
+      const entries = (await unzipper.Open.file(archive)).files;
+      return entries.filter((entry) => entry.compressionMethod !== 0).map((entry) => entry.path);
+    };
+    expect((await methodsOf(false)).sort()).toEqual([
+      'blank-end',
+      'blank-middle',
+      'blank-start',
+      'small-noise',
+    ]);
+    expect(await methodsOf(true)).toEqual([]);
+  });
+
   test('makes the same archive of equal files, whatever their times and modes, if it is stored without these', async () => {
     await using root = await temporary();
     const large = Buffer.concat([Buffer.alloc(2_000_000), randomBytes(1_000_000)]);
@@ -277,6 +327,14 @@ describe('packing pieces of files', () => {
   test.for([
     ['is shorter', (file: string) => truncateSync(file, 5), /'x' became shorter while it was packed/],
     ['is another', (file: string) => writeFileSync(file, 'abcdefghijklm'), /'x' changed while it was packed/],
+    [
+      'is another one of the same size',
+      (file: string) => {
+        writeFileSync(file, 'abcdefghij');
+        utimesSync(file, 1e9, 1e9);
+      },
+      /'x' changed while it was packed/,
+    ],
   ] as const)('fails if the file %s than when they were chosen', async ([, change, why]) => {
     await using root = await temporary();
     await plant(root.path, { x: '0123456789' });

@@ -169,6 +169,17 @@ test('an environment is made in three steps, the last of which downloads what is
   expect((await environment(script, true)).told).toEqual([...steps, ...lines, ...fetched, 'ends', null]);
 });
 
+test('what a step prints is told line by line, however it comes', async () => {
+  // Longer than what a pipe hands over at once.
+  const { told } = await environment(
+    `${makesItself} *pip*) printf 'Begin%0100000dEnd\\nNext\\nunended' 0;; esac`,
+    false,
+  );
+  const [long, next, ...others] = told.slice(4, -2);
+  expect(long).toMatch(/^Installing the packages of requirements\.txt: Begin0{50}/);
+  expect([next, others]).toEqual(['Installing the packages of requirements.txt: Next', []]);
+});
+
 test('a step that fails says what the app lacks, and the command that mends it', async () => {
   const fails = (what: string) => `${makesItself} *fetch*) ${what};; esac`;
   const failed = await environment(fails('echo one; echo two; exit 4'), true);

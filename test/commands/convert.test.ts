@@ -84,6 +84,19 @@ test('a mask whose program ignored the tilt of the gantry is put on the images o
   }
 });
 
+test('--strict refuses a mask on another grid, and a format that is named twice is written once', async () => {
+  const { at, like, run, source } = await withMask();
+  const affine = source.affine.map(([i, j, k, offset]) => [i, j, k, offset + i / 3]) as unknown as Affine;
+  await writeNifti(at('mask.nii.gz'), { size, affine, data: labels });
+  const words = ['--like', like, '--as', 'dicom-seg', '--as', 'dicom-seg'];
+  const refused = await run(...words, '--strict');
+  expect([refused.code, existsSync(at('mask.seg.dcm'))]).toEqual([1, false]);
+  expect(refused.stderr).toMatch(/^Error: .*mask\.nii\.gz/);
+  const written = await run(...words);
+  expect([written.code, written.stdout]).toEqual([0, `${at('mask.seg.dcm')}\n`]);
+  expect(written.stderr).toMatch(/mask\.nii\.gz lies on another grid than .* nearest voxels/);
+});
+
 test('what is there is replaced with --force alone', async () => {
   const { at, like, run } = await withMask();
   writeFileSync(at('seg.dcm'), 'mine');

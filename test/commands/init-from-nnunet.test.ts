@@ -304,21 +304,6 @@ describe('init --from nnunet', () => {
       { [file('dataset.json')]: changed(dataset, { labels: { background: 0, whole: [1, 2], core: 2 } }) },
       /2 regions, and 'regions_class_order' has no values/,
     ],
-    [
-      'no channels',
-      { [file('dataset.json')]: changed(dataset, { channel_names: {} }) },
-      /does not name its channels/,
-    ],
-    [
-      'channels that begin with 1',
-      { [file('dataset.json')]: changed(dataset, { channel_names: { 1: 'CT' } }) },
-      /0, 1, 2 and so on: 'channel_names' has 1/,
-    ],
-    [
-      'pictures',
-      { [file('dataset.json')]: changed(dataset, { file_ending: '.png' }) },
-      /file_ending '\.png': only volumes/,
-    ],
     ['no ending', { [file('dataset.json')]: changed(dataset, { file_ending: undefined }) }, /no file_ending/],
     ['a huge plans.json', { [file('plans.json')]: Buffer.alloc(17 << 20, ' ') }, /longer than 16384 KiB/],
     ['the folder of a fold', {}, /is one fold: name the folder above it/, file('fold_0')],

@@ -70,7 +70,7 @@ describe('show', () => {
   test('says once that scans were found by their records, and of a single one which it is', async () => {
     await using cli = await Cli.create();
     const sha256 = createHash('sha256').update(scan).digest('hex');
-    const subjects = ['sub-01', 'sub-02', 'sub-03'];
+    const subjects = ['sub-01', 'sub-02'];
     for (const name of subjects) {
       const inputs = [{ name: `${name}_T1w.nii.gz`, size: scan.length, sha256 }];
       await plant(cli.directory, {
@@ -81,7 +81,7 @@ describe('show', () => {
     }
     const all = await cli.run(['show', 'Out']);
     expect(all.code, all.stderr).toBe(0);
-    expect(all.stderr).toBe('3 scans found by their records\n');
+    expect(all.stderr).toBe('2 scans found by their records\n');
     const one = await cli.run(['show', 'Out/sub-02']);
     expect(one.stderr).toBe(
       'sub-02_T1w: The scan is bids/sub-02/anat/sub-02_T1w.nii.gz, found by the record\n',

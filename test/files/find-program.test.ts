@@ -1,9 +1,10 @@
+import { closeSync, constants, existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { isOnPath, startError } from '../../src/files/find-program.js';
-import { findProgram } from '../../src/files/index.js';
-import { temporary } from '../support/temporary.js';
+import { findProgram, lockPath } from '../../src/files/index.js';
+import { plant, temporary } from '../support/temporary.js';
 
 test('a program is found in the directories of PATH that are absolute, and in no other', async () => {
   await using directory = await temporary();
@@ -41,3 +42,24 @@ test('a program that lies nowhere on PATH is missing, whatever the system said',
     cause: refused,
   });
 });
+
+test.skipIf(!existsSync('/usr/bin/flock'))(
+  'a lock is found also where a service manager sets no PATH',
+  async () => {
+    await using root = await temporary();
+    await plant(root.path, { file: '' });
+    const before = process.env.PATH;
+    delete process.env.PATH;
+    try {
+      const lock = () => lockPath(path.join(root.path, 'file'), constants.O_RDONLY);
+      for (let time = 0; time < 2; time += 1) {
+        const locked = lock();
+        expect(locked).toEqual({ descriptor: expect.any(Number) });
+        expect(lock()).toBe('taken');
+        if (typeof locked === 'object' && 'descriptor' in locked) closeSync(locked.descriptor);
+      }
+    } finally {
+      process.env.PATH = before;
+    }
+  },
+);

@@ -37,11 +37,13 @@ test('a file is replaced whole, for this user alone unless another mode is asked
   writeTextFile(at('unkept'), 'text', { isKept: false });
   writeTextFile(at('open'), 'text', { mode: 0o640 });
   writeTextFile(at('like'), 'text', { like: { ...statSync(root.path), mode: 0o100606 } });
+  writeTextFile(at('first'), 'text', { like: 'new' });
   writeTextFile(at('new'), 'text', { like: 'new' });
   expect(() => writeTextFile(at('new'), 'other', { like: 'new' })).toThrow('EEXIST');
   expect(
     readdirSync(root.path).map((name) => [name, readFileSync(at(name), 'utf8'), modeOf(at(name))]),
   ).toEqual([
+    ['first', 'text', 0o600],
     ['like', 'text', 0o606],
     ['new', 'text', 0o600],
     ['old', 'new', 0o600],

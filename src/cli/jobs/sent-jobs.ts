@@ -34,7 +34,7 @@ export function keepCommand(configDir: string, jobId: string, command: SentComma
 function readCommand(configDir: string, jobId: string): SentCommand {
   const read = readSentJob(configDir, jobId, 'command', maxBytes);
   const { command, directory, words } = read as SentCommand;
-  const areWords = Array.isArray(words) && words.every(({ text }) => typeof text === 'string');
+  const areWords = words.every(({ text }) => typeof text === 'string');
   if (typeof command === 'string' && typeof directory === 'string' && areWords)
     return { command, directory, words };
   throw new SyntaxError('another shape');

@@ -14,7 +14,7 @@ import {
   removeAbandoned,
   uniquePart,
 } from './repository-cache.js';
-import { filesOfApp, formatTree, type TreeFile } from './tree.js';
+import { blobName, filesOfApp, formatTree, type TreeFile } from './tree.js';
 
 /** Milliseconds without a byte after which a connection counts as broken. */
 const silence = 60_000;
@@ -172,7 +172,12 @@ interface Needed {
   readonly others: ReadonlySet<TreeFile>;
 }
 
-const bytesOf = (files: Iterable<TreeFile>): number => [...files].reduce((sum, { size }) => sum + size, 0);
+/** Bytes of files, whose content counts once however many names it has. */
+const bytesOf = (files: Iterable<TreeFile>): number =>
+  [...new Map([...files].map((file) => [blobName(file), file.size])).values()].reduce(
+    (sum, size) => sum + size,
+    0,
+  );
 
 /** @throws HubError if a description is too large to be fetched without being asked for */
 function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: UpdateOptions): Needed {
@@ -271,7 +276,7 @@ export async function update({ repository, revision }: RevisionName, options: Up
   await placeKnown(commit, tree, options);
   const description = await missingOf(needed.description, commit, cache);
   const others = await missingOf(needed.others, commit, cache);
-  const total = bytesOf(description) + bytesOf(others);
+  const total = bytesOf([...description, ...others]);
   let bytes = 0;
   const onBytes = (count: number) => {
     bytes += count;

@@ -99,13 +99,13 @@ test('elsewhere all cases are in a table, and the notes say of which case they a
 
 test('a sheet and a page are whole, say where they are, and replace nothing that was not meant', async () => {
   await using it = await withScans(['a', 'b']);
-  const [png, html] = [it.place('sheet.png'), it.place('Study of today.html')];
+  const [png, html] = [it.place('sheet.png'), it.place('Study of today.HTM')];
   await it.show({ png, html, slices: 1 });
   expect(it.notes).toEqual([`2 cases drawn in '${html}'`, `2 cases drawn in '${png}'`]);
   const page = readFileSync(html, 'utf8');
   expect(page).toContain('<title>Study of today</title>');
   expect(page).toContain('Study of today-marks.csv');
-  expect(readdirSync(it.place('.')).sort()).toEqual(['Study of today.html', 'a.nii', 'b.nii', 'sheet.png']);
+  expect(readdirSync(it.place('.')).sort()).toEqual(['Study of today.HTM', 'a.nii', 'b.nii', 'sheet.png']);
   for (const [flag, file] of [
     ['png', png],
     ['html', html],

@@ -80,6 +80,19 @@ test.each([
   expect(submitted.sent.map((name) => name?.replace(/_\d(?=\.)/, ''))).toEqual(sent);
 });
 
+test.each([
+  ['stdin', false],
+  ['stderr', false],
+  ['stdout', true],
+  ['nothing', true],
+] as const)('where all but %s is a terminal, somebody is asked: %j', (other, isAsked) => {
+  const stream = (name: string) => Object.assign(new PassThrough(), { isTTY: name !== other });
+  const streams = { stdin: stream('stdin'), stdout: stream('stdout'), stderr: stream('stderr') };
+  const io = new CommandIo({ ...streams, env: {} });
+  expect(seriesChoice(undefined, io, { mayAsk: true }) !== undefined).toBe(isAsked);
+  expect(seriesChoice(undefined, io, { mayAsk: false })).toBeUndefined();
+});
+
 /** So many series with the descriptions `T1`, `T2` and so on. */
 const many = (count: number): Series[] =>
   Array.from({ length: count }, (_, index) => ({

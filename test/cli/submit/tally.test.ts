@@ -54,3 +54,15 @@ test('what is not computed now tells nothing of the time that is left, and is no
   tally.expected = 60;
   expect(tally.line).toBe('1 of 4 done, 1 edited, 1 in progress, 1 waiting; about 2 min left');
 });
+
+test('a case that fails tells how long the others take, and one of an earlier command does not', () => {
+  const tally = new Tally();
+  tally.begin(Array.from({ length: 4 }, (_, index) => stateOf(index, 'waiting')));
+  tally.saw({ ...stateOf(0, 'done'), isNew: false });
+  tally.saw(stateOf(1, 'running'));
+  vi.advanceTimersByTime(120_000);
+  expect(tally.left).toBeNull();
+  tally.saw(stateOf(1, 'failed'));
+  expect(tally.left).toBe('4 min');
+  expect(tally.line).toBe('1 of 4 done, 0 in progress, 2 waiting, 1 failed; about 4 min left');
+});

@@ -83,6 +83,16 @@ test('a job that takes longer than those before it shows nothing', () => {
 
 const connection = { nextCommand: (words: string) => `remote-app ${words} --profile lab` };
 
+test('the time that a job took is the one that the server says, also where it is none', () => {
+  const took = (facts: Readonly<Record<string, unknown>>) =>
+    /took ([^)]*)/.exec(describeJob(job(1, facts), now, plain, connection).join('\n'))?.[1];
+  expect([took({ run_seconds: 0 }), took({ run_seconds: 7 }), took({ run_seconds: null })]).toEqual([
+    '0 s',
+    '7 s',
+    '2 min',
+  ]);
+});
+
 test('one job is described fact by fact', () => {
   const at = (seconds: number) => formatLocal(now - seconds * 1000);
   const ended = job(1, {

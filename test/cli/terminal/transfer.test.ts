@@ -51,6 +51,13 @@ test('the lines of a log and the summary have the same figures', () => {
   expect(slow().summary(360_000)).toBe('Uploaded 432.0 MiB in 6 min (1.2 MiB/s)');
 });
 
+test('what was there before a download goes on is no part of what it brought', () => {
+  const transfer = new Transfer('Downloading', 100 * mebi, 0, 60 * mebi);
+  for (let at = 1; at <= 10; at += 1) transfer.moved((60 + 4 * at) * mebi, at * 1000);
+  expect(transfer.rate(10_000) / mebi).toBeCloseTo(4, 5);
+  expect(transfer.summary(10_000)).toBe('Downloaded 40.0 MiB in 10 s (4.0 MiB/s)');
+});
+
 test('cases that take seconds each are counted without a speed, and have a time that is left', () => {
   const transfer = new Transfer('Drawing', 5, 0);
   for (let at = 1; at <= 4; at += 1) transfer.moved(at, at * 4000);

@@ -242,6 +242,22 @@ describe('a result', () => {
     await expect(saving).rejects.toMatchObject({ name: 'Interrupted' });
   });
 
+  test('whose download is interrupted is that of a job that is done', async () => {
+    const controller = new AbortController();
+    await using directory = await temporary();
+    await using server = await ScriptedServer.start((_, response) => {
+      response.writeHead(200, { 'content-length': 1e6 }).write('PK');
+    });
+    await using connection = connectTo(server.url, { signal: controller.signal });
+    const reporter = memoryReporter();
+    const progress = () => controller.abort(new Interrupted('SIGINT'));
+    const output = { directory: path.join(directory.path, 'Output'), taken: 'number' } as const;
+    const saving = saveResult(connection, 'ab', output, { wait: 30, reporter: { ...reporter, progress } });
+    await expect(saving).rejects.toMatchObject({ name: 'Interrupted', details: { job_id: 'ab' } });
+    expect(reporter.notes).toEqual(["Job ab is done; 'remote-app result ab' fetches its result"]);
+    expect(await readdir(directory.path)).toEqual([]);
+  });
+
   test('is requested only once with --no-wait', async () => {
     const { result, requests, notes } = await fetchResult([unfinished], 30, { isImpatient: true });
     expect(result).toMatchObject({
@@ -554,4 +570,35 @@ test('the configuration of an app replaces no files, unless that is asked for', 
   expect(await save(false, other)).toMatchObject({ output: other });
   isThere = false;
   await expect(save(true)).rejects.toMatchObject({ status: 404, message: 'Unknown app' });
+});
+
+test('the configuration of an app starts over where its range is refused, and mixes with nothing that came meanwhile', async () => {
+  await using directory = await temporary();
+  const place = path.join(directory.path, 'Config');
+  const bytes = zipOf({ 'Model.yml': 'new' });
+  const answers: Handler[] = [
+    (_, response) => {
+      response.writeHead(200, { 'content-length': bytes.length, etag: '"a"' });
+      response.write(bytes.subarray(0, 20), () => response.destroy());
+    },
+    (_, response) => void response.writeHead(416).end(),
+    async (...request) => {
+      await plant(place, { 'Model.yml': 'of another command' });
+      await send(bytes)(...request);
+    },
+    send(bytes),
+  ];
+  await using server = await ScriptedServer.start((...request) => answers.shift()?.(...request));
+  await using connection = connectTo(server.url);
+  const beside = `${place}-2`;
+  expect(await saveAppConfig(connection, 'lung', place, false, memoryReporter())).toMatchObject({
+    output: beside,
+    files: 1,
+  });
+  const texts = [place, beside].map((each) => readFile(path.join(each, 'Model.yml'), 'utf8'));
+  expect(await Promise.all(texts)).toEqual(['of another command', 'new']);
+  const unwritable = saveAppConfig(connection, "it's", '/proc/none', false, memoryReporter());
+  await expect(unwritable).rejects.toThrow(
+    /^Cannot write .*, then run 'remote-app apps 'it'\\''s' --config DIR'$/,
+  );
 });

@@ -1,3 +1,4 @@
+import { renameSync } from 'node:fs';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { TokenDocument } from '../../../src/access/index.js';
 import { ServiceError } from '../../../src/contract/index.js';
@@ -137,4 +138,26 @@ test("what an admin began ends without a refusal when the token is a user's, and
   pass();
   expect(ends).toEqual([['ole', null]]);
   closing.abort();
+});
+
+test('a file that is away for a while is told once, and once more when it is there as it was', async () => {
+  await using own = new TestTokens();
+  own.create('kai');
+  const told: unknown[] = [];
+  const named = new NamedTokens(
+    own.file,
+    (problem) => told.push(problem),
+    () => told.push('changed'),
+    (count) => told.push(count),
+  );
+  const away = 'The tokens stay as they were read before, until their file is fixed';
+  for (let time = 0; time < 2; time += 1) {
+    // A disk that is mounted again has the same file.
+    renameSync(own.directory, `${own.directory}-away`);
+    for (let look = 0; look < 2; look += 1) named.reload();
+    expect(named.entries.map(({ name }) => name)).toEqual(['kai']);
+    renameSync(`${own.directory}-away`, own.directory);
+    for (let look = 0; look < 2; look += 1) named.reload();
+  }
+  expect(told).toEqual([away, 1, away, 1]);
 });

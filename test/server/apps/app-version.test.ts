@@ -167,6 +167,17 @@ test('an app that changes while it is read has its version afterwards', async ()
   expect([await one?.known, await other?.known]).toEqual([version, version]);
 });
 
+test('a file that nobody may read is no obstacle', async () => {
+  const directory = copy();
+  const versions = new AppVersions();
+  const before = await (await versions.of(directory))?.known;
+  // Not even root may read this one.
+  symlinkSync('/proc/sys/vm/compact_memory', path.join(directory, 'closed'));
+  const version = await (await versions.of(directory))?.known;
+  expect(version).toMatch(sha256);
+  expect(version).not.toBe(before);
+});
+
 test('links in a circle and links to nothing are no obstacle', async () => {
   const directory = copy();
   const versions = new AppVersions();

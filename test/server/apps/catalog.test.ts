@@ -3,8 +3,9 @@ import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { AllowedApps } from '../../../src/server/apps/allowlist.js';
 import { AppCatalog } from '../../../src/server/apps/catalog.js';
-import type { Repositories } from '../../../src/server/hub/index.js';
+import { hubSettings, Repositories } from '../../../src/server/hub/index.js';
 import type { JobDirectory, JobRequest } from '../../../src/server/jobs/index.js';
+import { plantCache } from '../../support/hub-cache.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const root = await temporary();
@@ -161,4 +162,41 @@ test('--network names apps that there are', () => {
   expect(make).toThrow(
     '--network gone: there is no such app; there are: new, own, first, /srv/apps/second, third',
   );
+});
+
+test('an app of a repository is known by its commit, and its jobs see its repository in the cache alone', async () => {
+  const cache = at('cache');
+  const commit = await plantCache(cache, 'lab/app', { 'X/app.json': app(), 'X/w.pt': 'w' });
+  const settings = hubSettings({ HOME: root.path, HF_HUB_CACHE: cache });
+  const tracking = new Repositories({ settings, download: false, say: () => {} });
+  const sources = new AllowedApps(['lab/app:X', 'lab/app:Y'], { changed: () => {}, failed: () => {} });
+  const ids = ['lab/app:X', 'lab/app:Y'] as const;
+  const access = (network: readonly string[]) => {
+    const served = new AppCatalog(sources, ['konfai'], tracking, {}, network);
+    return {
+      served,
+      environment: served.accessOf(ids[0]).environment,
+      offline: served.offlineRepositories(),
+    };
+  };
+  const { served, ...alone } = access([]);
+  expect(alone).toEqual({ environment: { HF_HUB_CACHE: cache, HF_HUB_OFFLINE: '1' }, offline: ids });
+  const { served: _, ...connected } = access(ids.slice(0, 1));
+  expect(connected).toEqual({ environment: { HF_HUB_CACHE: cache }, offline: ids.slice(1) });
+  expect(served.accessOf(ids[0])).toMatchObject({
+    network: false,
+    directories: [path.join(cache, 'models--lab--app')],
+  });
+  expect(await (await served.versionOf(ids[0]))?.known).toBe(commit);
+  const files = await served.repositoryFiles(served.get(ids[0], null));
+  expect(files.map(({ name }) => name)).toEqual(['app.json', 'w.pt']);
+  await expect(served.repositoryFiles(served.get(ids[1], null))).rejects.toThrow(
+    "Repository 'lab/app' has no app in 'Y'; it has: lab/app:X",
+  );
+  const { refreshing, apps } = await served.refreshView(ids.slice(1));
+  expect([refreshing, apps.map(({ app: id, available }) => [id, available])]).toEqual([
+    true,
+    [['lab/app:Y', false]],
+  ]);
+  await tracking.close();
 });

@@ -5,10 +5,14 @@ import { lookAtApps } from '../../../src/server/apps/app-problems.js';
 import {
   isAppDirectory,
   ownProgram,
+  repositoryState,
   staysLoaded,
   viewAppDirectory,
+  viewRepositoryApp,
 } from '../../../src/server/apps/app-view.js';
 import { missingPackages } from '../../../src/server/apps/missing-packages.js';
+import { hubSettings, TrackedRepository } from '../../../src/server/hub/index.js';
+import { plantCache } from '../../support/hub-cache.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const least = { display_name: 'x', description: 'x', short_description: 'x', tta: 2, mc_dropout: 1 };
@@ -154,7 +158,7 @@ test('an app is described by what is in its directory', async () => {
   const directory = await appWith(
     {
       inputs: { A: volume },
-      models: ['fold_0.pt', 'weights/CV_0', 'gone.pt'],
+      models: ['fold_0.pt', 'weights/CV_0', 'gone.pt', 'nets/a.json', 'top.txt'],
       terminology: { 1: { name: 'liver', color: '#f00' } },
       patch_size: [8, 8, 8],
       parameters: { scale: 1 },
@@ -169,6 +173,9 @@ test('an app is described by what is in its directory', async () => {
       'weights/CV_0.pt': '',
       'weights/CV_1.pt': '',
       'weights/read.me': '',
+      'nets/a.json': '',
+      'nets/b.json': '',
+      'top.txt': '',
       'Uncertainty.yml': '',
       'Config.yml': '',
     },
@@ -186,8 +193,11 @@ test('an app is described by what is in its directory', async () => {
     mc_dropout: 1,
     maximum_tta: 2,
     patch_size: [8, 8, 8],
-    checkpoints_name: ['fold_0.pt', 'weights/CV_0', 'gone.pt'],
-    checkpoints_name_available: ['fold_0.pt', 'weights/CV_0', 'CV_1.pt', 'fold_1.pt'],
+    checkpoints_name: ['fold_0.pt', 'weights/CV_0', 'gone.pt', 'nets/a.json', 'top.txt'],
+    checkpoints_name_available: [
+      ...['fold_0.pt', 'weights/CV_0', 'nets/a.json', 'top.txt'],
+      ...['CV_1.pt', 'b.json', 'fold_1.pt'],
+    ],
     has_capabilities: [true, false, true],
     finetunable: true,
     terminology: { 1: { name: 'liver', color: '#f00' } },
@@ -243,4 +253,35 @@ test('of packages of Node those are told that are nowhere above the app, and onl
   expect(await missing('python3', 'main.py')).toEqual([]);
   rmSync(file);
   expect(await missing('node', 'main.js')).toEqual([]);
+});
+
+test('of an app of a repository is told what the cache has of it, or why it is not there', async () => {
+  const cache = await place();
+  const files = { 'X/app.json': JSON.stringify(least), 'X/w.pt': 'w', 'Y/app.json': '{' };
+  const commit = await plantCache(cache, 'lab/app', files);
+  const stateOf = async (folder: string) => {
+    const settings = hubSettings({ HOME: cache, HF_HUB_CACHE: cache, HF_HUB_OFFLINE: '1' });
+    const tracked = new TrackedRepository({ repository: 'lab/app', revision: 'main' }, settings);
+    const app = { tracked, folder };
+    return [await repositoryState('lab', app), await viewRepositoryApp('lab', app)];
+  };
+  const told = { commit, checked_at: null };
+  expect(await stateOf('X')).toEqual([
+    { app: 'lab', available: true, ...told, problem: null },
+    expect.objectContaining({
+      available: true,
+      checkpoints_name_available: ['w.pt'],
+      repository: { name: 'lab/app', revision: 'main', ...told, problem: null },
+    }),
+  ]);
+  const broken = expect.stringMatching(/^app\.json of this app cannot be read: /);
+  expect(await stateOf('Y')).toEqual([
+    { app: 'lab', available: false, ...told, problem: broken },
+    { app: 'lab', available: false, reason: broken },
+  ]);
+  const none = "Repository 'lab/app' has no app in 'Z'; it has: lab/app:X, lab/app:Y";
+  expect(await stateOf('Z')).toEqual([
+    { app: 'lab', available: false, ...told, problem: none },
+    { app: 'lab', available: false, reason: none },
+  ]);
 });

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { ManifestError, onLines, readManifest } from '../../../src/server/apps/manifest.js';
@@ -123,5 +123,27 @@ test('an app of a repository brings no command, and what cannot be used says whe
   ]);
   expect(await faults({ resident: true })).toEqual([
     ['resident', 'only a program of the app can be resident, and `command` is missing'],
+  ]);
+});
+
+test('of a link to what is not JSON nothing is quoted, unless it is one of the cache of a repository', async () => {
+  await using root = await temporary();
+  writeFileSync(path.join(root.path, 'secret'), 'secret: 7');
+  symlinkSync('secret', path.join(root.path, 'app.json'));
+  const faultOf = (from: 'admin' | 'repository') => {
+    try {
+      return readManifest(root.path, from);
+    } catch (cause) {
+      return cause instanceof ManifestError && [cause.message, cause.faults];
+    }
+  };
+  const why = 'it is a link to a file that is not JSON';
+  expect(faultOf('admin')).toEqual([
+    `app.json of this app cannot be read: ${why}`,
+    [{ path: [], problem: `it cannot be read: ${why}` }],
+  ]);
+  expect(faultOf('repository')).toEqual([
+    expect.stringMatching(/^app\.json of this app cannot be read: Unexpected token/),
+    [{ path: [], problem: expect.stringMatching(/^it is not JSON: Unexpected token/), isSyntax: true }],
   ]);
 });

@@ -38,6 +38,10 @@ test.each([
   ['that is not there', ''],
   ['without a model', 'Predictor: {Dataset: {}}'],
   ['whose model has nothing to change', 'Predictor: {Model: {classpath: a, Net: {optimizer: {}}}}'],
+  [
+    'whose model has nothing to change, and something beside it',
+    'Predictor: {Model: {Net: {optimizer: {}}, Other: {a: 1}}}',
+  ],
   ['whose value holds itself', 'Predictor: {Model: {Net: &a {self: *a}}}'],
   [
     'that is too much once it is written out',

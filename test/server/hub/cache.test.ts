@@ -211,12 +211,16 @@ test.each([true, false])('a file is put into a snapshot as a link, or as a copy:
 
 test('a snapshot that leads out of the cache gets no file', async () => {
   const { root, cache } = await cacheWith({ [`blobs/${oid}`]: 'abc', 'snapshots/': '' });
-  await plant(root, { 'elsewhere/': '' });
-  symlinkSync(path.join(root, 'elsewhere'), cache.snapshot(commit));
-  await expect(placeInSnapshot(cache, commit, listed('w.pt'), true)).rejects.toThrow(
-    "The snapshot of 'lab/app' leads out of the cache; remove it there",
-  );
-  expect(readdirSync(path.join(root, 'elsewhere'))).toEqual([]);
+  // The second one begins like the directory of the snapshots.
+  for (const elsewhere of [path.join(root, 'elsewhere'), path.join(cache.directory, 'snapshots-of-others')]) {
+    await plant(elsewhere, { './': '' });
+    rmSync(cache.snapshot(commit), { force: true });
+    symlinkSync(elsewhere, cache.snapshot(commit));
+    await expect(placeInSnapshot(cache, commit, listed('w.pt'), true)).rejects.toThrow(
+      "The snapshot of 'lab/app' leads out of the cache; remove it there",
+    );
+    expect(readdirSync(elsewhere)).toEqual([]);
+  }
 });
 
 test('a text is replaced, and nothing is left beside it', async () => {
@@ -262,6 +266,8 @@ test('an app that is missing is told by what its repository has, or by why that 
   const soon =
     "The description of 'lab/app@v2' is being fetched from https://huggingface.co; ask again in a moment";
   expect(await missing({}, 'X')).toBe(soon);
+  // Which apps there are is known from the list of files alone.
+  expect(await missing({ 'refs/v2': commit }, 'X')).toBe(soon);
   expect(await missing({}, 'X', true)).toBe(
     "'lab/app@v2' is not in the cache, and HF_HUB_OFFLINE keeps it from being fetched",
   );

@@ -102,3 +102,83 @@ test('a repository whose apps are no longer on the list is not checked again', a
   expect(tracked.hubStatus.checkedAt).toBe(null);
   await repositories.close();
 });
+
+test('a hub that names a time is not asked before it, by itself or for a client', async () => {
+  hub.fail(() => ({ status: 429, headers: { 'retry-after': '3000' } }));
+  const repositories = looking({ between: 0, retry: 0, longestRetry: 0, asked: 0 });
+  const tracked = repositories.track(name);
+  repositories.start();
+  await until('it was looked at', () => tracked.hubStatus.problem);
+  await until('the admin is told', () => lines.length > 0);
+  const untilNext = () => Math.round((tracked.due - performance.now()) / 1e6);
+  expect(untilNext()).toBe(3);
+  repositories.ask();
+  expect(untilNext()).toBe(3);
+  await repositories.close();
+});
+
+test('an app that is no longer on the list is not fetched with another one of its repository', async () => {
+  const repositories = looking({ between: long, retry: long, longestRetry: long, asked: 0 });
+  const tracked = repositories.track(name);
+  const other = { ...name, folder: 'CBCT' };
+  expect(repositories.track(other)).toBe(tracked);
+  repositories.keepOnly([other]);
+  repositories.start();
+  await until('the admin is told', () => lines.length > 0);
+  expect(lines).toEqual([
+    expect.stringMatching(/^VBoussot\/ImpactSynth: at commit [0-9a-f]{12} in the cache$/),
+  ]);
+  const namesOf = async (folder: string) =>
+    (await tracked.cache.files(tracked.cache.commitOf('main') ?? '', folder)).map((file) => file.name);
+  expect(await namesOf('CBCT')).toContain('app.json');
+  expect(await namesOf('MR')).toEqual([]);
+  await repositories.close();
+});
+
+test('of a download that is small, only its end is told', async () => {
+  const settings = hubSettings({ HOME: directory.path, HF_ENDPOINT: hub.url });
+  const repositories = new Repositories({ settings, download: true, say: (line) => lines.push(line) });
+  repositories.track(name);
+  await repositories.fetchAll(new AbortController().signal);
+  expect(lines).toEqual([
+    `VBoussot/ImpactSynth: looking for it at ${hub.url}`,
+    expect.stringMatching(/^VBoussot\/ImpactSynth: at commit [0-9a-f]{12} in the cache$/),
+  ]);
+  await repositories.close();
+});
+
+test('a hub that goes on failing is asked at growing intervals, up to the longest', async () => {
+  hub.fail(() => ({ status: 503 }));
+  const repositories = looking({ between: 0, retry: 1e6, longestRetry: 3e6, asked: 0 });
+  const tracked = repositories.track(name);
+  const waits: number[] = [];
+  for (let time = 0; time < 4; time += 1) {
+    tracked.due = 0;
+    await repositories.fetchAll(new AbortController().signal);
+    waits.push(Math.round((tracked.due - performance.now()) / 1e5));
+  }
+  expect(waits).toEqual([10, 20, 30, 30]);
+  await repositories.close();
+});
+
+test('clients do not have a hub asked more often than is allowed, and never one that is not to be asked', async () => {
+  const repositories = looking({ between: 2 * long, retry: long, longestRetry: long, asked: long });
+  const tracked = repositories.track(name);
+  await repositories.fetchAll(new AbortController().signal);
+  for (let time = 0; time < 2; time += 1) repositories.ask();
+  expect([tracked.due - tracked.begun, repositories.isUnderWay]).toEqual([long, true]);
+  await repositories.close();
+
+  const settings = hubSettings({ HOME: directory.path, HF_ENDPOINT: hub.url, HF_HUB_OFFLINE: '1' });
+  const offline = new Repositories({ settings, download: true, say: (line) => lines.push(line) });
+  const alone = offline.track(name);
+  const before = hub.requests.length;
+  offline.ask();
+  await offline.fetchAll(new AbortController().signal);
+  expect([alone.due, offline.isUnderWay, hub.requests.length]).toEqual([
+    Number.POSITIVE_INFINITY,
+    false,
+    before,
+  ]);
+  await offline.close();
+});

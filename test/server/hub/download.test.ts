@@ -3,10 +3,11 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Hub } from '../../../src/server/hub/hub.js';
 import { placeInSnapshot, placeText, RepositoryCache } from '../../../src/server/hub/repository-cache.js';
-import { blobName, type TreeFile } from '../../../src/server/hub/tree.js';
+import { blobName, formatTree, type TreeFile } from '../../../src/server/hub/tree.js';
 import { downloadBlob, type UpdateOptions, update } from '../../../src/server/hub/update.js';
 import { FakeHub } from '../../support/fake-hub.js';
 import { files, repository, weights } from '../../support/hub-app.js';
+import { ScriptedServer } from '../../support/scripted-server.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 
@@ -215,16 +216,66 @@ test.skipIf(disk === null)(
   'what the disk has no room for is not begun; the description is there',
   async () => {
     const small = new RepositoryCache(path.join(disk ?? '', 'cache'), repository);
-    fake.commit(repository, { ...files, 'MR/CV_0.pt': Buffer.alloc(5_000_000) });
+    fake.commit(repository, { ...files, 'MR/CV_0.pt': Buffer.alloc(2_500_000) });
+    // It would fit, and leave almost nothing.
     const refused = update(main, options({ cache: small }));
     await expect(refused).rejects.toThrow(
-      /needs 4\.8 MiB more, and [\d.]+ (KiB|MiB) are free where the cache is/,
+      /needs 2\.4 MiB more, and [\d.]+ (KiB|MiB) are free where the cache is/,
     );
     expect(fake.stored).toEqual([]);
     const commit = small.commitOf('main') ?? '';
     expect((await small.files(commit, 'MR')).map(({ name }) => name)).toContain('app.json');
   },
 );
+
+test('of an update is told how much has come of what is missing, and a content of two names comes once', async () => {
+  const told: { bytes: number; total: number }[] = [];
+  const onProgress = (progress: { bytes: number; total: number }) => told.push(progress);
+  const noise = Buffer.alloc(300_000, 'ab');
+  fake.commit(repository, { 'MR/app.json': '{}', 'MR/CV_0.pt': noise, 'MR/CV_1.pt': noise });
+  await update(main, options({ onProgress }));
+  expect(told.at(-1)).toEqual({ bytes: 300_002, total: 300_002 });
+  expect(told.every(({ total }) => total === 300_002)).toBe(true);
+  told.length = 0;
+  fake.commit(repository, { 'MR/app.json': '{ }', 'MR/CV_0.pt': noise, 'MR/CV_2.pt': noise });
+  await update(main, options({ onProgress }));
+  expect(told).toEqual([{ bytes: 3, total: 3 }]);
+});
+
+test.each([
+  [8, false],
+  [9, true],
+])('a description of %i files of 32 MiB is too much: %j', async (count, isTooMuch) => {
+  const large = Array.from({ length: count }, (_, at) => ({
+    ...{ path: `table-${at}.json`, size: 32 << 20, blobId: `${at}`.repeat(40), sha256: null, xetHash: null },
+  }));
+  await placeText(cache.treeFile(commit), formatTree(large));
+  const updating = update(
+    { repository, revision: commit },
+    options({ folders: [null], extent: 'description' }),
+  );
+  await expect(updating).rejects.toThrow(
+    isTooMuch
+      ? `The description of '${repository}' is more than 2000 files or 256 MiB, which is not fetched unasked: start the server ` +
+          "with '--download', or download it with 'hf download'"
+      : 'is not there',
+  );
+});
+
+test('a hub that sends a whole file in place of its rest is not listened to', async () => {
+  await using server = await ScriptedServer.start((_, response) => void response.end('0123456789'));
+  const whole = { path: 'w', size: 10, blobId: 'a'.repeat(40), sha256: null, xetHash: null };
+  const read = async (from: number) => {
+    const other = new Hub({ endpoint: server.url, token: () => null });
+    let text = '';
+    for await (const chunk of other.content('lab/app', commit, whole, from, signal))
+      text += Buffer.from(chunk);
+    return text;
+  };
+  expect(await read(0)).toBe('0123456789');
+  await expect(read(4)).rejects.toThrow(`${server.url} does not send the rest of a file`);
+  expect(server.received.map(({ headers }) => headers.range)).toEqual([undefined, 'bytes=4-9']);
+});
 
 test('what leads out of the cache of a repository is no file of it', async () => {
   await update(main, options());

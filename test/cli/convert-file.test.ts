@@ -1,0 +1,105 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { type ConvertOptions, convertFile } from '../../src/cli/convert/convert-file.js';
+import { CommandIo } from '../../src/cli/terminal/index.js';
+import { recordName } from '../../src/contract/index.js';
+import { openVolume, writeNifti } from '../../src/volumes/index.js';
+import { plant } from '../support/temporary.js';
+import { parse, size, writeSeries } from '../volumes/study.js';
+import { workspace } from '../volumes/written.js';
+
+const count = size[0] * size[1] * size[2];
+const block = (from: number, to: number) =>
+  Uint8Array.from({ length: count }, (_, at) => Number(at >= from && at < to));
+
+/** A directory with volumes on the grid of a scan, and what converts them. */
+async function withVolumes(volumes: Readonly<Record<string, Uint8Array | Int16Array>>, record: object = {}) {
+  const source = await writeSeries();
+  const directory = await workspace();
+  await plant(directory, { [recordName]: JSON.stringify(record) });
+  for (const [name, data] of Object.entries(volumes)) {
+    await mkdir(path.dirname(path.join(directory, name)), { recursive: true });
+    await writeNifti(path.join(directory, name), { size, affine: source.affine, data });
+  }
+  const convert = async (name: string, more: Partial<ConvertOptions>) => {
+    const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
+    const document = await convertFile(path.join(directory, name), {
+      ...{ formats: ['nrrd'], like: path.dirname(source.files[0] ?? ''), output: null, labels: null },
+      ...{ isStrict: false, mayReplace: false, version: '1', json: false },
+      io: new CommandIo({ ...streams, env: {} }),
+      ...more,
+    });
+    return { document, printed: (await buffer(streams.stdout.end())).toString() };
+  };
+  return { directory, convert };
+}
+
+const organs = { 'liver.nii.gz': block(0, 20), 'kidney_left.nii.gz': block(20, 40) };
+const named = {
+  labels: { 1: { name: 'Liver', color: '#102030' }, 2: { name: 'Kidney left', color: '#0080ff' } },
+};
+
+test('masks at the top of a result have the names and colours of its record, and those below it stay files', async () => {
+  const { directory, convert } = await withVolumes(
+    { ...organs, 'below/spleen.nii.gz': block(40, 50) },
+    named,
+  );
+  const output = path.join(directory, 'segments.seg.nrrd');
+  const { document, printed } = await convert('.', {});
+  expect(document).toEqual({
+    from: directory,
+    converted: [
+      {
+        ...{ as: 'nrrd', output, note: null },
+        labels: [
+          { value: 1, name: 'Kidney left' },
+          { value: 2, name: 'Liver' },
+        ],
+      },
+    ],
+  });
+  expect(printed).toBe(`${output}\n`);
+  expect((await openVolume(output)).labels?.map(({ colour }) => colour)).toEqual(['#0080ff', '#102030']);
+  const typed = await convert('.', { mayReplace: true, labels: '1=Leber', json: true });
+  expect([typed.printed, typed.document.converted[0]?.labels]).toEqual([
+    '',
+    [
+      { value: 1, name: 'kidney_left' },
+      { value: 2, name: 'liver' },
+    ],
+  ]);
+});
+
+test('masks of one patient beside another file keep their whole names', async () => {
+  const masks = { 'p1_liver.nii.gz': block(0, 20), 'p1_spleen.nii.gz': block(20, 40) };
+  const labelsOf = async (more: Record<string, Uint8Array>) => {
+    const { convert } = await withVolumes({ ...masks, ...more });
+    return (await convert('.', {})).document.converted[0];
+  };
+  const all = await labelsOf({});
+  expect(all?.labels.map(({ name }) => name)).toEqual(['liver', 'spleen']);
+  expect(path.basename(all?.output ?? '')).toBe('p1_segments.seg.nrrd');
+  const some = await labelsOf({ 'other.nii.gz': block(40, 50) });
+  expect(path.basename(some?.output ?? '')).toBe('segments.seg.nrrd');
+  expect(some?.labels.map(({ name }) => name)).toEqual(['other', 'p1_liver', 'p1_spleen']);
+});
+
+test.each([
+  [{}, undefined],
+  [{ units: { inputs: 'HU', outputs: null } }, undefined],
+  [{ units: { inputs: null, outputs: 'HU' } }, 'HU'],
+])('intensities of a result with %j are said to be in %j', async (record, unit) => {
+  const intensities = Int16Array.from({ length: count }, (_, at) => at * 37 - 900);
+  const { directory, convert } = await withVolumes({ 'ct.nii.gz': intensities }, record);
+  await convert('ct.nii.gz', { formats: ['dicom'] });
+  const [first = ''] = readdirSync(path.join(directory, 'ct.dicom'));
+  const set = parse(readFileSync(path.join(directory, 'ct.dicom', first)));
+  expect([set.string('x00080060'), set.string('x00281054')?.replace('US', '') || undefined]).toEqual([
+    unit === 'HU' ? 'CT' : 'MR',
+    unit,
+  ]);
+});
