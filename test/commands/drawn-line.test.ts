@@ -441,6 +441,9 @@ describe('a whole run at a terminal', () => {
     const options = { env: { NO_COLOR: '1' }, columns: 80 };
     await withTerminal({ lines, onKill }, ['infer', 'ct.nii'], options, async (terminal) => {
       await terminal.shows(new RegExp(`^${spinner} Waiting for job ${jobId} \\(\\d+ s so far\\)$`));
+      terminal.resize(32);
+      await terminal.shows(new RegExp(`^${spinner} Waiting for jo? \\(\\d+ s so far\\)$`));
+      terminal.resize(80);
       bar.open();
       await terminal.shows(/^sub-01_a-long-\S* \[=+-+\] 40% 40\/100 00:12 left( \(\d+ s so far\))?$/);
       terminal.resize(140);

@@ -35,6 +35,8 @@ const unreadable = (compression: string) =>
     `The pixels of f are compressed in a way that cannot be read here (${compression}): decompress it, for example with gdcmconv --raw.`,
   );
 
+const bytesOf = (hex: string) => Buffer.from(hex, 'hex');
+
 /** Four values of 12 bits as JPEG-LS. */
 const grey = 'ffd8fff7000b0c0002000201011100ffda0008010100000000a0002c50ffd9';
 
@@ -96,7 +98,6 @@ describe('RLE', () => {
 });
 
 describe('JPEG-LS', () => {
-  const bytesOf = (hex: string) => Buffer.from(hex, 'hex');
   const colour = frame({ syntax: syntax('4.80'), rows: 2, columns: 2, samples: 3, photometric: 'RGB' });
   // Red, green and blue of four pixels, as CharLS writes them: plane by plane, line by line, pixel by pixel.
   const start = 'ffd8fff70011080002000203011100021100031100ff';
@@ -163,6 +164,24 @@ describe('JPEG 2000', () => {
     bytes.writeUInt16BE(samples, 44);
     return bytes;
   };
+  // Losslessly, as OpenJPEG writes four values.
+  const stream =
+    'ff4fff51002900000000000400000001000000000000000000000004000000010000000000000000000107' +
+    '0101ff52000c00000001000004040001ff5c00044040ff90000a0000000000160001ff93cfb41409081e7627ffd9';
+  const boxes =
+    '0000000c6a5020200d0a870a00000014667479706a703220000000006a7032200000002d6a703268' +
+    '000000166968647200000001000000040001070700000000000f636f6c72010000000000110000005f6a703263';
+  test.each([
+    ['by itself', stream],
+    ['in a file of boxes (JP2)', boxes + stream],
+  ])('%s is read', async (_, hex) => {
+    expect(await decodeFrame(bytesOf(hex), frame({ syntax: syntax('4.90') }))).toEqual({
+      data: Uint8Array.of(10, 20, 30, 40),
+      bits: 8,
+      isRgb: true,
+    });
+  });
+
   test.each([
     ['of other columns', started(5, 1, 0, 0, 1)],
     ['of other rows', started(4, 2, 0, 0, 1)],
