@@ -95,6 +95,20 @@ test.for<[string, Entry[], Partial<ExtractOptions>, string]>([
   expect(await outcome(extractArchive(file, out, { ...generous, ...options }))).toBe(words);
 });
 
+test('entries may lie in another order than the directory lists them', async () => {
+  const { file, out } = await archived([a, { name: 'b', content: 'B' }]);
+  const bytes = readFileSync(file);
+  const [first, second, end] = [
+    bytes.indexOf('PK\x01\x02', 'latin1'),
+    bytes.lastIndexOf('PK\x01\x02', undefined, 'latin1'),
+    bytes.indexOf('PK\x05\x06', 'latin1'),
+  ];
+  const parts = [bytes.subarray(0, first), bytes.subarray(second, end), bytes.subarray(first, second)];
+  writeFileSync(file, Buffer.concat([...parts, bytes.subarray(end)]));
+  expect(await extractArchive(file, out, generous)).toMatchObject({ files: 2, unplaced: 0 });
+  expect(['a', 'b'].map((name) => readFileSync(path.join(out, name), 'utf8'))).toEqual(['AAA', 'B']);
+});
+
 /** The archive of one entry whose 64-bit fields state these numbers: its packed size and where it begins. */
 function zip64(packed: bigint | null, offset: bigint | null): Buffer {
   const bytes = zip([a]);

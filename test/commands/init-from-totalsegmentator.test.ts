@@ -179,11 +179,13 @@ describe('init --from totalsegmentator', () => {
 
   test('takes all folds of a network that is trained in several', async () => {
     await using cli = await withWeights([298, 315]);
+    await plant(cli.directory, { [`weights/${networkOf(315)}/fold_all/checkpoint_final.pth`]: checkpoint });
     expect((await cli.run(words('--task', 'pleural_pericard_effusion', '--weights', 'weights'))).code).toBe(
       0,
     );
     const place = path.join(cli.directory, 'organs/weights', networkOf(315));
-    expect((await readdir(place)).sort()).toEqual(['dataset.json', 'fold_0', 'fold_1', 'plans.json']);
+    const folds = ['fold_0', 'fold_1', 'fold_all'];
+    expect((await readdir(place)).sort()).toEqual(['dataset.json', ...folds, 'plans.json']);
   });
 
   const disk = smallDisk(1);
