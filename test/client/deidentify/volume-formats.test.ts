@@ -297,6 +297,11 @@ test('a volume in one file keeps what a model needs, and loses the rest: by the 
   const fields = ['content', 'sample units', 'patient', `${word}key`, 'comments'];
   expect(await told('a.nrrd', canary.nrrd(word))).toEqual([9, 'space origin', [...fields, behind]]);
   expect(await told('b.nrrd', canary.nrrd(word, true))).toEqual([9, 'space origin', [...fields, gzip]]);
+  const tags = Array.from({ length: 100 }, (_, at) => `Segment${at}_Tags`);
+  const long = `${tags.map((tag) => `${tag}:=${'x'.repeat(700)}\n`).join('')}patient:=`;
+  const large = Buffer.from(canary.nrrd(word).toString('latin1').replace('patient:=', long), 'latin1');
+  const removed = fields.toSpliced(2, 0, ...tags);
+  expect(await told('c.nrrd', large)).toEqual([9, 'space origin', [...removed, behind]]);
   expect(await told('a.mha', canary.metaImage(word, true))).toEqual([
     ...[11, 'ElementType', ['Comment', 'Name', `${word}Key`, 'Modality']],
   ]);

@@ -1,10 +1,15 @@
+import type { RouterContext } from '@koa/router';
 import { describe, expect, test } from 'vitest';
+import { theAdmin } from '../../../src/access/index.js';
 import type { JobView } from '../../../src/contract/job.js';
+import type { JobService } from '../../../src/server/jobs/index.js';
+import { showJob } from '../../../src/server/routes/jobs.js';
 import { least, steps } from '../../support/form.js';
 import { file } from '../../support/form.mjs';
 import { linesOf } from '../../support/log-lines.mjs';
 import { sharedServer } from '../../support/server.js';
 import { zipOf } from '../../support/zip.mjs';
+import { makeJob } from '../jobs/held-job.js';
 
 const server = sharedServer({ flags: ['--cpu-slots', '1'] });
 const { api } = server;
@@ -187,6 +192,22 @@ describe('a job', () => {
       }
     },
   );
+});
+
+test('a job that has ended is shown when the version of its app is known', async () => {
+  const { job } = await makeJob();
+  let learn = (_version: string) => {};
+  job.noteVersion(
+    new Promise((resolve) => {
+      learn = resolve;
+    }),
+  );
+  await job.finish('error', 'It failed');
+  const ctx = { captures: [job.id], state: { principal: theAdmin } } as unknown as RouterContext;
+  const shown = showJob({ get: () => job } as unknown as JobService)(ctx);
+  learn('1.0');
+  await shown;
+  expect(ctx.body).toMatchObject({ status: 'error', version: '1.0' });
 });
 
 describe('the list of jobs', () => {
