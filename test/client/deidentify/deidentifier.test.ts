@@ -116,12 +116,17 @@ describe('without identity', () => {
     });
 
   test('slices have their numbers in the series as names, are unpacked, and each is told of', async () => {
-    const files = { 's/1.dcm': slice(2), 's/3.dcm.gz': gzipSync(slice(1)), 's/2.dcm': slice(3) };
+    const files = {
+      ...{ 's/1.dcm': slice(2), 's/3.dcm.gz': gzipSync(slice(1)), 's/2.dcm': slice(3) },
+      // Packed without saying so.
+      's/4.dcm': gzipSync(slice(4)),
+    };
     const { sent, told } = await prepared(files, ['s'], 'full');
-    expect([...sent.keys()]).toEqual(['0001', '0002', '0003'].map((each) => `case-0001/${each}.dcm`));
+    expect([...sent.keys()]).toEqual([1, 2, 3, 4].map((number) => `case-0001/000${number}.dcm`));
     const places = [...sent.values()].map((bytes) => parsed(bytes ?? Buffer.alloc(0)).string('x00200032'));
-    expect(places).toEqual(['0\\0\\1', '0\\0\\2', '0\\0\\3']);
-    expect(told.map((removed) => removed.includes('PatientName (0010,0010)'))).toEqual([true, true, true]);
+    expect(places).toEqual(['0\\0\\1', '0\\0\\2', '0\\0\\3', '0\\0\\4']);
+    const areTold = told.map((removed) => removed.includes('PatientName (0010,0010)'));
+    expect(areTold).toEqual([true, true, true, true]);
   });
 
   test('a store is refused, and so is DICOM that shows a person, packed as well', async () => {

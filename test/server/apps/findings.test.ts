@@ -78,6 +78,11 @@ test('an app of the engine needs the engine, and one with a command does not', a
   expect(engineProblem).toBeNull();
 });
 
+test.each([{}, { command: ['true'] }])('of %j is told which checkpoint it names and lacks', async (more) => {
+  const { missing } = await found({ ...more, models: ['w.pt', 'gone.pt'] }, { 'w.pt': '' });
+  expect(missing).toEqual(['models.1: the file gone.pt is not there']);
+});
+
 test.each([
   // A fine app has none of these.
   [{ command: ['true'], author: 'a', url: 'b', $schema: 'c', version: 1, licence_of_ours: 1 }, []],
