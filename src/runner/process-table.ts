@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TimeSlice, thisBoot } from '../files/clocks.js';
+import { errorCode } from '../files/errors.js';
 import { hasProc, isAnswer, isSignalable, processIds, readStatus } from '../files/process-status.js';
 import { jobMarker, type ProcessIdentity } from './protocol.js';
 
@@ -96,12 +97,12 @@ function jobsOf(pid: number): string[] {
   return entries.map((entry) => entry.slice(assignment.length));
 }
 
-/** The target of a link in `/proc`; undefined if it is gone, or the process is. */
+/** The target of a link in `/proc`; undefined if it is gone, or the process is, or its path is longer than the system tells. */
 function targetOf(link: string): string | undefined {
   try {
     return readlinkSync(link);
   } catch (cause) {
-    if (isAnswer(cause)) return undefined;
+    if (isAnswer(cause) || errorCode(cause) === 'ENAMETOOLONG') return undefined;
     throw cause;
   }
 }

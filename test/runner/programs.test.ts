@@ -225,6 +225,16 @@ test('the processes of a job have its mark or its pipe open, or are of the sessi
   );
 });
 
+test('a process of a job is found although it has a file open whose path is longer than the system tells', async () => {
+  const root = await place();
+  const id = `programs-test-long-${process.pid}`;
+  // As deep as a shell goes, and then a file below.
+  const deep = 'while mkdir $name && cd $name 2>&-; do :; done; exec 3>$name/$name';
+  const script = `name=$(printf '%0200d'); ${deep}; cd '${root}'; rm -r $name; echo; exec sleep 100`;
+  const { pid } = await running(`cd '${root}'; ${script}`, { [jobMarker]: id });
+  expect(await processesOfJob(id, outputFifo(root), 'openFiles')).toEqual([pid]);
+});
+
 test('files that a job has removed and holds open are counted once, on its disk alone', async () => {
   const root = await place();
   const id = `programs-test-open-${process.pid}`;
