@@ -1,18 +1,7 @@
 import { expect, test } from 'vitest';
-import { monaiBundleApp } from '../../src/cli/apps/monai-bundle-app.js';
-import { type Changes, plantedFolder, refusalOf } from '../support/model-folder.js';
-import { bundleName, inference, metadata, monaiBundle, withData } from '../support/monai-bundle.js';
-
-const given = { task: undefined, weights: undefined, environment: {}, root: process.cwd() };
-const appOf = (directory: string) => monaiBundleApp({ ...given, source: directory });
-const bundle = (changes: Changes = {}) => plantedFolder(bundleName, monaiBundle(), changes);
-const madeOf = async (changes: Changes) => appOf(await bundle(changes));
-const refusal = (directory: string) => refusalOf(appOf, directory);
-
-const config = 'configs/inference.json';
-const about = 'configs/metadata.json';
-const configured = (changes: object) => ({ [config]: { ...inference, ...changes } });
-const described = (changes: object) => ({ [about]: { ...metadata, ...changes } });
+import type { Changes } from '../support/model-folder.js';
+import { withData } from '../support/monai-bundle.js';
+import { about, bundle, configured, described, madeOf, refusal } from './support/monai-bundle.js';
 
 test.each([
   [{ format: 'labels' }, true],

@@ -1,23 +1,21 @@
 import { truncateSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { monaiBundleApp } from '../../src/cli/apps/monai-bundle-app.js';
 import { BundleConfig } from '../../src/cli/apps/monai-bundle-config.js';
-import { type Changes, plantedFolder, refusalOf } from '../support/model-folder.js';
-import { bundleName, inference, metadata, monaiBundle, withData } from '../support/monai-bundle.js';
+import type { Changes } from '../support/model-folder.js';
+import { inference, metadata, monaiBundle, withData } from '../support/monai-bundle.js';
 import { checkpoint } from '../support/nnunet-folder.js';
 import { plant } from '../support/temporary.js';
-
-const given = { task: undefined, weights: undefined, environment: {}, root: process.cwd() };
-const appOf = (directory: string) => monaiBundleApp({ ...given, source: directory });
-const bundle = (changes: Changes = {}) => plantedFolder(bundleName, monaiBundle(), changes);
-const madeOf = async (changes: Changes) => appOf(await bundle(changes));
-const refusal = (directory: string) => refusalOf(appOf, directory);
-
-const config = 'configs/inference.json';
-const about = 'configs/metadata.json';
-const configured = (changes: object) => ({ [config]: { ...inference, ...changes } });
-const described = (changes: object) => ({ [about]: { ...metadata, ...changes } });
+import {
+  about,
+  appOf,
+  bundle,
+  config,
+  configured,
+  described,
+  madeOf,
+  refusal,
+} from './support/monai-bundle.js';
 
 test('code, licences and the configurations that inference names are copied, and nothing else', async () => {
   const directory = await bundle({

@@ -44,8 +44,9 @@ export function withRows(
   if (rows.length === 0) return [...cases];
   const told = new Set<TableRow>();
   const known = cases.map((each, at) => {
-    const [inTable, ...alsoIn] = drafts[at]?.inTables ?? [];
-    const own = [inTable, ...alsoIn].flatMap((place) => {
+    const { inTables = [] } = drafts[at] ?? {};
+    // A case of no table is joined by its own name, to a row of any.
+    const own = (inTables.length > 0 ? inTables : [null]).flatMap((place) => {
       const isOf = (row: TableRow) =>
         foldedName(row.name) === foldedName(oneLine(place?.name ?? each.name)) &&
         (!place || place.table === row.table);

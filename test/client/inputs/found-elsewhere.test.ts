@@ -1,21 +1,16 @@
 import { symlinkSync } from 'node:fs';
-import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { findFiles } from '../../../src/client/inputs/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { dicomFile } from '../../support/dicom-files.js';
 import { metaHeader } from '../../support/headers.js';
-import { plant, temporary } from '../../support/temporary.js';
+import { plant } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
 import { collect } from '../support/collect.js';
+import { ownPlace } from '../support/own-place.js';
 
-let root: Awaited<ReturnType<typeof temporary>>;
-beforeEach(async () => {
-  root = await temporary();
-});
-afterEach(() => root[Symbol.asyncDispose]());
-const at = (name: string) => path.join(root.path, name);
-const short = (text: string) => text.replaceAll(`${root.path}/`, '');
+const root = ownPlace();
+const { at, short } = root;
 const fieldOf = (name: string) => {
   const field = [...operationOf('infer').fields, ...operationOf('fine_tune').fields].find(
     (each) => each.name === name,

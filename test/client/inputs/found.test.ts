@@ -1,6 +1,5 @@
 import { symlinkSync } from 'node:fs';
-import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { collectUnits } from '../../../src/client/inputs/collect.js';
 import { Obstacles } from '../../../src/client/inputs/entries.js';
 import { findFiles, findVolumes } from '../../../src/client/inputs/index.js';
@@ -9,16 +8,12 @@ import { Selector } from '../../../src/client/inputs/selection.js';
 import { sentFilesOf } from '../../../src/client/submit/staging.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { metaHeader } from '../../support/headers.js';
-import { plant, temporary } from '../../support/temporary.js';
+import { plant } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
+import { ownPlace } from '../support/own-place.js';
 
-let root: Awaited<ReturnType<typeof temporary>>;
-beforeEach(async () => {
-  root = await temporary();
-});
-afterEach(() => root[Symbol.asyncDispose]());
-const at = (name: string) => path.join(root.path, name);
-const short = (text: string) => text.replaceAll(`${root.path}/`, '');
+const root = ownPlace();
+const { at, short } = root;
 const fieldOf = (name: string, of: 'evaluate' | 'fine_tune' = 'evaluate') => {
   const field = operationOf(of).fields.find((each) => each.name === name);
   if (!field) throw new Error(`no field ${name}`);
