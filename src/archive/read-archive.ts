@@ -70,6 +70,7 @@ export class ArchiveSource implements AsyncDisposable {
   async *#chunks(position: number, length: number): AsyncGenerator<Buffer> {
     for (let done = 0; done < length; ) {
       const chunk = this.#room(position + done, Math.min(chunkSize, length - done));
+      if (chunk.length === 0) return;
       let count: number;
       // Wraps only the read: an error of the consumer is thrown where it takes the bytes.
       try {
