@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { least } from '../support/form.js';
 import { isRunning } from '../support/processes.mjs';
-import { TestServer } from '../support/server.js';
+import { sharedServer, TestServer } from '../support/server.js';
 import { temporary } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
 
@@ -14,6 +14,14 @@ const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const signals = ['SIGHUP', 'SIGUSR2', 'SIGXFSZ', 'SIGPIPE'] as const;
 
 describe('serve', () => {
+  const server = sharedServer({ ownProcess: true });
+
+  test('prints only the address on stdout', async () => {
+    expect(server.stdout).toBe(`Listening on ${server.url}\n`);
+    expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect((await server.api.fetch('/health')).status).toBe(200);
+  });
+
   test('starts, works and stops if stderr cannot be written to', async () => {
     const full = openSync('/dev/full', 'w');
     await using server = await TestServer.start({ ownProcess: true, stderr: full });
@@ -24,7 +32,6 @@ describe('serve', () => {
   });
 
   test('keeps running after signals that end other programs, and so do its jobs', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
     const { id, gate } = await server.heldJob();
     for (const name of signals) {
       for (let time = 0; time < 3; time += 1) server.signal(name);
@@ -36,7 +43,6 @@ describe('serve', () => {
   });
 
   test('keeps running if the reader of its stderr has left', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
     server.stopReading();
     for (let time = 0; time < 3; time += 1) {
       server.signal('SIGHUP');

@@ -9,13 +9,6 @@ import { apps, TestServer } from '../support/server.js';
 import { until } from '../support/until.mjs';
 
 describe('serve', () => {
-  test('prints only the address on stdout', async () => {
-    await using server = await TestServer.start({ ownProcess: true });
-    expect(server.stdout).toBe(`Listening on ${server.url}\n`);
-    expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    expect((await server.api.fetch('/health')).status).toBe(200);
-  });
-
   test('says on stderr which apps it serves, and where their jobs are kept', async () => {
     await using server = await TestServer.start({ apps: [apps.probe, apps.shell] });
     expect(server.stderr).toContain(
