@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { least, steps } from '../support/form.js';
 import { file } from '../support/form.mjs';
@@ -60,32 +60,59 @@ test('serve says no more than twenty refusals in ten seconds', async () => {
   expect(server.stderr.split('Refused')).toHaveLength(21);
 });
 
-test('with --log-format json each line is an object, also the address', async () => {
-  await using server = await TestServer.start({ ownProcess: true, flags: ['--log-format', 'json'] });
-  expect(documents(server.stdout)).toEqual([
-    expect.objectContaining({ level: 'info', message: `Listening on ${server.url}` }),
-  ]);
-  const { id } = await server.api.run('infer', least.infer);
-  server.signal('SIGUSR2');
-  await until('the signal is said', () => server.stderr.includes('SIGUSR2'));
-  expect(await server.stop()).toBe(0);
-  const lines = documents(server.stderr);
-  for (const line of lines) {
-    expect(line).toMatchObject({
-      time: expect.stringMatching(/^\d{4}-.*Z$/),
-      level: expect.stringMatching(/^(info|warn)$/),
-      message: expect.any(String),
-    });
-  }
-  const steps = lines.filter(({ job_id, event }) => job_id === id && event !== 'waiting');
-  expect(steps.map(({ event }) => event)).toEqual(['accepted', 'started', 'ended']);
-  expect(steps[0]).toMatchObject({
-    app: 'probe',
-    operation: 'infer',
-    owner: null,
-    bytes: expect.any(Number),
+describe('a process that systemd has started', () => {
+  let root: Awaited<ReturnType<typeof temporary>>;
+  let server: TestServer;
+  let told: string;
+  let ready: string;
+  let jobId: string;
+  let exitCode: number | null;
+  beforeAll(async () => {
+    root = await temporary();
+    told = path.join(root.path, 'told');
+    const script = `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >>${told}\n`;
+    writeFileSync(path.join(root.path, 'systemd-notify'), script, { mode: 0o755 });
+    const environment = { NOTIFY_SOCKET: '@here', PATH: `${root.path}:${process.env.PATH}` };
+    server = await TestServer.start({ ownProcess: true, environment, flags: ['--log-format', 'json'] });
+    ready = await until('it is told', () => (existsSync(told) ? readFileSync(told, 'utf8') : null));
+    ({ id: jobId } = await server.api.run('infer', least.infer));
+    server.signal('SIGUSR2');
+    await until('the signal is said', () => server.stderr.includes('SIGUSR2'));
+    exitCode = await server.stop();
   });
-  expect(steps.at(-1)).toMatchObject({ status: 'done', error: null, seconds: expect.any(Number) });
+  afterAll(async () => {
+    await server[Symbol.asyncDispose]();
+    await root[Symbol.asyncDispose]();
+  });
+
+  test('with --log-format json each line is an object, also the address', () => {
+    expect(documents(server.stdout)).toEqual([
+      expect.objectContaining({ level: 'info', message: `Listening on ${server.url}` }),
+    ]);
+    expect(exitCode).toBe(0);
+    const lines = documents(server.stderr);
+    for (const line of lines) {
+      expect(line).toMatchObject({
+        time: expect.stringMatching(/^\d{4}-.*Z$/),
+        level: expect.stringMatching(/^(info|warn)$/),
+        message: expect.any(String),
+      });
+    }
+    const steps = lines.filter(({ job_id, event }) => job_id === jobId && event !== 'waiting');
+    expect(steps.map(({ event }) => event)).toEqual(['accepted', 'started', 'ended']);
+    expect(steps[0]).toMatchObject({
+      app: 'probe',
+      operation: 'infer',
+      owner: null,
+      bytes: expect.any(Number),
+    });
+    expect(steps.at(-1)).toMatchObject({ status: 'done', error: null, seconds: expect.any(Number) });
+  });
+
+  test('tells systemd that the service is ready, and that it stops', () => {
+    expect(ready).toBe('@here READY=1\n');
+    expect(readFileSync(told, 'utf8')).toBe('@here READY=1\n@here STOPPING=1\n');
+  });
 });
 
 test('with --log-format json why a start fails is a line of JSON as well', async () => {
@@ -105,19 +132,6 @@ test('with --log-format json why a start fails is a line of JSON as well', async
   expect([code, stdout]).toEqual([2, '']);
   const last = documents(stderr).at(-1);
   expect(last).toMatchObject({ level: 'error', message: expect.stringContaining('--on-end') });
-});
-
-test('systemd is told that the service is ready, and that it stops', async () => {
-  await using root = await temporary();
-  const told = path.join(root.path, 'told');
-  writeFileSync(path.join(root.path, 'systemd-notify'), `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >>${told}\n`, {
-    mode: 0o755,
-  });
-  const environment = { NOTIFY_SOCKET: '@here', PATH: `${root.path}:${process.env.PATH}` };
-  await using server = await TestServer.start({ ownProcess: true, environment });
-  await until('it is told', () => existsSync(told) && readFileSync(told, 'utf8') === '@here READY=1\n');
-  await server.stop();
-  expect(readFileSync(told, 'utf8')).toBe('@here READY=1\n@here STOPPING=1\n');
 });
 
 test('--log-level error leaves only what is wrong; debug has what clients were told', async () => {
