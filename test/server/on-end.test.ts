@@ -145,20 +145,19 @@ test('few programs run at once, and a server that stops ends them and leaves the
 
 test('a job is told of at most once, also after a crash', async () => {
   const { words, directory } = program(`${keeps}\n[ -e go ] || sleep 1000`);
-  await using server = await TestServer.start({
-    ownProcess: true,
-    flags: ['--on-end', words, '--grace', '600', '--on-exit', 'keep'],
-  });
-  const { api } = server;
-  const { id } = await api.run('infer', least.infer);
+  const flags = ['--on-end', words, '--grace', '600', '--on-exit', 'keep'];
+  await using crashing = await TestServer.start({ ownProcess: true, flags });
+  const { id } = await crashing.api.run('infer', least.infer);
   await documents(directory, 1);
-  const { id: running, gate } = await server.heldJob();
-  await server.crash();
+  const { id: running, gate } = await crashing.heldJob();
+  await crashing.crash();
   // It outlives the server that started it, as a crash leaves nobody to end it.
   for (const pid of processesWith({ argument: directory })) process.kill(-pid, 'SIGKILL');
   writeFileSync(path.join(directory, 'go'), '');
   gate.open();
-  await server.start();
+  const { dataDirectory } = crashing;
+  await using server = await TestServer.start({ runners: true, dataDirectory, flags });
+  const { api } = server;
   await api.ended(running);
   const told = (await documents(directory, 2)).map(({ job_id }) => job_id);
   expect(told.sort()).toEqual([id, running].sort());
