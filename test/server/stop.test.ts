@@ -1,12 +1,13 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { makeFifo } from '../../src/runner/index.js';
 import { least, steps } from '../support/form.js';
 import { filePart, multipart, submissionHead } from '../support/multipart.mjs';
 import { isRunning } from '../support/processes.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
+import { temporary } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
 
 /** Milliseconds that the process's own deadline, and the program that watches it, allow. */
@@ -98,14 +99,10 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(milliseconds).toBeLessThan(limit);
   });
 
-  let pipe = '';
-  beforeAll(() => {
-    pipe = execFileSync('mktemp', ['-u', '-t', 'remote-app-test-XXXXXX'], { encoding: 'utf8' }).trim();
-    execFileSync('mkfifo', [pipe]);
-  });
-  afterAll(() => void execFileSync('rm', [pipe]));
-
   test('with a thread that waits for the file system', async () => {
+    await using directory = await temporary();
+    const pipe = path.join(directory.path, 'pipe');
+    makeFifo(pipe);
     const code = `import('node:worker_threads').then(({Worker})=>new Worker("require('fs').readFileSync('${pipe}')",{eval:true}))`;
     await using server = await TestServer.start({ ownProcess: true, node: afterSignal(code) });
     const { end, milliseconds } = await stopped(server);
@@ -120,13 +117,13 @@ describe('serve, asked to stop, has ended in ten seconds', () => {
     const gate = server.gate();
     // Far more than the sockets of both sides take.
     const form = { ...least.infer, ...steps('lines=1000000', `wait=${gate.path}`) };
-    const id = await server.api.running('infer', form, 'line 1000000');
+    const { job_id: id } = await server.api.accepted('infer', form);
+    const log = path.join(server.jobDirectory(id), 'log');
+    await until('all is written', () => existsSync(log) && readFileSync(log).includes('line 1000000\n'));
     await using stream = await RawConnection.open(server.url);
     stream.socket.pause();
     stream.write(`GET /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`);
-    await until('the log is read', () =>
-      server.openFiles().some((file) => file === path.join(server.jobDirectory(id), 'log')),
-    );
+    await until('the log is read', () => server.openFiles().filter((file) => file === log).length > 1);
     expect(await closed(server)).toBeLessThan(limit);
     gate.open();
     await server.scriptEnded(id);
