@@ -1,5 +1,13 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -23,11 +31,10 @@ function install(directory: string): string {
     .map(([name]) => name)
     // Those inside others come with these.
     .filter((name) => name.lastIndexOf('node_modules/') === 0);
-  for (const name of ['bin', 'dist', 'package.json', 'oclif.manifest.json', 'docs', ...dependencies]) {
-    mkdirSync(path.dirname(path.join(directory, name)), { recursive: true });
-    const { status, stderr } = spawnSync('cp', ['-al', path.join(project, name), path.join(directory, name)]);
-    if (status !== 0 && !/No such file/.test(String(stderr))) throw new Error(String(stderr));
-  }
+  const names = ['bin', 'dist', 'package.json', 'oclif.manifest.json', 'docs', ...dependencies];
+  const isThere = (name: string) => existsSync(path.join(project, name));
+  mkdirSync(directory);
+  execFileSync('cp', ['-al', '--parents', ...names.filter(isThere), directory], { cwd: project });
   return path.join(directory, 'bin', 'run.js');
 }
 
