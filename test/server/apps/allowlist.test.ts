@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Cli } from '../../support/cli.js';
+import { withOwnEnvironment } from '../../support/own-environment.js';
 import { apps, TestServer } from '../../support/server.js';
 
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
@@ -58,12 +59,11 @@ describe('serve --apps', () => {
       cpSync(apps.shell, path.join(home, name), { recursive: true });
     const entries = list({ apps: ['~/apps/mine', { name: 'named', source: '~/tiny@1.2' }] });
     const at = path.join(home, 'tiny@1.2');
-    await using server = await TestServer.start({
-      // The home directory is that of the process.
-      ownProcess: true,
-      apps: ['~/apps', at, entries],
-      environment: { HOME: home },
-    });
+    // The home directory is that of the process.
+    const environment = { ...process.env, HOME: home };
+    await using server = await withOwnEnvironment(process.cwd(), environment, () =>
+      TestServer.start({ apps: ['~/apps', at, entries] }),
+    );
     expect((await server.api.json('/repo_apps_list')).apps).toEqual([
       'mine',
       'tiny@1.2',
