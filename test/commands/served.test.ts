@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Cli, type Running } from '../support/cli.js';
+import { Cli } from '../support/cli.js';
 import { processesNaming } from '../support/processes.js';
+import { TestServer } from '../support/server.js';
 import { dicom, plant } from '../support/temporary.js';
 
 /** Writes its arguments and the files that it was given to its output, then waits if it is told to. */
@@ -21,8 +22,9 @@ console.log('app started');
 if (args.includes('wait=1')) setInterval(() => {}, 1000);
 `;
 
+const token = 'secret';
 let cli: Cli;
-let server: Running;
+let server: TestServer;
 let env: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
@@ -43,17 +45,13 @@ beforeAll(async () => {
     'series/ct/2.dcm': dicom,
     'set/case/ct.nii': 'x',
   });
-  server = cli.start(['serve', '--apps', './echo', '--port', '0', '--data-dir', './jobs'], {
-    SERVICE_API_TOKEN: 'secret',
-  });
-  const [line] = await once(server.process.stdout, 'data');
-  const url = /http:\S+/.exec(String(line))?.[0];
-  env = { REMOTE_APP_SERVER: url, SERVICE_API_TOKEN: 'secret' };
+  const echo = path.join(cli.directory, 'echo');
+  server = await TestServer.start({ runners: true, apps: [echo], token, flags: ['--sandbox', 'auto'] });
+  env = { REMOTE_APP_SERVER: server.url, SERVICE_API_TOKEN: token };
 }, 120_000);
 
 afterAll(async () => {
-  server.process.kill('SIGTERM');
-  await server.ended;
+  await server[Symbol.asyncDispose]();
   await cli[Symbol.asyncDispose]();
 });
 
