@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Usage } from '../../src/contract/usage.js';
 import { Cli } from '../support/cli.js';
 import { file } from '../support/form.mjs';
-import { apps, sharedServer } from '../support/server.js';
+import { apps, sharedServer, TestServer } from '../support/server.js';
 import { TestTokens } from '../support/tokens.js';
 import { until } from '../support/until.mjs';
 
@@ -12,12 +12,8 @@ const tokens = new TestTokens();
 for (const name of ['ana', 'bob']) tokens.create(name);
 tokens.create('root', { role: 'admin' });
 afterAll(() => tokens[Symbol.asyncDispose]());
-const server = sharedServer({
-  runners: true,
-  apps: [apps.probe, apps.shell],
-  gpus: 2,
-  flags: ['--tokens', tokens.file],
-});
+const settings = { apps: [apps.probe, apps.shell], gpus: 2, flags: ['--tokens', tokens.file] };
+const server = sharedServer(settings);
 let cli: Cli;
 beforeAll(async () => {
   cli = await Cli.create();
@@ -173,6 +169,8 @@ describe('usage', () => {
   });
 
   test('decides who goes first after a restart', async () => {
+    // Only runners are placed by what was used before the start.
+    await using server = await TestServer.start({ ...settings, runners: true });
     await server.stop();
     const now = new Date().toISOString();
     const used = { time: now, job_id: '0123456789ab', owner: 'ana', app: 'probe', bytes_in: 0, bytes_out: 0 };
