@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { gatewayTo } from '../client/gateway/support.js';
@@ -9,7 +9,8 @@ import { plant } from '../support/temporary.js';
 import { WireTap } from '../support/wire-tap.js';
 
 const size = 1.25 * (1 << 20);
-const noise = () => randomBytes(size);
+/** What no other file has, and is soon packed. */
+const unique = () => Buffer.alloc(size, randomUUID());
 /** On the wire, for a command that sends no file. */
 const next = 64 << 10;
 
@@ -33,7 +34,7 @@ describe('a command whose files are on the server already', () => {
   };
 
   test('says so, and sends none of them; --resend sends them all', async () => {
-    await plant(cli.directory, { 'a/ct.nii': noise(), 'a/pet.nii': noise(), 'a/gt.nii': noise() });
+    await plant(cli.directory, { 'a/ct.nii': unique(), 'a/pet.nii': unique(), 'a/gt.nii': unique() });
     const words = ['evaluate', 'a/ct.nii', '-i', 'a/pet.nii', '--gt', 'a/gt.nii', '--detach'];
     const first = await run(...words, '--json');
     expect(tap.length).toBeGreaterThan(3 * size);
@@ -56,7 +57,7 @@ describe('a command whose files are on the server already', () => {
   });
 
   test('is one of a cohort as well, and its retry', async () => {
-    const cases = Object.fromEntries(['one', 'two', 'three'].map((each) => [`b/${each}.nii`, noise()]));
+    const cases = Object.fromEntries(['one', 'two', 'three'].map((each) => [`b/${each}.nii`, unique()]));
     await plant(cli.directory, cases);
     await run('infer', '--each', 'b', '-o', 'Out1', '--at-most', '2');
     expect(tap.length).toBeGreaterThan(3 * size);
@@ -70,7 +71,7 @@ describe('a command whose files are on the server already', () => {
   });
 
   test('is a fine-tuning with the same data set', async () => {
-    await plant(cli.directory, { 'set/p1/ct.nii': noise(), 'set/p2/ct.nii': noise() });
+    await plant(cli.directory, { 'set/p1/ct.nii': unique(), 'set/p2/ct.nii': unique() });
     const words = ['fine-tune', 'set', '--name', 'new', '--detach'];
     await run(...words);
     expect(tap.length).toBeGreaterThan(2 * size);
@@ -81,7 +82,7 @@ describe('a command whose files are on the server already', () => {
 
   test('is one whose files are de-identified', async () => {
     const word = 'Quokkavale';
-    const nifti = Buffer.concat([canary.nifti(word), noise()]);
+    const nifti = Buffer.concat([canary.nifti(word), unique()]);
     await plant(cli.directory, { 'c/ct.nii': nifti });
     expect((await run('infer', 'c/ct.nii', '--deidentify', '--dry-run')).stdout).toContain('case-0001.nii');
     await run('infer', 'c/ct.nii', '--deidentify', '--detach');
@@ -89,7 +90,7 @@ describe('a command whose files are on the server already', () => {
   });
 
   test('comes through forward, which also carries an upload', async () => {
-    await plant(cli.directory, { 'd/ct.nii': noise() });
+    await plant(cli.directory, { 'd/ct.nii': unique() });
     await using gateway = await gatewayTo(tap.url, { token: undefined });
     const infer = ['infer', 'd/ct.nii', '--detach', '--server', gateway.url, '--app', 'probe'];
     for (const [least, most] of [
