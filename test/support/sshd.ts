@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { userInfo } from 'node:os';
 import path from 'node:path';
 import { placesOf } from './needs.mjs';
@@ -11,13 +10,6 @@ import { temporary } from './temporary.js';
 import { until } from './until.mjs';
 
 const [sshd = '', ssh = ''] = ['sshd', 'ssh'].map((tool) => placesOf(tool)[0]);
-
-const answers = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.once('data', () => resolve(true)).once('error', () => resolve(false));
-    socket.once('data', () => socket.destroy());
-  });
 
 function makeKey(file: string, passphrase = ''): void {
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', passphrase, '-C', 'test', '-f', file]);
@@ -114,9 +106,9 @@ export class Sshd implements AsyncDisposable {
       said += chunk;
     });
     this.#child = child;
-    await until('sshd answers', async () => {
+    await until('sshd listens', () => {
       if (hasEnded(child)) throw new Error(`sshd has ended: ${said}`);
-      return answers(this.port);
+      return said.includes('Server listening on ');
     });
   }
 
