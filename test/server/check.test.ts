@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -8,8 +9,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { Cli } from '../support/cli.js';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Cli, type Ended } from '../support/cli.js';
 import { plantCache } from '../support/hub-cache.js';
 import { asNobody, lacks } from '../support/needs.mjs';
 import { freePort } from '../support/ports.mjs';
@@ -18,6 +21,7 @@ import { apps, TestServer } from '../support/server.js';
 import { smallDisk } from '../support/small-disk.js';
 import { plant } from '../support/temporary.js';
 
+const run = promisify(execFile);
 const withoutPython = lacks('python3');
 
 const manifest = {
@@ -128,6 +132,22 @@ const asOrdinaryUser = isRoot
   ? ['setpriv', ...['--bounding-set', '--inh-caps'].map((each) => `${each}=-dac_override,-dac_read_search`)]
   : [];
 
+const commands = fileURLToPath(new URL('../fixtures/programs/commands.mjs', import.meta.url));
+
+/** Runs `serve --check` with each of these words in one process, which the wrapper starts. */
+async function checksIn(
+  cli: Cli,
+  wrapper: readonly string[],
+  HOME: string,
+  lines: readonly (readonly string[])[],
+): Promise<readonly Pick<Ended, 'code' | 'stdout' | 'stderr'>[]> {
+  const [program = '', ...args] = [...wrapper, process.execPath, commands];
+  const words = lines.map((line) => JSON.stringify(['serve', '--check', ...line]));
+  const env = { PATH: process.env.PATH, HOME, XDG_CONFIG_HOME: cli.home, CUDA_VISIBLE_DEVICES: '' };
+  const { stdout } = await run(program, [...args, ...words], { cwd: cli.directory, env });
+  return JSON.parse(stdout);
+}
+
 /** The entries of a directory, with the contents of its files and the times at which those changed. */
 const contentsOf = (directory: string) =>
   readdirSync(directory, { recursive: true, withFileTypes: true })
@@ -198,34 +218,46 @@ describe('serve --check', () => {
     expect(wrong.stdout).toMatch(/^PROBLEM +apps: HF_ENDPOINT is 'nowhere'/m);
   });
 
-  test.for([
-    ['an app directory', 'shelf/closed'],
-    ['a directory of app directories', 'closed'],
-    ['one in a directory of app directories', 'shelf'],
-    ['a list of apps', 'list.json'],
-  ])('says of %s that it cannot be read, and why', async ([, source = '']) => {
-    await using cli = await Cli.create();
-    const text = JSON.stringify({ ...manifest, command: ['true'] });
-    await plant(cli.directory, {
-      'shelf/closed/app.json': text,
-      'shelf/open/app.json': text,
-      'closed/open/app.json': text,
-      'list.json': '{"apps": []}',
-    });
-    for (const name of ['shelf/closed', 'closed', 'list.json']) chmodSync(path.join(cli.directory, name), 0);
-    const words = ['serve', '--port', '0', '--data-dir', 'data', '--apps', source];
-    const environment = { CUDA_VISIBLE_DEVICES: '' };
-    const { code, stdout } = await cli.runProcess([...words, '--check'], environment, '', asOrdinaryUser);
+  describe('of what cannot be read', () => {
+    const sources = {
+      'an app directory': 'shelf/closed',
+      'a directory of app directories': 'closed',
+      'one in a directory of app directories': 'shelf',
+      'a list of apps': 'list.json',
+    };
+    const words = (source: string) => ['--port', '0', '--data-dir', 'data', '--apps', source];
     const sentence = /--apps \S+: it cannot be read: permission denied \(EACCES\)/;
-    expect([code, stdout.split('\n').find((line) => line.startsWith('PROBLEM'))]).toEqual([
-      2,
-      expect.stringMatching(sentence),
-    ]);
-    if (source === 'shelf') expect(stdout).toMatch(/^ok +app open/m);
-    // A start reads them in the same way.
-    if (source !== 'closed') return;
-    const started = await cli.runProcess(words, environment, '', asOrdinaryUser);
-    expect([started.code, started.stderr]).toEqual([2, expect.stringMatching(sentence)]);
+    let cli: Cli;
+    let checked: Awaited<ReturnType<typeof checksIn>>;
+    beforeAll(async () => {
+      cli = await Cli.create();
+      const text = JSON.stringify({ ...manifest, command: ['true'] });
+      await plant(cli.directory, {
+        'shelf/closed/app.json': text,
+        'shelf/open/app.json': text,
+        'closed/open/app.json': text,
+        'list.json': '{"apps": []}',
+      });
+      for (const name of ['shelf/closed', 'closed', 'list.json'])
+        chmodSync(path.join(cli.directory, name), 0);
+      checked = await checksIn(cli, asOrdinaryUser, cli.home, Object.values(sources).map(words));
+    });
+    afterAll(() => cli[Symbol.asyncDispose]());
+
+    test.for([...Object.entries(sources).entries()])('says so, and why: %j', ([at, [, source]]) => {
+      const { code, stdout } = checked[at] ?? { code: null, stdout: '' };
+      expect([code, stdout.split('\n').find((line) => line.startsWith('PROBLEM'))]).toEqual([
+        2,
+        expect.stringMatching(sentence),
+      ]);
+      if (source === 'shelf') expect(stdout).toMatch(/^ok +app open/m);
+    });
+
+    test('a start says the same', async () => {
+      const environment = { CUDA_VISIBLE_DEVICES: '' };
+      const started = await cli.runProcess(['serve', ...words('closed')], environment, '', asOrdinaryUser);
+      expect([started.code, started.stderr]).toEqual([2, expect.stringMatching(sentence)]);
+    });
   });
 
   test('says every problem, each with its place, and ends with 2', async () => {
@@ -536,19 +568,17 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
       chmodSync(other ?? '', 0o777);
       chownSync(own ?? '', 65534, 65534);
       chmodSync(path.join(own ?? '', 'jobs'), 0o700);
-      for (const directory of [other, own]) {
-        const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', directory ?? ''];
-        const environment = { CUDA_VISIBLE_DEVICES: '', HOME: '/nonexistent' };
-        const all = [...words, '--audit-log', '/etc/remote-app-audit.log', '--check'];
-        const checked = await cli.runProcess(all, environment, '', asNobody);
-        expect(checked.code).toBe(2);
-        expect(checked.stdout).toMatch(
-          /^PROBLEM {2}data directory: The data directory .* cannot be written to/m,
-        );
-        expect(checked.stdout).toMatch(/^PROBLEM {2}.*remote-app-audit\.log.*permission denied/m);
-        // A start looks at it in the same way.
-        if (directory === own) expect((await cli.runProcess(words, environment, '', asNobody)).code).toBe(2);
+      const words = (directory = '') => ['--apps', apps.shell, '--port', '0', '--data-dir', directory];
+      const lines = [other, own].map((each) => [...words(each), '--audit-log', '/etc/remote-app-audit.log']);
+      const both = await checksIn(cli, asNobody, '/nonexistent', lines);
+      expect(both.map(({ code }) => code)).toEqual([2, 2]);
+      for (const { stdout } of both) {
+        expect(stdout).toMatch(/^PROBLEM {2}data directory: The data directory .* cannot be written to/m);
+        expect(stdout).toMatch(/^PROBLEM {2}.*remote-app-audit\.log.*permission denied/m);
       }
+      // A start looks at it in the same way.
+      const environment = { CUDA_VISIBLE_DEVICES: '', HOME: '/nonexistent' };
+      expect((await cli.runProcess(['serve', ...words(own)], environment, '', asNobody)).code).toBe(2);
     },
   );
 
