@@ -244,8 +244,8 @@ describe('serve --check', () => {
     });
     afterAll(() => cli[Symbol.asyncDispose]());
 
-    test.for([...Object.entries(sources).entries()])('says so, and why: %j', ([at, [, source]]) => {
-      const { code, stdout } = checked[at] ?? { code: null, stdout: '' };
+    test.for(Object.entries(sources))('says that it cannot be read, and why: %s', ([, source]) => {
+      const { code, stdout } = checked[Object.values(sources).indexOf(source)] ?? { code: null, stdout: '' };
       expect([code, stdout.split('\n').find((line) => line.startsWith('PROBLEM'))]).toEqual([
         2,
         expect.stringMatching(sentence),
