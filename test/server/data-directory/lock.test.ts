@@ -110,13 +110,11 @@ describe('the lock of a data directory', () => {
     expect(up).toHaveLength(1);
     for (const { child } of up) await kill(child);
     expect(all.filter(({ child }) => child.exitCode === 2)).toHaveLength(1);
-    // Each further round begins with the files of a crash.
-    for (let round = 1; round < 3; round += 1) {
-      const takers = await Promise.all([take(data), take(data)]);
-      for (const { child, isUp } of takers) if (isUp) await kill(child);
-      expect(takers.map(({ isUp }) => isUp).sort()).toEqual([false, true]);
-      expect(await takers.find(({ isUp }) => !isUp)?.said).toContain('Another server');
-    }
+    // The second time begins with the files of a crashed server.
+    const takers = await Promise.all([take(data), take(data)]);
+    for (const { child, isUp } of takers) if (isUp) await kill(child);
+    expect(takers.map(({ isUp }) => isUp).sort()).toEqual([false, true]);
+    expect(await takers.find(({ isUp }) => !isUp)?.said).toContain('Another server');
   });
 
   test.skipIf(lacks('the right to make PID namespaces'))('is seen from another PID namespace', async () => {
