@@ -60,21 +60,18 @@ describe('serve --apps', () => {
     const entries = list({ apps: ['~/apps/mine', { name: 'named', source: '~/tiny@1.2' }] });
     const at = path.join(home, 'tiny@1.2');
     // The home directory is that of the process.
-    const environment = { ...process.env, HOME: home };
-    await using server = await withOwnEnvironment(process.cwd(), environment, () =>
-      TestServer.start({ apps: ['~/apps', at, entries] }),
-    );
-    expect((await server.api.json('/repo_apps_list')).apps).toEqual([
-      'mine',
-      'tiny@1.2',
-      '~/apps/mine',
-      'named',
-    ]);
-    expect(await server.api.json(`/repo_apps/${encodeURIComponent('~/apps/mine')}`)).toMatchObject({
-      available: true,
-    });
-    expect(await server.api.json(`/repo_apps/${encodeURIComponent('tiny@1.2')}`)).toMatchObject({
-      available: true,
+    await withOwnEnvironment(process.cwd(), { ...process.env, HOME: home }, async () => {
+      await using server = await TestServer.start({ apps: ['~/apps', at, entries] });
+      expect((await server.api.json('/repo_apps_list')).apps).toEqual([
+        'mine',
+        'tiny@1.2',
+        '~/apps/mine',
+        'named',
+      ]);
+      for (const app of ['~/apps/mine', 'tiny@1.2'])
+        expect(await server.api.json(`/repo_apps/${encodeURIComponent(app)}`), app).toMatchObject({
+          available: true,
+        });
     });
   });
 
