@@ -160,12 +160,13 @@ const flips = [[], [0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]];
 /** A cube with the order of some axes turned round. */
 function flipped(cube, axes) {
   if (axes.length === 0) return cube;
-  const [xs, ys, zs] = [0, 1, 2].map((axis) => (at) => (axes.includes(axis) ? side - 1 - at : at));
+  const [xs, ys] = [0, 1].map((axis) => (at) => (axes.includes(axis) ? side - 1 - at : at));
   const target = new Float32Array(cube.length);
   for (let x = 0, to = 0; x < side; x += 1)
-    for (let y = 0; y < side; y += 1) {
+    for (let y = 0; y < side; y += 1, to += side) {
       const row = (xs(x) * side + ys(y)) * side;
-      for (let z = 0; z < side; z += 1, to += 1) target[to] = cube[row + zs(z)];
+      target.set(cube.subarray(row, row + side), to);
+      if (axes.includes(2)) target.subarray(to, to + side).reverse();
     }
   return target;
 }

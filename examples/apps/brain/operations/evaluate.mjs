@@ -53,7 +53,7 @@ async function compare(inputFile, truthFile, maskFile, log) {
   const mask = maskFile && (await readScan(maskFile, log));
   if (mask) requireSameGeometry(input, inputFile, mask, maskFile);
   const asMask = ({ data }) =>
-    Uint8Array.from(data, (value, at) => (value !== 0 && mask?.data[at] !== 0 ? 1 : 0));
+    new Uint8Array(data.length).map((_, at) => (data[at] !== 0 && mask?.data[at] !== 0 ? 1 : 0));
   const [one, other] = [asMask(input), asMask(truth)];
   const count = (labels) => labels.reduce((sum, value) => sum + value, 0);
   const [ofOne, ofOther] = [count(one), count(other)];
