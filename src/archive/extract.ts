@@ -172,7 +172,8 @@ async function writeEntry(
   }
   const check = checked(entry, allowed, onBytes);
   const packed = source.stream(start, compressedSize);
-  const inflate = isDeflated(entry) ? createInflateRaw() : null;
+  // In pieces of the default, 16 KB, a large entry takes twice as long.
+  const inflate = isDeflated(entry) ? createInflateRaw({ chunkSize: 1 << 18 }) : null;
   const steps = inflate ? [packed, inflate, check] : [packed, check];
   // A stream that is destroyed closes its file, whatever `autoClose` says. This file is closed by who opened it: closed twice,
   // its number may already be another file's or a socket's.
