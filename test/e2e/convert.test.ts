@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -11,6 +11,7 @@ import {
 } from '../../src/volumes/index.js';
 import { Cli } from '../support/cli.js';
 import { element } from '../support/dicom-files.js';
+import type { Play } from '../support/scripted-executor.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 import { parse, size, writeSeries } from '../volumes/study.js';
@@ -22,16 +23,12 @@ const labels = Uint8Array.from({ length: size[0] * size[1] * size[2] }, (_, at) 
 });
 
 /** Counts its runs beside its directory, and hands out what lies in its `result`. */
-const program = `output=.
-previous=
-for argument; do
-  [ "$previous" = --output ] && output=$argument
-  previous=$argument
-done
-app=$(dirname "$0")
-echo run >> "$app/../runs"
-cp -R "$app/result/." "$output"
-`;
+const play: Play = async ({ argv, program, cwd }) => {
+  const app = path.dirname(program);
+  appendFileSync(path.join(app, '..', 'runs'), 'run\n');
+  const output = path.resolve(cwd, argv[argv.indexOf('--output') + 1] ?? '');
+  cpSync(path.join(app, 'result'), output, { recursive: true });
+};
 
 const terminology = {
   1: { name: 'Liver', color: '#dd8265', snomed: { code: '10200004', meaning: 'Liver' } },
@@ -46,7 +43,8 @@ async function withApp(
   const cli = await Cli.create();
   const app = path.join(cli.home, 'app');
   await plant(app, {
-    'main.sh': program,
+    // What the server finds; in its place, the jobs do what `play` says.
+    'play.mjs': '',
     'app.json': JSON.stringify({
       display_name: 'Copier',
       description: 'x',
@@ -57,14 +55,14 @@ async function withApp(
         ['a', 'b'].map((key) => [key, { display_name: key, volume_type: 'VOLUME', required: key === 'a' }]),
       ),
       terminology: names,
-      command: ['sh', 'main.sh'],
+      command: ['node', 'play.mjs'],
     }),
   });
   for (const [name, result] of Object.entries(results)) {
     await mkdir(path.dirname(path.join(app, 'result', name)), { recursive: true });
     await writeNifti(path.join(app, 'result', name), { size, ...result });
   }
-  const server = await TestServer.start({ runners: true, apps: [app] });
+  const server = await TestServer.start({ play, apps: [app] });
   onTestFinished(async () => {
     await server[Symbol.asyncDispose]();
     await cli.remove();

@@ -10,7 +10,7 @@ import { sharedServer } from '../support/server.js';
 
 const run = promisify(execFile);
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
-const server = sharedServer({ runners: true });
+const server = sharedServer();
 
 /** Runs a script with `set -euo pipefail`; `remote-app` is the built program. */
 async function bash(cli: Cli, script: string): Promise<{ stdout: string; stderr: string }> {
