@@ -19,6 +19,9 @@ const head = (layout = layouts[0] ?? []) => {
   return viewCase({ name: 'head', scan, mask }, { slices: 1, maxPixels: 512 });
 };
 
+/** The view that nearly all tests draw. */
+const usual = head();
+
 type Rgb = readonly [number, number, number];
 
 /** The colours of a place in xterm's table of 256. */
@@ -95,7 +98,7 @@ test.each(['true colour', '256 colours'] as const)(
 );
 
 test('the sides of the patient are written around each picture', async () => {
-  const rows = new Screen(120).write(drawForTerminal(await head(), canvas).replaceAll('\n', '\r\n')).rows;
+  const rows = new Screen(120).write(drawForTerminal(await usual, canvas).replaceAll('\n', '\r\n')).rows;
   expect(rows[0]).toMatch(/^axial S \d+ mm +coronal A \d+ mm +sagittal R \d+ mm$/);
   expect(rows[1]?.trim().split(/ +/)).toEqual(['A', 'S', 'S']);
   const letters = rows.slice(1).join('').replaceAll(/[▀ ]/g, '');
@@ -105,7 +108,7 @@ test('the sides of the patient are written around each picture', async () => {
 });
 
 test('characters show borders of labels by their digits, and no control sequence', async () => {
-  const drawing = drawForTerminal(await head(), { ...canvas, look: 'characters' });
+  const drawing = drawForTerminal(await usual, { ...canvas, look: 'characters' });
   expect(drawing).toMatch(/^[\x20-\x7e\n]+$/);
   expect(drawing).toMatch(/1+.*2+.*1/);
   // The marker is bright, and so is its middle.
@@ -120,7 +123,7 @@ test('labels have borders where they end, and none where the picture ends', () =
 test.each([200, 120, 100, 72, 50, 36, 24, 10])('fits a terminal of %i columns', async (columns) => {
   for (const look of ['true colour', '256 colours', 'characters'] as const) {
     const screen = new Screen(columns);
-    const drawing = drawForTerminal(await head(), { ...canvas, look, columns });
+    const drawing = drawForTerminal(await usual, { ...canvas, look, columns });
     screen.write(drawing.replaceAll('\n', '\r\n'));
     expect(screen.wrapped, look).toEqual([]);
     expect(drawing).toContain('axial'.slice(0, columns - 2));
@@ -130,13 +133,13 @@ test.each([200, 120, 100, 72, 50, 36, 24, 10])('fits a terminal of %i columns', 
 test('a narrow terminal has the planes below each other', async () => {
   const titles = (drawing: string) =>
     drawing.split('\n').filter((line) => /axial|coronal|sagittal/.test(line));
-  expect(titles(drawForTerminal(await head(), { ...canvas, columns: 120 }))).toHaveLength(1);
-  expect(titles(drawForTerminal(await head(), { ...canvas, columns: 80 }))).toHaveLength(2);
-  expect(titles(drawForTerminal(await head(), { ...canvas, columns: 60 }))).toHaveLength(3);
+  expect(titles(drawForTerminal(await usual, { ...canvas, columns: 120 }))).toHaveLength(1);
+  expect(titles(drawForTerminal(await usual, { ...canvas, columns: 80 }))).toHaveLength(2);
+  expect(titles(drawForTerminal(await usual, { ...canvas, columns: 60 }))).toHaveLength(3);
 });
 
 test('no picture is higher than the screen', async () => {
-  const drawing = drawForTerminal(await head(), { ...canvas, columns: 400, rows: 30 });
+  const drawing = drawForTerminal(await usual, { ...canvas, columns: 400, rows: 30 });
   expect(drawing.split('\n').length).toBeLessThan(28);
 });
 
@@ -168,7 +171,7 @@ function readSixels(drawing: string) {
 
 describe('a picture', () => {
   test('as sixels has every pixel, and the colours of labels', async () => {
-    const view = await head();
+    const view = await usual;
     const { width, height, palette, pixels } = readSixels(
       drawForTerminal(view, { ...canvas, look: 'sixel' }),
     );
@@ -185,7 +188,7 @@ describe('a picture', () => {
   });
 
   test('as sixels keeps to 256 colours if the volume has more', async () => {
-    const view = await head();
+    const view = await usual;
     const noise = (pixels: Uint8Array) =>
       Uint8Array.from({ length: pixels.length * 3 }, (_, at) => (at * 7919) % 251);
     const planes = view.planes.map((plane) => ({
@@ -201,7 +204,7 @@ describe('a picture', () => {
   });
 
   test('for kitty comes in messages of at most 4096 characters, as a PNG as wide as it says', async () => {
-    const drawing = drawForTerminal(await head(), { ...canvas, look: 'kitty' });
+    const drawing = drawForTerminal(await usual, { ...canvas, look: 'kitty' });
     // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequences begin and end with one
     const messages = [...drawing.matchAll(/\u001b_G([^;]*);([^\u001b]*)\u001b\\/g)];
     expect(messages.length).toBeGreaterThan(1);
@@ -218,7 +221,7 @@ describe('a picture', () => {
 });
 
 test('a legend has blocks in the colours of the labels, or the characters that stand for them', async () => {
-  const [, label] = (await head()).labels;
+  const [, label] = (await usual).labels;
   if (!label) throw new Error('no label');
   expect(swatchOf(label, { look: 'characters' })).toBe('2');
   expect(swatchOf(label, { look: 'true colour' })).toBe(`${esc}[38;2;${label.colour.join(';')}m■${esc}[0m`);
@@ -227,9 +230,10 @@ test('a legend has blocks in the colours of the labels, or the characters that s
 
 test('a volume of one slice has one picture, and an empty segmentation no border', async () => {
   const { scan } = phantom({ layout: layouts[0] ?? [], spacing: [2, 2, 64] });
+  const view = await viewCase({ name: 'flat', scan, mask: null }, { slices: 1, maxPixels: 512 });
   for (const look of looks) {
-    const view = await viewCase({ name: 'flat', scan, mask: null }, { slices: 1, maxPixels: 512 });
-    expect(drawForTerminal(view, { ...canvas, look })).toMatch(/axial/);
-    expect(drawForTerminal(view, { ...canvas, look })).not.toMatch(/coronal|sagittal/);
+    const drawing = drawForTerminal(view, { ...canvas, look });
+    expect(drawing).toMatch(/axial/);
+    expect(drawing).not.toMatch(/coronal|sagittal/);
   }
 });
