@@ -1,9 +1,8 @@
-import { execFile } from 'node:child_process';
 import { readdir, readFile, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { phantom } from '../apps/tissue/program.js';
 import { Cli } from '../support/cli.js';
 import { processesOfJob } from '../support/processes.js';
 import { environmentOf } from '../support/processes.mjs';
@@ -11,14 +10,12 @@ import { sharedServer, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
 
-const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const tissue = path.join(root, 'examples/apps/tissue');
 
 /** Three small heads as `./scans`. */
 async function scans(cli: Cli): Promise<void> {
-  const args = [path.join(tissue, 'phantom.mjs'), '--out', 'heads', '--cases', '3', '--size', '24'];
-  await run(process.execPath, args, { cwd: cli.directory });
+  await phantom(['--out', 'heads', '--cases', '3', '--size', '16'], cli.directory);
   await symlink('heads/image', path.join(cli.directory, 'scans'));
 }
 

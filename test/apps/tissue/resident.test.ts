@@ -5,7 +5,7 @@ import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { APP, phantom, sharedWorkspace, tissue } from './program.js';
 
 const shared = sharedWorkspace(async (cwd) => {
-  await phantom(['--out', '.', '--size', '24', '--cases', '2'], cwd);
+  await phantom(['--out', '.', '--size', '16', '--cases', '2'], cwd);
   await phantom(['--out', 'data', '--size', '16', '--cases', '2', '--layout', 'dataset'], cwd);
 });
 let worker: ResidentWorker;
