@@ -46,11 +46,12 @@ const itemsOf = (set: DataSet | undefined, tag: string): DataSet[] =>
 
 const contoursOf = (region: DataSet): DataSet[] => itemsOf(region, 'x30060040');
 
-const numbersOf = (contour: DataSet): number[] =>
-  (contour.string('x30060050') ?? '').split('\\').map((text) => {
-    expect(text.length).toBeLessThanOrEqual(16);
-    return Number(text);
-  });
+/** An `expect` for each number would take longer than to read them. */
+function numbersOf(contour: DataSet): number[] {
+  const texts = (contour.string('x30060050') ?? '').split('\\');
+  expect(texts.filter((text) => text.length > 16)).toEqual([]);
+  return texts.map(Number);
+}
 
 /** The voxels of a region on the grid of a series: 1 for those whose centres are within its contours. */
 function voxelsOf(region: DataSet, source: SourceSeries): Uint8Array {
@@ -64,12 +65,14 @@ function voxelsOf(region: DataSet, source: SourceSeries): Uint8Array {
     const image = itemsOf(contour, 'x30060016')[0];
     const k = source.slices.findIndex(([slice]) => slice?.sopInstance === image?.string('x00081155'));
     const points: [number, number][] = [];
+    const offPlane: number[] = [];
     for (let at = 0; at < numbers.length; at += 3) {
       const [left = 0, back = 0, up = 0] = numbers.slice(at, at + 3);
       const [x, y, z] = placeOf({ affine: toIndices }, -left, -back, up);
-      expect(z).toBeCloseTo(k, 4);
       points.push([x, y]);
+      offPlane.push(Math.abs(z - k));
     }
+    expect(Math.max(...offPlane)).toBeLessThan(0.00005);
     planes[k]?.push(points);
   }
   const voxels = new Uint8Array(size[0] * size[1] * size[2]);
