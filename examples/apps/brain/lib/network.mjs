@@ -42,8 +42,6 @@ const createSessions = (provider, threads) =>
       InferenceSession.create(fileOf(name), {
         executionProviders: [provider],
         intraOpNumThreads: threads,
-        // Threads that spin while they wait for each other take processors from other jobs, and no job is faster.
-        extra: { session: { intra_op: { allow_spinning: '0' } } },
         // A worker shall give its memory back between two jobs: 0.7 GB, for a tenth of the time.
         enableCpuMemArena: false,
         enableMemPattern: false,
