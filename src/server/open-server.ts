@@ -297,7 +297,8 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
     release();
   };
   try {
-    checkFileSystem(settings.dataDirectory);
+    // The runners need it, which another executor does without.
+    if (!context.executor) checkFileSystem(settings.dataDirectory);
     await catalog.prepare();
     opened = await openJobs(settings, { ...context, access, catalog, events });
     if (settings.download) await repositories.fetchAll(hurry);
