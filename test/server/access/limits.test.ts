@@ -174,6 +174,7 @@ describe('a limit of what is kept', () => {
   const fay = api('fay');
   const zeros = (size: number, statedSize = size) =>
     zip([{ name: 'zeros', content: Buffer.alloc(size), deflated: true, statedSize }]);
+  const large = zeros(40 * mebibyte);
   const volume = (archive: Buffer<ArrayBuffer>) => ({
     inputs: file('scan.konfaidir.zip', archive),
     ...onCpu,
@@ -186,9 +187,9 @@ describe('a limit of what is kept', () => {
   ];
 
   test.for([
-    ['an archive', 'infer', volume(zeros(40 * mebibyte))],
+    ['an archive', 'infer', volume(large)],
     ['an archive that lies about its size', 'infer', volume(zeros(40 * mebibyte, 10))],
-    ['a data set', 'fine_tune', { dataset: file('data.zip', zeros(40 * mebibyte)), ...onCpu }],
+    ['a data set', 'fine_tune', { dataset: file('data.zip', large), ...onCpu }],
     [
       'archives that only together are too large',
       'infer',

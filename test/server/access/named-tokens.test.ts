@@ -199,7 +199,7 @@ describe('what is under way', () => {
     await until('it lets in', async () => (await status(server, token)) === 200);
     const api = tokens.api(server, name);
     const gate = server.gate();
-    const held = { ...least.infer, ...steps(`fill=noise:${24 << 20}`, 'print=x', `wait=${gate.path}`) };
+    const held = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
     const done = await api.run('infer', { ...least.infer, ...steps(`fill=noise:${24 << 20}`) });
     const running = await api.running('infer', held, 'x');
     await using download = await begun(name, `/jobs/${done.id}/result`, /^HTTP\/1\.1 200/, true);

@@ -106,7 +106,8 @@ describe('serve --audit-log', () => {
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
       ...onCpu,
-      ...steps('fill=a.raw:60000000'),
+      // More than the buffers of a connection take.
+      ...steps(`fill=a.raw:${24 << 20}`),
     });
     await api.ended(id);
     const archive = path.join(server.jobDirectory(id), 'result.zip');

@@ -24,14 +24,14 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   test('refuses what it cannot hold before its bytes, and keeps what is there', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const tus = new Tus(server.api);
-    await tus.send(filled(2, 'a'));
+    const small = await tus.send(filled(2, 'a'));
     const large = filled(30, 'b');
     expect(await tus.begin(large, large)).toMatchObject({
       status: 507,
       detail: expect.stringMatching(/disk/),
     });
     expect((await tus.head(sha256(large))).status).toBe(404);
-    expect((await tus.head(sha256(filled(2, 'a')))).offset).toBe(2 * mebibyte);
+    expect((await tus.head(small)).offset).toBe(2 * mebibyte);
   });
 
   test('that fills up on the way keeps what was written, and the upload goes on when there is room', async () => {
@@ -39,15 +39,16 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     await using server = await TestServer.start({ dataDirectory, clock });
     const tus = new Tus(server.api);
     const [one, two] = [filled(14, 'c'), filled(14, 'd')];
+    const [nameOfOne, nameOfTwo] = [sha256(one), sha256(two)];
     // Both fit, each for itself.
     for (const content of [one, two]) expect((await tus.begin(content)).status).toBe(201);
-    expect((await tus.patch(sha256(one), 0, one)).status).toBe(204);
-    expect((await tus.patch(sha256(two), 0, two)).status).toBe(507);
-    const { offset } = await tus.head(sha256(two));
+    expect((await tus.patch(nameOfOne, 0, one)).status).toBe(204);
+    expect((await tus.patch(nameOfTwo, 0, two)).status).toBe(507);
+    const { offset } = await tus.head(nameOfTwo);
     expect(offset).toBeGreaterThan(0);
     expect(offset).toBeLessThan(two.length);
-    await tus.remove(sha256(one));
-    expect(await tus.patch(sha256(two), offset ?? 0, two.subarray(offset ?? 0))).toMatchObject({
+    await tus.remove(nameOfOne);
+    expect(await tus.patch(nameOfTwo, offset ?? 0, two.subarray(offset ?? 0))).toMatchObject({
       status: 204,
     });
   });
@@ -58,7 +59,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     const tus = new Tus(server.api);
     const { id } = await server.api.run('infer', least.infer);
     await (await server.api.fetch(`/jobs/${id}/result`)).arrayBuffer();
-    await tus.send(filled(9, 'e'));
+    const upload = await tus.send(filled(9, 'e'));
     const refused = await server.api.submit('infer', { inputs: file('ct.nii', filled(13, 'f')) });
     // The upload was just sent, and its submission may be about to come: the result goes, which is too little.
     expect(refused.status).toBe(507);
@@ -66,7 +67,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     await (await server.api.fetch(`/jobs/${second}/result`)).arrayBuffer();
     clock.pass(notRecent);
     await server.api.accepted('infer', { inputs: file('ct.nii', filled(13, 'f')) });
-    expect((await tus.head(sha256(filled(9, 'e')))).status).toBe(404);
+    expect((await tus.head(upload)).status).toBe(404);
     expect((await server.api.job(second)).status).toBe('done');
   });
 });
