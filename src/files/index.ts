@@ -34,6 +34,7 @@ export {
 } from './errors.js';
 export { isStillNamed, lockPath } from './file-lock.js';
 export { findProgram, isOnPath, startError } from './find-program.js';
+export { hashFile } from './hash-file.js';
 export { appendLine, appendLines, appendWhole, lastLines, openLines } from './lines.js';
 export { privateMode, sharedMode } from './modes.js';
 export {
@@ -48,7 +49,7 @@ export {
 } from './names.js';
 export { closeInherited, NotOurFile, openDirectory, openOwnFile, readOwnFile } from './own-file.js';
 export { isGroupAlive, isSignalable } from './process-status.js';
-export { decodedText, firstBytes, hashFile, readScriptStart, readSmallFile } from './read-file.js';
+export { decodedText, firstBytes, readScriptStart, readSmallFile } from './read-file.js';
 export { syncDirectory, syncDirectorySync, syncFile, syncTree } from './sync.js';
 export { type Release, Turns } from './turns.js';
 export {

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { firstBytes, hashFile, readScriptStart, readSmallFile } from '../../src/files/read-file.js';
+import { hashFile } from '../../src/files/hash-file.js';
+import { firstBytes, readScriptStart, readSmallFile } from '../../src/files/read-file.js';
 import { plant, temporary } from '../support/temporary.js';
 
 test('the first bytes are those of regular files', async () => {
