@@ -5,14 +5,12 @@ import type { Socket } from 'node:net';
 import path from 'node:path';
 import { Duplex, Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { openInward, openOutputPipe, openOutward } from './pipes.js';
+import { openWorkerPipes } from './pipes.js';
 import { identify, processesOfJob } from './process-table.js';
 import {
-  answersFifo,
   answersFile,
   answersVariable,
   type JobCall,
-  jobsFifo,
   outputFifo,
   type ProcessIdentity,
   type WorkerEnd,
@@ -181,9 +179,7 @@ export class WorkerProcess {
 
   /** @throws Error with a sentence for the user */
   static async start(request: WorkerRequest, home: string): Promise<WorkerProcess> {
-    const output = openOutputPipe(home);
-    const answers = openInward(answersFifo(home));
-    const jobs = openOutward(jobsFifo(home));
+    const { output, answers, jobs } = openWorkerPipes(home);
     try {
       // For bwrap's status, and for showing jobs to the sandbox.
       const more = request.isSandboxed ? (['pipe', 'pipe'] as const) : [];

@@ -19,8 +19,7 @@ const patience = 120_000;
  */
 
 /** A FIFO as two ends, which no name leads to any more. @param {string} file */
-function makePipe(file) {
-  execFileSync('mkfifo', ['-m', '600', file]);
+function openPipe(file) {
   const reader = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   const writer = openSync(file, constants.O_WRONLY);
   // The worker's end must block: that of a FIFO is as it was opened.
@@ -28,6 +27,8 @@ function makePipe(file) {
   rmSync(file);
   return { reader, blocking, writer };
 }
+
+/** @typedef {ReturnType<typeof openPipe>} Pipe */
 
 /**
  * The server's side of a resident app, for tests: starts it as a server does, gives it jobs, and reads its answers. It looks
@@ -51,9 +52,9 @@ export class ResidentWorker {
    */
   constructor([program = '', ...words], environment = {}) {
     mkdirSync(this.#home);
-    const jobs = makePipe(path.join(this.#root, 'jobs'));
-    const answers = makePipe(path.join(this.#root, 'answers'));
-    const output = makePipe(path.join(this.#root, 'log'));
+    const pipes = ['jobs', 'answers', 'log'].map((name) => path.join(this.#root, name));
+    execFileSync('mkfifo', ['-m', '600', ...pipes]);
+    const [jobs, answers, output] = /** @type {[Pipe, Pipe, Pipe]} */ (pipes.map(openPipe));
     [this.#jobs, this.#log] = [jobs.writer, output.reader];
     this.child = spawn(program, words, {
       cwd: this.#home,
