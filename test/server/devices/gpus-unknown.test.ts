@@ -2,16 +2,19 @@ import { describe, expect, test } from 'vitest';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
-import { TestServer } from '../../support/server.js';
+import { apps, TestServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
-/** A server that leaves its jobs, which have runners, to the next one when it stops. */
-const keeping = { runners: true, flags: ['--on-exit', 'keep'] } as const;
+/** A server of jobs that have runners. */
+const real = { runners: true, apps: [apps.shell], app: 'shell' } as const;
+
+/** One that leaves its jobs to the next one when it stops. */
+const keeping = { ...real, flags: ['--on-exit', 'keep'] } as const;
 
 describe('a GPU that has failed when the server starts', () => {
   test('is left out, gets no jobs, and is named on stderr', async () => {
     using smi = new FakeNvidiaSmi('dead');
-    await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ...real, gpus: 2, environment: smi.environment });
     const { api } = server;
     const warning =
       "GPU 1 does not work (nvidia-smi says '[GPU is lost]'): it is left out, and gets no jobs.";
@@ -40,7 +43,7 @@ describe('a GPU that has failed when the server starts', () => {
 describe('an nvidia-smi that fails when the server starts', () => {
   test('keeps the jobs that want a GPU waiting until it answers', async () => {
     using smi = new FakeNvidiaSmi('fail');
-    await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ...real, gpus: 2, environment: smi.environment });
     const { api } = server;
     expect(server.stderr).toMatch(/GPUs of this machine are not known: nvidia-smi failed \(exit code 9\)/);
     expect(server.stderr).toMatch(/asked again every 2 to 30 seconds/);
@@ -76,7 +79,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
     const { api } = server;
     const gate = server.gate();
     const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
-    const running = await api.running('infer', { ...held, gpu: '0' });
+    const running = await api.running('infer', { ...held, gpu: '0' }, /^shell /);
     const { job_id: behind } = await api.accepted('infer', { ...held, gpu: '0' });
     await api.reaches(behind, 'waiting');
     await server.stop();
@@ -96,7 +99,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
 describe('an nvidia-smi that lists the GPUs and exits with a warning', () => {
   test('is believed: the GPUs are used, and the warning is logged once', async () => {
     using smi = new FakeNvidiaSmi('warned');
-    await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
+    await using server = await TestServer.start({ ...real, gpus: 2, environment: smi.environment });
     const { api } = server;
     expect(server.stderr).toContain('Found 2 GPUs: 0 (NVIDIA H200), 1 (NVIDIA H200).');
     expect((await api.run('infer', { ...least.infer, gpu: '1' })).view).toMatchObject({ status: 'done' });
@@ -122,7 +125,7 @@ describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
 describe('an nvidia-smi that hangs', () => {
   test('does not keep a server from starting or stopping, and is started only once', async () => {
     using smi = new FakeNvidiaSmi('hang');
-    await using server = await TestServer.start({ runners: true, gpus: 1, environment: smi.environment });
+    await using server = await TestServer.start({ ...real, gpus: 1, environment: smi.environment });
     expect(server.stderr).toContain('not known: nvidia-smi has not answered yet');
     await Promise.all(Array.from({ length: 30 }, () => server.api.fetch('/vram?devices=0')));
     expect(smi.started).toHaveLength(1);
@@ -161,7 +164,7 @@ describe('a start that fails while nvidia-smi hangs', () => {
 describe('the memory of GPUs', () => {
   test('is unknown, not zero, if nvidia-smi fails or does not tell it', async () => {
     using smi = new FakeNvidiaSmi('well');
-    await using server = await TestServer.start({ runners: true, gpus: 3, environment: smi.environment });
+    await using server = await TestServer.start({ ...real, gpus: 3, environment: smi.environment });
     const { api } = server;
     const vram = async (query: string) => refusal(await api.fetch(`/vram?devices=${query}`));
     for (const mode of ['fail', 'crash', 'garbage', 'silent', 'flood'] as const) {

@@ -5,7 +5,7 @@ import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import type { FormValues } from '../../support/form.mjs';
 import { linesOf } from '../../support/log-lines.mjs';
-import { sharedServer, TestServer } from '../../support/server.js';
+import { apps, sharedServer, TestServer } from '../../support/server.js';
 
 const server = sharedServer({ gpus: 2, flags: ['--cpu-slots', '1'] });
 const { api } = server;
@@ -175,17 +175,16 @@ describe('after a restart', () => {
     ['whose record can be read', false],
     ['whose record cannot be read', true],
   ] as const)('a GPU that has another id since is kept for the job %s', async ([, isUnreadable]) => {
-    await using before = await TestServer.start({ runners: true, gpus: 2, flags: ['--on-exit', 'keep'] });
-    const gate = before.gate();
-    const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
-    const running = await before.api.running('infer', { ...held, gpu: '1' });
+    const shell = { runners: true, apps: [apps.shell], app: 'shell' } as const;
+    await using before = await TestServer.start({ ...shell, gpus: 2, flags: ['--on-exit', 'keep'] });
+    const { id: running, gate } = await before.heldJob({ gpu: '1' });
     await before.stop();
     const record = path.join(before.jobDirectory(running), 'job.json');
     if (isUnreadable) truncateSync(record);
     // The first GPU has gone, and the second one has taken its id.
     const { dataDirectory } = before;
     await using after = new TestServer({
-      runners: true,
+      ...shell,
       gpus: 2,
       dataDirectory,
       environment: { FAKE_GPUS_GONE: '1' },

@@ -23,11 +23,11 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
       writeFileSync(path.join(home, name, 'file'), `${name}\n`);
     }
     writeFileSync(path.join(home, 'private', 'token'), `${secret}\n`, { mode: 0o600 });
-    cpSync(apps.probe, path.join(home, 'online'), { recursive: true });
+    cpSync(apps.shell, path.join(home, 'online'), { recursive: true });
     server = await TestServer.start({
       runners: true,
       token: secret,
-      apps: [apps.probe, path.join(home, 'online')],
+      apps: [apps.probe, apps.shell, path.join(home, 'online')],
       environment: {
         LAB_SECRET: secret,
         NAMED: 'named',
@@ -47,12 +47,12 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
   });
 
   /** What a shell command prints in the sandbox of a job: its lines without the service's own. */
-  async function lines(command: string, app = 'probe'): Promise<string[]> {
+  async function lines(command: string, app = 'shell'): Promise<string[]> {
     const form = { ...least.infer, ...steps(`shell=exec 2>&1; ${command}; true`) };
     const { log, view } = await server.api.run('infer', form, { app });
     expect(view).toMatchObject({ status: 'done' });
     const texts = [...log.matchAll(/^data: (.*)$/gm)].map(([, text = '']) => text);
-    return texts.filter((text) => !/^(\[remote-app\]|probe |__DONE__)/.test(text));
+    return texts.filter((text) => !/^(\[remote-app\]|shell infer|__DONE__)/.test(text));
   }
 
   test('changes no setting of the kernel, also where the server is root', async () => {
@@ -133,6 +133,8 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     const flags = ['--sandbox', 'bwrap', '--bind', model];
     await using other = await TestServer.start({
       runners: true,
+      apps: [apps.shell],
+      app: 'shell',
       flags,
       dataDirectory: path.join(place.path, 'data'),
     });
@@ -142,7 +144,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
   });
 
   test('cannot write into its app', async () => {
-    const [line = ''] = await lines(`echo changed > ${apps.probe}/app.json`);
+    const [line = ''] = await lines(`echo changed > ${apps.shell}/app.json`);
     expect(line).toMatch(/Read-only/);
   });
 
