@@ -10,8 +10,8 @@ export default defineConfig({
     // A process of its own for each file takes a sixth of the processor's time of all tests. What tests change in their process
     // they change back.
     isolate: false,
-    // Some of the time is spent waiting for processes: with five, two cores are busy. Each further one costs more than it brings.
-    maxWorkers: 5,
+    // Some of the time is spent waiting for processes: with six, two cores are busy. Each further one costs more than it brings.
+    maxWorkers: 6,
     sequence: { sequencer: SlowFirst },
     // The program that is tested is loaded as it was built.
     server: { deps: { external: [/\/dist\//] } },

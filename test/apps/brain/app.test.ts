@@ -69,7 +69,7 @@ test('a worker runs job after job, with the result of one that is started for it
   expect(await readFile(at('Warm/volume_mask.nii.gz'))).toEqual(
     await readFile(at('Cold/volume_mask.nii.gz')),
   );
-  const all = ['--tta', '1', '-uncertainty', '--gt', at('Cold/volume_mask.nii.gz'), '--cpu', '2'];
+  const all = ['--tta', '1', '-uncertainty', '--gt', at('Cold/volume_mask.nii.gz'), '--cpu', '1'];
   const second = await worker.run(['pipeline', APP, ...all, '--output', at('All'), ...input]);
   expect([second.answer, second.log]).toEqual([
     expect.objectContaining({ exit_code: 0 }),
