@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { nodeFlags } from './test/support/node-flags.mjs';
 import SlowFirst from './test/support/slow-first.js';
 
 export default defineConfig({
@@ -7,6 +8,7 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     setupFiles: 'test/support/equal-bytes.ts',
     pool: 'forks',
+    execArgv: nodeFlags,
     // A process of its own for each file takes a sixth of the processor's time of all tests. What tests change in their process
     // they change back.
     isolate: false,

@@ -8,6 +8,7 @@ import { Parser } from '@oclif/core';
 import type { InputStream, OutputStream } from '../../src/cli/terminal/command-io.js';
 import { built, builtCommands, builtServer } from './built.js';
 import { shareCode } from './code-cache.js';
+import { nodeFlags } from './node-flags.mjs';
 import { withOwnEnvironment } from './own-environment.js';
 import { temporary } from './temporary.js';
 
@@ -136,7 +137,7 @@ export class Cli {
    * @param wrapper a program with its arguments that runs the command
    */
   start(args: readonly string[], env: NodeJS.ProcessEnv = {}, wrapper: readonly string[] = []): Running {
-    const [program = process.execPath, ...more] = [...wrapper, process.execPath, bin, ...args];
+    const [program = process.execPath, ...more] = [...wrapper, process.execPath, ...nodeFlags, bin, ...args];
     const child = spawn(program, more, {
       cwd: this.directory,
       env: this.#environment(env),

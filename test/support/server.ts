@@ -15,6 +15,7 @@ import { Api } from './api.js';
 import { builtServer } from './built.js';
 import { shareCode } from './code-cache.js';
 import { least, steps } from './form.js';
+import { nodeFlags } from './node-flags.mjs';
 import { openFilesOf, processesWith } from './processes.js';
 import { type Play, ScriptedExecutor, ScriptedRuns } from './scripted-executor.js';
 import { addressIn, hasEnded, serverEnvironment, serveWords } from './serve.mjs';
@@ -252,7 +253,8 @@ export class TestServer implements AsyncDisposable {
     const wrapper = isLimited
       ? ['setpriv', `--bounding-set=${readAnyFile}`, `--inh-caps=${readAnyFile}`]
       : [];
-    const command = [...wrapper, process.execPath, ...(options.node ?? []), options.program ?? bin, ...words];
+    const node = [process.execPath, ...nodeFlags, ...(options.node ?? [])];
+    const command = [...wrapper, ...node, options.program ?? bin, ...words];
     const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...command], {
       cwd: this.#root,
       env: environment,

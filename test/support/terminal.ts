@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Cli } from './cli.js';
+import { nodeFlags } from './node-flags.mjs';
 import { WatchedScreen } from './watched-screen.js';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
@@ -34,7 +35,7 @@ export class Terminal extends WatchedScreen implements AsyncDisposable {
     super(columns);
     terminals += 1;
     this.#name = path.join(cli.directory, `.terminal-${terminals}`);
-    const command = [process.execPath, program, ...args].map((word) => `'${word}'`).join(' ');
+    const command = [process.execPath, ...nodeFlags, program, ...args].map((word) => `'${word}'`).join(' ');
     const setUp = `stty cols ${columns} rows ${rows}; tty > '${this.#name}'`;
     this.#child = spawn('script', ['-qec', `${setUp}; exec ${command} ${pipe}`, '/dev/null'], {
       cwd: cli.directory,
