@@ -33,8 +33,11 @@ import {
 const pollInterval = 100;
 /** The same for a child. Its end is an event, but its directory may be removed, or a kill may need a second signal. */
 const childInterval = 1000;
-/** Milliseconds that a runner may take beyond the command's grace before it is killed itself. */
-const runnerGrace = 2500;
+/**
+ * Milliseconds that a runner may take beyond the command's grace before it is killed itself, and records no end. On a busy
+ * machine it needs seconds, because its priority is low; a server that stops has ten for all of it.
+ */
+const runnerGrace = 5000;
 /**
  * Milliseconds that a runner may take to exit after it has written `exit.json`. No process of its job is left by then.
  * Node itself can hang while it exits: https://github.com/nodejs/node/issues/54918.
