@@ -37,7 +37,7 @@ test.skipIf(lacks('unzip'))(
     expect(stdout).toMatch(/accepted: infer on probe\n0\n20000\n\[remote-app\] Result: 1 file, /);
     expect(stdout).toContain('No errors detected in compressed data of r.zip.');
     // Only the submission and the result write to stderr, and no command that lost its reader.
-    expect(stderr).toMatch(/^Job \w+ is kept for .*\nJob \w+ is kept until .*\n$/);
+    expect(stderr).toMatch(/^Job \w+ is kept (for|until) .*\nJob \w+ is kept until .*\n$/);
   },
 );
 
