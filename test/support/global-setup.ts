@@ -1,20 +1,24 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { codeVariable } from './code-cache.js';
 
+const run = promisify(execFile);
+
 /**
- * Makes a directory for the temporary directories of all tests, which each get a block group of their own in it: without a
- * journal, ext4 looks at each inode that was removed there in the last minutes whenever it makes a file. Its name is short,
+ * Makes a directory for the temporary directories of all tests: in memory where mounting is allowed, because tests make, sync
+ * and remove many thousand small files. On a disk each of them gets a block group of its own there: without a journal, ext4
+ * looks at each inode that was removed in the last minutes whenever it makes a file. The name of the directory is short,
  * because tests make sockets below it, and other users may work in it, as in `/tmp`.
  */
 async function spacious(): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'ra-'));
+  await run('mount', ['-t', 'tmpfs', 'tmpfs', directory]).catch(() => {});
   await chmod(directory, 0o1777);
   // Other file systems need no such attribute, and do not have it.
-  await promisify(execFile)('chattr', ['+T', directory]).catch(() => {});
+  await run('chattr', ['+T', directory]).catch(() => {});
   return directory;
 }
 
@@ -24,7 +28,7 @@ async function spacious(): Promise<string> {
  */
 async function directoryOfPython(PATH: string): Promise<string> {
   const words = ['-c', 'import os, sys; print(os.path.dirname(sys.executable))'];
-  const found = await promisify(execFile)('python3', words).catch(() => null);
+  const found = await run('python3', words).catch(() => null);
   const directory = found?.stdout.trim() ?? '';
   return PATH.split(path.delimiter).includes(directory) ? '' : directory;
 }
@@ -47,6 +51,9 @@ export default async function setUp(): Promise<() => Promise<void>> {
   return async () => {
     await rm(code, { recursive: true, force: true });
     // What a test has left behind stays, so that it can be looked at.
-    await rmdir(directory).catch(() => {});
+    if ((await readdir(directory)).length > 0) return;
+    // Lazily, because the processes of the tests, which are only about to end, may still look into it.
+    await run('umount', ['--lazy', directory]).catch(() => {});
+    await rmdir(directory);
   };
 }

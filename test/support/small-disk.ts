@@ -1,9 +1,10 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll } from 'vitest';
 import { skipped } from './needs.mjs';
+import { until } from './until.mjs';
 
 /** A file system of its own for the tests of a file, in memory; null where mounting one is not allowed. */
 export function mounted(type: 'tmpfs' | 'ramfs', options: readonly string[] = []): string | null {
@@ -15,8 +16,12 @@ export function mounted(type: 'tmpfs' | 'ramfs', options: readonly string[] = []
     skipped('the right to mount a file system');
     return null;
   }
-  afterAll(() => {
-    execFileSync('umount', [directory]);
+  afterAll(async () => {
+    // A process that has just ended may keep it for a moment.
+    await until(
+      `${directory} is used no more`,
+      () => spawnSync('umount', [directory], { stdio: 'ignore' }).status === 0,
+    );
     rmdirSync(directory);
   });
   return directory;
