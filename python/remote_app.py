@@ -678,7 +678,7 @@ _Told = Callable[[int], object]
 
 
 class _Body:
-    """A body of known length, which reads its files only while it is sent. It can be sent again."""
+    """A body of known length, which reads its files while it is sent."""
 
     def __init__(self, segments: Sequence[bytes | _Part], states: _States, told: _Told = lambda _: None) -> None:
         self._segments, self._states, self._told = segments, states, told
@@ -687,19 +687,19 @@ class _Body:
         self.sent = 0
 
     def stream(self, sock: socket.socket) -> Iterator[bytes | memoryview]:
-        """All of it, unless the server answers before."""
+        """All of it, unless the server answers, also if nothing fits."""
         self.sent = 0
         # What TLS has to read may be its own.
         watched = [] if isinstance(sock, ssl.SSLSocket) else [sock]
         for chunk in self.chunks():
-            if watched and select.select(watched, [], [], 0)[0]:
+            if watched and select.select(watched, watched, [], sock.gettimeout())[0]:
                 return
             yield chunk
             self.sent += len(chunk)
             self._told(self.sent)
 
     def chunks(self) -> Iterator[bytes | memoryview]:
-        buffer = memoryview(bytearray(1 << 20))
+        buffer = memoryview(bytearray(1 << 16))
         for segment in self._segments:
             if isinstance(segment, bytes):
                 yield segment
@@ -714,7 +714,7 @@ class _Body:
                 while True:
                     found = os.fstat(file.fileno())
                     state = found.st_size, found.st_mtime_ns, found.st_ino
-                    # A repeated body must be the same: the server may have the first.
+                    # A repeated body must be the same; the server may have one.
                     is_same = found.st_size == part.size and self._states.setdefault(part.path, state) == state
                     count = file.readinto(buffer[: min(left, len(buffer))])
                     if not is_same or (left and not count):

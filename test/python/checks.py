@@ -3,6 +3,7 @@
 import ast
 import base64
 import contextlib
+import faulthandler
 import gc
 import hashlib
 import http.client
@@ -378,6 +379,11 @@ class Files(unittest.TestCase):
             scripted.is_early = True
             if request.command == "GET":
                 return request.say(200, {"max_keep": 60})
+            # First the connection takes what it can hold.
+            count = -1
+            while count != len(sent):
+                count = len(sent)
+                is_over.wait(0.2)
             request.say(507, {"detail": "The disk of the server is full"})
             # It takes nothing more, and does not close the connection either.
             is_over.wait(60)
@@ -385,9 +391,11 @@ class Files(unittest.TestCase):
         is_over = threading.Event()
         with Scripted(answer) as scripted, self.assertRaisesRegex(remote_app.Busy, "is full"):
             try:
-                Server(scripted.url, timeout=5).infer(file, app="probe", progress=lambda each: sent.append(each.done))
+                Server(scripted.url, timeout=20).infer(file, app="probe", progress=lambda each: sent.append(each.done))
             finally:
                 is_over.set()
+        # It is told at once, and not when nothing was taken for as long as the timeout.
+        self.assertEqual([path for method, path, _, _ in scripted.seen if method == "POST"], ["/apps/probe/infer"])
         self.assertLess(max(sent, default=0), 256 << 20)
         file.unlink()
 
@@ -757,4 +765,6 @@ class Source(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    # A check that hangs says where.
+    faulthandler.dump_traceback_later(100, exit=True)
     unittest.main(verbosity=2)
