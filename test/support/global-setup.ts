@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readdir, rm, rmdir } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -50,10 +50,11 @@ export default async function setUp(): Promise<() => Promise<void>> {
   process.env.MALLOC_TRIM_THRESHOLD_ = '131072';
   return async () => {
     await rm(code, { recursive: true, force: true });
-    // What a test has left behind stays, so that it can be looked at.
-    if ((await readdir(directory)).length > 0) return;
+    // What a test has left behind stays, so that it can be looked at; a directory alone is of tests that were all skipped.
+    const left = await readdir(directory, { recursive: true, withFileTypes: true });
+    if (left.some((entry) => !entry.isDirectory())) return;
     // Lazily, because the processes of the tests, which are only about to end, may still look into it.
-    await run('umount', ['--lazy', directory]).catch(() => {});
-    await rmdir(directory);
+    await run('umount', ['--lazy', '--recursive', directory]).catch(() => {});
+    await rm(directory, { recursive: true });
   };
 }
