@@ -55,6 +55,6 @@ export default async function setUp(): Promise<() => Promise<void>> {
     if (left.some((entry) => !entry.isDirectory())) return;
     // Lazily, because the processes of the tests, which are only about to end, may still look into it.
     await run('umount', ['--lazy', '--recursive', directory]).catch(() => {});
-    await rm(directory, { recursive: true });
+    await rm(directory, { recursive: true }).catch(() => {});
   };
 }
