@@ -678,7 +678,7 @@ _Told = Callable[[int], object]
 
 
 class _Body:
-    """A body of known length, which reads its files while it is sent."""
+    """A body of known length, read while sent. It can be sent again."""
 
     def __init__(self, segments: Sequence[bytes | _Part], states: _States, told: _Told = lambda _: None) -> None:
         self._segments, self._states, self._told = segments, states, told
@@ -687,7 +687,7 @@ class _Body:
         self.sent = 0
 
     def stream(self, sock: socket.socket) -> Iterator[bytes | memoryview]:
-        """All of it, unless the server answers, also if nothing fits."""
+        """All of it, or as much as is taken before the server answers."""
         self.sent = 0
         # What TLS has to read may be its own.
         watched = [] if isinstance(sock, ssl.SSLSocket) else [sock]

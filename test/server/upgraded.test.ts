@@ -23,7 +23,7 @@ import { zipOf } from '../support/zip.mjs';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Copies what npm installs, without what a single example needs and is nearly all of it. @returns the program */
+/** Copies what npm installs, except ONNX Runtime: it is most of it, and only an example imports it. @returns the program */
 function install(directory: string): string {
   const { packages } = JSON.parse(readFileSync(path.join(project, 'package-lock.json'), 'utf8'));
   const dependencies = Object.entries<{ dev?: boolean; link?: boolean }>(packages)
