@@ -44,8 +44,8 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'Slices of a page are written with it.',
   },
   tinyglobby: { modules: ['client/inputs'], reason: 'Only what is sent is searched for.' },
-  koa: { modules: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
-  'koa-body': { modules: ['server/uploads'], reason: 'Only submissions have a body of JSON.' },
+  koa: { modules: ['server/app.ts', 'server/http', 'server/submissions'], reason: koa },
+  'koa-body': { modules: ['server/submissions'], reason: 'Only submissions have a body of JSON.' },
   '@koa/router': { modules: ['server/routes'], reason: koa },
   '@huggingface/hub': { modules: ['server/hub'], reason: 'One module of the server asks the hub.' },
   yaml: {
