@@ -4,7 +4,7 @@ import SlowFirst from './test/support/slow-first.js';
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     setupFiles: 'test/support/equal-bytes.ts',
     pool: 'forks',

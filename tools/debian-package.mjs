@@ -10,6 +10,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -35,14 +36,19 @@ function put(name, content, mode = 0o644) {
   chmodSync(at(name), mode);
 }
 
+/** Our own package, which npm links into its place. */
+const volumes = 'node_modules/@remote-app/volumes';
+
 /** The directories of the packages that the program needs, relative to the checkout. */
 function dependencies() {
-  const listed = execFileSync('npm', ['ls', '--omit=dev', '--all', '--parseable', '--workspaces=false'], {
-    cwd: root,
-    encoding: 'utf8',
-  });
+  const list = (...which) =>
+    execFileSync('npm', ['ls', '--omit=dev', '--all', '--parseable', ...which], {
+      cwd: root,
+      encoding: 'utf8',
+    });
+  const listed = list('--workspaces=false') + list('--workspace=@remote-app/volumes');
   const names = listed.split('\n').map((each) => path.relative(root, each));
-  return names.filter((name) => name.startsWith('node_modules/'));
+  return new Set([volumes, ...names.filter((name) => name.startsWith('node_modules/'))]);
 }
 
 /** The program: what npm would install, without what lies elsewhere in Debian. */
@@ -53,10 +59,10 @@ function putProgram() {
     cpSync(path.join(root, name), at(path.join(library, name)), { recursive: true });
   }
   for (const name of dependencies()) {
-    const isNested = (file) =>
-      path.relative(path.join(root, name), file).split(path.sep)[0] === 'node_modules';
-    const filter = (file) => !isNested(file);
-    cpSync(path.join(root, name), at(path.join(library, name)), { recursive: true, filter });
+    const from = realpathSync(path.join(root, name));
+    const left = name === volumes ? ['node_modules', 'src', 'test', 'tsconfig.json'] : ['node_modules'];
+    const filter = (file) => !left.includes(path.relative(from, file).split(path.sep)[0]);
+    cpSync(from, at(path.join(library, name)), { recursive: true, filter });
   }
   // An app may depend on it (npm install /usr/lib/remote-app): npm would run scripts of the checkout, and look for its packages.
   const { scripts: _scripts, devDependencies: _tools, workspaces: _apps, ...shipped } = description;

@@ -17,8 +17,9 @@ const { values, positionals } = parseArgs({
   options: { minutes: { type: 'string', default: '15' } },
 });
 const [source, ...tests] = positionals;
-if (!source?.startsWith('src') || !existsSync(source)) {
-  console.error('Say which directory or file of src/ to change: npm run mutants -- src/contract');
+const top = /^(packages\/[^/]+\/)?src(?=\/|$)/;
+if (!top.test(source ?? '') || !existsSync(source)) {
+  console.error('Name the directory or file of sources to change: npm run mutants -- src/contract');
   process.exit(2);
 }
 
@@ -27,7 +28,7 @@ const isDirectory = (name) => statSync(name, { throwIfNoEntry: false })?.isDirec
 /** The tests of a directory of src/ stand in that of the same name in test/, or in one above it. Null for those of all. */
 function testsOf(name) {
   if (name === 'src') return null;
-  const directory = name.replace(/^src/, 'test');
+  const directory = name.replace(top, '$1test');
   return isDirectory(directory) ? directory : testsOf(path.dirname(name));
 }
 
@@ -54,8 +55,8 @@ const stryker = new Stryker({
   ],
   reporters: ['unnoticed'],
   // Tests load the program as it was built, so what is built are the changed sources.
-  buildCommand: 'tsc -p tsconfig.build.json',
-  disableTypeChecks: 'src/**/*.ts',
+  buildCommand: 'tsc -p packages/volumes && tsc -p tsconfig.build.json',
+  disableTypeChecks: '{src,packages/*/src}/**/*.ts',
   // TypeScript 7 has none of the functions with which Stryker would rewrite it.
   tsconfigFile: 'none',
   ignorePatterns: ['dist/*', '!dist/niivue', '.cache', '.demo', 'Output'],

@@ -69,6 +69,24 @@ describe('the sources', () => {
   });
 });
 
+test('The package of volumes imports only its own files and its dependencies.', () => {
+  const root = fileURLToPath(new URL('../../packages/volumes/', import.meta.url));
+  const { dependencies } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+  const files = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' });
+  const outside = files
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => {
+      const specifiers = importsOf(file, readFileSync(path.join(root, 'src', file), 'utf8'));
+      return specifiers.map(({ specifier }) => ({ file, specifier: specifier ?? 'a variable' }));
+    })
+    .filter(({ file, specifier }) =>
+      specifier.startsWith('.')
+        ? path.posix.join(path.posix.dirname(file), specifier).startsWith('..')
+        : !['node:', ...Object.keys(dependencies)].some((start) => specifier.startsWith(start)),
+    );
+  expect(outside).toEqual([]);
+});
+
 describe('the table', () => {
   test('leads down: each module imports only modules that stand further down', () => {
     for (const [index, from] of names.entries()) {
@@ -82,7 +100,7 @@ describe('the table', () => {
     ['contract', 'files'],
     ['files', 'server/jobs'],
     ['files', 'client'],
-    ['extract', 'server/submissions'],
+    ['extract', 'server/uploads'],
     ['runner', 'server/executors'],
     ['client/connection', 'client/result'],
     ['client/case', 'server'],

@@ -9,20 +9,14 @@ export type Sources = ReadonlyMap<string, string>;
 /** The module of a file, whether the table has it or not. */
 const moduleOf = (file: string): string => (Object.hasOwn(modules, file) ? file : path.posix.dirname(file));
 
-/** The name of the package that a specifier leads into: `zod` of `zod/mini`, `node:fs` of `node:fs/promises`. */
-const packageOf = (specifier: string): string =>
-  specifier
-    .split('/')
-    .slice(0, specifier.startsWith('@') ? 2 : 1)
-    .join('/');
-
 const targetOf = (file: string, specifier: string): string =>
   path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts');
 
-/** The row of the table of packages for a specifier. */
+/** The row of the table of packages for a specifier: `zod` for `zod/mini`, `node:*` for a module of Node without a row. */
 export function packageRow(specifier: string): string {
-  const name = packageOf(specifier);
-  return specifier.startsWith('node:') && !Object.hasOwn(packages, name) ? 'node:*' : name;
+  const rows = Object.keys(packages).filter((name) => `${specifier}/`.startsWith(`${name}/`));
+  const [longest] = rows.sort((one, other) => other.length - one.length);
+  return longest ?? (specifier.startsWith('node:') ? 'node:*' : specifier);
 }
 
 /** Why a file may not import this; null if it may. */

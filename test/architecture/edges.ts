@@ -19,6 +19,10 @@ const bothSides = 'Both sides stand on this module: it imports neither.';
 
 /** From the top to the bottom. */
 export const modules: Readonly<Record<string, Module>> = {
+  'volumes.ts': {
+    imports: [],
+    reason: 'Apps import it as `remote-app/volumes`; it only passes on the package.',
+  },
   start: {
     imports: ['cli/terminal', 'contract'],
     reason: 'oclif imports the command that was typed; it knows the rest.',
@@ -79,10 +83,10 @@ export const modules: Readonly<Record<string, Module>> = {
       'cli/terminal',
       'client/cohort',
       'client/case',
-      'client/convert',
+      'imaging/convert',
       'client/submit',
-      'client/inputs',
-      'client/deidentify',
+      'imaging/inputs',
+      'imaging/deidentify',
       'client/connection',
       'client',
       'files',
@@ -92,27 +96,11 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A submission is read from the command line here; how it is sent is the business of the client.',
   },
   'cli/show': {
-    imports: [
-      'cli/terminal',
-      'client/pictures',
-      'client/connection',
-      'client',
-      'volumes',
-      'files',
-      'contract',
-    ],
+    imports: ['cli/terminal', 'imaging/pictures', 'client/connection', 'client', 'files', 'contract'],
     reason: 'Pictures are shown from files; a server is asked only for the names of labels.',
   },
   'cli/convert': {
-    imports: [
-      'cli/terminal',
-      'client/convert',
-      'client/pictures',
-      'client/inputs',
-      'client',
-      'volumes',
-      'contract',
-    ],
+    imports: ['cli/terminal', 'imaging/convert', 'imaging/pictures', 'imaging/inputs', 'client', 'contract'],
     reason: 'Files are converted without a server.',
   },
   'cli/jobs': {
@@ -122,7 +110,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/case',
       'client/logs',
       'client/result',
-      'client/deidentify',
+      'imaging/deidentify',
       'client/connection',
       'client',
       'files',
@@ -159,7 +147,7 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'cli/terminal',
       'client/ssh',
-      'client/deidentify',
+      'imaging/deidentify',
       'client/connection',
       'client',
       'files',
@@ -168,15 +156,15 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Only `serve` knows the server, and what the commands share knows no command.',
   },
   'cli/terminal': {
-    imports: ['client/pictures', 'client', 'files', 'contract'],
+    imports: ['imaging/pictures', 'client', 'files', 'contract'],
     reason: 'What is written for a person is told by others.',
   },
   'client/cohort': {
     imports: [
       'client/case',
       'client/submit',
-      'client/inputs',
-      'client/deidentify',
+      'imaging/inputs',
+      'imaging/deidentify',
       'client/connection',
       'client',
       'files',
@@ -186,12 +174,12 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'client/case': {
     imports: [
-      'client/convert',
+      'imaging/convert',
       'client/submit',
-      'client/inputs',
+      'imaging/inputs',
       'client/logs',
       'client/result',
-      'client/deidentify',
+      'imaging/deidentify',
       'client/connection',
       'client',
       'files',
@@ -201,8 +189,8 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'client/submit': {
     imports: [
-      'client/inputs',
-      'client/deidentify',
+      'imaging/inputs',
+      'imaging/deidentify',
       'client/connection',
       'client',
       'archive',
@@ -211,29 +199,20 @@ export const modules: Readonly<Record<string, Module>> = {
     ],
     reason: 'What is sent knows the connection, not what the server does with it.',
   },
-  'client/convert': {
-    imports: ['client/pictures', 'client/inputs', 'client', 'volumes', 'files', 'contract'],
+  'imaging/convert': {
+    imports: ['imaging/pictures', 'imaging/inputs', 'client', 'files', 'contract'],
     reason: 'Results are converted from files, without a server and without a command line.',
   },
-  'client/pictures': {
-    imports: ['client/inputs', 'client', 'volumes', 'files', 'contract'],
+  'imaging/pictures': {
+    imports: ['imaging/inputs', 'client', 'files', 'contract'],
     reason: 'Pictures are drawn from files, without a server and without a command line.',
   },
-  'client/deidentify': {
-    imports: [
-      'client/inputs',
-      'client',
-      'archive',
-      'volumes',
-      'volumes/attributes',
-      'volumes/headers',
-      'files',
-      'contract',
-    ],
+  'imaging/deidentify': {
+    imports: ['imaging/inputs', 'client', 'archive', 'files', 'contract'],
     reason: 'What may leave of a scan is known without a server and without a command line.',
   },
-  'client/inputs': {
-    imports: ['client', 'archive', 'volumes/headers', 'files', 'contract'],
+  'imaging/inputs': {
+    imports: ['client', 'archive', 'files', 'contract'],
     reason: 'Files are found without a server.',
   },
   'client/logs': {
@@ -245,7 +224,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A result knows the connection, not what was sent or logged before it.',
   },
   'client/gateway': {
-    imports: ['client/connection', 'client', 'multipart', 'volumes/headers', 'files', 'contract'],
+    imports: ['client/connection', 'client', 'multipart', 'files', 'contract'],
     reason: 'A gateway passes on requests and answers. Of what is in them it asks only whether it is DICOM.',
   },
   'client/ssh': {
@@ -286,7 +265,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'server/access',
       'server/apps',
       'server/hub',
-      'server/uploads',
+      'server/content',
       'server/jobs',
       'server/executors/local',
       'server/executors/slurm',
@@ -334,7 +313,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The program that is run for ends is told of them as others are, and knows no record of a job.',
   },
   'server/settings.ts': {
-    imports: ['server/submissions', 'server/sandbox', 'server/executors/slurm'],
+    imports: ['server/uploads', 'server/sandbox', 'server/executors/slurm'],
     reason: 'Settings are values, and do nothing.',
   },
   'server/app.ts': {
@@ -345,8 +324,8 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'server/usage',
       'server/http',
+      'server/content',
       'server/uploads',
-      'server/submissions',
       'server/apps',
       'server/jobs',
       'server/executors',
@@ -375,26 +354,17 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: ['server', 'access', 'files', 'contract'],
     reason: 'Who may come in knows neither a request nor a job.',
   },
-  'server/uploads': {
-    imports: ['server/submissions', 'server/data-directory', 'server', 'access', 'files', 'contract'],
-    reason: 'Uploads are kept by owner and content; this module knows no job that names them.',
+  'server/content': {
+    imports: ['server/uploads', 'server/data-directory', 'server', 'access', 'files', 'contract'],
+    reason: 'Uploads are kept by owner and content, and know no job that names them.',
   },
-  'server/submissions': {
-    imports: ['server/jobs', 'archive', 'multipart', 'volumes/headers', 'files', 'contract'],
+  'server/uploads': {
+    imports: ['server/jobs', 'archive', 'multipart', 'files', 'contract'],
     reason:
-      'A submission becomes the files of a job; nothing here starts one. Of scans it reads only who they identify.',
+      'An upload ends with the files of a job, and starts none. Of scans it asks only whether they tell who somebody is.',
   },
   'server/apps': {
-    imports: [
-      'server/hub',
-      'server/jobs',
-      'server/executors',
-      'server',
-      'volumes',
-      'files',
-      'programs',
-      'contract',
-    ],
+    imports: ['server/hub', 'server/jobs', 'server/executors', 'server', 'files', 'programs', 'contract'],
     reason: 'An app knows what its job is asked to do, not how it came or is run.',
   },
   'server/hub': {
@@ -482,19 +452,6 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   archive: { imports: ['files', 'contract'], reason: bothSides },
   multipart: { imports: ['contract'], reason: bothSides },
-  volumes: {
-    imports: ['volumes/headers'],
-    reason: 'Apps import it as `remote-app/volumes`: it knows neither side of the service.',
-  },
-  'volumes/attributes': {
-    imports: ['volumes/headers'],
-    reason: 'Which attributes may leave is data: the client writes by it, and a server looks by it.',
-  },
-  'volumes/headers': {
-    imports: [],
-    reason:
-      'What files of scans say of themselves is read here, for whoever reads their voxels, sends them, or takes them.',
-  },
   programs: {
     imports: ['files'],
     reason: 'A program is found and run without knowing for whom.',

@@ -21,7 +21,6 @@ const cli = [
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';
 const commandLine = 'Only the command line knows oclif.';
 const terminal = 'Only one module of the command line writes to a terminal.';
-const codecs = 'Only one module reads voxels.';
 const archives = 'One module writes and reads archives; nobody else knows their packages.';
 
 /** By package; `node:*` is every module of Node that has no rule of its own. No module may import a package that is not listed. */
@@ -34,18 +33,35 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     modules: ['client/connection'],
     reason: 'One module of the client makes requests.',
   },
-  'fast-png': { modules: ['client/pictures'], reason: 'Pictures are drawn in one place.' },
-  'dicom-parser': { modules: ['volumes', 'volumes/headers'], reason: 'Only the client and apps read scans.' },
-  'jpeg-js': { modules: ['volumes'], reason: codecs },
-  '@cornerstonejs/codec-charls': { modules: ['volumes'], reason: codecs },
-  '@cornerstonejs/codec-openjpeg': { modules: ['volumes'], reason: codecs },
+  '@remote-app/volumes': {
+    modules: [
+      'imaging/convert',
+      'imaging/deidentify',
+      'imaging/pictures',
+      'cli/convert',
+      'cli/show',
+      'server/apps',
+      'volumes.ts',
+    ],
+    reason: 'Only imaging reads volumes; the server moves files.',
+  },
+  '@remote-app/volumes/headers': {
+    modules: ['imaging/deidentify', 'imaging/inputs', 'client/gateway', 'server/uploads'],
+    reason:
+      'The start of a scan is read by whoever finds or sends scans, and by a server that refuses names of patients.',
+  },
+  '@remote-app/volumes/attributes': {
+    modules: ['imaging/deidentify'],
+    reason: 'Only de-identification decides what may leave.',
+  },
+  'fast-png': { modules: ['imaging/pictures'], reason: 'Pictures are drawn in one place.' },
   '@jsquash/jpeg': {
-    modules: ['client/pictures'],
+    modules: ['imaging/pictures'],
     reason: 'Slices of a page are written with it.',
   },
-  tinyglobby: { modules: ['client/inputs'], reason: 'Only what is sent is searched for.' },
-  koa: { modules: ['server/app.ts', 'server/http', 'server/submissions'], reason: koa },
-  'koa-body': { modules: ['server/submissions'], reason: 'Only submissions have a body of JSON.' },
+  tinyglobby: { modules: ['imaging/inputs'], reason: 'Only what is sent is searched for.' },
+  koa: { modules: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
+  'koa-body': { modules: ['server/uploads'], reason: 'Only submissions have a body of JSON.' },
   '@koa/router': { modules: ['server/routes'], reason: koa },
   '@huggingface/hub': { modules: ['server/hub'], reason: 'One module of the server asks the hub.' },
   yaml: {
@@ -68,9 +84,9 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     modules: [
       'cli/apps',
       'client/connection',
-      'client/pictures',
+      'imaging/pictures',
       'client/case',
-      'client/inputs',
+      'imaging/inputs',
       'server/apps',
       'server/hub',
       'server/jobs',

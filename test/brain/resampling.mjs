@@ -1,4 +1,4 @@
-import { inverseOf, placeOf, spacingOf } from '../../dist/volumes/index.js';
+import { inverseOf, placeOf, spacingOf } from '@remote-app/volumes';
 
 /** The grid of a scan, turned by so many degrees around its centre, about an axis that is none of the body's. */
 export function turned(scan, degrees) {

@@ -3,14 +3,14 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { openVolume, writeNifti } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
+import { parse, size, writeSeries } from '../../packages/volumes/test/study.js';
+import { workspace } from '../../packages/volumes/test/written.js';
 import { type ConvertOptions, convertFile } from '../../src/cli/convert/convert-file.js';
 import { CommandIo } from '../../src/cli/terminal/index.js';
 import { recordName } from '../../src/contract/index.js';
-import { openVolume, writeNifti } from '../../src/volumes/index.js';
 import { plant } from '../support/temporary.js';
-import { parse, size, writeSeries } from '../volumes/study.js';
-import { workspace } from '../volumes/written.js';
 
 const count = size[0] * size[1] * size[2];
 const block = (from: number, to: number) =>

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { type Affine, isSameGeometry, openVolume, readVolume, writeNifti } from '@remote-app/volumes';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Affine, isSameGeometry, openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
+import { labels, size, writeSeries } from '../../packages/volumes/test/study.js';
 import { Cli } from '../support/cli.js';
-import { labels, size, writeSeries } from '../volumes/study.js';
 
 /** A client whose directory has `mask.nii.gz`, and the directory of its scan. */
 async function withMask(shift = 0) {

@@ -3,9 +3,9 @@ import { copyFile, readFile, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { isSameGeometry, readVolume, writeNifti } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import { appVariables } from '../../src/server/jobs/job-directory.js';
-import { isSameGeometry, readVolume, writeNifti } from '../../src/volumes/index.js';
 import { ball } from '../apps/brain/program.js';
 import { plant, temporary } from '../support/temporary.js';
 

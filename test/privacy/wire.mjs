@@ -1,7 +1,7 @@
 import { copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { refusals } from '../../dist/client/deidentify/refusals.js';
+import { refusals } from '../../dist/imaging/deidentify/refusals.js';
 import { Cli } from '../support/cli.js';
 import { konfaiServer } from '../support/konfai-server.js';
 import { addressIn, hasEnded, serverEnvironment, serveWords } from '../support/serve.mjs';

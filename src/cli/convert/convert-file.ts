@@ -1,5 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { type Maker, openVolume, type VolumeFile } from '@remote-app/volumes';
+import { UsageError } from '../../client/errors.js';
+import { ofSegments, ofStudy, type ResultFormat } from '../../client/result-formats.js';
+import { oneLine, quotePath } from '../../contract/index.js';
 import {
   checkScans,
   convertVolume,
@@ -10,9 +14,8 @@ import {
   scanOf,
   segmentsOf,
   type VolumeToConvert,
-} from '../../client/convert/index.js';
-import { UsageError } from '../../client/errors.js';
-import { findVolumes, withoutVolumeEnding } from '../../client/inputs/index.js';
+} from '../../imaging/convert/index.js';
+import { findVolumes, withoutVolumeEnding } from '../../imaging/inputs/index.js';
 import {
   looksOf,
   type Named,
@@ -22,10 +25,7 @@ import {
   recordedMeanings,
   resultOf,
   type Terminology,
-} from '../../client/pictures/index.js';
-import { ofSegments, ofStudy, type ResultFormat } from '../../client/result-formats.js';
-import { oneLine, quotePath } from '../../contract/index.js';
-import { type Maker, openVolume, type VolumeFile } from '../../volumes/index.js';
+} from '../../imaging/pictures/index.js';
 import { type CommandIo, openReporter } from '../terminal/index.js';
 
 /** A file that was written, as `--json` prints it. */

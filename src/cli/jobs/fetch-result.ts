@@ -90,7 +90,7 @@ export async function fetchJobResult(
       import('../../client/result/index.js'),
       import('../../client/case/index.js'),
       import('../../client/logs/index.js'),
-      import('../../client/deidentify/index.js'),
+      import('../../imaging/deidentify/index.js'),
     ]);
   const facts = isPartial ? null : readFacts(configDir, jobId, connection.server);
   const complete = async (directory: string) => {

@@ -21,7 +21,7 @@ export async function followJob(
   const [{ followToEnd }, { readNames }, { withOriginals }] = await Promise.all([
     import('../../client/logs/index.js'),
     import('../../client/case/index.js'),
-    import('../../client/deidentify/index.js'),
+    import('../../imaging/deidentify/index.js'),
   ]);
   const originals = readNames(configDir, jobId);
   const translate = (text: string) => withOriginals(text, originals);

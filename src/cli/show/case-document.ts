@@ -1,4 +1,4 @@
-import { type CaseView, millilitresText, type ShownCase } from '../../client/pictures/index.js';
+import { type CaseView, millilitresText, type ShownCase } from '../../imaging/pictures/index.js';
 import { type CommandIo, formatTable } from '../terminal/index.js';
 import type { LayerView } from './case-views.js';
 

@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { type CaseView, type ShownCase, type Terminology, viewCase } from '../../client/pictures/index.js';
-import { VolumeError, type VolumeFile } from '../../volumes/index.js';
+import { VolumeError, type VolumeFile } from '@remote-app/volumes';
+import { type CaseView, type ShownCase, type Terminology, viewCase } from '../../imaging/pictures/index.js';
 
 export interface ViewOptions {
   /** Which volume of a file with several, counted from 1. */

@@ -2,8 +2,12 @@ import { existsSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { VolumeError } from '@remote-app/volumes';
 import type { AppAnswer } from '../../client/connection/index.js';
 import { ClientError, Interrupted, UsageError, writing } from '../../client/errors.js';
+import type { Reporter } from '../../client/reporter.js';
+import { counted, quotePath } from '../../contract/index.js';
+import { expandHome, replaceFile } from '../../files/index.js';
 import {
   type Canvas,
   type CaseView,
@@ -21,11 +25,7 @@ import {
   swatchOf,
   type Terminology,
   windowText,
-} from '../../client/pictures/index.js';
-import type { Reporter } from '../../client/reporter.js';
-import { counted, quotePath } from '../../contract/index.js';
-import { expandHome, replaceFile } from '../../files/index.js';
-import { VolumeError } from '../../volumes/index.js';
+} from '../../imaging/pictures/index.js';
 import { type CommandIo, canvasOfTerminal, columnsOf, formatTable, wrapped } from '../terminal/index.js';
 import { type CaseDocument, documentOf, labelHeading, printTable, rowOf } from './case-document.js';
 import { type ViewOptions, viewsOf } from './case-views.js';

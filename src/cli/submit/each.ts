@@ -8,10 +8,7 @@ import {
   runCohort,
 } from '../../client/cohort/index.js';
 import type { Connection } from '../../client/connection/index.js';
-import type { ConversionRequest } from '../../client/convert/index.js';
-import { type DeidentifyChoice, outgoingOf } from '../../client/deidentify/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
-import type { FoundCase } from '../../client/inputs/index.js';
 import type { Submission } from '../../client/submission.js';
 import {
   type LeavingPlan,
@@ -21,6 +18,9 @@ import {
   type UploadMemory,
 } from '../../client/submit/index.js';
 import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
+import type { ConversionRequest } from '../../imaging/convert/index.js';
+import { type DeidentifyChoice, outgoingOf } from '../../imaging/deidentify/index.js';
+import type { FoundCase } from '../../imaging/inputs/index.js';
 import { isToStdout } from '../jobs/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
 import { seriesChoice } from './choose-series.js';

@@ -1,6 +1,5 @@
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
-import { findFiles, type NamedUnit, type Volume, volumesOf } from '../../client/inputs/index.js';
 import { tellSending } from '../../client/submit/index.js';
 import {
   counted,
@@ -12,6 +11,7 @@ import {
   operationOf,
 } from '../../contract/index.js';
 import { expandHome } from '../../files/index.js';
+import { findFiles, type NamedUnit, type Volume, volumesOf } from '../../imaging/inputs/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
 import { type SelectionFlags, selectionOf } from './choose-files.js';
 import { seriesChoice } from './choose-series.js';

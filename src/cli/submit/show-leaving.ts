@@ -1,15 +1,15 @@
 import path from 'node:path';
+import type { Reporter } from '../../client/reporter.js';
+import type { Submission } from '../../client/submission.js';
+import { findInputs, type LeavingPlan, planLeaving, tellSending } from '../../client/submit/index.js';
+import { counted, flagName, formatBytes, oneLine } from '../../contract/index.js';
 import {
   type DeidentifyChoice,
   deidentifierFor,
   type Outgoing,
   outgoingOf,
-} from '../../client/deidentify/index.js';
-import type { ChooseSeries, FoundFiles } from '../../client/inputs/index.js';
-import type { Reporter } from '../../client/reporter.js';
-import type { Submission } from '../../client/submission.js';
-import { findInputs, type LeavingPlan, planLeaving, tellSending } from '../../client/submit/index.js';
-import { counted, flagName, formatBytes, oneLine } from '../../contract/index.js';
+} from '../../imaging/deidentify/index.js';
+import type { ChooseSeries, FoundFiles } from '../../imaging/inputs/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
 
 /** What would leave, in the document of `--dry-run --json`. */

@@ -3,7 +3,6 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
-import type { DeidentifyChoice } from '../../client/deidentify/index.js';
 import type { Digests } from '../../client/digests.js';
 import { leaving, UsageError } from '../../client/errors.js';
 import type { UploadMemory } from '../../client/submit/index.js';
@@ -18,6 +17,7 @@ import {
   operationOf,
 } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
+import type { DeidentifyChoice } from '../../imaging/deidentify/index.js';
 import { chooseApp, naming } from '../apps/index.js';
 import {
   appFlag,

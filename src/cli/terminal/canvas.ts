@@ -1,5 +1,5 @@
 import { Interrupted } from '../../client/errors.js';
-import type { Canvas } from '../../client/pictures/index.js';
+import type { Canvas } from '../../imaging/pictures/index.js';
 import { hasColour } from './colours.js';
 import type { CommandIo, InputStream, OutputStream } from './command-io.js';
 

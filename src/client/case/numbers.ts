@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { carriesNumbers, maxNumbersBytes, parseReport, quoteName } from '../../contract/index.js';
 import { readSmallFile } from '../../files/index.js';
-import { distinctParts, withoutVolumeEnding } from '../inputs/index.js';
+import { distinctParts, withoutVolumeEnding } from '../../imaging/inputs/index.js';
 
 /** Most numbers of one case. */
 const mostNumbers = 1000;

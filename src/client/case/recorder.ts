@@ -1,5 +1,8 @@
 import { operationOf, quotePath, recordName } from '../../contract/index.js';
 import { isSystemError } from '../../files/index.js';
+import type { Conversion, ConversionRequest, ResultFacts } from '../../imaging/convert/index.js';
+import { noteOf } from '../../imaging/deidentify/index.js';
+import type { FoundFiles } from '../../imaging/inputs/index.js';
 import {
   app as askApp,
   devices as askDevices,
@@ -7,10 +10,7 @@ import {
   limits as askLimits,
   type Connection,
 } from '../connection/index.js';
-import type { Conversion, ConversionRequest, ResultFacts } from '../convert/index.js';
-import { noteOf } from '../deidentify/index.js';
 import type { Digests } from '../digests.js';
-import type { FoundFiles } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import { numbersOf } from './numbers.js';
 import {
@@ -57,7 +57,7 @@ export async function converterFor(
   request: ConversionRequest | undefined,
 ): Promise<((found: FoundFiles, reporter: Reporter) => Convert) | undefined> {
   if (request === undefined) return undefined;
-  const { checkRequest, convertResult } = await import('../convert/index.js');
+  const { checkRequest, convertResult } = await import('../../imaging/convert/index.js');
   for (const each of found) checkRequest(each, request);
   return (files, reporter) => (directory, facts) =>
     convertResult(directory, files, request, facts, (note) => reporter.note(note));

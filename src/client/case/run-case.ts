@@ -1,5 +1,12 @@
 import { errorKinds, exitCodes, isFinal, type JobEnvelope, killErrors } from '../../contract/index.js';
 import {
+  type Outgoing,
+  originalsOf,
+  translateResult,
+  withOriginals,
+} from '../../imaging/deidentify/index.js';
+import type { FoundFiles } from '../../imaging/inputs/index.js';
+import {
   job as askJob,
   backoff,
   type Connection,
@@ -7,7 +14,6 @@ import {
   pause,
   untilAnswered,
 } from '../connection/index.js';
-import { type Outgoing, originalsOf, translateResult, withOriginals } from '../deidentify/index.js';
 import {
   ClientError,
   HttpError,
@@ -17,7 +23,6 @@ import {
   JobFailed,
   JobForgotten,
 } from '../errors.js';
-import type { FoundFiles } from '../inputs/index.js';
 import { FollowedLog, followToEnd, keepLog } from '../logs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Destination, SavedArchive, StreamedArchive } from '../result/index.js';

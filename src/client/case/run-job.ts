@@ -1,14 +1,14 @@
 import type { JobEnvelope, Operation } from '../../contract/index.js';
-import { app, type Connection } from '../connection/index.js';
-import type { Conversion, ConversionRequest } from '../convert/index.js';
+import type { Conversion, ConversionRequest } from '../../imaging/convert/index.js';
 import {
   type DeidentifyChoice,
   deidentifierFor,
   type Outgoing,
   originalsOf,
   outgoingOf,
-} from '../deidentify/index.js';
-import { type ChooseSeries, type FoundFiles, someOf } from '../inputs/index.js';
+} from '../../imaging/deidentify/index.js';
+import { type ChooseSeries, type FoundFiles, someOf } from '../../imaging/inputs/index.js';
+import { app, type Connection } from '../connection/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Destination } from '../result/index.js';
 import type { Submission } from '../submission.js';

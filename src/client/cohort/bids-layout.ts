@@ -11,10 +11,6 @@ import {
   sharedMode,
   writeJsonFile,
 } from '../../files/index.js';
-import { type CaseRecord, readRecord, withNames, writeRecord } from '../case/index.js';
-import type { AppAnswer } from '../connection/index.js';
-import { bidsRecordEnding, isBidsResult } from '../earlier-results.js';
-import { ClientError, UsageError } from '../errors.js';
 import {
   bidsDescription,
   type FoundCase,
@@ -22,7 +18,11 @@ import {
   hasZarrName,
   someOf,
   withoutVolumeEnding,
-} from '../inputs/index.js';
+} from '../../imaging/inputs/index.js';
+import { type CaseRecord, readRecord, withNames, writeRecord } from '../case/index.js';
+import type { AppAnswer } from '../connection/index.js';
+import { bidsRecordEnding, isBidsResult } from '../earlier-results.js';
+import { ClientError, UsageError } from '../errors.js';
 import { CaseDirectories, type CasePlace, type Layout, type LayoutName } from './layout.js';
 
 /** Directories of BIDS that say how data were taken. */

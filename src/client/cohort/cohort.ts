@@ -1,6 +1,8 @@
 import path from 'node:path';
 import { counted, oneLine, tableName } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
+import { type Deidentifier, deidentifierFor, noteOf, outgoingOf } from '../../imaging/deidentify/index.js';
+import { type FoundCase, type FoundFiles, someOf } from '../../imaging/inputs/index.js';
 import {
   askPatiently,
   type CaseRecord,
@@ -19,9 +21,7 @@ import {
   stampOfInputs,
 } from '../case/index.js';
 import { type AppAnswer, type Connection, kill } from '../connection/index.js';
-import { type Deidentifier, deidentifierFor, noteOf, outgoingOf } from '../deidentify/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
-import { type FoundCase, type FoundFiles, someOf } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
 import { preflight, type ServerTerms } from '../submit/index.js';
 import { BidsLayout, checkDerivatives, describeDerivatives } from './bids-layout.js';

@@ -1,4 +1,5 @@
 import { counted, oneLine, quoteName } from '../../contract/index.js';
+import { type FoundFiles, hasPlaceholder, labelOf } from '../../imaging/inputs/index.js';
 import {
   type CaseRecord,
   type Computation,
@@ -9,7 +10,6 @@ import {
 } from '../case/index.js';
 import { readCaseTable } from '../case-table.js';
 import type { Digests } from '../digests.js';
-import { type FoundFiles, hasPlaceholder, labelOf } from '../inputs/index.js';
 import type { CohortDirectory } from './cohort-directory.js';
 import type { CaseState } from './state.js';
 

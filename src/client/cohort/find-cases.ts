@@ -1,4 +1,5 @@
 import { monotonicTime } from '../../files/index.js';
+import { divideIntoCases, type FoundCase } from '../../imaging/inputs/index.js';
 import {
   type AppAnswer,
   app as askApp,
@@ -8,7 +9,6 @@ import {
   untilAnswered,
 } from '../connection/index.js';
 import { HttpError, isTransient } from '../errors.js';
-import { divideIntoCases, type FoundCase } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import { findInputs, tellSending } from '../submit/index.js';

@@ -1,5 +1,5 @@
+import type { DeidentifyChoice } from '../../imaging/deidentify/index.js';
 import type { FinishOptions } from '../case/index.js';
-import type { DeidentifyChoice } from '../deidentify/index.js';
 import type { Reporter } from '../reporter.js';
 import type { LayoutName } from './layout.js';
 

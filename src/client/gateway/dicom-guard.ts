@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { isDicomStart, isGzip, unzippedStart } from '@remote-app/volumes/headers';
 import { beginsAsZip, mediaTypes, quoteName, ServiceError } from '../../contract/index.js';
 import {
   FormParser,
@@ -7,7 +8,6 @@ import {
   readBoundary,
   readPartHeaders,
 } from '../../multipart/index.js';
-import { isDicomStart, isGzip, unzippedStart } from '../../volumes/headers/index.js';
 
 /** What to do about a refusal. */
 const advice =

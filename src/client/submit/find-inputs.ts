@@ -1,5 +1,5 @@
+import { type FindOptions, type FoundFiles, findFiles } from '../../imaging/inputs/index.js';
 import type { AppAnswer } from '../connection/index.js';
-import { type FindOptions, type FoundFiles, findFiles } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 

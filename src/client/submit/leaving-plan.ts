@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { type Mode, type Outgoing, refusedDataSet, sizeOf } from '../deidentify/index.js';
-import { type FoundFiles, filesOfUnit, type NamedUnit } from '../inputs/index.js';
+import { type Mode, type Outgoing, refusedDataSet, sizeOf } from '../../imaging/deidentify/index.js';
+import { type FoundFiles, filesOfUnit, type NamedUnit } from '../../imaging/inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import { TemporaryDirectory } from './temporary-directory.js';
 

@@ -17,6 +17,7 @@ import {
   refusals,
 } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
+import { type FoundFiles, someOf } from '../../imaging/inputs/index.js';
 import {
   type AvailableAppAnswer,
   apps,
@@ -26,7 +27,6 @@ import {
   limits,
 } from '../connection/index.js';
 import { ClientError, HttpError, TransportError, UsageError } from '../errors.js';
-import { type FoundFiles, someOf } from '../inputs/index.js';
 import type { Submission } from '../submission.js';
 import { checkSizes, checkTimes, keptForADay, type SizedSource } from './limits.js';
 

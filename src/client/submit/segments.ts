@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { exitCodes, quotePath } from '../../contract/index.js';
 import { faultWithoutPath } from '../../files/index.js';
-import type { Piece } from '../deidentify/index.js';
+import type { Piece } from '../../imaging/deidentify/index.js';
 import { ClientError } from '../errors.js';
 
 /** A file of known size. */

@@ -8,7 +8,7 @@ import {
   type Pairing,
   plainName,
   someOf,
-} from '../inputs/index.js';
+} from '../../imaging/inputs/index.js';
 import type { Reporter } from '../reporter.js';
 
 function pairingNote({ by, groups: [first, second], pairs }: Pairing): string {

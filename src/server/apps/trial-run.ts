@@ -29,7 +29,7 @@ const size = 16;
 /** Writes a volume of a ball, brighter than its surroundings; as labels, 1 inside. */
 async function writeTinyVolume(file: string, isLabels: boolean): Promise<void> {
   // Imported lazily: a server that starts has no use for it.
-  const { writeNifti } = await import('../../volumes/index.js');
+  const { writeNifti } = await import('@remote-app/volumes');
   const data = Int16Array.from({ length: size ** 3 }, (_, index) => {
     const at = [index, index / size, index / size ** 2].map(
       (each) => (Math.floor(each) % size) - (size - 1) / 2,

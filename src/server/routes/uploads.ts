@@ -12,6 +12,7 @@ import {
   uploadLocation,
   uploadNamePattern,
 } from '../../contract/index.js';
+import type { Checksum, ContentStore, OwnedUploads, Upload } from '../content/index.js';
 import { captured, principalOf, senderOf } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import {
@@ -23,12 +24,11 @@ import {
   type UploadTurns,
   uploadFault,
   wholeRequest,
-} from '../submissions/index.js';
-import type { Checksum, OwnedUploads, Upload, UploadStore } from '../uploads/index.js';
+} from '../uploads/index.js';
 
 export interface UploadDeps {
   /** Null if the server keeps none. */
-  readonly uploads: UploadStore | null;
+  readonly uploads: ContentStore | null;
   readonly jobs: JobService;
   readonly limits: UploadSettings;
   readonly turns: UploadTurns;

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { isSameGeometry, readVolume, type Volume, writeNifti } from '@remote-app/volumes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { isSameGeometry, readVolume, type Volume, writeNifti } from '../../../src/volumes/index.js';
 import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { APP, ball, brain, load, SERIES } from './program.js';
 

@@ -1,5 +1,5 @@
+import type { Affine } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
-import type { Affine } from '../../../src/volumes/index.js';
 import { ball, brightness, load, type Scan } from './program.js';
 import { orientations, reoriented } from './rotations.mjs';
 

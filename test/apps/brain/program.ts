@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { Affine, Size, Voxels } from '../../../src/volumes/index.js';
+import type { Affine, Size, Voxels } from '@remote-app/volumes';
 
 const require = createRequire(import.meta.url);
 

@@ -2,9 +2,9 @@
 
 /**
  * The same scan, stored in other ways.
- * @typedef {import('../../../src/volumes/volume.js').Affine} Affine
- * @typedef {import('../../../src/volumes/volume.js').Size} Size
- * @typedef {{ size: Size, affine: Affine, data: import('../../../src/volumes/volume.js').Voxels }} Scan
+ * @typedef {import('../../../packages/volumes/src/volume.js').Affine} Affine
+ * @typedef {import('../../../packages/volumes/src/volume.js').Size} Size
+ * @typedef {{ size: Size, affine: Affine, data: import('../../../packages/volumes/src/volume.js').Voxels }} Scan
  */
 
 const permutations = [

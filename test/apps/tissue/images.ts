@@ -7,7 +7,7 @@ import {
   type Volume,
   type WritableVolume,
   writeVolume,
-} from '../../../src/volumes/index.js';
+} from '@remote-app/volumes';
 
 export const readImage = (...file: string[]): Promise<Volume> => readVolume(path.join(...file));
 

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { openVolume } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
-import { openVolume } from '../../../src/volumes/index.js';
 import { geometryOf, readImage, writeImage } from './images.js';
 import { DICOM_SERIES, operate, phantom, sharedWorkspace, tissueDone } from './program.js';
 

@@ -1,10 +1,10 @@
 import { PassThrough } from 'node:stream';
+import type { VolumeFile } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import { documentOf, printTable } from '../../../src/cli/show/case-document.js';
 import type { LayerView } from '../../../src/cli/show/case-views.js';
 import { CommandIo } from '../../../src/cli/terminal/index.js';
-import type { ShownCase } from '../../../src/client/pictures/index.js';
-import type { VolumeFile } from '../../../src/volumes/index.js';
+import type { ShownCase } from '../../../src/imaging/pictures/index.js';
 
 const fileOf = (path: string) => ({ path }) as VolumeFile;
 const [scan, organs, lesions, map] = ['scan.nii', 'organs.nii', 'lesions.nii', 'sd.nii'].map(fileOf) as [

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { openVolume, writeNifti } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import { viewsOf } from '../../../src/cli/show/case-views.js';
-import type { ShownCase } from '../../../src/client/pictures/index.js';
-import { openVolume, writeNifti } from '../../../src/volumes/index.js';
+import type { ShownCase } from '../../../src/imaging/pictures/index.js';
 import { temporary } from '../../support/temporary.js';
 
 const affine = [

@@ -2,12 +2,12 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { gzipSync } from 'node:zlib';
+import { writeNifti } from '@remote-app/volumes';
 import { decode } from 'fast-png';
 import { beforeAll, expect, test } from 'vitest';
 import { labelNames, type ShowOptions, showCases, showResult } from '../../../src/cli/show/show-cases.js';
 import { CommandIo } from '../../../src/cli/terminal/index.js';
 import { Interrupted, UsageError } from '../../../src/client/errors.js';
-import { writeNifti } from '../../../src/volumes/index.js';
 import { temporary } from '../../support/temporary.js';
 
 const start = process.cwd();

@@ -10,11 +10,11 @@ import {
   serverFacts,
 } from '../../../src/client/case/recorder.js';
 import type { Case } from '../../../src/client/case/run-case.js';
-import type { ConversionRequest } from '../../../src/client/convert/index.js';
 import { Interrupted } from '../../../src/client/errors.js';
-import type { FoundFiles } from '../../../src/client/inputs/index.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { operationOf } from '../../../src/contract/operations.js';
+import type { ConversionRequest } from '../../../src/imaging/convert/index.js';
+import type { FoundFiles } from '../../../src/imaging/inputs/index.js';
 import { fakeService, jobId } from '../../support/fake-service.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';

@@ -14,8 +14,8 @@ import { CohortDirectory } from '../../../src/client/cohort/cohort-directory.js'
 import { aboutEarlierResult, otherCases, stateOfResult } from '../../../src/client/cohort/earlier-results.js';
 import { findCasesToSend } from '../../../src/client/cohort/index.js';
 import { WriteError } from '../../../src/client/errors.js';
-import { type FoundFiles, findFiles } from '../../../src/client/inputs/index.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { type FoundFiles, findFiles } from '../../../src/imaging/inputs/index.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import type { FoundFiles, NamedUnit, Series } from '../../../src/client/inputs/index.js';
 import { tellSending } from '../../../src/client/submit/tell-sending.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import type { FoundFiles, NamedUnit, Series } from '../../../src/imaging/inputs/index.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 

@@ -1,12 +1,12 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import type { FilePart } from '../../../src/client/submit/segments.js';
 import {
   deidentifierFor,
   type Mode,
   type Outgoing,
   outgoingOf,
-} from '../../../src/client/deidentify/index.js';
-import type { FoundFiles } from '../../../src/client/inputs/index.js';
-import type { FilePart } from '../../../src/client/submit/segments.js';
+} from '../../../src/imaging/deidentify/index.js';
+import type { FoundFiles } from '../../../src/imaging/inputs/index.js';
 import { memoryReporter } from './connect.js';
 
 /** How files leave that are de-identified with the key of a profile in this directory. */

@@ -1,5 +1,3 @@
-import type { DeidentifyChoice, Outgoing } from '../../../src/client/deidentify/index.js';
-import { type FindOptions, type FoundFiles, findFiles } from '../../../src/client/inputs/index.js';
 import type { Reporter } from '../../../src/client/reporter.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
@@ -9,6 +7,8 @@ import {
   sentFilesOf,
   stage as stageFound,
 } from '../../../src/client/submit/staging.js';
+import type { DeidentifyChoice, Outgoing } from '../../../src/imaging/deidentify/index.js';
+import { type FindOptions, type FoundFiles, findFiles } from '../../../src/imaging/inputs/index.js';
 
 /** Sends files as they are. */
 export const asTheyAre: DeidentifyChoice = {

@@ -1,0 +1,256 @@
+import { describe, expect, test } from 'vitest';
+import { decodeFrame, type Frame, interleaved, requireDecoder } from '../src/dicom-codecs.js';
+import { readPixels } from '../src/dicom-pixels.js';
+import { VolumeError } from '../src/index.js';
+import { bits, formatOf, size } from './image-elements.js';
+
+const syntax = (last: string) => `1.2.840.10008.1.2.${last}`;
+const rle = syntax('5');
+const frame = (given: Partial<Frame> = {}): Frame => ({
+  ...{
+    name: 'f',
+    syntax: rle,
+    rows: 1,
+    columns: 4,
+    samples: 1,
+    bitsAllocated: 8,
+    photometric: 'MONOCHROME2',
+  },
+  ...given,
+});
+/** RLE of segments that are packed already. */
+function segments(...packed: readonly (readonly number[])[]): Buffer {
+  const head = Buffer.alloc(64);
+  head.writeUInt32LE(packed.length, 0);
+  let at = 64;
+  for (const [index, each] of packed.entries()) {
+    head.writeUInt32LE(at, 4 + 4 * index);
+    at += each.length;
+  }
+  return Buffer.concat([head, Buffer.from(packed.flat())]);
+}
+const damaged = new VolumeError('The compressed pixels of f are damaged: copy it again from the original.');
+const unreadable = (compression: string) =>
+  new VolumeError(
+    `The pixels of f are compressed in a way that cannot be read here (${compression}): decompress it, for example with gdcmconv --raw.`,
+  );
+
+const bytesOf = (hex: string) => Buffer.from(hex, 'hex');
+
+/** Four values of 12 bits as JPEG-LS. */
+const grey = 'ffd8fff7000b0c0002000201011100ffda0008010100000000a0002c50ffd9';
+
+describe('RLE', () => {
+  test.each<[string, Partial<Frame>, readonly number[][], object]>([
+    ['values as they are', {}, [[3, 1, 2, 3, 4]], Uint8Array.of(1, 2, 3, 4)],
+    ['runs, and bytes that mean nothing', {}, [[128, 254, 7, 128, 0, 9]], Uint8Array.of(7, 7, 7, 9)],
+    ['more than there is room for', {}, [[253, 7, 253, 8]], Uint8Array.of(7, 7, 7, 7)],
+    ['the longest run', { columns: 128 }, [[129, 7]], new Uint8Array(128).fill(7)],
+    [
+      'the high bytes before the low ones',
+      { bitsAllocated: 16, columns: 2 },
+      [
+        [1, 1, 2],
+        [1, 3, 4],
+      ],
+      Uint16Array.of(0x103, 0x204),
+    ],
+    [
+      'four bytes',
+      { bitsAllocated: 32, columns: 1 },
+      [
+        [0, 1],
+        [0, 2],
+        [0, 3],
+        [0, 4],
+      ],
+      Uint32Array.of(0x1020304),
+    ],
+    [
+      'colours sample by sample',
+      { samples: 3, columns: 2 },
+      [
+        [1, 1, 2],
+        [1, 3, 4],
+        [1, 5, 6],
+      ],
+      Uint8Array.of(1, 3, 5, 2, 4, 6),
+    ],
+  ])('has %s', async (_, given, packed, data) => {
+    const of = frame(given);
+    expect(await decodeFrame(segments(...packed), of)).toEqual({ data, bits: of.bitsAllocated });
+  });
+
+  test.each<[string, Buffer]>([
+    ['fewer values', segments([2, 1, 2, 3])],
+    ['values that are cut', segments([3, 1, 2, 3])],
+    ['another number of segments', segments([3, 1, 2, 3, 4], [3, 1, 2, 3, 4])],
+    ['no whole head', Buffer.alloc(63)],
+    ['nothing', Buffer.alloc(0)],
+  ])('with %s is damaged', async (_, bytes) => {
+    await expect(decodeFrame(bytes, frame())).rejects.toThrow(damaged);
+  });
+
+  test('of more values than its bytes can become is damaged', async () => {
+    const bytes = segments([129, 7]);
+    await expect(decodeFrame(bytes, frame({ columns: 66 * 64 + 1 }))).rejects.toThrow(damaged);
+  });
+});
+
+describe('JPEG-LS', () => {
+  const colour = frame({ syntax: syntax('4.80'), rows: 2, columns: 2, samples: 3, photometric: 'RGB' });
+  // Red, green and blue of four pixels, as CharLS writes them: plane by plane, line by line, pixel by pixel.
+  const start = 'ffd8fff70011080002000203011100021100031100ff';
+  const ways = {
+    planes: `${start}da0008010100000000070e004040ffda0008010200000000000001620e004040ffda0008010300000000000001b20e004040ffd9`,
+    lines: `${start}da000c03010002000300000100070e000b0e066480101000851620ffd9`,
+    pixels: `${start}da000c030100020003000002000200060340e1c90020010b021440ffd9`,
+  };
+  test.each(Object.entries(ways))('of colours in %s is read pixel by pixel', async (_, hex) => {
+    expect(await decodeFrame(bytesOf(hex), colour)).toEqual({
+      data: Uint8Array.of(10, 50, 90, 20, 60, 100, 30, 70, 110, 40, 80, 120),
+      bits: 8,
+    });
+  });
+
+  test('of 12 bits has values of 16', async () => {
+    const of = { ...colour, samples: 1, syntax: syntax('4.81') };
+    expect(await decodeFrame(bytesOf(grey), of)).toEqual({ data: Uint16Array.of(0, 4095, 300, 7), bits: 12 });
+    // Whatever stands before the frame, and fill bytes.
+    const more = bytesOf(grey.replace('ffd8', 'ffd8fffe0004abcdff'));
+    expect((await decodeFrame(more, of)).bits).toBe(12);
+  });
+
+  test.each<[string, string, Partial<Frame>]>([
+    ['of other rows', grey, { rows: 3 }],
+    ['of other columns', grey, { columns: 3 }],
+    ['of other samples', grey, { samples: 3 }],
+    ['that does not begin as one', grey.slice(4), {}],
+    ['that is cut', grey.slice(0, -12), {}],
+    ['that is cut in its last values', grey.slice(0, -8), {}],
+    ['without a frame', grey.replace('fff7', 'fff0'), {}],
+    ['of nothing', '', {}],
+    ['of other bits', grey.replace('0000a0002c50', 'ffffffffffff'), {}],
+  ])(
+    '%s is damaged, and the next one is read',
+    async (_, hex, given) => {
+      const of = { ...colour, samples: 1, ...given };
+      await expect(decodeFrame(bytesOf(hex), of)).rejects.toThrow(damaged);
+      expect((await decodeFrame(bytesOf(grey), { ...colour, samples: 1 })).bits).toBe(12);
+    },
+    // Half a minute is what the decoder itself needs for one of these.
+    20_000,
+  );
+
+  test('in a file of another compression is damaged, or cannot be read', async () => {
+    const of = (last: string) => decodeFrame(bytesOf(grey), { ...colour, samples: 1, syntax: syntax(last) });
+    await expect(of('4.70')).rejects.toThrow(damaged);
+    await expect(of('4.50')).rejects.toThrow(unreadable('JPEG of 12 bits'));
+    await expect(of('4.90')).rejects.toThrow(damaged);
+    // Lossless JPEG under the name of the usual one.
+    const lossless = bytesOf('ffd8ffc3000b080001000401011100ffd9');
+    await expect(decodeFrame(lossless, frame({ syntax: syntax('4.50') }))).rejects.toThrow(
+      unreadable('JPEG of 8 bits'),
+    );
+  });
+});
+
+describe('JPEG 2000', () => {
+  /** A beginning that says a size, and where the image lies in it. */
+  const started = (right: number, bottom: number, left: number, top: number, samples: number) => {
+    const bytes = Buffer.alloc(60);
+    bytes.writeUInt32BE(0xff4f_ff51, 4);
+    for (const [at, value] of [right, bottom, left, top].entries()) bytes.writeUInt32BE(value, 12 + 4 * at);
+    bytes.writeUInt16BE(samples, 44);
+    return bytes;
+  };
+  // Losslessly, as OpenJPEG writes four values.
+  const stream =
+    'ff4fff51002900000000000400000001000000000000000000000004000000010000000000000000000107' +
+    '0101ff52000c00000001000004040001ff5c00044040ff90000a0000000000160001ff93cfb41409081e7627ffd9';
+  const boxes =
+    '0000000c6a5020200d0a870a00000014667479706a703220000000006a7032200000002d6a703268' +
+    '000000166968647200000001000000040001070700000000000f636f6c72010000000000110000005f6a703263';
+  test.each([
+    ['by itself', stream],
+    ['in a file of boxes (JP2)', boxes + stream],
+  ])('%s is read', async (_, hex) => {
+    expect(await decodeFrame(bytesOf(hex), frame({ syntax: syntax('4.90') }))).toEqual({
+      data: Uint8Array.of(10, 20, 30, 40),
+      bits: 8,
+      isRgb: true,
+    });
+  });
+
+  test.each([
+    ['of other columns', started(5, 1, 0, 0, 1)],
+    ['of other rows', started(4, 2, 0, 0, 1)],
+    ['of other samples', started(4, 1, 0, 0, 3)],
+    ['that is cut', started(4, 1, 0, 0, 1).subarray(0, 45)],
+    ['with nothing behind its size', started(5, 2, 1, 1, 1)],
+    ['of nothing', Buffer.alloc(0)],
+  ])('%s is damaged', async (_, bytes) => {
+    await expect(decodeFrame(bytes, frame({ syntax: syntax('4.90') }))).rejects.toThrow(damaged);
+  });
+});
+
+test.each([
+  [syntax('4.100'), 'MPEG'],
+  [syntax('4.110'), 'JPEG XL'],
+  [syntax('4.201'), 'HTJ2K'],
+  [syntax('4.92'), 'JPEG 2000 part 2, JPIP'],
+  [syntax('4.53'), `transfer syntax ${syntax('4.53')}`],
+])('%s cannot be read, and is told by its name', (unknown, name) => {
+  expect(() => requireDecoder('f', unknown)).toThrow(unreadable(name));
+});
+
+test('planes become pixels', () => {
+  const planes = Uint16Array.of(1, 2, 3, 4, 5, 6);
+  expect(interleaved(planes, 3)).toEqual(Uint16Array.of(1, 3, 5, 2, 4, 6));
+  expect(interleaved(planes, 2)).toEqual(Uint16Array.of(1, 4, 2, 5, 3, 6));
+  expect(planes).toEqual(Uint16Array.of(1, 2, 3, 4, 5, 6));
+});
+
+test('frames are told apart by the number of their parts, or else by the table before these', async () => {
+  const parts = [1, 2, 3].map((value) => segments([253, value]));
+  const bytes = Buffer.concat(parts);
+  const cut = (lengths: readonly number[]) =>
+    lengths.map((length, at) => {
+      const offset = lengths.slice(0, at).reduce((sum, each) => sum + each, 0);
+      return { start: offset + 8 * at, offset, length };
+    });
+  const read = async (frames: number, at: number, lengths: readonly number[], table: readonly number[]) => {
+    const pixels = { fragments: cut(lengths), table };
+    const source = {
+      size: bytes.length,
+      read: async (offset: number, length: number) => bytes.subarray(offset, offset + length),
+      close: async () => {},
+    };
+    const format = formatOf({ ...size(4, 1, frames), ...bits(8) }, { syntax: rle, pixels });
+    return (await readPixels(source, format, at))[0];
+  };
+  expect(await Promise.all([0, 1, 2].map((at) => read(3, at, [66, 66, 66], [])))).toEqual([1, 2, 3]);
+  const halves = [60, 6, 60, 6, 66];
+  expect(await Promise.all([0, 1, 2].map((at) => read(3, at, halves, [0, 82, 164])))).toEqual([1, 2, 3]);
+  expect(await read(1, 0, [60, 6], [])).toBe(1);
+  for (const table of [[], [0, 82]])
+    await expect(read(3, 1, halves, table)).rejects.toThrow(
+      new VolumeError(
+        'f does not say where its 3 frames begin: decompress it, for example with gdcmconv --raw.',
+      ),
+    );
+});
+
+test('values lie where the highest bit says in RLE, and at the lowest bit where a decoder put them there', async () => {
+  const read = async (bytes: Buffer, last: string, columns: number, rows: number) => {
+    const pixels = { fragments: [{ start: 0, offset: 0, length: bytes.length }] };
+    const format = formatOf(
+      { ...size(columns, rows), ...bits(16, 12, 15) },
+      { syntax: syntax(last), pixels },
+    );
+    const source = { size: bytes.length, read: async () => bytes, close: async () => {} };
+    return [...(await readPixels(source, format, 0))];
+  };
+  expect(await read(segments([1, 0x12, 0xff], [1, 0x3f, 0xf4]), '5', 2, 1)).toEqual([0x123, 0xfff]);
+  expect(await read(Buffer.from(grey, 'hex'), '4.80', 2, 2)).toEqual([0, 4095, 300, 7]);
+});

@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest';
+import {
+  type Affine,
+  inverseOf,
+  isSameGeometry,
+  placeOf,
+  spacingOf,
+  type VolumeFile,
+  voxelVolumeOf,
+} from '../src/index.js';
+import { placeOnGrid } from '../src/onto-grid.js';
+
+/** A grid of 100 voxels of 1 x 2 x 3 mm along each axis, moved along the first by this part of a voxel, and enlarged by this factor. */
+const grid = (moved: number, factor = 1, size: readonly [number, number, number] = [100, 100, 100]) => ({
+  size,
+  affine: [
+    [factor, 0, 0, moved],
+    [0, 2, 0, 0],
+    [0, 0, 3, 0],
+  ] as Affine,
+});
+
+test.each([
+  ['the same', grid(0), true],
+  ['rounded by another format', grid(0.04), true],
+  ['a tenth of a voxel apart', grid(0.1), false],
+  ['half a voxel apart', grid(-0.5), false],
+  ['of slightly larger voxels, which are a voxel apart at the far end', grid(0, 1.01), false],
+  ['of slightly larger voxels, which stay together to the far end', grid(0, 1.0004), true],
+  ['with another number of slices', grid(0, 1, [100, 100, 101]), false],
+  ['of other axes', { ...grid(0), affine: grid(0).affine.toReversed() as unknown as Affine }, false],
+] as const)('grids are one or not: %s', (_, other, isSame) => {
+  expect(isSameGeometry(grid(0), other)).toBe(isSame);
+  expect(isSameGeometry(other, grid(0))).toBe(isSame);
+});
+
+test.each([0.1, 10])(
+  'grids of voxels of %s mm are one where they are apart by less than a part of these',
+  (side) => {
+    const of = (moved: number) => ({
+      size: [9, 9, 9] as const,
+      affine: [
+        [side, 0, 0, moved * side],
+        [0, side, 0, 0],
+        [0, 0, side, 0],
+      ] as Affine,
+    });
+    expect([0.04, 0.06].map((moved) => isSameGeometry(of(0), of(moved)))).toEqual([true, false]);
+  },
+);
+
+/** A grid whose axes are neither those of space nor perpendicular. */
+const sheared: Affine = [
+  [2, 3, 1, 10],
+  [2, 1, 1, -20],
+  [3, 4, 5, 30],
+];
+
+test('the place, the spacing and the volume of voxels follow from the affine', () => {
+  expect(placeOf({ affine: sheared }, 1, 2, 3)).toEqual([21, -13, 56]);
+  expect(spacingOf({ affine: sheared })).toEqual([17, 26, 27].map(Math.sqrt));
+  expect(voxelVolumeOf({ affine: sheared })).toBeCloseTo(0.014, 12);
+});
+
+test('the inverse leads from places back to voxels, and there is none of a flat grid', () => {
+  const inverse = inverseOf(sheared);
+  if (!inverse) throw new Error('There is no inverse.');
+  const [i, j, k] = placeOf({ affine: inverse }, 21, -13, 56);
+  expect([i, j, k].map((each) => Math.round(each * 1e9) / 1e9)).toEqual([1, 2, 3]);
+  const [right, front] = sheared;
+  expect(inverseOf([right, front, right])).toBeNull();
+  expect(inverseOf([right, front, [Number.NaN, 0, 1, 0]])).toBeNull();
+});
+
+test('a label map whose axes are swapped is turned, also where its rows are as long as its columns', async () => {
+  const plain: Affine = [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ];
+  const swapped = [plain[1], plain[0], plain[2]] as unknown as Affine;
+  const mask: VolumeFile = {
+    ...{ path: 'mask.nii', format: 'NIfTI', size: [3, 3, 1], affine: swapped, components: 1, frames: 1 },
+    ...{ hasOrientation: true, modality: null, labels: null },
+    async *slices() {
+      yield { k: 0, values: Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8, 9) };
+    },
+  };
+  const placing = placeOnGrid(mask, { size: [3, 3, 1], affine: plain });
+  expect([placing.isExact, placing.isByNumber]).toEqual([true, false]);
+  for await (const { k, values } of placing.slices())
+    expect([k, ...values]).toEqual([0, 1, 4, 7, 2, 5, 8, 3, 6, 9]);
+});

@@ -1,0 +1,158 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { dicomFile, element } from '../../../test/support/dicom-files.js';
+import { openVolume, readVolume, type VolumeFile } from '../src/index.js';
+import { bytesOf, counting, gzip, mghHeader, niftiHeader, refusalOf, workspace, write } from './written.js';
+
+const size = [3, 2, 4] as const;
+const bytes = bytesOf(counting(24), 'int16');
+
+async function opened(name: string, ...parts: (string | Buffer)[]): Promise<VolumeFile> {
+  return openVolume(await write(await workspace(), name, ...parts));
+}
+const refusal = async (name: string, ...parts: (string | Buffer)[]) => refusalOf(opened(name, ...parts));
+
+describe('NIfTI and FreeSurfer', () => {
+  test.each<[string, Buffer, string]>([
+    ['a.nii', niftiHeader({ size, isSecond: true }).subarray(0, 539), 'a.nii is cut short in its header.'],
+    ['a.nii', niftiHeader({ size, code: 1 }), 'a.nii holds single bits: convert it to float32 or int16.'],
+    [
+      'a.nii',
+      niftiHeader({ size, code: 2048 }),
+      'a.nii holds complex numbers: convert it to float32 or int16.',
+    ],
+    [
+      'a.nii',
+      niftiHeader({ size, code: 9 }),
+      'a.nii holds values of an unknown type (9): convert it to float32 or int16.',
+    ],
+    [
+      'a.nii',
+      niftiHeader({ size: [] }),
+      'a.nii is damaged: its header says 0 dimensions. Copy it again from the original.',
+    ],
+    [
+      'a.nii',
+      niftiHeader({ size: counting(8) }),
+      'a.nii is damaged: its header says 8 dimensions. Copy it again from the original.',
+    ],
+    [
+      'a.nii',
+      niftiHeader({ size: [3, -2] }),
+      'a.nii is damaged: its header says 3 x -2 voxels. Copy it again from the original.',
+    ],
+    [
+      'a.nii',
+      niftiHeader({ size: [3, 2, 0, 1] }),
+      'a.nii is damaged: its header says 3 x 2 x 0 x 1 voxels. Copy it again from the original.',
+    ],
+    [
+      'a.nii',
+      niftiHeader({ size, sform: new Array(12).fill(0) }),
+      'a.nii is damaged: its axes have no direction or no length. Copy it again from the original.',
+    ],
+    ['a.mgh', mghHeader({ size: [3, 2, 4, 1], code: 2 }), 'a.mgh holds values of an unknown type (2).'],
+  ])('%s is refused: %#', async (name, header, sentence) => {
+    expect(await refusal(name, header, sentence.includes('cut short') ? '' : bytes)).toBe(sentence);
+  });
+
+  test('voxels begin where the header says, never within it', async () => {
+    const read = async (...parts: Buffer[]) => [
+      ...(await readVolume(await write(await workspace(), 'a.nii', ...parts))).data,
+    ];
+    expect(await read(niftiHeader({ size, start: 360 }), Buffer.alloc(8), bytes)).toEqual(counting(24));
+    for (const start of [0, 100, Number.NaN])
+      expect(await read(niftiHeader({ size, start }), bytes)).toEqual(counting(24));
+    expect(await read(niftiHeader({ size, isSecond: true, start: 0 }), bytes)).toEqual(counting(24));
+  });
+
+  test('a half turn is one, also where its numbers were rounded', async () => {
+    const affineOf = async (qform: number[]) =>
+      (await opened('a.nii', niftiHeader({ size, qform, pixelSizes: [0, 2, 3, 4] }), bytes)).affine;
+    const turned = [
+      [-2, 0, 0, 1],
+      [0, 3, 0, 2],
+      [0, 0, -4, 3],
+    ].map((row) => row.map((value) => expect.closeTo(value, 6)));
+    expect(await affineOf([0, 1, 0, 1, 2, 3])).toEqual(turned);
+    expect(await affineOf([0, 1.00001, 0, 1, 2, 3])).toEqual(turned);
+    const diagonal = [
+      [0, 3, 0, 1],
+      [2, 0, 0, 2],
+      [0, 0, -4, 3],
+    ].map((row) => row.map((value) => expect.closeTo(value, 6)));
+    expect(await affineOf([Math.SQRT1_2, Math.SQRT1_2, 0, 1, 2, 3])).toEqual(diagonal);
+  });
+
+  test('sizes of voxels that are none are one millimetre, and colours are not scaled', async () => {
+    const { affine } = await opened('a.nii', niftiHeader({ size, pixelSizes: [1, -2, 0, 4] }), bytes);
+    expect(affine).toEqual([
+      [-2, 0, 0, 2],
+      [0, 1, 0, -0.5],
+      [0, 0, 4, -6],
+    ]);
+    const header = niftiHeader({ size: [1, 1, 2], code: 128, slope: 2, intercept: 1 });
+    const file = await write(await workspace(), 'a.nii', header, Buffer.from(counting(6)));
+    expect((await readVolume(file)).data).toEqual(Uint8Array.from(counting(6)));
+  });
+
+  test('a pair is found by its full name as well, and none is named by what is missing', async () => {
+    const directory = await workspace();
+    const header = await write(directory, 'a', niftiHeader({ size, magic: 'ni1' }));
+    expect(await refusalOf(openVolume(header))).toBe(
+      'a has its voxels in a.img, which is not there: keep both together.',
+    );
+    await write(directory, 'a.img', bytes);
+    expect((await openVolume(header)).dataFiles).toEqual([path.join(directory, 'a.img')]);
+    await mkdir(path.join(directory, 'b.img'));
+    const other = await write(directory, 'b.hdr', niftiHeader({ size, magic: 'ni1' }));
+    expect(await refusalOf(openVolume(other))).toContain('which is not there');
+    const packed = await write(directory, 'b.img.gz', gzip(bytes));
+    expect((await openVolume(other)).dataFiles).toEqual([packed]);
+  });
+
+  test('FreeSurfer is known by its name and its whole header', async () => {
+    const header = mghHeader({ size: [3, 2, 4, 1], code: 4 });
+    expect((await opened('a.mgh.gz', gzip(header, bytesOf(counting(24), 'int16', true)))).format).toBe(
+      'FreeSurfer',
+    );
+    for (const [name, content] of [
+      ['a.dat', header],
+      ['a.mgh', header.subarray(0, 283)],
+    ] as const)
+      expect(await refusal(name, content)).toContain('cannot be read as a volume');
+  });
+});
+
+test('a FreeSurfer volume that is not placed is coronal, whatever else its header says', async () => {
+  const axes = [1, 0, 0, 0, 1, 0, 0, 0, 1];
+  const header = mghHeader({ size: [2, 2, 4, 1], code: 4, spacing: [2, 3, 4], axes, centre: [5, 6, 7] });
+  header.writeInt16BE(0, 28);
+  const { affine, hasOrientation } = await opened('a.mgh', header, bytesOf(counting(16), 'int16', true));
+  expect(hasOrientation).toBe(false);
+  expect(affine).toEqual([
+    [-1, 0, 0, 1],
+    [0, 0, 1, -2],
+    [0, -1, 0, 1],
+  ]);
+});
+
+test('a volume in memory keeps its unit, and that its values are inverted', async () => {
+  const more = (photometric: string, modality: string) => [
+    ...[element(0x00280004, 'CS', photometric), element(0x00080060, 'CS', modality)],
+    element(0x00180050, 'DS', '1'),
+  ];
+  const read = async (photometric: string, modality: string) => {
+    const slice = {
+      pixels: new Int16Array(4),
+      size: [2, 2] as const,
+      position: [0, 0, 0],
+      more: more(photometric, modality),
+    };
+    return readVolume(await write(await workspace(), 'a.dcm', dicomFile(slice)));
+  };
+  expect(await read('MONOCHROME1', 'CT')).toMatchObject({ isInverted: true, unit: 'HU', modality: 'CT' });
+  const plain = await read('MONOCHROME2', 'MR');
+  expect('isInverted' in plain || 'unit' in plain).toBe(false);
+});

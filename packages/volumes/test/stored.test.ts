@@ -1,0 +1,245 @@
+import { truncate } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type Affine, VolumeError } from '../src/index.js';
+import {
+  besideHeader,
+  isAffine,
+  type StoredVoxels,
+  storedData,
+  storedPlanes,
+  storedVolume,
+} from '../src/stored-voxels.js';
+import { bytesOf, counting, gzip, refusalOf, workspace, write, zlib } from './written.js';
+
+const affine: Affine = [
+  [1, 0, 0, 0],
+  [0, 1, 0, 0],
+  [0, 0, 1, 0],
+];
+const header = { format: 'any', hasOrientation: true };
+/** Voxels of 2 x 1 x 3, in two volumes of 16 bits. */
+const facts: Omit<StoredVoxels, 'path' | 'dataFiles'> = {
+  ...{ isPacked: false, packedFrom: 0, start: 0, type: 'int16', isBigEndian: false, size: [2, 1, 3] },
+  ...{ components: 1, frames: 2, isInterleaved: false, slope: 1, intercept: 0 },
+};
+const count = 12;
+const bytes = bytesOf(counting(count), 'int16');
+
+async function voxels(given: Partial<StoredVoxels> = {}, ...files: readonly Buffer[]): Promise<StoredVoxels> {
+  const directory = await workspace();
+  const dataFiles: string[] = [];
+  for (const [at, content] of (files.length > 0 ? files : [bytes]).entries())
+    dataFiles.push(await write(directory, `${at}.raw`, content));
+  return { ...facts, path: path.join(directory, 'a.mhd'), dataFiles: dataFiles as [string], ...given };
+}
+const planesOf = async (stored: StoredVoxels, frames: readonly number[], only?: readonly number[]) => {
+  const all: [number, number, number[]][] = [];
+  for await (const { frame, k, values } of storedPlanes(stored, frames, only))
+    all.push([frame, k, [...values]]);
+  return all;
+};
+const again = 'Copy it again from the original.';
+
+test('a volume says where it is, what is in it, and which other files it is in', async () => {
+  const stored = await voxels();
+  const { slices, ...volume } = await storedVolume(stored, affine, { ...header, modality: 'CT', unit: 'HU' });
+  expect(volume).toEqual({
+    ...{ path: stored.path, dataFiles: stored.dataFiles, size: [2, 1, 3], affine, components: 1, frames: 2 },
+    ...{ modality: 'CT', unit: 'HU', labels: null, format: 'any', hasOrientation: true, stored },
+  });
+  const local = await voxels();
+  expect('dataFiles' in (await storedVolume({ ...local, path: local.dataFiles[0] }, affine, header))).toBe(
+    false,
+  );
+  expect(slices).toBeInstanceOf(Function);
+});
+
+describe('Files that a header names', () => {
+  test.each(['/a.raw', '../a.raw', 'b/../../a.raw', '..\\a.raw', 'b\\..\\a.raw'])(
+    'are not outside its folder: %s',
+    (name) => {
+      expect(() => besideHeader('dir/a.mhd', ['a.raw', name])).toThrow(
+        new VolumeError(
+          `a.mhd names a data file outside its own folder (${name}): write its name without folders.`,
+        ),
+      );
+    },
+  );
+
+  test('lie beside it or below, and there is one at least', () => {
+    expect(besideHeader('dir/a.mhd', ['b/..c.raw', 'd...raw'])).toEqual(['dir/b/..c.raw', 'dir/d...raw']);
+    expect(() => besideHeader('dir/a.mhd', [])).toThrow(
+      new VolumeError('a.mhd names no file with its voxels: write it again as one file.'),
+    );
+  });
+});
+
+describe('Voxels are read', () => {
+  const inOrder = [0, 2, 4].map((first) => [first, first + 1]);
+  const times = (by: number, plus: number) => inOrder.map((each) => each.map((value) => value * by + plus));
+  const behind = (length: number, ...parts: Buffer[]) => Buffer.concat([Buffer.alloc(length), ...parts]);
+  const [one, other] = [bytes.subarray(0, 12), bytes.subarray(12)];
+  test.each<[string, Partial<StoredVoxels>, (readonly number[])[], readonly Buffer[]]>([
+    ['plain', {}, inOrder, [bytes]],
+    ['in several files', {}, inOrder, [bytes.subarray(0, 8), bytes.subarray(8, 16), bytes.subarray(16)]],
+    ['behind others', { start: 3 }, inOrder, [behind(3, bytes)]],
+    ['at the end of each file', { start: null }, inOrder, [behind(3, one), behind(5, other)]],
+    ['packed', { isPacked: true, start: 3, packedFrom: 2 }, inOrder, [behind(2, zlib(behind(3, bytes)))]],
+    ['interleaved', { isInterleaved: true }, times(2, 0), [bytes]],
+    ['scaled', { slope: 2, intercept: -1 }, times(2, -1), [bytes]],
+    ['interleaved and scaled', { isInterleaved: true, slope: 2 }, times(4, 0), [bytes]],
+    ['big endian', { isBigEndian: true }, times(256, 0), [bytes]],
+  ])('%s', async (_, given, first, files) => {
+    const stored = await voxels(given, ...files);
+    const wanted = first.map((values, k) => [0, k, values]);
+    expect(await planesOf(stored, [0])).toEqual(wanted);
+    expect(await planesOf(stored, [0], [1])).toEqual([wanted[1]]);
+    const more = (given.slope ?? (given.isBigEndian ? 256 : 1)) * (given.isInterleaved ? 1 : 6);
+    const second = wanted.map(([, k, values]) => [1, k, (values as number[]).map((value) => value + more)]);
+    expect(await planesOf(stored, [1], [0, 2])).toEqual([second[0], second[2]]);
+    const volumes = [await storedData(stored, 0), await storedData(stored, 1)].map((each) => [...each]);
+    expect(volumes[0]).toEqual(first.flat());
+    expect([...(await storedData(stored))]).toEqual(volumes.flat());
+    expect(await planesOf(stored, [0], [])).toEqual([]);
+  });
+
+  test('of 64 bits, scaled or not, as numbers that can hold them', async () => {
+    const wide = { type: 'int64', frames: 1, size: [1, 1, 2] } as const;
+    const big = bytesOf([2 ** 40, -3], 'int64');
+    expect(await storedData(await voxels(wide, big))).toEqual(Float64Array.of(2 ** 40, -3));
+    expect(await storedData(await voxels({ ...wide, slope: 0.5 }, big))).toEqual(
+      Float64Array.of(2 ** 39, -1.5),
+    );
+    const precise = { ...wide, type: 'uint32', slope: 2 } as const;
+    expect(await storedData(await voxels(precise, bytesOf([2 ** 31 + 1, 1], 'uint32')))).toEqual(
+      Float64Array.of(2 ** 32 + 2, 2),
+    );
+    expect(
+      await storedData(await voxels({ ...precise, type: 'float32' }, bytesOf([1.5, 2], 'float32'))),
+    ).toEqual(Float32Array.of(3, 4));
+  });
+});
+
+describe('Voxels are refused', () => {
+  const refusal = async (given: Partial<StoredVoxels>, ...files: readonly Buffer[]) => {
+    const stored = await voxels(given, ...files);
+    return refusalOf(storedVolume(stored, affine, header));
+  };
+  const damaged = (size: string, of: number, times: number) =>
+    `a.mhd is damaged: its header says ${size} voxels of ${of} bytes, ${times} times. ${again}`;
+  test.each<[Partial<StoredVoxels>, string]>([
+    [{ size: [2, 0, 3] }, damaged('2 x 0 x 3', 2, 2)],
+    [{ size: [2, 1.5, 3] }, damaged('2 x 1.5 x 3', 2, 2)],
+    [{ frames: 0 }, damaged('2 x 1 x 3', 2, 0)],
+    [{ frames: 1_000_001, size: [1, 1, 1], type: 'uint8' }, damaged('1 x 1 x 1', 1, 1_000_001)],
+    [{ size: [1, 1, 65_537], type: 'uint8' }, damaged('1 x 1 x 65537', 1, 2)],
+    [{ size: [11_586, 11_586, 1], type: 'uint8' }, damaged('11586 x 11586 x 1', 1, 2)],
+    [
+      { size: [11_000, 11_000, 1], type: 'uint8', isInterleaved: true, frames: 9 },
+      damaged('11000 x 11000 x 1', 1, 9),
+    ],
+    [
+      { size: [10_000, 10_000, 400], isPacked: true, components: 1, frames: 1 },
+      damaged('10000 x 10000 x 400', 2, 1),
+    ],
+    [{ start: -1 }, damaged('2 x 1 x 3', 2, 2)],
+    [{ start: 0.5 }, damaged('2 x 1 x 3', 2, 2)],
+    [{ components: 3, frames: 0 }, damaged('2 x 1 x 3', 6, 0)],
+    [{ start: 1 }, `a.mhd is cut short: its header says 24 bytes of voxels, and 23 are there. ${again}`],
+    [{ start: 99 }, `a.mhd is cut short: its header says 24 bytes of voxels, and 0 are there. ${again}`],
+    [
+      { start: null, frames: 3 },
+      `a.mhd is cut short: its header says 36 bytes of voxels, and 24 are there. ${again}`,
+    ],
+    [
+      { isPacked: true, size: [100, 100, 3] },
+      `a.mhd is cut short: its header says 120000 bytes of voxels, which are not in 24 packed bytes. ${again}`,
+    ],
+  ])('of which a header says %j', async (given, sentence) => {
+    expect(await refusal(given)).toBe(sentence);
+  });
+
+  test('in several files of which one is missing or short, or that do not hold whole slices', async () => {
+    const parts = [bytes.subarray(0, 12), bytes.subarray(12, 23)];
+    expect(await refusal({}, ...parts)).toBe(
+      `a.mhd is cut short: its header says 12 bytes of voxels, and 11 are there. ${again}`,
+    );
+    const whole =
+      'a.mhd has its voxels in 2 files, which are packed or do not hold whole slices: write it again as one file.';
+    expect(await refusal({ frames: 1 }, ...parts)).toBe(whole);
+    expect(await refusal({ isPacked: true }, ...parts)).toBe(whole);
+    const { dataFiles, ...stored } = await voxels();
+    expect(
+      await refusalOf(
+        storedVolume(
+          { ...stored, dataFiles: [...dataFiles, path.join(path.dirname(stored.path), 'gone')] },
+          affine,
+          header,
+        ),
+      ),
+    ).toBe('a.mhd has its voxels in gone, which is not there: keep both together.');
+  });
+
+  test.each([
+    [
+      [1, 0, 0, 0],
+      [2, 0, 0, 0],
+      [0, 0, 1, 0],
+    ],
+    [
+      [1, 0, 0, Number.NaN],
+      [0, 1, 0, 0],
+      [0, 0, 1, 0],
+    ],
+    [
+      [1, 0, 0, Number.POSITIVE_INFINITY],
+      [0, 1, 0, 0],
+      [0, 0, 1, 0],
+    ],
+  ])('with axes that span no space: %j %j %j', async (...rows) => {
+    expect(isAffine(rows)).toBe(false);
+    expect(await refusalOf(storedVolume(await voxels(), rows, header))).toBe(
+      `a.mhd is damaged: its axes have no direction or no length. ${again}`,
+    );
+  });
+
+  test('where a file became shorter since it was opened, or is gone', async () => {
+    const stored = await voxels();
+    await truncate(stored.dataFiles[0], 10);
+    const slice = (k: number) => refusalOf(planesOf(stored, [0], [k]));
+    expect(await slice(1)).toBe('not refused');
+    expect(await slice(2)).toBe(
+      `a.mhd is cut short: its header says 12 bytes of voxels, and 10 are there. ${again}`,
+    );
+    const gone = { ...stored, dataFiles: [`${stored.path}.gone`] as [string] };
+    expect(await refusalOf(storedData(gone))).toContain('a.mhd cannot be read (ENOENT');
+    expect(await refusalOf(storedData({ ...gone, isPacked: true }))).toContain(
+      'a.mhd.gone cannot be read (ENOENT',
+    );
+  });
+
+  test('where there is no such volume or slice', async () => {
+    const volume = await storedVolume(await voxels(), affine, header);
+    const sentence = (number: number) => `a.mhd holds 2 volumes: there is no number ${number}.`;
+    for (const frame of [-1, 2]) {
+      expect(await refusalOf(volume.slices({ frame }).next())).toBe(sentence(frame + 1));
+      expect(await refusalOf(storedData(volume.stored, frame))).toBe(sentence(frame + 1));
+    }
+    expect(await refusalOf(volume.slices({ only: [0, 3] }).next())).toBe(
+      'a.mhd has 3 slices: there is no number 4.',
+    );
+  });
+
+  test('where packed bytes are too few, damaged, or go on without an end', async () => {
+    const packed = (content: Buffer, given: Partial<StoredVoxels> = {}) =>
+      voxels({ isPacked: true, ...given }, content).then((stored) => refusalOf(storedData(stored)));
+    expect(await packed(gzip(bytes.subarray(0, 20)), { start: 4 })).toBe(
+      `a.mhd is cut short: its header says 24 bytes of voxels, and 16 are there. ${again}`,
+    );
+    expect(await packed(gzip(bytes).subarray(0, 20))).toBe(
+      `0.raw is damaged or cut short: its packed data cannot be unpacked (unexpected end of file). ${again}`,
+    );
+    expect(await packed(gzip(bytes, Buffer.alloc(1 << 22)))).toBe('not refused');
+  });
+});

@@ -1,0 +1,250 @@
+import { open, readdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import {
+  elementStart,
+  encodeElements,
+  encodeItem,
+  fileStart,
+  implicitLittleEndian,
+  itemStart,
+} from '../src/dicom-write.js';
+import {
+  type Affine,
+  type LabelLayer,
+  openVolume,
+  readVolume,
+  type Segment,
+  VolumeError,
+  type VolumeFile,
+  writeNifti,
+  writeSegNrrd,
+  writeVolume,
+} from '../src/index.js';
+import { SegFrames } from '../src/seg-frames.js';
+import { writeWhole } from '../src/write.js';
+import { parse } from './study.js';
+import { counting, refusalOf, workspace } from './written.js';
+
+const affine: Affine = [
+  [-2, 0, 0, 10],
+  [0, -3, 0, 20],
+  [0, 0, 4, 30],
+];
+const size = [2, 1, 2] as const;
+
+/** A label map in memory. */
+const maskOf = (
+  values: Uint8Array | Uint16Array | Float32Array,
+  given: Partial<VolumeFile> = {},
+): VolumeFile => ({
+  ...{ path: 'mask.nii', format: 'NIfTI', size, affine, components: 1, frames: 1, hasOrientation: true },
+  ...{ modality: null, labels: null },
+  async *slices() {
+    for (const k of [0, 1]) yield { k, values: values.subarray(2 * k, 2 * k + 2) };
+  },
+  ...given,
+});
+
+describe('A written header', () => {
+  const written = async (name: string, given: Parameters<typeof writeVolume>[1]) => {
+    const file = path.join(await workspace(), name);
+    await writeVolume(file, given);
+    const bytes = await readFile(file);
+    return bytes.toString('latin1');
+  };
+  const data = Int16Array.of(1, 2, 3, 4);
+  test('of MetaImage says where voxels lie, and how many packed bytes follow', async () => {
+    const text = await written('a.mha', { size, affine, data });
+    const end = 'ElementDataFile = LOCAL\n';
+    const at = text.indexOf(end) + end.length;
+    expect(text.slice(0, at).split('\n')).toEqual([
+      ...[
+        'ObjectType = Image',
+        'NDims = 3',
+        'BinaryData = True',
+        'BinaryDataByteOrderMSB = False',
+        'CompressedData = True',
+      ],
+      ...[
+        `CompressedDataSize = ${String(text.length - at).padEnd(15)}`,
+        'TransformMatrix = 1 0 0 0 1 0 0 0 1',
+      ],
+      ...['Offset = -10 -20 30', 'CenterOfRotation = 0 0 0', 'ElementSpacing = 2 3 4', 'DimSize = 2 1 2'],
+      ...['ElementType = MET_SHORT', 'ElementDataFile = LOCAL', ''],
+    ]);
+    const colours = await written('a.MHA', {
+      size,
+      affine,
+      data: Uint8Array.from(counting(12)),
+      components: 3,
+    });
+    expect(colours).toContain('DimSize = 2 1 2\nElementNumberOfChannels = 3\nElementType = MET_UCHAR\n');
+  });
+
+  test('of NRRD has the same', async () => {
+    const text = await written('a.nrrd', { size, affine, data: Float64Array.of(1, 2, 3, 4) });
+    expect(text.slice(0, text.indexOf('\n\n')).split('\n')).toEqual([
+      ...['NRRD0004', 'type: double', 'dimension: 3', 'space: left-posterior-superior', 'sizes: 2 1 2'],
+      ...[
+        'space directions: (2,0,0) (0,3,0) (0,0,4)',
+        'kinds: domain domain domain',
+        'endian: little',
+        'encoding: gzip',
+      ],
+      'space origin: (-10,-20,30)',
+    ]);
+    const colours = await written('a.nrrd', {
+      size,
+      affine,
+      data: Uint8Array.from(counting(16)),
+      components: 4,
+    });
+    expect(colours).toContain('dimension: 4\nspace: left-posterior-superior\nsizes: 4 2 1 2\n');
+    expect(colours).toContain(
+      'space directions: none (2,0,0) (0,3,0) (0,0,4)\nkinds: RGBA-color domain domain domain\n',
+    );
+  });
+
+  test('of NIfTI has its codes, and colours need values of 8 bits', async () => {
+    const bytes = Buffer.from(await written('a.nii', { size, affine, data }), 'latin1');
+    const [shorts, floats] = [
+      [40, 42, 44, 46, 48, 50, 68, 70, 72, 252, 254].map((at) => bytes.readInt16LE(at)),
+      [76, 80, 84, 88, 92, 108, 112, 116, 280, 292, 300, 304, 316, 320, 324].map((at) =>
+        bytes.readFloatLE(at),
+      ),
+    ];
+    expect([
+      bytes.length,
+      bytes.readInt32LE(0),
+      bytes.readUInt8(123),
+      bytes.toString('latin1', 344, 348),
+    ]).toEqual([360, 348, 10, 'n+1\0']);
+    expect(shorts).toEqual([3, 2, 1, 2, 1, 1, 0, 4, 16, 1, 1]);
+    expect(floats).toEqual([1, 2, 3, 4, 0, 352, 1, 0, -2, 10, -3, 0, 0, 4, 30]);
+    expect([292, 308].map((at) => bytes.readFloatLE(at))).toEqual([10, 20]);
+    const file = path.join(await workspace(), 'a.nii');
+    const colours = { size, affine, data: Int16Array.from(counting(12)), components: 3 as const };
+    expect(await refusalOf(writeNifti(file, colours))).toBe(
+      'a.nii cannot be written: colours need values of 8 bits.',
+    );
+    const long = { size: [1, 1, 1] as const, affine, data: new Uint8Array(32_768), frames: 32_768 };
+    expect(await refusalOf(writeNifti(file, long))).toBe(
+      'a.nii cannot be written: NIfTI-1 holds at most 32767 voxels along an axis.',
+    );
+    await writeNifti(file, { ...long, data: new Uint8Array(32_767), frames: 32_767 });
+    expect((await openVolume(file)).frames).toBe(32_767);
+  });
+});
+
+test('a file has its name when it is whole; what could not be written is gone, and what was there before stays', async () => {
+  const directory = await workspace();
+  const file = path.join(directory, 'a');
+  await writeFile(file, 'before');
+  const failing = writeWhole(file, async (unfinished) => {
+    await writeFile(unfinished, 'half');
+    throw new TypeError('no room');
+  });
+  await expect(failing).rejects.toThrow(new TypeError('no room'));
+  expect([await readdir(directory), await readFile(file, 'utf8')]).toEqual([['a'], 'before']);
+  const written = await writeWhole(file, async (unfinished) => {
+    await writeFile(unfinished, 'after');
+    expect(path.dirname(unfinished)).toBe(directory);
+    return 7;
+  });
+  expect([written, await readdir(directory), await readFile(file, 'utf8')]).toEqual([7, ['a'], 'after']);
+});
+
+test('elements have a start, an order and padding of their own', () => {
+  const hex = (bytes: Buffer) => bytes.toString('hex');
+  expect(hex(elementStart('00080060', 'CS', 4))).toBe('0800600043530400');
+  expect(hex(elementStart('7fe00010', 'OW', 4))).toBe('e07f10004f57000004000000');
+  expect(hex(elementStart('00080060', 'CS', 0xffff))).toBe('080060004353ffff');
+  expect(hex(elementStart('00080060', 'CS', 0x10000, implicitLittleEndian))).toBe('0800600000000100');
+  expect(hex(itemStart(4))).toBe('feff00e004000000');
+  expect(hex(encodeItem([['00080060', 'CS', 'M']]))).toBe('feff00e00a000000' + '08006000435302004d20');
+  const odd = encodeElements([
+    ['00080018', 'UI', '1'],
+    ['00080005', 'UN', Uint8Array.of(1)],
+    ['00080060', 'CS', ['A', 'B']],
+    ['00200013', 'IS', [1, 2]],
+    ['00281101', 'SS', [-1, 2]],
+    ['00081140', 'SQ', []],
+  ]);
+  expect(hex(odd)).toBe(
+    [
+      ...['08000500554e000002000000' + '0100', '0800180055490200' + '3100', '0800600043530400' + '415c4220'],
+      ...['080040115351000000000000', '2000130049530400' + '315c3220', '2800011153530400' + 'ffff0200'],
+    ].join(''),
+  );
+  const set = parse(Buffer.concat([fileStart({ sopClass: '1.2', sopInstance: '1.3' }), odd]));
+  expect(['x00020002', 'x00020003', 'x00020010', 'x00020013'].map((tag) => set.string(tag))).toEqual([
+    '1.2',
+    '1.3',
+    '1.2.840.10008.1.2.1',
+    'REMOTE_APP',
+  ]);
+});
+
+test('a segmentation of more than 1000 labels is none', async () => {
+  const collect = async (count: number) => {
+    const file = path.join(await workspace(), 'frames');
+    const slices = (async function* () {
+      yield { k: 0, values: Uint16Array.from({ length: count }, (_, at) => at + 1) };
+    })();
+    await using frames = await SegFrames.collect(file, [slices], true);
+    return frames.values[0]?.size;
+  };
+  expect(await collect(1000)).toBe(1000);
+  await expect(collect(1001)).rejects.toThrow(
+    new VolumeError('There are more than 1000 different values: it is no map of labels.'),
+  );
+});
+
+test('frames of single bits follow each other without gaps, however many bits one has', async () => {
+  const directory = await workspace();
+  for (const length of [3, 8, 11, 16]) {
+    const planes = [0, 1, 2, 3].map((k) =>
+      Uint8Array.from({ length }, (_, at) => ((at * 5 + k * 3) % 4 > 1 ? 1 : (at + k) % 2 ? 2 : 0)),
+    );
+    const slices = (async function* () {
+      for (const [k, values] of planes.entries()) yield { k, values };
+    })();
+    await using frames = await SegFrames.collect(path.join(directory, 'frames'), [slices], false);
+    const file = path.join(directory, `bits${length}`);
+    await using target = await open(file, 'w');
+    await frames.copyTo(target);
+    const wanted = frames.frames.flatMap(({ k, value }) =>
+      [...(planes[k] ?? [])].map((each) => Number(each === value)),
+    );
+    const bytes = await readFile(file);
+    expect(wanted.map((_, at) => ((bytes[at >> 3] ?? 0) >> (at & 7)) & 1)).toEqual(wanted);
+    expect([frames.length, frames.bitsAllocated]).toEqual([Math.ceil(wanted.length / 8), 1]);
+  }
+  expect((await readdir(directory)).includes('frames')).toBe(false);
+});
+
+test('a .seg.nrrd has a name for each label, words for large ones, and all slices of its grid', async () => {
+  const directory = await workspace();
+  const file = path.join(directory, 'a.seg.nrrd');
+  const named = (value: number, name: string): Segment => ({ value, name, color: null, snomed: null });
+  const written = async (layers: readonly LabelLayer[]) => {
+    await writeSegNrrd(file, layers);
+    const text = (await readFile(file)).toString('latin1');
+    const volume = await readVolume(file);
+    return { text, data: volume.data, labels: volume.labels };
+  };
+  const one = await written([
+    { mask: maskOf(Uint8Array.of(0, 255, 1, 0)), segments: [named(255, ' | '), named(1, 'a\\b')] },
+  ]);
+  expect([one.data, one.labels?.map(({ name }) => name)]).toEqual([
+    Uint8Array.of(0, 255, 1, 0),
+    ['a b', 'Label 255'],
+  ]);
+  expect(one.text).toContain('\ntype: unsigned char\n');
+  expect(one.text).not.toContain('endian');
+  const wide = await written([{ mask: maskOf(Uint16Array.of(0, 256, 1, 0)), segments: [] }]);
+  expect(wide.data).toEqual(Uint16Array.of(0, 256, 1, 0));
+  expect(wide.text).toContain('\nendian: little\n');
+  await expect(writeSegNrrd(file, [])).rejects.toThrow(new RangeError('A segmentation needs a label map.'));
+});

@@ -1,0 +1,176 @@
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { type Maker, NoLabels, openVolume, VolumeError } from '@remote-app/volumes';
+import { ofSegments, type ResultFormat } from '../../client/result-formats.js';
+import { counted } from '../../contract/index.js';
+import { type FoundFiles, findVolumes, withoutVolumeEnding } from '../inputs/index.js';
+import { type Looks, looksOf, type Terminology } from '../pictures/index.js';
+import { convertVolume, endingOf, type VolumeToConvert } from './convert-volume.js';
+import { groupMasks, type ResultMask } from './mask-groups.js';
+import { checkScans, namedBy, type Scan, Scans, scanOf } from './scans.js';
+import { segmentsOf } from './segments.js';
+
+/**
+ * A file of a result that was written from another one of it; from several masks, there is one of these for each. Names are paths
+ * with slashes in its directory.
+ */
+export interface ConvertedOutput {
+  readonly from: string;
+  readonly as: ResultFormat;
+  readonly name: string;
+}
+
+/** What became of the formats that were asked for. */
+export interface Conversion {
+  readonly as: readonly ResultFormat[];
+  readonly outputs: readonly ConvertedOutput[];
+  /** Why something was not converted, in sentences without a full stop. */
+  readonly problems: readonly string[];
+}
+
+/** What a person asked for with --as. */
+export interface ConversionRequest {
+  readonly formats: readonly ResultFormat[];
+  /** Whether label maps on other grids than their scans are refused. */
+  readonly isStrict: boolean;
+}
+
+/** What made a result, and what it calls its labels. */
+export interface ResultFacts extends Omit<Maker, 'name'> {
+  readonly terminology: Terminology;
+  /** The unit of the intensities that come back; null if the app names none. */
+  readonly unit: string | null;
+}
+
+/** The scans among what is sent. */
+const scansOf = (found: FoundFiles): Scan[] =>
+  found.volumes
+    .filter(({ field }) => field.name === 'inputs')
+    .flatMap(({ groups }) => groups.flat().filter(({ isHalf }) => !isHalf))
+    .map(scanOf);
+
+/**
+ * Refuses what results of these files cannot be converted to, before anything is sent.
+ * @throws UsageError
+ */
+export const checkRequest = (found: FoundFiles, { formats }: ConversionRequest): void =>
+  checkScans(scansOf(found), formats);
+
+/** A volume of a result. */
+interface ResultVolume extends ResultMask {
+  readonly file: string;
+  readonly looks: Looks;
+}
+
+/** What becomes a file in each of some formats. */
+interface Source extends Pick<VolumeToConvert, 'layers' | 'overlap'> {
+  /** One, or the masks of several segments. */
+  readonly volumes: readonly ResultVolume[];
+  /** The path of what is written, without its ending. */
+  readonly stem: string;
+  readonly formats: readonly ResultFormat[];
+}
+
+/** What is converted together, and what alone. */
+async function sourcesOf(
+  volumes: readonly ResultVolume[],
+  formats: readonly ResultFormat[],
+  terminology: Terminology,
+  scans: Scans,
+): Promise<Source[]> {
+  const named = formats.filter((format) => ofSegments.has(format));
+  const single = volumes.map((each): Source => {
+    const layers = [{ mask: each.volume, segments: segmentsOf(each.volume, terminology) }];
+    return { volumes: [each], stem: withoutVolumeEnding(each.file), layers, overlap: null, formats };
+  });
+  if (named.length === 0) return single;
+  const taken = new Set(single.map(({ stem }) => stem));
+  const masks = volumes.filter(({ looks }) => looks === 'binary');
+  const groups = await groupMasks(masks, taken, terminology, scans);
+  const grouped = new Set(groups.flatMap(({ masks: members }) => members));
+  const others = formats.filter((format) => !ofSegments.has(format));
+  return [
+    ...single.map((each) =>
+      each.volumes.some((one) => grouped.has(one)) ? { ...each, formats: others } : each,
+    ),
+    ...groups.map(({ masks: members, ...group }): Source => ({ ...group, volumes: members, formats: named })),
+  ];
+}
+
+/**
+ * Converts the volumes of a result in the directory where it is completed, beside the originals: label maps and intensities each
+ * to those formats that can hold them. What cannot be converted is told, and the rest goes on.
+ * @param tell is told what a person should know of a file that was written
+ * @throws the system's errors of what cannot be written
+ */
+export async function convertResult(
+  directory: string,
+  found: FoundFiles,
+  { formats, isStrict }: ConversionRequest,
+  { terminology, unit, ...made }: ResultFacts,
+  tell: (note: string) => void,
+): Promise<Conversion> {
+  const scans = new Scans(scansOf(found));
+  const outputs: ConvertedOutput[] = [];
+  const problems: string[] = [];
+  const units = await findVolumes([directory]).catch(() => []);
+  const files = units.flatMap((each) => (each.kind === 'file' ? [each.path] : [])).sort();
+  const nameOf = (file: string) => path.relative(directory, file).split(path.sep).join('/');
+  const why = (error: VolumeError) => error.message.replace(/\.$/, '');
+  const volumes: ResultVolume[] = [];
+  for (const file of files) {
+    try {
+      const volume = await openVolume(file);
+      if (volume.components > 1 || volume.frames > 1) continue;
+      volumes.push({ file, volume, named: namedBy(nameOf(file)), looks: await looksOf(volume) });
+    } catch (error) {
+      if (!(error instanceof VolumeError)) throw error;
+      problems.push(`${nameOf(file)} is not converted: ${why(error)}`);
+    }
+  }
+  for (const source of await sourcesOf(volumes, formats, terminology, scans)) {
+    const { layers, overlap } = source;
+    const [first] = source.volumes;
+    if (!first) continue;
+    const isLabelMap = first.looks !== 'continuous';
+    const stem = nameOf(source.stem);
+    // Of masks that are taken together, the label map that they are.
+    const volume = source.volumes.length > 1 && layers[0] ? layers[0].mask : first.volume;
+    for (const format of source.formats) {
+      const ending = endingOf(format, isLabelMap);
+      if (ending === null) continue;
+      const target = source.stem + ending;
+      // In that format already.
+      if (path.resolve(target) === path.resolve(first.file)) continue;
+      const isThere = existsSync(target);
+      const conversion = {
+        volume,
+        isLabelMap,
+        layers,
+        overlap,
+        series: () => scans.of(volume, first.named),
+        seriesIfAny: () => scans.ifAny(volume, first.named),
+        maker: { ...made, name: stem },
+        isHounsfield: unit === 'HU' || volume.unit === 'HU',
+        isStrict,
+        mayReplace: false,
+      };
+      try {
+        const { note } = await convertVolume(target, format, conversion);
+        if (note !== null) tell(note);
+        for (const each of source.volumes)
+          outputs.push({ from: nameOf(each.file), as: format, name: nameOf(target) });
+      } catch (error) {
+        if (!(error instanceof VolumeError)) throw error;
+        if (!isThere) await rm(target, { recursive: true, force: true });
+        // Nothing was found, which is a result as well.
+        if (error instanceof NoLabels) tell(`${error.message} --as ${format} writes nothing of it`);
+        else problems.push(`${nameOf(volume.path)} is not converted to ${format}: ${why(error)}`);
+      }
+    }
+  }
+  if (files.length > 0 && outputs.length === 0 && problems.length === 0)
+    tell(`Nothing of the ${counted(files.length, 'volume')} that came back needed a conversion`);
+  return { as: formats, outputs, problems };
+}

@@ -1,0 +1,119 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import {
+  type LabelLayer,
+  type Maker,
+  placeOnGrid,
+  readVolume,
+  type Segment,
+  type SourceSeries,
+  shearOf,
+  VolumeError,
+  type VolumeFile,
+  writeDicomSeg,
+  writeDicomSeries,
+  writeRtStruct,
+  writeSegNrrd,
+  writeVolume,
+} from '@remote-app/volumes';
+import { ofStudy, type ResultFormat } from '../../client/result-formats.js';
+
+/** A volume, and what it is converted with. */
+export interface VolumeToConvert {
+  readonly volume: VolumeFile;
+  /** Whether its values are labels. */
+  readonly isLabelMap: boolean;
+  /** Its labels, and what they are called. */
+  readonly layers: readonly LabelLayer[];
+  /** The names of two segments that overlap; null if none do. */
+  readonly overlap: readonly [string, string] | null;
+  /** The series that it is of; asked only where a format needs it. */
+  readonly series: () => Promise<SourceSeries>;
+  /** The same, of which a format has no need; null where there is none that is certain. */
+  readonly seriesIfAny: () => Promise<SourceSeries | null>;
+  readonly maker: Maker;
+  /** Whether its intensities are said to be Hounsfield units. */
+  readonly isHounsfield: boolean;
+  /** Whether a label map on another grid than its scan is refused. */
+  readonly isStrict: boolean;
+  /** Whether a file that is there already is replaced. */
+  readonly mayReplace: boolean;
+}
+
+/** What became of a volume in one format. */
+export interface WrittenVolume {
+  /** The labels that occur in it; empty for formats that do not name them. */
+  readonly segments: readonly Segment[];
+  /** What a person should know of it, in a sentence without a full stop; null if there is nothing. */
+  readonly note: string | null;
+}
+
+/** The ending of the file, or of the directory, that a format is written to; null where it cannot hold such a volume. */
+export function endingOf(format: ResultFormat, isLabelMap: boolean): string | null {
+  const endings: Record<ResultFormat, readonly [labels: string | null, intensities: string | null]> = {
+    'dicom-seg': ['.seg.dcm', null],
+    'dicom-labelmap': ['.labelmap.dcm', null],
+    rtstruct: ['.rtstruct.dcm', null],
+    nrrd: ['.seg.nrrd', '.nrrd'],
+    nifti: ['.nii.gz', '.nii.gz'],
+    dicom: [null, '.dicom'],
+  };
+  return endings[format][isLabelMap ? 0 : 1];
+}
+
+/**
+ * Writes a volume in another format.
+ * @throws NoLabels; VolumeError for what cannot be converted; the system's errors
+ */
+export async function convertVolume(
+  target: string,
+  format: ResultFormat,
+  conversion: VolumeToConvert,
+): Promise<WrittenVolume> {
+  const { volume, isLabelMap, layers, overlap, series, maker, isStrict, mayReplace, isHounsfield } =
+    conversion;
+  // What is in a directory may be more than an earlier series.
+  if (existsSync(target) && (!mayReplace || format === 'dicom'))
+    throw new VolumeError(`${path.basename(target)} is there already.`);
+  if (format === 'nrrd' && isLabelMap) {
+    const scan = await conversion.seriesIfAny();
+    // Its own grid is right, unless what made it placed the slices of a tilted gantry wrongly.
+    const grid = scan && placeOnGrid(volume, scan).isByNumber ? scan : null;
+    const written = await writeSegNrrd(target, layers, grid ? { grid, isStrict } : {});
+    return { segments: written.segments, note: grid && byNumberNote(volume, grid) };
+  }
+  if (!ofStudy.has(format)) {
+    await writeVolume(target, await readVolume(volume));
+    return { segments: [], note: null };
+  }
+  if (format === 'dicom-labelmap' && overlap)
+    throw new VolumeError(
+      `${overlap[0]} and ${overlap[1]} overlap, and a map has one label for each voxel: give --as dicom-seg.`,
+    );
+  const source = await series();
+  if (format === 'dicom') {
+    await writeDicomSeries(target, volume, source, { maker, isHounsfield });
+    return { segments: [], note: null };
+  }
+  const how = { maker, isStrict };
+  const written =
+    format === 'rtstruct'
+      ? await writeRtStruct(target, layers, source, how)
+      : await writeDicomSeg(target, layers, source, { ...how, isLabelMap: format === 'dicom-labelmap' });
+  const nearest = `${path.basename(volume.path)} lies on another grid than ${source.name}, so that ${path.basename(target)} has the labels of the nearest voxels`;
+  const placed = written.isByNumber ? byNumberNote(volume, source) : nearest;
+  const notes = [
+    ...(written.isExact ? [] : [placed]),
+    ...(format !== 'rtstruct' && shearOf(source) > seenShear ? [tiltedNote(target, source)] : []),
+  ];
+  return { segments: written.segments, note: notes.join('; ') || null };
+}
+
+/** Degrees of a tilted gantry that are seen in a viewer. */
+const seenShear = 2;
+
+const tiltedNote = (target: string, { name }: SourceSeries): string =>
+  `dcmqi, by which 3D Slicer reads ${path.basename(target)}, ignores the tilted gantry of ${name}: open what --as nrrd writes there`;
+
+const byNumberNote = ({ path: file }: VolumeFile, { name }: SourceSeries): string =>
+  `${path.basename(file)} has the voxels of ${name}, but not its places, since what made it did not reckon with the tilted gantry: its labels are put on the images of the same number`;

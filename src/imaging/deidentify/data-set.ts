@@ -1,0 +1,126 @@
+import type { DicomElement } from '@remote-app/volumes';
+import { type Attribute, nameOfRemoved } from '@remote-app/volumes/attributes';
+import type { StudyTimes } from './times.js';
+import type { Pseudonyms } from './uids.js';
+import {
+  type DataSet,
+  type Element,
+  isWellKnown,
+  numbersOf,
+  type Reading,
+  termsOf,
+  textsOf,
+  vrOf,
+} from './values.js';
+
+/** Sequences inside each other that are followed; deeper ones are left out. Enhanced objects have four. */
+const mostDepth = 16;
+
+/** What a data set is written anew by, and what is found on the way. */
+export interface Rewriting {
+  readonly table: ReadonlyMap<string, Attribute>;
+  readonly reading: Reading;
+  readonly pseudonyms: Pseudonyms;
+  readonly times: StudyTimes;
+  readonly kept: Set<string>;
+  readonly removed: Set<string>;
+  /** Options of PS3.15 by which something was kept. */
+  readonly options: Set<string>;
+}
+
+/** A name of an attribute that is not kept, for a person. */
+function nameOf(tag: string): string {
+  const group = Number.parseInt(tag.slice(0, 4), 16);
+  if (group % 2 === 1) return 'private attributes';
+  if (group >= 0x6000 && group <= 0x60ff) return 'overlays';
+  if (group >= 0x5000 && group <= 0x50ff) return 'curves';
+  return nameOfRemoved(tag);
+}
+
+/** What is structure and says nothing: lengths of groups, the end of an item, the description of the file. */
+const isStructure = (tag: string): boolean =>
+  tag.endsWith('0000') || tag === 'fffee00d' || tag.startsWith('0002') || tag.startsWith('7fe0');
+
+/** The elements of a data set that may leave, at every depth. */
+export function rewritten(set: DataSet, how: Rewriting, depth = 0): DicomElement[] {
+  const elements: DicomElement[] = [];
+  for (const [key, element] of Object.entries(set.elements)) {
+    const tag = key.slice(1);
+    if (isStructure(tag)) continue;
+    const attribute = how.table.get(tag);
+    const written = attribute ? rewrittenElement(set, element, attribute, how, depth) : null;
+    if (written) elements.push(written);
+    else how.removed.add(attribute?.name ?? nameOf(tag));
+  }
+  return elements;
+}
+
+function rewrittenElement(
+  set: DataSet,
+  element: Element,
+  attribute: Attribute,
+  how: Rewriting,
+  depth: number,
+): DicomElement | null {
+  const { tag, treatment } = attribute;
+  const vr = vrOf(attribute, element, how.reading);
+  if (treatment === 'items') {
+    const items = itemsOf(element, how, depth);
+    if (items) how.kept.add(attribute.name);
+    return items && [tag, 'SQ', items];
+  }
+  if (treatment === 'fallback' && vr === 'SQ') {
+    how.removed.add(attribute.name);
+    return [tag, vr, []];
+  }
+  // What has items is a sequence, whatever it should be.
+  if (vr === null || element.items) return null;
+  const value = leavingValue(set, element, attribute, vr, how);
+  if (value !== null) {
+    const isReplaced = treatment === 'uid' || treatment === 'pseudonym';
+    if (value.length > 0) (isReplaced ? how.removed : how.kept).add(attribute.name);
+    if (attribute.option !== null && value.length > 0) how.options.add(attribute.option);
+    return [tag, vr, value];
+  }
+  if (attribute.fallback === null) return null;
+  how.removed.add(attribute.name);
+  return [tag, vr, attribute.fallback];
+}
+
+/** The items of a sequence; null for what is none, or lies too deep. */
+function itemsOf(element: Element, how: Rewriting, depth: number): DicomElement[][] | null {
+  if (element.items === undefined) return element.length === 0 ? [] : null;
+  if (depth === mostDepth) return null;
+  return element.items.map(({ dataSet }) => (dataSet ? rewritten(dataSet, how, depth + 1) : []));
+}
+
+/** The value that may leave; null if there is none. */
+function leavingValue(
+  set: DataSet,
+  element: Element,
+  attribute: Attribute,
+  vr: string,
+  { pseudonyms, times }: Rewriting,
+): string | Uint8Array | null {
+  const texts = (map: (text: string) => string): string =>
+    textsOf(set, element)
+      .slice(0, attribute.mostValues)
+      .map((text) => text && map(text))
+      .join('\\');
+  switch (attribute.treatment) {
+    case 'numbers':
+      return numbersOf(set, element, attribute, vr);
+    case 'terms':
+      return termsOf(set, element, attribute);
+    case 'uid':
+      return texts((uid) => pseudonyms.uid(uid));
+    case 'well-known':
+      return texts((uid) => (isWellKnown(uid) ? uid : pseudonyms.uid(uid)));
+    case 'pseudonym':
+      return texts((id) => pseudonyms.patient(id));
+    case 'time':
+      return times.shifted(set, `x${attribute.tag}`, vr);
+    default:
+      return texts((text) => text) === '' ? '' : null;
+  }
+}

@@ -1,0 +1,187 @@
+import { createHmac } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { isGzip } from '@remote-app/volumes/headers';
+import type { ListedFile } from '../../archive/index.js';
+import { ClientError, UsageError } from '../../client/errors.js';
+import { quotePath } from '../../contract/index.js';
+import { firstBytes } from '../../files/index.js';
+import { hasDicomName, type NamedUnit } from '../inputs/index.js';
+import { deidentifyDicom } from './dicom.js';
+import type { NeutralNames } from './names.js';
+import { type Deidentified, type Piece, sizeOf } from './pieces.js';
+import { CannotDeidentify, refusals } from './refusals.js';
+import { gzipHeaderOf, type Prepared, repack, unpack } from './repack.js';
+import { Pseudonyms } from './uids.js';
+import { isDicomFile, type Leaving, namesFiles, volumeLeaving, voxelsLeaving } from './volume-file.js';
+import { notUnderstood } from './volume-start.js';
+
+/** What is done: with everything that leaves, or with the names of files alone. */
+export type Mode = 'full' | 'names';
+
+/** Makes what leaves instead of files. */
+export interface Workplace {
+  /** The path of a file that is not there yet, in a private directory. */
+  readonly newFile: () => Promise<string>;
+  readonly signal?: AbortSignal | undefined;
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** Counts what is kept and what is removed, for a person. */
+export interface Tally {
+  readonly add: (leaving: Pick<Leaving, 'kept' | 'removed'>) => void;
+}
+
+/** Names of what is refused and may be allowed. */
+export const refusalNames: readonly string[] = Object.entries(refusals).flatMap(([name, { isAllowable }]) =>
+  isAllowable ? [name] : [],
+);
+
+/** Most bytes of a header of gzip that are read. */
+const gzipStart = 1 << 16;
+
+/** A file as it leaves without what identifies a person, or under a neutral name alone. */
+export class Deidentifier {
+  readonly #pseudonyms: Pseudonyms;
+
+  constructor(
+    readonly mode: Mode,
+    /** Kinds of files that are sent although nothing can make them neutral. */
+    readonly allowed: ReadonlySet<string>,
+    /** The key of the profile, which never leaves. */
+    private readonly key: Buffer,
+  ) {
+    this.#pseudonyms = new Pseudonyms(key);
+  }
+
+  /** A key for the server that only this profile could have made, and that is the same every time. */
+  keyFor(text: string): string {
+    return createHmac('sha256', this.key).update(`idempotency ${text}`).digest('hex');
+  }
+
+  /** The content of a file that is sent by itself. @throws UsageError for what cannot be de-identified */
+  async prepare(
+    unit: NamedUnit & { readonly kind: 'file' },
+    names: NeutralNames,
+    work: Workplace,
+    tally?: Tally,
+  ): Promise<Prepared | null> {
+    const { path: file } = unit;
+    if (this.#isDicom(unit)) return this.#dicom(file, work, tally);
+    const leaving = this.#leavingOf(unit, names);
+    if (leaving === null) return null;
+    tally?.add(leaving);
+    const { content } = leaving;
+    if ('repack' in content) return repack(file, await work.newFile(), content.repack, work);
+    return { path: file, pieces: content.pieces, size: sizeOf(content.pieces) };
+  }
+
+  /** What leaves of a file, without making it: its bytes are those of the file where it would be packed anew. */
+  async describe(
+    unit: NamedUnit & { readonly kind: 'file' },
+    names: NeutralNames,
+    work: Workplace,
+    tally: Tally,
+  ): Promise<number> {
+    if (this.#isDicom(unit)) return (await this.#dicom(unit.path, work, tally)).size;
+    const leaving = this.#leavingOf(unit, names);
+    if (leaving === null) return unit.size;
+    tally.add(leaving);
+    return 'repack' in leaving.content ? unit.size : sizeOf(leaving.content.pieces);
+  }
+
+  /**
+   * The files of a series or a store as they leave together. Slices have their numbers for names; the keys of a store are those of its
+   * arrays.
+   */
+  async filesTogether(
+    unit: NamedUnit & { readonly kind: 'series' | 'store' },
+    work: Workplace,
+    tally?: Tally,
+  ): Promise<ListedFile[]> {
+    if (unit.kind === 'store') {
+      if (this.mode === 'names') return [...unit.files];
+      throw notUnderstood(unit.path, 'it is a store of OME-Zarr');
+    }
+    const width = Math.max(4, String(unit.files.length).length);
+    const listed: ListedFile[] = [];
+    for (const [number, at] of unit.series.order.entries()) {
+      const file = unit.files[at];
+      if (!file) continue;
+      const name = `${String(number + 1).padStart(width, '0')}.dcm`;
+      listed.push(await this.#slice(file.path, name, work, tally));
+    }
+    return listed;
+  }
+
+  async #slice(file: string, name: string, work: Workplace, tally: Tally | undefined): Promise<ListedFile> {
+    if (this.mode === 'names') {
+      const pieces = withoutGzipName(file);
+      const ending = isGzip(firstBytes(file, 2)) ? '.gz' : '';
+      return { name: name + ending, path: file, ...(pieces ? { pieces: async () => pieces } : {}) };
+    }
+    const plain = await unpackedIfPacked(file, work);
+    return {
+      name,
+      path: plain,
+      pieces: async () => {
+        const leaving = await this.#deidentified(plain, file);
+        tally?.add(leaving);
+        return leaving.pieces;
+      },
+    };
+  }
+
+  async #dicom(file: string, work: Workplace, tally: Tally | undefined): Promise<Prepared> {
+    const plain = await unpackedIfPacked(file, work);
+    const leaving = await this.#deidentified(plain, file);
+    tally?.add(leaving);
+    return { path: plain, pieces: leaving.pieces, size: leaving.size };
+  }
+
+  async #deidentified(plain: string, file: string): Promise<Deidentified> {
+    const how = { pseudonyms: this.#pseudonyms, allowed: this.allowed };
+    try {
+      return await deidentifyDicom(plain, quotePath(file), how);
+    } catch (cause) {
+      if (!(cause instanceof CannotDeidentify && cause.isAllowable)) throw cause;
+      const flag = `--allow-identifying ${cause.refusal}`;
+      throw new ClientError(`${cause.message} with ${flag}`, cause.exitCode, cause.details, { cause });
+    }
+  }
+
+  #isDicom({ path: file, isHalf }: NamedUnit): boolean {
+    return this.mode === 'full' && !isHalf && (hasDicomName(file) || isDicomFile(file));
+  }
+
+  /** Null for a file that is sent as it is. */
+  #leavingOf(unit: NamedUnit & { readonly kind: 'file' }, names: NeutralNames): Leaving | null {
+    const { path: file, isHalf } = unit;
+    const nameOf = (data: string) => names.nameOfPath(data);
+    const [header] = unit.headers;
+    if (this.mode === 'full') {
+      if (isHalf && header !== undefined) return voxelsLeaving(file, header);
+      return volumeLeaving(file, nameOf);
+    }
+    // These headers hold the names of the files with their voxels.
+    if (header !== undefined && namesFiles(header)) return voxelsLeaving(file, header);
+    if (namesFiles(file)) return volumeLeaving(file, nameOf);
+    const pieces = withoutGzipName(file);
+    return pieces === null ? null : { kept: [], removed: ['the header of gzip'], content: { pieces } };
+  }
+}
+
+/** A file without the name and the time that gzip stores in its header; null for a file that is not packed. */
+function withoutGzipName(file: string): readonly Piece[] | null {
+  const start = firstBytes(file, gzipStart);
+  if (!isGzip(start)) return null;
+  const header = gzipHeaderOf(start);
+  if (header === null) throw new UsageError(`${quotePath(file)} is damaged: the header of gzip has no end`);
+  return [header.plain, { start: header.end, end: statSync(file).size }];
+}
+
+async function unpackedIfPacked(file: string, work: Workplace): Promise<string> {
+  if (!isGzip(firstBytes(file, 2))) return file;
+  const target = await work.newFile();
+  await unpack(file, target, work.signal);
+  return target;
+}

@@ -1,0 +1,99 @@
+import { dataLayoutOf, parseNrrdHeader } from '@remote-app/volumes/headers';
+import { checkSlices, isOfNumbers, notUnderstood, type VolumeStart } from './volume-start.js';
+
+const oneOf =
+  (pattern: RegExp) =>
+  (text: string): boolean =>
+    pattern.test(text);
+
+/** Words of one kind, with blanks between them. */
+const wordsOf = (word: string) => oneOf(new RegExp(`^(${word})(\\s+(${word}))*$`, 'i'));
+
+const lengths = '"?(mm|cm|m|um|µm|μm|microns?|nm|s|ms|seconds?|)"?';
+const kinds =
+  'domain|space|time|list|point|vector|covariant-vector|normal|stub|scalar|complex|none|\\?\\?\\?|' +
+  '(RGB|HSV|XYZ|RGBA)-color|(2|3|4)-(color|vector|gradient|normal)|4-color|quaternion|' +
+  '2D-(masked-)?(symmetric-)?matrix|3D-(masked-)?(symmetric-)?matrix';
+const directions =
+  '(right|left)-(anterior|posterior)-(superior|inferior)(-time)?|[RL][AP][SI]T?|' +
+  'scanner-xyz(-time)?|3D-(right|left)-handed(-time)?';
+
+/** The fields that a model needs, by their names without blanks: how they are written, and what their values may be. */
+const known: Readonly<Record<string, readonly [name: string, isAllowed: (value: string) => boolean]>> = {
+  dimension: ['dimension', isOfNumbers],
+  type: ['type', oneOf(/^[a-z0-9_ ]{1,24}$/i)],
+  blocksize: ['block size', isOfNumbers],
+  encoding: ['encoding', oneOf(/^(raw|gz|gzip)$/i)],
+  endian: ['endian', oneOf(/^(big|little)$/i)],
+  sizes: ['sizes', isOfNumbers],
+  spacings: ['spacings', isOfNumbers],
+  thicknesses: ['thicknesses', isOfNumbers],
+  axismins: ['axis mins', isOfNumbers],
+  axismaxs: ['axis maxs', isOfNumbers],
+  centers: ['centers', wordsOf('cell|node|none|\\?\\?\\?')],
+  centerings: ['centerings', wordsOf('cell|node|none|\\?\\?\\?')],
+  kinds: ['kinds', wordsOf(kinds)],
+  units: ['units', wordsOf(lengths)],
+  min: ['min', isOfNumbers],
+  max: ['max', isOfNumbers],
+  oldmin: ['old min', isOfNumbers],
+  oldmax: ['old max', isOfNumbers],
+  space: ['space', oneOf(new RegExp(`^(${directions})$`, 'i'))],
+  spacedimension: ['space dimension', isOfNumbers],
+  spaceunits: ['space units', wordsOf(lengths)],
+  spaceorigin: ['space origin', isOfNumbers],
+  spacedirections: ['space directions', isOfNumbers],
+  measurementframe: ['measurement frame', isOfNumbers],
+  sampleunits: ['sample units', oneOf(/^"?(HU|Hounsfield( units?)?|mm|s|ms|Bq\/ml|g\/ml|SUV)"?$/i)],
+};
+
+/** Fields that are written anew. */
+const replaced = new Set(['datafile', 'byteskip', 'lineskip']);
+
+/** Whether a header has lines of comment. */
+const hasComments = (header: string): boolean => /^#/m.test(header);
+
+/**
+ * A header of NRRD with the fields that a model needs alone.
+ * @param start the first bytes of the file, with the whole header
+ * @throws UsageError for a header that is not understood
+ */
+export function nrrdStart(file: string, start: Buffer): VolumeStart {
+  const { fields, pairs, end, dataFiles, isWhole } = parseNrrdHeader(start);
+  const layout = dataLayoutOf('volume.nrrd', () => start);
+  // A header in a file of its own may end with its file.
+  if (layout === null || (!isWhole && dataFiles === null))
+    throw notUnderstood(file, `its header is not complete, or its voxels are not encoded as raw or gzip`);
+  checkSlices(file, dataFiles, Number(fields.get('sizes')?.split(/\s+/).at(-1)));
+  const kept = [...fields].flatMap(([key, value]) => {
+    const field = Object.hasOwn(known, key) ? known[key] : undefined;
+    return field?.[1](value) ? [[field[0], value] as const] : [];
+  });
+  const names = new Set(kept.map(([name]) => name));
+  const left = [...fields.keys()].flatMap((key) => {
+    const name = known[key]?.[0] ?? key;
+    return names.has(name) || replaced.has(key) ? [] : [name];
+  });
+  const text = start.toString('latin1', 0, end);
+  const encode = (files: readonly string[]): Buffer => {
+    const lines = ['NRRD0005', ...kept.map(([name, value]) => `${name}: ${value}`)];
+    if (files.length === 1) lines.push(`data file: ${files[0]}`);
+    if (files.length > 1) lines.push('data file: LIST', ...files);
+    return Buffer.from(`${lines.join('\n')}\n${files.length > 1 ? '' : '\n'}`, 'latin1');
+  };
+  return {
+    kept: [...names],
+    removed: [
+      ...left,
+      ...(pairs ?? new Map<string, string>()).keys(),
+      ...(hasComments(text) ? ['comments'] : []),
+    ],
+    dataFiles,
+    isPair: false,
+    from: dataFiles === null ? end : 0,
+    before: layout.before,
+    voxels: layout.voxels,
+    packing: layout.isPacked ? 'gzip' : null,
+    encode,
+  };
+}

@@ -1,0 +1,122 @@
+import { ClientError } from '../../client/errors.js';
+import { exitCodes } from '../../contract/index.js';
+import { type DataSet, textOf, textsOf } from './values.js';
+
+/** Why a file is not sent without identity, and whether a person who has looked at it may allow it. */
+export const refusals = {
+  'burned-in': {
+    why: 'says that text is burned into its pixels (BurnedInAnnotation), which stays there',
+    isAllowable: true,
+  },
+  overlay: {
+    why: 'keeps an overlay in unused bits of its pixels, which may show text and stays there',
+    isAllowable: true,
+  },
+  'secondary-capture': {
+    why: 'is a secondary capture, such as a screenshot, whose pixels often show names',
+    isAllowable: true,
+  },
+  ultrasound: { why: 'is an ultrasound image, whose pixels often show names', isAllowable: true },
+  photograph: { why: 'is a photograph or a video, whose pixels may show a person', isAllowable: true },
+  'other-image': {
+    why: 'is an image of a kind that is not known to be free of identity',
+    isAllowable: true,
+  },
+  report: { why: 'is a report, which tells of a person in words', isAllowable: false },
+  document: { why: 'is a document, such as a PDF, which tells of a person in words', isAllowable: false },
+  segmentation: {
+    why: 'is a segmentation, whose names and descriptions would have to go: convert it to NIfTI or NRRD',
+    isAllowable: false,
+  },
+  radiotherapy: {
+    why: 'is an object of radiotherapy, whose names and descriptions would have to go: convert what is needed of it to NIfTI',
+    isAllowable: false,
+  },
+  'no-image': { why: 'has no image', isAllowable: false },
+  unreadable: { why: 'cannot be read well enough to leave out who it is of', isAllowable: false },
+} as const satisfies Readonly<Record<string, { why: string; isAllowable: boolean }>>;
+
+export type RefusalName = keyof typeof refusals;
+
+/** A file that cannot be sent without identity. */
+export class CannotDeidentify extends ClientError {
+  override readonly name = 'CannotDeidentify';
+
+  /** @param problem in place of the usual sentence: what is wrong, and what to do */
+  constructor(
+    file: string,
+    readonly refusal: RefusalName,
+    problem?: string,
+    options?: ErrorOptions,
+  ) {
+    const { why, isAllowable } = refusals[refusal];
+    const next = isAllowable ? `look at it, then leave it out or allow '${refusal}'` : 'leave it out';
+    super(problem ?? `${file} ${why}; ${next}`, exitCodes.usage, { refusal }, options);
+  }
+
+  /** Whether a person may allow it by the name of the refusal. */
+  get isAllowable(): boolean {
+    return refusals[this.refusal].isAllowable;
+  }
+}
+
+const storage = String.raw`^1\.2\.840\.10008\.5\.1\.4\.1\.1`;
+
+/** Kinds of objects by their SOP classes (PS3.4, B.5). The first that fits counts; null: what models are for. */
+const kinds: readonly (readonly [RegExp, RefusalName | null])[] = (
+  [
+    ['(1(\\.[1-3](\\.1)?)?|2(\\.[12])?|4(\\.[134])?)', null], // CR, DX, mammography, intra-oral; CT; MR
+    ['(5|20|128(\\.1)?|130|30)', null], // nuclear medicine, PET, parametric maps
+    ['(12\\.[12](\\.1)?|12\\.3|13\\.1\\.[1-5]|481\\.1)', null], // angiography, fluoroscopy, tomosynthesis, images of therapy
+    ['7(\\.[1-4])?', 'secondary-capture'],
+    ['(3(\\.1)?|6(\\.[123])?)', 'ultrasound'],
+    ['77\\.1\\.[1245](\\.[\\d.]+)?', 'photograph'],
+    ['(88|1\\.2\\.8)\\.[\\d.]+', 'report'],
+    ['104\\.\\d+', 'document'],
+    ['(66\\.[47])', 'segmentation'],
+    ['481\\.[\\d.]+', 'radiotherapy'],
+  ] as const
+).map(([pattern, refusal]) => [new RegExp(`${storage}\\.${pattern}$`), refusal]);
+
+/** Classes of objects whose pixels give uptake. */
+const emission = new RegExp(`${storage}\\.(5|20|128(\\.1)?|130)$`);
+export const isEmission = (sopClass: string): boolean => emission.test(sopClass);
+
+/** Classes of objects that may have functional groups: their times are required. */
+const enhanced = new RegExp(`${storage}\\.(2\\.[12]|4\\.[134]|12\\.[12]\\.1|13\\.1\\.[1-5]|30|128\\.1|130)$`);
+export const isEnhanced = (sopClass: string): boolean => enhanced.test(sopClass);
+
+/** Words of ImageType by which scanners mark pictures of their screens. */
+const screen = /SCREEN|SNAPSHOT|DOSE[ _]?INFO|REPORT|PROTOCOL/;
+
+/** Whether the file says that an overlay is in bits of the pixels: one without data of its own. */
+const hasPixelOverlay = (set: DataSet): boolean =>
+  Array.from({ length: 16 }, (_, at) => `x60${(2 * at).toString(16).padStart(2, '0')}`).some(
+    (group) =>
+      set.elements[`${group}0010`] !== undefined &&
+      set.elements[`${group}0102`] !== undefined &&
+      set.elements[`${group}3000`] === undefined,
+  );
+
+/** Why an object is refused, of several reasons all. */
+export function reasonsAgainst(set: DataSet, sopClass: string, hasPixels: boolean): RefusalName[] {
+  const kind = kinds.find(([pattern]) => pattern.test(sopClass));
+  const reasons: RefusalName[] = [];
+  if (kind === undefined && (sopClass !== '' || !isScanner(set)))
+    reasons.push(hasPixels ? 'other-image' : 'no-image');
+  if (kind?.[1]) reasons.push(kind[1]);
+  if (/^YES$/i.test(textOf(set, 'x00280301'))) reasons.push('burned-in');
+  if (hasPixelOverlay(set)) reasons.push('overlay');
+  const type = set.elements.x00080008;
+  if (type && textsOf(set, type).some((word) => screen.test(word.toUpperCase())))
+    reasons.push('secondary-capture');
+  return reasons;
+}
+
+/** Modalities whose images old files give no class. */
+const isScanner = (set: DataSet): boolean => /^(?:CT|MR|PT|NM)$/.test(textOf(set, 'x00080060'));
+
+/** The class of a file that names none: that of its modality, or of what is shown anyhow. */
+const usualClasses: Readonly<Record<string, string>> = { CT: '2', MR: '4', PT: '128', NM: '20' };
+export const classFor = (set: DataSet, sopClass: string): string =>
+  sopClass === '' ? `1.2.840.10008.5.1.4.1.1.${usualClasses[textOf(set, 'x00080060')] ?? '7'}` : sopClass;

@@ -1,0 +1,129 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { createDeflate, createGzip, createUnzip } from 'node:zlib';
+import { UsageError } from '../../client/errors.js';
+import { quotePath } from '../../contract/index.js';
+import { privateMode } from '../../files/index.js';
+import type { Piece } from './pieces.js';
+import type { Packing, VolumeStart } from './volume-start.js';
+
+/** Packed voxels that are packed anew: what else is packed with them, and the header of gzip, stay behind. */
+export interface Repack {
+  /** Where the packed bytes begin in the file. */
+  readonly from: number;
+  /** Unpacked bytes that stay behind, and those after them that leave. */
+  readonly skip: number;
+  readonly take: number;
+  /** What is packed before them. */
+  readonly inside: Buffer;
+  /** What is packed behind them. */
+  readonly behind?: VolumeStart['behind'];
+  readonly to: Packing;
+  /** What precedes the packed bytes, by how many these are. */
+  readonly front: (packed: number) => Buffer;
+}
+
+/** Bytes of a file that leave. */
+export interface Prepared {
+  /** The file that the ranges are of. */
+  readonly path: string;
+  readonly pieces: readonly Piece[];
+  readonly size: number;
+}
+
+/** The least work: what is sent is read once. */
+const level = 1;
+
+async function* partOf(
+  unpacked: AsyncIterable<Buffer>,
+  { skip, take, inside, behind }: Repack,
+  signal: AbortSignal | undefined,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
+  yield inside;
+  let at = 0;
+  const end = skip + take;
+  const tailEnd = end + (behind?.bytes ?? 0);
+  const tail: Buffer[] = [];
+  for await (const chunk of unpacked) {
+    signal?.throwIfAborted();
+    const part = chunk.subarray(Math.max(0, skip - at), Math.max(0, end - at));
+    tail.push(Buffer.from(chunk.subarray(Math.max(0, end - at), Math.max(0, tailEnd - at))));
+    at += chunk.length;
+    if (part.length > 0) yield part;
+    onBytes(at);
+    if (at >= tailEnd) break;
+  }
+  if (at < end) throw new CutShort();
+  if (behind) yield behind.encode(Buffer.concat(tail));
+}
+
+class CutShort extends Error {
+  override readonly message = 'it has fewer voxels than its header says';
+}
+
+/**
+ * Packs voxels anew, into a file that is not there yet.
+ * @throws UsageError for damaged data; the system's error
+ */
+export async function repack(
+  file: string,
+  target: string,
+  how: Repack,
+  {
+    signal,
+    onBytes,
+  }: { readonly signal?: AbortSignal | undefined; readonly onBytes: (bytes: number) => void },
+): Promise<Prepared> {
+  const source = createReadStream(file, { start: how.from, highWaterMark: 1 << 18 });
+  const unzip = createUnzip({ chunkSize: 1 << 18 });
+  source.on('error', (error) => unzip.destroy(error)).pipe(unzip);
+  try {
+    const packer = how.to === 'gzip' ? createGzip({ level }) : createDeflate({ level });
+    const sink = createWriteStream(target, { flags: 'wx', mode: privateMode });
+    await pipeline(partOf(unzip, how, signal, onBytes), packer, sink);
+  } catch (cause) {
+    signal?.throwIfAborted();
+    const isOfData = cause instanceof CutShort || /^Z_/.test((cause as NodeJS.ErrnoException).code ?? '');
+    if (!isOfData) throw cause;
+    const why = cause instanceof CutShort ? cause.message : 'its packed data cannot be unpacked';
+    throw new UsageError(`${quotePath(file)} is damaged: ${why}; copy it again from the original`, { cause });
+  } finally {
+    source.destroy();
+    unzip.destroy();
+  }
+  const { size } = await stat(target);
+  const front = how.front(size);
+  const pieces = [...(front.length > 0 ? [front] : []), { start: 0, end: size }];
+  return { path: target, pieces, size: front.length + size };
+}
+
+/** Unpacks a file with gzip, into a file that is not there yet. @throws UsageError for damaged data; the system's error */
+export async function unpack(file: string, target: string, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    const sink = createWriteStream(target, { flags: 'wx', mode: privateMode });
+    await pipeline(createReadStream(file), createUnzip(), sink, signal ? { signal } : {});
+  } catch (cause) {
+    if (!/^Z_/.test((cause as NodeJS.ErrnoException).code ?? '')) throw cause;
+    throw new UsageError(`${quotePath(file)} is damaged: it cannot be unpacked`, { cause });
+  }
+}
+
+/** A header of gzip that says nothing. */
+const plainHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+
+/** Bytes of a header of gzip: of the first member, with the name, comment, time and extra field that it may have. */
+export function gzipHeaderOf(start: Buffer): { readonly plain: Buffer; readonly end: number } | null {
+  const flags = start[3] ?? 0;
+  let end = 10;
+  if (flags & 4) end += 2 + (start.length >= end + 2 ? start.readUInt16LE(end) : start.length);
+  for (const flag of [8, 16]) {
+    if (!(flags & flag)) continue;
+    const zero = start.indexOf(0, end);
+    if (zero < 0) return null;
+    end = zero + 1;
+  }
+  if (flags & 2) end += 2;
+  return end <= start.length ? { plain: plainHeader, end } : null;
+}

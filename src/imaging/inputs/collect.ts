@@ -1,0 +1,313 @@
+import { lstatSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { isImage, isSegmentation } from '@remote-app/volumes/headers';
+import { volumeSuffix } from '../../contract/index.js';
+import { faultWithoutPath, isSystemError } from '../../files/index.js';
+import { archiveFault } from './data-set.js';
+import { partition, splitCompanions, splitCopies } from './duplicates.js';
+import { byName, emptyFile, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import { dicom, formatNameOf, isSidecar, zarr } from './formats.js';
+import { matchesOf, replacement, splitPattern } from './glob.js';
+import { type Followed, verdictOn } from './leaving.js';
+import { type FoundFile, type Recognised, recognise } from './recognise.js';
+import { type DicomFile, groupSeries, type Series, seriesName } from './series.js';
+import type { Collected, LeftObject, Unit } from './unit.js';
+import { type Found, Walk, type WalkOptions } from './walk.js';
+import { readStore } from './zarr.js';
+
+/** Chooses some of the series of a directory; null to send all that it has. Volumes that are not DICOM are no matter of it. */
+export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
+
+export interface CollectOptions extends WalkOptions {
+  /** Whether DICOM segmentations are volumes; asked if a directory has any beside images. By default they are not. */
+  readonly takesSegmentations?: () => Promise<boolean>;
+  readonly choose?: ChooseSeries | undefined;
+  /** Called while the beginnings of many files are read. */
+  readonly onRead?: ((done: number, total: number) => void) | undefined;
+}
+
+/** Why nothing is sent, or shown, of directories without a volume. */
+function noVolume(count: number, { purpose }: Obstacles): string {
+  const [more, them] = count === 1 ? ['', 'it'] : [`, nor are ${count - 1} more`, 'them'];
+  const remedy = purpose === 'sent' ? `; --all-files sends ${them}` : '';
+  return `is not a volume${more}, and there is none beside ${them}${remedy}`;
+}
+
+const isBelow = (file: string, directory: string): boolean => file.startsWith(`${directory}${path.sep}`);
+
+/** The order in which directories are walked. */
+function byPath(a: string, b: string): number {
+  const [partsOfA, partsOfB] = [a.split(path.sep), b.split(path.sep)];
+  const at = partsOfA.findIndex((part, index) => part !== partsOfB[index]);
+  return byName(partsOfA[at] ?? '', partsOfB[at] ?? '');
+}
+
+/** Finds the volumes of paths, one after the other. */
+class Collector {
+  readonly units: Unit[] = [];
+  readonly skipped: string[] = [];
+  readonly copies: string[] = [];
+  readonly strays: string[] = [];
+  readonly followed: Followed[] = [];
+  readonly objects: LeftObject[] = [];
+  readonly unknown: string[] = [];
+  /** Sidecars that a path names. They may have been meant, or be the result of a pattern that a shell expanded. */
+  readonly named: string[] = [];
+
+  readonly #walk: Walk;
+
+  constructor(private readonly options: CollectOptions) {
+    this.#walk = new Walk(options, this.skipped);
+  }
+
+  async addPath(given: string): Promise<void> {
+    const { obstacles } = this.options;
+    const before = this.#found;
+    const isWhole = lookAt(given) !== null;
+    const targets = isWhole ? [given] : await matchesOf(given);
+    if (targets.length === 0) {
+      const why = given.includes(replacement) ? '; a file whose name is not UTF-8 must be renamed first' : '';
+      obstacles.addMissing(given, why);
+      return;
+    }
+    // What a pattern matches lies below the directory that it begins with.
+    const base = targets[0] === given ? null : splitPattern(given).directory || '.';
+    for (const target of targets) {
+      if (base !== null && !this.#walk.isChosen(target)) continue;
+      if (this.#walk.isLeftOut(target)) this.named.push(target);
+      else if (!isWhole && this.#walk.isFoundAside(given, target)) continue;
+      else await this.addTarget(target, base);
+    }
+    if (this.#found === before) obstacles.add(given, nothingToSend);
+  }
+
+  /** @param base the directory that a pattern begins with; null for a path that is named itself */
+  async addTarget(target: string, base: string | null = null): Promise<void> {
+    const look = lookAt(target);
+    const before = this.units.length;
+    // The file may have been removed since it was listed.
+    if (look?.fault) this.options.obstacles.add(target, look.fault);
+    else if (look?.stats?.isDirectory()) await this.#addDirectory(target, await realpath(base ?? target));
+    else if (look?.stats) await this.#addNamed({ path: target, size: look.stats.size }, base);
+    this.#addFailing(before);
+  }
+
+  /** Adds the files that fail alone at their places in the order of names, behind the first `before` units, which are of other paths. */
+  #addFailing(before: number): void {
+    for (const [file, fault] of this.options.obstacles.takeAlone()) {
+      const at = this.units.findIndex((unit, index) => index >= before && byPath(unit.path, file) > 0);
+      const unit: Unit = { kind: 'file', path: file, size: 0, format: formatNameOf(file), fault };
+      this.units.splice(at < 0 ? this.units.length : at, 0, unit);
+    }
+  }
+
+  get #found(): number {
+    const { units, skipped, named, objects } = this;
+    return units.length + skipped.length + named.length + objects.length + this.options.obstacles.count;
+  }
+
+  async #addNamed(file: FoundFile, base: string | null): Promise<void> {
+    const isLink = base !== null || lstatSync(file.path).isSymbolicLink();
+    const root = await realpath(base ?? path.dirname(file.path));
+    const why = await this.#against(file.path, isLink, root);
+    if (why !== null) this.options.obstacles.add(file.path, why);
+    else await this.#addFile(file, formatNameOf(file.path), { isNamed: base === null, root });
+  }
+
+  /** Why a file does not leave; null if it does. A link that leads out of what was named is noted. */
+  async #against(file: string, isLink: boolean, root: string): Promise<string | null> {
+    try {
+      const verdict = await verdictOn({ role: 'named', path: file, isLink, root });
+      if (!verdict.leaves) return verdict.why;
+      if (verdict.target !== null) this.followed.push({ path: file, target: verdict.target });
+      return null;
+    } catch (cause) {
+      if (!isSystemError(cause)) throw cause;
+      return `cannot be read: ${faultWithoutPath(cause)}`;
+    }
+  }
+
+  async #addFile(
+    { path: file, size }: FoundFile,
+    format: string | null,
+    more: { series?: Series; isNamed?: boolean; root?: string; doubt?: string } = {},
+  ): Promise<void> {
+    const isEmpty = size === 0 && !(this.options.allFiles && isSidecar(file));
+    const isArchive = file.endsWith(volumeSuffix) && more.doubt === undefined;
+    const fault = isEmpty ? emptyFile : isArchive ? await archiveFault(file) : null;
+    if (fault !== null) this.options.obstacles.add(file, fault);
+    else this.units.push({ kind: 'file', path: file, size, format, ...more });
+  }
+
+  async #addStore({ path: directory, isLink }: Found): Promise<void> {
+    const { files, strays, followed } = await readStore(directory, this.options.obstacles);
+    this.strays.push(...strays);
+    this.followed.push(...followed);
+    if (isLink) this.followed.push({ path: directory, target: await realpath(directory) });
+    this.units.push({ kind: 'store', path: directory, files, format: zarr });
+  }
+
+  /**
+   * Separates the files that leave from those that do not, such as a text that a link leads to.
+   * @returns with the files that are left, the doubts about those that only a header can clear
+   */
+  async #leaving(
+    found: readonly Found[],
+    files: readonly Recognised[],
+    root: string,
+  ): Promise<{ readonly files: Recognised[]; readonly doubts: ReadonlyMap<string, string> }> {
+    const links = new Set(found.filter(({ isLink }) => isLink).map((each) => each.path));
+    const doubts = new Map<string, string>();
+    const left = new Set<Recognised>();
+    for (const file of files) {
+      const why = links.has(file.path) ? await this.#against(file.path, true, root) : null;
+      if (why === null) continue;
+      if (file.format !== null && file.format !== dicom) {
+        doubts.set(file.path, why);
+        continue;
+      }
+      left.add(file);
+      if (file.format === dicom || this.options.allFiles) this.options.obstacles.add(file.path, why);
+      else this.skipped.push(file.path);
+    }
+    return { files: files.filter((each) => !left.has(each)), doubts };
+  }
+
+  /** @param root the real path of the directory that was named */
+  async #addDirectory(directory: string, root: string): Promise<void> {
+    const found = await this.#walk.below(directory, root);
+    const read = await recognise(
+      found.filter((each) => !each.isStore),
+      this.options.obstacles,
+      this.options.onRead,
+    );
+    const { files, doubts } = await this.#leaving(found, read, root);
+    const hasSegmentations = files.some(({ header }) => header !== null && isSegmentation(header));
+    const takesSegmentations = hasSegmentations && ((await this.options.takesSegmentations?.()) ?? false);
+    const { series, others } = this.#sortOut(
+      directory,
+      files,
+      found.some((each) => each.isStore),
+      takesSegmentations,
+    );
+    const chosen = series.length > 0 ? ((await this.options.choose?.(series)) ?? null) : null;
+    const sent = chosen ?? series;
+    const firsts = new Map(sent.map((each) => [each.files[0]?.path, each.path]));
+    const left = [...sent];
+    for (const each of found) {
+      const at = firsts.get(each.path);
+      if (at !== undefined) {
+        // Slices of one directory are in the order of their numbers, whatever the files are called.
+        const index = left.findIndex((one) => one.path === at);
+        for (const next of left.splice(index, 1)) await this.#addSeries(next, series);
+      } else if (each.isStore) await this.#addStore(each);
+      else if (others.has(each.path)) {
+        const doubt = doubts.get(each.path);
+        const more = { root, ...(doubt === undefined ? {} : { doubt }) };
+        await this.#addFile(each, others.get(each.path) ?? null, more);
+      }
+    }
+  }
+
+  /** @param all the series of the directory, whether or not they are sent */
+  async #addSeries(series: Series, all: readonly Series[]): Promise<void> {
+    const { path: place, files, isFile } = series;
+    const [first] = files;
+    if (isFile && first) return this.#addFile({ path: first.path, size: first.size ?? 0 }, dicom, { series });
+    // That of a directory above its own, where it is split over several, would say nothing of the series.
+    const isHere = files.some((file) => path.dirname(file.path) === place);
+    const isAlone = isHere && all.every((each) => each === series || each.isFile || each.path !== place);
+    this.units.push({
+      kind: 'series',
+      path: place,
+      files,
+      format: dicom,
+      series,
+      wanted: seriesName(series, isAlone),
+    });
+  }
+
+  /**
+   * Separates what a directory has into series and files that are sent by themselves, and notes what is not sent.
+   * @param hasStores whether it has volumes besides these files
+   * @param takesSegmentations whether segmentations are volumes
+   * @returns the files by their paths, with their formats
+   */
+  #sortOut(
+    directory: string,
+    files: readonly Recognised[],
+    hasStores: boolean,
+    takesSegmentations: boolean,
+  ): { readonly series: readonly Series[]; readonly others: ReadonlyMap<string, string | null> } {
+    const { allFiles = false } = this.options;
+    const [ofDicom, rest] = partition(files, ({ format }) => format === dicom);
+    const isShown = ({ header }: Recognised) =>
+      header === null || isImage(header) || (takesSegmentations && isSegmentation(header));
+    const [shown, objects] = partition(ofDicom, isShown);
+    const { images, copies } = splitCopies(this.#checked(shown));
+    const [volumes, unknown] = partition(rest, ({ format, isPicture }) => format !== null && !isPicture);
+    const [companions, own] = splitCompanions(volumes);
+    const series = groupSeries(images).map((each) => {
+      // A slice by itself among other volumes is a volume like any other.
+      const isLoose = each.images === 1 && own.some((file) => isBelow(file.path, each.path));
+      return isLoose ? { ...each, isFile: true } : each;
+    });
+    this.#checkEmpty(unknown, images);
+    const isNothing = !hasStores && own.length + series.length === 0;
+    const [pictures, odd] = partition(unknown, ({ isPicture }) => isPicture);
+    const instead = [objects, pictures, odd].find((each) => each.length > 0) ?? [];
+    const added = allFiles ? [...unknown, ...objects, ...companions] : isNothing ? instead : [];
+    if (added === odd && odd.length > 0) this.unknown.push(directory);
+    const others = new Map([...own, ...added].map((file) => [file.path, file.format]));
+    const isLeft = (file: FoundFile) => !others.has(file.path);
+    this.skipped.push(...[...unknown, ...companions].filter(isLeft).map((file) => file.path));
+    this.copies.push(...copies.map((file) => file.path));
+    for (const { path, header } of objects.filter(isLeft)) {
+      this.objects.push({ path, modality: header?.modality || 'of an unknown kind' });
+    }
+    return { series, others };
+  }
+
+  /** An empty file in a directory of slices is taken for a slice that was not copied, unless its name says otherwise. */
+  #checkEmpty(unknown: readonly Recognised[], images: readonly DicomFile[]): void {
+    const directories = new Set(images.map((file) => path.dirname(file.path)));
+    for (const { path: file, size } of unknown) {
+      const isSlice = size === 0 && directories.has(path.dirname(file)) && !isSidecar(file);
+      if (isSlice) this.options.obstacles.add(file, emptyFile);
+    }
+  }
+
+  /** Slices without those that cannot be sent, which are added to the obstacles. */
+  #checked(slices: readonly Recognised[]): Recognised[] {
+    const readable = new Set(slices.filter(({ header }) => header).map((file) => path.dirname(file.path)));
+    return slices.filter(({ path: file, size, header }) => {
+      const isDamaged = header === null && readable.has(path.dirname(file));
+      const fault = size === 0 ? emptyFile : isDamaged ? 'is a DICOM file whose header cannot be read' : null;
+      if (fault !== null) this.options.obstacles.add(file, fault);
+      return fault === null;
+    });
+  }
+}
+
+/**
+ * The volumes that the paths of one group name: files as they are, globs sorted by name, directories
+ * walked in the order of names without hidden files, links followed. In a directory, the images of a DICOM series and a
+ * `.zarr` store count as one volume, and what is not a volume is left out. Sidecars are left out, unless paths name them and
+ * the group has nothing else: an app may be one for text.
+ */
+export async function collectUnits(paths: readonly string[], options: CollectOptions): Promise<Collected> {
+  const { obstacles } = options;
+  const before = obstacles.count;
+  const collector = new Collector(options);
+  for (const given of paths) await collector.addPath(given);
+  const { units, named, skipped, copies, strays, followed, objects, unknown } = collector;
+  const found = { units, copies, strays, followed, objects, unknown };
+  if (units.length === 0 && obstacles.count === before) {
+    for (const target of named) await collector.addTarget(target);
+    if (named.length === 0 && skipped[0] !== undefined)
+      obstacles.add(skipped[0], noVolume(skipped.length, obstacles));
+    return { ...found, skipped };
+  }
+  return { ...found, skipped: [...named, ...skipped] };
+}

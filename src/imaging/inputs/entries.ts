@@ -1,0 +1,236 @@
+import { isUtf8 } from 'node:buffer';
+import { accessSync, constants, lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { UsageError } from '../../client/errors.js';
+import { oneLine, quotePath } from '../../contract/index.js';
+import { errorCode, faultWithoutPath, isMissing } from '../../files/index.js';
+import { linkFault, placeholderFault } from './placeholders.js';
+
+const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;
+
+/** The digits of a text from this position on. */
+function digitsAt(text: string, start: number): string {
+  let end = start;
+  while (isDigit(text.charCodeAt(end))) end += 1;
+  return text.slice(start, end);
+}
+
+const byCodeUnits = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Compares two digit strings as numbers of any length. */
+function byNumber(a: string, b: string): number {
+  const [short, other] = [a.replace(/^0+/, ''), b.replace(/^0+/, '')];
+  return short.length - other.length || byCodeUnits(short, other);
+}
+
+/**
+ * The order of names: digits count as numbers, so that `case10` comes after `case2` whatever follows the number;
+ * everything else is compared by code units, in every locale. Names that differ only in zeros before a number are
+ * compared by code units.
+ */
+export function byName(a: string, b: string): number {
+  let [atA, atB] = [0, 0];
+  while (atA < a.length && atB < b.length) {
+    const [unitA, unitB] = [a.charCodeAt(atA), b.charCodeAt(atB)];
+    if (isDigit(unitA) && isDigit(unitB)) {
+      const [numberA, numberB] = [digitsAt(a, atA), digitsAt(b, atB)];
+      const difference = byNumber(numberA, numberB);
+      if (difference !== 0) return difference;
+      atA += numberA.length;
+      atB += numberB.length;
+    } else {
+      if (unitA !== unitB) return unitA - unitB;
+      atA += 1;
+      atB += 1;
+    }
+  }
+  return a.length - atA - (b.length - atB) || byCodeUnits(a, b);
+}
+
+/** Most files that are named to a person. */
+export const mostShown = 5;
+
+/** The first few of these texts on one line, and how many more there are. */
+export function someOf(shown: readonly string[]): string {
+  const rest = shown.length > mostShown ? ` and ${shown.length - mostShown} more` : '';
+  return oneLine(shown.slice(0, mostShown).join(', ')) + rest;
+}
+
+/** A path that cannot be sent, and a sentence that says why. */
+export interface Refused {
+  readonly path: string;
+  readonly sentence: string;
+}
+
+/**
+ * The reasons why files cannot be sent, or shown. No file is left out silently, since an app must compute on the whole
+ * study. They are reported once all are found: the first one with the reason, others by name.
+ */
+export class Obstacles {
+  readonly #all: Refused[] = [];
+  #alone = new Map<string, string>();
+
+  /**
+   * @param purpose what the files are wanted for
+   * @param failsAlone whether a file can fail by itself, while all others are sent: see `takeAlone`
+   */
+  constructor(
+    readonly purpose: 'sent' | 'shown' = 'sent',
+    private readonly failsAlone: (target: string) => boolean = () => false,
+  ) {}
+
+  /** How many were found. */
+  get count(): number {
+    return this.#all.length + this.#alone.size;
+  }
+
+  /** @param why words that follow the path in a sentence */
+  add(target: string, why: string): void {
+    if (this.failsAlone(target)) this.#alone.set(target, why);
+    else this.#note(target, `${quotePath(target)} ${why}`);
+  }
+
+  /** The files that fail alone, each with the reason. From then on they are no obstacles. */
+  takeAlone(): ReadonlyMap<string, string> {
+    const alone = this.#alone;
+    this.#alone = new Map();
+    return alone;
+  }
+
+  /** Adds a path that does not exist. @param why more words, for the end of the sentence */
+  addMissing(target: string, why = ''): void {
+    this.#note(target, `No such file or directory: ${quotePath(target)}${why}`);
+  }
+
+  #note(path: string, sentence: string): void {
+    this.#all.push({ path, sentence });
+  }
+
+  /** In the order in which they were found. */
+  get all(): readonly Refused[] {
+    return this.#all;
+  }
+
+  /** @throws UsageError if anything was found */
+  check(): void {
+    const [first, ...others] = this.#all;
+    if (first === undefined) return;
+    if (others.length === 0) throw new UsageError(first.sentence);
+    const names = someOf(others.map((each) => quotePath(each.path)));
+    const list = this.purpose === 'sent' ? "; 'remote-app inputs' says why" : '';
+    throw new UsageError(
+      `${first.sentence}; ${others.length} more cannot be ${this.purpose} either: ${names}${list}`,
+    );
+  }
+}
+
+/** What is found at a path: a file or a directory, or the words for why it cannot be sent, which follow its name. */
+export type PathContent =
+  | { readonly stats: Stats; readonly fault: null }
+  | { readonly stats: null; readonly fault: string };
+
+/** The fault of a dangling link. */
+function brokenLink(bytes: string | Buffer): string {
+  const target = readlinkSync(bytes, { encoding: 'utf8' });
+  return linkFault(target) ?? `is a link to ${quotePath(target)}, which does not exist`;
+}
+
+function kindOf(stats: Stats): string {
+  if (stats.isFIFO()) return 'a FIFO';
+  return stats.isSocket() ? 'a socket' : 'a device';
+}
+
+/** Why a file or a directory cannot be sent; null if it can. @throws the system's error for a file that cannot be read */
+function faultOf(target: string, bytes: string | Buffer, stats: Stats): string | null {
+  if (stats.isDirectory()) return null;
+  if (!stats.isFile()) return `is neither a file nor a directory but ${kindOf(stats)}`;
+  const fault = placeholderFault(target, bytes, stats);
+  if (fault === null) accessSync(bytes, constants.R_OK);
+  return fault;
+}
+
+/**
+ * Looks at what a path leads to, links followed. Synchronous, since a directory may have thousands of files: the thread pool
+ * takes longer than the calls themselves.
+ * @param bytes the path as it is on the disk, if it is not UTF-8
+ * @returns null if nothing has this path
+ */
+export function lookAt(target: string, bytes: string | Buffer = target): PathContent | null {
+  try {
+    const stats = statSync(bytes);
+    const fault = faultOf(target, bytes, stats);
+    return fault === null ? { stats, fault } : { stats: null, fault };
+  } catch (error) {
+    if (!isMissing(error)) {
+      return { stats: null, fault: `cannot be read: ${faultWithoutPath(error)}` };
+    }
+    // ENOTDIR: a file where a directory is expected, before the last slash.
+    const isLink =
+      errorCode(error) === 'ENOENT' && lstatSync(bytes, { throwIfNoEntry: false })?.isSymbolicLink();
+    return isLink ? { stats: null, fault: brokenLink(bytes) } : null;
+  }
+}
+
+/** Whether something has this path, including a dangling link. */
+export const exists = (target: string): boolean => lookAt(target) !== null;
+
+/** A file or a directory in a directory. */
+export interface Entry {
+  readonly name: string;
+  readonly path: string;
+  /** Whether the link's target is one. */
+  readonly isDirectory: boolean;
+  /** Whether it is a link itself. */
+  readonly isLink: boolean;
+  /** Bytes of the link's target. */
+  readonly size: number;
+}
+
+/** The fault of a file whose name is not UTF-8: a form and an archive would change its name. */
+export const misnamed = 'has a name that is not UTF-8; rename it';
+
+/**
+ * The files and directories of a directory in the order of their names, links followed. What cannot be sent is added to the
+ * obstacles: links that lead nowhere, files that cannot be read, FIFOs, sockets, devices, names that are not UTF-8.
+ * @param wanted which entries to look at, by their name and path
+ */
+export async function entriesOf(
+  directory: string,
+  wanted: (name: string, path: string) => boolean,
+  obstacles: Obstacles,
+): Promise<Entry[]> {
+  const options = { encoding: 'buffer', withFileTypes: true } as const;
+  const listed = await readdir(directory, options).catch((error) => {
+    obstacles.add(directory, `cannot be read: ${faultWithoutPath(error)}`);
+    return [];
+  });
+  const names = listed
+    .map((entry) => ({ name: entry.name.toString(), bytes: entry.name, isLink: entry.isSymbolicLink() }))
+    .sort((a, b) => byName(a.name, b.name));
+  const entries: Entry[] = [];
+  for (const [index, { name, bytes, isLink }] of names.entries()) {
+    // Lets an interruption through on a slow disk.
+    if (index % 64 === 63) await setImmediate();
+    const target = path.join(directory, name);
+    if (!wanted(name, target)) continue;
+    const isNamed = isUtf8(bytes);
+    const look = lookAt(target, isNamed ? target : Buffer.concat([Buffer.from(directory + path.sep), bytes]));
+    // It was removed after the directory was listed.
+    if (!look) continue;
+    if (look.fault !== null) obstacles.add(target, look.fault);
+    else if (!isNamed) obstacles.add(target, misnamed);
+    else {
+      const { stats } = look;
+      entries.push({ name, path: target, isDirectory: stats.isDirectory(), isLink, size: stats.size });
+    }
+  }
+  return entries;
+}
+
+/** The fault of an empty file. */
+export const emptyFile = 'is empty (0 bytes)';
+
+/** The fault of a directory without files. */
+export const nothingToSend = 'contains no file to send';

@@ -1,0 +1,224 @@
+import { lstatSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import {
+  type DataLayout,
+  dataLayoutOf,
+  headerNamesOf,
+  isPairVoxels,
+  pairStem,
+  voxelFilesOf,
+} from '@remote-app/volumes/headers';
+import { quoteName, quotePath } from '../../contract/index.js';
+import { firstBytes, foldedName } from '../../files/index.js';
+import { emptyFile, lookAt, type Obstacles } from './entries.js';
+import { formatNameOf } from './formats.js';
+import { type Followed, verdictOn } from './leaving.js';
+import type { Unit } from './unit.js';
+
+/** A header, and the files that have its voxels. */
+interface Halves {
+  readonly header: Unit;
+  readonly voxels: readonly Unit[];
+}
+
+/** The volumes of one group, with all files that they consist of. */
+export interface Completed {
+  readonly units: readonly Unit[];
+  readonly halves: readonly Halves[];
+  /** Paths of `.img` files without a header beside them. */
+  readonly headless: readonly string[];
+  /** Links of data files that were followed out of what was named. */
+  readonly followed: readonly Followed[];
+  /** The header, and the file that does not leave with it: the words for why follow the path of the file. */
+  readonly refused: readonly { readonly header: Unit; readonly file: string; readonly why: string }[];
+}
+
+const beside = (unit: Unit, name: string): string => path.join(path.dirname(unit.path), name);
+
+/** The files of one group, by their locations. */
+class Group {
+  #known: Map<string, Unit> | undefined;
+
+  constructor(
+    private readonly units: readonly Unit[],
+    private readonly obstacles: Obstacles,
+  ) {}
+
+  /** Built when the first one is needed: most groups have no halves, but may have thousands of files. */
+  get #byPlace(): Map<string, Unit> {
+    this.#known ??= new Map(this.units.map((unit) => [path.resolve(unit.path), unit]));
+    return this.#known;
+  }
+
+  /** The first of these files that is in the group; otherwise the first that can be added, marked as `isNew`. */
+  find(targets: readonly string[]): { readonly unit: Unit; readonly isNew: boolean } | 'refused' | null {
+    for (const target of targets) {
+      const unit = this.#byPlace.get(path.resolve(target));
+      if (unit) return { unit, isNew: false };
+    }
+    for (const target of targets) {
+      const look = lookAt(target);
+      if (!look || look.stats?.isDirectory()) continue;
+      const fault = look.stats?.size === 0 ? emptyFile : look.fault;
+      if (fault !== null) {
+        this.obstacles.add(target, fault);
+        return 'refused';
+      }
+      const unit: Unit = {
+        kind: 'file',
+        path: target,
+        size: look.stats?.size ?? 0,
+        format: formatNameOf(target),
+      };
+      this.#byPlace.set(path.resolve(target), unit);
+      return { unit, isNew: true };
+    }
+    return null;
+  }
+}
+
+/** Adds the headers of `.img` files that are named without them. */
+function withHeaders(units: readonly Unit[], obstacles: Obstacles): { units: Unit[]; headless: Unit[] } {
+  const group = new Group(units, obstacles);
+  const headless: Unit[] = [];
+  const all = units.flatMap((unit) => {
+    if (unit.kind !== 'file' || !isPairVoxels(unit.path)) return [unit];
+    const header = group.find(headerNamesOf(unit.path));
+    if (header === null) headless.push(unit);
+    return header !== null && header !== 'refused' && header.isNew ? [header.unit, unit] : [unit];
+  });
+  return { units: all, headless };
+}
+
+/** A header while its voxels are looked for. */
+class Joining {
+  readonly halves: Halves[] = [];
+  readonly followed: Followed[] = [];
+  readonly refused: { header: Unit; file: string; why: string }[] = [];
+
+  constructor(
+    private readonly group: Group,
+    private readonly obstacles: Obstacles,
+    private readonly failsAlone: boolean,
+  ) {}
+
+  /** Finds the voxels of a unit, if it is a header. What they lack is an obstacle. */
+  async add(header: Unit): Promise<void> {
+    const read = (most: number) => firstBytes(header.path, most);
+    const wanted = (header.kind === 'file' && voxelFilesOf(header.path, read)) || [];
+    if (wanted.length === 0) return;
+    const [layout, count] = [dataLayoutOf(header.path, read), wanted.length];
+    const voxels: Unit[] = [];
+    for (const [first = '', ...others] of wanted) {
+      const name = first.replace(/^(\.[/\\])+/, '');
+      if (/[/\\]/.test(name)) {
+        const why = `has its voxels in ${quotePath(first)}, and files are sent without their directories; `;
+        this.obstacles.add(
+          header.path,
+          `${why}put both into one directory, with the name alone in the header`,
+        );
+        const file = beside(header, name);
+        if (this.obstacles.purpose === 'shown' && lookAt(file)?.stats)
+          await this.#isRefused(header, file, layout, count);
+        return;
+      }
+      const found = this.group.find([name, ...others].map((each) => beside(header, each)));
+      if (found === null) {
+        const why = `has its voxels in ${quoteName(name)}, which is not beside it; put it there, or leave the header out`;
+        this.obstacles.add(header.path, why);
+      }
+      if (found === null || found === 'refused') return;
+      const isNamed = found.unit.kind === 'file' && found.unit.isNamed === true;
+      if (!isNamed && (await this.#isRefused(header, found.unit.path, layout, count))) return;
+      voxels.push(found.unit);
+    }
+    this.halves.push({ header, voxels });
+  }
+
+  /** Whether a file that only a header names does not leave. */
+  async #isRefused(header: Unit, file: string, layout: DataLayout | null, count: number): Promise<boolean> {
+    const root =
+      header.kind === 'file' && header.root !== undefined
+        ? header.root
+        : await realpath(path.dirname(header.path));
+    const isLink = lstatSync(file).isSymbolicLink();
+    const verdict = await verdictOn({ role: 'data', path: file, isLink, root, layout, count });
+    if (verdict.leaves) {
+      if (verdict.target !== null) this.followed.push({ path: file, target: verdict.target });
+      return false;
+    }
+    this.refused.push({ header, file, why: verdict.why });
+    if (!this.failsAlone) this.obstacles.add(file, verdict.why);
+    return true;
+  }
+}
+
+/**
+ * Adds to the volumes of a group the files that belong to them: the voxels of a header behind it, and the header of voxels,
+ * from the directory in which the other one is. A volume that cannot arrive complete is an obstacle: files are sent without
+ * their directories, so an app might take half of another volume for the missing half.
+ * @param failsAlone whether what does not leave is no obstacle, but only told in `refused`
+ */
+export async function completed(
+  found: readonly Unit[],
+  obstacles: Obstacles,
+  failsAlone = false,
+): Promise<Completed> {
+  const { units: given, headless } = withHeaders(found, obstacles);
+  const joining = new Joining(new Group(given, obstacles), obstacles, failsAlone);
+  for (const unit of given) await joining.add(unit);
+  const { halves, followed, refused } = joining;
+  const voxelsOf = new Map(halves.map((each) => [each.header, each.voxels]));
+  const voxels = new Set(halves.flatMap((each) => each.voxels));
+  const added = new Set<Unit>();
+  const failing = new Set(failsAlone ? refused.map(({ file }) => path.resolve(file)) : []);
+  const units = given.flatMap((unit) => {
+    // The case of its header fails.
+    if (voxels.has(unit) || failing.has(path.resolve(unit.path))) return [];
+    if (unit.kind === 'file' && unit.doubt !== undefined && !failsAlone) obstacles.add(unit.path, unit.doubt);
+    const own = (voxelsOf.get(unit) ?? []).filter((each) => !added.has(each));
+    for (const each of own) added.add(each);
+    return [unit, ...own];
+  });
+  const isHeadless = (unit: Unit) => !voxels.has(unit);
+  const alone = headless.filter(isHeadless).map((unit) => unit.path);
+  return { units, halves, headless: alone, followed, refused };
+}
+
+/** Whether an app finds the voxels of a header under the names that both files get. */
+function areTogether(header: Unit, voxels: Unit, nameOf: (unit: Unit) => string): boolean {
+  const stem = pairStem(path.basename(header.path));
+  if (stem === null) return nameOf(voxels) === path.basename(voxels.path);
+  return pairStem(nameOf(header)) === pairStem(nameOf(voxels));
+}
+
+/** Adds to the obstacles the volumes whose halves would not find each other by the names under which they are sent. */
+export function checkHalves(
+  { units, halves }: Completed,
+  nameOf: (unit: Unit) => string,
+  obstacles: Obstacles,
+): void {
+  for (const { header, voxels } of halves) {
+    const strayed = voxels.find((each) => !areTogether(header, each, nameOf));
+    if (!strayed) continue;
+    const why =
+      `has its voxels in ${quoteName(path.basename(strayed.path))}, which would be sent as ` +
+      `${quoteName(nameOf(strayed))}, since another file has its name; send them with separate commands, or give them ` +
+      'different names, inside their headers as well';
+    obstacles.add(header.path, why);
+  }
+  const placeOf = (unit: Unit) => path.dirname(path.resolve(unit.path));
+  const headers = new Map<string, Unit>();
+  for (const unit of units) {
+    const stem = pairStem(nameOf(unit));
+    if (stem !== null && !isPairVoxels(nameOf(unit))) headers.set(foldedName(stem), unit);
+  }
+  for (const unit of units) {
+    const stem = isPairVoxels(nameOf(unit)) ? pairStem(nameOf(unit)) : null;
+    const header = stem === null ? undefined : headers.get(foldedName(stem));
+    if (!header || placeOf(header) === placeOf(unit)) continue;
+    const why = `would be taken for the voxels of ${quotePath(header.path)}, which is in another directory; `;
+    obstacles.add(unit.path, `${why}send them with separate commands, or rename one`);
+  }
+}

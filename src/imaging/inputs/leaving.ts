@@ -1,0 +1,189 @@
+import { createReadStream, realpathSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { createUnzip } from 'node:zlib';
+import { type DataLayout, readStart } from '@remote-app/volumes/headers';
+import { formatBytes, quotePath } from '../../contract/index.js';
+import { firstBytes } from '../../files/index.js';
+import { otherContent } from './contents.js';
+import { isHidden, isVolumeContent } from './formats.js';
+
+/**
+ * What may leave the machine. A file that a person names leaves as it is, and so does what lies in a directory that they
+ * name. Everything that only something else leads to, which may come from a stranger (a link, a header, the metadata of a
+ * store), is held against one table here.
+ */
+
+/** Why a file would leave. */
+export type Role =
+  /** A path names it, or the directory in which it lies. */
+  | 'named'
+  /** A header names it as a file with its voxels, and nobody else did. */
+  | 'data'
+  /** It lies in a store of Zarr. */
+  | 'key';
+
+export interface Candidate {
+  readonly role: Role;
+  readonly path: string;
+  /** Whether it is a link, or lies behind one that leads out of what was named. */
+  readonly isLink: boolean;
+  /** The real path of the directory that was named, or in which the named file lies; of a key, that of its store. */
+  readonly root: string;
+  /** What the header says of its data files, and how many there are; null where it does not say it. For `data` alone. */
+  readonly layout?: DataLayout | null;
+  readonly count?: number;
+  /** Whether the metadata of the store implies it. For `key` alone. */
+  readonly isImplied?: boolean;
+}
+
+/** Whether a file leaves. */
+export type Verdict =
+  | {
+      readonly leaves: true;
+      /** Where a link leads that was followed out of what was named; null for any other. */
+      readonly target: string | null;
+    }
+  /** The words for why, which follow its path in a sentence. */
+  | { readonly leaves: false; readonly why: string };
+
+/** A link that was followed out of what was named, and where it leads. */
+export interface Followed {
+  readonly path: string;
+  readonly target: string;
+}
+
+/** Where a path leads, links followed. */
+interface Place {
+  readonly is: 'inside' | 'annex' | 'outside';
+  readonly target: string;
+}
+
+const annex = /^(.*)[/\\]\.git[/\\](?:modules[/\\].+[/\\])?annex[/\\]objects[/\\]/;
+
+/** Hidden files that belong to a store. */
+const metadata = /^\.z(array|group|attrs|metadata)$/;
+
+/** A relative path without the way to a directory above. */
+const isBelow = (relative: string): boolean =>
+  relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
+
+/**
+ * Where a path leads: inside a directory and not to something hidden in it; to the content that git-annex keeps in the
+ * repository that has this directory; or elsewhere.
+ */
+function placeOf(file: string, root: string): Place {
+  const target = realpathSync.native(file);
+  const relative = path.relative(root, target);
+  const hidden = relative.split(path.sep).filter(isHidden);
+  if (isBelow(relative) && hidden.every((name) => metadata.test(name))) return { is: 'inside', target };
+  const repository = annex.exec(target)?.[1];
+  const isOwn = repository !== undefined && isBelow(path.relative(repository || path.sep, root));
+  return { is: isOwn ? 'annex' : 'outside', target };
+}
+
+/** Whether a directory leads out of one that was named, or to something hidden in it. */
+export const leadsElsewhere = (directory: string, root: string): boolean =>
+  placeOf(directory, root).is !== 'inside';
+
+/** A reason against a candidate, in words that follow its path; null for none. */
+type Rule = (candidate: Candidate, place: Place) => string | null | Promise<string | null>;
+
+const leadsOut = ({ target }: Place): string => `leads to ${quotePath(target)}, outside of what was named,`;
+
+const insideOrVolume: Rule = async ({ path: file }, place) => {
+  if (place.is !== 'outside') return null;
+  const { bytes, dicom } = await readStart(file);
+  if (dicom !== null || isVolumeContent(bytes)) return null;
+  return `${leadsOut(place)} and is not recognised as a volume; name that file itself to send it`;
+};
+
+const inside: Rule = (_, place) =>
+  place.is === 'outside' ? `${leadsOut(place)} and is followed only to whole volumes` : null;
+
+const remedy = 'name it as well if it is meant';
+
+const notHidden: Rule = ({ path: file }) =>
+  isHidden(path.basename(file)) ? `is a hidden file, which a header names for its voxels; ${remedy}` : null;
+
+/** Bytes by which content is recognised. */
+const startBytes = 4096;
+
+const notAnythingElse: Rule = ({ path: file, layout }) => {
+  const start = firstBytes(file, startBytes);
+  const what = layout?.isPacked !== false && isPacked(start) ? null : otherContent(start);
+  return what === null ? null : `is ${what}, although a header names it for its voxels; ${remedy}`;
+};
+
+/** Whether a file begins as gzip, zlib or bzip2 do. */
+const isPacked = (start: Buffer): boolean =>
+  start.length > 2 &&
+  ((start[0] === 0x1f && start[1] === 0x8b) ||
+    (start[0] === 0x78 && start.readUInt16BE(0) % 31 === 0) ||
+    start.toString('latin1', 0, 3) === 'BZh');
+
+/** How many bytes a packed file has unpacked, at most one more than these, and its first ones; null if it is damaged. */
+async function unpacked(file: string, most: number): Promise<{ size: number; start: Buffer } | null> {
+  let size = 0;
+  let start = Buffer.alloc(0);
+  const source = createReadStream(file);
+  const unzip = source.on('error', (error) => unzip.destroy(error)).pipe(createUnzip());
+  try {
+    for await (const chunk of unzip as AsyncIterable<Buffer>) {
+      if (start.length < startBytes) start = Buffer.concat([start, chunk]).subarray(0, startBytes);
+      size += chunk.length;
+      if (size > most) break;
+    }
+    return { size: Math.min(size, most + 1), start };
+  } catch {
+    return null;
+  } finally {
+    source.destroy();
+  }
+}
+
+const sizeOfHeader: Rule = async ({ path: file, layout, count = 1 }) => {
+  if (!layout || layout.before === null)
+    return `is named by a header that does not say how many bytes it has; ${remedy}`;
+  const wanted = layout.before + layout.voxels / count;
+  const start = firstBytes(file, startBytes);
+  const isByName = layout.isPacked === null && /\.(gz|bz2)$/i.test(file);
+  // Nothing here unpacks bzip2. Only AFNI's halves have it, whose names the header does not choose.
+  if (isByName && start.toString('latin1', 0, 3) === 'BZh') return null;
+  const isZipped = layout.isPacked || isByName;
+  const found = isZipped ? await unpacked(file, wanted) : { size: statSync(file).size, start };
+  if (found === null) return 'cannot be unpacked: it is damaged, or is not what its header says';
+  const what = isZipped ? otherContent(found.start) : null;
+  if (what !== null) return `is ${what}, although a header names it for its voxels; ${remedy}`;
+  // The header of a pair may have the offset that it had in one file with its voxels.
+  if (found.size === wanted || (layout.isPacked === null && found.size === layout.voxels)) return null;
+  const has = found.size > wanted && isZipped ? 'more' : sizeInWords(found.size);
+  return `has ${has}${isZipped ? ' unpacked' : ''}, and its header says ${sizeInWords(wanted)}; ${remedy}`;
+};
+
+/** A size that can be told from one that differs by a byte. */
+const sizeInWords = (bytes: number): string =>
+  bytes < 1e6 ? `${bytes} bytes` : `${formatBytes(bytes)} (${bytes} bytes)`;
+
+const implied: Rule = ({ isImplied }) =>
+  isImplied ? null : 'is no part of the store, as its metadata describe it';
+
+/** THE table: what must hold of a file, by why it would leave. */
+const rules: Readonly<Record<Role, readonly Rule[]>> = {
+  named: [insideOrVolume],
+  data: [notHidden, inside, notAnythingElse, sizeOfHeader],
+  key: [implied, inside],
+};
+
+/**
+ * Whether a file leaves the machine.
+ * @throws the system's error for a file that cannot be read
+ */
+export async function verdictOn(candidate: Candidate): Promise<Verdict> {
+  const { path: file, isLink, root } = candidate;
+  const place: Place = isLink ? placeOf(file, root) : { is: 'inside', target: file };
+  for (const rule of rules[candidate.role]) {
+    const why = await rule(candidate, place);
+    if (why !== null) return { leaves: false, why };
+  }
+  return { leaves: true, target: place.is === 'inside' ? null : place.target };
+}

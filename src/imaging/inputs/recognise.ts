@@ -1,0 +1,74 @@
+import { type DicomHeader, isDicomStart, startReader } from '@remote-app/volumes/headers';
+import { faultWithoutPath, firstBytes, isSystemError, TimeSlice } from '../../files/index.js';
+import type { Obstacles } from './entries.js';
+import { dicom, formatOf, hasDicomName } from './formats.js';
+
+/** A file in a directory or below. */
+export interface FoundFile {
+  readonly path: string;
+  readonly size: number;
+}
+
+/** What a file turns out to be. */
+export interface Recognised extends FoundFile {
+  readonly header: DicomHeader | null;
+  /** DICOM, the name of another format, or null. */
+  readonly format: string | null;
+  readonly isPicture: boolean;
+}
+
+/** Files that are read at once: on a network file system, each read waits for an answer. */
+const atOnce = 16;
+
+async function recogniseOne(
+  { path, size }: FoundFile,
+  read: Awaited<ReturnType<typeof startReader>>,
+  obstacles: Obstacles,
+): Promise<Recognised | null> {
+  const named = hasDicomName(path) ? dicom : null;
+  try {
+    const start = size === 0 ? null : await read(path);
+    if (start?.dicom) return { path, size, header: start.dicom, format: dicom, isPicture: false };
+    const bytes = start?.bytes ?? Buffer.alloc(0);
+    const format = formatOf(path, bytes);
+    const name = isDicomStart(bytes) ? dicom : (format?.name ?? named);
+    return { path, size, header: null, format: name, isPicture: format?.isPicture ?? false };
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause;
+    obstacles.add(path, `cannot be read: ${faultWithoutPath(cause)}`);
+    return null;
+  }
+}
+
+/**
+ * Reads how files begin, several at once. A file that cannot be read is added to the obstacles.
+ * @param onRead called after each file
+ */
+export async function recognise(
+  files: readonly FoundFile[],
+  obstacles: Obstacles,
+  onRead?: (done: number, total: number) => void,
+): Promise<Recognised[]> {
+  const all: (Recognised | null)[] = [];
+  const read = await startReader();
+  const left = files.entries();
+  const slice = new TimeSlice();
+  let done = 0;
+  const readLeft = async () => {
+    for (const [index, file] of left) {
+      await slice.pause();
+      all[index] = await recogniseOne(file, read, obstacles);
+      done += 1;
+      onRead?.(done, files.length);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, readLeft));
+  return all.filter((each) => each !== null);
+}
+
+/** Whether a file begins as DICOM does. False if it cannot be read: sending it then fails with the reason. */
+const isDicomFile = (file: string): boolean => isDicomStart(firstBytes(file, 256));
+
+/** How many of the files that paths name are DICOM. Nearly always all or none: the first one decides whether others are read. */
+export const countSlices = (files: readonly string[]): number =>
+  files[0] !== undefined && isDicomFile(files[0]) ? files.filter(isDicomFile).length : 0;

@@ -1,0 +1,258 @@
+import path from 'node:path';
+import {
+  type DicomHeader,
+  dot,
+  isSegmentation,
+  normalOf,
+  stackOf,
+  usualStep,
+} from '@remote-app/volumes/headers';
+import type { ListedFile } from '../../archive/index.js';
+import { counted } from '../../contract/index.js';
+import { byName } from './entries.js';
+import { commonLength, groupBy, namesOf } from './names.js';
+
+/** A DICOM file in a directory. The header is null if it cannot be read. */
+export interface DicomFile {
+  readonly path: string;
+  readonly size: number;
+  readonly header: DicomHeader | null;
+}
+
+/** Images that are one case: those of a series, or one file with several frames, or one projection. */
+export interface Series {
+  /** The directory that contains all its files, directly or below. */
+  readonly path: string;
+  /** Whether it is one file, which is sent as it is: the others are sent as a directory. */
+  readonly isFile: boolean;
+  /** The files as the app gets them, in one directory. */
+  readonly files: readonly ListedFile[];
+  /** The places of these files in the list, in the order of their slices; of their numbers where these have no place. */
+  readonly order: readonly number[];
+  /** SeriesNumber; null if there is none. */
+  readonly number: number | null;
+  /** SeriesDescription; empty if there is none. */
+  readonly description: string;
+  /** `CT`, `MR`; empty if it is not given. */
+  readonly modality: string;
+  readonly images: number;
+  /** Columns, rows, and number of images or frames. */
+  readonly size: readonly number[];
+  readonly plane: 'axial' | 'coronal' | 'sagittal' | 'oblique' | null;
+  /** What a person should know before the series is sent, as ends of sentences that begin with the series. */
+  readonly remarks: readonly string[];
+}
+
+/** Modalities whose images are complete in themselves, and not slices of a volume. */
+const projections = new Set([
+  'CR',
+  'DX',
+  'MG',
+  'IO',
+  'PX',
+  'RF',
+  'XA',
+  'US',
+  'OP',
+  'ES',
+  'XC',
+  'GM',
+  'SM',
+  'DG',
+]);
+
+/** Whether a file is a case of its own: it has several frames, or is a projection. */
+const isCaseOfItsOwn = ({ header }: DicomFile): boolean =>
+  header !== null && (header.frames > 1 || projections.has(header.modality ?? '') || isSegmentation(header));
+
+/** Least part of a unit vector along an axis with which a plane has the name of that axis. */
+const nearlyStraight = 0.9;
+
+/** The anatomical plane of images of this orientation. */
+export function planeOf(header: DicomHeader | null | undefined): Series['plane'] {
+  if (!header?.orientation) return null;
+  const normal = normalOf(header.orientation).map(Math.abs);
+  const most = Math.max(...normal);
+  if (most < nearlyStraight) return 'oblique';
+  return (['sagittal', 'coronal', 'axial'] as const)[normal.indexOf(most)] ?? null;
+}
+
+/** Most that a part of a direction may differ among images of one orientation. */
+const tolerance = 0.01;
+
+/** The images in the order of their positions; null unless all have one, and all have the same orientation. */
+function levelsOf(headers: readonly DicomHeader[]): ReturnType<typeof stackOf<DicomHeader>> | null {
+  const same = headers[0]?.orientation;
+  if (!same) return null;
+  const isInPlace = ({ position, orientation }: DicomHeader) =>
+    position !== null && orientation?.every((each, at) => Math.abs(each - (same[at] ?? 0)) < tolerance);
+  const normal = normalOf(same);
+  return headers.every(isInPlace) ? stackOf(headers, ({ position }) => dot(position ?? [], normal)) : null;
+}
+
+/** The places of images in a list, in the order of their slices. */
+function orderOf(files: readonly DicomFile[]): number[] {
+  const places = new Map(files.map(({ header }, at) => [header, at]));
+  const headers = files.flatMap(({ header }) => header ?? []);
+  const levels = headers.length === files.length ? levelsOf(headers) : null;
+  if (levels) return levels.flatMap(({ images }) => images.map((each) => places.get(each) ?? 0));
+  const number = (at: number) => files[at]?.header?.instanceNumber ?? 0;
+  return [...files.keys()].sort((a, b) => number(a) - number(b));
+}
+
+/** Most gaps that are listed. */
+const mostGaps = 5;
+
+/** Remarks about the positions of a series' images: gaps in even spacing, and several images at one position. */
+function remarksOn(headers: readonly DicomHeader[]): string[] {
+  const levels = levelsOf(headers);
+  if (!levels) return [];
+  const remarks: string[] = [];
+  if (levels.length < headers.length) {
+    remarks.push(
+      `has ${headers.length} images at ${counted(levels.length, 'position')}, such as echoes, b-values or two acquisitions`,
+    );
+  }
+  const steps = levels.slice(1).map(({ depth }, index) => depth - (levels[index]?.depth ?? 0));
+  const usual = usualStep(steps);
+  const missing = steps.map((step) => step / usual - 1);
+  // Unevenly spaced, as the three images of a localiser are: nothing can be said to be missing.
+  const isEven = steps.length > 2 && missing.every((each) => Math.abs(each - Math.round(each)) < 0.2);
+  const gaps = isEven ? missing.flatMap((each, index) => (Math.round(each) > 0 ? [index] : [])) : [];
+  if (gaps.length > 0) {
+    const count = gaps.reduce((sum, index) => sum + Math.round(missing[index] ?? 0), 0);
+    const nameAt = (index: number) =>
+      levels[index]?.images[0]?.instanceNumber ?? `${levels[index]?.depth.toFixed(1)} mm`;
+    const between = gaps.slice(0, mostGaps).map((index) => `${nameAt(index)} and ${nameAt(index + 1)}`);
+    const more = gaps.length > mostGaps ? `, and ${gaps.length - mostGaps} more gaps` : '';
+    remarks.push(`lacks ${counted(count, 'slice')} of an even spacing, between ${between.join(', ')}${more}`);
+  }
+  return remarks;
+}
+
+/** The deepest directory that contains all paths. */
+function commonDirectory(paths: readonly string[]): string {
+  const lists = paths.map((each) => path.dirname(each).split(path.sep));
+  const shared = lists[0]?.slice(0, commonLength(lists)) ?? [];
+  return shared.join(path.sep) || (paths[0]?.startsWith(path.sep) ? path.sep : '.');
+}
+
+/** The most frequent value. */
+function commonest<T>(values: readonly T[]): T | undefined {
+  const counts = new Map<T, number>();
+  for (const each of values) counts.set(each, (counts.get(each) ?? 0) + 1);
+  return [...counts].reduce<[T, number] | undefined>((a, b) => (a && a[1] >= b[1] ? a : b), undefined)?.[0];
+}
+
+function seriesOf(files: readonly DicomFile[]): Series {
+  const headers = files.flatMap(({ header }) => header ?? []);
+  const [first] = headers;
+  const paths = files.map((file) => file.path);
+  const names = namesOf(paths);
+  const depth = headers.reduce((sum, { frames }) => sum + frames, 0);
+  const size = [commonest(headers.map(({ columns }) => columns)), commonest(headers.map(({ rows }) => rows))];
+  return {
+    path: commonDirectory(paths),
+    isFile: files.every(isCaseOfItsOwn),
+    files: files.map((file, at) => ({ name: names[at] ?? '', path: file.path, size: file.size })),
+    order: orderOf(files),
+    number: first?.seriesNumber ?? null,
+    description: first?.description ?? '',
+    modality: first?.modality ?? '',
+    images: files.length,
+    size: size.every((each) => typeof each === 'number') ? [...(size as number[]), depth] : [],
+    plane: planeOf(first),
+    remarks: remarksOn(headers),
+  };
+}
+
+const directoryOf = (file: DicomFile): string => path.dirname(file.path);
+
+/**
+ * Splits files with one UID by directory if different images share a SOPInstanceUID, because the UID then identifies
+ * nothing.
+ */
+function byDirectoryIfMixed(files: readonly DicomFile[]): readonly (readonly DicomFile[])[] {
+  const directories = new Map<string, string>();
+  const isMixed = files.some((file) => {
+    const image = file.header?.instanceUid;
+    if (!image) return false;
+    const known = directories.get(image);
+    directories.set(image, directoryOf(file));
+    return known !== undefined && known !== directoryOf(file);
+  });
+  return isMixed ? groupBy(files, directoryOf) : [files];
+}
+
+/**
+ * The cases of images: series by SeriesInstanceUID, files with several frames and projections by themselves. Images without a
+ * SeriesInstanceUID, or whose header cannot be read, are one series with the others of their directory. In the order of the
+ * directories; those of one directory by their numbers.
+ */
+export function groupSeries(images: readonly DicomFile[]): Series[] {
+  const keyOf = (file: DicomFile) =>
+    isCaseOfItsOwn(file) ? file.path : (file.header?.seriesUid ?? directoryOf(file));
+  const series = groupBy(images, keyOf).flatMap(byDirectoryIfMixed).map(seriesOf);
+  return series.sort((a, b) =>
+    a.path === b.path ? (a.number ?? 0) - (b.number ?? 0) : byName(a.path, b.path),
+  );
+}
+
+/** Most characters of a description in a name. */
+const maxDescription = 40;
+
+/**
+ * The name of a series: that of its directory; where the directory has several, with the number and the description.
+ * @param isAlone whether the directory's name is enough
+ */
+export function seriesName(series: Series, isAlone: boolean): string {
+  const directory = path.basename(path.resolve(series.path));
+  if (isAlone) return directory;
+  const description = series.description
+    .normalize('NFC')
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-+|-+$/g, '');
+  return [directory, series.number, [...description].slice(0, maxDescription).join('')]
+    .filter((part) => part !== null && part !== '')
+    .join('_');
+}
+
+/** A series as a person reads it: `3 'T1 MPRAGE' (MR, 256 x 256 x 176, sagittal)`. */
+export function describeSeries({ number, description, modality, size, images, plane }: Series): string {
+  const what = [modality, size.length > 0 ? size.join(' x ') : counted(images, 'image'), plane];
+  const name = [number, description === '' ? null : `'${description}'`].filter((each) => each !== null);
+  return `${name.join(' ') || 'without a number'} (${what.filter(Boolean).join(', ')})`;
+}
+
+/** Whether a pattern of `*` and `?` matches a text, in any case of letters. Descriptions come from files: no text takes long. */
+export function matches(pattern: string, text: string): boolean {
+  const [wanted, given] = [[...pattern.toLowerCase()], [...text.toLowerCase()]];
+  let [at, from, star, mark] = [0, 0, -1, 0];
+  while (from < given.length) {
+    if (wanted[at] === '*') [star, mark, at] = [at, from, at + 1];
+    else if (at < wanted.length && (wanted[at] === '?' || wanted[at] === given[from]))
+      [at, from] = [at + 1, from + 1];
+    // What follows the last star is tried one further.
+    else if (star >= 0) [at, mark, from] = [star + 1, mark + 1, mark + 1];
+    else return false;
+  }
+  return wanted.slice(at).every((each) => each === '*');
+}
+
+/**
+ * The series that words choose: a number is that of a series, anything else a pattern of its description.
+ * @returns the words that choose none as well
+ */
+export function selectSeries<T extends Pick<Series, 'number' | 'description'>>(
+  series: readonly T[],
+  words: readonly string[],
+): { readonly chosen: readonly T[]; readonly unused: readonly string[] } {
+  const isChosen = ({ number, description }: Pick<Series, 'number' | 'description'>, word: string) =>
+    /^\d+$/.test(word)
+      ? number === Number(word)
+      : matches(word.normalize('NFC'), description.normalize('NFC'));
+  return {
+    chosen: series.filter((each) => words.some((word) => isChosen(each, word))),
+    unused: words.filter((word) => !series.some((each) => isChosen(each, word))),
+  };
+}

@@ -1,0 +1,149 @@
+import path from 'node:path';
+import { openSeries, openVolume, VolumeError, type VolumeFile } from '@remote-app/volumes';
+import { quotePath, resultName } from '../../contract/index.js';
+import { foldedName } from '../../files/index.js';
+import { findVolumes, groupBy, namesOf, type Unit, withoutVolumeEnding } from '../inputs/index.js';
+import { foldersOf, recordedMeanings, resultOf } from './find-scan.js';
+import { type Looks, looksOf } from './looks.js';
+import { organGroups, organsOf } from './organs.js';
+import { type Draft, type Item, openerOf, pair } from './pair.js';
+import type { Layer, ShownCase } from './shown-case.js';
+import { rowsOf, withRows } from './table-rows.js';
+
+/** Opens what was found; a sentence for what cannot be read. */
+async function open(unit: Unit, signal?: AbortSignal): Promise<VolumeFile | string> {
+  if (unit.kind === 'file' && unit.fault !== undefined) return `${quotePath(unit.path)} ${unit.fault}.`;
+  try {
+    return unit.kind === 'series'
+      ? await openSeries(
+          unit.files.map((file) => file.path),
+          unit.path,
+          { signal },
+        )
+      : await openVolume(unit.path, { signal });
+  } catch (error) {
+    if (error instanceof VolumeError) return error.message;
+    throw error;
+  }
+}
+
+async function itemsOf(units: readonly Unit[], problems: string[], signal?: AbortSignal): Promise<Item[]> {
+  const items: Item[] = [];
+  for (const unit of units) {
+    if (path.basename(unit.path) === resultName) continue;
+    signal?.throwIfAborted();
+    const file = await open(unit, signal);
+    if (typeof file === 'string') {
+      problems.push(file);
+      continue;
+    }
+    const name =
+      unit.kind === 'series' ? unit.wanted : withoutVolumeEnding(path.basename(path.resolve(unit.path)));
+    let kind: Looks = 'continuous';
+    try {
+      kind = await looksOf(file, signal);
+    } catch (error) {
+      if (!(error instanceof VolumeError)) throw error;
+      problems.push(error.message);
+      continue;
+    }
+    items.push({
+      file,
+      name,
+      stem: foldedName(name),
+      folders: foldersOf(unit.path),
+      isMask: kind !== 'continuous',
+      isBinary: kind === 'binary',
+      isOfResult: resultOf(unit.path) !== null,
+    });
+  }
+  return items;
+}
+
+/** Masks of single organs of one patient become one segmentation of all. */
+function withOrgans(items: readonly Item[]): Item[] {
+  const groups = organGroups(items.filter(({ isBinary }) => isBinary));
+  const merged = new Map<Item, Item>();
+  for (const group of groups) {
+    const [first] = group.masks;
+    if (!first) continue;
+    const name = group.prefix || path.basename(path.dirname(path.resolve(first.file.path)));
+    const whole = { ...first, file: organsOf(group), name, stem: foldedName(name), isBinary: false };
+    for (const each of group.masks) merged.set(each, whole);
+  }
+  return [...new Set(items.map((item) => merged.get(item) ?? item))];
+}
+
+/** The names of the cases: those of a table, and otherwise of the scan or the result; what share a name get what tells their folders apart. */
+function namesOfDrafts(drafts: readonly Draft[]): string[] {
+  const after = drafts.map(({ scan, masks, maps }) => scan ?? masks[0] ?? maps[0]);
+  const names = drafts.map(({ inTables }, at) => inTables[0]?.name ?? after[at]?.name ?? '');
+  const wanted = [...names];
+  for (const group of groupBy([...names.keys()], (at) => foldedName(names[at] ?? ''))) {
+    // A name of a table is what its rows are joined by.
+    const free = group.filter((at) => group.length > 1 && !drafts[at]?.inTables[0]);
+    const distinct = namesOf(free.map((at) => after[at]?.file.path ?? ''));
+    for (const [index, at] of free.entries()) wanted[at] = withoutVolumeEnding(distinct[index] ?? '');
+  }
+  return wanted;
+}
+
+/** The names of what a case is drawn with: their own, or their paths where they share these. */
+function layersOf(items: readonly Item[]): Layer[] {
+  const names = items.map(({ name }) => name);
+  const isShared = names.length !== new Set(names).size;
+  return items.map(({ file, name }) => {
+    const result = resultOf(file.path);
+    const { labels: terminology, units } = recordedMeanings(result?.record ?? null);
+    return { file, name: isShared ? path.relative('', file.path) : name, terminology, units };
+  });
+}
+
+const caseOf = ({ scan, masks, maps, notes, recorded }: Draft, name: string): ShownCase => ({
+  name,
+  scan: scan?.file ?? null,
+  masks: layersOf(masks),
+  maps: layersOf(maps),
+  notes,
+  recorded,
+  status: null,
+});
+
+export interface FindCasesOptions {
+  readonly output?: string | null;
+  /** Ends the reading. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onRead?: (done: number, total: number) => void;
+}
+
+/**
+ * Finds which scans and results belong together, among files and directories in any order: by the parts of their names and folders
+ * that differ, and by their grids where these leave a doubt. Without a scan among the paths, it is looked for beside the result and
+ * in the current directory. Cases of a table that have no result that can be drawn are among them.
+ * @param options.output where results go: directories are not searched for earlier ones, unless a path names them
+ * @param options.onRead called while the beginnings of many files are read
+ * @returns the cases in the order of the paths, and a sentence for each volume that cannot be read
+ * @throws UsageError for what does not exist and for paths without a volume, VolumeError if no volume can be read
+ */
+export async function findCasesToShow(
+  paths: readonly string[],
+  options: FindCasesOptions = {},
+): Promise<{ readonly cases: readonly ShownCase[]; readonly problems: readonly string[] }> {
+  const problems: string[] = [];
+  const rows = rowsOf(paths);
+  const units = await findVolumes(paths, options).catch((error: unknown) => {
+    // All cases of a table may have failed.
+    if (rows.length === 0) throw error;
+    return [];
+  });
+  const items = withOrgans(await itemsOf(units, problems, options.signal));
+  if (items.length === 0 && rows.length === 0)
+    throw new VolumeError(problems[0] ?? 'There is no volume to show.');
+  const drafts = await pair(
+    items,
+    openerOf((found) => itemsOf(found, [], options.signal)),
+  );
+  const names = namesOfDrafts(drafts);
+  const cases = drafts.map((draft, at) => caseOf(draft, names[at] ?? ''));
+  return { cases: withRows(cases, drafts, rows), problems };
+}

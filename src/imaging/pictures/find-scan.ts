@@ -1,0 +1,309 @@
+import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import * as z from 'zod/mini';
+import { bidsRecordEnding, bidsRecordOf } from '../../client/earlier-results.js';
+import { logName, recordName, resultName, tableName } from '../../contract/index.js';
+import { foldedName, hashFile, readSmallFile } from '../../files/index.js';
+import { byName, groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
+import { type Named, rankOf, ScanMatcher } from './match.js';
+
+/** The directories of a path. */
+export const foldersOf = (target: string): string[] =>
+  path.dirname(path.resolve(target)).split(path.sep).map(foldedName);
+
+/** Largest record that is read, in bytes. */
+const maxRecord = 16 << 20;
+
+const inputsSchema = z.object({
+  inputs: z
+    .array(
+      z.object({
+        name: z.string().check(z.maxLength(1000)),
+        size: z.number(),
+        sha256: z.string(),
+        field: z._default(z.string(), 'inputs'),
+        group: z._default(z.number(), 0),
+      }),
+    )
+    .check(z.maxLength(100_000)),
+});
+
+/** How far above a file the directory of its result may lie. */
+const resultLevels = 3;
+
+/** A result that a file is part of. */
+export interface ResultPlace {
+  /** The path of its record, which need not be there. */
+  readonly record: string;
+  /** Its directory, or where it lies among others what the names of its files begin with. */
+  readonly path: string;
+  /** The directory with the results of all cases. */
+  readonly root: string;
+  /** Whether it lies among others, as derivatives of BIDS. */
+  readonly isAmongOthers: boolean;
+}
+
+/** The directory with the table of the cases, above the directory of a result in BIDS. */
+function derivativesAbove(directory: string): string {
+  let root = directory;
+  for (let level = 0; level < resultLevels; level += 1, root = path.dirname(root))
+    if (existsSync(path.join(root, tableName))) return root;
+  return existsSync(path.join(root, tableName)) ? root : directory;
+}
+
+/** The result that a file among derivatives of BIDS is part of; null if it is part of none. */
+function resultAmongOthers(file: string): ResultPlace | null {
+  const directory = path.dirname(path.resolve(file));
+  const name = bidsRecordOf(path.basename(file));
+  const record = name === null ? '' : path.join(directory, name);
+  if (!existsSync(record)) return null;
+  const start = record.slice(0, -bidsRecordEnding.length);
+  return { record, path: start, root: derivativesAbove(directory), isAmongOthers: true };
+}
+
+/** The result that a file is part of; null if it is part of none. */
+export function resultOf(file: string): ResultPlace | null {
+  const among = resultAmongOthers(file);
+  if (among) return among;
+  let directory = path.dirname(path.resolve(file));
+  for (let level = 0; level < resultLevels; level += 1, directory = path.dirname(directory))
+    if ([resultName, recordName, logName].some((name) => existsSync(path.join(directory, name))))
+      return {
+        record: path.join(directory, recordName),
+        path: directory,
+        root: path.dirname(directory),
+        isAmongOthers: false,
+      };
+  return null;
+}
+
+/** The name of its case; null where the record does not say. */
+export function caseNameOf(result: ResultPlace): string | null {
+  if (!result.isAmongOthers) return path.basename(result.path);
+  return recorded(result.record, z.object({ case: z.string() }))?.case ?? null;
+}
+
+const stemOf = (name: string): string => foldedName(withoutVolumeEnding(plainName(name)));
+
+/** An input of a result, as its record names it. */
+interface Recorded extends Named {
+  readonly group: number;
+  /** Of a directory, the path of a file in it; empty for a file. */
+  readonly within: string;
+  /** Of the file, or of that file in the directory. */
+  readonly size: number;
+  readonly sha256: string;
+}
+
+/** What a record says, as far as this schema asks; null if there is no record that can be read, or it does not say that. */
+function recorded<Schema extends z.ZodMiniType>(record: string, schema: Schema): z.infer<Schema> | null {
+  try {
+    return schema.parse(JSON.parse(readSmallFile(record, maxRecord)));
+  } catch {
+    return null;
+  }
+}
+
+/** The inputs that the record of a result names, of each directory one file. */
+function recordedInputs(record: string): Recorded[] {
+  const inputs = recorded(record, inputsSchema)?.inputs ?? [];
+  const scans = inputs.filter(({ field }) => field === 'inputs');
+  const units = groupBy(scans, ({ name, group }) => `${group} ${name.split('/', 1)[0]}`);
+  return units.flatMap(([first]) => {
+    if (!first) return [];
+    const [name = '', ...within] = first.name.split('/');
+    return [{ ...first, stem: stemOf(name), folders: [], within: within.join('/') }];
+  });
+}
+
+const noUnits = { inputs: null, outputs: null };
+const noMeanings = { labels: {}, units: noUnits };
+
+const makerSchema = z.object({
+  app: z.string(),
+  app_version: z._default(z.nullable(z.string()), null),
+  finished_at: z._default(z.nullable(z.string()), null),
+});
+
+/** What made a result, and when; null if its record does not say. */
+export const recordedMaker = (record: string | null): z.infer<typeof makerSchema> | null =>
+  record === null ? null : recorded(record, makerSchema);
+
+const unit = z.nullable(z.string().check(z.maxLength(20)));
+const meaningsSchema = z.object({
+  labels: z._default(
+    z.record(
+      z.string(),
+      z.object({
+        name: z.string(),
+        color: z.optional(z.string()),
+        snomed: z.optional(z.object({ code: z.string(), meaning: z.string() })),
+      }),
+    ),
+    {},
+  ),
+  units: z._default(z.object({ inputs: unit, outputs: unit }), noUnits),
+});
+
+/** What the app that made a result calls its labels and the units of intensities; nothing if its record does not say. */
+export const recordedMeanings = (record: string | null): z.infer<typeof meaningsSchema> =>
+  (record === null ? null : recorded(record, meaningsSchema)) ?? noMeanings;
+
+/** A file or a directory that may be a scan, judging by its name. */
+interface Candidate extends Named {
+  readonly path: string;
+  readonly isDirectory: boolean;
+}
+
+const candidateOf = (target: string): Candidate => ({
+  path: target,
+  stem: stemOf(target),
+  folders: foldersOf(target),
+  isDirectory: statSync(target, { throwIfNoEntry: false })?.isDirectory() ?? false,
+});
+
+/** Where scans are looked for, below the first directory: by what a record says, down to the files of a BIDS tree. */
+const byRecord = { levels: 6, mostEntries: 100_000 };
+/** And by names that only fit. */
+const byNames = { levels: 2, mostEntries: 2000 };
+
+/** The volumes and directories below some directories, by their names. Directories of results are left out. */
+function candidatesIn(places: readonly string[], { levels, mostEntries }: typeof byNames): Candidate[] {
+  const candidates = new Map<string, Candidate>();
+  let entries = 0;
+  let level = [...new Set(places)];
+  for (let depth = 0; depth < levels; depth += 1) {
+    const next: string[] = [];
+    for (const directory of level) {
+      const folders = [...foldersOf(directory), foldedName(path.basename(directory))];
+      let names: Dirent[] = [];
+      try {
+        names = readdirSync(directory, { withFileTypes: true }).sort((a, b) => byName(a.name, b.name));
+      } catch {
+        // It is not there any more, or may not be read: what is looked for can be named.
+      }
+      for (const entry of names) {
+        entries += 1;
+        if (entries > mostEntries) return [...candidates.values()];
+        const target = path.join(directory, entry.name);
+        const isDirectory = entry.isDirectory();
+        if (isHidden(entry.name) || !(isDirectory || isVolumeName(entry.name))) continue;
+        const result = isDirectory ? resultOf(path.join(target, 'any')) : resultAmongOthers(target);
+        if (result !== null) continue;
+        candidates.set(target, { path: target, stem: stemOf(entry.name), folders, isDirectory });
+        if (isDirectory) next.push(target);
+      }
+    }
+    level = next;
+  }
+  return [...candidates.values()];
+}
+
+const byStems = (candidates: readonly Candidate[]): ReadonlyMap<string, readonly Candidate[]> =>
+  new Map(groupBy(candidates, ({ stem }) => stem).map((group) => [group[0]?.stem ?? '', group]));
+
+/** What was found for a result: paths of files and directories, which need not be scans. */
+export interface FoundPaths {
+  readonly paths: readonly string[];
+  /** Whether they are what the record names, and do not only have names that fit. */
+  readonly isRecorded: boolean;
+  /** Paths that have the name of the scan that the record names, and another content: the result is of none of them. */
+  readonly changed: readonly string[];
+}
+
+function directoriesAbove(file: string): string[] {
+  const above = path.dirname(file);
+  return above === file ? [] : [above, ...directoriesAbove(above)];
+}
+
+/** Looks for the scans of results: in the directory that has the result's, and in the current one. */
+export class ScanSearch {
+  /** By the directories that are searched. */
+  readonly #candidates = new Map<string, ScanMatcher<Candidate>>();
+  readonly #recorded = new Map<string, ReadonlyMap<string, readonly Candidate[]>>();
+  readonly #hashes = new Map<string, Promise<string | null>>();
+  readonly #taken: ReadonlySet<string>;
+  /** Directories that have results. */
+  readonly #above: ReadonlySet<string>;
+
+  /**
+   * @param known paths of volumes that are not the scan
+   * @param only where a person has named scans, their paths: nothing else is looked at, and names are not compared
+   */
+  constructor(
+    known: readonly string[],
+    private readonly only: readonly string[] | null,
+  ) {
+    this.#taken = new Set(known.map((each) => path.resolve(each)));
+    this.#above = new Set([...this.#taken].flatMap(directoriesAbove));
+  }
+
+  /** The file or directory that the record beside the result names; without one, those whose names fit best. */
+  async find(result: Named, file: string): Promise<FoundPaths> {
+    const known = resultOf(file);
+    const place = known?.root ?? path.dirname(path.resolve(file));
+    const above = path.dirname(place);
+    // Derivatives of BIDS usually lie in the tree of their scans.
+    const tree = path.basename(above) === 'derivatives' ? [path.dirname(above)] : [];
+    const places = [...(known ? [place, above, ...tree] : [place]), process.cwd()];
+    const inputs = known ? recordedInputs(known.record) : [];
+    const recorded = await this.#named(result, inputs, places);
+    if (recorded.paths.length > 0 || this.only) return { ...recorded, isRecorded: true };
+    const key = places.join('\0');
+    const matcher = this.#candidates.get(key) ?? this.#matcherFor(places);
+    this.#candidates.set(key, matcher);
+    const changed = new Set(recorded.changed);
+    const { scans, isSaid } = matcher.fit(
+      result,
+      matcher.scans.filter((each) => !changed.has(each.path)),
+    );
+    return {
+      paths: isSaid ? scans.map((each) => each.path) : [],
+      isRecorded: false,
+      changed: recorded.changed,
+    };
+  }
+
+  #matcherFor(places: readonly string[]): ScanMatcher<Candidate> {
+    const isFree = (each: Candidate) => !(this.#taken.has(each.path) || this.#above.has(each.path));
+    return new ScanMatcher(candidatesIn(places, byNames).filter(isFree));
+  }
+
+  /** The recorded input that the result is of: what has its name, size and content; and what has its name alone. */
+  async #named(
+    result: Named,
+    inputs: readonly Recorded[],
+    places: readonly string[],
+  ): Promise<Pick<FoundPaths, 'paths' | 'changed'>> {
+    const [first, ...others] = inputs.filter(({ group }) => group === 0);
+    const ranks = inputs.map((each) => rankOf(result, each));
+    const fits = Math.max(0, ...ranks) > 0 ? inputs[ranks.indexOf(Math.max(...ranks))] : undefined;
+    const input = fits ?? (others.length === 0 ? first : undefined);
+    if (!input) return { paths: [], changed: [] };
+    const key = places.join('\0');
+    const byStem =
+      this.#recorded.get(key) ?? byStems(this.only?.map(candidateOf) ?? candidatesIn(places, byRecord));
+    this.#recorded.set(key, byStem);
+    const fileOf = (each: Candidate) => path.join(each.path, input.within);
+    const named = (byStem.get(input.stem) ?? []).filter(
+      (each) => each.isDirectory === (input.within !== '') && !this.#taken.has(each.path),
+    );
+    for (const each of named) {
+      if (statSync(fileOf(each), { throwIfNoEntry: false })?.size !== input.size) continue;
+      if ((await this.#hashOf(fileOf(each))) === input.sha256) return { paths: [each.path], changed: [] };
+    }
+    return { paths: [], changed: named.map((each) => each.path) };
+  }
+
+  /** The hash of a file, which may be a candidate for many results; null for one that cannot be read. */
+  #hashOf(file: string): Promise<string | null> {
+    const hash =
+      this.#hashes.get(file) ??
+      hashFile(file).then(
+        ({ sha256 }) => sha256,
+        () => null,
+      );
+    this.#hashes.set(file, hash);
+    return hash;
+  }
+}

@@ -1,0 +1,253 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { access, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { deflateRawSync } from 'node:zlib';
+import { readVolume, type VolumeFile, writeNifti } from '@remote-app/volumes';
+import { type JpegEncoder, openJpegEncoder } from './jpeg.js';
+import type { CaseView, PlaneView, SliceView } from './picture.js';
+import { millilitresText, placeText, windowText } from './sheet.js';
+
+/** With these, a hundred cases of noisy CT fit into 30 MB. */
+export const pageDefaults = { slices: 7, maxPixels: 256 } as const;
+
+/** Quality of the slices. Noise takes most of the bytes: 85 would need a third more, and at 60 one sees the blocks. */
+const quality = 75;
+
+/** Most bytes of volumes in a page. Browsers hold them as text, a third longer, and then once more to show them. */
+const maxVolumeBytes = 200_000_000;
+
+/** One of the pictures of a case, such as a segmentation on its scan. */
+export interface PageLayer {
+  readonly name: string;
+  readonly view: CaseView;
+  /** What a page with volumes carries: paths, or files whose header has been read. */
+  readonly volumes?: Readonly<Record<'scan' | 'mask', string | VolumeFile | null>>;
+}
+
+/** A case of a page: it has one mark, however many layers. */
+export interface PageCase {
+  readonly name: string;
+  /** Empty for a case of which there is nothing to draw. */
+  readonly layers: readonly PageLayer[];
+  readonly notes: readonly string[];
+  /** What became of it, where a table says so: `done`, `failed`. */
+  readonly status?: string | null;
+}
+
+export interface PageOptions {
+  /** The heading of the page. */
+  readonly title: string;
+  /** Name of the file that the page saves marks to: `qc-marks.csv`. */
+  readonly csvName: string;
+  /** Whether the page carries the volumes themselves and NiiVue, which draws them. */
+  readonly hasVolumes?: boolean;
+}
+
+/** The volumes are too large for a page, or the viewer is not installed. */
+export class PageError extends Error {
+  override readonly name = 'PageError';
+}
+
+const root = new URL('../../..', import.meta.url);
+const template = (name: string) => readFile(new URL(`templates/looking/${name}`, root), 'utf8');
+
+/**
+ * NiiVue as one script, and its licences. The build copies it from a development dependency: as a dependency, it would make
+ * every installation 25 MB larger for a script of 2 MB, and a hospital's machine often cannot install packages later.
+ */
+const viewerFile = (name: string) => new URL(`dist/niivue/${name}`, root);
+
+/** Texts between tags and in attributes. */
+const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+
+/** JSON that no tag within can end. */
+const jsonBlock = (id: string, value: unknown): string => {
+  const json = JSON.stringify(value).replace(
+    /[<\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  return `<script type="application/json" id="${id}">${json}</script>\n`;
+};
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+/**
+ * A page of cases to look through and to mark, in pieces: one file that makes no request and holds all that it shows. Each
+ * case is read when its turn comes and is not kept, so memory follows one case. The bytes depend on the cases alone.
+ * @throws PageError before the page grows too large to be opened; VolumeError for volumes that cannot be read
+ */
+export async function* htmlPage(
+  cases: AsyncIterable<PageCase> | Iterable<PageCase>,
+  { title, csvName, hasVolumes = false }: PageOptions,
+): AsyncGenerator<string, void, undefined> {
+  const [markup, style, script] = await Promise.all(['page.html', 'page.css', 'page.js'].map(template));
+  if (markup === undefined || style === undefined || script === undefined) return;
+  const viewer = hasVolumes ? await readViewer() : null;
+  const scripts = [script, ...(viewer ? [viewer.script] : [])].map(hashOf).join(' ');
+  // No source is allowed for anything but these scripts and this style, and pictures within the page.
+  const policy = `default-src 'none'; img-src data:; style-src ${hashOf(style)}; script-src ${scripts}; ${
+    viewer ? 'connect-src data: blob:; ' : ''
+  }base-uri 'none'; form-action 'none'`;
+  yield [
+    '<!doctype html>',
+    '<html lang="en">',
+    '<meta charset="utf-8">',
+    `<meta http-equiv="Content-Security-Policy" content="${escapeHtml(policy)}">`,
+    '<meta name="viewport" content="width=device-width">',
+    '<meta name="referrer" content="no-referrer">',
+    `<title>${escapeHtml(title)}</title>`,
+    `<style>${style}</style>`,
+    markup,
+  ].join('\n');
+
+  const names: string[] = [];
+  const failed: boolean[] = [];
+  const identity = createHash('sha256');
+  const budget = { left: maxVolumeBytes };
+  const encode = await openJpegEncoder(quality);
+  for await (const each of cases) {
+    const block = jsonBlock(`case-${names.length}`, await caseData(each, encode));
+    identity.update(each.name).update(block);
+    yield block;
+    for (const [at, { volumes }] of each.layers.entries()) {
+      if (!viewer || !volumes) continue;
+      for (const kind of ['scan', 'mask'] as const) {
+        const volume = volumes[kind];
+        if (volume === null) continue;
+        yield `<script type="text/plain" id="${kind}-${names.length}-${at}">`;
+        yield* packedVolume(volume, budget);
+        yield '</script>\n';
+      }
+    }
+    names.push(each.name);
+    failed.push(each.status === 'failed');
+  }
+  if (names.length === 0) throw new PageError('There is no case to make a page of.');
+  // Marks are kept in the browser by what the page shows: those of an earlier result do not appear at a new one.
+  const id = identity.digest('hex').slice(0, 32);
+  yield jsonBlock('page', { id, title, csvName, names, failed, hasVolumes });
+  if (viewer) {
+    yield `<script type="text/plain" id="licences">${viewer.licences}</script>\n`;
+    yield `<script>${viewer.script}</script>\n`;
+  }
+  yield `<script>${script}</script>\n</html>\n`;
+}
+
+/** The pictures of a case, each once: layers on one scan share most of them. */
+class Pictures {
+  readonly all: string[] = [];
+  readonly #known = new Map<string, number>();
+
+  constructor(private readonly encode: JpegEncoder) {}
+
+  /** The place of a slice's picture among all of them. */
+  async place(slice: SliceView): Promise<number> {
+    const picture = (await this.encode(slice)).toString('base64');
+    const known = this.#known.get(picture);
+    if (known !== undefined) return known;
+    this.#known.set(picture, this.all.length);
+    return this.all.push(picture) - 1;
+  }
+}
+
+/** What the page's script needs of a case. */
+async function caseData({ layers, notes }: PageCase, encode: JpegEncoder) {
+  const pictures = new Pictures(encode);
+  const data = [];
+  for (const { name, view } of layers) data.push({ name, ...(await layerData(view, pictures)) });
+  return { notes, layers: data, pictures: pictures.all };
+}
+
+async function layerData(view: CaseView, pictures: Pictures) {
+  const planes = [];
+  for (const plane of view.planes) planes.push(await planeData(plane, pictures));
+  const isMarked = view.planes.some(({ slices }) => slices.some(({ labels }) => labels !== null));
+  return {
+    pixel: view.pixel,
+    window: windowText(view),
+    // For the viewer of volumes, which has the values as they are.
+    ...(view.window?.isInverted && { isInverted: true }),
+    notes: view.notes,
+    labels: isMarked
+      ? view.labels.map(({ name, value, colour, voxels, millilitres }) => ({
+          name,
+          value,
+          colour,
+          voxels,
+          volume: millilitresText(millilitres),
+        }))
+      : null,
+    planes,
+  };
+}
+
+async function planeData(plane: PlaneView, pictures: Pictures) {
+  const { slices, marks, best } = plane;
+  const images = [];
+  for (const slice of slices) images.push(await pictures.place(slice));
+  const [first] = slices;
+  return {
+    marks,
+    best,
+    width: first?.width ?? 1,
+    height: first?.height ?? 1,
+    places: slices.map(({ position }) => placeText(plane, position)),
+    images,
+    labels: packedLabels(slices),
+  };
+}
+
+/**
+ * The labels of all slices of a plane, one after another, deflated. Not pictures of contours: these would be larger, too
+ * thin or too thick at most zooms, and a label could not be hidden.
+ */
+function packedLabels(slices: readonly SliceView[]): string | null {
+  if (slices.every(({ labels }) => labels === null)) return null;
+  const all = slices.map(({ labels, width, height }) => labels ?? new Uint8Array(width * height));
+  return deflateRawSync(Buffer.concat(all), { level: 9 }).toString('base64');
+}
+
+async function readViewer(): Promise<{ script: string; licences: string }> {
+  const script = viewerFile('niivue.umd.js');
+  try {
+    await access(script);
+  } catch {
+    throw new PageError(
+      `${fileURLToPath(script)} is missing, which shows volumes: install remote-app again, or make the page without volumes.`,
+    );
+  }
+  const read = (file: URL) => readFile(file, 'utf8');
+  return { script: await read(script), licences: await read(viewerFile('LICENCES.txt')) };
+}
+
+/** A volume as base64 of a packed NIfTI file. What is none already is converted, and held in memory meanwhile. */
+async function* packedVolume(volume: string | VolumeFile, budget: { left: number }): AsyncGenerator<string> {
+  const file = typeof volume === 'string' ? volume : volume.path;
+  if (/\.nii\.gz$/i.test(file)) {
+    yield* base64Of(file, budget);
+    return;
+  }
+  const directory = await mkdtemp(path.join(tmpdir(), 'remote-app-page-'));
+  try {
+    const packed = path.join(directory, 'volume.nii.gz');
+    await writeNifti(packed, await readVolume(volume));
+    yield* base64Of(packed, budget);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function* base64Of(file: string, budget: { left: number }): AsyncGenerator<string> {
+  budget.left -= (await stat(file)).size;
+  if (budget.left < 0)
+    throw new PageError(
+      `The volumes have more than ${maxVolumeBytes / 1e6} MB together, which browsers do not open: show fewer cases, or make the page without volumes.`,
+    );
+  // A multiple of three bytes, so that the pieces of base64 can follow each other.
+  for await (const chunk of createReadStream(file, { highWaterMark: 3 << 20 }))
+    yield (chunk as Buffer).toString('base64');
+}

@@ -1,0 +1,77 @@
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { type EarlierRow, readCaseTable } from '../../client/case-table.js';
+import { oneLine } from '../../contract/index.js';
+import { foldedName, namesIn } from '../../files/index.js';
+import { byName } from '../inputs/index.js';
+import type { Draft } from './pair.js';
+import type { ShownCase } from './shown-case.js';
+
+/** A row of a table of cases. */
+export interface TableRow extends EarlierRow {
+  /** The directory that has the table. */
+  readonly table: string;
+}
+
+const isDirectory = (target: string): boolean =>
+  statSync(target, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+/** The rows of the tables in these directories, and right below them. */
+export function rowsOf(paths: readonly string[]): TableRow[] {
+  const directories = paths.map((each) => path.resolve(each)).filter(isDirectory);
+  const below = directories.flatMap((each) => namesIn(each).map((name) => path.join(each, name)));
+  return [...new Set([...directories, ...below])].flatMap((table) =>
+    readCaseTable(table).map((row) => ({ ...row, table })),
+  );
+}
+
+/** What the table says of a case, in a sentence. */
+function noteOf({ status, reason }: TableRow): string | null {
+  if (status === 'waiting') return 'It is not computed yet';
+  if (status === 'failed') return `It failed${reason === '' ? '' : `: ${reason}`}`;
+  return reason === '' ? null : reason;
+}
+
+/**
+ * The cases with what the tables say of them, and those that have nothing to draw: a page that leaves one out would be joined with a
+ * table that has it.
+ */
+export function withRows(
+  cases: readonly ShownCase[],
+  drafts: readonly Draft[],
+  rows: readonly TableRow[],
+): ShownCase[] {
+  if (rows.length === 0) return [...cases];
+  const told = new Set<TableRow>();
+  const known = cases.map((each, at) => {
+    const { inTables = [] } = drafts[at] ?? {};
+    // A case of no table is joined by its own name, to a row of any.
+    const own = (inTables.length > 0 ? inTables : [null]).flatMap((place) => {
+      const isOf = (row: TableRow) =>
+        foldedName(row.name) === foldedName(oneLine(place?.name ?? each.name)) &&
+        (!place || place.table === row.table);
+      const row = rows.find((candidate) => isOf(candidate) && !told.has(candidate));
+      if (row) told.add(row);
+      return row ?? [];
+    });
+    const [row] = own;
+    if (!row) return each;
+    const notes = own.flatMap((of) => noteOf(of) ?? []);
+    return { ...each, name: row.name, status: row.status, notes: [...notes, ...each.notes] };
+  });
+  const others = rows
+    .filter((row) => !told.has(row))
+    .map((row): ShownCase => {
+      const note = noteOf(row) ?? 'Its result has no volume that can be drawn';
+      return {
+        name: row.name,
+        status: row.status,
+        scan: null,
+        masks: [],
+        maps: [],
+        notes: [note],
+        recorded: null,
+      };
+    });
+  return others.length === 0 ? known : [...known, ...others].sort((a, b) => byName(a.name, b.name));
+}

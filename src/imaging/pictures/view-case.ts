@@ -1,0 +1,351 @@
+import path from 'node:path';
+import {
+  arrayLike,
+  type Geometry,
+  inverseOf,
+  isSameGeometry,
+  openVolume,
+  readVolume,
+  type Slice,
+  shearOf,
+  spacingOf,
+  VolumeError,
+  type VolumeFile,
+  type Voxels,
+  voxelVolumeOf,
+} from '@remote-app/volumes';
+import { counted } from '../../contract/index.js';
+import { type Counts, chooseSlices, colourOf, countLabels, readColour, toIndices } from './labels.js';
+import { pausing } from './pausing.js';
+import type { CaseView, PlaneView, ShownLabel, SliceView } from './picture.js';
+import { brightnessOf, cut, labelsOf, pixelsOf, type SliceSource } from './planar.js';
+import { orientationOf, type Plane, positionOf } from './planes.js';
+import { softTissue, windowOf } from './window.js';
+
+/** The volumes of a case: paths, or files whose header has been read. */
+export interface CaseVolumes {
+  readonly name: string;
+  readonly scan: string | VolumeFile | null;
+  readonly mask: string | VolumeFile | null;
+  /** What values of labels mean, as the app's manifest says it. */
+  readonly terminology?: Terminology;
+  /** What the app calls the unit of the scan's values; null if it does not say. */
+  readonly unit?: string | null;
+}
+
+/** By value of a label, its name, its colour as in HTML and its code in SNOMED CT. */
+export type Terminology = Readonly<
+  Record<
+    string,
+    {
+      readonly name: string;
+      readonly color?: string | undefined;
+      readonly snomed?: { readonly code: string; readonly meaning: string } | undefined;
+    }
+  >
+>;
+
+export interface ViewOptions {
+  /** How many slices of each plane are read. */
+  readonly slices: number;
+  /** Most pixels along the longest side of the volume. Pixels are never smaller than the smallest side of a voxel. */
+  readonly maxPixels: number;
+  /** Which volume of a file with several, counted from 0. */
+  readonly frame?: number;
+  /** What black and white stand for; from the values where it is not given. */
+  readonly window?: { readonly low: number; readonly high: number };
+  /** Ends the reading. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Degrees by which axes may be from being perpendicular before a picture shows it. */
+const mostShear = 2;
+
+/** Most labels that are drawn, the largest ones. */
+const maxLabels = 255;
+
+/**
+ * Reads what is shown of a case: of a scan and its segmentation, or of one of them alone. Memory follows the slices, not
+ * the volumes, but for a segmentation on another grid than its scan.
+ * @throws VolumeError for a volume that cannot be read, and for a segmentation that is none
+ */
+export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Promise<CaseView> {
+  const scan = await opened(volumes.scan);
+  const mask = await opened(volumes.mask);
+  const shown = scan ?? mask;
+  if (!shown) throw new VolumeError(`${volumes.name} has neither a scan nor a segmentation.`);
+  const { frame = 0 } = options;
+  const frameOf = (file: VolumeFile) => Math.min(frame, file.frames - 1);
+  const notes = [
+    ...framesNote(scan, frameOf),
+    ...framesNote(mask, frameOf),
+    ...(volumes.scan === null ? ['No scan was found for it'] : []),
+  ];
+
+  if (!shown.hasOrientation)
+    notes.push(`${nameOf(shown)} does not say which way its axes run: left and right may be swapped`);
+  const orientation = orientationOf(shown);
+  const shear = shearOf(shown);
+  if (shear > mostShear)
+    notes.push(
+      `Slices of ${nameOf(shown)} are tilted by ${Math.round(shear)} degrees against each other: the planes across them are drawn as if they were straight`,
+    );
+  else if (orientation.angle !== null)
+    notes.push(`Oblique by ${Math.round(orientation.angle)} degrees: drawn along its own axes`);
+  const drawn =
+    mask && (await drawnMask(mask, scan, { frame: frameOf(mask), signal: options.signal }, notes));
+  const labels = drawn ? shownLabels(drawn.counts, mask, volumes.terminology ?? {}, notes) : [];
+
+  const spacing = spacingOf(shown);
+  const extents = shown.size.map((count, axis) => count * (spacing[axis] ?? 0));
+  const pixel = Math.max(Math.min(...spacing), Math.max(...extents) / options.maxPixels);
+  const choices = orientation.planes.map((plane) => {
+    // A plane through a single slice of the volume would be a line.
+    const isFlat = plane.across.count === 1 || plane.down.count === 1;
+    if (isFlat && shown.size.some((count) => count > 1)) return { indices: [], best: 0 };
+    // Chosen in the order in which they are shown, so that the same slices are chosen however the array is stored.
+    const { of, count, isReversed } = plane.through;
+    const weights = drawn?.weights[of] ?? null;
+    const { indices, best } = chooseSlices(
+      count,
+      options.slices,
+      isReversed && weights ? weights.toReversed() : weights,
+    );
+    return { indices: indices.map((index) => (isReversed ? count - 1 - index : index)), best };
+  });
+  const wanted: [number[], number[], number[]] = [[], [], []];
+  orientation.planes.forEach(({ through }, at) => {
+    wanted[through.of].push(...(choices[at]?.indices ?? []));
+  });
+  const [scanCuts, maskCuts] = await Promise.all([
+    scan && cut(scan, wanted, frameOf(scan), options.signal),
+    drawn && mask && cut(drawn.source, wanted, frameOf(mask), options.signal),
+  ]);
+
+  const chosen =
+    scan && scanCuts && scan.components === 1 ? windowOf(scan, scanCuts, options.window, volumes.unit) : null;
+  const window = chosen?.window ?? null;
+  if (scan && chosen?.isGuess)
+    notes.push(
+      `${nameOf(scan)} is drawn as CT, which is a guess: it says nothing of itself, and has air near -1000`,
+    );
+  const indexOf = new Map(labels.map(({ value, index }) => [value, index]));
+  const slicesOf = (plane: Plane, indices: readonly number[]): SliceView[] => {
+    const raster = { across: plane.across, down: plane.down, pixel };
+    const [width, height] = [pixelsOf(plane.across, pixel), pixelsOf(plane.down, pixel)];
+    return indices.map((index) => {
+      const values = scanCuts?.[plane.through.of].get(index);
+      const marked = maskCuts?.[plane.through.of].get(index);
+      const sliceLabels = marked ? labelsOf(toIndices(marked, indexOf), raster) : null;
+      const isColour = scan !== null && scan.components > 1;
+      return {
+        position: positionOf(shown, plane, index),
+        width,
+        height,
+        pixels: values
+          ? isColour
+            ? brightnessOf(withoutAlpha(values, scan.components), raster, 3)
+            : brightnessOf(windowed(values, window ?? softTissue), raster, 1)
+          : new Uint8Array(width * height),
+        isColour,
+        labels: sliceLabels,
+      };
+    });
+  };
+  const planes = orientation.planes.map((plane, at): PlaneView => {
+    const { indices, best } = choices[at] ?? { indices: [], best: 0 };
+    return { name: plane.name, marks: plane.marks, slices: slicesOf(plane, indices), best };
+  });
+  return {
+    name: volumes.name,
+    pixel,
+    planes: planes as unknown as CaseView['planes'],
+    labels,
+    window,
+    notes,
+  };
+}
+
+const opened = async (volume: string | VolumeFile | null): Promise<VolumeFile | null> =>
+  typeof volume === 'string' ? openVolume(volume) : volume;
+
+const nameOf = (file: VolumeFile): string => path.basename(file.path);
+
+function framesNote(file: VolumeFile | null, frameOf: (file: VolumeFile) => number): string[] {
+  if (!file || file.frames === 1) return [];
+  return [`${nameOf(file)} holds ${file.frames} volumes: number ${frameOf(file) + 1} is shown`];
+}
+
+interface DrawnMask {
+  /** Labels on the grid of what is drawn. */
+  readonly source: SliceSource;
+  readonly weights: Counts['weights'];
+  /** What is counted on the grid of the segmentation itself. */
+  readonly counts: Counts['values'];
+}
+
+interface Reading {
+  readonly frame: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Counts a segmentation, and brings it onto the grid of its scan if it has another one. */
+async function drawnMask(
+  mask: VolumeFile,
+  scan: VolumeFile | null,
+  { frame, signal }: Reading,
+  notes: string[],
+): Promise<DrawnMask> {
+  const layered = mask.layers ? flattening(mask, mask.layers()) : null;
+  const counts = await countLabels(pausing(layered?.slices ?? mask.slices({ frame }), signal), mask);
+  if (!counts || mask.components > 1)
+    throw new VolumeError(
+      `${nameOf(mask)} holds no labels but ${mask.components > 1 ? 'colours' : 'a range of values'}: give it without the scan to look at it.`,
+    );
+  if (counts.isScaled)
+    notes.push(`The labels of ${nameOf(mask)} are stored as fractions: they are read as whole numbers`);
+  const shared = layered?.shared() ?? 0;
+  if (shared > 0)
+    notes.push(
+      `Segments of ${nameOf(mask)} overlap in ${counted(shared, 'voxel')}: volumes count each of them whole, and the last one is drawn`,
+    );
+  if (!scan || isSameGeometry(scan, mask))
+    return { source: layered?.source() ?? mask, weights: counts.weights, counts: counts.values };
+  notes.push(
+    `${nameOf(mask)} has another grid (${mask.size.join(' x ')}) than ${nameOf(scan)} (${scan.size.join(' x ')}): drawn where it lies in space`,
+  );
+  const data = layered?.data() ?? (await readVolume(mask, { frame })).data;
+  const source = onGridOf(mask, data, scan);
+  const placed = await countLabels(pausing(source.slices(), signal), scan);
+  if (counts.values.length > 0 && placed?.values.length === 0)
+    notes.push(`No label of ${nameOf(mask)} lies within ${nameOf(scan)}: do they belong together?`);
+  return { source, weights: placed?.weights ?? counts.weights, counts: counts.values };
+}
+
+/** Layers of a segmentation while they pass by, put together in memory: files of many segments are read only once. */
+function flattening(mask: VolumeFile, layers: AsyncIterable<Slice>) {
+  const [ni, nj, nk] = mask.size;
+  const inSlice = ni * nj;
+  let data: Voxels = new Uint8Array(0);
+  let shared = 0;
+  const make = (like: Voxels): Voxels => {
+    try {
+      return arrayLike(like, inSlice * nk);
+    } catch {
+      throw new VolumeError(`${nameOf(mask)} is too large to be shown (${mask.size.join(' x ')} voxels).`);
+    }
+  };
+  return {
+    slices: (async function* () {
+      for await (const slice of layers) {
+        const { k, values } = slice;
+        if (data.length === 0) data = make(values);
+        for (let at = 0, to = k * inSlice; at < inSlice; at += 1, to += 1) {
+          const value = values[at] as number;
+          if (value === 0) continue;
+          if (data[to] !== 0) shared += 1;
+          data[to] = value;
+        }
+        yield slice;
+      }
+    })(),
+    shared: () => shared,
+    data: () => (data.length > 0 ? data : make(data)),
+    source(): SliceSource {
+      const whole = this.data();
+      return {
+        size: mask.size,
+        components: 1,
+        async *slices({ only } = {}) {
+          for (const k of only ?? Array.from({ length: nk }, (_, at) => at))
+            yield { k, values: whole.subarray(k * inSlice, (k + 1) * inSlice) };
+        },
+      };
+    },
+  };
+}
+
+/** A segmentation on another grid: each voxel takes the label at the place of its middle. The segmentation is held in memory. */
+function onGridOf(mask: VolumeFile, data: Voxels, grid: Geometry): SliceSource {
+  const inverse = inverseOf(mask.affine);
+  if (!inverse)
+    throw new VolumeError(`${nameOf(mask)} does not say where it lies: its axes have no direction.`);
+  const [mi, mj, mk] = mask.size;
+  // From indices of the grid to indices of the mask.
+  const steps = inverse.map((row) => {
+    const product = [0, 1, 2, 3].map((column) =>
+      [0, 1, 2].reduce((sum, axis) => sum + (row[axis] ?? 0) * (grid.affine[axis]?.[column] ?? 0), 0),
+    );
+    return [product[0] ?? 0, product[1] ?? 0, product[2] ?? 0, (product[3] ?? 0) + row[3]] as const;
+  }) as unknown as Geometry['affine'];
+  const [ni, nj, nk] = grid.size;
+  const values = arrayLike(data, ni * nj);
+  return {
+    size: grid.size,
+    components: 1,
+    async *slices({ only } = {}) {
+      for (const k of only ?? Array.from({ length: nk }, (_, index) => index)) {
+        for (let j = 0, at = 0; j < nj; j += 1) {
+          for (let i = 0; i < ni; i += 1, at += 1) {
+            const x = Math.round(steps[0][0] * i + steps[0][1] * j + steps[0][2] * k + steps[0][3]);
+            const y = Math.round(steps[1][0] * i + steps[1][1] * j + steps[1][2] * k + steps[1][3]);
+            const z = Math.round(steps[2][0] * i + steps[2][1] * j + steps[2][2] * k + steps[2][3]);
+            const isInside = x >= 0 && y >= 0 && z >= 0 && x < mi && y < mj && z < mk;
+            values[at] = isInside ? (data[(z * mj + y) * mi + x] as number) : 0;
+          }
+        }
+        yield { k, values };
+      }
+    },
+  };
+}
+
+/** The labels that are drawn, with their names and colours. */
+function shownLabels(
+  counts: Counts['values'],
+  mask: VolumeFile,
+  terminology: Terminology,
+  notes: string[],
+): ShownLabel[] {
+  const millilitres = voxelVolumeOf(mask);
+  if (counts.length === 0) notes.push(`${nameOf(mask)} is empty: no voxel has a label`);
+  if (counts.length > maxLabels)
+    notes.push(`${nameOf(mask)} has ${counts.length} labels: the ${maxLabels} largest are shown`);
+  const largest = counts
+    .toSorted((a, b) => b.voxels - a.voxels)
+    .slice(0, maxLabels)
+    .sort((a, b) => a.value - b.value);
+  return largest.map(({ value, voxels }, at) => {
+    const known = terminology[String(value)];
+    const own = mask.labels?.find((each) => each.value === value);
+    return {
+      index: at + 1,
+      value,
+      name: known?.name ?? own?.name ?? `label ${value}`,
+      colour: readColour(known?.color ?? own?.colour ?? '') ?? colourOf(at + 1),
+      voxels,
+      millilitres: voxels * millilitres,
+    };
+  });
+}
+
+/** Values as brightness from 0 to 255; black for what is not a number. */
+function windowed(
+  values: Voxels,
+  { low, high, isInverted = false }: Pick<NonNullable<CaseView['window']>, 'low' | 'high' | 'isInverted'>,
+): Uint8Array {
+  const pixels = new Uint8Array(values.length);
+  const scale = 255 / (high - low);
+  for (let at = 0; at < values.length; at += 1) {
+    const value = values[at] as number;
+    const brightness = (isInverted ? high - value : value - low) * scale;
+    pixels[at] = brightness >= 255 ? 255 : brightness > 0 ? brightness + 0.5 : 0;
+  }
+  return pixels;
+}
+
+/** Red, green and blue of each voxel. */
+function withoutAlpha(values: Voxels, components: number): Uint8Array {
+  if (components === 3) return Uint8Array.from(values);
+  return Uint8Array.from(values.filter((_, at) => at % 4 !== 3));
+}

@@ -1,0 +1,86 @@
+import type { VolumeFile } from '@remote-app/volumes';
+import type { CaseView } from './picture.js';
+import type { Cuts } from './planar.js';
+
+/** Soft tissue, in HU. */
+export const softTissue = { low: -160, high: 240 } as const;
+
+/** How many values are looked at to find out the range. */
+const sampled = 100_000;
+
+/** The part of the values that lies below black, and above white. */
+const cutOff = 0.005;
+
+/** Values of air in HU, and those between it and tissue, of which a CT has fewer. */
+const air = [-1100, -900] as const;
+const between = [-700, -500] as const;
+
+/** The least part of a CT that is air, and the most that is less than air, but for the value outside of the scanner's circle. */
+const [leastAir, mostBelow] = [0.03, 0.01];
+
+/**
+ * Whether values look like those of CT: many are air near -1000, few lie between it and tissue, and next to none below it.
+ * Phases of MR run evenly from -4096 to 4095, and those of susceptibility are around 0.
+ * @param sorted ascending
+ */
+function looksLikeCt(sorted: Float64Array): boolean {
+  const lowest = sorted[0] ?? 0;
+  // Scanners fill what lies outside of their circle with one low value.
+  const padded = lowest < air[0] ? sorted.lastIndexOf(lowest) + 1 : 0;
+  const inside = sorted.length - padded;
+  const part = ([from, to]: readonly [number, number]) => {
+    const at = (value: number) => {
+      const index = sorted.findIndex((each) => each >= value);
+      return index < 0 ? sorted.length : Math.max(index, padded);
+    };
+    return inside === 0 ? 0 : (at(to) - at(from)) / inside;
+  };
+  const [ofAir, below] = [part(air), part([Number.NEGATIVE_INFINITY, air[0]])];
+  return ofAir >= leastAir && below <= mostBelow && ofAir >= 2 * part(between) && (sorted.at(-1) ?? 0) > 0;
+}
+
+/** What black and white stand for, and whether that is a guess. */
+interface Chosen {
+  readonly window: NonNullable<CaseView['window']>;
+  readonly isGuess: boolean;
+}
+
+/**
+ * The window of a scan: as it is given, soft tissue of CT, or the range of the values.
+ * @param appUnit what the app calls the unit of its values
+ */
+export function windowOf(
+  scan: VolumeFile,
+  cuts: Cuts,
+  given: { readonly low: number; readonly high: number } | undefined,
+  appUnit: string | null = null,
+): Chosen {
+  const planes = cuts.flatMap((each) => [...each.values()]);
+  const total = planes.reduce((sum, each) => sum + each.length, 0);
+  const step = Math.max(1, Math.floor(total / sampled));
+  const values: number[] = [];
+  let next = 0;
+  for (const plane of planes) {
+    for (; next < plane.length; next += step) {
+      const value = plane[next] as number;
+      if (Number.isFinite(value)) values.push(value);
+    }
+    next -= plane.length;
+  }
+  const sorted = Float64Array.from(values).sort();
+  const at = (part: number) => sorted[Math.round(part * (sorted.length - 1))] ?? 0;
+  // What the file says of itself goes before what the app says.
+  const unsaid = scan.modality === 'CT' ? 'HU' : scan.modality === null ? appUnit : null;
+  const unit = scan.unit === undefined ? unsaid : scan.unit;
+  const isGuess = !given && unit === null && scan.modality === null && looksLikeCt(sorted);
+  const chosen = (low: number, high: number): Chosen => ({
+    window: { low, high, unit, ...(scan.isInverted && { isInverted: true }) },
+    isGuess,
+  });
+  if (given) return chosen(given.low, given.high);
+  if (unit === 'HU' || isGuess) return chosen(softTissue.low, softTissue.high);
+  const [low, high] = [at(cutOff), at(1 - cutOff)];
+  if (high > low) return chosen(low, high);
+  // Few voxels differ from the others, or none does.
+  return at(1) > at(0) ? chosen(at(0), at(1)) : chosen(low - 1, high + 1);
+}

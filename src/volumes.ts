@@ -1,0 +1,2 @@
+/** Apps import this as `remote-app/volumes`. */
+export * from '@remote-app/volumes';

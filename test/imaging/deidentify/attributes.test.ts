@@ -1,0 +1,57 @@
+import { readFile } from 'node:fs/promises';
+import { attributes, identifyingTags } from '@remote-app/volumes/attributes';
+import { describe, expect, test } from 'vitest';
+
+const facts = new Map(
+  (await readFile(new URL('basic-profile.txt', import.meta.url), 'utf8'))
+    .split('\n')
+    .filter((line) => /^[0-9a-f]{8} /.test(line))
+    .map((line) => line.split(' ') as [tag: string, action: string]),
+);
+
+describe('the attributes that may leave', () => {
+  test.each(Object.entries(attributes))(
+    'of the table %s are none that the Basic Profile removes',
+    (_, table) => {
+      const leaving = [...table.values()].flatMap(({ tag, name, treatment, option, fallback }) => {
+        const action = facts.get(tag);
+        if (action === undefined || option !== null) return [];
+        // A value of our own, or none, in place of that of the file.
+        const isReplaced = treatment === 'uid' || treatment === 'pseudonym' || treatment === 'fallback';
+        const mayBe = treatment === 'uid' ? /U/ : fallback === '' ? /Z/ : /D|Z/;
+        return isReplaced && mayBe.test(action) ? [] : [`${name}: ${action}`];
+      });
+      expect(leaving).toEqual([]);
+    },
+  );
+
+  test('are not held to an empty list of facts', () => {
+    expect(facts.size).toBeGreaterThan(600);
+    expect(facts.get('00100010')).toBe('Z');
+    expect(facts.get('0008103e')).toBe('X');
+  });
+
+  test('are free text only where nothing of it leaves, or known words do', () => {
+    const texts = [...attributes.emission.values()].filter(({ vrs }) =>
+      /^(?:LO|SH|CS|UC|LT|ST|UT|PN|AE)$/.test(vrs[0] ?? ''),
+    );
+    const free = texts.filter(({ treatment }) => !['terms', 'fallback', 'pseudonym'].includes(treatment));
+    expect(free.map(({ name }) => name)).toEqual([]);
+    const open = texts.filter(
+      ({ allows }) => allows('Meier') || allows('MEIER') || allows('Anna') || allows('A1B2C3D4'),
+    );
+    expect(open.map(({ name }) => name)).toEqual([]);
+  });
+
+  test('each have a reason', () => {
+    expect([...attributes.emission.values()].filter(({ reason }) => !/^[A-Z].{10}/.test(reason))).toEqual([]);
+  });
+});
+
+test('attributes that identify are emptied, replaced or not in the table of images', () => {
+  const kept = identifyingTags.filter((tag) => {
+    const treatment = attributes.image.get(tag)?.treatment;
+    return treatment !== undefined && treatment !== 'fallback' && treatment !== 'pseudonym';
+  });
+  expect(kept).toEqual([]);
+});

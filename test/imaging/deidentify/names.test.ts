@@ -1,0 +1,246 @@
+import { readFileSync, truncateSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { operationOf } from '../../../src/contract/index.js';
+import { NeutralNames, translateResult, withOriginals } from '../../../src/imaging/deidentify/index.js';
+import { type FoundFiles, findFiles } from '../../../src/imaging/inputs/index.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { zarrStore } from '../../support/zarr.js';
+
+/** The neutral names of the files of an evaluation, by group, and what they stand for. */
+async function namesOf(
+  files: Readonly<Record<string, string | Buffer>>,
+  groups: Readonly<Partial<Record<'inputs' | 'gt' | 'mask', readonly (readonly string[])[]>>>,
+  allFiles = false,
+) {
+  await using directory = await temporary();
+  await plant(directory.path, files);
+  const { fields } = operationOf('evaluate');
+  const chosen = fields.flatMap((field) => {
+    const paths = groups[field.name as 'inputs'];
+    const absolute = paths?.map((each) => each.map((name) => path.join(directory.path, name)));
+    return absolute ? [{ field, groups: absolute }] : [];
+  });
+  const found = await findFiles({ files: chosen, archive: null, allFiles });
+  const names = new NeutralNames(found, true);
+  const given = names.applied(found).volumes.flatMap((each) => each.groups);
+  return { names: given.map((units) => units.map(({ name }) => name)), originals: names.originals };
+}
+
+describe('neutral names', () => {
+  test('are the same for the files of one case in all groups', async () => {
+    const files = { 'p/b.nii': 'x', 'p/a.nii': 'x', 'g/a_gt.mha': 'x', 'g/b_gt.mha': 'x', 'all.nii.gz': 'x' };
+    const { names, originals } = await namesOf(files, {
+      inputs: [['p']],
+      gt: [['g']],
+      mask: [['all.nii.gz']],
+    });
+    expect(names).toEqual([
+      ['case-0001.nii', 'case-0002.nii'],
+      ['case-0001.mha', 'case-0002.mha'],
+      ['case-0000.nii.gz'],
+    ]);
+    expect(originals).toEqual({ 'case-0001': 'a', 'case-0002': 'b', 'case-0000': 'all' });
+  });
+
+  test('keep together what has one stem, and halves with their headers', async () => {
+    const files = {
+      'in/ada+orig.HEAD': 'x',
+      'in/ada+orig.BRIK.gz': 'x',
+      'in/dwi.nii.gz': 'x',
+      'in/dwi.bval': '0',
+      'in/bo.par': 'x',
+      'in/bo.rec': 'x',
+    };
+    const { names } = await namesOf(files, { inputs: [Object.keys(files)] }, true);
+    expect(names[0]?.toSorted()).toEqual([
+      'case-0001+orig.BRIK.gz',
+      'case-0001+orig.HEAD',
+      'case-0002.bval',
+      'case-0002.nii.gz',
+      'case-0003.par',
+      'case-0003.rec',
+    ]);
+  });
+
+  test('are never shared by two files, also where endings are unknown or differ in case alone', async () => {
+    const files = { 'ada.smith': '1', 'ada.jones': '2', 'Ada.nii': '3', 'ada.nii': '4' };
+    const { names } = await namesOf(files, { inputs: [Object.keys(files)] });
+    expect(new Set(names[0]).size).toBe(4);
+    expect(names[0]?.join()).not.toMatch(/ada|smith|jones/i);
+  });
+
+  test('of stores have the ending alone', async () => {
+    const { names } = await namesOf(zarrStore('ada.zarr'), { inputs: [['ada.zarr']] });
+    expect(names).toEqual([['case-0001.zarr']]);
+  });
+});
+
+test.for([
+  ['reading case-0001.nii.gz', 'reading ada.nii.gz'],
+  ['/work/g0/case-0001_seg.nii: ok', '/work/g0/ada_seg.nii: ok'],
+  ['case-0001/case-0002', 'ada/bo'],
+  ['case-00012 showcase-0001 case-0003', 'case-00012 showcase-0001 case-0003'],
+  ['Schädelcase-0001 ßcase-0002_x', 'Schädelcase-0001 ßcase-0002_x'],
+])('the names that a person knows are put into a text: %s', ([text = '', expected]) => {
+  expect(withOriginals(text, { 'case-0001': 'ada', 'case-0002': 'bo' })).toBe(expected);
+});
+
+test('a result gets the names that a person knows where these can be', async () => {
+  await using directory = await temporary();
+  const binary = Buffer.from([0xff, 0xfe, ...Buffer.from('case-0001')]);
+  await plant(directory.path, {
+    'case-0001/case-0001_mask.nii': binary,
+    'scores.json': '{"case": "case-0002"}',
+    'scores.csv': 'case-0001,1\ncase-0002,2\n',
+    'latin.txt': Buffer.from('caf\xe9 case-0001', 'latin1'),
+    'case-0003.txt': 'unsafe',
+    'case-0004.txt': 'taken',
+    'taken.txt': 'mine',
+  });
+  await translateResult(directory.path, {
+    'case-0001': 'zoë',
+    'case-0002': 'a"b,c',
+    'case-0003': 'x/../../y',
+    'case-0004': 'taken',
+  });
+  expect((await readdir(directory.path, { recursive: true })).sort()).toEqual([
+    'case-0003.txt',
+    'case-0004.txt',
+    'latin.txt',
+    'scores.csv',
+    'scores.json',
+    'taken.txt',
+    'zoë',
+    'zoë/zoë_mask.nii',
+  ]);
+  const read = (name: string) => readFileSync(path.join(directory.path, name));
+  expect(read('zoë/zoë_mask.nii')).toEqual(binary);
+  expect(JSON.parse(read('scores.json').toString())).toEqual({ case: 'a"b,c' });
+  expect(read('scores.csv').toString()).toBe('zoë,1\ncase-0002,2\n');
+  expect(read('latin.txt')).toEqual(Buffer.concat([Buffer.from('caf\xe9 ', 'latin1'), Buffer.from('zoë')]));
+  expect(read('taken.txt').toString()).toBe('mine');
+});
+
+test('a table stays as it is where a name would move its columns', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, { 'a.tsv': 'case-0001' });
+  for (const mark of [';', ',', '"', '\n', '\r', '\t']) {
+    await translateResult(directory.path, { 'case-0001': `ada${mark}x` });
+    expect(readFileSync(path.join(directory.path, 'a.tsv'), 'utf8')).toBe('case-0001');
+  }
+});
+
+test('names in a result are put into files of text alone, whatever the case of their ending, and into none that is large', async () => {
+  await using directory = await temporary();
+  const names = ['a.JSON', 'a.tsv', 'a.log', 'a.html', 'a.nii', 'json'];
+  const most = 16 << 20;
+  await plant(directory.path, {
+    ...Object.fromEntries(names.map((name) => [name, 'case-0001'])),
+    'large.txt': 'case-0001',
+    'largest.txt': 'case-0001',
+  });
+  const at = (name: string) => path.join(directory.path, name);
+  truncateSync(at('large.txt'), most + 1);
+  truncateSync(at('largest.txt'), most);
+  const text = (name: string) => readFileSync(at(name)).toString('utf8', 0, 4);
+  await translateResult(directory.path, {});
+  expect(names.map(text)).toEqual(names.map(() => 'case'));
+  await translateResult(directory.path, { 'case-0001': 'ada\tx', 'case-0002': 'x' });
+  expect([...names, 'large.txt', 'largest.txt'].map(text)).toEqual([
+    ...['ada\\', 'case', 'case', 'case', 'case', 'case', 'case', 'case'],
+  ]);
+  await translateResult(directory.path, { 'case-0001': 'ada!' });
+  expect([...names, 'large.txt', 'largest.txt'].map(text)).toEqual([
+    ...['ada\\', 'ada!', 'ada!', 'case', 'case', 'case', 'case', 'ada!'],
+  ]);
+});
+
+describe('a neutral name', () => {
+  /** Names of files that are not there. */
+  const given = (
+    groups: readonly (readonly (string | { name: string; format?: string; kind?: string; of?: string })[])[],
+    unpacksDicom = true,
+    first?: number,
+  ) => {
+    const units = groups.map((group) =>
+      group.map((each) => {
+        const { name, format = null, kind = 'file', of } = typeof each === 'string' ? { name: each } : each;
+        const half =
+          of === undefined ? { isHalf: false, headers: [] } : { isHalf: true, headers: [`/in/${of}`] };
+        return { name, path: `/in/${name}`, kind, format, ...half };
+      }),
+    );
+    const found = { volumes: [{ field: {}, groups: units }] } as unknown as FoundFiles;
+    const names = new NeutralNames(found, unpacksDicom, first);
+    const applied = names.applied(found).volumes.flatMap((each) => each.groups);
+    return { names: applied.map((group) => group.map(({ name }) => name)), neutral: names };
+  };
+
+  test.each([
+    ['a.nii.gz', 'case-0001.nii.gz'],
+    ['a.smith', 'case-0001'],
+    ['a+acpc.BRIK.bz2', 'case-0001+acpc.BRIK.bz2'],
+    ['a+orig.HEAD', 'case-0001+orig.HEAD'],
+    ['a.bval', 'case-0001.bval'],
+    ['a_events.tsv.gz', 'case-0001.tsv.gz'],
+    ['a.smith.json', 'case-0001.json'],
+  ])('has the ending of a format that is known, and nothing else: %s', (name, neutral) => {
+    expect(given([[name]]).names).toEqual([[neutral]]);
+  });
+
+  test.each([
+    ['IM0001', true, 'case-0001.dcm'],
+    ['a.dcm', true, 'case-0001.dcm'],
+    ['a.dcm.gz', true, 'case-0001.dcm'],
+    ['A.DCM.GZ', true, 'case-0001.DCM'],
+    ['a.dcm.gz', false, 'case-0001.dcm.gz'],
+  ])('of DICOM ends as what leaves: %s, %j', (name, unpacks, neutral) => {
+    expect(given([[{ name, format: 'DICOM' }]], unpacks).names).toEqual([[neutral]]);
+  });
+
+  test('of a series has no ending', () => {
+    expect(given([[{ name: 's.dcm', kind: 'series', format: 'DICOM' }]]).names).toEqual([['case-0001']]);
+    // Nor has a store without one.
+    const stores = ['ada', 'bo.ZARR'].map((name) => ({ name, kind: 'store' }));
+    expect(given([stores]).names).toEqual([['case-0001', 'case-0002.zarr']]);
+  });
+
+  test('is numbered from that of the case, and one for all cases is 0', () => {
+    const { names, neutral } = given([['a.nii', 'b.nii'], ['all.nii'], ['c.nii', 'd.nii']], true, 41);
+    expect(names).toEqual([
+      ['case-0041.nii', 'case-0042.nii'],
+      ['case-0000.nii'],
+      ['case-0041.nii', 'case-0042.nii'],
+    ]);
+    // Of the first group.
+    expect(neutral.originals).toEqual({ 'case-0041': 'a', 'case-0042': 'b', 'case-0000': 'all' });
+    expect(given([['a.nii'], ['b.nii']], true, 12_345).names).toEqual([
+      ['case-12345.nii'],
+      ['case-12345.nii'],
+    ]);
+    expect([neutral.nameOfPath('/in/b.nii'), neutral.nameOfPath('/in/x.nii')]).toEqual([
+      'case-0042.nii',
+      null,
+    ]);
+    const pair = ['all.hdr', { name: 'all.img', of: 'all.hdr' }];
+    expect(given([['a.nii', 'b.nii'], pair]).names[1]).toEqual(['case-0000.hdr', 'case-0000.img']);
+    expect(() => neutral.nameOf({} as never)).toThrow('A file without a neutral name would be sent');
+  });
+
+  test('of several files with voxels has their numbers, and two headers of one stem keep theirs apart', () => {
+    const many = ['a.mhd', { name: 'z.raw', of: 'a.mhd' }, { name: 'y.raw', of: 'a.mhd' }];
+    expect(given([many]).names).toEqual([['case-0001.mhd', 'case-0001_0001.raw', 'case-0001_0002.raw']]);
+    const two = ['a.mhd', 'a.nhdr', { name: 'z.raw', of: 'a.mhd' }, { name: 'y.raw', of: 'a.nhdr' }];
+    expect(given([two]).names).toEqual([
+      ['case-0001.mhd', 'case-0001.nhdr', 'case-0001.raw', 'case-0001_3.raw'],
+    ]);
+  });
+
+  test('of files that differ in capitals alone are two, and no other file gets one of them', () => {
+    const { names, neutral } = given([['X.nii', 'x.nii', 'y.nii', 'x.json']]);
+    expect(names).toEqual([['case-0001.nii', 'case-0002.nii', 'case-0003.nii', 'case-0001.json']]);
+    expect(neutral.originals).toEqual({ 'case-0001': 'X', 'case-0002': 'x', 'case-0003': 'y' });
+  });
+});

@@ -1,0 +1,484 @@
+import { type Stats, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { Obstacles, someOf } from '../../../src/imaging/inputs/entries.js';
+import {
+  formatNameOf,
+  hasZarrName,
+  isHidden,
+  isSidecar,
+  isVolumeContent,
+  isVolumeName,
+  isWholeVolumeName,
+  withoutVolumeEnding,
+} from '../../../src/imaging/inputs/formats.js';
+import { withoutIncomplete, withoutSuffix } from '../../../src/imaging/inputs/incomplete.js';
+import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
+import { namesOf } from '../../../src/imaging/inputs/names.js';
+import { isPlaceholder, linkFault, placeholderFault } from '../../../src/imaging/inputs/placeholders.js';
+import { labelOf, Selector } from '../../../src/imaging/inputs/selection.js';
+import {
+  describeSeries,
+  matches,
+  planeOf,
+  type Series,
+  seriesName,
+} from '../../../src/imaging/inputs/series.js';
+import { readStore } from '../../../src/imaging/inputs/zarr.js';
+import { collect } from '../../client/support/collect.js';
+import { dicomFile, dicomSeries } from '../../support/dicom.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+describe('formats', () => {
+  test('are told by names', () => {
+    expect(
+      ['a.ome.tif', 'a.ome.zarr', 'A.NII.GZ', 'a.dcm.gz', 'a.seg.nrrd', 'a.txt', 'a'].map(
+        withoutVolumeEnding,
+      ),
+    ).toEqual(['a', 'a', 'A', 'a', 'a.seg', 'a.txt', 'a']);
+    expect(['a.png', 'a.nii', 'a.IMA', 'a.txt', 'a.ome.tif'].map(isVolumeName)).toEqual([
+      ...[false, true, true, false, true],
+    ]);
+    expect(['a.mha', 'a.mhd', 'a.nii.GZ', 'a.img', 'a.dcm'].map(isWholeVolumeName)).toEqual([
+      ...[true, false, true, false, false],
+    ]);
+    expect(['a.dcm', 'a.v', 'a.brik.bz2', 'a.x'].map(formatNameOf)).toEqual(['DICOM', 'ECAT', 'AFNI', null]);
+    const sidecars = ['a.json', 'README', 'a.tsv.gz', 'a.json.gz', 'Thumbs.db', 'DICOMDIR', 'a.nii.json'];
+    expect(sidecars.filter((name) => !isSidecar(name))).toEqual([]);
+    expect(['a.nii.gz', 'readme.nii', 'json', 'a'].filter(isSidecar)).toEqual([]);
+    expect(['.a', '#recycle', 'desktop.ini', 'a:Zone.Identifier'].filter((name) => !isHidden(name))).toEqual(
+      [],
+    );
+    expect(['.a.nii.icloud', 'a', 'recycle'].filter(isHidden)).toEqual([]);
+    expect(['a.ome.ZARR', 'a.zarr', 'zarr', 'a.zarr.zip'].map(hasZarrName)).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  test('are told by contents', () => {
+    const starts = (text: string, at = 0) => {
+      const bytes = Buffer.alloc(400);
+      bytes.write(text, at, 'latin1');
+      return isVolumeContent(bytes);
+    };
+    const known = [
+      'CDF\u0001',
+      'CDF\u0002',
+      'II*\0',
+      'MM\0*',
+      'II+\0',
+      'MM\0+',
+      'MATRIX7',
+      '\u0089HDF\r\n',
+      '\u0093NUMPY',
+      'NRRD0004',
+      '# vtk DataFile',
+    ];
+    expect(known.filter((text) => !starts(text))).toEqual([]);
+    expect([starts('\u00ef\u00ff\u00e9\u00b0', 252), starts('\u002a\u00e3\u0089\u00b8', 252)]).toEqual([
+      true,
+      true,
+    ]);
+    expect(['CDF\u0003', '\u0089PNG\r\n', 'GIF8', 'plain'].filter((text) => starts(text))).toEqual([]);
+  });
+});
+
+test('files that were not fetched are told by their size, their names and where they lie', () => {
+  const fault = (name: string, size: number, blocks = 8) =>
+    /since (.*) did not fetch it/.exec(placeholderFault(name, name, { size, blocks } as Stats) ?? '')?.[1];
+  expect([
+    fault('/x/.a.nii.icloud', 99_999),
+    fault('/x/a.nii.cloud', 0),
+    fault('/x/a.nii.dvc', 1025),
+  ]).toEqual(['iCloud', 'odrive', undefined]);
+  const drives = [
+    '/home/OneDrive - Lab/a.nii',
+    '/home/Dropbox/x/a.nii',
+    '/mnt/My Drive/a.nii',
+    '/mnt/Google Drive/a.nii',
+    '/mnt/GoogleDrive-me/a.nii',
+    '/home/a/a.nii',
+  ];
+  expect(drives.map((name) => fault(name, 8192, 0))).toEqual([
+    'OneDrive',
+    'Dropbox',
+    ...Array(3).fill('Google Drive'),
+    undefined,
+  ]);
+  expect([
+    fault(drives[0] ?? '', 8191, 0),
+    fault(drives[0] ?? '', 8192, 16),
+    fault('/home/OneDrive', 8192, 0),
+  ]).toEqual([...[undefined, undefined, undefined]]);
+  expect([linkFault('../.git/annex/objects/a'), linkFault('x.git/annex/objects/a')]).toEqual([
+    expect.stringContaining("git-annex did not fetch it; run 'datalad get'"),
+    null,
+  ]);
+});
+
+test('a placeholder is told by its content, and a file beside it that is there stands for itself', async () => {
+  await using root = await temporary();
+  const lfs = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345\n`;
+  await plant(root.path, {
+    'a.nii': lfs,
+    'long.nii': `${lfs.padEnd(1025, 'x')}`,
+    'longest.nii': lfs.padEnd(1024, 'x'),
+    'b.nii.dvc': 'md5: x',
+    'c.nii.dvc': 'md5: x',
+    'c.nii': 'x',
+  });
+  symlinkSync('.git/annex/objects/x', path.join(root.path, 'd.nii'));
+  symlinkSync('nowhere', path.join(root.path, 'e.nii'));
+  const names = ['a.nii', 'long.nii', 'b.nii.dvc', 'c.nii.dvc', 'c.nii', 'd.nii', 'e.nii', 'none.nii'];
+  expect(names.filter((name) => isPlaceholder(path.join(root.path, name)))).toEqual([
+    'a.nii',
+    'b.nii.dvc',
+    'd.nii',
+  ]);
+});
+
+test('labels are the last of their entity, and words that choose nothing are named with those that would', () => {
+  expect(
+    ['sub-01/ses-2/sub-02_ses-3_T1w.nii', 'a_sub-x', 'asub-01', 'sub-'].map((each) => labelOf(each, 'sub')),
+  ).toEqual(['02', 'x', null, null]);
+  const choose = (selection: ConstructorParameters<typeof Selector>[0], ...files: string[]) => {
+    const selector = new Selector(selection);
+    const kept = files.filter((file) => selector.keeps(file));
+    selector.check();
+    return kept;
+  };
+  const files = ['in/sub-02/a_T2w.nii.gz', 'in/sub-01/ses-a+b/a_T1w.nii.gz', 'in/x.nii'];
+  expect(choose({}, ...files)).toEqual(files);
+  expect(choose({ participants: ['sub-01', '02'], suffixes: ['T2w'] }, ...files)).toEqual([files[0]]);
+  expect(choose({ exclude: ['x.nii', 'in/sub-01/*'] }, ...files)).toEqual([files[0]]);
+  for (const session of ['a+b', 'ses-a+b'])
+    expect(choose({ sessions: [session] }, ...files)).toEqual([files[1]]);
+  expect(() => choose({ participants: ['1'] }, ...files)).toThrow(
+    "--participant-label '1' chooses no file; there are 01, 02",
+  );
+  expect(() => choose({ sessions: ['1'] }, 'in/x.nii')).toThrow(
+    "--session-label '1' chooses no file; no file has any",
+  );
+  expect(() => choose({ suffixes: ['x'] }, 'in/x.nii')).toThrow(
+    "--suffix 'x' chooses no file; no file has any",
+  );
+});
+
+describe('a series', () => {
+  const series = (more: Partial<Series>) =>
+    ({
+      path: '/in/S1',
+      number: 3,
+      description: 'T1  (KM)/x',
+      modality: 'MR',
+      size: [2, 3, 4],
+      images: 4,
+      plane: 'axial',
+      ...more,
+    }) as Series;
+
+  test('has a name for a file, and one for a person', () => {
+    expect(seriesName(series({}), true)).toBe('S1');
+    expect(seriesName(series({}), false)).toBe('S1_3_T1-KM-x');
+    expect(seriesName(series({ number: null, description: ' - ' }), false)).toBe('S1');
+    expect(seriesName(series({ description: 'ä'.repeat(50) }), false)).toBe(`S1_3_${'ä'.repeat(40)}`);
+    expect(describeSeries(series({}))).toBe("3 'T1  (KM)/x' (MR, 2 x 3 x 4, axial)");
+    expect(
+      describeSeries(
+        series({ number: null, description: '', modality: '', size: [], images: 1, plane: null }),
+      ),
+    ).toBe('without a number (1 image)');
+  });
+
+  test('has a plane if it is nearly straight', () => {
+    const plane = (...orientation: number[]) =>
+      planeOf({ orientation } as unknown as Parameters<typeof planeOf>[0]);
+    expect([plane(1, 0, 0, 0, 1, 0), plane(1, 0, 0, 0, 0, -1), plane(0, 1, 0, 0, 0, -1)]).toEqual([
+      'axial',
+      'coronal',
+      'sagittal',
+    ]);
+    expect([plane(1, 0, 0, 0, 0.8, 0.6), planeOf(null)]).toEqual(['oblique', null]);
+  });
+
+  test.each([
+    ['t1*', 'T1 MPRAGE', true],
+    ['*a*b', 'xaxbxb', true],
+    ['*a*b', 'xaxbx', false],
+    ['a?c', 'abc', true],
+    ['a?', 'a', false],
+    ['', '', true],
+    ['**', '', true],
+    ['a', '', false],
+  ])('is chosen by %j out of %j: %s', (pattern, text, isMatch) =>
+    expect(matches(pattern, text)).toBe(isMatch),
+  );
+});
+
+test('names that a form or another system cannot carry are changed, and are never shared', () => {
+  expect(namesOf(['/a/x\\y%0Az%41.nii'])).toEqual(['x_y_0Az%41.nii']);
+  expect(namesOf(['/p/a.b/T1.nii', '/p/.c/T1.nii'])).toEqual(['a-b_T1.nii', 'c_T1.nii']);
+  expect(namesOf(['/p/a/x/T1.nii', '/p/b/x/T1.nii', '/p/b/x/T1.json'])).toEqual([
+    'a_T1.nii',
+    'b_T1.nii',
+    'b_T1.json',
+  ]);
+  expect(namesOf(['/p/T1.nii', '/p/a/T1.nii'])).toEqual(['p_T1.nii', 'p_a_T1.nii']);
+  expect(namesOf(['/a/x.konfaidir.zip', '/b/X'])).toEqual(['a_x', 'b_X']);
+  expect(namesOf(['/a/x.nii', '/a/X.nii'])).toEqual(['x.nii', 'X.nii']);
+  expect(namesOf(['/a/.x.nii', '/a/.y.nii'])).toEqual(['.x.nii', '.y.nii']);
+});
+
+test('what stands in the way is told once: the first with the reason, others by name', () => {
+  const told = (purpose: 'sent' | 'shown', count: number) => {
+    const obstacles = new Obstacles(purpose);
+    for (let at = 1; at <= count; at += 1) obstacles.add(`${at}.nii`, 'is empty');
+    return obstacles;
+  };
+  told('sent', 0).check();
+  expect(() => told('sent', 1).check()).toThrow(/^'1\.nii' is empty$/);
+  expect(() => told('sent', 2).check()).toThrow(
+    "'1.nii' is empty; 1 more cannot be sent either: '2.nii'; 'remote-app inputs' says why",
+  );
+  expect(() => told('shown', 7).check()).toThrow(
+    /^'1\.nii' is empty; 6 more cannot be shown either: '2\.nii', '3\.nii', '4\.nii', '5\.nii', '6\.nii' and 1 more$/,
+  );
+  expect([someOf(['a\nb']), someOf(['1', '2', '3', '4', '5'])]).toEqual(['a\\x0ab', '1, 2, 3, 4, 5']);
+  const alone = new Obstacles('sent', (target) => target === 'a');
+  alone.add('a', 'is empty');
+  alone.addMissing('b', '; look again');
+  expect([alone.count, alone.all]).toEqual([
+    2,
+    [{ path: 'b', sentence: "No such file or directory: 'b'; look again" }],
+  ]);
+  expect([[...alone.takeAlone()], alone.count, alone.takeAlone().size]).toEqual([[['a', 'is empty']], 1, 0]);
+});
+
+describe('cases that lack a file', () => {
+  const { fields } = operationOf('evaluate');
+  const fieldOf = (name: string) => fields.find((field) => field.name === name) ?? fields[0];
+  const units = (...names: string[]) =>
+    names.map((name) => ({ path: `/in/${name}`, name, isHalf: false, headers: [] as string[] }));
+  const group = (name: string, ...names: string[]) => ({
+    field: fieldOf(name) as (typeof fields)[0],
+    number: 1,
+    units: units(...names),
+  });
+
+  test('are named with what they lack, and what belongs to none', () => {
+    const inputs = group('inputs', 'a_T1.nii', 'b_T1.nii', 'c_T1.nii');
+    const { lacking, groups } = withoutIncomplete([
+      inputs,
+      group('gt', 'c_seg.nii', 'b_seg.nii', 'x_seg.nii'),
+    ]);
+    expect(lacking).toEqual([
+      "1 of 3 cases has no file in --gt: '/in/a_T1.nii'",
+      "1 file of --gt belongs to no case: '/in/x_seg.nii'",
+    ]);
+    expect(groups.map((each) => each.map(({ name }) => name))).toEqual([
+      ['b_T1.nii', 'c_T1.nii'],
+      ['b_seg.nii', 'c_seg.nii'],
+    ]);
+    const second = { ...group('inputs', 'a_T2.nii'), number: 2 };
+    expect(
+      withoutIncomplete([inputs, { ...second, units: units('a_T2.nii', 'z_T2.nii', 'y_T2.nii') }]).lacking,
+    ).toEqual([
+      "2 of 3 cases have no file in group 2 of --inputs: '/in/b_T1.nii', '/in/c_T1.nii'",
+      "2 files of group 2 of --inputs belong to no case: '/in/z_T2.nii', '/in/y_T2.nii'",
+    ]);
+  });
+
+  test('are none where one file is for all, or names say nothing', () => {
+    const inputs = group('inputs', 'a.nii', 'b.nii');
+    expect(withoutIncomplete([inputs, group('mask', 'all.nii')]).lacking).toEqual([]);
+    expect(withoutIncomplete([inputs, group('gt', 'x.nii', 'y.nii')]).lacking).toEqual([]);
+    expect(withoutIncomplete([]).groups).toEqual([]);
+    expect(['sub-01_t1w', 'case_0001', 'case_t1-x', 'a'].map(withoutSuffix)).toEqual([
+      'sub-01',
+      'case',
+      'case_t1-x',
+      'a',
+    ]);
+  });
+
+  test('keep the voxels of those that stay', () => {
+    const inputs = group('inputs', 'a.hdr', 'b.hdr');
+    const half = { path: '/in/b.img', name: 'b.img', isHalf: true, headers: ['/in/b.hdr'] };
+    const all = {
+      ...inputs,
+      units: [...inputs.units, half, { ...half, path: '/in/a.img', headers: ['/in/a.hdr'] }],
+    };
+    const { groups } = withoutIncomplete([all, group('gt', 'b.nii', 'c.nii')]);
+    expect(groups[0]?.map(({ path: file }) => file)).toEqual(['/in/b.hdr', '/in/b.img']);
+  });
+});
+
+describe('directories', () => {
+  const field = fieldWithRole(operationOf('infer'), 'paths');
+
+  test('have all series of one place, and one beside a volume of several frames keeps its name', async () => {
+    await using root = await temporary();
+    const one = dicomSeries(2, { series: '1', number: 1, description: 'one' }, (at) => `a${at}`);
+    const other = dicomSeries(2, { series: '2', number: 2, description: 'other' }, (at) => `b${at}`);
+    const enhanced = dicomFile({ kind: 'enhancedMR', image: 1, frames: 6, series: '6', number: 6 });
+    const within = (directory: string, files: object) =>
+      Object.fromEntries(
+        Object.entries(files).map(([name, bytes]) => [`${directory}/${name}`, bytes as Buffer]),
+      );
+    await plant(root.path, {
+      ...within('in', { ...one, ...other }),
+      ...within('mixed', { ...one, enhanced }),
+    });
+    expect(await findVolumes([path.join(root.path, 'in')])).toHaveLength(2);
+    const { units } = await collect([path.join(root.path, 'mixed')]);
+    expect(units).toMatchObject([{ wanted: 'mixed' }, { kind: 'file', series: { number: 6 } }]);
+  });
+
+  test('of results in a data set of BIDS are walked with --all-files alone', async () => {
+    await using root = await temporary();
+    const names = ['derivatives', 'sourcedata', 'code', 'stimuli', 'phenotype'];
+    await plant(root.path, {
+      'dataset_description.json': '{}',
+      'sub-01/a.nii': '1',
+      ...Object.fromEntries(names.map((name) => [`${name}/b.nii`, '2'])),
+    });
+    const { units, skipped } = await collect([root.path]);
+    expect(units).toHaveLength(1);
+    expect(skipped.map((each) => path.basename(each)).toSorted()).toEqual(
+      [...names, 'dataset_description.json'].toSorted(),
+    );
+    expect((await collect([root.path], { allFiles: true })).units).toHaveLength(7);
+  });
+
+  test('are searched for what is chosen, and a word that chooses nothing is refused', async () => {
+    await using root = await temporary();
+    await plant(root.path, { 'in/sub-01/a.nii': '1', 'in/sub-02/a.nii': '2' });
+    const files = [{ field, groups: [[path.join(root.path, 'in')]] }];
+    const find = (participants: string[]) => findFiles({ files, archive: null, selection: { participants } });
+    expect((await find(['02'])).volumes[0]?.groups[0]).toHaveLength(1);
+    await expect(find(['03'])).rejects.toThrow("--participant-label '03' chooses no file; there are 01, 02");
+  });
+
+  test('of an annex have links to the voxels of a header, which are told', async () => {
+    await using root = await temporary();
+    const repository = path.join(root.path, 'ds');
+    const header =
+      'ObjectType = Image\nNDims = 3\nDimSize = 2 1 1\nElementType = MET_UCHAR\nElementDataFile = x.raw\n';
+    await plant(repository, { '.git/annex/objects/k': Buffer.from([1, 2]), 'x.mhd': header });
+    symlinkSync('.git/annex/objects/k', path.join(repository, 'x.raw'));
+    const files = [{ field, groups: [[path.join(repository, 'x.mhd')]] }];
+    const { followed, volumes } = await findFiles({ files, archive: null });
+    expect(volumes[0]?.groups[0]?.map(({ name }) => name)).toEqual(['x.mhd', 'x.raw']);
+    expect(followed).toEqual([
+      { path: path.join(repository, 'x.raw'), target: path.join(repository, '.git/annex/objects/k') },
+    ]);
+    // A case of several fails alone, with both files.
+    writeFileSync(path.join(repository, 'x.mhd'), header.replace('2 1 1', '3 1 1'));
+    const each = await findFiles({ files, archive: null }, { isEach: true });
+    expect(each.volumes[0]?.groups[0]).toMatchObject([
+      {
+        name: 'x.mhd',
+        fault: expect.stringMatching(
+          /^has its voxels in '.*x\.raw', which has 2 bytes, and its header says 3 bytes/,
+        ),
+      },
+    ]);
+  });
+
+  test('of ground truth have none of the choices that are for inputs', async () => {
+    await using root = await temporary();
+    const one = dicomSeries(2, { series: '1', number: 1, description: 'one' }, (at) => `a${at}`);
+    const seg = dicomFile({ kind: 'SEG', modality: 'SEG', image: 1, series: '9', number: 9 });
+    const scans = { ...one, seg };
+    const within = (directory: string) =>
+      Object.fromEntries(Object.entries(scans).map(([name, bytes]) => [`${directory}/${name}`, bytes]));
+    await plant(root.path, {
+      ...within('in'),
+      ...within('more'),
+      ...within('gt'),
+      'x/a_T1w.nii': '1',
+      'x/a_seg.nii': '2',
+    });
+    const { fields } = operationOf('evaluate');
+    const fieldOf = (name: string) => fields.find((each) => each.name === name) ?? field;
+    const at = (...names: string[]) => names.map((name) => path.join(root.path, name));
+    const asked: number[] = [];
+    const chosen: number[] = [];
+    const files = [
+      { field: fieldOf('inputs'), groups: [at('in'), at('more')] },
+      { field: fieldOf('gt'), groups: [at('gt')] },
+    ];
+    const found = await findFiles(
+      { files, archive: null },
+      {
+        asksForSegmentations: async (group) => asked.push(group) > 1,
+        chooseSeries: async (series) => {
+          chosen.push(series.length);
+          return series.slice(0, 2);
+        },
+      },
+    );
+    // The second group of inputs asks for segmentations; those of ground truth are volumes in any case.
+    expect([asked, chosen]).toEqual([
+      [0, 1],
+      [1, 2],
+    ]);
+    expect(found.volumes.map(({ groups }) => groups.map((each) => each.length))).toEqual([[1, 2], [2]]);
+    expect(found.objects.map((each) => path.relative(root.path, each.path))).toEqual(['in/seg']);
+    const suffixes = { selection: { suffixes: ['T1w'] } };
+    const named = await findFiles({
+      ...{ archive: null, ...suffixes },
+      files: [
+        { field: fieldOf('inputs'), groups: [at('x')] },
+        { field: fieldOf('gt'), groups: [at('x/*_seg.nii')] },
+      ],
+    });
+    expect(named.volumes.map(({ groups }) => groups.flat().map(({ name }) => name))).toEqual([
+      ['a_T1w.nii'],
+      ['a_seg.nii'],
+    ]);
+  });
+
+  test('have one volume of a header and its voxels, and none of what is beside a store', async () => {
+    await using root = await temporary();
+    const header =
+      'ObjectType = Image\nNDims = 3\nDimSize = 2 1 1\nElementType = MET_UCHAR\nElementDataFile = x.raw\n';
+    await plant(root.path, {
+      'in/x.mhd': header,
+      'in/x.raw': Buffer.from([1, 2]),
+      'z/a.zarr/.zgroup': '{"zarr_format":2}',
+      'z/odd.dat': 'x',
+      'odd/odd.dat': 'x',
+      'odd/photo.png': 'x',
+    });
+    const at = (name: string) => path.join(root.path, name);
+    expect((await findVolumes([at('in')])).map((unit) => unit.path)).toEqual([at('in/x.mhd')]);
+    const beside = await collect([at('z')]);
+    expect([beside.units.map(({ kind }) => kind), beside.skipped, beside.unknown]).toEqual([
+      ['store'],
+      [at('z/odd.dat')],
+      [],
+    ]);
+    const odd = await collect([at('odd')]);
+    // A picture is what is meant, rather than a file that nobody knows.
+    expect([odd.units.map((unit) => unit.path), odd.unknown]).toEqual([[at('odd/photo.png')], []]);
+  });
+});
+
+test('a directory with the name of a store that is none is refused with what it lacks', async () => {
+  await using root = await temporary();
+  await plant(root.path, { 'empty.zarr/': '', 'other.zarr/0/': '' });
+  const sentenceOf = async (name: string) => {
+    const obstacles = new Obstacles();
+    await readStore(path.join(root.path, name), obstacles);
+    return obstacles.all.map(({ sentence }) => sentence.replace(root.path, '')).join();
+  };
+  expect(await sentenceOf('empty.zarr')).toBe("'/empty.zarr' contains no file to send");
+  expect(await sentenceOf('other.zarr')).toBe(
+    "'/other.zarr' has the name of a Zarr store and no valid metadata (zarr.json, .zgroup or .zarray)",
+  );
+});
