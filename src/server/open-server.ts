@@ -4,7 +4,6 @@ import { areReplaced } from '../runner/index.js';
 import { Access } from './access/index.js';
 import { AllowedApps, AppCatalog, residentEngine } from './apps/index.js';
 import { openAuditLog } from './audit/index.js';
-import { ContentStore } from './content/index.js';
 import { checkFileSystem, lockDataDirectory, prepareDataDirectory } from './data-directory/index.js';
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
 import type { ServerEvents } from './events.js';
@@ -25,6 +24,7 @@ import {
   type Visible,
 } from './sandbox/index.js';
 import { killGrace, maxLogBytes, mostKeptJobs, type ServerSettings } from './settings.js';
+import { UploadStore } from './uploads/index.js';
 import { UsageLedger } from './usage/index.js';
 
 /** The allowed apps, and the repositories that some of them come from. @throws SetupError */
@@ -170,8 +170,8 @@ function openOnEnd(
 function openUploads(
   { dataDirectory, keepUploads }: ServerSettings,
   { access, events, report, clock = systemClock }: OpenContext,
-): ContentStore | null {
-  const uploads = new ContentStore({ dataDirectory, keep: keepUploads, clock, events, report });
+): UploadStore | null {
+  const uploads = new UploadStore({ dataDirectory, keep: keepUploads, clock, events, report });
   // Also without any being kept: those of an earlier server are removed.
   uploads.load(keepUploads === 0 ? [] : access.owners());
   if (keepUploads === 0) return null;

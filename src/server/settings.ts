@@ -1,6 +1,6 @@
 import type { SlurmOptions } from './executors/slurm/index.js';
 import type { JobLimits, SandboxMode, Visible } from './sandbox/index.js';
-import type { UploadSettings } from './uploads/index.js';
+import type { UploadSettings } from './submissions/index.js';
 
 /** The settings of a server: `serve`'s flags in base units. */
 export interface ServerSettings extends UploadSettings {

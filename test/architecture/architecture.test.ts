@@ -100,7 +100,7 @@ describe('the table', () => {
     ['contract', 'files'],
     ['files', 'server/jobs'],
     ['files', 'client'],
-    ['extract', 'server/uploads'],
+    ['extract', 'server/submissions'],
     ['runner', 'server/executors'],
     ['client/connection', 'client/result'],
     ['client/case', 'server'],

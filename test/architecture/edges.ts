@@ -265,7 +265,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'server/access',
       'server/apps',
       'server/hub',
-      'server/content',
+      'server/uploads',
       'server/jobs',
       'server/executors/local',
       'server/executors/slurm',
@@ -313,7 +313,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The program that is run for ends is told of them as others are, and knows no record of a job.',
   },
   'server/settings.ts': {
-    imports: ['server/uploads', 'server/sandbox', 'server/executors/slurm'],
+    imports: ['server/submissions', 'server/sandbox', 'server/executors/slurm'],
     reason: 'Settings are values, and do nothing.',
   },
   'server/app.ts': {
@@ -324,8 +324,8 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'server/usage',
       'server/http',
-      'server/content',
       'server/uploads',
+      'server/submissions',
       'server/apps',
       'server/jobs',
       'server/executors',
@@ -354,14 +354,14 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: ['server', 'access', 'files', 'contract'],
     reason: 'Who may come in knows neither a request nor a job.',
   },
-  'server/content': {
-    imports: ['server/uploads', 'server/data-directory', 'server', 'access', 'files', 'contract'],
-    reason: 'Uploads are kept by owner and content, and know no job that names them.',
-  },
   'server/uploads': {
+    imports: ['server/submissions', 'server/data-directory', 'server', 'access', 'files', 'contract'],
+    reason: 'Uploads are kept by owner and content; this module knows no job that names them.',
+  },
+  'server/submissions': {
     imports: ['server/jobs', 'archive', 'multipart', 'files', 'contract'],
     reason:
-      'An upload ends with the files of a job, and starts none. Of scans it asks only whether they tell who somebody is.',
+      'A submission becomes the files of a job; nothing here starts one. Of scans it reads only who they identify.',
   },
   'server/apps': {
     imports: ['server/hub', 'server/jobs', 'server/executors', 'server', 'files', 'programs', 'contract'],

@@ -46,7 +46,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'Only imaging reads volumes; the server moves files.',
   },
   '@remote-app/volumes/headers': {
-    modules: ['imaging/deidentify', 'imaging/inputs', 'client/gateway', 'server/uploads'],
+    modules: ['imaging/deidentify', 'imaging/inputs', 'client/gateway', 'server/submissions'],
     reason:
       'The start of a scan is read by whoever finds or sends scans, and by a server that refuses names of patients.',
   },
@@ -60,8 +60,8 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'Slices of a page are written with it.',
   },
   tinyglobby: { modules: ['imaging/inputs'], reason: 'Only what is sent is searched for.' },
-  koa: { modules: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
-  'koa-body': { modules: ['server/uploads'], reason: 'Only submissions have a body of JSON.' },
+  koa: { modules: ['server/app.ts', 'server/http', 'server/submissions'], reason: koa },
+  'koa-body': { modules: ['server/submissions'], reason: 'Only submissions have a body of JSON.' },
   '@koa/router': { modules: ['server/routes'], reason: koa },
   '@huggingface/hub': { modules: ['server/hub'], reason: 'One module of the server asks the hub.' },
   yaml: {

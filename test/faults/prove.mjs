@@ -15,7 +15,7 @@ const breaks = [
   {
     name: 'A start removes the jobs that waited',
     file: 'dist/server/jobs/service.js',
-    edits: [[/each\.kind === 'upload'/, "$& || each.record?.state === 'waiting'"]],
+    edits: [[/each\.kind === 'incoming'/, "$& || each.record?.state === 'waiting'"]],
     family: 'server-death',
     // Few jobs wait when the server is killed.
     rounds: 5,
@@ -68,7 +68,7 @@ const breaks = [
   },
   {
     name: 'The offset of an upload is told before its bytes are on the disk',
-    file: 'dist/server/content/upload.js',
+    file: 'dist/server/uploads/upload.js',
     edits: [[/await handle\.datasync\(\);/, ';']],
     family: 'power-cut',
     rounds: 10,

@@ -19,7 +19,7 @@ import type { JobStore } from './store.js';
 import type { Trash } from './trash.js';
 
 /** What is known about an upload besides its request. */
-export interface UploadFacts {
+export interface SubmissionFacts {
   readonly files: JobFiles;
   readonly linked: readonly LinkedInput[];
   /** Lines for the job's log. */
@@ -39,7 +39,7 @@ export interface Slot {
   /** The directory of the job after it is accepted. */
   readonly finalDirectory: JobDirectory;
   /** Turns the upload into a job that survives a power cut. */
-  accept(request: JobRequest, facts: UploadFacts): Promise<Job>;
+  accept(request: JobRequest, facts: SubmissionFacts): Promise<Job>;
   /** Releases the place and removes the upload, unless it has become a job. */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -73,7 +73,7 @@ export interface AdmissionDeps {
   readonly owners: OwnerLimits;
   /** Whether the program was replaced under the running server, which then cannot start jobs. */
   readonly isUpgraded?: (() => boolean) | undefined;
-  readonly start: (upload: JobDirectory, request: JobRequest, facts: UploadFacts) => Promise<Job>;
+  readonly start: (incoming: JobDirectory, request: JobRequest, facts: SubmissionFacts) => Promise<Job>;
   /** Called when a submission of an owner needs nothing more. */
   readonly released: (owner: Owner) => void;
 }

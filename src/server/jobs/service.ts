@@ -22,9 +22,9 @@ import {
   JobTerms,
   type JobTermsDeps,
   type Slot,
+  type SubmissionFacts,
   type Submit,
   type Submitter,
-  type UploadFacts,
 } from './admission.js';
 import { usualDiskPerJob } from './disk-use.js';
 import { Job } from './job.js';
@@ -123,7 +123,7 @@ export class JobService {
       maxJobs,
       isUpgraded,
       owners: this.#owners,
-      start: (upload, request, facts) => this.#accept(upload, request, facts),
+      start: (incoming, request, facts) => this.#accept(incoming, request, facts),
       released: (owner) => this.#trimUploads(owner),
     });
     this.#unreadable = new UnreadableJobs({
@@ -154,7 +154,7 @@ export class JobService {
     for (const each of this.#store.scan()) {
       if (each.kind === 'foreign') {
         setAside(this.deps.dataDirectory, each.path, each.why, this.deps.report);
-      } else if (each.kind === 'upload' || this.#expired.has(each.directory.id)) {
+      } else if (each.kind === 'incoming' || this.#expired.has(each.directory.id)) {
         void this.#trash.throwAway(each.directory.path);
       } else if (each.kind === 'damaged' || each.kind === 'unreadable') {
         const accepted = this.#unreadable.add(each);
@@ -409,15 +409,15 @@ export class JobService {
     await Promise.all([...this.#jobs.values()].map((job) => job.leave()));
   }
 
-  async #accept(upload: JobDirectory, request: JobRequest, facts: UploadFacts): Promise<Job> {
+  async #accept(incoming: JobDirectory, request: JobRequest, facts: SubmissionFacts): Promise<Job> {
     this.#refuseWhileClosing();
     const { files, linked, notes, bytes, extracted } = facts;
     const { report, clock } = this.deps;
-    upload.log(`${acceptance(upload.id)}: ${commandOf(request.operation)} on ${request.app}`);
-    for (const note of notes) upload.log(note);
-    noteLinks(upload, linked);
-    const record = newRecord(upload.id, request, new Date(clock.now()).toISOString(), bytes);
-    const job = new Job(await this.#store.accept(upload, record, files), record, false, report, clock);
+    incoming.log(`${acceptance(incoming.id)}: ${commandOf(request.operation)} on ${request.app}`);
+    for (const note of notes) incoming.log(note);
+    noteLinks(incoming, linked);
+    const record = newRecord(incoming.id, request, new Date(clock.now()).toISOString(), bytes);
+    const job = new Job(await this.#store.accept(incoming, record, files), record, false, report, clock);
     this.#jobs.set(job.id, job);
     this.#kept.add(job, bytes + extracted);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });

@@ -26,8 +26,8 @@ export interface StoredJob {
 /** An entry in the jobs directory. */
 export type Found =
   | ({ readonly kind: 'job' } & StoredJob)
-  /** An upload that was never accepted. */
-  | { readonly kind: 'upload'; readonly directory: JobDirectory }
+  /** A submission that was never accepted. */
+  | { readonly kind: 'incoming'; readonly directory: JobDirectory }
   /** A directory with the name of a job whose record is missing or invalid. */
   | {
       readonly kind: 'damaged';
@@ -42,7 +42,7 @@ export type Found =
   | { readonly kind: 'foreign'; readonly path: string; readonly why: string };
 
 /**
- * The job directories of one data directory, which are the only record of the jobs. An upload is in `DATA/incoming` until
+ * The job directories of one data directory, which are the only record of the jobs. A submission is in `DATA/incoming` until
  * it is accepted. Then the whole directory is renamed into `DATA/jobs`, so that a job always has a `job.json`.
  */
 export class JobStore {
@@ -68,7 +68,7 @@ export class JobStore {
     return this.finalDirectory(new JobDirectory(id, '')).exists();
   }
 
-  /** A new directory for an upload, with an id that no job has. */
+  /** A new directory for a submission, with an id that no job has. */
   create(): JobDirectory {
     const id = randomBytes(jobIdBytes).toString('hex');
     if (existsSync(path.join(this.#jobs, id))) return this.create();
@@ -77,24 +77,24 @@ export class JobStore {
     return directory;
   }
 
-  /** The directory for an upload that becomes a job. */
-  finalDirectory(upload: JobDirectory): JobDirectory {
-    return new JobDirectory(upload.id, path.join(this.#jobs, upload.id));
+  /** The directory of a submission once it is a job. */
+  finalDirectory(incoming: JobDirectory): JobDirectory {
+    return new JobDirectory(incoming.id, path.join(this.#jobs, incoming.id));
   }
 
   /**
-   * Turns an upload into a job in one step, after its record, its log and all its files were synced to the disk.
+   * Turns a submission into a job in one step, after its record, its log and all its files were synced to the disk.
    * @throws the system's error; then it is not a job
    */
-  async accept(upload: JobDirectory, record: JobRecord, files: JobFiles): Promise<JobDirectory> {
-    upload.saveFirst(record, files);
-    await syncTree(upload.path);
-    const directory = this.finalDirectory(upload);
-    renameSync(upload.path, directory.path);
+  async accept(incoming: JobDirectory, record: JobRecord, files: JobFiles): Promise<JobDirectory> {
+    incoming.saveFirst(record, files);
+    await syncTree(incoming.path);
+    const directory = this.finalDirectory(incoming);
+    renameSync(incoming.path, directory.path);
     try {
       await syncDirectory(this.#jobs);
     } catch (cause) {
-      renameSync(directory.path, upload.path);
+      renameSync(directory.path, incoming.path);
       throw cause;
     }
     return directory;
@@ -106,8 +106,8 @@ export class JobStore {
     for (const name of readdirSync(this.#jobs)) found.push(this.look(name));
     for (const name of readdirSync(this.#incoming)) {
       const entry = path.join(this.#incoming, name);
-      if (jobIdPattern.test(name)) found.push({ kind: 'upload', directory: new JobDirectory(name, entry) });
-      else found.push({ kind: 'foreign', path: entry, why: 'it is not an upload' });
+      if (jobIdPattern.test(name)) found.push({ kind: 'incoming', directory: new JobDirectory(name, entry) });
+      else found.push({ kind: 'foreign', path: entry, why: 'it is not a submission' });
     }
     const time = (each: Found) => (each.kind === 'job' ? each.record.createdAt : '');
     return found.sort((a, b) => (time(a) < time(b) ? -1 : 1));
@@ -124,7 +124,7 @@ export class JobStore {
       const record = directory.load();
       if (record) return { kind: 'job', directory, record };
       // Earlier versions received uploads in the directory of the job.
-      if (readdirSync(entry).join() === 'Incoming') return { kind: 'upload', directory };
+      if (readdirSync(entry).join() === 'Incoming') return { kind: 'incoming', directory };
       return { kind: 'damaged', directory, why: 'it has no job.json', accepted: undefined };
     } catch (cause) {
       const why = faultWithoutPath(cause);

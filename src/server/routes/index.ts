@@ -2,7 +2,7 @@ import Router, { type RouterMiddleware } from '@koa/router';
 import { eachOperation, type RouteName, routeNames, routes } from '../../contract/index.js';
 import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
-import { UploadTurns } from '../uploads/index.js';
+import { UploadTurns } from '../submissions/index.js';
 import type { UsageLedger } from '../usage/index.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';

@@ -25,7 +25,6 @@ import {
 } from '../../contract/index.js';
 import { firstBytes, isForbidden, isMissing } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
-import type { ContentStore, HeldUploads } from '../content/index.js';
 import { captured, principalOf, senderOf } from '../http/index.js';
 import type { Job, JobFiles, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
@@ -46,14 +45,15 @@ import {
   type UploadSettings,
   type UploadTurns,
   within,
-} from '../uploads/index.js';
+} from '../submissions/index.js';
+import type { HeldUploads, UploadStore } from '../uploads/index.js';
 
 export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
   readonly limits: UploadSettings;
   /** Null if the server keeps none. */
-  readonly uploads: ContentStore | null;
+  readonly uploads: UploadStore | null;
   readonly turns: UploadTurns;
   readonly report: Report;
 }

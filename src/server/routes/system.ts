@@ -14,12 +14,12 @@ import {
   ServiceError,
   type Usage,
 } from '../../contract/index.js';
-import type { ContentStore } from '../content/index.js';
 import type { Device, Executor, WorkerInfo } from '../executors/index.js';
 import { isAskedFor, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import { gigabyte, readRam } from '../ram.js';
-import type { UploadSettings } from '../uploads/index.js';
+import type { UploadSettings } from '../submissions/index.js';
+import type { UploadStore } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 
 /**
@@ -157,7 +157,7 @@ function sinceOf(ctx: RouterContext): number {
 
 /** `GET /usage`: everybody's for an admin. A user gets their own, and is refused with `?all=1`. */
 export const showUsage =
-  (ledger: UsageLedger, jobs: JobService, uploads: ContentStore | null) => async (ctx: RouterContext) => {
+  (ledger: UsageLedger, jobs: JobService, uploads: UploadStore | null) => async (ctx: RouterContext) => {
     const asker = principalOf(ctx);
     if (isAskedFor(ctx, parameters.all)) requireAdmin(ctx, 'ask for the use of all owners');
     const since = sinceOf(ctx);

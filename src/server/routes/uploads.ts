@@ -12,7 +12,6 @@ import {
   uploadLocation,
   uploadNamePattern,
 } from '../../contract/index.js';
-import type { Checksum, ContentStore, OwnedUploads, Upload } from '../content/index.js';
 import { captured, principalOf, senderOf } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import {
@@ -24,11 +23,12 @@ import {
   type UploadTurns,
   uploadFault,
   wholeRequest,
-} from '../uploads/index.js';
+} from '../submissions/index.js';
+import type { Checksum, OwnedUploads, Upload, UploadStore } from '../uploads/index.js';
 
 export interface UploadDeps {
   /** Null if the server keeps none. */
-  readonly uploads: ContentStore | null;
+  readonly uploads: UploadStore | null;
   readonly jobs: JobService;
   readonly limits: UploadSettings;
   readonly turns: UploadTurns;

@@ -12,9 +12,9 @@ import {
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type OperationName, operationOf } from '../../../src/contract/index.js';
-import { checkClaim, checkIdentities, UploadTurns } from '../../../src/server/uploads/index.js';
-import { placeFiles } from '../../../src/server/uploads/place-files.js';
-import type { ReceivedFile } from '../../../src/server/uploads/read-form.js';
+import { checkClaim, checkIdentities, UploadTurns } from '../../../src/server/submissions/index.js';
+import { placeFiles } from '../../../src/server/submissions/place-files.js';
+import type { ReceivedFile } from '../../../src/server/submissions/read-form.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zip, zipOf } from '../../support/zip.mjs';

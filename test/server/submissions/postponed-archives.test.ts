@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { operationOf } from '../../../src/contract/index.js';
-import { UploadTurns } from '../../../src/server/uploads/index.js';
-import { placeFiles } from '../../../src/server/uploads/place-files.js';
-import type { WholeUpload } from '../../../src/server/uploads/read-form.js';
+import { UploadTurns } from '../../../src/server/submissions/index.js';
+import { placeFiles } from '../../../src/server/submissions/place-files.js';
+import type { WholeUpload } from '../../../src/server/submissions/read-form.js';
 import { temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
 

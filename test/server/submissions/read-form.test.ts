@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type OperationName, operationOf } from '../../../src/contract/index.js';
-import { EarlyChecks, readFields, readForm, textOf } from '../../../src/server/uploads/read-form.js';
+import { EarlyChecks, readFields, readForm, textOf } from '../../../src/server/submissions/read-form.js';
 
 const fieldsOf = (fields: Readonly<Record<string, string>>) =>
   Object.entries(fields).map(([name, text]) => ({ name, text }));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { operationOf } from '../../../src/contract/index.js';
-import { readForm } from '../../../src/server/uploads/index.js';
+import { readForm } from '../../../src/server/submissions/index.js';
 import { least, options } from '../../support/form.js';
 import { type FormValues, file } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';

@@ -1,11 +1,11 @@
 import { tmpdir } from 'node:os';
 import { expect, test } from 'vitest';
 import { operations } from '../../../src/contract/index.js';
-import { DiskWatch } from '../../../src/server/uploads/disk-space.js';
-import { FormReceiver } from '../../../src/server/uploads/form-receiver.js';
-import { UploadQuota, UploadTurns } from '../../../src/server/uploads/limits.js';
-import { EarlyChecks } from '../../../src/server/uploads/read-form.js';
-import { SyncBehind } from '../../../src/server/uploads/uploaded-file.js';
+import { DiskWatch } from '../../../src/server/submissions/disk-space.js';
+import { FormReceiver } from '../../../src/server/submissions/form-receiver.js';
+import { UploadQuota, UploadTurns } from '../../../src/server/submissions/limits.js';
+import { EarlyChecks } from '../../../src/server/submissions/read-form.js';
+import { SyncBehind } from '../../../src/server/submissions/uploaded-file.js';
 
 const receiverWith = (disk: DiskWatch) =>
   new FormReceiver(

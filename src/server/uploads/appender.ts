@@ -2,7 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { ServiceError } from '../../contract/index.js';
-import { type DiskWatch, dropWritten, type SyncBehind } from '../uploads/index.js';
+import { type DiskWatch, dropWritten, type SyncBehind } from '../submissions/index.js';
 
 /** Bytes that may wait for a write: pieces that come meanwhile are written together. */
 const gathered = 1 << 20;

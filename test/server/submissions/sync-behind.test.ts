@@ -2,9 +2,9 @@ import { symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { DiskWatch } from '../../../src/server/uploads/index.js';
-import { UploadTurns } from '../../../src/server/uploads/limits.js';
-import { dropWritten, SyncBehind, UploadedFile } from '../../../src/server/uploads/uploaded-file.js';
+import { DiskWatch } from '../../../src/server/submissions/index.js';
+import { UploadTurns } from '../../../src/server/submissions/limits.js';
+import { dropWritten, SyncBehind, UploadedFile } from '../../../src/server/submissions/uploaded-file.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const mebibyte = 1 << 20;

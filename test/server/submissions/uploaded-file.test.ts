@@ -2,11 +2,11 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { operationOf, partSizeHeader } from '../../../src/contract/index.js';
-import { DiskWatch, noSpace, withSpace } from '../../../src/server/uploads/disk-space.js';
-import { FormReceiver } from '../../../src/server/uploads/form-receiver.js';
-import { UploadQuota, UploadTurns } from '../../../src/server/uploads/limits.js';
-import { EarlyChecks } from '../../../src/server/uploads/read-form.js';
-import { dropWritten, SyncBehind, UploadedFile } from '../../../src/server/uploads/uploaded-file.js';
+import { DiskWatch, noSpace, withSpace } from '../../../src/server/submissions/disk-space.js';
+import { FormReceiver } from '../../../src/server/submissions/form-receiver.js';
+import { UploadQuota, UploadTurns } from '../../../src/server/submissions/limits.js';
+import { EarlyChecks } from '../../../src/server/submissions/read-form.js';
+import { dropWritten, SyncBehind, UploadedFile } from '../../../src/server/submissions/uploaded-file.js';
 import { openBelow } from '../../support/open-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 

@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { operationOf } from '../../../src/contract/index.js';
 import { httpServer } from '../../../src/server/http/http-server.js';
 import { listen } from '../../../src/server/http/http-service.js';
-import { EarlyChecks, receiveForm, receiveJson, UploadTurns } from '../../../src/server/uploads/index.js';
-import { wholeRequest } from '../../../src/server/uploads/receive.js';
+import { EarlyChecks, receiveForm, receiveJson, UploadTurns } from '../../../src/server/submissions/index.js';
+import { wholeRequest } from '../../../src/server/submissions/receive.js';
 import { fieldPart, filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { openBelow } from '../../support/open-files.js';
 import { RawConnection } from '../../support/raw-http.js';

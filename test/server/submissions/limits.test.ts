@@ -8,7 +8,7 @@ import {
   noSpace,
   uploadFault,
   withSpace,
-} from '../../../src/server/uploads/disk-space.js';
+} from '../../../src/server/submissions/disk-space.js';
 import {
   checkFits,
   checkSpace,
@@ -18,7 +18,7 @@ import {
   limitsOf,
   UploadQuota,
   within,
-} from '../../../src/server/uploads/limits.js';
+} from '../../../src/server/submissions/limits.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 

@@ -14,7 +14,7 @@ import { Removals } from './removals.js';
 /** Most milliseconds between two looks for uploads that have expired. */
 const longestInterval = 10 * 60_000;
 
-export interface ContentStoreDeps {
+export interface UploadStoreDeps {
   readonly dataDirectory: string;
   /** Milliseconds that an upload is kept after its last use. */
   readonly keep: number;
@@ -27,14 +27,14 @@ export interface ContentStoreDeps {
  * The uploads of all owners, in `DATA/uploads`: a directory for each owner, a file for each upload. The disk is the truth; what
  * is in memory is found there by a start.
  */
-export class ContentStore {
+export class UploadStore {
   readonly #root: string;
   readonly #removals: Removals;
   readonly #hashes = new FileHashes();
   readonly #owners = new Map<Owner, OwnedUploads>();
   #cancelSweep: () => void = () => {};
 
-  constructor(private readonly deps: ContentStoreDeps) {
+  constructor(private readonly deps: UploadStoreDeps) {
     const { dataDirectory, report } = deps;
     this.#root = ownDirectory(dataDirectory, 'uploads', report);
     this.#removals = new Removals(path.join(this.#root, 'removed'), report);

@@ -1,5 +1,0 @@
-/** Uploads that are named by their content, and belong to one owner, until submissions name them. */
-export type { Checksum } from './appender.js';
-export { ContentStore } from './content-store.js';
-export type { HeldUploads, OwnedUploads } from './owned-uploads.js';
-export type { Upload } from './upload.js';
