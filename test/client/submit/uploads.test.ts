@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { appendFileSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { upload } from '../../../src/client/submit/upload.js';
 import { filesBelow } from '../../../src/files/index.js';
 import { dicomFile, element } from '../../support/dicom-files.js';
@@ -181,11 +181,11 @@ describe('a series that is sent as an upload', () => {
   });
 
   test('leaves nothing behind in the temporary directory', async () => {
-    await using here = await machine(server.url, series('ct'));
-    const before = readdirSync(path.dirname(here.at())).filter((name) => name.startsWith('remote-app-'));
+    await using here = await machine(server.url, { ...series('ct'), 'tmp/': Buffer.alloc(0) });
+    vi.stubEnv('TMPDIR', here.at('tmp'));
+    onTestFinished(() => void vi.unstubAllEnvs());
     await send(here.tap.url, [[here.at('ct')]]);
-    const after = readdirSync(path.dirname(here.at())).filter((name) => name.startsWith('remote-app-'));
-    expect(after.filter((name) => !before.includes(name) && !name.includes('test'))).toEqual([]);
+    expect(readdirSync(here.at('tmp'))).toEqual([]);
   });
 });
 
