@@ -1,11 +1,4 @@
-import {
-  type Connection,
-  fetchLeft,
-  forecastOf,
-  type JobAnswer,
-  jobs,
-  leftText,
-} from '../../client/connection/index.js';
+import { type Connection, fetchLeft, type JobAnswer, jobs, leftText } from '../../client/connection/index.js';
 import type { NextCommands } from '../../client/next-command.js';
 import {
   commandOf,
@@ -59,27 +52,18 @@ export function selectedJobs(
   { states, tag, quiet, all, limit, columns, newestLast = false }: JobSelection,
 ): Watched<JobsDocument> & { readonly none: string } {
   const none = noJobs(connection.server, states, tag);
-  /** Also those of other states, which tell how long the others take. */
-  let listed: readonly JobAnswer[] = [];
   return {
     none,
     read: async () => {
       // The server knows no selection of states.
-      listed = await jobs(connection, { all, tag, ...(states ? {} : { limit }) });
+      const listed = await jobs(connection, { all, tag, ...(states ? {} : { limit }) });
       const selected = states ? listed.filter(({ status }) => states.includes(status)) : listed;
       return { jobs: selected.slice(0, limit) };
     },
     lines: (document) => {
       if (quiet) return document.jobs.map(({ job_id }) => job_id);
       if (document.jobs.length === 0) return [none];
-      const [heading = '', ...rows] = listJobs(
-        document.jobs,
-        connection.now(),
-        colours,
-        all,
-        columns,
-        listed,
-      );
+      const [heading = '', ...rows] = listJobs(document.jobs, connection.now(), colours, all, columns);
       return [heading, ...(newestLast ? rows.reverse() : rows)];
     },
     change: (document) => JSON.stringify(document),
@@ -94,15 +78,6 @@ function running({ run_seconds, started_at, finished_at }: JobAnswer, now: numbe
   const start = readTime(started_at);
   if (start === null) return null;
   return formatDuration(((readTime(finished_at) ?? now) - start) / 1000);
-}
-
-/** How much longer a running job takes, if it takes as long as those before it; null if that is not known, or is over. */
-function timeLeft(job: JobAnswer, jobs: readonly JobAnswer[], now: number): string | null {
-  const start = job.status === 'running' ? readTime(job.started_at) : null;
-  const forecast = start === null ? null : forecastOf(jobs, job);
-  if (start === null || forecast === null) return null;
-  const left = forecast.seconds - (now - start) / 1000;
-  return left > 0 ? `about ${formatDuration(left)}` : null;
 }
 
 const distanceTo = (iso: string | null, now: number): string => {
@@ -208,7 +183,6 @@ const narrowing: Narrowing = {
  * @param now by the clock of the server, in milliseconds
  * @param owners whether the owners are shown
  * @param columns of the terminal that the table has to fit
- * @param known all jobs of the server, by which the time that is left is told
  */
 export function listJobs(
   jobs: readonly JobAnswer[],
@@ -216,15 +190,12 @@ export function listJobs(
   colours: Colours,
   owners = false,
   columns?: number,
-  known = jobs,
 ): string[] {
   if (jobs.length === 0) return [];
   // A column without values is left out: tags are optional, and an older server has neither.
   const tags = jobs.some(({ tag }) => tag !== null);
   const inputs = jobs.some((job) => job.inputs.length > 0);
   const sizes = jobs.some((job) => job.bytes_kept !== null);
-  const left = jobs.map((job) => timeLeft(job, known, now));
-  const forecasts = left.some((each) => each !== null);
   const table = {
     heading: [
       'JOB',
@@ -238,9 +209,8 @@ export function listJobs(
       'CREATED',
       'RUN TIME',
       ...(sizes ? ['SIZE'] : []),
-      ...(forecasts ? ['TIME LEFT'] : []),
     ],
-    rows: jobs.map((job, index) => [
+    rows: jobs.map((job) => [
       job.job_id,
       ...(owners ? [job.owner ?? '-'] : []),
       status(job.status, colours),
@@ -252,7 +222,6 @@ export function listJobs(
       distanceTo(job.created_at, now),
       running(job, now) ?? '',
       ...(sizes ? [job.bytes_kept === null ? '' : formatBytes(job.bytes_kept)] : []),
-      ...(forecasts ? [left[index] ?? ''] : []),
     ]),
   };
   const { heading, rows } = fitted(table, narrowing, columns);

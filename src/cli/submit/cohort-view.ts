@@ -1,5 +1,4 @@
 import { type CaseState, type CaseStatus, type CohortWatcher, isOver } from '../../client/cohort/index.js';
-import { forecastFrom } from '../../client/connection/index.js';
 import type { Reporter, TransferPhase } from '../../client/reporter.js';
 import { oneLine, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
@@ -18,8 +17,6 @@ import {
 /** A watcher that the command closes at its end. */
 export interface CohortView extends CohortWatcher {
   readonly reporter: Reporter;
-  /** How long a case runs, in seconds, judging by earlier ones; null if that is not known. Absent where no time is shown. */
-  readonly expects?: (seconds: number | null) => void;
   /** @param isSummed whether a summary follows, which says the same as the block */
   close(isSummed?: boolean): void;
 }
@@ -148,8 +145,6 @@ export class Tally {
   #inProgress = 0;
   /** Most cases that were in progress at once. */
   #most = 1;
-  /** How long a case runs by the server's earlier jobs, in seconds. */
-  expected: number | null = null;
 
   begin(states: readonly CaseState[]): void {
     for (const state of states) this.#states.set(state.name, state);
@@ -170,19 +165,13 @@ export class Tally {
   }
 
   /**
-   * The time that is left: the median of the time that as many ends took as cases are in progress, for the cases that are left.
-   * These end together, so that the time from one end to the next says little. While nothing has ended, the cases of earlier
-   * commands count, or earlier jobs of the server. Null where there are none.
+   * The time left: the median of how long as many cases took as are in progress at once, for the cases that are left. They tend to
+   * end together, so the time between two ends says little. Null until a case has ended.
    */
   get left(): string | null {
     const left = this.#states.size - this.with('done', 'edited', 'failed').length;
     const count = Math.min(this.#most, this.#ends.length - 1);
-    if (left === 0) return null;
-    if (count < 1) {
-      const before = this.with('done').flatMap(({ seconds }) => seconds ?? []);
-      const expected = forecastFrom(before.reverse())?.seconds ?? this.expected;
-      return expected === null ? null : formatDuration(expected * Math.ceil(left / this.#most));
-    }
+    if (left === 0 || count < 1) return null;
     const spans = this.#ends.slice(count).map((end, index) => end - (this.#ends[index] ?? end));
     const median = spans.toSorted((a, b) => a - b)[Math.floor(spans.length / 2)] ?? 0;
     return formatDuration(((median / this.#most) * left) / 1000);
@@ -234,10 +223,6 @@ class TerminalView implements CohortView {
     this.#timer = setInterval(() => this.#draw(), redrawEvery);
     this.#draw();
   }
-
-  readonly expects = (seconds: number | null): void => {
-    this.#tally.expected = seconds;
-  };
 
   changed(state: CaseState): void {
     this.#tally.saw(state);

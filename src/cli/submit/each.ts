@@ -10,13 +10,7 @@ import {
 import type { Connection } from '../../client/connection/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
 import type { Submission } from '../../client/submission.js';
-import {
-  type LeavingPlan,
-  planLeaving,
-  type SentFiles,
-  sentFilesOf,
-  type UploadMemory,
-} from '../../client/submit/index.js';
+import { type LeavingPlan, planLeaving, type SentFiles, sentFilesOf } from '../../client/submit/index.js';
 import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
 import type { ConversionRequest } from '../../imaging/convert/index.js';
 import { type DeidentifyChoice, outgoingOf } from '../../imaging/deidentify/index.js';
@@ -27,12 +21,12 @@ import { seriesChoice } from './choose-series.js';
 import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.js';
 import type { EachFlags } from './each-flags.js';
 import { deidentifierOf, type LeavingDocument, tellLeaving, typedOf } from './show-leaving.js';
-import { secondsOfCase } from './time-left.js';
 
 /** The flags that this reads. */
 type CohortFlags = Partial<EachFlags> & {
   readonly output?: string | undefined;
   readonly force: boolean;
+  readonly resend: boolean;
   readonly wait: number;
   readonly 'kill-timeout': number;
   readonly series?: readonly string[] | undefined;
@@ -80,11 +74,9 @@ export async function listCases(
   {
     json,
     deidentify,
-    memory,
   }: {
     readonly json: boolean;
     readonly deidentify: DeidentifyChoice;
-    readonly memory: UploadMemory;
   },
 ): Promise<EachDocument> {
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
@@ -96,7 +88,6 @@ export async function listCases(
       reporter,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
       layout: flags.layout ?? 'cases',
-      memory,
     });
     const deidentifier = await deidentifierOf(deidentify, reporter);
     const names = found.map(({ name }) => name);
@@ -184,25 +175,22 @@ export async function runEach(
     clientVersion,
     conversion,
     deidentify,
-    memory,
   }: {
     readonly output: string;
     readonly json: boolean;
     readonly clientVersion: string;
     readonly conversion: ConversionRequest | undefined;
     readonly deidentify: DeidentifyChoice;
-    readonly memory: UploadMemory;
   },
 ): Promise<CohortDocument> {
   const view = await openCohortView(io, json, flags.watch ?? false);
   try {
-    if (view.expects) void secondsOfCase(connection, submission).then(view.expects);
     const summary = await runCohort(connection, submission, {
       output,
       deidentify,
-      memory,
       atMost: flags['at-most'] ?? defaultAtMost,
       isForced: flags.force,
+      resends: flags.resend,
       recomputes: flags.recompute ?? false,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
       layout: flags.layout ?? 'cases',

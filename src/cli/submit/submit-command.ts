@@ -3,9 +3,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
-import type { Digests } from '../../client/digests.js';
 import { leaving, UsageError } from '../../client/errors.js';
-import type { UploadMemory } from '../../client/submit/index.js';
 import {
   exitCodes,
   type Field,
@@ -50,7 +48,6 @@ import { commandWords } from './earlier-commands.js';
 import type { EndedCommand } from './on-end.js';
 import type { Word } from './path-order.js';
 import type { LeavingDocument } from './show-leaving.js';
-import { tellForecast } from './time-left.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
 const placeholders: Readonly<Record<FieldKind, string>> = {
@@ -225,13 +222,11 @@ export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument | Lea
 export abstract class SubmitCommand extends ClientCommand {
   /** Runs the command of `--on-end`. */
   #onEnd: ((ended: EndedCommand) => Promise<string | null>) | undefined;
-  #digests: Digests | undefined;
   readonly #startedAt = monotonicTime();
   /** What is known so far of what that command is told. */
   readonly #ended: Pick<EndedCommand, 'app' | 'job_id' | 'cases'> = { app: null, job_id: null, cases: null };
 
   protected override async finally(error: Error | undefined): Promise<void> {
-    this.#digests?.save();
     await super.finally(error);
     if (this.#onEnd === undefined) return;
     const ended = {
@@ -300,7 +295,7 @@ export abstract class SubmitCommand extends ClientCommand {
     };
     const options = {
       reporter,
-      memory: await this.#memory(flags),
+      resends: flags.resend,
       killTimeout: flags['kill-timeout'],
       output,
       mayReplace: taken === 'replace',
@@ -313,10 +308,8 @@ export abstract class SubmitCommand extends ClientCommand {
     };
     if (destination) {
       const tellAccepted = (id: string) => tellKept(connection, id, reporter, flags.keep !== undefined);
-      const { onStarted, over } = tellForecast(connection, reporter);
-      const telling = { tellAccepted, onStarted };
-      const finishing = { ...options, destination, wait: flags.wait, ...telling };
-      const run = () => client.runJob(connection, { ...submission, app }, finishing).finally(over);
+      const finishing = { ...options, destination, wait: flags.wait, tellAccepted };
+      const run = () => client.runJob(connection, { ...submission, app }, finishing);
       const finished = await naming(connection, app, run, settings.appNamedBy);
       client.forgetFacts(this.config.configDir, finished.job_id);
       const problems = finished.conversion?.problems ?? [];
@@ -371,15 +364,6 @@ export abstract class SubmitCommand extends ClientCommand {
     });
   }
 
-  /** What earlier commands have found out about files. */
-  async #memory(flags: ParsedSubmit['flags']): Promise<UploadMemory> {
-    const { Digests } = await import('../../client/digests.js');
-    const isTrusted = !flags.resend && !flags.verify;
-    const { cacheDir, version } = this.config;
-    this.#digests = new Digests(cacheDir, { version, isTrusted });
-    return { digests: this.#digests, resends: flags.resend };
-  }
-
   async #chooseApp(connection: Connection, named: string | undefined): Promise<string> {
     const app = await chooseApp(connection, named);
     this.#ended.app = app;
@@ -398,10 +382,7 @@ export abstract class SubmitCommand extends ClientCommand {
     this.jsonLines = flags.watch ?? false;
     const settings = await this.settings(flags);
     const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
-    if (flags['dry-run']) {
-      const memory = await this.#memory(flags);
-      return each.listCases(submission, flags, this.io, { json, deidentify, memory });
-    }
+    if (flags['dry-run']) return each.listCases(submission, flags, this.io, { json, deidentify });
     const output = each.outputOfEach(flags);
     const connection = await this.connectTo(settings, flags);
     const app = await this.#chooseApp(connection, settings.app);
@@ -412,7 +393,6 @@ export abstract class SubmitCommand extends ClientCommand {
         clientVersion: this.config.version,
         conversion: conversionOf(flags),
         deidentify,
-        memory: await this.#memory(flags),
       });
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
       this.#ended.cases = {

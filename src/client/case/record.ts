@@ -8,7 +8,6 @@ import type { Conversion } from '../../imaging/convert/index.js';
 import type { DeidentifiedNote } from '../../imaging/deidentify/index.js';
 import { type FoundFiles, filesOfUnit } from '../../imaging/inputs/index.js';
 import type { AppAnswer, JobAnswer } from '../connection/index.js';
-import type { Digests } from '../digests.js';
 import { resultFormats } from '../result-formats.js';
 import type { Submission } from '../submission.js';
 import type { ReadNumbers } from './numbers.js';
@@ -159,17 +158,12 @@ export function freeRecordName(directory: string): void {
 }
 
 /** The inputs of what is sent, with the hashes of their contents. @throws the system's error of a file that cannot be read */
-export async function hashInputs(
-  found: FoundFiles,
-  digests: Digests,
-  signal?: AbortSignal,
-): Promise<RecordedInput[]> {
+export async function hashInputs(found: FoundFiles, signal?: AbortSignal): Promise<RecordedInput[]> {
   const inputs: RecordedInput[] = [];
   for (const { field, groups } of found.volumes) {
     for (const [group, units] of groups.entries()) {
       for (const { name, path: target } of units.flatMap(filesOfUnit)) {
-        const { size, sha256 } = await digests.ofFile(target, { signal });
-        inputs.push({ name, size, sha256, field: field.name, group });
+        inputs.push({ name, ...(await hashFile(target, signal)), field: field.name, group });
       }
     }
   }

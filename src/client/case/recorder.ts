@@ -10,7 +10,6 @@ import {
   limits as askLimits,
   type Connection,
 } from '../connection/index.js';
-import type { Digests } from '../digests.js';
 import type { Reporter } from '../reporter.js';
 import { numbersOf } from './numbers.js';
 import {
@@ -131,7 +130,6 @@ export class BackgroundRecorder implements Disposable {
     private readonly work: Case,
     private readonly how: {
       readonly reporter: Reporter;
-      readonly digests: Digests;
       readonly clientVersion: string;
       /** Keeps what is known for a command that fetches the result later. Never throws. */
       readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
@@ -166,7 +164,7 @@ export class BackgroundRecorder implements Disposable {
   async #read(): Promise<InputFacts> {
     const { submission, found, outgoing } = this.work;
     const [inputs, app, server] = await Promise.all([
-      hashInputs(found, this.how.digests, this.#reading.signal),
+      hashInputs(found, this.#reading.signal),
       askApp(this.connection, submission.app, maxWait).catch(() => null),
       serverFacts(this.connection),
     ]);

@@ -27,14 +27,7 @@ import { FollowedLog, followToEnd, keepLog } from '../logs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Destination, SavedArchive, StreamedArchive } from '../result/index.js';
 import type { Submission } from '../submission.js';
-import {
-  type ServerTerms,
-  type Staged,
-  stage,
-  submit,
-  type UploadMemory,
-  unacknowledged,
-} from '../submit/index.js';
+import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
 import { type KillOptions, killAndSay, killedOnInterrupt, killQuietly } from './kill-job.js';
 import { stampOfInputs } from './record.js';
 
@@ -67,8 +60,8 @@ export interface OneOfMany {
 }
 
 export interface SendOptions extends KillOptions {
-  /** What makes files found that were sent before. */
-  readonly memory: UploadMemory;
+  /** Whether files are sent also where the server has them. */
+  readonly resends: boolean;
   /** Absent for a case that is the only one of its command. */
   readonly many?: OneOfMany | undefined;
   /** Called when its files are about to be packed and sent. */
@@ -83,8 +76,6 @@ export type Fetched = SavedArchive | StreamedArchive;
 export interface CaseOptions<T> extends SendOptions {
   /** Called when the job is about to be followed. */
   readonly onRunning: (jobId: string) => Promise<void> | void;
-  /** Called when the job starts to run. */
-  readonly onStarted?: ((jobId: string) => void) | undefined;
   /** Called when the job is done: brings its result where it belongs, by fetching it to a destination. */
   readonly receive: (fetch: (destination: Destination) => Promise<Fetched>) => Promise<T>;
   /** Writes the record of the job among the files of its result, in this directory. */
@@ -122,16 +113,16 @@ async function sendStaged(
   connection: Connection,
   { submission, terms, outgoing }: Case,
   staged: Staged,
-  { reporter, many, memory }: SendOptions,
+  { reporter, many, resends }: SendOptions,
   attempt: number,
 ): Promise<JobEnvelope> {
-  if (!many) return submit(connection, submission, staged, reporter, memory);
+  if (!many) return submit(connection, submission, staged, reporter, resends);
   const ofAttempt = attempt === 1 ? many.key : `${many.key}-${attempt}`;
   // The key is made of the contents and names of the files: whoever has them could recognise it.
   const key = outgoing ? outgoing.keyFor(ofAttempt) : ofAttempt;
   for (let round = 0; ; round += 1) {
     try {
-      return await submit(connection, submission, staged, reporter, memory, key, terms.knowsKeys);
+      return await submit(connection, submission, staged, reporter, resends, key, terms.knowsKeys);
     } catch (error) {
       const cause = causeOf(error);
       if (!takesNoJobNow(cause) || many.stop.aborted) throw error;
@@ -231,8 +222,7 @@ export async function runCase<T>(
         if (mayRepeat() && (await isOutdated(connection, jobId, sentAt, reporter))) return false;
         await options.onRunning(jobId);
         if (many?.stop.aborted) await killQuietly(connection, jobId, options);
-        const onStarted = () => options.onStarted?.(jobId);
-        const announced = { isAnnounced: true, onStarted, followed, translate };
+        const announced = { isAnnounced: true, followed, translate };
         await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, ...announced });
         return true;
       });

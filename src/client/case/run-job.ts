@@ -41,8 +41,6 @@ export interface FinishOptions extends RunOptions {
   readonly wait: number;
   /** Reports further notes about an accepted job. Never rejects. */
   readonly tellAccepted?: (jobId: string) => Promise<unknown>;
-  /** Called when the job starts to run. */
-  readonly onStarted?: (jobId: string) => void;
 }
 
 /** A job that the server has accepted, and what was sent to it. */
@@ -107,8 +105,7 @@ export async function startJob(
   tellAccepted: (jobId: string) => Promise<void>,
 ): Promise<StartedJob> {
   const work = await onlyCase(connection, submission, options);
-  const { digests } = options.memory;
-  using recorder = new BackgroundRecorder(connection, work, { ...options, digests });
+  using recorder = new BackgroundRecorder(connection, work, options);
   const envelope = await sendCase(connection, work, options);
   keepOriginals(work, options, envelope.job_id);
   recorder.begins(envelope.job_id);
@@ -123,11 +120,11 @@ export async function runJob(
   submission: Submission,
   options: FinishOptions,
 ): Promise<FinishedJob> {
-  const { reporter, destination, memory } = options;
+  const { reporter, destination } = options;
   const { app, operation } = submission;
   const work = await onlyCase(connection, submission, options);
   const convert = (await converterFor([work.found], options.conversion))?.(work.found, reporter);
-  using recorder = new BackgroundRecorder(connection, work, { ...options, digests: memory.digests, convert });
+  using recorder = new BackgroundRecorder(connection, work, { ...options, convert });
   let conversion = null as Conversion | null;
   const { jobId, received } = await runCase(connection, work, {
     ...options,

@@ -3,7 +3,6 @@ import path from 'node:path';
 import { foldedName, freeName } from '../../files/index.js';
 import { type FoundCase, type FoundFiles, filesOfUnit } from '../../imaging/inputs/index.js';
 import { type CaseRecord, digestOf, hashInputs, stampIfThere } from '../case/index.js';
-import type { Digests } from '../digests.js';
 import { LastLooks } from './last-looks.js';
 import type { Layout } from './layout.js';
 
@@ -37,7 +36,6 @@ export async function namedAsBefore(
   output: string,
   layout: Layout,
   found: readonly FoundCase[],
-  digests: Digests,
   signal?: AbortSignal,
 ): Promise<FoundCase[]> {
   const looks = new LastLooks(output);
@@ -71,7 +69,7 @@ export async function namedAsBefore(
       ?.filter(([name]) => !taken.has(foldedName(name)));
     if (each.fault !== null || !candidates?.length) continue;
     // A file that cannot be read is reported when its turn comes.
-    const inputs = await hashInputs(each.files, digests, signal).catch(() => null);
+    const inputs = await hashInputs(each.files, signal).catch(() => null);
     signal?.throwIfAborted();
     const digest = inputs && digestOf(inputs);
     const fitting = candidates.flatMap(([name, wanted]) => (wanted === digest ? [name] : []));

@@ -176,7 +176,7 @@ class Cohort {
     try {
       if (fault !== null) throw new UsageError(fault);
       const stamp = stampOfInputs(files);
-      const inputs = await hashInputs(files, this.options.memory.digests, this.connection.signal);
+      const inputs = await hashInputs(files, this.connection.signal);
       const digest = digestOf(inputs);
       this.directory.looks.note(name, { stamp, digest });
       const key = keyOf(this.#computation, digest);
@@ -227,7 +227,7 @@ class Cohort {
         },
         {
           reporter,
-          memory: this.options.memory,
+          resends: this.options.resends,
           killTimeout,
           wait,
           many: {
@@ -302,18 +302,12 @@ class Cohort {
       this.#stopWith(error);
     } else {
       const files = this.#files.get(name);
-      const { digests } = this.options.memory;
-      const about = await aboutEarlierResult(
-        this.directory,
-        name,
-        files,
-        this.#computation,
-        digests,
-        signal,
-      ).catch((cause: unknown) => {
-        this.#stopWith(new WriteError(this.directory.directoryOf(name), cause, goOnLater));
-        return '';
-      });
+      const about = await aboutEarlierResult(this.directory, name, files, this.#computation, signal).catch(
+        (cause: unknown) => {
+          this.#stopWith(new WriteError(this.directory.directoryOf(name), cause, goOnLater));
+          return '';
+        },
+      );
       this.#table.change(name, { status: 'failed', reason: withMore(reasonOf(error, lastLine), about) });
       if (this.options.failsFast) await this.#stopJobs();
     }

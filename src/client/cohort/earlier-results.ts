@@ -9,7 +9,6 @@ import {
   stampIfThere,
 } from '../case/index.js';
 import { readCaseTable } from '../case-table.js';
-import type { Digests } from '../digests.js';
 import type { CohortDirectory } from './cohort-directory.js';
 import type { CaseState } from './state.js';
 
@@ -77,7 +76,6 @@ export async function aboutEarlierResult(
   name: string,
   files: FoundFiles | undefined,
   computation: Computation,
-  digests: Digests,
   signal: AbortSignal | undefined,
 ): Promise<string> {
   const record = directory.record(name);
@@ -86,9 +84,7 @@ export async function aboutEarlierResult(
   const seen = stamp && directory.seenDigest(name, stamp);
   // What is not there any more may be what it was.
   const isThere = stamp !== null && !hasPlaceholder(files);
-  const digest = isThere
-    ? (seen ?? (await hashInputs(files, digests, signal).then(digestOf, () => null)))
-    : null;
+  const digest = isThere ? (seen ?? (await hashInputs(files, signal).then(digestOf, () => null))) : null;
   if (digest === null) return '; whether the result that is there belongs to it cannot be told';
   if (digest !== digestOf(record.inputs))
     return `; the result of its earlier input was moved to ${directory.setAside(name)}`;

@@ -35,8 +35,7 @@ export async function findCasesToSend(
     reporter,
     skipsIncomplete,
     layout: layoutName,
-    memory,
-  }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete' | 'layout' | 'memory'>,
+  }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete' | 'layout'>,
   view: AppAnswer | null = null,
   signal?: AbortSignal,
 ): Promise<{ readonly cases: readonly FoundCase[]; readonly layout: CaseDirectories | BidsLayout }> {
@@ -51,7 +50,7 @@ export async function findCasesToSend(
   tellSending(found, reporter, { isListed: true });
   const cases = divideIntoCases(found);
   if (layoutName === 'bids') checkSubjects(cases);
-  return { cases: await namedAsBefore(output, layout, cases, memory.digests, signal), layout };
+  return { cases: await namedAsBefore(output, layout, cases, signal), layout };
 }
 
 /** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */

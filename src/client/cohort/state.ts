@@ -51,7 +51,7 @@ export interface CohortWatcher {
 export interface CohortOptions
   extends Pick<
     FinishOptions,
-    'chooseSeries' | 'clientVersion' | 'conversion' | 'killTimeout' | 'memory' | 'wait'
+    'chooseSeries' | 'clientVersion' | 'conversion' | 'killTimeout' | 'resends' | 'wait'
   > {
   /** The directory of the results. */
   readonly output: string;

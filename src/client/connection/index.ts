@@ -60,7 +60,6 @@ export {
   usage,
   usageOfAll,
 } from './api.js';
-export { askForecast, type Forecast, forecastFrom, forecastOf, forecastOfJob } from './forecast.js';
 export { checkAppId, checkJobId } from './identifiers.js';
 export { fetchLeft, leftText, progressOf } from './job-words.js';
 export { backoff, type Patience, pause, untilAnswered, type Watcher } from './patience.js';

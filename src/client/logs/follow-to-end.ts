@@ -92,8 +92,6 @@ interface FollowToEndOptions {
   readonly isAnnounced?: boolean;
   /** Keeps the lines that the server does not number: it cannot be asked for them again. */
   readonly followed?: FollowedLog | undefined;
-  /** Called when the job starts to run, if `isAnnounced`. */
-  readonly onStarted?: (() => void) | undefined;
   /** Puts the names that a person knows into a line, in place of those under which their files have left. */
   readonly translate?: ((text: string) => string) | undefined;
 }
@@ -133,7 +131,6 @@ export async function followToEnd(
     isRunning = !line.startsWith(servicePrefix) || line.startsWith(servicePrefix + startPrefix);
     if (!isRunning) return;
     reporter.running(true);
-    options.onStarted?.();
   };
   let lastAt = monotonicTime();
   const watch = setInterval(() => {

@@ -4,4 +4,3 @@ export { checkOperation, preflight, type ServerTerms } from './preflight.js';
 export { type SentFiles, type Staged, sentFilesOf, stage } from './staging.js';
 export { submit, unacknowledged } from './submit.js';
 export { tellSending } from './tell-sending.js';
-export type { UploadMemory } from './uploads.js';

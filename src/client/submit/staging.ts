@@ -41,13 +41,6 @@ export function sentFilesOf({ volumes, dataSet, skipped }: FoundFiles): SentFile
   return { sent, skipped };
 }
 
-/** What the content of a part is made of. */
-interface Origin {
-  /** How it is made. */
-  readonly how: string;
-  readonly files: readonly { readonly name: string; readonly path: string }[];
-}
-
 /** A file, or a directory as one archive, that is made when it is to be sent. */
 export interface StagedFile {
   readonly field: string;
@@ -59,8 +52,6 @@ export interface StagedFile {
   readonly path: string;
   /** Bytes, as far as they are known before it is made. */
   readonly size: number;
-  /** Null for a file that leaves as it is. */
-  readonly origin: Origin | null;
   /** @throws UsageError for what is too large for the server, cannot be packed, or cannot be de-identified */
   make(): Promise<FilePart>;
   /** Removes what was made for it. It can be made again. */
@@ -134,28 +125,20 @@ const suffixOf = (unit: NamedUnit): string =>
   unit.kind !== 'file' || unit.path.endsWith(volumeSuffix) ? volumeSuffix : '';
 
 /** A part before it is made. */
-interface Plan extends Pick<StagedFile, 'field' | 'group' | 'filename' | 'path' | 'origin'> {
+interface Plan extends Pick<StagedFile, 'field' | 'group' | 'filename' | 'path'> {
   readonly make: (index: number) => Promise<Pick<FilePart, 'path' | 'size' | 'pieces' | 'state'>>;
 }
 
-const packed = 'archive';
-
-function planUnit(
-  field: string,
-  group: number,
-  unit: NamedUnit,
-  packing: Packing,
-  halves: readonly NamedUnit[],
-): Plan {
+function planUnit(field: string, group: number, unit: NamedUnit, packing: Packing): Plan {
   const { path } = unit;
   const { outgoing } = packing;
-  if (outgoing) return planNeutral(field, group, unit, packing, outgoing, halves);
+  if (outgoing) return planNeutral(field, group, unit, packing, outgoing);
   const plan = { field, group, path, filename: unit.name + suffixOf(unit) };
-  if (unit.kind === 'file') return { ...plan, origin: null, make: async () => ({ path, size: unit.size }) };
+  if (unit.kind === 'file') return { ...plan, make: async () => ({ path, size: unit.size }) };
   // The order in which a directory is read is no part of its content.
   const files = [...unit.files].sort((a, b) => (a.name < b.name ? -1 : 1));
   const make = (index: number) => pack(path, files, packing, `${field}-${index}`);
-  return { ...plan, origin: { how: packed, files }, make };
+  return { ...plan, make };
 }
 
 /** A part without what identifies a person. */
@@ -164,8 +147,7 @@ function planNeutral(
   group: number,
   unit: NamedUnit,
   packing: Packing,
-  { deidentifier, names, keyFor }: Outgoing,
-  halves: readonly NamedUnit[],
+  { deidentifier, names }: Outgoing,
 ): Plan {
   const { path: source } = unit;
   const name = names.nameOf(unit);
@@ -180,39 +162,28 @@ function planNeutral(
     return making(source, directory, packing, () => make(work, directory));
   };
   const plan = { field, group, path: source, filename: name + suffixOf(unit) };
-  const { mode, allowed } = deidentifier;
-  // With the key of the profile: another one gives other identifiers.
-  const how = [mode, ...[...allowed].sort(), keyFor('content')];
   if (unit.kind !== 'file') {
     const make = async (index: number) => {
       const files = await makeFiles(index, (work) => deidentifier.filesTogether(unit, work));
       return pack(source, files, packing, `${field}-${index}`);
     };
-    return { ...plan, origin: { how: [packed, ...how].join(), files: unit.files }, make };
+    return { ...plan, make };
   }
-  // A header names its voxels.
-  const related = [unit, ...halves.filter((each) => each.headers.includes(source))];
-  const files = [source, ...unit.headers].map((each) => ({ name, path: each }));
-  const origin = { how: [...how, ...related.map((each) => names.nameOf(each))].join(), files };
   const make = async (index: number) => {
     const state = stateOf(statSync(source));
     const prepared = await makeFiles(index, (work) => deidentifier.prepare(unit, names, work));
     const content = prepared ?? { path: source, size: unit.size };
     return { ...content, ...(content.path === source ? { state } : {}) };
   };
-  return { ...plan, origin, make };
+  return { ...plan, make };
 }
 
 function planDataSet(field: string, set: NamedDataSet, packing: Packing): Plan {
   const { path: source, name, files } = set;
   const plan = { field, group: 0, path: source, filename: name };
-  if (files === null) return { ...plan, origin: null, make: async () => ({ path: source, size: set.size }) };
+  if (files === null) return { ...plan, make: async () => ({ path: source, size: set.size }) };
   const sorted = [...files].sort((a, b) => (a.name < b.name ? -1 : 1));
-  return {
-    ...plan,
-    origin: { how: packed, files: sorted },
-    make: () => pack(source, sorted, packing, field),
-  };
+  return { ...plan, make: () => pack(source, sorted, packing, field) };
 }
 
 /** Bytes of files before they are packed. */
@@ -291,10 +262,9 @@ export async function stage(
   tellSending(found, reporter);
   const directory = new TemporaryDirectory();
   const packing = { directory, reporter, signal, outgoing, isByContent };
-  const halves = units.filter(({ headers }) => headers.length > 0);
   const plans = [
     ...volumes.flatMap(({ field, groups }) =>
-      groups.flatMap((group, at) => group.map((unit) => planUnit(field.name, at, unit, packing, halves))),
+      groups.flatMap((group, at) => group.map((unit) => planUnit(field.name, at, unit, packing))),
     ),
     ...(dataSet ? [planDataSet(dataSet.field.name, dataSet.set, packing)] : []),
   ];

@@ -13,7 +13,7 @@ import type { Submission } from '../submission.js';
 import { Attempts, mayBeAccepted, UploadWatch } from './attempts.js';
 import { Multipart, uniqueText } from './multipart.js';
 import type { Staged, StagedFile } from './staging.js';
-import { type UploadMemory, Uploads } from './uploads.js';
+import { Uploads } from './uploads.js';
 
 /**
  * How long a repeated upload waits before it sends its body, in milliseconds. A server may refuse a request by its head
@@ -113,7 +113,7 @@ const mostRounds = 3;
  * connection has patience. A server that was never reached is not waited for; one that is busy is.
  * @param key the `Idempotency-Key`: a server that has a job of this key answers with that job
  * @param isRepeatable whether it may be sent again when all of it was sent and the answer is missing
- * @param memory for staged uploads
+ * @param resends whether staged uploads are sent also where the server has them
  * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
  */
 export async function submit(
@@ -121,14 +121,14 @@ export async function submit(
   submission: Submission,
   staged: Staged,
   reporter: Reporter,
-  memory: UploadMemory,
+  resends: boolean,
   key = uniqueText(),
   isRepeatable = true,
 ): Promise<JobEnvelope> {
   const how = { key, isRepeatable };
   if (staged.uploads === null)
     return sendBody(connection, submission, new Multipart(staged.fields, staged.parts), reporter, how);
-  const uploads = new Uploads(connection, staged.uploads, memory, reporter);
+  const uploads = new Uploads(connection, staged.uploads, resends, reporter);
   let missing: readonly string[] = [];
   for (let round = 1; ; round += 1) {
     await uploads.send(missing);

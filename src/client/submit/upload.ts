@@ -10,18 +10,21 @@ import {
   type UploadBytes,
   uploadState,
 } from '../connection/index.js';
-import type { Digest } from '../digests.js';
 import { HttpError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { Attempts, UploadWatch } from './attempts.js';
 import { behind, changed, pieceSize, piecesOf, type SeenFiles, type Segment } from './segments.js';
 
+/** The SHA-256 of a content, in hexadecimal digits, and its length in bytes. */
+export interface Digest {
+  readonly sha256: string;
+  readonly size: number;
+}
+
 /** What is uploaded, under the name of its content. */
-export interface Content extends Digest {
+export interface Content extends Digest, Contents {
   /** The path of the file, or of the directory that it was made of. */
   readonly source: string;
-  /** Its bytes: called only if some have to be sent. */
-  readonly open: () => Promise<Contents>;
 }
 
 /** Bytes, and what their files were like when they were chosen. */
@@ -121,7 +124,6 @@ class Sending {
       return after === size;
     }
     const state = await this.#watched(({ signal }) => uploadState(connection, sha256, signal));
-    // Another content has another name: what is remembered of the file is wrong.
     if (state && state.length !== size) throw changed(content.source);
     const offset =
       state?.offset ?? (await this.#watched(({ signal }) => beginUpload(connection, content, signal)));
@@ -144,8 +146,7 @@ class Sending {
     offset: number,
     send: (bytes: UploadBytes, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    // What is remembered may have to be made first.
-    const { segments, seen } = await this.content.open();
+    const { segments, seen } = this.content;
     return this.#watched((watch) => {
       const onSent = (sent: number) => {
         if (watch.isDone) return;

@@ -1,44 +1,21 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { counted, errorKinds, formatBytes, quotePath } from '../../contract/index.js';
+import { counted, formatBytes, quotePath } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import type { Connection, Patience } from '../connection/index.js';
-import type { Digest, Digests } from '../digests.js';
-import { HttpError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
-import {
-  changed,
-  contentOf,
-  type FilePart,
-  pieceSize,
-  piecesOf,
-  type SeenFiles,
-  stateOf,
-  unreadable,
-} from './segments.js';
+import { contentOf, pieceSize, piecesOf, stateOf, unreadable } from './segments.js';
 import type { StagedFile } from './staging.js';
-import { type Content, type Contents, upload } from './upload.js';
+import { type Content, type Contents, type Digest, upload } from './upload.js';
 
 /** Most uploads at once: more helps only where many small files go far. */
-const mostAtOnce = 4;
+const maxAtOnce = 4;
 
 /** Bytes of the largest file that is sent without asking for it. */
-const mostUnasked = 1 << 20;
-
-/** Milliseconds for which a small file is taken to be on a server that it was sent to: it says so if it is not. */
-const believed = 3_600_000;
-
-/** What makes uploads find what was sent before. */
-export interface UploadMemory {
-  readonly digests: Digests;
-  /** Whether everything is sent anew: what the server says that it has does not count. */
-  readonly resends: boolean;
-}
+const maxUnasked = 1 << 20;
 
 /** A content whose name is known. */
 interface Ready extends Content {
-  /** Whether its digest is one that was remembered. */
-  readonly isRemembered: boolean;
   /** Removes what was made of it. */
   readonly discard: () => Promise<void>;
 }
@@ -53,7 +30,8 @@ export class Uploads {
   constructor(
     private readonly connection: Connection,
     private readonly files: readonly StagedFile[],
-    private readonly memory: UploadMemory,
+    /** Whether everything is sent, also what the server has already. */
+    private readonly resends: boolean,
     private readonly reporter: Reporter,
   ) {
     this.#progress = new Progress(files, reporter);
@@ -68,7 +46,7 @@ export class Uploads {
 
   /**
    * Sends what the server does not have.
-   * @param missing names of uploads that it has said it lacks: nothing else is sent, and nothing is taken to be there
+   * @param missing names of uploads that it has said it lacks: nothing else is sent
    * @throws what `upload` throws; the reason of an interruption
    */
   async send(missing: readonly string[] = []): Promise<void> {
@@ -80,8 +58,8 @@ export class Uploads {
     const stop = () => ended.abort(outer?.reason);
     outer?.addEventListener('abort', stop, { once: true });
     if (outer?.aborted) stop();
-    const how = { signal: ended.signal, patience: this.connection.patience(this.reporter), lacks };
-    const turns = new Turns(mostAtOnce);
+    const how = { signal: ended.signal, patience: this.connection.patience(this.reporter) };
+    const turns = new Turns(maxAtOnce);
     const running: Promise<void>[] = [];
     try {
       for (const file of files) {
@@ -98,66 +76,24 @@ export class Uploads {
     }
     await Promise.all(running);
     outer?.removeEventListener('abort', stop);
-    this.memory.digests.save();
     ended.signal.throwIfAborted();
   }
 
-  /** Finds out the name of a file. Only what is not remembered is made and read. */
-  async #ready(file: StagedFile, signal: AbortSignal, isFresh = false): Promise<Ready> {
+  /** Makes a file, if it does not leave as it is, and hashes it: its digest is the name of its upload. */
+  async #ready(file: StagedFile, signal: AbortSignal): Promise<Ready> {
     try {
-      const ready =
-        file.origin === null
-          ? await this.#asItIs(file, signal, isFresh)
-          : await this.#made(file, file.origin, signal, isFresh);
-      this.#names.set(file, ready.sha256);
-      this.#progress.sized(file, ready.size);
-      return ready;
+      const part = await file.make();
+      const contents: Contents = {
+        segments: contentOf(part),
+        seen: new Map([[part.path, part.state ?? stateOf(statSync(part.path))]]),
+      };
+      const digest = await hashContents(contents, signal, (hashed) => this.#progress.hashed(file, hashed));
+      this.#names.set(file, digest.sha256);
+      this.#progress.sized(file, digest.size);
+      return { ...digest, ...contents, source: file.path, discard: () => file.discard(part) };
     } catch (cause) {
       throw isSystemError(cause) ? unreadable(file.path, cause) : cause;
     }
-  }
-
-  async #asItIs(file: StagedFile, signal: AbortSignal, isFresh: boolean): Promise<Ready> {
-    const part = await file.make();
-    const seen: SeenFiles = new Map([[part.path, stateOf(statSync(part.path))]]);
-    const onBytes = (hashed: number) => this.#progress.hashed(file, hashed);
-    const { isRemembered, ...digest } = await this.memory.digests.ofFile(part.path, {
-      signal,
-      isFresh,
-      onBytes,
-    });
-    if (digest.size !== part.size) throw changed(part.path);
-    const open = async () => ({ segments: contentOf(part), seen });
-    return { ...digest, isRemembered, source: file.path, open, discard: async () => {} };
-  }
-
-  async #made(
-    file: StagedFile,
-    { how, files }: NonNullable<StagedFile['origin']>,
-    signal: AbortSignal,
-    isFresh: boolean,
-  ): Promise<Ready> {
-    const memory = this.memory.digests.made(how, files);
-    const source = file.path;
-    let part: FilePart | null = null;
-    const made = async () => {
-      part ??= await file.make();
-      return part;
-    };
-    const open = async () => {
-      const { size } = await made();
-      if (size !== digest.size) throw changed(source);
-      return contentsOf(await made());
-    };
-    const discard = async () => {
-      if (part) await file.discard(part);
-    };
-    const known = isFresh ? null : memory.digest;
-    const digest =
-      known ??
-      (await hashContents(contentsOf(await made()), signal, (hashed) => this.#progress.hashed(file, hashed)));
-    if (!known) memory.remember(digest);
-    return { ...digest, isRemembered: known !== null, source, open, discard };
   }
 
   async #sendOnce(file: StagedFile, content: Ready, how: SendHow): Promise<void> {
@@ -170,46 +106,22 @@ export class Uploads {
   }
 
   async #send(file: StagedFile, content: Ready, how: SendHow): Promise<void> {
-    const { sha256, size } = content;
-    const { digests, resends } = this.memory;
-    const { server } = this.connection;
-    const sentAt = digests.sentAt(server, sha256);
-    const isSmall = size <= mostUnasked;
-    if (isSmall && sentAt !== null && Date.now() - sentAt < believed && !how.lacks.has(sha256)) {
-      this.#progress.asked(file, size);
-      return;
-    }
-    try {
-      await upload(this.connection, content, {
-        ...how,
-        asks: !isSmall,
-        isAnew: resends && sentAt === null,
-        reporter: this.reporter,
-        onAsked: (there) => this.#progress.asked(file, there),
-        onBytes: (there) => this.#progress.moved(file, there),
-      });
-      digests.noteSent(server, sha256);
-    } catch (error) {
-      // What was remembered of the file is not true any more.
-      const isOther = error instanceof HttpError && error.status === errorKinds.wrongContent.status;
-      if (!isOther || !content.isRemembered) throw error;
-      const again = await this.#ready(file, how.signal, true);
-      await this.#sendOnce(file, again, how);
-    }
+    await upload(this.connection, content, {
+      ...how,
+      // A small file is sent without asking for it.
+      asks: content.size > maxUnasked,
+      isAnew: this.resends,
+      reporter: this.reporter,
+      onAsked: (there) => this.#progress.asked(file, there),
+      onBytes: (there) => this.#progress.moved(file, there),
+    });
   }
 }
 
 interface SendHow {
   readonly signal: AbortSignal;
   readonly patience: Patience;
-  readonly lacks: ReadonlySet<string>;
 }
-
-/** The bytes of a part, and what its file was like when its pieces were chosen. */
-const contentsOf = (part: FilePart): Contents => ({
-  segments: contentOf(part),
-  seen: new Map(part.state === undefined ? [] : [[part.path, part.state]]),
-});
 
 async function hashContents(
   { segments, seen }: Contents,

@@ -28,21 +28,6 @@ test('the time that is left is that of cases which are computed together, and en
   expect(tally.line).toBe('8 of 12 done, 0 in progress, 4 waiting; about 1 min left');
 });
 
-test('while nothing has ended, the time that is left is that of earlier cases, or of earlier jobs of the server', () => {
-  const states = Array.from({ length: 8 }, (_, index) => stateOf(index, 'waiting'));
-  const tally = new Tally();
-  tally.begin(states);
-  for (const index of [0, 1, 2, 3]) tally.saw(stateOf(index, 'running'));
-  expect(tally.left).toBe(null);
-  tally.expected = 60;
-  // Two times four.
-  expect(tally.left).toBe('2 min');
-  const resumed = new Tally();
-  resumed.begin([...states, { ...stateOf(8, 'done'), isNew: false, seconds: 180 }]);
-  resumed.expected = 60;
-  expect(resumed.line).toBe('1 of 9 done, 0 in progress, 8 waiting; about 24 min left');
-});
-
 test('what is not computed now tells nothing of the time that is left, and is not left', () => {
   const tally = new Tally();
   tally.begin([stateOf(0, 'edited'), ...[1, 2, 3].map((index) => stateOf(index, 'waiting'))]);
@@ -51,8 +36,7 @@ test('what is not computed now tells nothing of the time that is left, and is no
   // Found done, of an earlier command.
   tally.saw({ ...stateOf(2, 'done'), isNew: false });
   expect(tally.left).toBe(null);
-  tally.expected = 60;
-  expect(tally.line).toBe('1 of 4 done, 1 edited, 1 in progress, 1 waiting; about 2 min left');
+  expect(tally.line).toBe('1 of 4 done, 1 edited, 1 in progress, 1 waiting');
 });
 
 test('a case that fails tells how long the others take, and one of an earlier command does not', () => {

@@ -55,32 +55,6 @@ test('elsewhere nothing is cut', () => {
   );
 });
 
-test('a running job shows the time that is left, by the median of those before it', () => {
-  const [heading, first, second] = listJobs(jobs, now, plain);
-  expect(heading).toMatch(/RUN TIME +TIME LEFT$/);
-  // The median is 220 s, and it has been running for 100 s.
-  expect(first).toMatch(/ 2 min +about 2 min$/);
-  expect(second).toMatch(/ 2 min$/);
-});
-
-test.each<[string, Readonly<Record<string, unknown>>]>([
-  ['of another app', { app: 'other' }],
-  ['of another operation', { operation: 'evaluate' }],
-  ['that failed', { status: 'error' }],
-  ['with another number of inputs', { inputs: ['a.nii', 'b.nii'] }],
-  ['on the CPU', { assigned_gpus: [] }],
-  ['of a moment', { run_seconds: 2 }],
-  ['of a server that does not say how long they ran', { run_seconds: null }],
-])('jobs %s tell nothing', (_, facts) => {
-  const [heading] = listJobs([job(1, running), job(2, facts)], now, plain);
-  expect(heading).toMatch(/RUN TIME$/);
-});
-
-test('a job that takes longer than those before it shows nothing', () => {
-  const late = job(1, { ...running, started_at: ago(500) });
-  expect(listJobs([late, job(2, {})], now, plain)[0]).toMatch(/RUN TIME$/);
-});
-
 const connection = { nextCommand: (words: string) => `remote-app ${words} --profile lab` };
 
 test('the time that a job took is the one that the server says, also where it is none', () => {

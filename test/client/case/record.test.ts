@@ -22,7 +22,6 @@ import { operationOf } from '../../../src/contract/operations.js';
 import type { FoundFiles } from '../../../src/imaging/inputs/index.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
-import { noMemory } from '../support/memory.js';
 
 const submission = {
   operation: operationOf('infer'),
@@ -100,7 +99,7 @@ test('inputs are recorded with their fields and groups, and outputs without the 
     { field: { name: 'inputs' }, groups: [[unit('a.nii')], [unit('b.nii')]] },
     { field: { name: 'gt' }, groups: [[unit('a.nii')]] },
   ];
-  const inputs = await hashInputs({ volumes } as unknown as FoundFiles, noMemory().digests);
+  const inputs = await hashInputs({ volumes } as unknown as FoundFiles);
   const hash = (text: string) => createHash('sha256').update(text).digest('hex');
   expect(inputs).toEqual([
     { name: '1_a.nii', size: 1, sha256: hash('a'), field: 'inputs', group: 0 },

@@ -20,7 +20,6 @@ import { silentFacts } from '../../support/record-facts.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 
 const submissionOf = (name: 'infer' | 'uncertainty') => ({
   ...{ operation: operationOf(name), app: 'tissue', fields: {}, options: {} },
@@ -117,7 +116,7 @@ describe('the record of a job that is waited for', () => {
     const reporter = memoryReporter();
     const kept: InputFacts[] = [];
     const work = { submission, found, terms: unknownTerms, outgoing: null } as unknown as Case;
-    const how = { reporter, digests: noMemory().digests, clientVersion: '1.2.3' };
+    const how = { reporter, clientVersion: '1.2.3' };
     const keepFacts = (_: string, each: InputFacts) => kept.push(each);
     using recorder = new BackgroundRecorder(connection, work, { ...how, keepFacts });
     if (isBegun) recorder.begins(jobId);
@@ -165,7 +164,7 @@ describe('the record of a job that is waited for', () => {
     const reporter = memoryReporter();
     const found = foundOf(path.join(directory.path, 'ct.nii'));
     const work = { submission, found, terms: unknownTerms, outgoing: null } as unknown as Case;
-    const how = { reporter, digests: noMemory().digests, clientVersion: '1.2.3' };
+    const how = { reporter, clientVersion: '1.2.3' };
     const recorder = new BackgroundRecorder(connection, work, how);
     recorder.begins(jobId);
     recorder[Symbol.dispose]();

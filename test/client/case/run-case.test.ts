@@ -14,7 +14,6 @@ import { json } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 
 /** Runs one case of many on a service that behaves like this, and tells with which idempotency keys it was sent. */
 async function run(
@@ -46,14 +45,13 @@ async function run(
       line: async () => isRead,
       waiting: (what, isNews) => waits.push(isNews ? [what] : what),
     },
-    memory: noMemory(),
+    resends: false,
     killTimeout: 5,
     wait: 5,
     many: { key: 'key', stamp: stampOfInputs(found), attempt: 1, stop: stop.signal, ...many },
     onAccepted: (_, attempt) => accepted.push(attempt),
     onSending: () => told.push('sending'),
     onRunning: async (id) => void told.push(`running ${id}`),
-    onStarted: (id) => told.push(`started ${id}`),
     receive: (fetch) => {
       told.push('receiving');
       return fetch({ directory: path.join(directory.path, 'Output'), taken: 'refuse' });
@@ -94,7 +92,6 @@ test('a case is told of as it goes, and its result has its record before it has 
   expect(told).toEqual([
     'sending',
     `running ${jobId}`,
-    `started ${jobId}`,
     'receiving',
     `record of ${jobId} among mask.nii, log: null`,
   ]);

@@ -13,7 +13,6 @@ import { json } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 
 interface Wanted {
   readonly fake?: Fake;
@@ -50,7 +49,7 @@ async function run({ fake = {}, files = { 'ada.nii': 'x' }, mode = null, isStart
   });
   const how = {
     reporter: { ...reporter, waiting: (what: string | null) => void waits.push(what) },
-    memory: noMemory(),
+    resends: false,
     output,
     destination: { directory: output, taken: 'number' },
     wait: 30,

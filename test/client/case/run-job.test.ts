@@ -17,7 +17,6 @@ import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 import { asTheyAre } from '../support/stage.js';
 
 const operation = operationOf('infer');
@@ -68,13 +67,12 @@ async function run(
   if (!field) throw new Error("the operations table has no field 'inputs'");
   const files = [{ field, groups: [[input]] }];
   const submission = { operation, app: 'tissue', fields: {}, options, files, archive: null };
-  const memory = noMemory();
   const reporter = { ...memoryReporter(), ...(onProgress ? { progress: onProgress } : {}) };
   const output = path.join(directory.path, 'Output');
   const destination = { directory: output, taken: 'number' } as const;
   const how = {
     reporter,
-    memory,
+    resends: false,
     output,
     destination,
     wait: 30,

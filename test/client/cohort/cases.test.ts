@@ -6,7 +6,6 @@ import { dicomSeries } from '../../support/dicom.js';
 import { metaHeader } from '../../support/headers.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 
 type Groups = Readonly<Record<string, readonly string[]>>;
 
@@ -37,7 +36,6 @@ async function casesOf(
       reporter: memoryReporter(),
       layout: 'cases',
       skipsIncomplete,
-      memory: noMemory(),
     },
   ).catch((error: Error) => {
     throw new Error(error.message.replaceAll(`${root.path}${path.sep}`, ''));
@@ -270,7 +268,6 @@ test('series are not described, which the table has, and none is read once the c
         reporter,
         layout: 'cases',
         skipsIncomplete: false,
-        memory: noMemory(),
       },
       null,
       signal,

@@ -19,7 +19,6 @@ import { type FoundFiles, findFiles } from '../../../src/imaging/inputs/index.js
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 import { complete } from '../support/results.js';
 
 const submission = {
@@ -180,7 +179,7 @@ describe('a result', () => {
     const oid = 'a'.repeat(64);
     await writeFile(pet, `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize 9437184\n`);
     const computation = computationOf(submission, null, null);
-    expect(await aboutEarlierResult(cohort, 'case', files, computation, noMemory().digests, undefined)).toBe(
+    expect(await aboutEarlierResult(cohort, 'case', files, computation, undefined)).toBe(
       '; whether the result that is there belongs to it cannot be told',
     );
     expect(await filesOf(cohort)).toEqual({ 'mask.nii': 'mask' });
@@ -198,12 +197,12 @@ describe('a result', () => {
         reporter: memoryReporter(),
         layout: 'cases',
         skipsIncomplete: false,
-        memory: noMemory(),
+        resends: false,
       } as const;
       return (await findCasesToSend({ ...submission, files }, options)).cases;
     };
     for (const { name, files } of await find('p1', 'p2')) {
-      const facts = { ...silentFacts(submission), inputs: await hashInputs(files, noMemory().digests) };
+      const facts = { ...silentFacts(submission), inputs: await hashInputs(files) };
       await plant(output, { [`${name}/`]: '' });
       writeRecord(path.join(output, name), makeRecord(facts, [], { numbers: {}, unread: [] }));
     }
@@ -349,11 +348,10 @@ test('a failed case says what the result is that is there', async () => {
   const files = await findFiles({ ...submission, files: [{ field, groups: [[scan]] }] });
   using cohort = await CohortDirectory.open(path.join(root.path, 'Out'));
   const computation = computationOf(submission, null, null);
-  const { digests } = noMemory();
   const about = (more: object = {}, found: FoundFiles | undefined = files) =>
-    aboutEarlierResult(cohort, 'case', found, { ...computation, ...more }, digests, undefined);
+    aboutEarlierResult(cohort, 'case', found, { ...computation, ...more }, undefined);
   expect(await about()).toBe('');
-  const inputs = await hashInputs(files, digests);
+  const inputs = await hashInputs(files);
   await cohort.receive('case', { digest: digestOf(inputs), isForced: false }, async (directory) => {
     await plant(directory, { 'mask.nii': 'mask', 'result.zip': 'packed' });
     writeRecord(

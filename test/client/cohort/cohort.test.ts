@@ -11,7 +11,6 @@ import { json } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 import { asTheyAre } from '../support/stage.js';
 
 /** A service that runs a job for each scan: one of a `bad` scan fails once a `slow` one is followed, which runs until it is killed. */
@@ -107,7 +106,7 @@ async function run(
         clientVersion: '1',
         killTimeout: 5,
       },
-      ...{ memory: noMemory(), wait: 5 },
+      ...{ resends: false, wait: 5 },
       watcher: {
         reporterOf: () => memoryReporter(),
         began: () => watch(root.path, null),

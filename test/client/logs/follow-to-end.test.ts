@@ -28,7 +28,6 @@ async function follow(fake: Fake, options: Partial<Options> = {}, isRead = true)
   await using connection = connectTo(server.url);
   const end = await followToEnd(connection, jobId, {
     reporter,
-    onStarted: () => told.push('started'),
     ...options,
   }).catch((error: unknown) => error);
   return { told, end, asked: server.to(`/jobs/${jobId}/logs`).map(({ url }) => url.split('?')[1]) };
@@ -63,7 +62,6 @@ describe('a log that is followed to its end', () => {
       'wait: 2 jobs are before it',
       `2 redrawn: ${service('2 jobs are before it')}`,
       'runs',
-      'started',
       `wait: Waiting for job ${jobId}`,
       `3: ${service('Starting infer')}`,
       'wait: null',
@@ -94,7 +92,6 @@ describe('a log that is followed to its end', () => {
     expect(told.filter((each) => !each.startsWith('wait'))).toEqual([
       `1: ${service('Waiting')}`,
       'runs',
-      'started',
       '2: one',
       '3: two',
       'runs no more',

@@ -3,7 +3,6 @@ import { getEventListeners } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Digests } from '../../../src/client/digests.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { submit } from '../../../src/client/submit/index.js';
 import type { StagedFile } from '../../../src/client/submit/staging.js';
@@ -11,7 +10,6 @@ import { type OperationName, operationOf } from '../../../src/contract/operation
 import { json, type Received, ScriptedServer } from '../../support/scripted-server.js';
 import { temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 const mebibyte = 1 << 20;
@@ -61,7 +59,7 @@ const stagedFiles = (
     writeFileSync(file, content);
     const { length: size } = content;
     return {
-      ...{ field, group, filename, path: file, size, origin: null },
+      ...{ field, group, filename, path: file, size },
       make: async () => ({ field, filename, path: file, size }),
       discard: async () => {},
     };
@@ -78,15 +76,15 @@ async function send(
   given: Submission,
   uploads: readonly StagedFile[],
   {
-    memory = noMemory(),
+    resends = false,
     fields = {},
     signal,
-  }: { memory?: ReturnType<typeof noMemory>; fields?: Record<string, string>; signal?: AbortSignal } = {},
+  }: { resends?: boolean; fields?: Record<string, string>; signal?: AbortSignal } = {},
 ) {
   await using connection = connectTo(server.url, { signal });
   const reporter = memoryReporter();
   const staged = { fields, parts: [], uploads, remove: async () => {} };
-  const end = await submit(connection, given, staged, reporter, memory).catch((error: Error) => error);
+  const end = await submit(connection, given, staged, reporter, resends).catch((error: Error) => error);
   return { end, ...reporter };
 }
 
@@ -220,7 +218,6 @@ describe('an upload', () => {
     const discarded: number[] = [];
     const made = stagedFiles(root.path, [['inputs', 0, 'a.nii', Buffer.from('a')]]).map((file) => ({
       ...file,
-      origin: { how: 'archive', files: [] },
       discard: async () => void discarded.push(server.received.length),
     }));
     await send(server, submission('infer'), made);
@@ -230,41 +227,12 @@ describe('an upload', () => {
     expect([end, server.received.length]).toEqual([reason, 2]);
   });
 
-  test('of a small file is believed to be there for an hour', async () => {
-    await using root = await temporary();
-    const small = stagedFiles(root.path, [['inputs', 0, 'a.nii', Buffer.alloc(mebibyte)]]);
-    const bytesAfter = async (milliseconds: number, size = small) => {
-      await using server = await uploadServer(new Map(), [
-        [200, { job_id: 'ab' }],
-        [200, { job_id: 'cd' }],
-      ]);
-      const digests = new Digests(null, { version: 'test', now: () => Date.now() - milliseconds });
-      const memory = { digests, resends: false };
-      await send(server, submission('infer'), size, { memory });
-      const { notes } = await send(server, submission('infer'), size, { memory });
-      return [
-        server
-          .asked()
-          .map((each) => each.split(' ')[0])
-          .join(' '),
-        notes,
-      ];
-    };
-    const note = ['1 of 1 file is there already (1.0 MiB not sent)'];
-    expect(await bytesAfter(3_590_000)).toEqual(['POST POST POST', note]);
-    expect((await bytesAfter(3_600_001))[0]).toBe('POST POST POST POST');
-    // A larger one is asked for.
-    const [file = ''] = await bytesAfter(0, stagedFiles(root.path, [['inputs', 0, 'b.nii', large]]));
-    expect(file).toBe('HEAD POST PATCH POST HEAD POST');
-  });
-
-  test('is removed first where everything is sent anew, once, also if the connection breaks then', async () => {
+  test('is removed first where everything is sent anew, also if the connection breaks then', async () => {
     await using root = await temporary();
     const answers = [[200, { job_id: 'ab' }]] as const;
     await using server = await uploadServer(new Map([[sha256(large), 2 * mebibyte]]), answers, { cuts: 1 });
     const files = stagedFiles(root.path, [['inputs', 0, 'a.nii', large]]);
-    const memory = { ...noMemory(), resends: true };
-    const { notes } = await send(server, submission('infer'), files, { memory });
+    const { notes } = await send(server, submission('infer'), files, { resends: true });
     expect(server.asked().map((each) => each.split(' ')[0])).toEqual([
       ...['DELETE', 'HEAD', 'HEAD', 'POST', 'PATCH', 'POST'],
     ]);
@@ -272,10 +240,6 @@ describe('an upload', () => {
       expect.stringMatching(/broke: .*; trying again for another 30 s$/),
       `${server.url} takes the upload, which goes on`,
     ]);
-    // What this command has sent is not sent anew for its next case.
-    const before = server.received.length;
-    await send(server, submission('infer'), files, { memory });
-    expect(server.received.slice(before).map(({ method }) => method)).toEqual(['HEAD', 'POST']);
   });
 
   test.each([1, 3])(

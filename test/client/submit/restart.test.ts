@@ -10,7 +10,6 @@ import { jobEnvelope } from '../../../src/contract/routes.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 import { stage } from '../support/stage.js';
 
 const operation = operationOf('infer');
@@ -80,7 +79,7 @@ class Upload implements AsyncDisposable {
       if (what?.startsWith('Trying again')) this.onWait(this.waits.push(what));
     };
     try {
-      return await submit(connection, submission, staged, { ...reporter, waiting }, noMemory()).catch(
+      return await submit(connection, submission, staged, { ...reporter, waiting }, false).catch(
         (error: unknown) => error,
       );
     } finally {

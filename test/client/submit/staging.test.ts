@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
-import { readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
@@ -10,7 +10,6 @@ import type { SizedSource } from '../../../src/client/submit/limits.js';
 import { type ServerTerms, unknownTerms } from '../../../src/client/submit/preflight.js';
 import { type StagedFile, stage as stageFound } from '../../../src/client/submit/staging.js';
 import { operationOf } from '../../../src/contract/operations.js';
-import { refusalNames } from '../../../src/imaging/deidentify/deidentifier.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
 import * as canary from '../../support/canary-volumes.js';
 import { dicomSeries } from '../../support/dicom.js';
@@ -194,23 +193,12 @@ describe('staging', () => {
     await form.staged.remove();
     const { staged, sizes } = await stageFor(directory.path, [['large.nii'], ['ct']], { takesUploads: true });
     const at = (name: string) => path.join(directory.path, name);
-    const own = ({ field, group, filename, path: file, size, origin }: StagedFile) => ({
-      ...{ field, group, filename, size, how: origin?.how ?? null },
-      ...{ path: file, files: origin?.files.map(({ name, path: each }) => [name, each]) ?? null },
+    const own = ({ field, group, filename, path: file, size }: StagedFile) => ({
+      ...{ field, group, filename, path: file, size },
     });
-    const shared = { field: 'inputs', how: null, files: null };
     expect(staged.uploads?.map(own)).toEqual([
-      { ...shared, group: 0, filename: 'large.nii', path: at('large.nii'), size: mebibyte + 1 },
-      {
-        ...{
-          field: 'inputs',
-          group: 1,
-          filename: 'ct.konfaidir.zip',
-          path: at('ct'),
-          size: 2 * dicom.length,
-        },
-        ...{ how: 'archive', files: ['1.dcm', '2.dcm'].map((name) => [name, at(`ct/${name}`)]) },
-      },
+      { field: 'inputs', group: 0, filename: 'large.nii', path: at('large.nii'), size: mebibyte + 1 },
+      { field: 'inputs', group: 1, filename: 'ct.konfaidir.zip', path: at('ct'), size: 2 * dicom.length },
     ]);
     expect([staged.parts, staged.fields]).toEqual([[], {}]);
     // With what archives take beside their contents, as they are, and as it was made.
@@ -272,28 +260,6 @@ describe('staging', () => {
     };
     expect((await archiveOf(1e9, 'names')).equals(await archiveOf(1.5e9, 'names'))).toBe(true);
     expect((await archiveOf(1e9)).equals(await archiveOf(1.5e9))).toBe(false);
-  });
-
-  test('makes something else of the same files for other names, kinds and keys', async () => {
-    await using directory = await temporary();
-    await plant(directory.path, { 'a.nii': canary.nifti('x'), 'b.nii': Buffer.alloc(mebibyte + 1) });
-    const stageWith = async (
-      mode: 'full' | 'names',
-      groups: readonly (readonly string[])[],
-      allowed: string[] = [],
-    ) => {
-      const { staged } = await stageFor(directory.path, groups, { takesUploads: true }, { mode, allowed });
-      await staged.remove();
-      const how = staged.uploads?.map(({ origin }) => origin?.how ?? '') ?? [];
-      return how[groups.findIndex(([name]) => name === 'a.nii')] ?? '';
-    };
-    const hows = [await stageWith('names', [['a.nii'], ['b.nii']])];
-    expect(hows[0]).toMatch(/^names,[0-9a-f]{64},case-0001\.nii$/);
-    expect(await stageWith('names', [['a.nii'], ['b.nii']])).toBe(hows[0]);
-    // What was made while more was allowed is not found again.
-    expect(await stageWith('names', [['a.nii'], ['b.nii']], [refusalNames[0] ?? ''])).not.toBe(hows[0]);
-    await rm(path.join(directory.path, 'config'), { recursive: true });
-    expect(await stageWith('names', [['a.nii'], ['b.nii']])).not.toBe(hows[0]);
   });
 
   test('checks the kinds and sizes of files before anything is told or packed', async () => {
@@ -358,7 +324,7 @@ describe('staging', () => {
     const { dataSet } = found;
     if (!dataSet) throw new Error('there is no data set');
     const files = dataSet.set.files?.toReversed() ?? null;
-    const names = async (all: typeof files) => {
+    const contentOf = async (all: typeof files) => {
       const turned = { ...found, dataSet: { ...dataSet, set: { ...dataSet.set, files: all } } };
       const terms = { ...unknownTerms, takesUploads: true };
       const staged = await stageFound(
@@ -369,10 +335,13 @@ describe('staging', () => {
         memoryReporter(),
         undefined,
       );
+      const part = await staged.uploads?.[0]?.make();
+      const content = readFileSync(part?.path ?? '');
       await staged.remove();
-      return staged.uploads?.[0]?.origin?.files.map(({ name }) => name);
+      return content;
     };
-    expect([files?.length, await names(files)]).toEqual([3, await names(files?.toReversed() ?? null)]);
+    const content = await contentOf(files);
+    expect(content.equals(await contentOf(files?.toReversed() ?? null))).toBe(true);
   });
 
   test('makes a form of more files than a submission can name', async () => {

@@ -10,7 +10,6 @@ import { formOf, type Handler, json, ScriptedServer } from '../../support/script
 import { TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { noMemory } from '../support/memory.js';
 import { stage } from '../support/stage.js';
 
 const operation = operationOf('infer');
@@ -43,7 +42,7 @@ async function send(
   const reporter = { ...memoryReporter(), waiting: (what: string | null) => void waits.push(what) };
   const staged = await stage(submission, reporter, undefined);
   try {
-    const result = await submit(connection, submission, staged, reporter, noMemory()).catch(
+    const result = await submit(connection, submission, staged, reporter, false).catch(
       (error: unknown) => error,
     );
     return { result, received: server.received, reporter, waits };
@@ -117,7 +116,7 @@ describe('a submission', () => {
     const submission = { ...infer([scan]), app: 'probe', fields: { tta: 'many' } };
     const reporter = memoryReporter();
     const staged = await stage(submission, reporter, undefined);
-    const result = await submit(connection, submission, staged, reporter, noMemory()).catch(
+    const result = await submit(connection, submission, staged, reporter, false).catch(
       (error: unknown) => error,
     );
     expect(result).toMatchObject({ status: 422, exitCode: 2 });
@@ -204,7 +203,7 @@ describe('a submission', () => {
     const file = path.join(directory.path, 'ct.nii');
     const staged = await stage(infer([file]), reporter, undefined);
     await rm(file);
-    const result = await submit(connection, infer([file]), staged, reporter, noMemory()).catch(
+    const result = await submit(connection, infer([file]), staged, reporter, false).catch(
       (error: unknown) => error,
     );
     await staged.remove();

@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
-import { Digests } from '../../../src/client/digests.js';
 import type { Reporter } from '../../../src/client/reporter.js';
-import { stage, submit, type UploadMemory } from '../../../src/client/submit/index.js';
+import { stage, submit } from '../../../src/client/submit/index.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { filesBelow } from '../../../src/files/index.js';
@@ -15,14 +14,13 @@ import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { WireTap } from '../../support/wire-tap.js';
 import { connectTo, memoryReporter } from './connect.js';
-import { noMemory } from './memory.js';
 import { outgoing } from './outgoing.js';
 
 const terms = { ...unknownTerms, takesUploads: true, knowsKeys: true };
 const operation = operationOf('infer');
 
 interface How extends Partial<ConnectionOptions> {
-  readonly memory?: UploadMemory;
+  readonly resends?: boolean;
   /** De-identifies with the key that is kept in this directory. */
   readonly keyIn?: string;
   readonly progress?: Reporter['progress'];
@@ -32,7 +30,7 @@ interface How extends Partial<ConnectionOptions> {
 export async function send(
   server: string,
   groups: readonly (readonly string[])[],
-  { memory = noMemory(), keyIn, progress, ...options }: How = {},
+  { resends = false, keyIn, progress, ...options }: How = {},
 ) {
   await using connection = connectTo(server, { readTimeout: 60, ...options });
   const files = [{ field: fieldWithRole(operation, 'paths'), groups }];
@@ -45,22 +43,12 @@ export async function send(
   try {
     // A server that has answered before is waited for.
     await (await connection.send('/health')).body.dump();
-    const { job_id: id } = await submit(connection, submission, staged, told, memory);
+    const { job_id: id } = await submit(connection, submission, staged, told, resends);
     return { id, reporter };
   } finally {
     await staged.remove();
   }
 }
-
-/** A memory for which files that were just written have been left alone for long enough. */
-export const memoryIn = (directory: string, resends = false): UploadMemory => ({
-  digests: new Digests(directory, {
-    version: 'test',
-    now: () => Date.now() + 60_000,
-    isTrusted: !resends,
-  }),
-  resends,
-});
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
