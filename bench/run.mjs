@@ -1,20 +1,17 @@
 /**
- * `npm run bench [-- ROW... | growth] [--runs N] [--access] [--json]`: measures the built product and prints the table.
+ * `npm run bench [-- ROW...] [--runs N] [--json]`: measures the built product and prints the table.
  * A word selects every row whose name begins with it. See bench/README.md.
  */
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Workshop } from '../test/support/workshop.mjs';
-import { growth } from './growth.mjs';
 import { rows } from './rows/index.mjs';
-import { restrictAccess } from './support/access.mjs';
 import { measureRow } from './support/measure-row.mjs';
 import { formatTable } from './support/report.mjs';
 
 const { values: flags, positionals: words } = parseArgs({
   allowPositionals: true,
   options: {
-    access: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     runs: { type: 'string', default: '3' },
   },
@@ -24,7 +21,7 @@ const { values: flags, positionals: words } = parseArgs({
 const say = (line) => process.stderr.write(`${line}\n`);
 
 function usage(problem) {
-  say(`${problem}\nRows: ${rows.map(({ name }) => name).join(', ')}; or growth`);
+  say(`${problem}\nRows: ${rows.map(({ name }) => name).join(', ')}`);
   process.exit(2);
 }
 
@@ -38,8 +35,7 @@ const rounds = Number(flags.runs);
 if (!Number.isInteger(rounds) || rounds < 1) usage(`--runs ${flags.runs} is no number of rounds`);
 if (!existsSync(new URL('../dist/server/serve.js', import.meta.url))) usage('Build first: npm run build');
 
-const isGrowth = words[0] === 'growth';
-const chosen = selected(isGrowth ? words.slice(1) : words);
+const chosen = selected(words);
 
 const workshop = await Workshop.open('bench', process.env.REMOTE_APP_BENCH_DIR);
 const interruption = new AbortController();
@@ -56,24 +52,17 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 }
 
 try {
-  if (flags.access) await restrictAccess(workshop);
-  if (isGrowth) {
-    await growth(bench, chosen, flags.json, say);
-  } else {
-    const results = [];
-    for (const row of chosen) {
-      const startedAt = performance.now();
-      const result = await measureRow(bench, row);
-      const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
-      const ratio = result.ratio === null ? '' : `, ratio ${result.ratio}`;
-      const fault = result.fault ? ` (${result.fault})` : '';
-      say(
-        `${row.name}: ${result.holds ? 'holds' : 'DOES NOT HOLD'}${ratio}${fault}; measured in ${seconds} s`,
-      );
-      results.push(result);
-    }
-    process.stdout.write(`${flags.json ? JSON.stringify(results, null, 2) : formatTable(results)}\n`);
+  const results = [];
+  for (const row of chosen) {
+    const startedAt = performance.now();
+    const result = await measureRow(bench, row);
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
+    const ratio = result.ratio === null ? '' : `, ratio ${result.ratio}`;
+    const fault = result.fault ? ` (${result.fault})` : '';
+    say(`${row.name}: ${result.holds ? 'holds' : 'DOES NOT HOLD'}${ratio}${fault}; measured in ${seconds} s`);
+    results.push(result);
   }
+  process.stdout.write(`${flags.json ? JSON.stringify(results, null, 2) : formatTable(results)}\n`);
 } catch (cause) {
   // An interruption makes other steps fail in many ways; only the interruption is reported.
   if (!interruption.signal.aborted) throw cause;

@@ -20,8 +20,8 @@ async function seriesOf(workshop, count) {
   return series;
 }
 
-async function measureTime({ workshop, rounds }, scale = 1) {
-  const series = await seriesOf(workshop, Math.round(slices * scale));
+async function measureTime({ workshop, rounds }) {
+  const series = await seriesOf(workshop, slices);
   return withServer(workshop, 0, async (server, settle) => {
     const send = sender(workshop, server, settle);
     const { figure, yardstick } = await interleave(rounds, {
@@ -36,9 +36,9 @@ async function measureTime({ workshop, rounds }, scale = 1) {
   });
 }
 
-async function measureMemory({ workshop, rounds }, scale = 1) {
+async function measureMemory({ workshop, rounds }) {
   const [long, short] = await Promise.all(
-    [slices * scale, (slices * scale) / 5].map((count) => seriesOf(workshop, Math.round(count))),
+    [slices, slices / 5].map((count) => seriesOf(workshop, Math.round(count))),
   );
   return withServer(workshop, 0, async (server, settle) => {
     const send = sender(workshop, server, settle);
@@ -52,7 +52,7 @@ async function measureMemory({ workshop, rounds }, scale = 1) {
       figure: figure.memory,
       yardstick: yardstick.memory,
       cpu: [figure.cpu, yardstick.cpu],
-      note: `${plain.memory.toFixed(0)} MiB for ${Math.round(slices * scale)} slices as they are`,
+      note: `${plain.memory.toFixed(0)} MiB for ${slices} slices as they are`,
     };
   });
 }
@@ -64,7 +64,6 @@ export const rows = [
     yardstick: 'the same as it is',
     unit: 's',
     reach: plus(1.5, 's'),
-    grows: true,
     measure: measureTime,
   },
   {

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { thousandTokens } from '../support/access.mjs';
 import { nodeApp, residentApp } from '../support/apps.mjs';
 import { logLines, submit } from '../support/http.mjs';
 import { interleave, median, percentile, samplesOf } from '../support/interleave.mjs';
@@ -113,27 +112,24 @@ async function measureBurst(bench) {
   return { figure: median(figure), yardstick: median(yardstick), ...more };
 }
 
-/** The same on two servers in turn, of which the second is the yardstick. */
-async function measureBoth({ workshop, rounds }, figureOptions, yardstickOptions, makeApp = ordinaryApp) {
-  const app = await makeApp(workshop);
-  const ours = await Server.start(workshop, { apps: [app], ...figureOptions });
-  const other = await Server.start(workshop, { apps: [app], ...yardstickOptions });
-  try {
-    const { figure, yardstick } = await interleave(rounds * roundsPerRunOfTwo, {
-      figure: () => throughServer(ours),
-      yardstick: () => throughServer(other),
-    });
-    return { figure: figure.milliseconds, yardstick: yardstick.milliseconds };
-  } finally {
-    await ours.stop();
-    await other.stop();
-  }
-}
-
-const measureSandbox = (makeApp) => (bench) =>
-  measureBoth(bench, { flags: ['--sandbox', 'bwrap'] }, { flags: ['--sandbox', 'off'] }, makeApp);
-
-const measureAccess = async (bench) => measureBoth(bench, await thousandTokens(bench.workshop), {});
+/** The same on two servers in turn: one with a sandbox, and one without, which is the yardstick. */
+const measureSandbox =
+  (makeApp) =>
+  async ({ workshop, rounds }) => {
+    const app = await makeApp(workshop);
+    const ours = await Server.start(workshop, { apps: [app], flags: ['--sandbox', 'bwrap'] });
+    const other = await Server.start(workshop, { apps: [app], flags: ['--sandbox', 'off'] });
+    try {
+      const { figure, yardstick } = await interleave(rounds * roundsPerRunOfTwo, {
+        figure: () => throughServer(ours),
+        yardstick: () => throughServer(other),
+      });
+      return { figure: figure.milliseconds, yardstick: yardstick.milliseconds };
+    } finally {
+      await ours.stop();
+      await other.stop();
+    }
+  };
 
 export const rows = [
   {
@@ -177,13 +173,5 @@ export const rows = [
     unit: 'ms',
     reach: nothing,
     measure: measureSandbox(warmApp),
-  },
-  {
-    name: 'access-first-line',
-    what: 'submit to the first line of that app with 1,000 named tokens and an audit log',
-    yardstick: 'the same open to all',
-    unit: 'ms',
-    reach: nothing,
-    measure: measureAccess,
   },
 ];

@@ -73,9 +73,9 @@ async function byTurns({ workshop, rounds }, server, args, settle = async () => 
   });
 }
 
-async function upload(bench, scale) {
+async function upload(bench) {
   const { workshop } = bench;
-  const form = await curlForm(workshop, [await randomFile(workshop, GiB * scale)]);
+  const form = await curlForm(workshop, [await randomFile(workshop, GiB)]);
   return withServer(workshop, 0, (server, settle) =>
     byTurns(bench, server, (url) => ['--config', form, `${url}/apps/nothing/infer`], settle),
   );
@@ -91,9 +91,9 @@ async function withApp(workshop, app, env, measure) {
   }
 }
 
-async function download(bench, scale) {
+async function download(bench) {
   const { workshop } = bench;
-  const env = { BENCH_DATA: await randomFile(workshop, GiB * scale) };
+  const env = { BENCH_DATA: await randomFile(workshop, GiB) };
   const app = await shellApp(workshop, 'sender', 'ln "$BENCH_DATA" "$output/volume.bin"');
   return withApp(workshop, app, env, async (server) => {
     const { job_id } = await submit(server, 'sender');
@@ -144,7 +144,6 @@ const row = (name, what, measure) => ({
   yardstick: 'directly',
   unit: 's',
   reach: times(1.3),
-  grows: true,
   measure,
 });
 

@@ -5,14 +5,12 @@ import { rows as deidentify } from './deidentify.mjs';
 import { rows as download } from './download.mjs';
 import { rows as extract } from './extract.mjs';
 import { rows as firstLine } from './first-line.mjs';
-import { rows as fsyncPrice } from './fsync-price.mjs';
 import { rows as gateway } from './gateway.mjs';
 import { rows as inputs } from './inputs.mjs';
 import { rows as jobThroughput } from './job-throughput.mjs';
 import { rows as lineDelay } from './line-delay.mjs';
 import { rows as liveLogs } from './live-logs.mjs';
 import { rows as logReplay } from './log-replay.mjs';
-import { rows as memoryJobs } from './memory-jobs.mjs';
 import { rows as memoryStreams } from './memory-streams.mjs';
 import { rows as memoryTransfer } from './memory-transfer.mjs';
 import { rows as pack } from './pack.mjs';
@@ -20,7 +18,6 @@ import { rows as resident } from './resident.mjs';
 import { rows as send } from './send.mjs';
 import { rows as serveStart } from './serve-start.mjs';
 import { rows as show } from './show.mjs';
-import { rows as slurmFirstLine } from './slurm-first-line.mjs';
 import { rows as upload } from './upload.mjs';
 import { rows as uploadOne } from './upload-one.mjs';
 import { rows as whose } from './whose.mjs';
@@ -34,17 +31,14 @@ export const rows = [
   ...whose,
   ...memoryTransfer,
   ...memoryStreams,
-  ...memoryJobs,
   ...logReplay,
   ...liveLogs,
   ...lineDelay,
   ...firstLine,
-  ...slurmFirstLine,
   ...resident,
   ...brain,
   ...cohort,
   ...jobThroughput,
-  ...fsyncPrice,
   ...pack,
   ...download,
   ...gateway,

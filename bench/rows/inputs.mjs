@@ -34,9 +34,9 @@ async function writeStudy(directory, series, files) {
 }
 
 /** Lists a study with `remote-app inputs`. */
-async function measure({ workshop, rounds }, scale, { series, files, what }) {
+async function measure({ workshop, rounds }, { series, files, what }) {
   const directory = await workshop.directory('study');
-  const count = Math.max(series, Math.round(files * scale));
+  const count = Math.max(series, files);
   await writeStudy(directory, series, count);
   const list = () => remoteApp(workshop, ['inputs', directory, '--json'], { memory: what === 'memory' });
   if (what === 'memory') {
@@ -48,9 +48,9 @@ async function measure({ workshop, rounds }, scale, { series, files, what }) {
 }
 
 /** What it takes to read a series, beside a command that reads one file. */
-async function measureSeries({ workshop, rounds }, scale = 1) {
+async function measureSeries({ workshop, rounds }) {
   const directory = await workshop.directory('study');
-  await writeStudy(directory, 1, Math.round(200 * scale));
+  await writeStudy(directory, 1, 200);
   const volume = path.join(await workshop.directory('volume'), 'scan.nii');
   await writeFile(volume, 'x');
   const { figure, yardstick } = await interleave(rounds, {
@@ -69,7 +69,7 @@ export const rows = [
     yardstick: '-',
     unit: 's',
     reach: atMost(20, 's'),
-    measure: (bench, scale = 1) => measure(bench, scale, { ...many, what: 'time' }),
+    measure: (bench) => measure(bench, { ...many, what: 'time' }),
   },
   {
     name: 'memory-inputs-many',
@@ -77,7 +77,7 @@ export const rows = [
     yardstick: '-',
     unit: 'MiB',
     reach: atMost(300, 'MiB'),
-    measure: (bench, scale = 1) => measure(bench, scale, { ...many, what: 'memory' }),
+    measure: (bench) => measure(bench, { ...many, what: 'memory' }),
   },
   {
     name: 'inputs-series',

@@ -34,9 +34,9 @@ async function transfer({ workshop }, server, bytes) {
 }
 
 /** One transfer gives three rows. A peak hardly varies, so it is measured once: that already moves 36 GiB. */
-async function measureAll(bench, scale) {
+async function measureAll(bench) {
   const { workshop } = bench;
-  const bytes = 6 * GiB * scale;
+  const bytes = 6 * GiB;
   await workshop.needs(4.2 * bytes);
   const app = await shellApp(workshop, 'back', back);
   // A detached job asks for more than the grace, as much as the server allows.
@@ -60,9 +60,7 @@ const row = (name, what, yardstick, reach, read) => ({
   yardstick,
   unit: 'MiB',
   reach: plus(reach, 'MiB'),
-  grows: true,
-  measure: async (bench, scale) =>
-    read(await bench.workshop.once(`transfer-${scale}`, () => measureAll(bench, scale))),
+  measure: async (bench) => read(await bench.workshop.once('transfer', () => measureAll(bench))),
 });
 
 const client =

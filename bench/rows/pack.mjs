@@ -65,8 +65,8 @@ const result = ({ figure, yardstick }) => ({
   memory: [figure.memory],
 });
 
-async function measureStored(bench, scale) {
-  const file = await randomFile(bench.workshop, GiB * scale);
+async function measureStored(bench) {
+  const file = await randomFile(bench.workshop, GiB);
   const samples = await compare(bench, file, (from, to) => [
     'sh',
     ['-c', 'cp "$0" "$1" && sync "$1"', from, to],
@@ -74,14 +74,14 @@ async function measureStored(bench, scale) {
   return result(samples);
 }
 
-async function measureDeflated(bench, scale) {
-  const file = await volumeFile(bench.workshop, GiB * scale);
+async function measureDeflated(bench) {
+  const file = await volumeFile(bench.workshop, GiB);
   const samples = await compare(bench, file, (from, to) => [
     'sh',
     ['-c', 'zip -1qj - "$0" > "$1" && sync "$1"', from, to],
   ]);
   const { figure, yardstick } = samples;
-  const share = (bytes) => ((100 * bytes) / (GiB * scale)).toFixed(1);
+  const share = (bytes) => ((100 * bytes) / GiB).toFixed(1);
   return {
     ...result(samples),
     fault: figure.size > yardstick.size ? 'the archive is larger than that of zip' : null,
@@ -96,7 +96,6 @@ export const rows = [
     yardstick: 'cp and sync of it',
     unit: 's',
     reach: times(3),
-    grows: true,
     measure: measureStored,
   },
   {
@@ -105,7 +104,6 @@ export const rows = [
     yardstick: 'zip -1 and sync of it',
     unit: 's',
     reach: times(3),
-    grows: true,
     tools: ['zip'],
     measure: measureDeflated,
   },

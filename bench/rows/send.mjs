@@ -14,13 +14,13 @@ const side = 256;
 const contents = {
   one: {
     what: '1 GiB in one file',
-    make: (workshop, scale) => randomFile(workshop, GiB * scale),
+    make: (workshop) => randomFile(workshop, GiB),
   },
   series: {
     what: `a series of ${slices} slices of ${side} x ${side}`,
-    make: async (workshop, scale) => {
+    make: async (workshop) => {
       const series = await workshop.directory('series');
-      await writeSeries(series, Math.round(slices * scale), side);
+      await writeSeries(series, slices, side);
       return series;
     },
   },
@@ -47,8 +47,8 @@ async function withSender(workshop, flags, measure) {
 }
 
 /** Uploads against forms, by the same client: nothing is remembered, on neither side. */
-async function measureFirst({ workshop, rounds }, scale, content) {
-  const source = await content.make(workshop, scale);
+async function measureFirst({ workshop, rounds }, content) {
+  const source = await content.make(workshop);
   return withSender(workshop, [], (asUploads) =>
     withSender(workshop, ['--keep-uploads', '0'], async (asForm) => {
       const { figure, yardstick } = await interleave(rounds, {
@@ -65,8 +65,8 @@ async function measureFirst({ workshop, rounds }, scale, content) {
 }
 
 /** The same command again. */
-async function measureAgain({ workshop, rounds }, scale, content) {
-  const source = await content.make(workshop, scale);
+async function measureAgain({ workshop, rounds }, content) {
+  const source = await content.make(workshop);
   return withSender(workshop, [], async (asUploads) => {
     await asUploads(source);
     const { figure } = await interleave(rounds, { figure: () => asUploads(source) });
@@ -81,8 +81,7 @@ const rowsOf = (name, content) => [
     yardstick: 'the same as a form',
     unit: 's',
     reach: times(1.15),
-    grows: true,
-    measure: (bench, scale = 1) => measureFirst(bench, scale, content),
+    measure: (bench) => measureFirst(bench, content),
   },
   {
     name: `send-${name}-again`,
@@ -90,7 +89,7 @@ const rowsOf = (name, content) => [
     yardstick: '-',
     unit: 's',
     reach: atMost(1, 's'),
-    measure: (bench, scale = 1) => measureAgain(bench, scale, content),
+    measure: (bench) => measureAgain(bench, content),
   },
 ];
 

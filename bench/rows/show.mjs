@@ -6,10 +6,10 @@ import { writeBalls, writeCt } from '../support/scans.mjs';
 
 const slices = 600;
 
-async function measure({ workshop, rounds }, scale, what) {
+async function measure({ workshop, rounds }, what) {
   const directory = await workshop.directory('ct');
   const [scan, mask] = ['scan.nii.gz', 'mask.nii.gz'].map((name) => path.join(directory, name));
-  const count = Math.max(2, Math.round(slices * scale));
+  const count = Math.max(2, slices);
   await writeCt(scan, count);
   await writeBalls(mask, count);
   const words = ['show', scan, mask, '--force', '--png', path.join(directory, 'sheet.png')];
@@ -29,7 +29,7 @@ export const rows = [
     yardstick: '-',
     unit: 's',
     reach: atMost(3, 's'),
-    measure: (bench, scale = 1) => measure(bench, scale, 'time'),
+    measure: (bench) => measure(bench, 'time'),
   },
   {
     name: 'memory-show-ct',
@@ -37,6 +37,6 @@ export const rows = [
     yardstick: '-',
     unit: 'MiB',
     reach: atMost(400, 'MiB'),
-    measure: (bench, scale = 1) => measure(bench, scale, 'memory'),
+    measure: (bench) => measure(bench, 'memory'),
   },
 ];

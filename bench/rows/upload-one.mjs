@@ -45,8 +45,8 @@ async function unsynced(workshop, { server, send }) {
 }
 
 /** Uploads to our server and to all rivals by turns. Resolves with figures for each of them. */
-async function byTurns({ workshop, rounds }, scale) {
-  const file = await randomFile(workshop, GiB * scale);
+async function byTurns({ workshop, rounds }) {
+  const file = await randomFile(workshop, GiB);
   const form = await curlForm(workshop, [file]);
   const bare = await startBare(workshop);
   const rivals = await startRivals(workshop, file);
@@ -86,12 +86,11 @@ async function byTurns({ workshop, rounds }, scale) {
 }
 
 /** What all rows of one upload are taken from. */
-const oneMeasurement = (bench, scale) =>
-  bench.workshop.once(`upload-one-${scale}`, () => byTurns(bench, scale));
+const oneMeasurement = (bench) => bench.workshop.once('upload-one', () => byTurns(bench));
 
 /** Our upload against one rival. A rival that syncs nothing is also told of as if it did. */
-const against = (rival) => async (bench, scale) => {
-  const { ours, [rival]: other } = await oneMeasurement(bench, scale);
+const against = (rival) => async (bench) => {
+  const { ours, [rival]: other } = await oneMeasurement(bench);
   const ratio = (ours.seconds / other.synced).toFixed(2);
   return {
     figure: ours.seconds,
@@ -108,7 +107,6 @@ const row = (name, yardstick, reach, rival, tools = []) => ({
   yardstick,
   unit: 's',
   reach,
-  grows: true,
   tools,
   measure: against(rival),
 });

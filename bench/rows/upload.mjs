@@ -18,13 +18,13 @@ const fileSize = 256 * 1024;
 const oneFile = {
   what: 'upload 1 GiB in one file',
   grace: 0,
-  make: async ({ workshop }, scale) => [await randomFile(workshop, GiB * scale)],
+  make: async ({ workshop }) => [await randomFile(workshop, GiB)],
 };
 const manyFiles = {
   what: 'upload 2,000 files of 256 KiB',
   grace: 86_400,
-  make: async ({ workshop }, scale) => {
-    const directory = await randomFiles(workshop, 2000 * scale, fileSize);
+  make: async ({ workshop }) => {
+    const directory = await randomFiles(workshop, 2000, fileSize);
     return (await readdir(directory)).sort().map((name) => path.join(directory, name));
   },
 };
@@ -33,9 +33,9 @@ const manyFiles = {
  * curl sends the same form to both, byte for byte: the bare server writes it as it comes. The bare server keeps its file as
  * long as ours does: memory that was free a moment ago is quicker to write to than other memory.
  */
-async function curlAgainstBare(bench, scale, content) {
+async function curlAgainstBare(bench, content) {
   const { workshop, rounds } = bench;
-  const form = await curlForm(workshop, await content.make(bench, scale));
+  const form = await curlForm(workshop, await content.make(bench));
   const bare = await startBare(workshop);
   try {
     return await withServer(workshop, content.grace, async (server, settle) => {
@@ -62,9 +62,9 @@ async function curlAgainstBare(bench, scale, content) {
 }
 
 /** Our client and curl by turns, to our server. The whole of each command counts, its start too. */
-async function clientAgainstCurl(bench, scale, content) {
+async function clientAgainstCurl(bench, content) {
   const { workshop, rounds } = bench;
-  const files = await content.make(bench, scale);
+  const files = await content.make(bench);
   const form = await curlForm(workshop, files);
   const source = files.length > 1 ? path.dirname(files[0]) : files[0];
   return withServer(workshop, content.grace, async (server, settle) => {
@@ -96,8 +96,7 @@ const row = (name, content, sender, yardstick, reach, measure) => ({
   yardstick,
   unit: 's',
   reach,
-  grows: true,
-  measure: (bench, scale) => measure(bench, scale, content),
+  measure: (bench) => measure(bench, content),
 });
 
 const bareServer = 'curl, the same bytes to a bare Node server';

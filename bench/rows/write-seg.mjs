@@ -17,17 +17,17 @@ async function converter(workshop, count, writeMask) {
   return { target, convert: (options) => remoteApp(workshop, words, options) };
 }
 
-async function measureTime({ workshop, rounds }, scale, writeMask) {
-  const { target, convert } = await converter(workshop, Math.round(slices * scale), writeMask);
+async function measureTime({ workshop, rounds }, writeMask) {
+  const { target, convert } = await converter(workshop, slices, writeMask);
   const { figure } = await interleave(rounds, { figure: () => convert() });
   const { size } = await stat(target);
   return { figure: figure.seconds, cpu: [figure.cpu], note: `${(size / 1e6).toFixed(0)} MB` };
 }
 
 /** With all labels in every slice: what is kept for each of their frames shows most. */
-async function measureMemory({ workshop, rounds }, scale = 1) {
+async function measureMemory({ workshop, rounds }) {
   const [long, short] = await Promise.all(
-    [500, 100].map((count) => converter(workshop, Math.round(count * scale), writeColumns)),
+    [500, 100].map((count) => converter(workshop, count, writeColumns)),
   );
   const { figure, yardstick } = await interleave(rounds, {
     figure: () => long.convert({ memory: true }),
@@ -42,8 +42,7 @@ const timed = (name, what, reach, writeMask) => ({
   yardstick: '-',
   unit: 's',
   reach,
-  grows: true,
-  measure: (bench, scale = 1) => measureTime(bench, scale, writeMask),
+  measure: (bench) => measureTime(bench, writeMask),
 });
 
 const mask = `remote-app convert --as dicom-seg, a mask of 512 x 512 x ${slices}`;

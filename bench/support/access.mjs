@@ -4,15 +4,14 @@ import path from 'node:path';
 
 /**
  * A file of a thousand named tokens, all of different people, and an audit log beside it.
- * @param role of the last one
  * @returns the flags of a server that has them, the token that is last in the file, and that of another user
  */
-export async function thousandTokens(workshop, role = 'user') {
+export async function thousandTokens(workshop) {
   const token = 'a-token-of-the-bench';
   const file = path.join(await workshop.directory('tokens'), 'tokens.json');
   const tokens = Array.from({ length: 1000 }, (_, index) => ({
     name: `user-${index}`,
-    role: index === 999 ? role : 'user',
+    role: 'user',
     hash: `sha256:${createHash('sha256')
       .update(index === 999 ? token : `other-${index}`)
       .digest('hex')}`,
@@ -26,14 +25,4 @@ export async function thousandTokens(workshop, role = 'user') {
     another: 'other-0',
     flags: ['--tokens', file, '--audit-log', path.join(path.dirname(file), 'audit')],
   };
-}
-
-/** Gives every server of this run a thousand tokens and an audit log, and every program that asks one of them a token. */
-export async function restrictAccess(workshop) {
-  // An admin, who also sees the jobs that a row has made without a server.
-  const access = await thousandTokens(workshop, 'admin');
-  workshop.access = access;
-  workshop.environment = { SERVICE_API_TOKEN: access.token };
-  // The home directory of all programs of a run is that of the workshop.
-  await writeFile(path.join(workshop.root, '.curlrc'), `header = "Authorization: Bearer ${access.token}"\n`);
 }

@@ -20,17 +20,14 @@ const heads = (row) => ({
   reach: row.reach.text,
 });
 
-/**
- * Measures one row and judges it. A row that cannot be measured does not hold, and says why; the others go on.
- * @param scale share of the row's work, for the growth
- */
-export async function measureRow(bench, row, scale = 1) {
+/** Measures one row and judges it. A row that cannot be measured does not hold, and says why; the others go on. */
+export async function measureRow(bench, row) {
   const missing = await missingTools(bench.workshop, row.tools ?? []);
   if (missing.length > 0) return failed(row, `${missing.join(' and ')} is not on this machine`);
   try {
     // What an earlier row has written would make this one wait for the disk.
     await run(bench.workshop, 'sync', []);
-    const { figure, yardstick = null, fault = null, ...more } = await row.measure(bench, scale);
+    const { figure, yardstick = null, fault = null, ...more } = await row.measure(bench);
     return {
       ...heads(row),
       figure: rounded(figure),

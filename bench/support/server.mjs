@@ -31,11 +31,10 @@ export class Server {
   #workshop;
   #child;
 
-  /** @param token one that the flags let in; null for a server that is open to all, unless the whole run is not */
+  /** @param token one that the flags let in; null for a server that is open to all */
   static async start(workshop, { apps, flags = [], env = {}, dataDirectory, token = null }) {
     const server = new Server();
-    const access = token === null ? workshop.access : { token, flags: [] };
-    server.token = access?.token ?? null;
+    server.token = token;
     server.#workshop = workshop;
     server.dataDirectory = dataDirectory ?? (await workshop.directory('data'));
     // What the row's app is told.
@@ -45,12 +44,11 @@ export class Server {
     const words = serveWords({
       dataDirectory: server.dataDirectory,
       apps,
-      flags: [...(access ? ['--auth', 'required', ...access.flags] : ['--auth', 'off']), ...flags, ...passed],
+      flags: ['--auth', token === null ? 'off' : 'required', ...flags, ...passed],
     });
     server.#child = workshop.start(process.execPath, productArgs(words), {
       stdio: ['ignore', 'pipe', 'pipe'],
-      // The token of those who ask; the server itself has its file of tokens.
-      env: { ...env, SERVICE_API_TOKEN: undefined },
+      env,
     });
     server.url = await listening(server.#child);
     return server;

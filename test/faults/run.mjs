@@ -3,9 +3,11 @@
  * with a table; exit code 0 says that not one promise was broken. It runs in mount and PID namespaces of its own, where these
  * can be had, and attacks only there.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { parseArgs } from 'node:util';
 import { SlurmCluster } from '../support/slurm/cluster.mjs';
 import { installMissing, whyNoCluster } from '../support/slurm/prerequisites.mjs';
 import { Context } from './context.mjs';
@@ -14,14 +16,12 @@ import * as breakOut from './families/break-out.mjs';
 import * as cohort from './families/cohort.mjs';
 import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
-import * as grace from './families/grace.mjs';
 import * as input from './families/input.mjs';
 import * as kill from './families/kill.mjs';
 import * as leaks from './families/leaks.mjs';
 import * as load from './families/load.mjs';
 import * as network from './families/network.mjs';
 import * as powerCut from './families/power-cut.mjs';
-import * as ownProcess from './families/process.mjs';
 import * as removal from './families/removal.mjs';
 import * as requests from './families/requests.mjs';
 import * as residents from './families/residents.mjs';
@@ -30,10 +30,93 @@ import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
 import * as strangeServer from './families/strange-server.mjs';
 import * as terminal from './families/terminal.mjs';
-import { readOptions } from './options.mjs';
 import { isContained, runContained } from './support/namespaces.mjs';
 import { Random } from './support/random.mjs';
-import { table } from './table.mjs';
+
+const usage = `Usage: npm run faults -- [--seed N] [--rounds N] [--only NAME,...] [--serial] [--keep]
+                             [--executor local|slurm]
+
+  --seed N      makes the random choices of an earlier run again; by default a new one
+  --rounds N    how much of everything; 10 (the default) takes about six minutes, 0.5 some seconds
+  --only NAMES  these families alone
+  --serial      one family after the other, instead of three lanes side by side
+  --keep        leaves the scratch directory behind
+  --executor X  where jobs run: on this machine (local, the default), or on a Slurm cluster that is started for the run
+                (slurm), over which these families go: server-death`;
+
+/** The families whose cases are those of every executor, and not of this machine's processes, disks and GPUs. */
+const ofEveryExecutor = ['server-death'];
+
+/** The command line of the harness; ends the process where it is wrong. */
+function readOptions(families, words) {
+  const fail = (problem) => {
+    console.error(`${problem}\n\n${usage}\n\nFamilies: ${families.join(', ')}`);
+    process.exit(2);
+  };
+  let values;
+  try {
+    ({ values } = parseArgs({
+      args: words,
+      options: {
+        seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+        rounds: { type: 'string', default: '10' },
+        only: { type: 'string' },
+        executor: { type: 'string', default: 'local' },
+        serial: { type: 'boolean', default: false },
+        keep: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    }));
+  } catch (cause) {
+    return fail(cause.message);
+  }
+  if (values.help) {
+    console.log(usage);
+    process.exit(0);
+  }
+  if (!['local', 'slurm'].includes(values.executor)) fail(`There is no executor '${values.executor}'`);
+  const possible = values.executor === 'local' ? families : ofEveryExecutor;
+  const only = values.only?.split(',') ?? possible;
+  const unknown = only.filter((name) => !families.includes(name));
+  if (unknown.length > 0) fail(`There is no family '${unknown[0]}'`);
+  const local = only.filter((name) => !possible.includes(name));
+  if (local.length > 0) fail(`The family '${local[0]}' does not go over the executor '${values.executor}'`);
+  if (!(Number(values.rounds) > 0)) fail('--rounds must be a number above 0');
+  if (!/^\d+$/.test(values.seed)) fail('--seed must be a number');
+  return { ...values, rounds: Number(values.rounds), only };
+}
+
+const mebibyte = 2 ** 20;
+
+const units = {
+  bytes: (value) => `${(value / mebibyte).toFixed(0)} MiB`,
+  ms: (value) => `${value.toFixed(value < 100 ? 1 : 0)} ms`,
+  count: (value) => String(value),
+};
+
+function rows(lines) {
+  const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)));
+  const cell = (text, column) => (column === 0 ? text.padEnd(widths[0]) : text.padStart(widths[column]));
+  return lines.map((line) => line.map(cell).join('   ').trimEnd());
+}
+
+/** What a run ends with: kinds of fault, how many, violations, figures. */
+function table(contexts, figures) {
+  const faults = contexts.flatMap(({ name, counts, violations }) => [
+    [name, '', String(violations.length)],
+    ...[...counts].map(([kind, count]) => [`  ${kind}`, String(count), '']),
+  ]);
+  const all = contexts.reduce((sum, { violations }) => sum + violations.length, 0);
+  const lines = rows([['Kind of fault', 'How many', 'Violations'], ...faults, ['All', '', String(all)]]);
+  const notes = contexts.flatMap(({ name, notes: own }) => own.map((note) => `${name}: ${note}`));
+  const shown = [...figures].map(([name, { value, unit }]) => [name, units[unit](value)]);
+  return [
+    ...lines,
+    '',
+    ...rows([['Figure', 'Value'], ...shown]),
+    ...(notes.length > 0 ? ['', ...notes] : []),
+  ];
+}
 
 /** Lanes of about the same length: most of the time of a case is waiting. */
 const lanes = [
@@ -50,14 +133,12 @@ const lanes = [
     load,
     secrets,
     kill,
-    grace,
     requests,
     apps: strangeApps,
     leaks,
     terminal,
   },
   {
-    process: ownProcess,
     removal,
     'strange-server': strangeServer,
     descriptors,

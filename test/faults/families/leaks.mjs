@@ -1,12 +1,116 @@
 /** Information that the server must not reveal: hidden files of an app, paths of the machine in errors. */
-import { rmSync } from 'node:fs';
+
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../support/form.mjs';
 import { unzip } from '../../support/unzip.mjs';
 import { ended, job, json, listJobs, logOf, request, steps, submit, trySubmit } from '../support/api.mjs';
 import { apps, product, Server } from '../support/server.mjs';
-import { brokenApps, secret, temptingApp } from './leaks/broken-apps.mjs';
-import { damages } from './leaks/damages.mjs';
+
+/** A text that no answer may contain. */
+const secret = 'a-secret-that-nobody-is-told';
+
+const manifest = (command) =>
+  JSON.stringify({
+    display_name: 'App',
+    description: 'An app.',
+    short_description: 'App',
+    tta: 0,
+    mc_dropout: 0,
+    command,
+  });
+
+function write(directory, files) {
+  for (const [name, content] of Object.entries(files)) {
+    const target = path.join(directory, name);
+    mkdirSync(path.dirname(target), { recursive: true });
+    writeFileSync(target, content);
+  }
+}
+
+/** An app with all kinds of files that must not be sent. */
+function temptingApp(context, directory) {
+  const outside = path.join(context.scratch, 'outside');
+  write(outside, { id_rsa: secret, 'folder/deep': secret });
+  const hidden = [
+    '.env',
+    '.env.local',
+    '.git/config',
+    '.ssh/id_rsa',
+    'nested/.hidden/key',
+    'nested/deep/.env',
+    '.netrc',
+  ];
+  const weights = ['model.pt', 'nested/MODEL.PTH', 'a.ckpt', 'a.onnx', 'a.safetensors', 'a.bin', 'a.h5'];
+  write(directory, {
+    'app.json': manifest(['sh', '-c', 'true']),
+    'Prediction.yml': 'a: 1',
+    'nested/More.yml': 'b: 2',
+    ...Object.fromEntries([...hidden, ...weights].map((name) => [name, secret])),
+  });
+  symlinkSync(path.join(outside, 'id_rsa'), path.join(directory, 'key.yml'));
+  symlinkSync(path.join(outside, 'folder'), path.join(directory, 'folder'));
+  symlinkSync('.env', path.join(directory, 'visible.yml'));
+  symlinkSync('../../outside', path.join(directory, 'nested', 'up'));
+}
+
+/** Apps that cannot run, each for another reason; returns their names. */
+function brokenApps(folder) {
+  const apps = {
+    missing: { 'app.json': manifest(['no-such-program-anywhere']) },
+    folder: { 'app.json': manifest(['run']), 'run/file': '' },
+    forbidden: { 'app.json': manifest(['main']), main: '#!/bin/sh\n' },
+    interpreter: { 'app.json': manifest(['main.sh']), 'main.sh': '#!/no/such/interpreter\n' },
+    binary: { 'app.json': manifest(['main.out']), 'main.out': '\x7fELF broken' },
+    json: { 'app.json': '{"display_name": ' },
+    list: { 'app.json': '[]' },
+    empty: { 'app.json': '' },
+    types: { 'app.json': JSON.stringify({ display_name: 1, description: [], command: 'sh' }) },
+    manifest: { 'app.json/file': '' },
+    models: {
+      'app.json': JSON.stringify({ ...JSON.parse(manifest(['sh'])), models: ['../outside/model'] }),
+    },
+  };
+  for (const [name, files] of Object.entries(apps)) write(path.join(folder, name), files);
+  return Object.keys(apps);
+}
+
+const release = (gate) => writeFileSync(`${gate}1`, '');
+
+/** Damages to a running job's directory. */
+const damages = {
+  'no output folder'(directory, gate) {
+    rmSync(path.join(directory, 'Output'), { recursive: true, force: true });
+    release(gate);
+  },
+  'a file in place of its output'(directory, gate) {
+    rmSync(path.join(directory, 'Output'), { recursive: true, force: true });
+    writeFileSync(path.join(directory, 'Output'), '');
+    release(gate);
+  },
+  'a folder in place of its result'(directory, gate) {
+    mkdirSync(path.join(directory, 'result.zip', 'x'), { recursive: true });
+    release(gate);
+  },
+  'no input'(directory, gate) {
+    rmSync(path.join(directory, 'Input'), { recursive: true, force: true });
+    release(gate);
+  },
+  'no log'(directory, gate) {
+    rmSync(path.join(directory, 'log'), { force: true });
+    release(gate);
+  },
+  'a folder in place of its log'(directory, gate) {
+    rmSync(path.join(directory, 'log'), { force: true });
+    try {
+      mkdirSync(path.join(directory, 'log'));
+    } catch (cause) {
+      // The file may have been made again meanwhile, which is a case of its own.
+      if (cause.code !== 'EEXIST') throw cause;
+    }
+    release(gate);
+  },
+};
 
 /** A path of this machine. An app may print paths itself. */
 function pathIn(context, text) {

@@ -2,17 +2,40 @@
  * Power cuts without one: a workload is recorded call by call, and a server, or the client of a cohort, is started on what a cut
  * after some call may have left on the disk. What had been answered, or told, by then must hold.
  */
+
 import { spawnSync } from 'node:child_process';
+import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { times } from '../context.mjs';
 import { Server } from '../support/server.mjs';
 import { Study } from './cohort/study.mjs';
-import { recordCohort } from './power-cut/cohort.mjs';
-import { replayCohort, toldIn } from './power-cut/cohort-replay.mjs';
-import { Promises } from './power-cut/promises.mjs';
-import { replay } from './power-cut/replay.mjs';
-import { checkModel } from './power-cut/self-check.mjs';
+import { recordCohort, replayCohort, toldIn } from './power-cut/cohort-replay.mjs';
+import { DiskModel } from './power-cut/disk-model.mjs';
+import { Promises, replay } from './power-cut/replay.mjs';
 import { callsOn } from './power-cut/trace.mjs';
 import { recordWorkload } from './power-cut/workload.mjs';
+
+function* differences(node, directory) {
+  const there = readdirSync(directory);
+  for (const name of node.entries.keys())
+    if (!there.includes(name)) yield `${path.join(directory, name)} is not there`;
+  for (const name of there) {
+    const file = path.join(directory, name);
+    const child = node.entries.get(name);
+    const info = lstatSync(file);
+    if (child === undefined && (info.isFile() || info.isDirectory())) yield `${file} was never made`;
+    else if (info.isDirectory()) yield* differences(child, file);
+    else if (info.isFile() && !readFileSync(file).equals(child.data)) yield `${file} has other content`;
+  }
+}
+
+/** The model must end with the content of the disk: otherwise it does not understand a call. */
+function checkModel(context, base, calls) {
+  const model = new DiskModel(base);
+  for (const call of calls) model.apply(call);
+  const [first] = differences(model.root, base);
+  context.check(first === undefined, `The harness does not understand a call of the trace: ${first}`);
+}
 
 const cutsInTenRounds = 36;
 /** Servers, or clients, side by side. */

@@ -1,12 +1,68 @@
 /** The client with a server that gives wrong answers: it ends in time, with a sentence. */
+
+import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { times } from '../context.mjs';
-import { answers } from './strange-server/answers.mjs';
-import { commands } from './strange-server/commands.mjs';
-import { fullDisks } from './strange-server/full-disk.mjs';
-import { runClient } from './strange-server/run-client.mjs';
-import { StrangeServer } from './strange-server/server.mjs';
+import { memoryOf } from '../support/processes.mjs';
+import { bin } from '../support/server.mjs';
+import { answers, StrangeServer } from './strange-server/answers.mjs';
+
+const id = 'abcdef012345';
+
+const infer = ['infer', 'scan.nii', '--app', 'app', '--patience', '5'];
+
+/** Every command of a client, with short time limits where it has flags for them. */
+const commands = {
+  health: () => ['health'],
+  gpus: () => ['gpus'],
+  jobs: () => ['jobs'],
+  status: () => ['status', id],
+  logs: () => ['logs', id, '--patience', '5'],
+  kill: () => ['kill', id],
+  apps: () => ['apps'],
+  'apps app': () => ['apps', 'app'],
+  result: (_context, output) => ['result', id, '--wait', '2', '--patience', '5', '-o', output],
+  infer: (_context, output) => [...infer, '--wait', '2', '-o', output],
+  'infer --detach': () => [...infer, '--detach'],
+  login: (context) => ['login', '--token-file', 'token', '--profile', `profile${context.serial()}`],
+  'jobs --json': () => ['jobs', '--json'],
+  'status --json': () => ['status', id, '--json'],
+};
+
+/** Seconds in which every command must end, whatever the server answers. */
+const bound = 40;
+/** Characters of each output that are kept. */
+const kept = 100_000;
+
+/** Runs `remote-app` and watches its memory. */
+async function runClient(context, words, url) {
+  const child = spawn(process.execPath, [bin, ...words, '--server', url], {
+    cwd: context.scratch,
+    env: { HOME: context.scratch, PATH: process.env.PATH, CI: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let memory = 0;
+  let [output, errors] = ['', ''];
+  child.stdout.on('data', (piece) => {
+    if (output.length < kept) output += piece;
+  });
+  child.stderr.on('data', (piece) => {
+    if (errors.length < kept) errors += piece;
+  });
+  const watch = setInterval(() => {
+    memory = Math.max(memory, memoryOf(child.pid, 'VmHWM'));
+  }, 25);
+  let isLate = false;
+  const end = setTimeout(() => {
+    isLate = true;
+    child.kill('SIGKILL');
+  }, bound * 1000);
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  clearInterval(watch);
+  clearTimeout(end);
+  return { code, output, errors, memory, seconds: bound, isLate };
+}
 
 const casesInTenRounds = 60;
 const atOnce = 3;
@@ -73,8 +129,4 @@ export async function run(context) {
     }
   };
   await Promise.all(Array.from({ length: atOnce }, inTurn));
-  for (const [what, runCase] of Object.entries(fullDisks)) {
-    context.count('downloads onto a full disk');
-    await context.attempt(what, () => runCase(context));
-  }
 }

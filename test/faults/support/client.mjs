@@ -1,7 +1,27 @@
 import { spawn } from 'node:child_process';
 import { bin } from './server.mjs';
-import { recorded } from './terminal.mjs';
 import { within } from './until.mjs';
+
+/** Copies what a program writes to a terminal to stdout, byte for byte, and ends with its exit code. */
+const recorder = `
+import fcntl, os, pty, struct, sys, termios
+pid, master = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 200, 0, 0))
+while True:
+    try:
+        data = os.read(master, 65536)
+    except OSError:
+        break
+    if not data:
+        break
+    os.write(1, data)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) & 255)
+`;
+
+/** Words to put before a command whose terminal is to be recorded. */
+const recorded = ['python3', '-c', recorder];
 
 /**
  * Starts `remote-app`; `ended` resolves with how it ended and what it printed.

@@ -10,8 +10,8 @@ import { patience, until, within } from './until.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-/** The product under test: this checkout, or a copy that was broken on purpose. */
-export const product = path.resolve(process.env.FAULTS_PRODUCT ?? here('../../..'));
+/** The product under test. */
+export const product = here('../../..');
 export const bin = path.join(product, 'bin', 'run.js');
 
 export const apps = {
@@ -54,8 +54,7 @@ export class Server {
 
   /**
    * @param context of the family; takes the figures and the violations
-   * @param options dataDirectory, apps, flags, gpus, token, environment, launcher (words put before the command),
-   * stderr (a file descriptor, where nobody here is to read it)
+   * @param options dataDirectory, apps, flags, gpus, token, environment, launcher (words put before the command)
    */
   constructor(context, options) {
     this.context = context;
@@ -111,14 +110,14 @@ export class Server {
         ...serverEnvironment({ home: this.context.scratch, gpus, token: this.token }),
         ...environment,
       },
-      stdio: ['ignore', 'pipe', this.#options.stderr ?? 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
     running.add(child);
     child.once('exit', () => running.delete(child));
     child.stdout.on('data', (chunk) => {
       this.stdout += chunk;
     });
-    child.stderr?.on('data', (chunk) => {
+    child.stderr.on('data', (chunk) => {
       this.stderr = (this.stderr + chunk).slice(-keptOutput);
     });
     child.once('exit', (code, signal) => {

@@ -20,6 +20,7 @@ import {
 import { millilitresText } from '../../../src/imaging/pictures/sheet.js';
 import { lacks, placesOf } from '../../support/needs.mjs';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { layoutName, layouts, phantom, volumeOf } from './phantom.js';
 
 const names = { title: 'qc.html', csvName: 'qc-marks.csv' };
@@ -344,7 +345,11 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(await page.locator('#progress').textContent()).toBe(
       '3 of 4 marked: 1 pass, 1 fail, 1 unsure · Saved as qc-marks.csv',
     );
-    await page.reload();
+    // A busy Chromium may load the page again before it has taken in what was stored.
+    await until('the page has its marks again', async () => {
+      await page.reload();
+      return (await page.locator('#progress').textContent())?.startsWith('3 of 4 marked');
+    });
     await drawn(page);
     const save = page.getByRole('button', { name: 'Save CSV' });
     expect(times(await saved(page, () => save.click()))).toBe(expected);

@@ -9,7 +9,55 @@ import {
 } from '../../../support/multipart.mjs';
 import { zip } from '../../../support/zip.mjs';
 import { nastyNames, nastyValues } from './nasty.mjs';
-import { fields, methods, operations, routes } from './targets.mjs';
+
+/** Routes, fields and values of the service, as targets of mutations. */
+const operations = ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine_tune'];
+const routes = [
+  '/health',
+  '/ram',
+  '/vram?devices=0',
+  '/available_devices',
+  '/repo_apps_list',
+  '/repo_apps/witness',
+  '/repo_apps_config/witness',
+  '/jobs',
+  '/jobs/0123456789ab',
+  '/jobs/0123456789ab/logs?since=3',
+  '/jobs/0123456789ab/result',
+  '/jobs/0123456789ab/result?partial=1',
+  '/jobs/0123456789ab/kill',
+  ...operations.map((each) => `/apps/witness/${each}`),
+];
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'];
+const fields = [
+  'tta',
+  'mc',
+  'ensemble',
+  'ensemble_models',
+  'uncertainty',
+  'prediction_file',
+  'evaluation_file',
+  'uncertainty_file',
+  'gpu',
+  'cpu',
+  'quiet',
+  'keep',
+  'inputs_groups',
+  'gt_groups',
+  'mask_groups',
+  'options',
+  'name',
+  'epochs',
+  'it_validation',
+  'models',
+  'config_file',
+  'lr',
+  'inputs',
+  'dataset',
+  '__proto__',
+  'constructor',
+  'length',
+];
 
 const archive = zip([
   { name: 'a.txt', content: 'some text that is long enough to be deflated', deflated: true },
