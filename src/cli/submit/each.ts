@@ -26,7 +26,6 @@ import { deidentifierOf, type LeavingDocument, tellLeaving, typedOf } from './sh
 type CohortFlags = Partial<EachFlags> & {
   readonly output?: string | undefined;
   readonly force: boolean;
-  readonly resend: boolean;
   readonly wait: number;
   readonly 'kill-timeout': number;
   readonly series?: readonly string[] | undefined;
@@ -190,7 +189,6 @@ export async function runEach(
       deidentify,
       atMost: flags['at-most'] ?? defaultAtMost,
       isForced: flags.force,
-      resends: flags.resend,
       recomputes: flags.recompute ?? false,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
       layout: flags.layout ?? 'cases',

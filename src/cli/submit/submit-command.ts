@@ -147,11 +147,6 @@ export const runFlags = {
     helpGroup: 'JOB',
     description: 'Ask nothing: of a directory with several DICOM series send all',
   }),
-  resend: Flags.boolean({
-    default: false,
-    helpGroup: 'JOB',
-    description: 'Send all files, also those that the server says it has from an earlier command',
-  }),
   detach: Flags.boolean({
     // These flags concern the result, which --detach does not fetch.
     exclusive: ['output', 'force', 'wait', 'no-zip'],
@@ -295,7 +290,6 @@ export abstract class SubmitCommand extends ClientCommand {
     };
     const options = {
       reporter,
-      resends: flags.resend,
       killTimeout: flags['kill-timeout'],
       output,
       mayReplace: taken === 'replace',

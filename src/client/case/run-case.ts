@@ -60,8 +60,6 @@ export interface OneOfMany {
 }
 
 export interface SendOptions extends KillOptions {
-  /** Whether files are sent also where the server has them. */
-  readonly resends: boolean;
   /** Absent for a case that is the only one of its command. */
   readonly many?: OneOfMany | undefined;
   /** Called when its files are about to be packed and sent. */
@@ -113,16 +111,16 @@ async function sendStaged(
   connection: Connection,
   { submission, terms, outgoing }: Case,
   staged: Staged,
-  { reporter, many, resends }: SendOptions,
+  { reporter, many }: SendOptions,
   attempt: number,
 ): Promise<JobEnvelope> {
-  if (!many) return submit(connection, submission, staged, reporter, resends);
+  if (!many) return submit(connection, submission, staged, reporter);
   const ofAttempt = attempt === 1 ? many.key : `${many.key}-${attempt}`;
   // The key is made of the contents and names of the files: whoever has them could recognise it.
   const key = outgoing ? outgoing.keyFor(ofAttempt) : ofAttempt;
   for (let round = 0; ; round += 1) {
     try {
-      return await submit(connection, submission, staged, reporter, resends, key, terms.knowsKeys);
+      return await submit(connection, submission, staged, reporter, key, terms.knowsKeys);
     } catch (error) {
       const cause = causeOf(error);
       if (!takesNoJobNow(cause) || many.stop.aborted) throw error;

@@ -227,7 +227,6 @@ class Cohort {
         },
         {
           reporter,
-          resends: this.options.resends,
           killTimeout,
           wait,
           many: {

@@ -49,10 +49,7 @@ export interface CohortWatcher {
 }
 
 export interface CohortOptions
-  extends Pick<
-    FinishOptions,
-    'chooseSeries' | 'clientVersion' | 'conversion' | 'killTimeout' | 'resends' | 'wait'
-  > {
+  extends Pick<FinishOptions, 'chooseSeries' | 'clientVersion' | 'conversion' | 'killTimeout' | 'wait'> {
   /** The directory of the results. */
   readonly output: string;
   /** Whether and how files are de-identified. */

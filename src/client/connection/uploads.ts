@@ -103,16 +103,3 @@ export async function appendUpload(
       `took an upload to byte ${offset + bytes.length}, and says ${after}`,
     );
 }
-
-/** Removes an upload, if there is one. */
-export async function removeUpload(
-  connection: Connection,
-  sha256: string,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    await ask(connection, uploadPath(sha256), { method: routes.removeUpload.method, signal });
-  } catch (error) {
-    if (!(error instanceof HttpError && error.status === errorKinds.unknownUpload.status)) throw error;
-  }
-}

@@ -75,8 +75,8 @@ export class UploadWatch {
   }
 }
 
-/** How often something is sent without getting farther than before. After that, something on the way is taken to block it. */
-const attempts = 4;
+/** How often the same bytes are sent. After that, something between here and the server is taken to block them. */
+const maxTimesSent = 4;
 
 /**
  * Whether a later attempt may succeed: the server says so, or a proxy says that its server is not there. Any other
@@ -96,13 +96,12 @@ function mayWorkLater(error: unknown, isReached: boolean): error is Error {
 export const mayBeAccepted = (connection: Connection): string =>
   `the server may have accepted the job: '${connection.nextCommand('jobs')}' lists it then`;
 
-/** The same of a server that cannot be asked, and would make a second job. */
+/** For a server without idempotency keys, which would make a second job. */
 const mayHaveJob =
-  'the server may have the job, and cannot be asked for it: run the command again to send the case once more';
+  'the server may have the job, but has no way to look it up: run the command again to send the case once more';
 
-/** An interruption of an upload. */
-const interrupted = (connection: Connection, error: Interrupted, isSent: boolean): Interrupted =>
-  isSent ? error.with(mayBeAccepted(connection)) : error;
+const interrupted = (connection: Connection, error: Interrupted, allBytesSent: boolean): Interrupted =>
+  allBytesSent ? error.with(mayBeAccepted(connection)) : error;
 
 /**
  * Waits before a busy server is asked again.
@@ -118,29 +117,33 @@ async function waitWhileBusy(patience: Patience, error: HttpError): Promise<void
   });
 }
 
-/** How far an attempt came. */
-export interface Come {
-  /** Whether the server may have all of it, and only the answer is missing. */
-  readonly isSent: boolean;
-  /** Whether it came farther than those before it; null where it did not come to the bytes. */
-  readonly isFarther: boolean | null;
+/** What an attempt that failed had sent. */
+export interface AttemptProgress {
+  /** Whether the server may have everything, so that only its answer is missing. */
+  readonly allBytesSent: boolean;
+  /** Bytes that were sent in this attempt. */
+  readonly bytes: number;
 }
 
-/** What is sent, for those who give it up. */
+/** What is sent. */
 interface Sent {
+  /** Bytes. */
+  readonly size: number;
   /** Whether it may be sent again when all of it was sent and the answer is missing. */
   readonly isRepeatable: boolean;
-  /** What to do where it was not sent, as the end of a sentence. */
+  /** What to do if it could not be sent, as the end of a sentence. */
   readonly next: string;
 }
 
-/** Waits between the attempts to send something, and gives up: when a refusal is final, at a dead end, when the patience is over. */
+/**
+ * Waits between the attempts to send something. Gives up when a refusal is final, when the patience is over, or when the same bytes
+ * were sent several times in vain.
+ */
 export class Attempts {
   readonly patience: Patience;
   /** A separate patience: bytes that a busy server accepts before it refuses do not mean that the wait is over. */
   readonly #whileBusy: Patience;
-  /** Attempts that were cut off without getting farther than those before them. */
-  #fruitless = 0;
+  #bytes = 0;
   #number = 0;
 
   constructor(
@@ -157,38 +160,39 @@ export class Attempts {
     return this.#number === 0;
   }
 
+  /** Counts the bytes of an attempt. @returns whether they may be sent once more */
+  maySend(bytes: number): boolean {
+    this.#bytes += bytes;
+    return this.#bytes === 0 || this.#bytes < maxTimesSent * this.sent.size;
+  }
+
   /**
-   * Waits after an attempt that failed. @throws the error with which it is given up
+   * Waits after an attempt that failed.
+   * @throws the error with which the upload is given up
    */
-  async after(error: unknown, { isSent, isFarther }: Come): Promise<void> {
+  async after(error: unknown, { allBytesSent, bytes }: AttemptProgress): Promise<void> {
     const isFirst = this.isFirst;
     this.#number += 1;
-    if (error instanceof Interrupted) throw interrupted(this.connection, error, isSent);
+    if (error instanceof Interrupted) throw interrupted(this.connection, error, allBytesSent);
     if (isBusy(error)) {
       await waitWhileBusy(this.#whileBusy, error);
       return;
     }
     if (!mayWorkLater(error, this.connection.isMet || !isFirst)) throw error;
-    const isCut = isStall(error) || (error instanceof TransportError && error.fault === 'broken');
-    if (isFarther) this.#fruitless = 0;
-    else if (isCut && isFarther !== null) this.#fruitless += 1;
-    if (isSent && !this.sent.isRepeatable)
+    if (allBytesSent && !this.sent.isRepeatable)
       throw new ClientError(`${error.message}; ${mayHaveJob}`, exitCodes.failed);
-    if (this.#fruitless + 1 >= attempts)
-      throw this.#givenUp(error, `after ${attempts} times that got no farther`, isSent);
+    if (!this.maySend(bytes))
+      throw this.#givenUp(error, `after ${maxTimesSent} times its bytes were sent`, allBytesSent);
     await this.patience.after(error).catch((reason: unknown) => {
-      throw this.#givenUp(reason, `after ${this.patience.words}`, isSent);
+      throw this.#givenUp(reason, `after ${this.patience.words}`, allBytesSent);
     });
   }
 
-  /**
-   * The error with which an upload is given up that was tried again: what became of it, and how to go on.
-   * @param why it was given up
-   */
-  #givenUp(error: unknown, why: string, isSent: boolean): unknown {
-    if (error instanceof Interrupted) return interrupted(this.connection, error, isSent);
+  /** The error with which an upload is given up: what became of it, and how to go on. */
+  #givenUp(error: unknown, why: string, allBytesSent: boolean): unknown {
+    if (error instanceof Interrupted) return interrupted(this.connection, error, allBytesSent);
     if (!(error instanceof ClientError) || !isTransient(error)) return error;
-    const next = isSent ? mayBeAccepted(this.connection) : `no job was made: ${this.sent.next}`;
+    const next = allBytesSent ? mayBeAccepted(this.connection) : `no job was made: ${this.sent.next}`;
     const message = `${error.message}; the upload is given up ${why}; ${next}`;
     return new ClientError(message, error.exitCode, error.details, { cause: error });
   }

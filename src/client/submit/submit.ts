@@ -104,8 +104,8 @@ function jsonBody(
   };
 }
 
-/** How often a server may lack what it was sent just now, because its disk is short. */
-const mostRounds = 3;
+/** How often uploads are sent again to a server that has lost them, because its disk is short. */
+const maxRounds = 3;
 
 /**
  * Sends a submission (docs/http.md, Submission), as a form or after the uploads that it names. If the server goes away before it has
@@ -113,7 +113,6 @@ const mostRounds = 3;
  * connection has patience. A server that was never reached is not waited for; one that is busy is.
  * @param key the `Idempotency-Key`: a server that has a job of this key answers with that job
  * @param isRepeatable whether it may be sent again when all of it was sent and the answer is missing
- * @param resends whether staged uploads are sent also where the server has them
  * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
  */
 export async function submit(
@@ -121,14 +120,13 @@ export async function submit(
   submission: Submission,
   staged: Staged,
   reporter: Reporter,
-  resends: boolean,
   key = uniqueText(),
   isRepeatable = true,
 ): Promise<JobEnvelope> {
   const how = { key, isRepeatable };
   if (staged.uploads === null)
     return sendBody(connection, submission, new Multipart(staged.fields, staged.parts), reporter, how);
-  const uploads = new Uploads(connection, staged.uploads, resends, reporter);
+  const uploads = new Uploads(connection, staged.uploads, reporter);
   let missing: readonly string[] = [];
   for (let round = 1; ; round += 1) {
     await uploads.send(missing);
@@ -136,7 +134,7 @@ export async function submit(
       const body = jsonBody(submission, staged, staged.uploads, uploads);
       return await sendBody(connection, submission, body, reporter, how);
     } catch (error) {
-      if (!(error instanceof HttpError) || error.missing.length === 0 || round >= mostRounds) throw error;
+      if (!(error instanceof HttpError) || error.missing.length === 0 || round >= maxRounds) throw error;
       missing = error.missing;
     }
   }
@@ -150,17 +148,15 @@ async function sendBody(
   { key, isRepeatable }: { readonly key: string; readonly isRepeatable: boolean },
 ): Promise<JobEnvelope> {
   const path = submitPath(submission.app, submission.operation.segment);
-  const next =
-    'run the command again once the server can be reached, or have it tried for longer with --patience';
-  const attempts = new Attempts(connection, reporter, { isRepeatable, next });
+  const next = 'run the command again once the server can be reached, or raise --patience';
+  const attempts = new Attempts(connection, reporter, { size: body.length, isRepeatable, next });
   let farthest = 0;
   for (;;) {
     let sent = 0;
     const onBytes = (count: number, ofFiles: number) => {
-      if (sent === 0 && !attempts.isFirst) {
-        attempts.patience.renew();
+      if (sent === 0 && !attempts.isFirst)
         reporter.note(`${connection.server} takes the upload${farthest > 0 ? ', which starts over' : ''}`);
-      }
+      if (count > farthest) attempts.patience.renew();
       sent = count;
       if (body.fileBytes > 0) reporter.progress('Uploading', ofFiles, body.fileBytes);
       // The last bytes are still on their way, and the server checks the whole submission before it answers.
@@ -181,11 +177,10 @@ async function sendBody(
         onAnswerWait,
       }).finally(() => reporter.waiting(null));
     } catch (error) {
-      const isFarther = sent > 0 || !connection.isMet ? sent > farthest : null;
       const reached = Math.max(farthest, sent);
       // A busy server has refused what it took.
       if (!isBusy(error)) farthest = reached;
-      await attempts.after(error, { isSent: reached === body.length, isFarther });
+      await attempts.after(error, { allBytesSent: reached === body.length, bytes: sent });
     }
   }
 }

@@ -6,7 +6,6 @@ import {
   type Connection,
   type Patience,
   pause,
-  removeUpload,
   type UploadBytes,
   uploadState,
 } from '../connection/index.js';
@@ -15,153 +14,149 @@ import type { Reporter } from '../reporter.js';
 import { Attempts, UploadWatch } from './attempts.js';
 import { behind, changed, pieceSize, piecesOf, type SeenFiles, type Segment } from './segments.js';
 
-/** The SHA-256 of a content, in hexadecimal digits, and its length in bytes. */
-export interface Digest {
+/** What is uploaded. Its name on the server is its digest. */
+export interface Content {
+  /** In hexadecimal digits. */
   readonly sha256: string;
+  /** Bytes. */
   readonly size: number;
-}
-
-/** What is uploaded, under the name of its content. */
-export interface Content extends Digest, Contents {
   /** The path of the file, or of the directory that it was made of. */
   readonly source: string;
-}
-
-/** Bytes, and what their files were like when they were chosen. */
-export interface Contents {
   readonly segments: readonly Segment[];
+  /** What its files were like when they were hashed. */
   readonly seen: SeenFiles;
 }
 
-/** How contents are uploaded, and what is told of it. */
-export interface UploadHow {
+/** How a content is uploaded, and who hears of its progress. */
+export interface UploadOptions {
   /** Whether the server is asked how much it has before anything is sent. Otherwise all bytes go with the first request. */
-  readonly asks: boolean;
-  /** Whether what the server has is removed first. */
-  readonly isAnew: boolean;
+  readonly asksFirst: boolean;
   readonly reporter: Reporter;
-  /** Of all uploads of a submission: a server that is away is told of once. */
+  /** Shared by all uploads of a submission, so that an outage is reported once. */
   readonly patience: Patience;
   readonly signal: AbortSignal;
-  /** Called once, with the bytes that the server had. */
-  readonly onAsked: (there: number) => void;
-  /** Called with the bytes that are there, or on their way. */
-  readonly onBytes: (there: number) => void;
+  /** Called with the bytes that the server already had; again if another request has added to them since. */
+  readonly onOffset: (offset: number) => void;
+  /** Called with the bytes that the server has or that are on their way. */
+  readonly onBytes: (bytes: number) => void;
 }
 
 const next =
-  'run the command again once the server can be reached, or have it tried for longer with --patience: ' +
-  'it goes on where this one stopped';
+  'run the command again once the server can be reached, or raise --patience: the upload resumes where it stopped';
 
-/** Whether another request writes the same upload, has moved its offset, or has removed it. */
-const isOfAnother = (error: unknown): error is HttpError =>
+/** Whether another request is writing the same upload, has moved its offset, or has removed it. */
+const isConflict = (error: unknown): error is HttpError =>
   error instanceof HttpError &&
   [errorKinds.uploadInUse.status, errorKinds.wrongOffset.status, errorKinds.unknownUpload.status].some(
     (status) => status === error.status,
   );
 
-/** How often other writers are met without getting farther: for about a minute. */
-const mostMeetings = 60;
+/** Conflicts in a row, without progress, after which an upload fails: about a minute. */
+const maxConflicts = 60;
 
 /**
- * Sends a content, or what is missing of it. If the server goes away it is tried again, and goes on where it stopped, for as long as
- * the connection has patience.
+ * Sends a content, or what the server lacks of it. If the server goes away, the upload resumes where it stopped, for as long as the
+ * connection has patience.
  * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
  */
-export async function upload(connection: Connection, content: Content, how: UploadHow): Promise<void> {
-  const { reporter, patience } = how;
-  const attempts = new Attempts(connection, reporter, { isRepeatable: true, next }, patience);
-  const sending = new Sending(connection, content, how);
-  let [asks, farthest, meetings] = [how.asks, -1, 0];
-  for (;;) {
+export async function upload(
+  connection: Connection,
+  content: Content,
+  options: UploadOptions,
+): Promise<void> {
+  const { reporter, patience, signal } = options;
+  const { size } = content;
+  const attempts = new Attempts(connection, reporter, { size, isRepeatable: true, next }, patience);
+  const attempt = new UploadAttempt(connection, content, options);
+  let [asksFirst, conflicts, isDone] = [options.asksFirst, 0, false];
+  while (!isDone) {
+    const { farthest } = attempt;
+    attempt.bytes = 0;
     try {
-      if (await sending.attempt(asks)) return;
-      asks = true;
+      isDone = await attempt.run(asksFirst);
     } catch (error) {
-      // Another file could not be sent.
-      how.signal.throwIfAborted();
-      asks = true;
-      const { offset } = sending;
-      const isFarther = offset === null ? null : offset > farthest;
-      farthest = Math.max(farthest, offset ?? -1);
-      meetings = isFarther ? 0 : meetings + 1;
-      if (isOfAnother(error) && meetings < mostMeetings) {
-        sending.isAsked = false;
-        await pause(backoff(meetings, 50, 1000), how.signal);
-      } else await attempts.after(error, { isSent: false, isFarther });
+      // Another file of the submission could not be sent.
+      signal.throwIfAborted();
+      conflicts = attempt.farthest > farthest ? 0 : conflicts + 1;
+      const isWaitedFor = isConflict(error) && conflicts < maxConflicts && attempts.maySend(attempt.bytes);
+      if (isWaitedFor) await pause(backoff(conflicts, 50, 1000), signal);
+      else await attempts.after(error, { allBytesSent: false, bytes: attempt.bytes });
+      attempt.isOffsetKnown &&= !isConflict(error);
     }
+    asksFirst = true;
   }
 }
 
 /** The requests of one upload. */
-class Sending {
-  #isAnew: boolean;
-  /** Whether it is known how much the server has, but for what another request is writing. */
-  isAsked = false;
-  /** How much the server had in the last attempt; null if it did not say. */
-  offset: number | null = null;
+class UploadAttempt {
+  /** Whether the offset was reported, and no other request has moved it since. */
+  isOffsetKnown = false;
+  /** The largest offset that the server has reported; -1 before the first. */
+  farthest = -1;
+  /** Bytes that were sent in this attempt. */
+  bytes = 0;
 
   constructor(
     private readonly connection: Connection,
     private readonly content: Content,
-    private readonly how: UploadHow,
-  ) {
-    this.#isAnew = how.isAnew;
-  }
+    private readonly options: UploadOptions,
+  ) {}
 
-  /** @returns whether all of it is there */
-  async attempt(asks: boolean): Promise<boolean> {
+  /** @returns whether the server has all of it */
+  async run(asksFirst: boolean): Promise<boolean> {
     const { connection, content } = this;
     const { sha256, size } = content;
-    this.offset = null;
-    if (this.#isAnew) await this.#watched(({ signal }) => removeUpload(connection, sha256, signal));
-    this.#isAnew = false;
-    if (!asks) {
-      const after = await this.#sendFrom(0, (bytes, signal) =>
+    if (!asksFirst) {
+      const offset = await this.#sendFrom(0, (bytes, signal) =>
         beginUpload(connection, content, signal, bytes),
       );
-      if (after === size) this.#isThere(0);
-      return after === size;
+      if (offset === size) this.#advanced(0);
+      return offset === size;
     }
     const state = await this.#watched(({ signal }) => uploadState(connection, sha256, signal));
     if (state && state.length !== size) throw changed(content.source);
     const offset =
       state?.offset ?? (await this.#watched(({ signal }) => beginUpload(connection, content, signal)));
-    this.#isThere(offset);
-    if (offset === size) return true;
-    await this.#sendFrom(offset, (bytes, signal) => appendUpload(connection, sha256, offset, bytes, signal));
+    this.#advanced(offset);
+    if (offset < size)
+      await this.#sendFrom(offset, (bytes, signal) =>
+        appendUpload(connection, sha256, offset, bytes, signal),
+      );
     return true;
   }
 
-  #isThere(offset: number): void {
-    const { reporter, patience, onAsked, onBytes } = this.how;
-    this.offset = offset;
-    if (!this.isAsked) onAsked(offset);
-    this.isAsked = true;
+  #advanced(offset: number): void {
+    const { reporter, patience, onOffset, onBytes } = this.options;
+    if (!this.isOffsetKnown) onOffset(offset);
+    this.isOffsetKnown = true;
     onBytes(offset);
-    if (patience.renew()) reporter.note(`${this.connection.server} takes the upload, which goes on`);
+    // A server that answers but takes nothing is still waited for.
+    if (offset > this.farthest && patience.renew())
+      reporter.note(`${this.connection.server} takes the upload, which goes on`);
+    this.farthest = Math.max(this.farthest, offset);
   }
 
-  async #sendFrom<T>(
-    offset: number,
-    send: (bytes: UploadBytes, signal: AbortSignal) => Promise<T>,
-  ): Promise<T> {
-    const { segments, seen } = this.content;
+  #sendFrom<T>(offset: number, send: (bytes: UploadBytes, signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { segments, seen, size } = this.content;
     return this.#watched((watch) => {
       const onSent = (sent: number) => {
         if (watch.isDone) return;
         watch.moved(sent);
-        this.how.onBytes(sent);
+        this.bytes = sent - offset;
+        this.options.onBytes(sent);
       };
-      const stream = streamFrom(segments, seen, offset, onSent);
-      return send({ length: this.content.size - offset, stream }, watch.signal);
+      return send(
+        { length: size - offset, stream: streamFrom(segments, seen, offset, onSent) },
+        watch.signal,
+      );
     });
   }
 
-  /** Ends a request on which nothing moves, and at once if the command is interrupted: there is no job yet. */
+  /** Ends a request on which nothing moves, and at once if the command is interrupted, because there is no job yet. */
   async #watched<T>(ask: (watch: UploadWatch) => Promise<T>): Promise<T> {
     const { readTimeout, server } = this.connection;
-    const watch = new UploadWatch(Number.POSITIVE_INFINITY, readTimeout, this.how.signal, server, () => {});
+    const { signal } = this.options;
+    const watch = new UploadWatch(Number.POSITIVE_INFINITY, readTimeout, signal, server, () => {});
     try {
       return await ask(watch);
     } finally {
@@ -170,7 +165,7 @@ class Sending {
   }
 }
 
-/** The bytes of a content behind an offset, as they are asked for. */
+/** The bytes of a content after an offset, read as they are sent. */
 async function* streamFrom(
   segments: readonly Segment[],
   seen: SeenFiles,

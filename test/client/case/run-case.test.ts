@@ -45,7 +45,6 @@ async function run(
       line: async () => isRead,
       waiting: (what, isNews) => waits.push(isNews ? [what] : what),
     },
-    resends: false,
     killTimeout: 5,
     wait: 5,
     many: { key: 'key', stamp: stampOfInputs(found), attempt: 1, stop: stop.signal, ...many },
@@ -227,7 +226,7 @@ test('a server that is not known to make one job of a key is not sent a case aga
   };
   const { outcome, keys } = await run({ override });
   expect(outcome).toMatchObject({
-    message: expect.stringMatching(/and cannot be asked for it: run the command/),
+    message: expect.stringMatching(/but has no way to look it up: run the command/),
   });
   expect(keys).toEqual(['key']);
 });

@@ -49,7 +49,6 @@ async function run({ fake = {}, files = { 'ada.nii': 'x' }, mode = null, isStart
   });
   const how = {
     reporter: { ...reporter, waiting: (what: string | null) => void waits.push(what) },
-    resends: false,
     output,
     destination: { directory: output, taken: 'number' },
     wait: 30,

@@ -72,7 +72,6 @@ async function run(
   const destination = { directory: output, taken: 'number' } as const;
   const how = {
     reporter,
-    resends: false,
     output,
     destination,
     wait: 30,

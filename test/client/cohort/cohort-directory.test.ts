@@ -197,7 +197,6 @@ describe('a result', () => {
         reporter: memoryReporter(),
         layout: 'cases',
         skipsIncomplete: false,
-        resends: false,
       } as const;
       return (await findCasesToSend({ ...submission, files }, options)).cases;
     };

@@ -4,7 +4,6 @@ import { checkAppId, checkJobId } from '../../../src/client/connection/identifie
 import {
   appendUpload,
   beginUpload,
-  removeUpload,
   type UploadBytes,
   uploadState,
 } from '../../../src/client/connection/uploads.js';
@@ -203,17 +202,5 @@ describe('an upload', () => {
         `${url} answered ${path} without the header Upload-Offset; is it a remote-app server?`,
       );
     }
-  });
-
-  test('is removed, if there is one', async () => {
-    const remove = (status: number) =>
-      ask((connection) => removeUpload(connection, sha256, signal), answers(status));
-    const gone = await remove(204);
-    expect([gone.end, gone.received.map(({ method, url }) => `${method} ${url}`)]).toEqual([
-      undefined,
-      [`DELETE ${path}`],
-    ]);
-    expect((await remove(404)).end).toBeUndefined();
-    expect((await remove(423)).end).toMatchObject({ status: 423 });
   });
 });

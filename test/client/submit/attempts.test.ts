@@ -1,15 +1,16 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Connection, Patience } from '../../../src/client/connection/index.js';
 import { HttpError, Interrupted, TransportError } from '../../../src/client/errors.js';
-import { Attempts, type Come, UploadWatch } from '../../../src/client/submit/attempts.js';
+import { type AttemptProgress, Attempts, UploadWatch } from '../../../src/client/submit/attempts.js';
 import { shuttingDownDetail } from '../../../src/contract/errors.js';
 import { memoryReporter } from '../support/connect.js';
 
 const cut = new TransportError('broken', 'It broke');
 const refused = (status: number, message = 'No', isOfProxy = false) =>
   new HttpError(status, message, null, isOfProxy);
-const nothing: Come = { isSent: false, isFarther: null };
-const stuck: Come = { isSent: false, isFarther: false };
+const nothing: AttemptProgress = { allBytesSent: false, bytes: 0 };
+const half: AttemptProgress = { allBytesSent: false, bytes: 50 };
+const everything: AttemptProgress = { allBytesSent: true, bytes: 100 };
 
 /** Attempts whose waits are noted, and are over at once. */
 function attempts({
@@ -37,20 +38,21 @@ function attempts({
     nextCommand: (words: string) => `remote-app ${words}`,
     patience: () => patienceOf('busy'),
   } as unknown as Connection;
-  const sent = { isRepeatable, next: 'send it later' };
+  const sent = { size: 100, isRepeatable, next: 'send it later' };
   const all = new Attempts(connection, memoryReporter(), sent, patienceOf('away'));
-  const fails = (error: unknown, come: Come) => all.after(error, come).catch((reason: Error) => reason);
+  const fails = (error: unknown, progress: AttemptProgress) =>
+    all.after(error, progress).catch((reason: Error) => reason);
   return { all, fails, waited };
 }
 
-describe('what is sent again', () => {
+describe('Attempts', () => {
   test.each([
     ['a cut', cut],
     ['a port that nothing listens on', new TransportError('unreached', 'x')],
     ['an upload that stalled', refused(408)],
     ["a proxy's page", refused(502, 'x', true)],
     ['a server that is stopping', refused(503, shuttingDownDetail)],
-  ])('after %s: once the server was reached', async (_, error) => {
+  ])('After %s, an upload is sent again if the server was reached before.', async (_, error) => {
     const { all, fails, waited } = attempts();
     expect(all.isFirst).toBe(true);
     expect(await fails(error, nothing)).toBeUndefined();
@@ -66,36 +68,32 @@ describe('what is sent again', () => {
     ['a refusal', refused(422)],
     ['a proxy that refuses', refused(413, 'x', true)],
     ['something else', new Error('x')],
-  ])('is nothing after %s', async (_, error) => {
+  ])('After %s, an upload is not sent again.', async (_, error) => {
     const { fails, waited } = attempts();
     expect([await fails(error, nothing), waited]).toEqual([error, []]);
   });
 
-  test('counts as reached once a part of it was taken', async () => {
+  test('A server counts as reached once it has taken a part of the upload.', async () => {
     const { fails } = attempts({ isMet: false });
     expect(await fails(cut, nothing)).toBeUndefined();
     expect(await fails(new TransportError('unreached', 'x'), nothing)).toBeUndefined();
   });
 
-  test('is given up after four times that got no farther, of which only cuts count', async () => {
+  test('An upload is given up once its bytes were sent four times, and attempts that sent none do not count.', async () => {
     const { fails, waited } = attempts();
-    const away = new TransportError('unreached', 'x');
-    for (const error of [cut, cut, away, away, away, refused(408)].slice(0, 5)) await fails(error, stuck);
-    await fails(cut, { isSent: false, isFarther: true });
-    for (let time = 1; time <= 2; time += 1) expect(await fails(cut, stuck)).toBeUndefined();
-    expect(waited).toHaveLength(8);
-    expect(await fails(refused(408, 'It stalled'), stuck)).toMatchObject({
+    for (let time = 1; time <= 9; time += 1) expect(await fails(cut, nothing)).toBeUndefined();
+    for (let time = 1; time <= 7; time += 1) expect(await fails(cut, half)).toBeUndefined();
+    expect(waited).toHaveLength(16);
+    expect(await fails(refused(408, 'It stalled'), half)).toMatchObject({
       exitCode: 3,
       message:
-        'It stalled; the upload is given up after 4 times that got no farther; no job was made: send it later',
+        'It stalled; the upload is given up after 4 times its bytes were sent; no job was made: send it later',
     });
-    const other = attempts();
-    for (let time = 1; time <= 9; time += 1) expect(await other.fails(cut, nothing)).toBeUndefined();
   });
 
-  test('is given up when the patience is over, with what became of it', async () => {
+  test('An upload is given up when the patience is over, and the error says what became of it.', async () => {
     const words = "the server may have accepted the job: 'remote-app jobs' lists it then";
-    expect(await attempts({ isOver: true }).fails(cut, { isSent: true, isFarther: null })).toMatchObject({
+    expect(await attempts({ isOver: true }).fails(cut, everything)).toMatchObject({
       message: `It broke; the upload is given up after away s; ${words}`,
       exitCode: 5,
       details: { fault: 'broken' },
@@ -106,24 +104,24 @@ describe('what is sent again', () => {
     });
   });
 
-  test('is nothing where a second job could come of it', async () => {
+  test('A submission that could become a second job is not sent again.', async () => {
     const { fails, waited } = attempts({ isRepeatable: false });
-    expect(await fails(cut, { isSent: true, isFarther: true })).toMatchObject({
+    expect(await fails(cut, everything)).toMatchObject({
       exitCode: 1,
       message: expect.stringMatching(
-        /^It broke; the server may have the job, and cannot be asked for it: run/,
+        /^It broke; the server may have the job, but has no way to look it up: run/,
       ),
     });
     expect(waited).toEqual([]);
-    expect(await fails(cut, { isSent: false, isFarther: true })).toBeUndefined();
+    expect(await fails(cut, half)).toBeUndefined();
   });
 
-  test('waits for a place on a busy server with a patience of its own', async () => {
+  test('A busy server is waited for with a patience of its own.', async () => {
     const { fails, waited } = attempts();
     const busy = refused(429, 'The queue is full');
-    for (let time = 1; time <= 9; time += 1) expect(await fails(busy, stuck)).toBeUndefined();
+    for (let time = 1; time <= 9; time += 1) expect(await fails(busy, everything)).toBeUndefined();
     expect(new Set(waited)).toEqual(new Set(['busy: The queue is full']));
-    expect(await attempts({ isOver: true }).fails(busy, stuck)).toMatchObject({
+    expect(await attempts({ isOver: true }).fails(busy, half)).toMatchObject({
       message:
         'The queue is full; no place was free for busy s, and no job was made: run the command again later, ' +
         'or have it wait for longer with --patience',
@@ -132,22 +130,22 @@ describe('what is sent again', () => {
     });
   });
 
-  test('ends with an interruption, which says that there may be a job', async () => {
+  test('An interruption ends the attempts and says that there may be a job.', async () => {
     const interrupted = new Interrupted('SIGINT');
     expect(await attempts().fails(interrupted, nothing)).toBe(interrupted);
-    expect(await attempts({ reason: interrupted }).fails(refused(429), stuck)).toBe(interrupted);
+    expect(await attempts({ reason: interrupted }).fails(refused(429), half)).toBe(interrupted);
     expect(await attempts({ reason: interrupted }).fails(cut, nothing)).toBe(interrupted);
-    const late = await attempts({ reason: interrupted }).fails(cut, { isSent: true, isFarther: null });
+    const late = await attempts({ reason: interrupted }).fails(cut, everything);
     expect(late).toMatchObject({
       message: expect.stringMatching(/^Interrupted; the server may have accepted/),
     });
-    expect(await attempts().fails(interrupted, { isSent: true, isFarther: true })).toMatchObject({
+    expect(await attempts().fails(interrupted, everything)).toMatchObject({
       message: "Interrupted; the server may have accepted the job: 'remote-app jobs' lists it then",
     });
   });
 });
 
-describe('the watch over an upload', () => {
+describe('UploadWatch', () => {
   /** A watch over ten bytes, and a clock that a test moves. */
   function watch(outer?: AbortSignal) {
     vi.useFakeTimers();
@@ -157,7 +155,7 @@ describe('the watch over an upload', () => {
     return { upload, waits };
   }
 
-  test('ends it after a minute in which nothing moved', () => {
+  test('An upload ends after a minute in which nothing moved.', () => {
     const { upload } = watch();
     vi.advanceTimersByTime(59_999);
     upload.moved(1);
@@ -170,12 +168,12 @@ describe('the watch over an upload', () => {
     });
   });
 
-  test('lets nothing be sent of one that was interrupted before it began', () => {
+  test('Nothing is sent if the command was interrupted before the upload began.', () => {
     const reason = new Error('stop');
     expect(watch(AbortSignal.abort(reason)).upload.signal.reason).toBe(reason);
   });
 
-  test('ends with it', () => {
+  test('An interruption after the upload is done changes nothing.', () => {
     const controller = new AbortController();
     const { upload, waits } = watch(controller.signal);
     upload.moved(10);
@@ -185,7 +183,7 @@ describe('the watch over an upload', () => {
     expect([upload.isDone, upload.signal.aborted, waits, vi.getTimerCount()]).toEqual([true, false, [], 0]);
   });
 
-  test('ends it at once where an interruption comes before its last byte', () => {
+  test('An interruption before the last byte ends the upload at once.', () => {
     const controller = new AbortController();
     const { upload, waits } = watch(controller.signal);
     upload.moved(9);
@@ -193,7 +191,7 @@ describe('the watch over an upload', () => {
     expect([upload.signal.reason, waits, vi.getTimerCount()]).toEqual([controller.signal.reason, [], 0]);
   });
 
-  test('waits five seconds for the answer where it comes after that, whatever still moves', () => {
+  test('An interruption after the last byte leaves five seconds for the answer.', () => {
     const controller = new AbortController();
     const { upload, waits } = watch(controller.signal);
     upload.moved(10);

@@ -75,16 +75,12 @@ async function send(
   server: ScriptedServer,
   given: Submission,
   uploads: readonly StagedFile[],
-  {
-    resends = false,
-    fields = {},
-    signal,
-  }: { resends?: boolean; fields?: Record<string, string>; signal?: AbortSignal } = {},
+  { fields = {}, signal }: { fields?: Record<string, string>; signal?: AbortSignal } = {},
 ) {
   await using connection = connectTo(server.url, { signal });
   const reporter = memoryReporter();
   const staged = { fields, parts: [], uploads, remove: async () => {} };
-  const end = await submit(connection, given, staged, reporter, resends).catch((error: Error) => error);
+  const end = await submit(connection, given, staged, reporter).catch((error: Error) => error);
   return { end, ...reporter };
 }
 
@@ -225,21 +221,6 @@ describe('an upload', () => {
     const reason = new Error('Interrupted');
     const { end } = await send(server, submission('infer'), made, { signal: AbortSignal.abort(reason) });
     expect([end, server.received.length]).toEqual([reason, 2]);
-  });
-
-  test('is removed first where everything is sent anew, also if the connection breaks then', async () => {
-    await using root = await temporary();
-    const answers = [[200, { job_id: 'ab' }]] as const;
-    await using server = await uploadServer(new Map([[sha256(large), 2 * mebibyte]]), answers, { cuts: 1 });
-    const files = stagedFiles(root.path, [['inputs', 0, 'a.nii', large]]);
-    const { notes } = await send(server, submission('infer'), files, { resends: true });
-    expect(server.asked().map((each) => each.split(' ')[0])).toEqual([
-      ...['DELETE', 'HEAD', 'HEAD', 'POST', 'PATCH', 'POST'],
-    ]);
-    expect(notes).toEqual([
-      expect.stringMatching(/broke: .*; trying again for another 30 s$/),
-      `${server.url} takes the upload, which goes on`,
-    ]);
   });
 
   test.each([1, 3])(

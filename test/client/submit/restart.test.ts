@@ -79,7 +79,7 @@ class Upload implements AsyncDisposable {
       if (what?.startsWith('Trying again')) this.onWait(this.waits.push(what));
     };
     try {
-      return await submit(connection, submission, staged, { ...reporter, waiting }, false).catch(
+      return await submit(connection, submission, staged, { ...reporter, waiting }).catch(
         (error: unknown) => error,
       );
     } finally {
@@ -204,7 +204,7 @@ describe('an upload whose server goes away', () => {
     expect(await upload.send()).toMatchObject({
       exitCode: 3,
       message: expect.stringMatching(
-        /^No byte .* is given up after 4 times that got no farther; the server may/,
+        /^No byte .* is given up after 4 times its bytes were sent; the server may/,
       ),
     });
     expect(upload.keys).toHaveLength(4);

@@ -42,9 +42,7 @@ async function send(
   const reporter = { ...memoryReporter(), waiting: (what: string | null) => void waits.push(what) };
   const staged = await stage(submission, reporter, undefined);
   try {
-    const result = await submit(connection, submission, staged, reporter, false).catch(
-      (error: unknown) => error,
-    );
+    const result = await submit(connection, submission, staged, reporter).catch((error: unknown) => error);
     return { result, received: server.received, reporter, waits };
   } finally {
     await staged.remove();
@@ -116,9 +114,7 @@ describe('a submission', () => {
     const submission = { ...infer([scan]), app: 'probe', fields: { tta: 'many' } };
     const reporter = memoryReporter();
     const staged = await stage(submission, reporter, undefined);
-    const result = await submit(connection, submission, staged, reporter, false).catch(
-      (error: unknown) => error,
-    );
+    const result = await submit(connection, submission, staged, reporter).catch((error: unknown) => error);
     expect(result).toMatchObject({ status: 422, exitCode: 2 });
     const [, sent = 0, length = 0] = reporter.moves.at(-1) ?? [];
     expect(length).toBe(1.5 * 2 ** 30);
@@ -203,9 +199,7 @@ describe('a submission', () => {
     const file = path.join(directory.path, 'ct.nii');
     const staged = await stage(infer([file]), reporter, undefined);
     await rm(file);
-    const result = await submit(connection, infer([file]), staged, reporter, false).catch(
-      (error: unknown) => error,
-    );
+    const result = await submit(connection, infer([file]), staged, reporter).catch((error: unknown) => error);
     await staged.remove();
     expect(result).toMatchObject({ exitCode: 1, message: expect.stringMatching(/ct\.nii' cannot be read/) });
     expect(reporter.notes).toEqual([]);

@@ -20,7 +20,6 @@ const terms = { ...unknownTerms, takesUploads: true, knowsKeys: true };
 const operation = operationOf('infer');
 
 interface How extends Partial<ConnectionOptions> {
-  readonly resends?: boolean;
   /** De-identifies with the key that is kept in this directory. */
   readonly keyIn?: string;
   readonly progress?: Reporter['progress'];
@@ -30,7 +29,7 @@ interface How extends Partial<ConnectionOptions> {
 export async function send(
   server: string,
   groups: readonly (readonly string[])[],
-  { resends = false, keyIn, progress, ...options }: How = {},
+  { keyIn, progress, ...options }: How = {},
 ) {
   await using connection = connectTo(server, { readTimeout: 60, ...options });
   const files = [{ field: fieldWithRole(operation, 'paths'), groups }];
@@ -43,7 +42,7 @@ export async function send(
   try {
     // A server that has answered before is waited for.
     await (await connection.send('/health')).body.dump();
-    const { job_id: id } = await submit(connection, submission, staged, told, resends);
+    const { job_id: id } = await submit(connection, submission, staged, told);
     return { id, reporter };
   } finally {
     await staged.remove();
