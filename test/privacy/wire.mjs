@@ -1,5 +1,9 @@
-import { copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
 import path from 'node:path';
+import { finished } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { refusals } from '../../dist/imaging/deidentify/refusals.js';
 import { Cli } from '../support/cli.js';
@@ -8,7 +12,71 @@ import { addressIn, hasEnded, serverEnvironment, serveWords } from '../support/s
 import { until } from '../support/until.mjs';
 import { newWord, plantUnits, wordsIn } from './plant.mjs';
 import { filesIn, layersOf } from './unwrap.mjs';
-import { WireRecorder } from './wire-recorder.mjs';
+
+/** Passes bytes on to a server, and keeps what clients write: a file for each connection. */
+class WireRecorder {
+  #server;
+  #sockets = new Set();
+  #files = [];
+  #directory;
+  #cutAfter = Number.POSITIVE_INFINITY;
+  /** Connections that it has broken. */
+  cuts = 0;
+
+  static async before(target, directory) {
+    const recorder = new WireRecorder();
+    recorder.#directory = directory;
+    recorder.#server = createServer((socket) => recorder.#pass(socket, Number(new URL(target).port)));
+    await once(recorder.#server.listen(0, '127.0.0.1'), 'listening');
+    recorder.url = `http://127.0.0.1:${recorder.#server.address().port}`;
+    return recorder;
+  }
+
+  #pass(socket, port) {
+    const file = path.join(this.#directory, `connection-${this.#files.length}`);
+    const kept = createWriteStream(file);
+    this.#files.push({ file, kept });
+    const onward = connect(port, '127.0.0.1');
+    const end = () => {
+      socket.destroy();
+      onward.destroy();
+      kept.end();
+    };
+    for (const each of [socket, onward]) {
+      this.#sockets.add(each);
+      each.on('error', end).on('close', end);
+    }
+    let count = 0;
+    socket.on('data', (chunk) => {
+      kept.write(chunk);
+      count += chunk.length;
+      if (count < this.#cutAfter) return;
+      this.#cutAfter = Number.POSITIVE_INFINITY;
+      this.cuts += 1;
+      end();
+    });
+    socket.pipe(onward).pipe(socket);
+  }
+
+  /** Breaks the next connection over which a client has written this many bytes. */
+  cutAfter(bytes) {
+    this.#cutAfter = bytes;
+  }
+
+  /** What clients have written so far, by connections, which are closed. */
+  async take() {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+    const files = this.#files.splice(0);
+    await Promise.all(files.map(({ kept }) => finished(kept.end())));
+    return Promise.all(files.map(({ file }) => readFile(file)));
+  }
+
+  async stop() {
+    await this.take();
+    this.#server.close();
+  }
+}
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 /** Real files that have to be sent. */
