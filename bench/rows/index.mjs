@@ -1,11 +1,9 @@
-import { rows as brain } from './brain.mjs';
 import { rows as cliStart } from './cli-start.mjs';
 import { rows as cohort } from './cohort.mjs';
 import { rows as deidentify } from './deidentify.mjs';
 import { rows as download } from './download.mjs';
 import { rows as extract } from './extract.mjs';
 import { rows as firstLine } from './first-line.mjs';
-import { rows as gateway } from './gateway.mjs';
 import { rows as inputs } from './inputs.mjs';
 import { rows as jobThroughput } from './job-throughput.mjs';
 import { rows as lineDelay } from './line-delay.mjs';
@@ -36,12 +34,10 @@ export const rows = [
   ...lineDelay,
   ...firstLine,
   ...resident,
-  ...brain,
   ...cohort,
   ...jobThroughput,
   ...pack,
   ...download,
-  ...gateway,
   ...extract,
   ...inputs,
   ...show,

@@ -24,7 +24,7 @@ async function withMask(shift = 0) {
 
 const namesIn = async (file: string) => (await openVolume(file)).labels?.map(({ name }) => name);
 
-test('a mask gets the names that are typed, or those of a file, and its files lie beside it', async () => {
+test('A mask gets the names that are typed or read from a file, and its new files lie beside it', async () => {
   const { at, like, run } = await withMask();
   const typed = await run(
     '--like',
@@ -45,7 +45,7 @@ test('a mask gets the names that are typed, or those of a file, and its files li
   expect((await openVolume(at('own.dcm'))).labels?.[1]).toMatchObject({ name: 'Vessel', colour: '#eebb88' });
 });
 
-test('a segmentation converts back to the same labels at the same places', async () => {
+test('A segmentation converts back to the same labels at the same places', async () => {
   const { at, like, run } = await withMask();
   expect(
     (await run('--like', like, '--as', 'dicom-labelmap', '-o', 'map.dcm', '--labels', '5=tumour')).code,
@@ -55,7 +55,7 @@ test('a segmentation converts back to the same labels at the same places', async
   expect(data).toEqual(labels);
 });
 
-test('a mask whose program ignored the tilt of the gantry is put on the images of the same number, with a note', async () => {
+test('A mask whose program ignored the tilt of the gantry is put on the images of the same number, with a note', async () => {
   const { at, like, run, source } = await withMask(1.5);
   const blocks = labels.map((_, at) => Number(at % 15 < 8));
   const placed = (step: number) =>
@@ -97,7 +97,7 @@ test('--strict refuses a mask on another grid, and a format that is named twice 
   expect(written.stderr).toMatch(/mask\.nii\.gz lies on another grid than .* nearest voxels/);
 });
 
-test('what is there is replaced with --force alone', async () => {
+test('Existing files are replaced only with --force', async () => {
   const { at, like, run } = await withMask();
   writeFileSync(at('seg.dcm'), 'mine');
   const words = ['--like', like, '--as', 'dicom-seg', '-o', 'seg.dcm'];
@@ -138,7 +138,7 @@ test.each<[string, (like: string) => string[], RegExp]>([
     /'x\.nii' has not the ending of nrrd/,
   ],
   ['a format that it is in', () => ['--as', 'nifti'], /is in that format already/],
-])('it says what is wrong with %s, and writes nothing', async (_, words, message) => {
+])('convert says what is wrong with %s and writes nothing', async (_, words, message) => {
   const { at, like, run } = await withMask();
   const ended = await run(...words(like));
   expect(ended.code).toBe(2);
@@ -150,7 +150,7 @@ test.each<[string, (like: string) => string[], RegExp]>([
   ).toBe(false);
 });
 
-test('a directory of masks is refused where it is not clear what they are, and with formats without names', async () => {
+test('A directory of masks is refused if it is unclear what they are, or if a format is not named', async () => {
   const { at, like, source, runOn } = await withMask();
   const masks = at('masks');
   mkdirSync(masks);

@@ -37,23 +37,26 @@ describe.each([
   ['kill', killed],
   ['rm', removed],
 ] as const)('%s, whose answer is cut', (command, answer) => {
-  test.each(['cut head', 'cut body'] as const)('in its middle, asks again: %s', async (cut) => {
-    const { code, stdout, stderr, asked } = await run([command, jobId], [cut, answer]);
-    expect([code, stdout, asked], stderr).toEqual([0, expect.stringContaining(jobId), 2]);
-    expect(stderr).toMatch(/^The connection to .* broke: .*; trying again for another .*\n$/);
-  });
+  test.each(['cut head', 'cut body'] as const)(
+    'A request whose answer is cut in the middle is made again: %s',
+    async (cut) => {
+      const { code, stdout, stderr, asked } = await run([command, jobId], [cut, answer]);
+      expect([code, stdout, asked], stderr).toEqual([0, expect.stringContaining(jobId), 2]);
+      expect(stderr).toMatch(/^The connection to .* broke: .*; trying again for another .*\n$/);
+    },
+  );
 
-  test('for good, gives up when the patience is over', async () => {
+  test('A request whose answer is always cut fails when the patience is over', async () => {
     const { code, asked, stderr } = await run([command, jobId, '--patience', '1'], ['cut body']);
     expect([code, asked > 1]).toEqual([5, true]);
     expect(stderr).toMatch(new RegExp(`^Error: ${jobId}: The connection to .* broke`, 'm'));
   });
 
-  test('for good by a server that never answered, gives up after a few times', async () => {
+  test('A request to a server that never answered completely fails after a few attempts', async () => {
     expect(await run([command, jobId], ['cut head'])).toMatchObject({ code: 5, asked: 5 });
   });
 
-  test('is not made again where no server was reached', async () => {
+  test('A request that reached no server is not repeated', async () => {
     await using cli = await Cli.create();
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -68,18 +71,18 @@ describe('rm, whose first answer is cut,', () => {
   test.each([
     ['410', expired],
     ['404', unknown],
-  ])('takes %s to mean that the job is removed', async (_, answer) => {
+  ])('rm takes %s after a cut answer to mean that the job is removed', async (_, answer) => {
     const { code, stdout, asked } = await run(['rm', jobId], ['cut body', answer]);
     expect([code, stdout, asked]).toEqual([0, `${jobId}  removed\n`, 2]);
   });
 
-  test('does not take a page without a job for that', async () => {
+  test('rm does not take a page without a job to mean that the job is removed', async () => {
     const { code, stdout } = await run(['rm', jobId], ['cut body', [404, {}]]);
     expect([code, stdout]).toEqual([5, '']);
   });
 });
 
-test('kill waits for a cut answer no longer than for the kill', async () => {
+test('kill waits no longer for a cut answer than for the kill itself', async () => {
   const { code, asked } = await run(['kill', jobId, '--timeout', '1'], ['cut body']);
   expect([code, asked > 1]).toEqual([5, true]);
 });

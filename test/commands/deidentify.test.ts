@@ -71,7 +71,7 @@ async function machine(server: TestServer, files: Readonly<Record<string, Buffer
 describe('nothing that identifies a person is on the wire', () => {
   const server = sharedServer();
 
-  test('that is there without the flag', async () => {
+  test('Identifying words are on the wire if --deidentify is not given', async () => {
     await using here = await machine(server);
     const sent = await here.run('infer', directory, '--yes', '--set', 'print=x');
     expect(sent.code, sent.stderr).toBe(0);
@@ -79,7 +79,7 @@ describe('nothing that identifies a person is on the wire', () => {
     expect(here.tap.everything.split(word).length).toBeGreaterThan(50);
   });
 
-  test('of one job with a file of each format, and of the same job again', async () => {
+  test('One job with a file of each format sends no identifying word, and neither does its retry', async () => {
     await using here = await machine(server);
     const steps = [
       'print=reading case-0001.nii',
@@ -130,7 +130,7 @@ describe('nothing that identifies a person is on the wire', () => {
     expect(here.tap.everything).not.toContain(word);
   });
 
-  test('of a command that de-identified because of the environment, given again without it', async () => {
+  test('retry de-identifies again if the environment had the first command de-identify', async () => {
     await using here = await machine(server, { [`${directory}/${word}.nii`]: canary.nifti(word) });
     const environment = { REMOTE_APP_SERVER: here.tap.url, REMOTE_APP_DEIDENTIFY: 'full' };
     const sent = await here.cli.run(['infer', directory, '--detach'], environment);
@@ -141,7 +141,7 @@ describe('nothing that identifies a person is on the wire', () => {
     expect(here.tap.everything).not.toContain(word);
   });
 
-  test('of groups whose files are paired by names', async () => {
+  test('Groups whose files are paired by name send no identifying word', async () => {
     const of = (name: string) => canary.nifti(name);
     await using here = await machine(server, {
       [`${word}P/${word}-2.nii`]: of(word),
@@ -160,7 +160,7 @@ describe('nothing that identifies a person is on the wire', () => {
     expect(here.tap.everything).not.toContain(word);
   });
 
-  test('of many jobs, whose cases keep their neutral names when others come', async () => {
+  test('The cases of --each keep their neutral names when other files are added', async () => {
     const scan = (name: string) => ({ [`${word}/${word}-${name}.nii`]: canary.nifti(word) });
     await using here = await machine(server, { ...scan('b'), ...scan('d') });
     const each = () =>
@@ -203,7 +203,7 @@ describe('nothing that identifies a person is on the wire', () => {
     expect(third.stderr).toContain('3 cases: 3 done\n');
   });
 
-  test('of a form for a server that knows nothing of it', async () => {
+  test('A form for a server that knows nothing of de-identification contains no identifying word', async () => {
     await using konfai = await konfaiServer();
     await using cli = await Cli.create();
     await plant(cli.directory, { [`${word}.nii`]: canary.nifti(word) });
@@ -225,14 +225,14 @@ describe('what a person is told', () => {
   const file = { 'ada.nii': canary.nifti('Ada') };
   const sent = ['infer', 'ada.nii', '--detach'] as const;
 
-  test('once: that a face stays', async () => {
+  test('The command says once that a face stays', async () => {
     await using here = await machine(server, file);
     const face = /shows a face/g;
     expect((await here.run(...sent, '--deidentify')).stderr.match(face)).toHaveLength(1);
     expect((await here.run(...sent, '--deidentify')).stderr.match(face)).toBeNull();
   });
 
-  test('what would leave, without a server', async () => {
+  test('--dry-run shows what would be sent, without a server', async () => {
     await using here = await machine(server, { ...file, 's/1.dcm': slice(1), 's/2.dcm': slice(2) });
     const args = ['infer', 'ada.nii', 's', '--dry-run', '--tag', 'study'];
     const plain = await here.run(...args);
@@ -267,7 +267,7 @@ describe('what a person is told', () => {
     expect(here.tap.sent).toHaveLength(0);
   });
 
-  test('that a data set for fine-tuning cannot be de-identified', async () => {
+  test('A data set for fine-tuning is refused because it cannot be de-identified', async () => {
     await using here = await machine(server, { 'set/ada.nii': canary.nifti('Ada') });
     const { code, stderr } = await here.run('fine-tune', 'set', '--deidentify', '--detach');
     expect([code, stderr]).toEqual([
@@ -277,7 +277,7 @@ describe('what a person is told', () => {
     expect(here.tap.files).toEqual([]);
   });
 
-  test('what cannot be de-identified, before anything is sent', async () => {
+  test('A file that cannot be de-identified is refused before anything is sent', async () => {
     const burnedIn = [element(0x00280301, 'CS', 'YES'), element(0x00080060, 'CS', 'CT')];
     const bytes = dicomFile({
       pixels: new Int16Array(16),
@@ -310,7 +310,7 @@ describe('what a person is told', () => {
     expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('there are burned-in')]);
   });
 
-  test('by the profile, unless the command refuses it', async () => {
+  test('The profile turns de-identification on unless the command turns it off', async () => {
     await using here = await machine(server, file);
     const login = await here.run('login', '--server', here.tap.url, '--deidentify');
     expect(login.code, login.stderr).toBe(0);
@@ -339,7 +339,7 @@ describe('what a person is told', () => {
 describe('a server that takes de-identified files alone', () => {
   const server = sharedServer({ flags: ['--require-deidentified'] });
 
-  test('gets them unasked, with the claim', async () => {
+  test('Files are de-identified without being asked, and the form says so', async () => {
     await using here = await machine(server);
     const done = await here.run('infer', directory, '--yes', '--set', 'print=x');
     expect(done.code, done.stderr).toBe(0);
@@ -354,7 +354,7 @@ describe('a server that takes de-identified files alone', () => {
   test.for([
     [['--no-deidentify'], 'leave out --no-deidentify'],
     [['--deidentify=names'], 'nothing but their names neutral'],
-  ] as const)('gets nothing with %s', async ([args, why]) => {
+  ] as const)('A server that requires de-identified files gets nothing with %s', async ([args, why]) => {
     await using here = await machine(server);
     const { code, stderr } = await here.run('infer', directory, '--yes', ...args);
     expect([code, stderr]).toEqual([2, expect.stringContaining(why)]);

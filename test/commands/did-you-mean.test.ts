@@ -19,7 +19,7 @@ describe('a word that is not a command', () => {
       ['--server', 'http://127.0.0.1:1', 'health'],
       "There is no flag '--server' before a command; flags come after the command that they are for",
     ],
-  ])('%j is a wrong command line, and nothing is run or asked', async (args, sentence) => {
+  ])('%j is a usage error, nothing runs and no server is asked', async (args, sentence) => {
     await using cli = await Cli.create();
     const { code, stdout, stderr } = await cli.run(args, {}, 'y\n');
     expect([code, stdout, stderr]).toEqual([2, '', `Error: ${sentence}\nSee 'remote-app --help'.\n`]);
@@ -28,7 +28,7 @@ describe('a word that is not a command', () => {
   test.each([
     [['health', 'extra', '--server', 'http://127.0.0.1:1'], 'health', 'extra'],
     [['token', 'list', 'a\nb', 'more'], 'token list', 'a\\x0ab'],
-  ])('behind a command without arguments is a wrong command line: %j', async (args, command, word) => {
+  ])('A word after a command that takes no arguments is a usage error: %j', async (args, command, word) => {
     await using cli = await Cli.create();
     const sentence = `'${command}' takes no argument, got '${word}'`;
     const { code, stdout, stderr } = await cli.run(args);
@@ -41,7 +41,7 @@ describe('a word that is not a command', () => {
     expect(JSON.parse(asJson.stdout)).toEqual({ error: { message: sentence, exit_code: 2 } });
   });
 
-  test('with --json stdout is one document', async () => {
+  test('A usage error with --json is one document on stdout', async () => {
     await using cli = await Cli.create();
     const { code, stdout, stderr } = await cli.run(['jbos', '--json']);
     expect([code, stderr]).toEqual([2, '']);
@@ -60,7 +60,7 @@ test.each([
   ['--jsn', '; did you mean --json?'],
   ['--no-uncertanty', '; did you mean --no-uncertainty?'],
   ['--xyzzy', ''],
-])('infer %s names the flag that was meant', async (flag, end) => {
+])('infer %s names the flag that was probably meant', async (flag, end) => {
   await using cli = await Cli.create();
   const { code, stderr } = await cli.run(['infer', flag]);
   expect([code, stderr]).toEqual([
@@ -83,7 +83,7 @@ describe('an app that the server does not have', () => {
     [['apps', 'tisue'], ['lungs', 'heart'], '; the server has: lungs, heart'],
     [['apps', 'tisue'], [], '; the server has no app'],
     [['apps', 'tisue'], ['tisue'], ''],
-  ])('%j, of %j', async (args, apps, end) => {
+  ])('The error for %j, where the server has %j, names the app that was meant', async (args, apps, end) => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'volume' });
     await using server = await fakeService({ apps, override });
@@ -93,7 +93,7 @@ describe('an app that the server does not have', () => {
   });
 });
 
-test('a profile that does not exist', async () => {
+test('An unknown profile is an error that suggests a similar name', async () => {
   await using cli = await Cli.create();
   await plant(cli.home, {
     [path.join('remote-app', 'profiles.json')]: '{"profiles":{"lab":{"server":"http://127.0.0.1:1"}}}',
@@ -103,7 +103,7 @@ test('a profile that does not exist', async () => {
 });
 
 describe('-h, -v and help', () => {
-  test('-h is --help, and -v is --version', async () => {
+  test('-h means --help, and -v means --version', async () => {
     await using cli = await Cli.create();
     for (const command of [[], ['infer'], ['serve'], ['eval']]) {
       const [short, long] = [await cli.run([...command, '-h']), await cli.run([...command, '--help'])];
@@ -115,7 +115,7 @@ describe('-h, -v and help', () => {
   });
 
   test.each([[[]], [['--help']], [['help']]])(
-    '%j lists each command once, without its other names',
+    '%j lists each command once, without its aliases',
     async (args) => {
       await using cli = await Cli.create();
       const { stdout } = await cli.run(args);
@@ -125,7 +125,7 @@ describe('-h, -v and help', () => {
     },
   );
 
-  test('help COMMAND and -h COMMAND are COMMAND --help', async () => {
+  test('help COMMAND and -h COMMAND print the same as COMMAND --help', async () => {
     await using cli = await Cli.create();
     const { stdout } = await cli.run(['infer', '--help']);
     expect((await cli.run(['help', 'infer'])).stdout).toBe(stdout);

@@ -99,18 +99,21 @@ describe('an upload', () => {
     [120, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
     [80, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
     [40, /^Uploading (\[=*-+\] )?\d+% .*ETA \d.*$/],
-  ])('at %d columns is one line, of the bytes of the files, that Ctrl-C takes away', async (columns, bar) => {
-    await withUpload(leaveIt, { columns }, async (terminal) => {
-      await terminal.shows(bar);
-      expect(terminal.rows).toHaveLength(1);
-      terminal.type(interrupt);
-      expect(await terminal.ended()).toBe(130);
-      expect(terminal.rows).toEqual(['Error: Interrupted']);
-      expectWhole(terminal);
-    });
-  });
+  ])(
+    'At %d columns an upload is drawn as one line with the bytes of the files, and Ctrl-C removes it',
+    async (columns, bar) => {
+      await withUpload(leaveIt, { columns }, async (terminal) => {
+        await terminal.shows(bar);
+        expect(terminal.rows).toHaveLength(1);
+        terminal.type(interrupt);
+        expect(await terminal.ended()).toBe(130);
+        expect(terminal.rows).toEqual(['Error: Interrupted']);
+        expectWhole(terminal);
+      });
+    },
+  );
 
-  test('stays one line when the terminal becomes narrower, and wider again', async () => {
+  test('An upload stays on one line when the terminal becomes narrower and wider again', async () => {
     await withUpload(leaveIt, { columns: 100, isReal: true }, async (terminal) => {
       await terminal.shows(/ETA/);
       for (const columns of [60, 30, 110]) {
@@ -131,7 +134,7 @@ describe('an upload', () => {
     });
   });
 
-  test('that breaks says so above its bar; pressed keys change nothing', async () => {
+  test('A broken upload is reported above its bar, and pressed keys change nothing', async () => {
     const uploads: IncomingMessage[] = [];
     await withUpload(
       (upload) => uploads.push(upload),
@@ -165,7 +168,7 @@ describe('an upload', () => {
         return terminal.written.replaceAll('\r\n', '\n');
       },
     ],
-  ])('that takes long is, %s, a line every 10 %%', async (_, run) => {
+  ])('A long upload prints a line every 10 %% %s', async (_, run) => {
     // A transfer counts as long from then on.
     const readLate = (upload: IncomingMessage, response: ServerResponse) => {
       setTimeout(() => upload.resume(), 3500);
@@ -188,7 +191,7 @@ describe('an upload', () => {
     expect(tens.slice(-3)).toEqual([7, 8, 9]);
   });
 
-  test('that fails for good leaves only the error', async () => {
+  test('An upload that fails for good leaves only the error', async () => {
     // After its first bytes, which a repeated upload sends before it waits.
     const breakIt = (upload: IncomingMessage) => {
       let read = 0;
@@ -211,7 +214,7 @@ describe('an upload', () => {
 describe('a log at a terminal', () => {
   const first = `[remote-app] Remote job ${jobId} accepted: infer on tissue`;
 
-  test('redraws the app’s bars in place, cut to the width, and continues below', async () => {
+  test('The bars of an app are redrawn in place, cut to the width, and the log continues below', async () => {
     const held = gate();
     const bar = (percent: number) => `${percent}%|${'肝'.repeat(60)}|\r`;
     const lines = [
@@ -238,7 +241,7 @@ describe('a log at a terminal', () => {
   test.each([
     ['as lines, as KonfAI’s server sends them', ''],
     ['as redraws', '\r'],
-  ])('shows what the app says of its progress on the drawn line: %s', async (_, end) => {
+  ])('The progress that an app prints is shown on the drawn line: %s', async (_, end) => {
     const [outer, after] = [gate(), gate()];
     const bar = (what: string, percent: number) =>
       `${what}: ${percent}%|${'#'.repeat(percent / 10).padEnd(10)}| ${percent}/100 [00:10<00:12,  4.5it/s]${end}`;
@@ -268,7 +271,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('of bars inside each other, as tqdm draws them, the outer one leads and stays', async () => {
+  test('Of nested bars, as tqdm draws them, the outer one comes first and its last state stays', async () => {
     const held = gate();
     const bar = (what: string, done: number, of: number) =>
       `\r${what}: ${String((done / of) * 100).padStart(3)}%|${'█'.repeat(done).padEnd(of)}| ${done}/${of} [00:01<00:02]`;
@@ -294,7 +297,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('elsewhere leaves what the app says of its progress as lines', async () => {
+  test('Progress stays in ordinary lines where nothing can be drawn', async () => {
     await using cli = await Cli.create();
     const lines = ['Prediction : 40%|####      | 4/10 [00:10<00:12]', '45% 3/25', '50% 4/25'];
     await using server = await fakeService({ lines });
@@ -313,7 +316,7 @@ describe('a log at a terminal', () => {
     expect(terminal.written).toBe(`${lines.join('\r\n')}\r\n`);
   });
 
-  test('that is silent for a while says that the job is waited for, below its lines', async () => {
+  test('A silent log shows below its lines that the command is waiting for the job', async () => {
     const held = gate();
     const lines = ['a', held.before('b')];
     await withTerminal({ lines }, ['logs', jobId], {}, async (terminal) => {
@@ -326,7 +329,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('with --all shows every state as a line', async () => {
+  test('logs --all prints every state of a bar as a line', async () => {
     const lines = ['a', '1%\r', '2%\r', 'b'];
     await withTerminal({ lines }, ['logs', jobId, '--all'], {}, async (terminal) => {
       await terminal.ended();
@@ -334,7 +337,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('shows the position in the queue on one line that changes', async () => {
+  test('The position in the queue is shown on one line that changes', async () => {
     const [second, start] = [gate(), gate()];
     const place = (position: number) => `[remote-app] Waiting for GPU 0: position ${position} in the queue\r`;
     const lines = [
@@ -356,7 +359,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('stays readable when another program writes it to the terminal', async () => {
+  test('A log stays readable when another program writes it to the terminal', async () => {
     const [held, more] = [gate(), gate()];
     const lines = [first, held.before('[remote-app] Go'), more.before('10%\r'), '20%\r', 'line', 'last'];
     await withTerminal({ lines }, ['logs', jobId], { isReal: true, pipe: '| cat' }, async (terminal) => {
@@ -375,7 +378,7 @@ describe('a log at a terminal', () => {
   test.each([
     ['with a bar keeps its last state', ['10%\r', '20%\r'], /^20%$/, ['20%']],
     ['without anything drawn is whole', ['b'], /^b$/, ['b']],
-  ])('that Ctrl-C ends %s; the message is on a line of its own', async (_, more, shown, rows) => {
+  ])('A log that Ctrl-C ends %s, and the message is on a line of its own', async (_, more, shown, rows) => {
     const lines = ['a', ...more, gate().before('never')];
     await withTerminal({ lines }, ['logs', jobId], { env: { NO_COLOR: '1' } }, async (terminal) => {
       await terminal.shows(shown);
@@ -391,7 +394,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('loses no state of a bar when the connection breaks, and shows none twice', async () => {
+  test('A broken connection loses no state of a bar and shows none twice', async () => {
     const lines = ['a', '10%\r', '20%\r', '30%\r', 'b', '\r', '1/3\r', '2/3\r', '3/3', 'c'];
     let broken = false;
     const override: Fake['override'] = ({ url }, response) => {
@@ -411,7 +414,7 @@ describe('a log at a terminal', () => {
 });
 
 describe('a whole run at a terminal', () => {
-  test('says once that the job is accepted; Ctrl-C while it waits kills it; each message has its own line', async () => {
+  test('A run says once that the job is accepted, and Ctrl-C kills the job while it waits, with each message on its own line', async () => {
     const lines = [`[remote-app] Remote job ${jobId} accepted: infer on tissue`, gate().before('never')];
     await withTerminal({ lines }, ['infer', 'ct.nii'], { env: { NO_COLOR: '1' } }, async (terminal) => {
       await terminal.shows(new RegExp(`^${spinner} Waiting for job`));
@@ -426,7 +429,7 @@ describe('a whole run at a terminal', () => {
     });
   });
 
-  test('shows how long the job runs, also beside its bar, which a long name leaves on the line; Ctrl-\\ leaves it running', async () => {
+  test('A run shows how long its job has been running, also beside a bar with a long name, and Ctrl-\\ leaves the job running', async () => {
     const [bar, kills] = [gate(), { count: 0 }];
     const name = `sub-01_${'a-long-name-of-a-case_'.repeat(12)}T1w.nii.gz`;
     const lines = [
@@ -471,7 +474,7 @@ describe('a whole run at a terminal', () => {
     });
   });
 
-  test('a second Ctrl-C leaves at once, says what may go on, and leaves a whole line', async () => {
+  test('A second Ctrl-C ends the command at once, says what may still run, and leaves a complete line', async () => {
     const lines = ['a', gate().before('never')];
     const override: Fake['override'] = ({ url }) => url.endsWith('/kill');
     await withTerminal(
@@ -496,7 +499,7 @@ describe('a whole run at a terminal', () => {
     );
   });
 
-  test('a job whose end is not heard of is named with the command that ends it', async () => {
+  test('If the end of a killed job cannot be confirmed, the message names the command that ends it', async () => {
     const lines = ['a', gate().before('never')];
     const override: Fake['override'] = ({ url }, _, raw) => {
       if (!url.endsWith('/kill')) return false;
@@ -514,7 +517,7 @@ describe('a whole run at a terminal', () => {
     });
   });
 
-  test('a result that is waited for is told once', async () => {
+  test('A wait for a result is reported once', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (!url.endsWith('/result')) return false;
       json(response, 202, { job_id: jobId, status: 'running' });
@@ -531,7 +534,7 @@ describe('a whole run at a terminal', () => {
   test.each([
     ['CI', { CI: '1' }],
     ['a terminal without control sequences', { TERM: 'dumb' }],
-  ])('in %s draws nothing', async (_, env) => {
+  ])('In %s nothing is drawn', async (_, env) => {
     const lines = ['a', '10%\r', '20%\r', '[remote-app] Waiting for GPU 0: position 2 in the queue\r', 'b'];
     await withTerminal({ lines }, ['logs', jobId], { env }, async (terminal) => {
       await terminal.ended();

@@ -21,7 +21,7 @@ afterAll(() => cli[Symbol.asyncDispose]());
 const infer = (...steps: string[]) => ['infer', 'ct.nii', ...steps.flatMap((step) => ['--set', step])];
 
 describe('a job whose server an admin stops', () => {
-  test('is reported as ended because of that, not as killed by a user', async () => {
+  test('A job that ends because an admin stops its server is not reported as killed by a user', async () => {
     await using server = await TestServer.start({ runners: true });
     const env = { REMOTE_APP_SERVER: server.url };
     const running = cli.begin(infer('print=ready', `wait=${server.gate().path}`), env);
@@ -43,7 +43,7 @@ describe('a job whose app refuses what it was given', () => {
   const reason = 'Monte Carlo dropout (3 samples) is not implemented: it would change nothing';
 
   test.each(['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE'])(
-    'is told with the sentence of the app, and exits with 2: by %s',
+    "%s prints the app's refusal and exits with 2",
     async (variable) => {
       const refusal = `shell=echo '${reason}' > "$${variable}"`;
       const { code, stderr } = await run(...infer(refusal, 'exit=1'), '--mc', '3');
@@ -58,7 +58,7 @@ describe('a job whose app refuses what it was given', () => {
     },
   );
 
-  test('reads the flag of the command for an argument of the app', async () => {
+  test('A refusal that names an argument of the app is shown with the flag of the command', async () => {
     const refusal = `shell=echo 'This app takes no --patch_size for infer.' > "$REMOTE_APP_REFUSAL_FILE"`;
     const { code, stderr } = await run(...infer(refusal, 'exit=1'), '--patch-size', '9');
     expect([code, stderr]).toEqual([2, expect.stringContaining('This app takes no --patch-size for infer.')]);
@@ -66,7 +66,7 @@ describe('a job whose app refuses what it was given', () => {
 });
 
 describe('rm', () => {
-  test('removes every job that it can, one line each, and exits with the highest exit code', async () => {
+  test('rm removes every job that it can, prints one line for each, and exits with the highest exit code', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const env = { REMOTE_APP_SERVER: server.url };
@@ -111,7 +111,7 @@ describe('what a failed job left', () => {
   const server = sharedServer();
   const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url });
 
-  test('is mentioned when the job fails, and fetched with --partial', async () => {
+  test('Files that a failed job left are mentioned when the job fails and fetched with --partial', async () => {
     const failed = await run(...infer('write=half.txt:half', 'exit=3'));
     const id = /Job (\w+) is accepted/.exec(failed.stderr)?.[1] ?? '';
     const told = new RegExp(
@@ -138,7 +138,7 @@ describe('what a failed job left', () => {
     expect(JSON.parse(stdout).error).toMatchObject({ left_files: 1, expires_at: expect.any(String) });
   });
 
-  test('is not mentioned if there are no files', async () => {
+  test('Nothing is said about leftover files if there are none', async () => {
     const { code, stderr } = await run(...infer('shell=rm probe.json', 'exit=3'));
     const id = /Job (\w+) is accepted/.exec(stderr)?.[1] ?? '';
     expect(code).toBe(1);
@@ -147,14 +147,14 @@ describe('what a failed job left', () => {
     expect([exit, sentence]).toEqual([2, `Error: Job ${id} left no file in its output\n`]);
   });
 
-  test('is the whole result for a job that is done', async () => {
+  test('--partial fetches the complete result of a job that is done', async () => {
     const { id } = await server.api.run('infer', { ...least.infer, ...steps('write=whole.txt:whole') });
     const { code, stderr } = await run('result', id, '--partial', '-o', 'whole');
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('incomplete')]);
     expect(await readFile(path.join(cli.directory, 'whole', 'whole.txt'), 'utf8')).toBe('whole');
   });
 
-  test('cannot be fetched from a server that does not support --partial', async () => {
+  test('--partial fails with a server that does not support it', async () => {
     await using other = await fakeService({ status: 'error', error: 'sad' });
     const { code, stderr } = await cli.run(['result', jobId, '--partial'], { REMOTE_APP_SERVER: other.url });
     expect([code, stderr]).toEqual([

@@ -138,27 +138,33 @@ async function nginxInFront(pair: KeyPair, directory: string): Promise<string> {
 }
 
 describe('a job through forward is the same', () => {
-  test.skipIf(lacks('nginx', 'openssl'))('with a server behind nginx, with TLS and a prefix', async () => {
-    await using cli = await Cli.create();
-    await using place = await temporary();
-    const pair = await selfSigned(place.path, 'gpu', 'localhost');
-    const address = await nginxInFront(pair, place.path);
-    await using forward = await Forward.open(cli, ['--server', address, '--ca', pair.file]);
-    expect(forward.document.server).toBe(address);
-    await expectEqual(forward.api);
-    expect((await forward.stop()).code).toBe(0);
-  });
+  test.skipIf(lacks('nginx', 'openssl'))(
+    'A job through forward is the same as with a server behind nginx, with TLS and a prefix',
+    async () => {
+      await using cli = await Cli.create();
+      await using place = await temporary();
+      const pair = await selfSigned(place.path, 'gpu', 'localhost');
+      const address = await nginxInFront(pair, place.path);
+      await using forward = await Forward.open(cli, ['--server', address, '--ca', pair.file]);
+      expect(forward.document.server).toBe(address);
+      await expectEqual(forward.api);
+      expect((await forward.stop()).code).toBe(0);
+    },
+  );
 
-  test.skipIf(lacks('ssh', 'sshd'))('with a server behind ssh', async () => {
-    await using cli = await Cli.create();
-    await using sshd = await Sshd.start();
-    const address = `ssh://gpu/${new URL(server.url).port}`;
-    await using forward = await Forward.open(cli, ['--server', address], sshd.environment);
-    await expectEqual(forward.api);
-    expect((await forward.stop()).code).toBe(0);
-  });
+  test.skipIf(lacks('ssh', 'sshd'))(
+    'A job through forward is the same as with a server behind ssh',
+    async () => {
+      await using cli = await Cli.create();
+      await using sshd = await Sshd.start();
+      const address = `ssh://gpu/${new URL(server.url).port}`;
+      await using forward = await Forward.open(cli, ['--server', address], sshd.environment);
+      await expectEqual(forward.api);
+      expect((await forward.stop()).code).toBe(0);
+    },
+  );
 
-  test("with KonfAI's server, whose log is there once", async () => {
+  test("A job through forward to KonfAI's server has its log once", async () => {
     await using cli = await Cli.create();
     const result = Buffer.alloc(300_000, 'zip');
     await using konfai = await konfaiServer({ queue: ['one', 'two', '__DONE__'], result });
@@ -179,7 +185,7 @@ describe('a job through forward is the same', () => {
 });
 
 describe('forward', () => {
-  test('prints what to give to other programs and what to set, and ends with 0 at Ctrl-C', async () => {
+  test('forward prints what to give to other programs and what to set, and exits with 0 after Ctrl-C', async () => {
     await using cli = await Cli.create();
     await using service = await fakeService({ token });
     const port = await freePort();
@@ -201,7 +207,7 @@ describe('forward', () => {
     await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow();
   });
 
-  test('makes another token each time', async () => {
+  test('forward makes a new token for each run', async () => {
     await using cli = await Cli.create();
     const tokens = new Set<string>();
     for (let time = 0; time < 2; time += 1) {
@@ -212,7 +218,7 @@ describe('forward', () => {
     expect(tokens.size).toBe(2);
   });
 
-  test('uses the server and the token of a profile', async () => {
+  test('forward uses the server and the token of a profile', async () => {
     await using cli = await Cli.create();
     expect((await cli.run(['login', '--server', server.url], {}, `${token}\n`)).code).toBe(0);
     await using forward = await Forward.open(cli, [], { SERVICE_API_TOKEN: undefined });
@@ -220,7 +226,7 @@ describe('forward', () => {
     await forward.stop();
   });
 
-  test('refuses DICOM where the profile or the environment wants what leaves de-identified', async () => {
+  test('forward refuses DICOM if the profile or the environment requires de-identification', async () => {
     await using cli = await Cli.create();
     await using without = await Cli.create();
     const login = ['login', '--server', server.url, '--deidentify'];
@@ -248,7 +254,7 @@ describe('forward', () => {
     ]);
   });
 
-  test('says that the server is away, once, and that it is back', async () => {
+  test('forward says once that the server is unreachable, and that it is back', async () => {
     await using cli = await Cli.create();
     const port = await freePort();
     const address = `http://127.0.0.1:${port}`;
@@ -266,7 +272,7 @@ describe('forward', () => {
     ]);
   });
 
-  test('says at its start that the server does not take the token', async () => {
+  test('forward says when it starts that the server does not accept the token', async () => {
     await using cli = await Cli.create();
     await using forward = await Forward.open(cli, ['--server', server.url], { SERVICE_API_TOKEN: 'another' });
     const notes: string[] = [];
@@ -275,7 +281,7 @@ describe('forward', () => {
     expect((await forward.stop()).code).toBe(0);
   });
 
-  test('says what to do about a port that is in use', async () => {
+  test('forward says what to do if its port is in use', async () => {
     await using cli = await Cli.create();
     const other = createServer();
     await once(other.listen(0, '127.0.0.1'), 'listening');

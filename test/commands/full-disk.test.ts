@@ -46,7 +46,7 @@ async function onFullDevice(fake: Fake, ...args: string[]) {
 }
 
 describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
-  test('for the download, the error says so at once, and what to do; the server is asked once', async () => {
+  test('If there is no room for a download, the error says so at once and what to do, and the server is asked once', async () => {
     const { stderr, code, saved, asked } = await inShell({ result: stored }, limited, 'result', jobId);
     expect(stderr).toMatch(
       new RegExp(
@@ -56,13 +56,13 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
     expect([code, saved, asked]).toEqual([1, [], 1]);
   });
 
-  test('for the extracted files, the archive is kept', async () => {
+  test('If there is no room for the extracted files, the archive is kept', async () => {
     const { stderr, code, saved } = await inShell({ result: small }, limited, 'result', jobId);
     expect(stderr).toMatch(/^Error: Cannot write '\/.*\/Output': .*\(EFBIG\).*\n$/);
     expect([code, saved.includes('result.zip')]).toEqual([1, true]);
   });
 
-  test('for the packed files, the error says so, and nothing is sent', async () => {
+  test('If there is no room for the packed files, the error says so and nothing is sent', async () => {
     const script = `mkdir -p store.zarr && echo '{"zarr_format": 2, "shape": [1], "chunks": [1]}' > store.zarr/.zarray && head -c 300000 /dev/urandom > store.zarr/0; ${limited}`;
     const { stderr, code } = await inShell({}, script, 'infer', '--app', 'tissue', 'store.zarr');
     expect(stderr).toMatch(/^Error: Cannot write '.*\.zip': .*\(EFBIG\).*TMPDIR.*\n$/);
@@ -70,7 +70,7 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
   });
 
   test.each([['--detach'], ['-o', 'there']])(
-    'for what infer %s prints, the job is named',
+    'If there is no room for what infer %s prints, the job is named',
     async (...flags) => {
       const args = ['infer', 'a.nii', '--app', 'tissue', ...flags];
       const { stderr, code } = await onFullDevice({ lines: ['one', 'two'] }, ...args);
@@ -81,22 +81,28 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
     },
   );
 
-  test.each(['--version', '--help', 'infer --help'])('for %s, the error is one sentence', async (args) => {
-    const { stderr, code } = await onFullDevice({}, ...args.split(' '));
-    expect([stderr, code]).toEqual([expect.stringMatching(/^Error: Cannot write to stdout: .*\n$/), 1]);
-  });
+  test.each(['--version', '--help', 'infer --help'])(
+    'If there is no room for %s, the error is one sentence',
+    async (args) => {
+      const { stderr, code } = await onFullDevice({}, ...args.split(' '));
+      expect([stderr, code]).toEqual([expect.stringMatching(/^Error: Cannot write to stdout: .*\n$/), 1]);
+    },
+  );
 
   test.each([
     ['a result', ['result', jobId, '-o', '-']],
     ['a list', ['jobs']],
     ['a document', ['jobs', '--json']],
     ['a log', ['logs', jobId]],
-  ])('for %s on stdout, this is said, and the exit code is no success', async (_, args) => {
-    const { stderr, code, asked } = await onFullDevice({ result: stored, lines: ['one', 'two'] }, ...args);
-    expect(stderr).toMatch(
-      /^Error: Cannot write (?:to stdout|'stdout'): no space left on device \(ENOSPC\).*\n$/,
-    );
-    expect(code).toBe(1);
-    expect(asked).toBeLessThan(2);
-  });
+  ])(
+    'If there is no room for %s on stdout, the command says so and does not exit with 0',
+    async (_, args) => {
+      const { stderr, code, asked } = await onFullDevice({ result: stored, lines: ['one', 'two'] }, ...args);
+      expect(stderr).toMatch(
+        /^Error: Cannot write (?:to stdout|'stdout'): no space left on device \(ENOSPC\).*\n$/,
+      );
+      expect(code).toBe(1);
+      expect(asked).toBeLessThan(2);
+    },
+  );
 });

@@ -18,7 +18,7 @@ async function cliWithScan(): Promise<Cli> {
 }
 
 describe('infer', () => {
-  test('writes the log to stdout, messages to stderr and the result to ./Output', async () => {
+  test('infer writes the log to stdout, messages to stderr and the result to ./Output', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({ lines: ['epoch 1', '100 %'], result });
     const { code, stdout, stderr } = await cli.run(['infer', '--gpu', '0', './scans'], {
@@ -39,7 +39,7 @@ describe('infer', () => {
     expect([form.get('gpu'), (form.get('inputs') as File).name]).toEqual(['0', 'ct.nii']);
   });
 
-  test('--json prints one document and moves the log to stderr', async () => {
+  test('infer --json prints one document and moves the log to stderr', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({ lines: ['epoch 1'], result });
     const { code, stdout, stderr } = await cli.run([
@@ -56,7 +56,7 @@ describe('infer', () => {
     expect(stderr).toContain('epoch 1');
   });
 
-  test('--detach prints the id alone', async () => {
+  test('infer --detach prints only the id', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({});
     const { code, stdout } = await cli.run(['infer', 'scans', '--detach', '--server', server.url]);
@@ -65,7 +65,7 @@ describe('infer', () => {
     expect(server.to('/jobs').map(({ url }) => url)).toEqual([`/jobs/${jobId}`]);
   });
 
-  test('of several apps uses the one that is named; the flag wins over the environment', async () => {
+  test('infer uses the app that is named, and the flag wins over the environment', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({ apps: ['a', 'b/c:D'], result });
     const env = { REMOTE_APP_SERVER: server.url };
@@ -78,7 +78,7 @@ describe('infer', () => {
     expect(submitted).toEqual(['/apps/b%2Fc%3AD/infer', '/apps/a/infer']);
   });
 
-  test('of a job that fails ends with 1 and says why', async () => {
+  test('infer exits with 1 and gives the reason if the job fails', async () => {
     await using cli = await cliWithScan();
     const error = 'Subprocess failed (exit code 3)';
     await using server = await fakeService({
@@ -99,7 +99,7 @@ describe('infer', () => {
   });
 
   test.each([['SIGINT'], ['SIGTERM']] as const)(
-    '%s kills the remote job, says so and ends with 130',
+    '%s kills the remote job, says so and ends the command with 130',
     async (signal) => {
       await using cli = await cliWithScan();
       let killed = 0;
@@ -114,7 +114,7 @@ describe('infer', () => {
     },
   );
 
-  test('a closed terminal does not interrupt a command without a terminal', async () => {
+  test('A closed terminal does not interrupt a command that has no terminal', async () => {
     await using cli = await cliWithScan();
     let killed = 0;
     await using server = await fakeService({ lines: ['epoch 1'], marker: null, onKill: () => killed++ });
@@ -129,7 +129,7 @@ describe('infer', () => {
     expect(stderr).not.toContain('SIGHUP');
   });
 
-  test('a second Ctrl-C exits at once', async () => {
+  test('A second Ctrl-C exits at once', async () => {
     await using cli = await cliWithScan();
     let asked = () => {};
     const killing = new Promise<void>((resolve) => {
@@ -154,7 +154,7 @@ describe('infer', () => {
     expect(JSON.parse(stdout)).toMatchObject({ error: { exit_code: 130 } });
   });
 
-  test('continues to the result if nobody reads its log any more', async () => {
+  test('infer goes on to the result if the reader of its log has gone', async () => {
     await using cli = await cliWithScan();
     let readerLeft = () => {};
     const left = new Promise<string>((resolve) => {
@@ -169,7 +169,7 @@ describe('infer', () => {
     expect(await readdir(path.join(cli.directory, 'Output'))).toContain('mask.nii');
   });
 
-  test('leaves nothing in the temporary directory', async () => {
+  test('infer leaves nothing in the temporary directory', async () => {
     await using cli = await cliWithScan();
     await plant(cli.directory, { 'tmp/': '', ...zarrStore('store.zarr') });
     await using server = await fakeService({ result });
@@ -199,7 +199,7 @@ describe('infer', () => {
       '--prediction-file: too long',
     ],
     [503, { detail: 'No GPU' }, 6, 'No GPU'],
-  ])('refused with %i, %o, ends with %i', async (status, body, exitCode, sentence) => {
+  ])('infer that is refused with %i, %o, exits with %i', async (status, body, exitCode, sentence) => {
     await using cli = await cliWithScan();
     await using server = await fakeService({
       override: ({ method }, response) => {
@@ -213,7 +213,7 @@ describe('infer', () => {
     expect(stderr).toBe(`Error: ${sentence}\n`);
   });
 
-  test('with a file that cannot be sent, sends nothing', async () => {
+  test('infer sends nothing if one of its files cannot be sent', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({});
     const env = { REMOTE_APP_SERVER: server.url };
@@ -226,7 +226,7 @@ describe('infer', () => {
 });
 
 describe('retry', () => {
-  test('submits a job again from where it was submitted, with the same options, and keeps no token', async () => {
+  test('retry submits a job again to the same server with the same options, and stores no token', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({ apps: ['a', 'b'], token: 'hush-hush', result });
     const env = { REMOTE_APP_SERVER: server.url, REMOTE_APP_APP: 'b', SERVICE_API_TOKEN: 'hush-hush' };

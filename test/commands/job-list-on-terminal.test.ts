@@ -9,7 +9,7 @@ const earlier = [170, 180, 190, 600].map((run_seconds, index) => ({
   ...{ ...own, job_id: `job${index}`, status: 'done', run_seconds },
 }));
 
-test('on a terminal, jobs come with the newest last, and fit it', async () => {
+test('On a terminal, jobs are listed with the newest last and fit the width', async () => {
   await using cli = await Cli.create();
   const input = 'sub-0123_ses-baseline_acq-highres_run-1_T1w.nii.gz';
   const jobs = [own, ...earlier].map((job) => ({ ...job, inputs: [input], tag: 'a-study-of-many-knees' }));

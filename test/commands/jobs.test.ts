@@ -19,7 +19,7 @@ async function run(fake: Fake, ...args: string[]) {
 }
 
 test.each([['status'], ['logs'], ['result'], ['kill'], ['rm'], ['apps'], ['infer']])(
-  '%s sends nothing for an identifier that would change the path of the request',
+  '%s sends nothing for an id that would change the path of the request',
   async (command) => {
     await using cli = await Cli.create();
     await using server = await ScriptedServer.start((_, response) => json(response, 404, { detail: 'no' }));
@@ -34,7 +34,7 @@ test.each([['status'], ['logs'], ['result'], ['kill'], ['rm'], ['apps'], ['infer
   },
 );
 
-test('an operation is called by its command, and as the wire has it with --json', async () => {
+test('An operation has the name of its command, and its name in the protocol with --json', async () => {
   const fake: Fake = {
     override: ({ url }, response) => {
       if (!url.startsWith('/jobs')) return false;
@@ -49,18 +49,18 @@ test('an operation is called by its command, and as the wire has it with --json'
 });
 
 describe('logs', () => {
-  test('prints the log and exits with 0 for a job that is done', async () => {
+  test('logs prints the log and exits with 0 for a job that is done', async () => {
     const { code, stdout } = await run({ lines: ['one', 'two'] }, 'logs', jobId);
     expect([code, stdout]).toEqual([0, 'one\ntwo\n']);
   });
 
-  test('--since skips lines', async () => {
+  test('logs --since skips lines', async () => {
     expect((await run({ lines: ['one', 'two'] }, 'logs', jobId, '--since', '1')).stdout).toBe('two\n');
     const both = await run({}, 'logs', jobId, '--since', '1', '--tail', '2');
     expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('--tail')]);
   });
 
-  test('exits with 1 for a job that failed', async () => {
+  test('logs exits with 1 for a job that failed', async () => {
     const { code, stderr } = await run(
       { status: 'error', error: 'sad', marker: '__ERROR__ sad' },
       'logs',
@@ -69,7 +69,7 @@ describe('logs', () => {
     expect([code, stderr]).toEqual([1, `Error: Job ${jobId} failed: sad\n`]);
   });
 
-  test('does not kill the job when it is interrupted', async () => {
+  test('logs does not kill the job when it is interrupted', async () => {
     await using cli = await Cli.create();
     let killed = 0;
     await using server = await fakeService({ lines: ['one'], marker: null, onKill: () => killed++ });
@@ -83,25 +83,25 @@ describe('logs', () => {
 });
 
 describe('result', () => {
-  test('saves and extracts', async () => {
+  test('result saves and extracts the archive', async () => {
     const { code, stdout, output } = await run({ result }, 'result', jobId);
     expect([code, stdout, output]).toEqual([0, '', ['mask.nii', 'result.zip']]);
   });
 
-  test('-o - writes the zip to stdout, byte for byte', async () => {
+  test('result -o - writes the zip to stdout, byte for byte', async () => {
     const { code, bytes, output } = await run({ result }, 'result', jobId, '-o', '-');
     expect(code).toBe(0);
     expect(bytes.equals(result)).toBe(true);
     expect(output).toEqual([]);
   });
 
-  test('-o - and --json cannot both use stdout', async () => {
+  test('result -o - and --json cannot both use stdout', async () => {
     const { code, stdout } = await run({ result }, 'result', jobId, '-o', '-', '--json');
     expect(code).toBe(2);
     expect(JSON.parse(stdout).error.exit_code).toBe(2);
   });
 
-  test('of a failed job exits with 1, of an unknown job with 2', async () => {
+  test('result exits with 1 for a failed job and with 2 for an unknown one', async () => {
     expect((await run({ status: 'killed', error: 'Killed by user' }, 'result', jobId)).code).toBe(1);
     for (const command of ['result', 'logs', 'status']) {
       const { code, stderr } = await run({}, command, 'nope');
@@ -111,7 +111,7 @@ describe('result', () => {
 });
 
 describe('kill', () => {
-  test('kills every job that is named, and fails if one is unknown', async () => {
+  test('kill kills every named job, and fails if one is unknown', async () => {
     let killed = 0;
     const fake = { onKill: () => killed++ };
     const one = await run(fake, 'kill', jobId);
@@ -122,7 +122,7 @@ describe('kill', () => {
   });
 });
 
-test('rm leaves the other jobs alone once it is interrupted', async () => {
+test('rm leaves the remaining jobs alone once it is interrupted', async () => {
   await using cli = await Cli.create();
   const removed: string[] = [];
   await using server = await fakeService({
@@ -140,13 +140,13 @@ test('rm leaves the other jobs alone once it is interrupted', async () => {
 });
 
 describe('status and jobs', () => {
-  test('status prints the known facts, --json all of them', async () => {
+  test('status prints the known facts, and --json prints all of them', async () => {
     expect((await run({ status: 'running' }, 'status', jobId)).stdout).toMatch(/Status +running/);
     const { stdout } = await run({ status: 'running' }, 'status', jobId, '--json');
     expect(JSON.parse(stdout)).toMatchObject({ job_id: jobId, status: 'running' });
   });
 
-  test('jobs says on stderr that there are none, -q prints nothing', async () => {
+  test('jobs says on stderr that there are none, and -q prints nothing', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
       json(response, 200, { jobs: [] });
@@ -163,7 +163,7 @@ describe('status and jobs', () => {
     expect(JSON.parse((await run({ override }, 'jobs', '--json')).stdout)).toEqual({ jobs: [] });
   });
 
-  test('jobs takes pages until it has all, or --limit of them', async () => {
+  test('jobs asks for pages until it has all jobs or as many as --limit allows', async () => {
     const page = 1000;
     const ids = Array.from({ length: page + 2 }, (_, index) => (0xabc000000000 + index).toString(16));
     const asked: string[] = [];
@@ -194,7 +194,7 @@ describe('status and jobs', () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/http:\/\/\S+ has no list of jobs/)]);
   });
 
-  test('jobs can be filtered by state, and shown as ids only', async () => {
+  test('jobs can filter by state and print only ids', async () => {
     const states = ['waiting', 'running', 'done'];
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
@@ -218,7 +218,7 @@ describe('status and jobs', () => {
     ]);
   });
 
-  test('jobs prints a table, --json a document', async () => {
+  test('jobs prints a table, and --json prints a document', async () => {
     const { stdout } = await run({}, 'jobs');
     expect(stdout).toBe(
       `JOB           STATUS  OPERATION  APP     GPUS  CREATED  RUN TIME\n${jobId}  done    infer      tissue\n`,

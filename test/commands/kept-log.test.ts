@@ -24,7 +24,7 @@ describe('the log of a job', () => {
   const server = sharedServer();
   const infer = ['infer', 'a.nii', '--set', 'print=computed'];
 
-  test('is beside its result, and its record names it', async () => {
+  test('The log of a job lies beside its result, and the record names it', async () => {
     await using it = await cliWithScan();
     const env = { REMOTE_APP_SERVER: server.url };
     const ended = await it.cli.run([...infer, '-o', 'One', '--json'], env);
@@ -50,7 +50,7 @@ describe('the log of a job', () => {
     expect((await it.list('Cases/a')).filter((name) => name.includes('log'))).toEqual([logName]);
   });
 
-  test('of a failed job is beside what it left', async () => {
+  test('The log of a failed job lies beside what the job left', async () => {
     await using it = await cliWithScan();
     const env = { REMOTE_APP_SERVER: server.url };
     const ended = await it.cli.run(
@@ -62,7 +62,7 @@ describe('the log of a job', () => {
     expect(await it.read(`Left/${logName}`)).toContain('broken\n');
   });
 
-  test('is the one that was followed on a server that has no route for it', async () => {
+  test('With a server that cannot send the log as text, the log that was followed is kept', async () => {
     await using it = await cliWithScan();
     const queue = ['reading', 'computing', '__DONE__'];
     await using konfai = await konfaiServer({ queue, result });
@@ -71,7 +71,7 @@ describe('the log of a job', () => {
     expect(await it.read(`Output/${logName}`)).toMatch(/log stream connected\nreading\ncomputing\n$/);
   });
 
-  test('is absent rather than cut, and never in the place of an output of the same name', async () => {
+  test('An incomplete log is not kept, and the log never replaces an output of the same name', async () => {
     await using it = await cliWithScan();
     const piece = Buffer.alloc(1 << 20, 'line\n');
     for (const [pieces, files] of [
@@ -98,7 +98,7 @@ describe('the log of a job', () => {
 });
 
 describe('--no-zip', () => {
-  test('leaves the zip out once it is extracted', async () => {
+  test('--no-zip removes the zip after it is extracted', async () => {
     await using it = await cliWithScan();
     await using server = await fakeService({ result });
     const env = { REMOTE_APP_SERVER: server.url };
@@ -112,7 +112,7 @@ describe('--no-zip', () => {
     expect(await it.list('Output-2')).toEqual(['mask.nii', 'remote-app-record.json']);
   });
 
-  test('keeps a zip that cannot be extracted', async () => {
+  test('--no-zip keeps a zip that cannot be extracted', async () => {
     await using it = await cliWithScan();
     await using server = await fakeService({ result: result.subarray(0, result.length - 30) });
     const { code, stderr } = await it.cli.run(['result', jobId, '--no-zip', '--server', server.url]);
@@ -123,7 +123,7 @@ describe('--no-zip', () => {
     expect(await it.list('Output')).toEqual(['result.zip']);
   });
 
-  test('and -o - exclude each other', async () => {
+  test('--no-zip and -o - exclude each other', async () => {
     await using it = await cliWithScan();
     const { code, stderr } = await it.cli.run([
       'result',

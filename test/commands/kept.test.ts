@@ -22,7 +22,7 @@ describe('how long a job is kept', () => {
   const server = sharedServer();
   const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url });
 
-  test('is said by a submission at its end, by its result and by its status', async () => {
+  test('A submission says at its end how long the job is kept, and so do its result and its status', async () => {
     const submitted = await run('infer', 'ct.nii', '--keep', '12h');
     const id = /Job (\w+) is accepted/.exec(submitted.stderr)?.[1] ?? '';
     const until = new RegExp(`Job ${id} is kept until ${localTime} \\(in (11|12) h\\)\n$`);
@@ -38,7 +38,7 @@ describe('how long a job is kept', () => {
     });
   });
 
-  test('is a day if a command waits for the job, as it says when the job is accepted', async () => {
+  test('A job is kept for a day if a command waits for it, as the command says when the job is accepted', async () => {
     const gate = server.gate();
     const words = ['infer', 'ct.nii', '--set', `wait=${gate.path}`];
     const running = cli.begin(words, { REMOTE_APP_SERVER: server.url });
@@ -54,14 +54,14 @@ describe('how long a job is kept', () => {
     expect(stderr.match(/after it ends/g)).toHaveLength(1);
   });
 
-  test('is longer than a server that is away is waited for, if a command waits for the job', async () => {
+  test('A job that a command waits for is kept for longer than the command waits for a lost server', async () => {
     const patient = await run('infer', 'ct.nii', '-o', 'patient', '--json', '--patience', '100000');
     expect(JSON.parse(patient.stdout).keep).toBe(100_060);
     const most = await run('infer', 'ct.nii', '-o', 'most', '--json', '--patience', '1000000');
     expect(JSON.parse(most.stdout).keep).toBe(7 * 86_400);
   });
 
-  test('is no longer than the server allows, and an expired job is no wrong command line', async () => {
+  test('A job is kept no longer than the server allows, and an expired job is no usage error', async () => {
     await using short = await TestServer.start({ flags: ['--grace', '0', '--max-keep', '1s'] });
     const env = { REMOTE_APP_SERVER: short.url };
     const { code, stderr } = await cli.run(['infer', 'ct.nii', '-o', 'short'], env);
@@ -83,12 +83,12 @@ describe('how long a job is kept', () => {
     }
   });
 
-  test('is said by a job that failed', async () => {
+  test('A job that failed says how long it is kept', async () => {
     const { code, stderr } = await run('infer', 'ct.nii', '--set', 'exit=3', '--keep', '7d');
     expect([code, stderr]).toEqual([1, expect.stringMatching(/kept until .* \(in 7 days\)/)]);
   });
 
-  test('is as long as the server allows for a detached job', async () => {
+  test('A detached job is kept for as long as the server allows', async () => {
     const gate = server.gate();
     const { code, stdout, stderr } = await run('infer', 'ct.nii', '--detach', '--set', `wait=${gate.path}`);
     const id = stdout.trim();
@@ -101,19 +101,19 @@ describe('how long a job is kept', () => {
     expect((await server.api.ended(id)).view.keep).toBe(7 * 86_400);
   });
 
-  test('or as long as a detached job asks for', async () => {
+  test('A detached job is kept for as long as it asks for', async () => {
     const { stdout, stderr } = await run('infer', 'ct.nii', '--detach', '--keep', '30m', '--json');
     const { job_id, keep } = JSON.parse(stdout);
     expect([keep, stderr]).toEqual([1800, expect.stringContaining(`Job ${job_id} is kept `)]);
   });
 
-  test('cannot be longer than that: more is refused before anything is packed or sent', async () => {
+  test('A request to keep a job for longer than allowed is refused before anything is packed or sent', async () => {
     const { code, stderr } = await run('infer', 'ct.nii', '--detach', '--keep', '8d');
     const sentence = `--keep 8d is too long: ${server.url} keeps a job for at most 7d`;
     expect([code, stderr]).toEqual([2, `Error: ${sentence}\n`]);
   });
 
-  test('is a time: anything else is refused before anything is sent', async () => {
+  test('A value of --keep that is no time is refused before anything is sent', async () => {
     const { code, stderr } = await run('infer', 'ct.nii', '--keep', 'soon', '--server', 'http://127.0.0.1:1');
     expect(code).toBe(2);
     expect(stderr).toContain("--keep must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'soon'");
@@ -130,7 +130,7 @@ describe('with a server that does not know the field', () => {
     return { ...ended, keep: submission && (await formOf(submission)).get('keep') };
   }
 
-  test('no time is promised, and a time that was asked for in vain is mentioned', async () => {
+  test('An old server promises no time, and the command says that it asked for one in vain', async () => {
     const silent = await run({ result }, 'infer', 'ct.nii', '-o', 'plain');
     expect([silent.code, silent.keep]).toEqual([0, null]);
     expect(silent.stderr).not.toMatch(/kept|keeps/);
@@ -142,7 +142,7 @@ describe('with a server that does not know the field', () => {
     expect(detached.stderr).toMatch(/does not say how long it keeps job 0123456789ab/);
   });
 
-  test('a submission succeeds although the job is unknown afterwards', async () => {
+  test('A submission succeeds although the server no longer knows the job afterwards', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== `/jobs/${jobId}`) return false;
       response.destroy();
@@ -190,7 +190,7 @@ describe.each([
     return { texts, server };
   }
 
-  test('times are told by the clock of the server', async () => {
+  test('Times are printed by the clock of the server', async () => {
     const { texts } = await runOn(
       'done',
       ['status', jobId],
@@ -213,7 +213,7 @@ describe.each([
     expect(running.texts[1]).toMatch(/2 h ago {2}2 h( 1 min)?\n/);
   });
 
-  test('usage since a time ago counts from the time there', async () => {
+  test('usage --since counts back from the time on the server', async () => {
     const { server } = await runOn('done', ['usage', '--since', '1h']);
     const [asked] = server.to('/usage');
     const since = new URL(asked?.url ?? '', server.url).searchParams.get('since') ?? '';

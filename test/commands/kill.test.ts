@@ -10,7 +10,7 @@ import { TestTokens } from '../support/tokens.js';
 const server = sharedServer();
 
 describe('kill', () => {
-  test('prints a line for each job, continues after an unknown one, and exits with its exit code', async () => {
+  test('kill prints a line for each job, continues after an unknown one, and exits with its exit code', async () => {
     await using cli = await Cli.create();
     const env = { REMOTE_APP_SERVER: server.url };
     const gate = server.gate();
@@ -31,7 +31,7 @@ describe('kill', () => {
     ]);
   });
 
-  test('--all kills the active jobs and no other, says how many, and succeeds without any', async () => {
+  test('kill --all kills only the active jobs, says how many, and succeeds if there are none', async () => {
     await using cli = await Cli.create();
     const env = { REMOTE_APP_SERVER: server.url };
     const gate = server.gate();
@@ -45,7 +45,7 @@ describe('kill', () => {
     expect([none.code, none.stdout, none.stderr]).toEqual([0, '', `No active jobs on ${server.url}\n`]);
   });
 
-  test('--tag kills the active jobs of a tag, which jobs and wait select as well', async () => {
+  test('kill --tag kills the active jobs with a tag, and jobs and wait select them as well', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'x', 'scans/a long name of a case.nii': 'y' });
     const env = { REMOTE_APP_SERVER: server.url };
@@ -81,7 +81,7 @@ describe('kill', () => {
     await server.api.ended(other);
   });
 
-  test("--owner kills the active jobs of a token's name, for an admin", async () => {
+  test("kill --owner lets an admin kill the active jobs of a token's name", async () => {
     await using tokens = new TestTokens();
     const [ana, root] = [tokens.create('ana'), tokens.create('root', { role: 'admin' })];
     await using named = await TestServer.start({ flags: ['--tokens', tokens.file] });
@@ -101,7 +101,7 @@ describe('kill', () => {
     });
   });
 
-  test('needs either jobs, --tag or --all, and one of them', async () => {
+  test('kill needs exactly one of jobs, --tag and --all', async () => {
     await using cli = await Cli.create();
     for (const args of [['kill'], ['kill', '--all', jobId], ['kill', '--all', '--tag', 'x']]) {
       const { code, stderr } = await cli.run(args);
@@ -109,7 +109,7 @@ describe('kill', () => {
     }
   });
 
-  test('of a job that does not end fails with a message', async () => {
+  test('kill fails with a message if a job does not end', async () => {
     await using cli = await Cli.create();
     const message = 'The job was asked to end, but a process of it cannot be ended; ask again later';
     await using stubborn = await fakeService({

@@ -33,14 +33,14 @@ async function world(fake: KonfaiFake = {}) {
 }
 
 describe('a submission to KonfAI', () => {
-  test('goes from the volumes to the result', async () => {
+  test('A submission to KonfAI goes from the volumes to the result', async () => {
     await using here = await world({ queue: ['epoch 1', '__DONE__'] });
     const { code, stdout } = await here.run('infer', 'ct.nii');
     expect([code, stdout]).toEqual([0, `${connected}epoch 1\n`]);
     expect(await readFile(path.join(here.cli.directory, 'Output/mask.nii'), 'utf8')).toBe('mask');
   });
 
-  test('has a name for each series and volume, where two are called alike', async () => {
+  test('Series and volumes get distinct names if two are called alike', async () => {
     await using here = await world();
     expect((await here.run('infer', 'p1', 'p2', '-i', 'p1,p2')).code).toBe(0);
     expect(here.server.inputs).toEqual([
@@ -51,7 +51,7 @@ describe('a submission to KonfAI', () => {
 });
 
 describe('the log of KonfAI', () => {
-  test('that an earlier reader has emptied does not hide that the job failed', async () => {
+  test('A log that an earlier reader has emptied does not hide that the job failed', async () => {
     await using here = await world({ state: 'error', error: 'Bad patch', queue: ['__DONE__'] });
     const { code, stderr } = await here.run('logs', id);
     expect([code, stderr]).toEqual([1, `Error: Job ${id} failed: Bad patch\n`]);
@@ -60,7 +60,7 @@ describe('the log of KonfAI', () => {
     expect([empty.code, empty.stderr]).toEqual([1, `Error: Job ${id} failed: Bad patch\n`]);
   });
 
-  test('that says only that it has ended is not believed while the job cannot be asked for', async () => {
+  test("A log that only says that it has ended is not believed while the job's state is unknown", async () => {
     await using here = await world({
       state: 'error',
       error: 'Bad patch',
@@ -71,7 +71,7 @@ describe('the log of KonfAI', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining(`Error: Job ${id} failed: Bad patch\n`)]);
   });
 
-  test('that another program reads is told as that, at once', async () => {
+  test('A log that another program is reading is reported at once', async () => {
     await using here = await world({ state: 'running', isRead: true });
     const { code, stdout, stderr } = await here.run('logs', id);
     expect([code, stdout]).toEqual([6, '']);
@@ -81,7 +81,7 @@ describe('the log of KonfAI', () => {
     );
   });
 
-  test('that another program reads is no hindrance where the job has ended', async () => {
+  test('A log that another program is reading does not matter if the job has ended', async () => {
     await using here = await world({ state: 'done', isRead: true });
     expect((await here.run('infer', 'ct.nii')).code).toBe(0);
     await using failed = await world({ state: 'error', error: 'Bad patch', isRead: true });
@@ -91,7 +91,7 @@ describe('the log of KonfAI', () => {
     });
   });
 
-  test('goes on after a cut', async () => {
+  test('The log goes on after its connection was cut', async () => {
     await using here = await world({ queue: ['one', 'two', '__DONE__'], cutsAfter: 1 });
     const { code, stdout } = await here.run('infer', 'ct.nii');
     expect([code, stdout]).toEqual([0, `${connected}one\n${connected}two\n`]);
@@ -100,7 +100,7 @@ describe('the log of KonfAI', () => {
   test.each([
     ['logs', id],
     ['infer', 'ct.nii'],
-  ])('of a job that a restart has forgotten says so in one sentence: %s', async (...args) => {
+  ])('The log of a job that was forgotten in a restart is explained in one sentence: %s', async (...args) => {
     await using here = await world({ state: 'running', queue: ['one', 'two'], forgetsAfter: 1 });
     const { code, stdout, stderr } = await here.run(...args);
     expect([code, stdout]).toEqual([1, `${connected}one\n`]);
@@ -120,7 +120,7 @@ describe('what KonfAI has not', () => {
     ],
     [['status', 'nope'], /No job 'nope' on http/],
     [['result', id, '--partial', '-o', 'x'], null],
-  ])('%j is one clear sentence', async (args, sentence) => {
+  ])('%j, which KonfAI lacks, fails with one clear sentence', async (args, sentence) => {
     await using here = await world();
     const { code, stderr } = await here.run(...args);
     const errors = stderr.match(/^Error: .*$/gm) ?? [];
@@ -134,7 +134,7 @@ describe('the end of a job of KonfAI', () => {
     ['that was killed, of which the result is never ready', { state: 'killed', error: 'Killed by user' }, 1],
     ['that failed', { state: 'error', error: 'Subprocess failed (exit code 3)' }, 1],
     ['whose app refused the input', { state: 'error', error: 'Not a head', isRefused: true }, 2],
-  ] as const)('%s is told with its reason', async (_, fake, exitCode) => {
+  ] as const)('The end of a job, %s, is reported with its reason', async (_, fake, exitCode) => {
     await using here = await world(fake);
     for (const args of [
       ['result', id],
@@ -145,7 +145,7 @@ describe('the end of a job of KonfAI', () => {
     }
   });
 
-  test('whose result has expired names the job', async () => {
+  test('A job whose result has expired is named', async () => {
     await using here = await world({ isExpired: true });
     expect(await here.run('result', id)).toMatchObject({
       code: 1,
@@ -153,14 +153,14 @@ describe('the end of a job of KonfAI', () => {
     });
   });
 
-  test('is killed where it runs', async () => {
+  test('A job is killed where it runs', async () => {
     await using here = await world({ state: 'running' });
     expect((await here.run('kill', id)).stdout).toBe(`${id}  killed\n`);
     expect((await here.run('status', id)).stdout).toMatch(/^Status +killed$/m);
   });
 });
 
-test('lines that a server has left out are told of where the numbers of the others show it', async () => {
+test('Lines that the server left out are reported if the numbers of the others show it', async () => {
   await using cli = await Cli.create();
   const lossy = (url: string) => new URL(url, 'http://any').pathname.endsWith('/logs');
   await using server = await fakeService({

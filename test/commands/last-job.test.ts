@@ -18,7 +18,7 @@ const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url
 const send = async (...args: string[]) => (await run('infer', 'ct.nii', '--detach', ...args)).stdout.trim();
 
 describe('without an id', () => {
-  test('status, logs, wait and result take the last job sent from this directory, and say which', async () => {
+  test('Without an id, status, logs, wait and result take the last job sent from this directory and say which', async () => {
     await send();
     const last = await send();
     const told = `Job ${last}, the last one sent from here\n`;
@@ -35,7 +35,7 @@ describe('without an id', () => {
     expect([JSON.parse(result.stdout).job_id, result.stderr]).toEqual([last, expect.stringContaining(told)]);
   });
 
-  test('a job of another directory or another server is not the last one', async () => {
+  test('A job from another directory or another server is not the last job', async () => {
     await send();
     mkdirSync(path.join(cli.home, 'elsewhere'));
     const elsewhere = cli.from(path.join(cli.home, 'elsewhere'));
@@ -50,7 +50,7 @@ describe('without an id', () => {
     expect(other.received).toEqual([]);
   });
 
-  test('kill and rm never guess', async () => {
+  test('kill and rm never guess the job', async () => {
     await send();
     for (const command of ['kill', 'rm']) {
       const { code, stderr } = await run(command);
@@ -60,7 +60,7 @@ describe('without an id', () => {
 });
 
 describe('by tags', () => {
-  test('wait takes several, and rm those that have ended', async () => {
+  test('wait takes several tags, and rm removes the jobs with a tag that have ended', async () => {
     const [one, two] = [await send('--tag', 'a'), await send('--tag', 'b')];
     const waited = await run('wait', '--tag', 'a', '--tag', 'b');
     expect(waited.stdout.trim().split('\n').sort()).toEqual([`${one}  done`, `${two}  done`].sort());

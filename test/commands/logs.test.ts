@@ -20,7 +20,7 @@ const unnumbered =
   };
 
 describe('logs --tail', () => {
-  test('prints the last lines, then follows', async () => {
+  test('logs --tail prints the last lines, then follows', async () => {
     await using cli = await Cli.create();
     const gate = server.gate();
     const { api } = server;
@@ -36,7 +36,7 @@ describe('logs --tail', () => {
     ]);
   });
 
-  test('keeps the last lines itself if the server sends all of them', async () => {
+  test('logs --tail picks the last lines itself if the server sends all of them', async () => {
     await using cli = await Cli.create();
     let send = (_: string) => {};
     const later = new Promise<string>((resolve) => {
@@ -55,7 +55,7 @@ describe('logs --tail', () => {
 });
 
 describe('a log that another command follows', () => {
-  test('is printed to its end, also its last lines, and with numbers', async () => {
+  test('A log that another command follows is printed to its end, with its last lines and with numbers', async () => {
     await using cli = await Cli.create();
     const gate = server.gate();
     const form = {
@@ -92,7 +92,7 @@ describe('a log that another command follows', () => {
     expect((await from.ended).stdout).toBe(`${whole}\n`);
   });
 
-  test('is read again where the server does not tell it for now', async () => {
+  test('A log that another command follows is read again if the server cannot send it now', async () => {
     await using cli = await Cli.create();
     let asked = 0;
     await using busy = await fakeService({
@@ -110,7 +110,7 @@ describe('a log that another command follows', () => {
     expect([code, stdout]).toEqual([0, 'one\ntwo\n']);
   });
 
-  test('is told as that on a server without a log as text, and no command is named that was refused', async () => {
+  test('A server without a log as text gets a clear message that names no command which was refused', async () => {
     await using cli = await Cli.create();
     await using old = await fakeService({
       status: 'running',
@@ -136,7 +136,7 @@ describe('logs --json', () => {
       .split('\n')
       .map((line) => JSON.parse(line));
 
-  test('prints a document for each line as it comes, and a last one with the status', async () => {
+  test('logs --json prints a document for each line as it comes, and finally one with the status', async () => {
     await using cli = await Cli.create();
     const gate = server.gate();
     const form = { ...least.infer, ...steps(printBytes('10 %\r20 %\n'), `wait=${gate.path}`) };
@@ -155,7 +155,7 @@ describe('logs --json', () => {
     expect([code, end, stderr]).toEqual([0, { job_id: id, status: 'done', lines: 3 }, '']);
   });
 
-  test('says how a job failed, and any other error, as a document on one line', async () => {
+  test('logs --json prints the failure of a job, and any other error, as a document on one line', async () => {
     await using cli = await Cli.create();
     await using fake = await fakeService({
       lines: ['one'],

@@ -23,7 +23,7 @@ describe.each(names)('%s', (name) => {
     config = await Config.load(fileURLToPath(new URL('../..', import.meta.url)));
   });
 
-  test('has a summary, a description, a real example and --json', () => {
+  test('The command has a summary, a description, a real example and --json', () => {
     const command = config.findCommand(name.replace(' ', ':'), { must: true });
     expect(command.summary).toBeTruthy();
     expect(command.description).toBeTruthy();
@@ -35,7 +35,7 @@ describe.each(names)('%s', (name) => {
   });
 });
 
-test('help has the commands in groups, each command once', async () => {
+test('The help lists the commands in groups, and each command once', async () => {
   await using cli = await Cli.create();
   const { stdout } = await cli.run(['--help']);
   const sections = [...stdout.matchAll(/^([A-Z ]+)\n((?: {2}.*\n)+)/gm)].map(
@@ -50,7 +50,7 @@ test('help has the commands in groups, each command once', async () => {
   expect(Object.values(groups).flat().sort()).toEqual(all);
 });
 
-test('the help of a command begins with examples, that of infer names first what people use first', async () => {
+test('The help of a command begins with examples, and that of infer lists the most common flags first', async () => {
   await using cli = await Cli.create();
   for (const name of ['infer', 'token create', 'serve']) {
     const { stdout } = await cli.run([...name.split(' '), '--help']);
@@ -82,7 +82,7 @@ test('the help of a command begins with examples, that of infer names first what
   ]);
 });
 
-test('the page of the command line describes the document of an error once', () => {
+test('The page of the command line describes the error document once', () => {
   const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
   expect(page.match(/error\.exit_code/g)).toHaveLength(1);
 });
@@ -99,7 +99,7 @@ const noPaths = [
 ];
 
 test.each([...names, 'serve'])(
-  "%s takes '~/' for the home directory in each flag that names a path",
+  "%s expands '~/' to the home directory in each flag that names a path",
   async (name) => {
     const { default: command } = await import(
       pathToFileURL(path.join(commands, `${name.replace(' ', '/')}.ts`)).href
@@ -114,13 +114,13 @@ test.each([...names, 'serve'])(
   },
 );
 
-test('eval is evaluate', async () => {
+test('eval is an alias of evaluate', async () => {
   await using cli = await Cli.create();
   const { code, stdout } = await cli.run(['eval', '--help']);
   expect([code, stdout]).toEqual([0, expect.stringContaining('--gt')]);
 });
 
-test('every command prints one document with --json, also for a wrong command line', async () => {
+test('Every command prints one document with --json, also for a usage error', async () => {
   await using cli = await Cli.create();
   const runs = names.map(async (name) => {
     const { code, stdout, stderr } = await cli.run([...name.split(' '), '--json', '--nope']);
@@ -130,7 +130,7 @@ test('every command prints one document with --json, also for a wrong command li
   await Promise.all(runs);
 });
 
-test('no help shows a default that is empty', async () => {
+test('No help shows an empty default', async () => {
   const { commands: all } = await Config.load(fileURLToPath(new URL('../..', import.meta.url)));
   const empty = all.flatMap(({ id, flags }) =>
     Object.values(flags)

@@ -10,7 +10,7 @@ async function asked(cli: Cli, flags: readonly string[], env: NodeJS.ProcessEnv 
   return stderr;
 }
 
-test('a command in a message has the flags by which this command reached its server', async () => {
+test('A command that a message suggests has the flags by which this command reached its server', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService({
     override: ({ url }, response) => {
@@ -32,7 +32,7 @@ test('a command in a message has the flags by which this command reached its ser
   expect(await asked(cli, ['--server', url, '--token', 'secret'])).toBe(lists(` --server ${url}`));
 });
 
-test('for a wrong path of the server, the message asks about the address', async () => {
+test('If the server has no such path, the message asks whether the address is right', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService({
     override: ({ url, method }, response) => {
@@ -46,7 +46,7 @@ test('for a wrong path of the server, the message asks about the address', async
   );
 });
 
-test('what a configuration that does not fit is told to go on with has them as well', async () => {
+test('The advice for a configuration that does not fit has these flags as well', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService({
     override: ({ url }, response) => {

@@ -21,7 +21,7 @@ describe('--on-end', () => {
     return [ended, JSON.parse(readFileSync(path.join(cli.directory, 'end.json'), 'utf8'))];
   }
 
-  test('tells a command how a job ended', async () => {
+  test('--on-end tells a program how a job ended', async () => {
     const [ended, document] = await run('infer', 'a.nii', '--json');
     const { job_id } = JSON.parse(ended.stdout);
     const more = { command: 'infer', app: 'probe', seconds: expect.any(Number), cases: null };
@@ -33,7 +33,7 @@ describe('--on-end', () => {
     expect(failure).toEqual({ ...more, status: 'failed', exit_code: 1, job_id: expect.any(String) });
   });
 
-  test('counts the cases of --each', async () => {
+  test('--on-end counts the cases of --each', async () => {
     const [, document] = await run('infer', '--each', 'a.nii', 'b.nii', '-o', 'Results');
     expect(document).toMatchObject({ status: 'done', job_id: null, cases: { done: 2, failed: 0, left: 0 } });
     const options = ['--set', 'exit=3', '--fail-fast', '--at-most', '1'];
@@ -41,13 +41,13 @@ describe('--on-end', () => {
     expect(failure).toMatchObject({ status: 'failed', exit_code: 1, cases: { done: 0, failed: 1, left: 1 } });
   });
 
-  test('tells of a command that could send nothing', async () => {
+  test('--on-end runs if nothing could be sent', async () => {
     const [ended, document] = await run('infer', 'missing.nii');
     expect(ended.code).toBe(2);
     expect(document).toMatchObject({ status: 'failed', exit_code: 2, job_id: null });
   });
 
-  test('tells of an interruption', async () => {
+  test('--on-end runs after an interruption', async () => {
     const gate = server.gate();
     const words = ['infer', 'a.nii', '--set', 'print=begun', '--set', `wait=${gate.path}`];
     const running = cli.begin([...words, '--on-end', 'cat > interrupted.json'], env());
@@ -62,7 +62,7 @@ describe('--on-end', () => {
     expect(document).toMatchObject({ status: 'interrupted', exit_code: 130 });
   });
 
-  test('prints on stderr, and its failure changes nothing', async () => {
+  test('The output of the --on-end program goes to stderr, and its failure changes nothing', async () => {
     const words = ['infer', 'a.nii', '--json', '--on-end', 'echo told; exit 3'];
     const { code, stdout, stderr } = await cli.run(words, env());
     expect([code, JSON.parse(stdout).status]).toEqual([0, 'done']);

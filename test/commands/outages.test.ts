@@ -54,7 +54,7 @@ describe('a follower whose server is gone for good', () => {
   test.each([
     ['infer', ['infer', 'ct.nii']],
     ['logs', ['logs', jobId]],
-  ])('%s names the job and how to go on', async (_, args) => {
+  ])('%s names the job and how to go on when its server is gone for good', async (_, args) => {
     await using cli = await cliWithScan();
     const { code, stdout, stderr } = await (await follow(cli, [...args, '--patience', '1'])).ended;
     expect([code, stdout]).toEqual([5, 'one\ntwo\n']);
@@ -67,13 +67,13 @@ describe('a follower whose server is gone for good', () => {
     );
   });
 
-  test('--json has the id of the job', async () => {
+  test('The error of --json has the id of the job when the server is gone for good', async () => {
     await using cli = await cliWithScan();
     const { stdout } = await (await follow(cli, ['infer', 'ct.nii', '--patience', '1', '--json'])).ended;
     expect(JSON.parse(stdout)).toMatchObject({ error: { exit_code: 5, job_id: jobId } });
   });
 
-  test('a download names the job and says that it is done', async () => {
+  test('A download whose server is gone names the job and says that it is done', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({
       override: ({ url }, response) => {
@@ -127,33 +127,33 @@ describe('a request about an accepted job that is refused', () => {
     [403, 4],
     [405, 2],
     [418, 1],
-  ])('with %d names the job and how to go on', async (status, exitCode) => {
+  ])('A refusal with %d names the job and how to go on', async (status, exitCode) => {
     const { code, asked, error } = await refusedAt('/logs', status);
     expect([code, asked]).toEqual([exitCode, 1]);
     expect(error).toMatchObject({ job_id: jobId, http_status: status });
     expect(error.message).toMatch(new RegExp(`^oops; ${goesOn}$`));
   });
 
-  test.each([500, 507])('with %d is made again within the patience', async (status) => {
+  test.each([500, 507])('A request refused with %d is repeated within the patience', async (status) => {
     const { asked, error } = await refusedAt('/logs', status);
     expect(asked).toBeGreaterThan(1);
     expect(error).toMatchObject({ job_id: jobId, http_status: status });
     expect(error.message).toMatch(new RegExp(`^oops; ${goesOn}$`));
   });
 
-  test('in the middle of the log, as by a token that was revoked, does so as well', async () => {
+  test('A refusal in the middle of the log, as by a revoked token, names the job and how to go on', async () => {
     const { code, error } = await refusedAt('/logs', 401, 2);
     expect([code, error.job_id]).toEqual([4, jobId]);
     expect(error.message).toMatch(new RegExp(`^oops; ${goesOn}$`));
   });
 
-  test('for its result says that the job is done', async () => {
+  test('A refused result says that the job is done', async () => {
     const { code, error } = await refusedAt('/result', 401);
     expect([code, error.job_id]).toEqual([4, jobId]);
     expect(error.message).toMatch(new RegExp(`^oops; job ${jobId} is done: ${result} fetches its result$`));
   });
 
-  test('while its result is waited for names the job once', async () => {
+  test('A refusal while the result is awaited names the job once', async () => {
     await using cli = await cliWithScan();
     for (const status of [401, 503]) {
       let asked = 0;
@@ -172,14 +172,14 @@ describe('a request about an accepted job that is refused', () => {
     }
   });
 
-  test('of a job that has expired is not said to go on', async () => {
+  test('A job that has expired is not said to go on', async () => {
     const { code, error } = await refusedAt('/logs', 410);
     expect(code).toBe(1);
     expect(error.message).not.toContain('may go on');
   });
 });
 
-test('a download that breaks, and is taken up again in vain, tells of one outage', async () => {
+test('A download that breaks and cannot be resumed at first reports one outage', async () => {
   await using cli = await cliWithScan();
   let asked = 0;
   await using server = await fakeService({
@@ -214,7 +214,7 @@ describe('a server that was never there', () => {
     ['infer', ['infer', '--app', 'x', 'ct.nii']],
     ['logs', ['logs', jobId]],
     ['result', ['result', jobId]],
-  ])('ends %s at once', async (_, args) => {
+  ])('A server that was never reached ends %s at once', async (_, args) => {
     await using cli = await cliWithScan();
     const server = await fakeService({});
     await server[Symbol.asyncDispose]();
@@ -235,31 +235,34 @@ describe('Ctrl-C during a download', () => {
   test.each([
     ['infer', ['infer', 'ct.nii']],
     ['result', ['result', jobId]],
-  ])('of %s leaves the job, which is done, and says how to fetch its result', async (_, args) => {
-    await using cli = await cliWithScan();
-    let killed = 0;
-    await using server = await fakeService({
-      lines: ['one'],
-      onKill: () => killed++,
-      override: ({ url }, response) => {
-        if (!url.endsWith('/result')) return false;
-        response.writeHead(200, { 'content-type': 'application/zip', 'content-length': zip.length });
-        response.write(zip.subarray(0, 10));
-        return true;
-      },
-    });
-    const running = cli.begin([...args, '-o', path.join(cli.directory, 'out'), '--server', server.url]);
-    await until('the first bytes are on the disk', () => hasBegun(cli.directory));
-    running.signal('SIGINT');
-    const { code, stderr } = await running.ended;
-    expect([code, killed]).toEqual([130, 0]);
-    const again = `remote-app result ${jobId} -o ${path.join(cli.directory, 'out')} --server ${server.url}`;
-    expect(stderr).toContain(`Job ${jobId} is done; '${again}' fetches its result\n`);
-    expect(stderr).not.toMatch(/kill/);
-  });
+  ])(
+    'Ctrl-C during a download of %s leaves the finished job alone and says how to fetch its result',
+    async (_, args) => {
+      await using cli = await cliWithScan();
+      let killed = 0;
+      await using server = await fakeService({
+        lines: ['one'],
+        onKill: () => killed++,
+        override: ({ url }, response) => {
+          if (!url.endsWith('/result')) return false;
+          response.writeHead(200, { 'content-type': 'application/zip', 'content-length': zip.length });
+          response.write(zip.subarray(0, 10));
+          return true;
+        },
+      });
+      const running = cli.begin([...args, '-o', path.join(cli.directory, 'out'), '--server', server.url]);
+      await until('the first bytes are on the disk', () => hasBegun(cli.directory));
+      running.signal('SIGINT');
+      const { code, stderr } = await running.ended;
+      expect([code, killed]).toEqual([130, 0]);
+      const again = `remote-app result ${jobId} -o ${path.join(cli.directory, 'out')} --server ${server.url}`;
+      expect(stderr).toContain(`Job ${jobId} is done; '${again}' fetches its result\n`);
+      expect(stderr).not.toMatch(/kill/);
+    },
+  );
 });
 
-test('Ctrl-C while the command waits for a lost server ends the wait at once', async () => {
+test('Ctrl-C ends the wait for a lost server at once', async () => {
   await using cli = await cliWithScan();
   const running = await follow(cli, ['logs', jobId]);
   const [chunk] = await once(running.stderr, 'data');
@@ -307,7 +310,7 @@ class Network implements AsyncDisposable {
   }
 }
 
-test('a job that ends while its server cannot be reached is kept for as long as the command waits', async () => {
+test('A job that ends while its server cannot be reached is kept for as long as the command waits', async () => {
   // What asks for nothing is removed with its end.
   await using server = await TestServer.start({ flags: ['--grace', '0'] });
   await using network = new Network(server.url);
@@ -326,7 +329,7 @@ test('a job that ends while its server cannot be reached is kept for as long as 
   expect([code, stderr]).toEqual([0, expect.stringMatching(/trying again[\s\S]*\nSaved \d+ files? in /)]);
 });
 
-test('a busy server is waited for, visibly, as long as --patience, and then exits with 6', async () => {
+test('The command visibly waits for a busy server as long as --patience says, and then exits with 6', async () => {
   await using cli = await cliWithScan();
   await using server = await TestServer.start({ flags: ['--max-jobs', '1'] });
   const env = { REMOTE_APP_SERVER: server.url };

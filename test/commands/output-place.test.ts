@@ -33,7 +33,7 @@ nifti.writeInt32LE(348, 0);
 nifti.write('n+1\0', 344, 'latin1');
 
 describe('where results go', () => {
-  test('each run of a command saves in its own directory; nothing is replaced', async () => {
+  test('Each run of a command saves into its own directory, and nothing is replaced', async () => {
     await using here = await world();
     expect((await here.run('infer', 'ct.nii')).code).toBe(0);
     await writeFile(here.at('Output', 'mask.nii'), 'corrected by hand');
@@ -51,7 +51,7 @@ describe('where results go', () => {
     expect(await here.names('Output-3')).toEqual(['mask.nii', 'remote-app-record.json', 'result.zip']);
   });
 
-  test('a named directory that has files is refused before anything is sent', async () => {
+  test('A named directory that has files is refused before anything is sent', async () => {
     await using here = await world();
     await plant(here.at(), { 'Seg/mask.nii': 'mine', 'Seg/notes.txt': 'mine' });
     for (const args of [
@@ -72,7 +72,7 @@ describe('where results go', () => {
     expect(await readFile(here.at('Seg', 'mask.nii'), 'utf8')).toBe('mask');
   });
 
-  test('a result never replaces what is sent: --force is refused where the output directory has an input', async () => {
+  test('A result never replaces an input: --force is refused if the output directory has one', async () => {
     await using here = await world();
     await plant(here.at(), {
       'scans/ct.nii': nifti,
@@ -112,7 +112,7 @@ describe('where results go', () => {
     expect(await readFile(here.at('scans', 'Seg', 'mask.nii'), 'utf8')).toBe('mask');
   });
 
-  test('the results of earlier runs are not sent with the directory that contains them', async () => {
+  test('The results of earlier runs are not sent with the directory that contains them', async () => {
     await using here = await world();
     await here.run('infer', 'ct.nii');
     await here.run('infer', 'ct.nii');
@@ -127,7 +127,7 @@ describe('where results go', () => {
     expect(await here.names('Output-3')).toEqual(['mask.nii', 'remote-app-record.json', 'result.zip']);
   });
 
-  test('no directory is made for an unknown job or one without a result', async () => {
+  test('No directory is made for an unknown job or for one without a result', async () => {
     await using here = await world({ status: 'error', error: 'sad' });
     expect((await here.run('result', 'ffffffffffff', '-o', 'deep/new')).code).toBe(2);
     expect((await here.run('result', jobId, '-o', 'deep/new')).code).toBe(1);
@@ -136,7 +136,7 @@ describe('where results go', () => {
 });
 
 describe('-o -', () => {
-  test('of a submission writes the zip to stdout, and the log to stderr', async () => {
+  test('-o - writes the zip of a submission to stdout and the log to stderr', async () => {
     await using here = await world();
     const { code, bytes, stderr } = await here.run('infer', 'ct.nii', '-o', '-');
     expect([code, bytes.equals(result)]).toEqual([0, true]);
@@ -144,7 +144,7 @@ describe('-o -', () => {
     expect(await here.names()).toEqual(['ct.nii']);
   });
 
-  test('with --json is refused before anything is sent', async () => {
+  test('-o - with --json is refused before anything is sent', async () => {
     await using here = await world();
     const { code, stdout } = await here.run('infer', 'ct.nii', '-o', '-', '--json');
     expect([code, JSON.parse(stdout).error.message]).toEqual([2, expect.stringContaining('stdout')]);

@@ -16,41 +16,47 @@ describe('--output', () => {
     ['pipeline', ['scans', '--gt', 'scans']],
     ['fine-tune', ['scans']],
     ['result', [jobId]],
-  ])('that no result can be saved in is refused by %s before the server is asked', async (command, args) => {
-    await using cli = await Cli.create();
-    await plant(cli.directory, { 'scans/ct.nii': 'volume', file: '' });
-    await using server = await fakeService({ result });
-    for (const output of process.platform === 'linux' ? ['file', '/proc/x/y'] : ['file']) {
-      const { code, stdout, stderr } = await cli.run([
-        command,
-        ...args,
-        '--output',
-        output,
-        '--server',
-        server.url,
+  ])(
+    'An output directory that cannot be written is refused by %s before the server is asked',
+    async (command, args) => {
+      await using cli = await Cli.create();
+      await plant(cli.directory, { 'scans/ct.nii': 'volume', file: '' });
+      await using server = await fakeService({ result });
+      for (const output of process.platform === 'linux' ? ['file', '/proc/x/y'] : ['file']) {
+        const { code, stdout, stderr } = await cli.run([
+          command,
+          ...args,
+          '--output',
+          output,
+          '--server',
+          server.url,
+        ]);
+        expect([code, stdout]).toEqual([2, '']);
+        const full = path.resolve(cli.directory, output);
+        expect(stderr).toMatch(/^Error: Results cannot be saved in '[^\n]*; choose another directory.*\n$/);
+        expect(stderr).toContain(`'${full}'`);
+      }
+      expect(server.received).toEqual([]);
+    },
+  );
+
+  test.skipIf(process.platform !== 'linux')(
+    'The default output directory must be writable as well',
+    async () => {
+      await using cli = await Cli.create();
+      await using server = await fakeService({ result });
+      const { code, stderr } = await cli.from('/proc').run(['result', jobId, '--server', server.url]);
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringMatching(
+          /^Error: Results cannot be saved in '\/proc\/Output': it cannot be made in '\/proc'/,
+        ),
       ]);
-      expect([code, stdout]).toEqual([2, '']);
-      const full = path.resolve(cli.directory, output);
-      expect(stderr).toMatch(/^Error: Results cannot be saved in '[^\n]*; choose another directory.*\n$/);
-      expect(stderr).toContain(`'${full}'`);
-    }
-    expect(server.received).toEqual([]);
-  });
+      expect(server.received).toEqual([]);
+    },
+  );
 
-  test.skipIf(process.platform !== 'linux')('the usual one has to have a place as well', async () => {
-    await using cli = await Cli.create();
-    await using server = await fakeService({ result });
-    const { code, stderr } = await cli.from('/proc').run(['result', jobId, '--server', server.url]);
-    expect([code, stderr]).toEqual([
-      2,
-      expect.stringMatching(
-        /^Error: Results cannot be saved in '\/proc\/Output': it cannot be made in '\/proc'/,
-      ),
-    ]);
-    expect(server.received).toEqual([]);
-  });
-
-  test('that is empty, as of an unset variable, is no directory', async () => {
+  test('An empty --output, as from an unset variable, is refused', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'scans/ct.nii': 'volume' });
     await using server = await fakeService({ result });
@@ -65,7 +71,7 @@ describe('--output', () => {
     expect(server.received).toEqual([]);
   });
 
-  test('is not used for a detached job', async () => {
+  test('--output is not used for a detached job', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'scans/ct.nii': 'volume', Output: 'a file' });
     await using server = await fakeService({});
@@ -75,7 +81,7 @@ describe('--output', () => {
 });
 
 test.skipIf(process.platform !== 'linux')(
-  'a directory in a file system of the kernel does not block a command',
+  'A directory in a file system of the kernel does not block a command',
   async () => {
     await using cli = await Cli.create();
     const refused = await cli.refusedStart(['serve', '--data-dir', '/proc/x/y', '--apps', apps.probe]);

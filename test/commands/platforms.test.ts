@@ -43,7 +43,7 @@ const expected = {
 } as const;
 
 describe.each(['win32', 'darwin'] as const)('a client on %s (imitated)', (platform) => {
-  test('logs in, runs a job on a file and a directory, and saves its result', {
+  test('The client logs in, runs a job on a file and a directory, and saves its result', {
     timeout: 120_000,
   }, async () => {
     await using cli = await Cli.create();

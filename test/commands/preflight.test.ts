@@ -122,7 +122,7 @@ describe('before a byte is sent', () => {
       "--set a=1: the app 'tissue' has no parameter 'a'; it has: scale, mode",
       ['fine-tune', 'data', '--set', 'a=1'],
     ],
-  ])('what the app does not take is refused: %s', async (sentence, args) => {
+  ])('What the app does not accept is refused: %s', async (sentence, args) => {
     const { code, stdout, stderr, sent } = await run(full, ...args);
     expect([code, stdout, sent]).toEqual([2, '', 0]);
     expect(stderr).toMatch(new RegExp(`^Error: ${sentence}.*\n$`));
@@ -135,12 +135,12 @@ describe('before a byte is sent', () => {
     ['a file of settings by its own name', ['uncertainty', 'a.nii', '--uncertainty-file', 'Own.yml']],
     ['what the parameters may be', ['infer', '--set', 'scale=2', '--set', 'mode=exact', ...two]],
     ['GPUs that are there', ['infer', '--gpu', '2,0', ...two]],
-  ])('%s is nothing to refuse', async (_, args) => {
+  ])('This is accepted: %s', async (_, args) => {
     const { code, stdout, sent } = await run(full, ...args);
     expect([code, stdout, sent]).toEqual([0, `${jobId}\n`, 1]);
   });
 
-  test('an app that is listed as not available is refused with the reason', async () => {
+  test('An app that is listed as unavailable is refused with the reason', async () => {
     const view = { app: 'tissue', available: false, reason: 'app.json is not valid:\n  at tta' };
     const { code, stderr, sent } = await run(
       answering({ '/repo_apps/tissue': [200, view] }),
@@ -151,7 +151,7 @@ describe('before a byte is sent', () => {
     expect(stderr).toBe("Error: The app 'tissue' is not available: app.json is not valid: at tta\n");
   });
 
-  test('a GPU that the server does not have is refused with the flag and a list of its GPUs', async () => {
+  test('A GPU that the server does not have is refused with the flag and a list of its GPUs', async () => {
     const { code, stderr, sent, url } = await run({}, 'infer', '--gpu', '0,5', 'a.nii');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toBe(
@@ -159,7 +159,7 @@ describe('before a byte is sent', () => {
     );
   });
 
-  test('a GPU of a server without GPUs is refused, without the advice to try again', async () => {
+  test('A GPU of a server without GPUs is refused, without the advice to try again', async () => {
     const none = answering({ '/available_devices': [200, { devices_index: [], devices_name: [] }] });
     const { code, stderr, sent, url } = await run(none, 'infer', '--gpu', '5', 'a.nii');
     expect([code, sent]).toEqual([6, 0]);
@@ -168,7 +168,7 @@ describe('before a byte is sent', () => {
     );
   });
 
-  test('a file that is too large is refused by its name', async () => {
+  test('A file that is too large is refused by its name', async () => {
     const { code, stderr, sent, url } = await run(full, 'infer', 'a.nii', '-i', 'large.nii');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toBe(
@@ -176,7 +176,7 @@ describe('before a byte is sent', () => {
     );
   });
 
-  test('files that are too large together are refused, also if both sizes round to the same text', async () => {
+  test('Files that are too large together are refused, also if both sizes round to the same text', async () => {
     const { code, stderr, sent, url } = await run(full, 'infer', 'eight.nii', '-i', 'seven.nii,a.nii');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toContain(
@@ -184,7 +184,7 @@ describe('before a byte is sent', () => {
     );
   });
 
-  test('a directory counts with its packed size', async () => {
+  test('A directory counts with its packed size', async () => {
     const { code, stderr, sent } = await run(full, 'infer', 'a.nii', '-i', 'series');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toMatch(
@@ -194,7 +194,7 @@ describe('before a byte is sent', () => {
     expect(await run(small, 'infer', 'a.nii', '-i', 'series')).toMatchObject({ code: 0, sent: 1 });
   });
 
-  test('a data set counts by the limit of data sets, before it is packed and as it is sent', async () => {
+  test('A data set counts against the limit of data sets, before it is packed and as it is sent', async () => {
     const bounded = (most: number) =>
       answering({
         '/limits': [200, { ...limits, max_dataset_size: most }],
@@ -210,7 +210,7 @@ describe('before a byte is sent', () => {
     expect(await run(bounded(5000), 'fine-tune', 'series')).toMatchObject({ code: 0, sent: 1 });
   });
 
-  test('an operation that the app does not have is refused before what is wrong with the files', async () => {
+  test('An operation that the app does not have is refused before what is wrong with the files', async () => {
     const fixed = answering({
       '/repo_apps/tissue': [
         200,
@@ -229,7 +229,7 @@ describe('before a byte is sent', () => {
     expect(evaluation.stderr).toMatch(/^Error: The app 'tissue' has no uncertainty; /);
   });
 
-  test('an app that the server does not have is refused', async () => {
+  test('An app that the server does not have is refused', async () => {
     const { code, stderr, sent } = await run({}, 'infer', '--app', 'tisue', 'a.nii');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toMatch(/Unknown app 'tisue'; did you mean 'tissue'\?\n$/);
@@ -244,7 +244,7 @@ describe('what a server does not say is not checked', () => {
     ['where it cannot answer', 503, { detail: 'The GPUs of this server are not known' }],
     ['where it fails', 500, { detail: 'Internal server error' }],
     ['where it answers something else', 200, ['surprise']],
-  ])('%s', async (_, status, body) => {
+  ])("A server's limits are not checked %s", async (_, status, body) => {
     const silent = answering({
       '/limits': [status, body],
       '/repo_apps/tissue': [status, body],
@@ -253,7 +253,7 @@ describe('what a server does not say is not checked', () => {
     expect(await run(silent, ...argv)).toMatchObject({ code: 0, stdout: `${jobId}\n`, sent: 1 });
   });
 
-  test('if its answers leave it out', async () => {
+  test("Limits that are missing from the server's answers are not checked", async () => {
     const sparse = answering({
       '/limits': [200, {}],
       '/repo_apps/tissue': [
@@ -269,13 +269,13 @@ describe('what a server does not say is not checked', () => {
     expect(await run(sparse, ...argv)).toMatchObject({ code: 0, sent: 1 });
   });
 
-  test('for an app that it cannot describe, and does not say why, as KonfAI does not', async () => {
+  test('An app that the server cannot describe, without a reason, as with KonfAI, is not checked', async () => {
     const view = { app: 'tissue', available: false };
     const fake = answering({ '/repo_apps/tissue': [200, view], '/available_devices': [404, {}] });
     expect(await run(fake, ...argv)).toMatchObject({ code: 0, sent: 1 });
   });
 
-  test('a refused token ends the command', async () => {
+  test('A refused token ends the command', async () => {
     const fake = answering({ '/limits': [401, { detail: 'Invalid token' }] });
     const { code, stderr, sent } = await run(fake, 'infer', 'a.nii');
     expect([code, stderr, sent]).toEqual([4, expect.stringContaining('does not accept this token'), 0]);

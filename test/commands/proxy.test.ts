@@ -35,7 +35,7 @@ async function health(rules: Omit<ProxyRules, 'port'>, credentials: string, sche
 }
 
 describe('through a proxy of the environment', () => {
-  test('a server without TLS can be used for an inference', async () => {
+  test('A server without TLS can be used for inference through a proxy', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': Buffer.alloc(3 << 20, 1) });
     await using server = await fakeService({ lines: ['one'], result: zipOf({ 'mask.nii': 'mask' }) });
@@ -55,7 +55,7 @@ describe('through a proxy of the environment', () => {
   });
 
   test.skipIf(lacks('openssl'))(
-    'a server with TLS is reached through a tunnel, and its certificate is still checked',
+    'A server with TLS is reached through a tunnel, and its certificate is still checked',
     async () => {
       await using cli = await Cli.create();
       const { key, cert, file } = await selfSigned(cli.directory, 'server', host);
@@ -78,7 +78,7 @@ describe('through a proxy of the environment', () => {
   );
 
   test.each(['http', 'https'])(
-    '%s: each refusal has its own sentence, without the password',
+    'With %s, each refusal of the proxy has its own sentence, without the password',
     async (scheme) => {
       const target = scheme === 'http' ? `http://${host}` : `${host}:443`;
       const cases: [Omit<ProxyRules, 'port'>, string, number, string][] = [
@@ -104,7 +104,7 @@ describe('through a proxy of the environment', () => {
   test.each([
     ['http', 'HTTP_PROXY'],
     ['https', 'https_proxy'],
-  ])('%s: one that is not there is named with its variable', async (scheme, variable) => {
+  ])('With %s, a proxy that cannot be reached is named with its variable', async (scheme, variable) => {
     await using cli = await Cli.create();
     const gone = await fakeService({});
     await gone[Symbol.asyncDispose]();
@@ -115,7 +115,7 @@ describe('through a proxy of the environment', () => {
     expect(stderr).toBe(`Error: The proxy ${proxy} (${variable}) cannot be reached: nothing listens there\n`);
   });
 
-  test('a server on this machine, or in NO_PROXY, is reached directly', async () => {
+  test('A server on this machine, or one in NO_PROXY, is reached directly', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({});
     const env = { HTTP_PROXY: 'http://127.0.0.1:1' };
@@ -192,7 +192,7 @@ describe('an identifier with slashes, behind a proxy that', async () => {
   test.skipIf(lacks('nginx')).for([
     ['passes addresses on as they are', ''],
     ['removes a prefix, and so decodes and merges', '/'],
-  ])('is nginx and %s', async ([, slash]) => {
+  ])('An identifier with slashes works behind nginx and %s', async ([, slash]) => {
     await using place = await temporary();
     const port = await freePort();
     const location = slash ? '/lab/' : '/';
@@ -216,11 +216,14 @@ describe('an identifier with slashes, behind a proxy that', async () => {
     await useBoth(address);
   });
 
-  test.each(Object.keys(manners))('treats slashes %s', async (name) => {
-    await useBoth(await proxyInFront(server.url, manners[name] as Manners));
-  });
+  test.each(Object.keys(manners))(
+    'An identifier with slashes works behind a proxy that treats slashes %s',
+    async (name) => {
+      await useBoth(await proxyInFront(server.url, manners[name] as Manners));
+    },
+  );
 
-  test('lets none through: what the proxy does is said', async () => {
+  test('If a proxy lets no slashes through, the command says what the proxy does', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'voxels' });
     const address = await proxyInFront(server.url, (asked) => (/Echo/.test(asked) ? { status: 404 } : asked));
@@ -238,7 +241,7 @@ describe('an identifier with slashes, behind a proxy that', async () => {
     }
   });
 
-  test('merges them, of a server that does not know the identifier without its first one', async () => {
+  test('If a proxy merges slashes, a server that does not know the shorter identifier is explained', async () => {
     await using cli = await Cli.create();
     const id = '/srv/apps/Tiny';
     await using old = await fakeService({

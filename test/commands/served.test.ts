@@ -65,7 +65,7 @@ async function call(...args: string[]): Promise<{ args: string; files: string[] 
 }
 
 describe('against the service itself', () => {
-  test('an inference passes its groups, fields and options to the app', async () => {
+  test('An inference passes its groups, fields and options to the app', async () => {
     const { args } = await call(
       'infer',
       'scans',
@@ -83,12 +83,12 @@ describe('against the service itself', () => {
     expect(args.match(/--inputs \S+/g)).toHaveLength(2);
   });
 
-  test('a DICOM series arrives as one directory', async () => {
+  test('A DICOM series arrives as one directory', async () => {
     const { files } = await call('infer', 'series', '--cpu', '1');
     expect(files).toEqual(['ct/1.dcm', 'ct/2.dcm']);
   });
 
-  test('a pipeline passes ground truth and masks to the app', async () => {
+  test('A pipeline passes ground truth and masks to the app', async () => {
     const { args } = await call(
       'pipeline',
       'scans/a.nii',
@@ -103,13 +103,13 @@ describe('against the service itself', () => {
     expect(args).not.toContain('-uncertainty ');
   });
 
-  test('a data set arrives as a directory with the same files', async () => {
+  test('A data set arrives as a directory with the same files', async () => {
     const { args, files } = await call('fine-tune', './set', '--epochs', '3', '--name', 'Mine');
     expect(args).toMatch(/^fine-tune \S*echo Mine .*--epochs 3/);
     expect(files.some((file) => file.endsWith('case/ct.nii'))).toBe(true);
   });
 
-  test('a refusal of the server ends with its sentence and its exit code', async () => {
+  test('A refusal of the server is printed and sets the exit code', async () => {
     const gpu = await cli.run(['infer', 'scans', '--gpu', '99'], env);
     expect([2, 6]).toContain(gpu.code);
     const open = await cli.run(['health'], { ...env, SERVICE_API_TOKEN: '' });
@@ -126,7 +126,7 @@ describe('against the service itself', () => {
     expect(processesNaming(path.join(cli.directory, 'echo', 'main.mjs'))).toEqual([]);
   });
 
-  test('jobs can be listed, asked about and fetched again', async () => {
+  test('Jobs can be listed, queried and fetched again', async () => {
     const { jobs } = JSON.parse((await cli.run(['jobs', '--json'], env)).stdout);
     const done = jobs.find((job: { status: string }) => job.status === 'done');
     expect((await cli.run(['status', done.job_id], env)).stdout).toMatch(/Kept until/);

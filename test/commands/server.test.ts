@@ -26,7 +26,7 @@ const flood = `
 `;
 
 describe('health', () => {
-  test('exits with 0 if the server answers, 4 without a valid token, 5 if nothing listens', async () => {
+  test('health exits with 0 if the server answers, 4 without a valid token, and 5 if nothing listens', async () => {
     await using cli = await Cli.create();
     const server = await fakeService({ token });
     const env = { REMOTE_APP_SERVER: server.url };
@@ -51,7 +51,7 @@ describe('health', () => {
   });
 
   test.skipIf(lacks('the right to make network namespaces'))(
-    'says that no server was named, if the default address does not answer',
+    'health says that no server was named if the default address does not answer',
     async () => {
       await using cli = await Cli.create();
       // Another program may listen on the default port of this machine.
@@ -63,13 +63,13 @@ describe('health', () => {
     },
   );
 
-  test('exits with 3 if the server is silent', async () => {
+  test('health exits with 3 if the server is silent', async () => {
     await using cli = await Cli.create();
     await using server = await ScriptedServer.start(() => {});
     expect((await cli.run(['health', '--timeout', '0.2', '--server', server.url])).code).toBe(3);
   });
 
-  test('exits with 3 if the server sends interim answers without end', async () => {
+  test('health exits with 3 if the server sends interim answers without end', async () => {
     await using cli = await Cli.create();
     const server = spawn(process.execPath, ['-e', flood], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
@@ -94,7 +94,7 @@ describe('gpus and apps', () => {
     expect(machine.gpus.map((gpu: { id: number }) => gpu.id)).toEqual([0, 2]);
   });
 
-  test('apps prints one app a line', async () => {
+  test('apps prints one app per line', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ apps: ['a', 'b/c:D'] });
     expect((await cli.run(['apps', '--server', server.url])).stdout).toBe('a\nb/c:D\n');
@@ -102,7 +102,7 @@ describe('gpus and apps', () => {
 });
 
 describe('login', () => {
-  test('checks the token, then saves it in a file that only its owner can read', async () => {
+  test('login checks the token, then saves it in a file that only its owner can read', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token });
     const login = await cli.run(['login', '--server', server.url], {}, `${token}\n`);
@@ -114,7 +114,7 @@ describe('login', () => {
     expect((await cli.run(['health'])).code).toBe(0);
   });
 
-  test('is undone by logout, which keeps the address', async () => {
+  test('logout undoes login and keeps the address', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token });
     await cli.run(['login', '--server', server.url], {}, `${token}\n`);
@@ -133,7 +133,7 @@ describe('login', () => {
     expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("No profile 'lab'")]);
   });
 
-  test('without a token on stdin says how to give one, where the server needs one', async () => {
+  test('login says how to give a token if the server needs one and stdin has none', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token });
     for (const stdin of ['', '\n']) {
@@ -156,7 +156,7 @@ describe('login', () => {
     expect([code, stderr]).toEqual([4, expect.not.stringContaining('token on stdin')]);
   });
 
-  test('warns where others can read the token, and nowhere else', async () => {
+  test('login warns if others can read the token, and only then', async () => {
     await using cli = await Cli.create();
     const said = async (server: string, stdin = `${token}\n`) =>
       (await cli.run(['login', '--server', server, '--connect-timeout', '0.2'], {}, stdin)).stderr;
@@ -169,7 +169,7 @@ describe('login', () => {
       expect(await said(server)).not.toContain('Warning');
   });
 
-  test('refuses an app that the server does not have', async () => {
+  test('login refuses an app that the server does not have', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ apps: ['brain', 'b/c:D'] });
     const login = ['login', '--server', server.url];
@@ -184,7 +184,7 @@ describe('login', () => {
     expect((await cli.run([...login, '--app', 'b/c:D'], {}, '\n')).code).toBe(0);
   });
 
-  test('saves an app whose profile is named once the server has it no more', async () => {
+  test('A profile is named if the server no longer has its app', async () => {
     await using cli = await Cli.create();
     await writeFile(path.join(cli.directory, 'a.nii'), 'x');
     let apps = ['brain', 'other'];
@@ -207,7 +207,7 @@ describe('login', () => {
     expect(typed.stderr).toBe("Error: Unknown app 'other'; the server has: brain\n");
   });
 
-  test('with a wrong token saves nothing', async () => {
+  test('login with a wrong token saves nothing', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token });
     const tokenFile = path.join(cli.directory, 'token');
@@ -218,7 +218,7 @@ describe('login', () => {
     await expect(stat(path.join(cli.home, 'remote-app', 'profiles.json'))).rejects.toThrow();
   });
 
-  test('says where an invalid token came from', async () => {
+  test('The error for an invalid token says where the token came from', async () => {
     await using cli = await Cli.create();
     const typed = await cli.run(['login', '--server', 'http://127.0.0.1:1', '--token', 'a b']);
     expect([typed.code, typed.stderr]).toEqual([2, expect.stringContaining('The token of --token contains')]);
@@ -227,7 +227,7 @@ describe('login', () => {
     expect([given.code, given.stderr]).toEqual([2, expect.stringContaining('of SERVICE_API_TOKEN contains')]);
   });
 
-  test('keeps a profile for each of several servers', async () => {
+  test('login keeps a profile for each of several servers', async () => {
     await using cli = await Cli.create();
     await using one = await fakeService({ apps: ['one'] });
     await using two = await fakeService({ apps: ['two'] });
@@ -238,7 +238,7 @@ describe('login', () => {
     expect((await cli.run(['apps', '--profile', 'three'])).code).toBe(2);
   });
 
-  test('at the same time as others keeps the profiles of all, in the file that a link leads to', async () => {
+  test('Simultaneous logins keep all profiles, in the file that a link leads to', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({});
     const file = path.join(cli.home, 'remote-app', 'profiles.json');
@@ -253,7 +253,7 @@ describe('login', () => {
     expect((await lstat(file)).isSymbolicLink()).toBe(true);
   });
 
-  test('--profile on the command line wins over the environment, whose token is sent to no other server', async () => {
+  test('--profile wins over the environment, whose token is sent to no other server', async () => {
     await using cli = await Cli.create();
     await using lab = await fakeService({ apps: ['lab'], token });
     await using other = await fakeService({ apps: ['other'] });

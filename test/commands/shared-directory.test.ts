@@ -18,7 +18,7 @@ function unlike(directory: string, file: number, folder: number): string[] {
 
 const server = sharedServer();
 
-test.skipIf(lacks('root'))('results in a directory of a lab belong to its group', async () => {
+test.skipIf(lacks('root'))('Results in a directory that a lab shares belong to its group', async () => {
   const before = process.umask(0o002);
   onTestFinished(() => void process.umask(before));
   await using cli = await Cli.create();
@@ -49,7 +49,7 @@ test.skipIf(lacks('root'))('results in a directory of a lab belong to its group'
   expect(open).toEqual([]);
 });
 
-test.skipIf(lacks('root'))('a umask that keeps the group out is kept to', async () => {
+test.skipIf(lacks('root'))('A umask that excludes the group is respected', async () => {
   const before = process.umask(0o077);
   onTestFinished(() => void process.umask(before));
   await using cli = await Cli.create();

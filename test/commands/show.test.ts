@@ -57,7 +57,7 @@ const table = [
 ];
 
 describe('show', () => {
-  test('prints a table of the labels where stdout is not a terminal', async () => {
+  test('show prints a table of the labels if stdout is not a terminal', async () => {
     await using cli = await cliWithCase();
     const { code, stdout, stderr } = await cli.run(['show', 'scan.nii.gz', 'mask.nii.gz']);
     const lines = stdout.trimEnd().split('\n');
@@ -67,7 +67,7 @@ describe('show', () => {
     });
   });
 
-  test('says once that scans were found by their records, and of a single one which it is', async () => {
+  test('show says once that scans were found by their records, and for a single one which it is', async () => {
     await using cli = await Cli.create();
     const sha256 = createHash('sha256').update(scan).digest('hex');
     const subjects = ['sub-01', 'sub-02'];
@@ -88,7 +88,7 @@ describe('show', () => {
     );
   });
 
-  test('finds the scans of derivatives of BIDS by their records, and their cases in the table', async () => {
+  test('show finds the scans of BIDS derivatives by their records, and their cases in the table', async () => {
     await using cli = await Cli.create();
     const root = path.join(cli.home, 'bids');
     const derivatives = path.join(root, 'derivatives/remote-app-x');
@@ -129,7 +129,7 @@ describe('show', () => {
     ]);
   });
 
-  test('a page holds no file that only a header or a link leads to', async () => {
+  test('A page contains no file that only a header or a link leads to', async () => {
     await using cli = await cliWithCase();
     const secret = 'a secret of the user, in a text';
     await plant(cli.directory, {
@@ -153,7 +153,7 @@ describe('show', () => {
     ).toEqual(['scan']);
   });
 
-  test('--json prints the cases with their labels', async () => {
+  test('show --json prints the cases with their labels', async () => {
     await using cli = await cliWithCase();
     writeFileSync(
       path.join(cli.directory, 'names.json'),
@@ -188,7 +188,7 @@ describe('show', () => {
     expect([marker.voxels, marker.millilitres]).toEqual([markerVoxels, (markerVoxels * 8) / 1000]);
   });
 
-  test('--png draws a sheet, and replaces a file only with --force', async () => {
+  test('show --png draws a sheet and replaces a file only with --force', async () => {
     await using cli = await cliWithCase();
     const args = ['show', 'scan.nii.gz', 'mask.nii.gz', '--png', 'sheet.png', '--slices', '3'];
     const first = await cli.run(args);
@@ -205,7 +205,7 @@ describe('show', () => {
     expect(onStdout.bytes.equals(bytes)).toBe(true);
   });
 
-  test('shows the volume of a file and as many slices as are asked for', async () => {
+  test('show draws the volume of a file and the number of slices that are asked for', async () => {
     await using cli = await Cli.create();
     const affine = [
       [1, 0, 0, 0],
@@ -227,7 +227,7 @@ describe('show', () => {
     expect(widths).toEqual([640, 6 + 6 * (192 + 6)]);
   });
 
-  test('--html writes a page of all cases, also beside a sheet', async () => {
+  test('show --html writes a page of all cases, also together with a sheet', async () => {
     await using cli = await cliWithCase();
     const args = ['show', '.', '--html', 'qc.html', '--png', 'sheet.png'];
     const { code, stderr } = await cli.run(args);
@@ -244,7 +244,7 @@ describe('show', () => {
     await expect(cli.run(['show', '.', '--volumes'])).resolves.toMatchObject({ code: 2 });
   });
 
-  test('leaves no half of a page when it is interrupted', async () => {
+  test('An interrupted show leaves no half-written page', async () => {
     await using cli = await cliWithCase();
     for (let at = 0; at < 60; at += 1) writeFileSync(path.join(cli.directory, `more${at}.nii.gz`), scan);
     const running = cli.begin(['show', '.', '--html', 'qc.html']);
@@ -266,7 +266,7 @@ describe('show', () => {
       ['show', 'scan.nii.gz', '--labels', 'text.nii'],
       /Cannot read the names of labels in 'text\.nii': it is not JSON/,
     ],
-  ])('refuses %j', async (args, sentence) => {
+  ])('show refuses %j', async (args, sentence) => {
     await using cli = await cliWithCase();
     writeFileSync(path.join(cli.directory, 'text.nii'), 'not a volume');
     const { code, stderr, stdout } = await cli.run(args);
@@ -275,7 +275,7 @@ describe('show', () => {
     else expect(JSON.parse(stdout).error.message).toMatch(sentence);
   });
 
-  test('asks the server for the names of labels if an app and a server are given', async () => {
+  test('show asks the server for the names of labels if an app and a server are given', async () => {
     await using cli = await cliWithCase();
     await using server = await fakeService({});
     const { stdout, code } = await cli.run(['show', '.', '--app', 'tissue', '--server', server.url]);
@@ -314,7 +314,7 @@ describe('at a terminal', () => {
   test.each([
     ['that says nothing of pictures', plainAnswer],
     ['that never answers', null],
-  ])('%s: draws half blocks in true colour, and the labels', async (_, answer) => {
+  ])('A terminal %s gets half blocks in true colour, and the labels', async (_, answer) => {
     const { code, written } = await atTerminal(answer, truecolour);
     expect(code).toBe(0);
     const lines = withoutQuestions(written).split('\r\n');
@@ -327,13 +327,13 @@ describe('at a terminal', () => {
     expect(written).not.toMatch(/62;22c/);
   });
 
-  test('with 256 colours draws with those', async () => {
+  test('A terminal with 256 colours gets these', async () => {
     const { written } = await atTerminal(plainAnswer);
     expect(written).toContain(`${esc}[38;5;`);
     expect(written).not.toContain(`${esc}[38;2;`);
   });
 
-  test('with the protocol of kitty shows a picture as wide as its characters say', async () => {
+  test('A terminal with the protocol of kitty gets a picture as wide as its characters say', async () => {
     const { code, written } = await atTerminal(
       `${esc}_Gi=31;OK${esc}\\${esc}[6;20;10t${plainAnswer}`,
       truecolour,
@@ -346,7 +346,7 @@ describe('at a terminal', () => {
     expect(messages[0]?.[1]).toContain(`c=${picture.width / 10},`);
   });
 
-  test('with sixel shows a picture in it', async () => {
+  test('A terminal with sixel gets a picture in it', async () => {
     const { code, written } = await atTerminal(`${esc}[?62;4;22c`, truecolour);
     expect(code).toBe(0);
     expect(written).not.toContain('▀');
@@ -357,7 +357,7 @@ describe('at a terminal', () => {
   test.each([
     ['NO_COLOR', { NO_COLOR: '1', COLORTERM: 'truecolor' }],
     ['TERM=dumb', { TERM: 'dumb' }],
-  ])('with %s asks nothing and draws with characters', async (_, env) => {
+  ])('With %s the terminal is asked nothing, and the picture is drawn with characters', async (_, env) => {
     const { code, written } = await atTerminal(null, { env });
     expect(code).toBe(0);
     expect(written).not.toMatch(/▀|\[c|38;/);
@@ -366,7 +366,7 @@ describe('at a terminal', () => {
   });
 
   test.each([{ TMUX: '/tmp/tmux-1/default,1,0' }, { STY: '1.pts' }, { TERM: 'screen-256color' }])(
-    'in %j asks nothing and draws half blocks',
+    'In %j the terminal is asked nothing, and the picture is drawn with half blocks',
     async (env) => {
       const { written } = await atTerminal(null, { env: { COLORTERM: 'truecolor', ...env } });
       expect(written).not.toContain(`${esc}[c`);
@@ -374,13 +374,13 @@ describe('at a terminal', () => {
     },
   );
 
-  test('a narrow one has the planes below each other', async () => {
+  test('A narrow terminal gets the planes below each other', async () => {
     const { written } = await atTerminal(plainAnswer, { ...truecolour, columns: 50 });
     const titles = written.split('\r\n').filter((line) => /^(axial|coronal|sagittal)/.test(line));
     expect(titles).toHaveLength(3);
   });
 
-  test('a PNG is not written to it, and a pipe gets the table alone', async () => {
+  test('A PNG is not written to a terminal, and a pipe gets only the table', async () => {
     const refused = await atTerminal(null, {}, ['--png', '-']);
     expect([refused.code, refused.written]).toEqual([
       2,
@@ -394,13 +394,13 @@ describe('at a terminal', () => {
     expect(piped.written).toMatch(/CASE +LABEL/);
   });
 
-  test('Ctrl-C while it is asked ends the command', async () => {
+  test('Ctrl-C while the terminal is being asked ends the command', async () => {
     const { code, written } = await atTerminal('\u0003', truecolour);
     expect(code).toBe(130);
     expect(written).toContain('Interrupted');
   });
 
-  test('leaves the terminal as it was: keys are echoed and lines are read', async () => {
+  test('show leaves the terminal as it was: keys are echoed and lines are read', async () => {
     await using cli = await cliWithCase();
     const program = path.join(cli.directory, 'then.mjs');
     // Another program at the same terminal, after ours.
@@ -422,7 +422,7 @@ describe('at a terminal', () => {
 });
 
 describe('infer --show', () => {
-  test('draws what was sent with the result of it', async () => {
+  test('infer --show draws the scan with its result', async () => {
     await using cli = await cliWithCase();
     const result = zipOf({ 'scan_seg.nii.gz': mask });
     await using server = await fakeService({ lines: ['done'], result });
@@ -435,7 +435,7 @@ describe('infer --show', () => {
     expect(existsSync(path.join(cli.directory, 'Output', 'scan_seg.nii.gz'))).toBe(true);
   });
 
-  test('saves a result that cannot be drawn, and says so', async () => {
+  test('infer --show saves a result that cannot be drawn, and says so', async () => {
     await using cli = await cliWithCase();
     await using server = await fakeService({ lines: ['done'], result: zipOf({ 'table.csv': 'a,b' }) });
     writeFileSync(path.join(cli.directory, 'scan.nii.gz'), 'not a volume');
@@ -445,7 +445,7 @@ describe('infer --show', () => {
     await until('the note', () => /The result cannot be drawn: /.test(terminal.written));
   });
 
-  test('draws nothing where stdout is not a terminal', async () => {
+  test('infer --show draws nothing if stdout is not a terminal', async () => {
     await using cli = await cliWithCase();
     await using server = await fakeService({ lines: ['done'], result: zipOf({ 'scan_seg.nii.gz': mask }) });
     const { code, stdout } = await cli.run(['infer', 'scan.nii.gz', '--show', '--server', server.url]);

@@ -43,7 +43,7 @@ function startGroup(cli: Cli, sshd: Sshd, args: readonly string[]): ChildProcess
 }
 
 describe.skipIf(withoutSsh)('a server behind ssh', () => {
-  test('can be used for an inference, and nothing of the tunnel is left', async () => {
+  test('A server behind ssh can be used for inference, and nothing of the tunnel is left', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'volume' });
     await using sshd = await Sshd.start();
@@ -59,7 +59,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('can be saved by login, and messages name it', async () => {
+  test('login saves a server behind ssh, and messages name it', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     await using server = await fakeService({ token: 'a-token' });
@@ -70,7 +70,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('Ctrl-C, which reaches ssh as well, still kills the job through the tunnel', async () => {
+  test('Ctrl-C, which ssh receives as well, still kills the job through the tunnel', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'volume' });
     await using sshd = await Sshd.start();
@@ -99,7 +99,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('a tunnel that breaks is opened again, and no line is lost', async () => {
+  test('A tunnel that breaks is opened again, and no line is lost', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     let printed = () => {};
@@ -121,7 +121,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('a download survives a tunnel that breaks', async () => {
+  test('A download survives a tunnel that breaks', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const result = zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
@@ -157,7 +157,7 @@ describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that qu
   const health = (cli: Cli, sshd: Sshd, server: string, env: Record<string, string> = {}) =>
     cli.run(['health', '--server', server], { ...sshd.environment, ...env });
 
-  test('if it is not installed', async () => {
+  test('The error says that ssh is not installed', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const bare = path.join(cli.directory, 'bin');
@@ -171,7 +171,7 @@ describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that qu
     await nothingLeft(sshd);
   });
 
-  test('if the key is refused', async () => {
+  test('The error quotes ssh if the key is refused', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     sshd.makeStrangeKey();
@@ -184,7 +184,7 @@ describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that qu
     await nothingLeft(sshd);
   });
 
-  test('if the host key is not known', async () => {
+  test('The error quotes ssh if the host key is not known', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     sshd.configure({ known: 'empty' });
@@ -196,7 +196,7 @@ describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that qu
     await nothingLeft(sshd);
   });
 
-  test('if no host has this name, and if no ssh server listens', async () => {
+  test('The error quotes ssh if no host has this name, and if no ssh server listens', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const nameless = await health(cli, sshd, 'ssh://nobody.invalid');
@@ -217,7 +217,7 @@ describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that qu
     await nothingLeft(sshd);
   });
 
-  test('at once, if nothing listens at the other end', async () => {
+  test('The error comes at once if nothing listens at the other end', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const server = await fakeService({});
@@ -232,7 +232,7 @@ describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that qu
     await nothingLeft(sshd);
   });
 
-  test('if its server allows no forwarding', async () => {
+  test('The error quotes ssh if its server does not allow forwarding', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start({ settings: ['AllowTcpForwarding no'] });
     const { code, stderr } = await health(cli, sshd, 'ssh://gpu');

@@ -20,7 +20,7 @@ async function bytesServer(bytes: string | Buffer) {
 }
 
 describe('the built program, before a server that is none', () => {
-  test.for(['000', '001', '099'])('ends in a sentence where the status is %s', async (status) => {
+  test.for(['000', '001', '099'])('The command fails with a sentence if the status is %s', async (status) => {
     using server = await bytesServer(`HTTP/1.1 ${status} E\r\nContent-Length: 2\r\n\r\n{}`);
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(['health', '--server', server.url]);
@@ -31,7 +31,7 @@ describe('the built program, before a server that is none', () => {
   });
 
   test.for([100_000, 130_000, 200_000])(
-    'saves a result of %i bytes whose connection is closed behind it, though it is slower than that',
+    'A result of %i bytes is saved if the server closes the connection behind it while the client is slower',
     async (size) => {
       const archive = zip([{ name: 'a', content: randomBytes(size) }]);
       const length = `Content-Length: ${archive.length}`;
@@ -44,7 +44,7 @@ describe('the built program, before a server that is none', () => {
     },
   );
 
-  test('tells of a failed job by its error, though there is a result', async () => {
+  test('A failed job is reported with its error, although there is a result', async () => {
     await using server = await fakeService({
       status: 'error',
       error: 'boom',
@@ -67,7 +67,7 @@ describe('the built program, before a server that is none', () => {
     [['drain'], false, 'accepts new jobs'],
     [['drain', '--undo'], true, 'still accepts no new job'],
   ] as const)(
-    'does not believe that %s was heard where the answer says otherwise',
+    'The command does not believe that %s was received if the answer says otherwise',
     async ([args, draining, words]) => {
       await using server = await fakeService({
         override: (_, response) => {
@@ -82,7 +82,7 @@ describe('the built program, before a server that is none', () => {
     },
   );
 
-  test('a wait for the end fails where somebody undoes the drain meanwhile', async () => {
+  test('A wait for the end of a drain fails if somebody undoes the drain meanwhile', async () => {
     let asked = 0;
     await using server = await fakeService({
       override: (_, response) => {
@@ -108,7 +108,7 @@ describe('apps APP --config', () => {
       },
     });
 
-  test('writes into no directory that has files, unless it is told to', async () => {
+  test('apps APP --config writes into no directory that has files unless it is told to', async () => {
     await using server = await serving();
     await using cli = await Cli.create();
     await plant(cli.directory, { 'mine/.bashrc': 'mine' });

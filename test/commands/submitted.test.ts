@@ -24,7 +24,7 @@ test.each([
   [['infer', '--each', 'scans', '-o', 'R', '--kill-timeout', '0.3'], 'signal'],
   [['kill', jobId, '--timeout', '0.3'], null],
   [['wait', jobId, '--timeout', '0.3'], null],
-] as const)('%j waits no longer for a job that does not end', async (words, signal) => {
+] as const)('%j stops waiting for a job that does not end', async (words, signal) => {
   const fake: Fake = {
     marker: null,
     lines: [
@@ -42,7 +42,7 @@ test.each([
   expect(received.some(({ url }) => url.endsWith(words[0] === 'wait' ? jobId : '/kill'))).toBe(true);
 });
 
-test('a job that is named twice is waited for once', async () => {
+test('A job that is named twice is waited for once', async () => {
   const { cli, code, stdout } = await run({}, 'wait', jobId, jobId, '--json');
   await using _ = cli;
   expect([code, JSON.parse(stdout)]).toEqual([
@@ -51,7 +51,7 @@ test('a job that is named twice is waited for once', async () => {
   ]);
 });
 
-test('a record names the version of this program; with the result, what was kept of the job is forgotten', async () => {
+test('A record names the version of this program, and what was remembered of the job is forgotten once the result is saved', async () => {
   const { cli, code, stderr } = await run({ result: zipOf({ 'mask.nii': 'm' }) }, 'infer', 'scans/a.nii');
   await using _ = cli;
   expect(code, stderr).toBe(0);
@@ -61,7 +61,7 @@ test('a record names the version of this program; with the result, what was kept
   expect(readdirSync(path.join(cli.home, 'remote-app/sent'))).toEqual([`${jobId}.command.json`]);
 });
 
-test('the command that sent a job is kept with the profile and the app that the environment named', async () => {
+test('The command that sent a job is remembered with the profile and the app that the environment named', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'a.nii': 'a' });
   await using server = await fakeService({});

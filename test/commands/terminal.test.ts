@@ -40,7 +40,7 @@ async function atTerminalOf(fake: Fake, args: readonly string[], env: NodeJS.Pro
 }
 
 describe('at a terminal', () => {
-  test('a log keeps only colours, which end with their line', async () => {
+  test('A log keeps only colours, which end with their line', async () => {
     const lines = [`${esc}[31mred`, hostile, 'plain'];
     const { screen, code } = await atTerminalOf({ lines }, ['logs', jobId], { CI: '1' });
     expectTame(screen);
@@ -48,7 +48,7 @@ describe('at a terminal', () => {
     expect(screen).toBe(`${esc}[31mred${esc}[0m\r\na\\x9b2J\\x85\\x0d\\u202eend\r\nplain\r\n`);
   });
 
-  test('a spinner shows only text without control sequences', async () => {
+  test('A spinner shows only text without control sequences', async () => {
     const lines = [`[remote-app] Waiting${hostile}`, 'plain'];
     const { screen } = await atTerminalOf({ lines }, ['logs', jobId]);
     expectTame(screen);
@@ -64,11 +64,14 @@ describe('at a terminal', () => {
     ['the state of a job', ['status', jobId], { error: hostile }],
     ['a list of apps', ['apps'], { apps: [hostile, `b\n${hostile}`] }],
     ['a choice of apps', ['infer', 'ct.nii'], { apps: [hostile, 'b'] }],
-  ] as [string, string[], Fake][])('%s is tame', async (_, args, fake) => {
-    const { screen } = await atTerminalOf(fake, args);
-    expectTame(screen);
-    expect(screen).toContain('end');
-  });
+  ] as [string, string[], Fake][])(
+    'At a terminal, %s contains no control sequences',
+    async (_, args, fake) => {
+      const { screen } = await atTerminalOf(fake, args);
+      expectTame(screen);
+      expect(screen).toContain('end');
+    },
+  );
 
   test.each([
     ['a detail', ['health'], 500, { detail: hostile }, {}],
@@ -88,22 +91,25 @@ describe('at a terminal', () => {
       },
       {},
     ],
-  ])('%s of a server is tame', async (_, args, status, body, headers) => {
-    const override: Fake['override'] = ({ url }, response) => {
-      if (url.includes('ram')) return false;
-      json(response, status, body, headers);
-      return true;
-    };
-    const { screen } = await atTerminalOf({ override }, args);
-    expectTame(screen);
-  });
+  ])(
+    'At a terminal, %s of a server contains no control sequences',
+    async (_, args, status, body, headers) => {
+      const override: Fake['override'] = ({ url }, response) => {
+        if (url.includes('ram')) return false;
+        json(response, status, body, headers);
+        return true;
+      };
+      const { screen } = await atTerminalOf({ override }, args);
+      expectTame(screen);
+    },
+  );
 
   test.each([
     ['in colour', {}, true],
     ['plain with NO_COLOR', { NO_COLOR: '1' }, false],
     ['plain in CI', { CI: '1' }, false],
     ['in colour with FORCE_COLOR', { CI: '1', FORCE_COLOR: '1' }, true],
-  ])('states and errors are %s', async (_, env, isColoured) => {
+  ])('States and errors are %s', async (_, env, isColoured) => {
     const status = await atTerminalOf({ status: 'done' }, ['status', jobId], env);
     expect(status.screen.includes(`Status     ${esc}[32mdone${esc}[39m`)).toBe(isColoured);
     const refused = await atTerminalOf({ apps: [] }, ['infer', 'ct.nii'], env);
@@ -111,7 +117,7 @@ describe('at a terminal', () => {
     for (const { screen } of [status, refused]) expect(screen.includes(esc)).toBe(isColoured);
   });
 
-  test('a refusal has no sequences but our colours: of flags that exclude or need each other, of every command', async () => {
+  test('A usage error contains no sequences except our colours, for flags that exclude or need each other, in every command', async () => {
     await using cli = await Cli.create();
     const { screen, code } = await atTerminal(cli, ['infer', 'x', '--detach', '-o', 'd']);
     const sentence = '--output and --detach exclude each other; give one of them';
@@ -132,7 +138,7 @@ describe('at a terminal', () => {
     }
   });
 
-  test('an error that says so itself is labelled once', async () => {
+  test('An error whose text is already labelled is labelled once', async () => {
     const error = 'Error: x.nii is no image';
     const { rows } = await atTerminalOf({ marker: `__ERROR__ ${error}`, status: 'error', error }, [
       'logs',
@@ -160,7 +166,7 @@ describe('at a terminal', () => {
   test.each([
     ['result', jobId],
     ['infer', 'ct.nii'],
-  ])('a zip is not written by %s', async (...args) => {
+  ])('A zip is not written to a terminal by %s', async (...args) => {
     let asked = 0;
     const override = () => {
       asked += 1;
@@ -177,7 +183,7 @@ describe('at a terminal', () => {
 });
 
 describe('in a pipe', () => {
-  test('a log is what the app printed; names and reasons stay on one line', async () => {
+  test('In a pipe, a log is what the app printed, and names and reasons stay on one line', async () => {
     await using cli = await Cli.create();
     const lines = [`${esc}[31mred${esc}]0;t\u0007`];
     const error = `sad\n[remote-app] forged\u2028${esc}[2J`;
@@ -191,7 +197,7 @@ describe('in a pipe', () => {
     expect((await cli.run(['apps'], env)).stdout).toBe('a\\x0ab\nc\n');
   });
 
-  test('a name of a file stays on one line', async () => {
+  test('In a pipe, the name of a file stays on one line', async () => {
     await using cli = await Cli.create();
     const name = `a\n[remote-app] forged${esc}[2J`;
     const { code, stderr } = await cli.run(['infer', '--app', 'x', name]);

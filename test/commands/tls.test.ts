@@ -35,7 +35,7 @@ const health = (cli: Cli, server: string, ...more: string[]) =>
 
 describe('a certificate', () => {
   test.skipIf(withoutOpenssl)(
-    'that signed itself is refused with advice, and trusted with --ca, REMOTE_APP_CA and a profile',
+    'A self-signed certificate is refused with advice, and trusted with --ca, REMOTE_APP_CA and a profile',
     async () => {
       await using cli = await Cli.create();
       const pair = await selfSigned(cli.directory, 'gpu', 'localhost');
@@ -58,7 +58,7 @@ describe('a certificate', () => {
   );
 
   test.skipIf(withoutOpenssl)(
-    'of an unknown authority is refused with the names of both, also with the wrong --ca; with the right one it is trusted',
+    'A certificate of an unknown authority is refused with the names of both, and trusted only with the right --ca',
     async () => {
       await using cli = await Cli.create();
       const authority = await selfSigned(cli.directory, 'authority');
@@ -76,7 +76,7 @@ describe('a certificate', () => {
   );
 
   test.skipIf(withoutOpenssl)(
-    'that has expired, or is for another name, is refused with the reason',
+    'A certificate that has expired, or is for another name, is refused with the reason',
     async () => {
       await using cli = await Cli.create();
       const { file } = await selfSigned(cli.directory, 'authority');
@@ -102,7 +102,7 @@ describe('a certificate', () => {
     ['that is not there', 'gone.pem', 'no such file or directory (ENOENT)'],
     ['without a certificate', 'note.txt', 'it holds no certificate in PEM form'],
     ['with a damaged one', 'damaged.pem', 'its certificate 1 is damaged'],
-  ])('file %s is a usage error', async (_, name, words) => {
+  ])('A certificate file %s is a usage error', async (_, name, words) => {
     await using cli = await Cli.create();
     await plant(cli.directory, {
       'note.txt': 'hello',
@@ -115,7 +115,7 @@ describe('a certificate', () => {
 });
 
 describe('TLS and plain HTTP', () => {
-  test('https to a port without TLS advises http', async () => {
+  test('https to a port without TLS suggests http', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({});
     const { code, stderr } = await health(cli, server.url.replace('http', 'https'));
@@ -123,20 +123,17 @@ describe('TLS and plain HTTP', () => {
     expect(stderr).toContain(`does not speak TLS; use ${server.url}, which is not encrypted`);
   });
 
-  test.skipIf(withoutOpenssl)(
-    'http to a port with TLS that closes the connection advises https',
-    async () => {
-      await using cli = await Cli.create();
-      await using server = await TlsServer.start(await selfSigned(cli.directory, 'gpu', 'localhost'));
-      const { code, stderr } = await health(cli, `http://localhost:${server.port}`);
-      expect(code).toBe(5);
-      expect(stderr).toBe(
-        `Error: http://localhost:${server.port} speaks TLS; use https://localhost:${server.port}\n`,
-      );
-    },
-  );
+  test.skipIf(withoutOpenssl)('http to a TLS port that closes the connection suggests https', async () => {
+    await using cli = await Cli.create();
+    await using server = await TlsServer.start(await selfSigned(cli.directory, 'gpu', 'localhost'));
+    const { code, stderr } = await health(cli, `http://localhost:${server.port}`);
+    expect(code).toBe(5);
+    expect(stderr).toBe(
+      `Error: http://localhost:${server.port} speaks TLS; use https://localhost:${server.port}\n`,
+    );
+  });
 
-  test('http to a port with TLS where a proxy sends an error page advises https', async () => {
+  test('http to a TLS port where a proxy sends an error page suggests https', async () => {
     await using cli = await Cli.create();
     const page = '<html>400 The plain HTTP request was sent to HTTPS port<hr>nginx</html>';
     await using server = await ScriptedServer.start((_, response) => {
@@ -146,7 +143,7 @@ describe('TLS and plain HTTP', () => {
     expect(stderr).toBe(`Error: ${server.url} speaks TLS; use ${server.url.replace('http', 'https')}\n`);
   });
 
-  test('no advice is given for a port that closes connections and does not speak TLS', async () => {
+  test('No scheme is suggested for a port that closes connections and does not speak TLS', async () => {
     await using cli = await Cli.create();
     const server = createPort((socket) => void socket.on('error', () => {}).destroy());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -168,7 +165,7 @@ describe('a page of the proxy in front', () => {
     [502, 5, 'A proxy answers at URL, but the server behind it does not \\(HTTP 502\\)'],
     [503, 5, 'A proxy answers at URL, but the server behind it does not \\(HTTP 503\\)'],
     [504, 5, 'A proxy answers at URL, but the server behind it does not \\(HTTP 504\\)'],
-  ])('with %i has its own sentence', async (status, exitCode, words) => {
+  ])("A proxy's page with %i has its own sentence", async (status, exitCode, words) => {
     await using cli = await Cli.create();
     await using server = await ScriptedServer.start((_, response) => {
       response.writeHead(status, { 'content-type': 'text/html' }).end(`<html>${status} nginx</html>`);

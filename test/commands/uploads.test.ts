@@ -33,7 +33,7 @@ describe('a command whose files are on the server already', () => {
     return ended;
   };
 
-  test('A second submission of the same files says that they are there already, and sends none of them.', async () => {
+  test('A second submission of the same files says that they are there already, and sends none of them', async () => {
     await plant(cli.directory, { 'a/ct.nii': unique(), 'a/pet.nii': unique(), 'a/gt.nii': unique() });
     const words = ['evaluate', 'a/ct.nii', '-i', 'a/pet.nii', '--gt', 'a/gt.nii', '--detach'];
     const first = await run(...words, '--json');
@@ -53,7 +53,7 @@ describe('a command whose files are on the server already', () => {
     expect(usage.stdout).toMatch(/\d+ uploads? kept, \d+\.\d MiB\n$/);
   });
 
-  test('is one of a cohort as well, and its retry', async () => {
+  test('A cohort and its retry send no file that is on the server already', async () => {
     const cases = Object.fromEntries(['one', 'two', 'three'].map((each) => [`b/${each}.nii`, unique()]));
     await plant(cli.directory, cases);
     await run('infer', '--each', 'b', '-o', 'Out1', '--at-most', '2');
@@ -67,7 +67,7 @@ describe('a command whose files are on the server already', () => {
     expect(tap.length).toBeLessThan(next);
   });
 
-  test('is a fine-tuning with the same data set', async () => {
+  test('A fine-tuning with the same data set sends nothing again', async () => {
     await plant(cli.directory, { 'set/p1/ct.nii': unique(), 'set/p2/ct.nii': unique() });
     const words = ['fine-tune', 'set', '--name', 'new', '--detach'];
     await run(...words);
@@ -77,7 +77,7 @@ describe('a command whose files are on the server already', () => {
     expect(tap.length).toBeLessThan(next);
   });
 
-  test('is one whose files are de-identified', async () => {
+  test('A command whose files are de-identified sends none of them again', async () => {
     const word = 'Quokkavale';
     const nifti = Buffer.concat([canary.nifti(word), unique()]);
     await plant(cli.directory, { 'c/ct.nii': nifti });
@@ -86,7 +86,7 @@ describe('a command whose files are on the server already', () => {
     expect(tap.sent.includes(word)).toBe(false);
   });
 
-  test('comes through forward, which also carries an upload', async () => {
+  test('Uploads also pass through forward', async () => {
     await plant(cli.directory, { 'd/ct.nii': unique() });
     await using gateway = await gatewayTo(tap.url, { token: undefined });
     const infer = ['infer', 'd/ct.nii', '--detach', '--server', gateway.url, '--app', 'probe'];

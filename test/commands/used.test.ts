@@ -27,7 +27,7 @@ const rows = async (name: string, query = '') =>
   (await tokens.api(server, name).json<Usage>(`/usage${query}`)).usage;
 
 describe('usage', () => {
-  test('counts jobs, GPU hours and bytes by owner and app; a user sees their own', async () => {
+  test('usage counts jobs, GPU hours and bytes by owner and app, and a user sees only their own', async () => {
     expect((await run('ana')).stderr).toContain('No job has ended');
     const [ana, bob] = [tokens.api(server, 'ana'), tokens.api(server, 'bob')];
     const first = await ana.run('infer', form);
@@ -55,7 +55,7 @@ describe('usage', () => {
     expect(await rows('bob')).toEqual(all.filter(({ owner }) => owner === 'bob'));
   });
 
-  test('stays when the jobs are removed, and after a crash that cut the last line off', async () => {
+  test('usage stays when the jobs are removed, and after a crash that cut off the last line', async () => {
     const before = await rows('root');
     const ana = tokens.api(server, 'ana');
     for (const { job_id } of (await ana.json<{ jobs: { job_id: string }[] }>('/jobs')).jobs)
@@ -70,7 +70,7 @@ describe('usage', () => {
     await until('it is noted', async () => (await rows('ana'))[0]?.jobs === 3);
   });
 
-  test('--since leaves out what was before, and refuses what is no time', async () => {
+  test('usage --since leaves out what was before, and refuses a value that is no time', async () => {
     const line = (days: number, more: object) =>
       `\n${JSON.stringify({
         time: new Date(Date.now() - days * 86_400_000).toISOString(),
@@ -101,7 +101,7 @@ describe('usage', () => {
     }
   });
 
-  test('and the list of tokens have the last use and what is kept, also of a job that has not ended', async () => {
+  test('usage and the list of tokens show the last use and what is kept, also for a job that has not ended', async () => {
     const { job_id: id } = await tokens.api(server, 'bob').accepted('infer', {
       ...form,
       options: JSON.stringify({ config_overrides: [`wait=${server.gate().path}`] }),
@@ -123,7 +123,7 @@ describe('usage', () => {
     await tokens.api(server, 'bob').kill(id);
   });
 
-  test('gpus shows an admin who has which GPU, a user their own, and of others that it is taken', async () => {
+  test('gpus shows an admin who has which GPU, and a user only their own and that the others are taken', async () => {
     const held = async (name: string, gpu: string) => {
       const gate = server.gate();
       const options = JSON.stringify({ config_overrides: [`wait=${gate.path}`] });
@@ -150,7 +150,7 @@ describe('usage', () => {
     await tokens.api(server, 'ana').ended(hers.id);
   });
 
-  test('--since reads a date in the zone of the terminal, and the server a date in UTC and no time without a zone', async () => {
+  test('usage --since reads a date in the zone of the terminal, and the server reads a date in UTC and refuses a time without a zone', async () => {
     const { stdout } = await cli.run(['usage', '--json', '--since', '2026-11-01'], {
       REMOTE_APP_SERVER: server.url,
       SERVICE_API_TOKEN: tokens.of('root'),
@@ -168,7 +168,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('decides who goes first after a restart', async () => {
+  test('Past usage decides after a restart who goes first', async () => {
     // Only runners are placed by what was used before the start.
     await using server = await TestServer.start({ ...settings, runners: true });
     await server.stop();

@@ -7,7 +7,7 @@ import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 
 describe('wait', () => {
-  test('prints a line when a job ends, survives a restart of the server, and exits with the highest exit code', async () => {
+  test('wait prints a line when a job ends, survives a restart of the server, and exits with the highest exit code', async () => {
     await using server = await TestServer.start({ flags: ['--cpu-slots', '4'] });
     await using cli = await Cli.create();
     const { api } = server;
@@ -53,7 +53,7 @@ describe('wait', () => {
     ]);
   }, 120_000);
 
-  test('for a job that does not end exits with 3 after --timeout', async () => {
+  test('wait exits with 3 after --timeout if the job does not end', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ status: 'running' });
     const { code, stdout, stderr } = await cli.run([
@@ -71,7 +71,7 @@ describe('wait', () => {
     ]);
   });
 
-  test('for a killed job exits with 1; a job that cannot be asked about is named by its id', async () => {
+  test('wait exits with 1 for a killed job, and names a job that cannot be queried by its id', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ status: 'killed', error: 'Killed by user' });
     const { code, stdout } = await cli.run(['wait', jobId, '--server', server.url]);
@@ -83,7 +83,7 @@ describe('wait', () => {
     );
   });
 
-  test('of a job whose app refused its input ends with 2, as every command does', async () => {
+  test('wait exits with 2 if the app refused its input, as every command does', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ status: 'error', error: 'Not a head', resultStatus: 422 });
     const { code, stdout } = await cli.run(['wait', jobId, '--json', '--server', server.url]);
@@ -110,7 +110,7 @@ describe('wait', () => {
         'm',
       ),
     ],
-  ])('does not kill the jobs %j when it is interrupted', async (ids, advice) => {
+  ])('An interrupted wait for %j does not kill the jobs', async (ids, advice) => {
     await using cli = await Cli.create();
     let killed = 0;
     let asked = () => {};

@@ -28,7 +28,7 @@ async function askedAgain(server: ScriptedServer): Promise<void> {
 }
 
 describe('jobs --watch', () => {
-  test('redraws its block in place on a terminal, and writes nothing if nothing changes', async () => {
+  test('jobs --watch redraws its block in place on a terminal, and writes nothing if nothing changes', async () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running', 'waiting']);
     await using _ = server;
@@ -55,7 +55,7 @@ describe('jobs --watch', () => {
     ]);
   });
 
-  test('shows as much as fits on the screen', async () => {
+  test('jobs --watch shows as much as fits on the screen', async () => {
     await using cli = await Cli.create();
     const { server } = await jobsWith(Array.from({ length: 40 }, () => 'done'));
     await using _ = server;
@@ -68,7 +68,7 @@ describe('jobs --watch', () => {
     expect(terminal.rows.filter((row) => row.startsWith('job'))).toHaveLength(7);
   });
 
-  test('prints a block for each change in a pipe, and continues while the server is away', async () => {
+  test('jobs --watch prints a block for each change into a pipe, and continues while the server is away', async () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running']);
     await using _ = server;
@@ -88,7 +88,7 @@ describe('jobs --watch', () => {
     expect(stderr).toMatch(/^([^\n]*http:[^\n]*; trying again\n){2}$/);
   });
 
-  test('--json prints one document a line, also for the error that ends it', async () => {
+  test('jobs --watch --json prints one document per line, also for the error that ends it', async () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running']);
     await using _ = server;
@@ -108,7 +108,7 @@ describe('jobs --watch', () => {
     expect(lines).toMatchObject([{ jobs: [{ job_id: 'job0' }] }, { jobs: [] }, { error: expect.anything() }]);
   });
 
-  test('ends if no server answers at first, and if its reader leaves', async () => {
+  test('jobs --watch ends if no server answers at first, and if its reader has gone', async () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running']);
     await using _ = server;
@@ -121,7 +121,7 @@ describe('jobs --watch', () => {
     expect(nobody.code).toBe(5);
   });
 
-  test('--every needs --watch, and no less than a tenth of a second', async () => {
+  test('--every needs --watch and at least a tenth of a second', async () => {
     await using cli = await Cli.create();
     for (const args of [
       ['--every', '3'],
@@ -132,7 +132,7 @@ describe('jobs --watch', () => {
   });
 });
 
-test('gpus --watch prints the machine when a figure that is shown changes', async () => {
+test('gpus --watch prints the machine again when a figure that is shown changes', async () => {
   await using cli = await Cli.create();
   let used = 1.501;
   await using server = await fakeService({

@@ -87,14 +87,14 @@ async function statusOfRefused(port: number, certificate: string): Promise<numbe
 }
 
 describe('docs/admin.md', () => {
-  test('has a serve.yaml that is one', () => {
+  test('The serve.yaml of docs/admin.md can be read', () => {
     const file = path.join(process.env.TMPDIR ?? '/tmp', `remote-app-test-${process.pid}.yaml`);
     onTestFinished(() => rmSync(file, { force: true }));
     writeFileSync(file, block('yaml'));
     expect(readConfig(file, serveFlags).map(({ name }) => name)).toContain('auth');
   });
 
-  test('names metrics that there are', async () => {
+  test('docs/admin.md names only metrics that exist', async () => {
     await using server = await TestServer.start({ gpus: 1, flags: ['--metrics'] });
     const text = await (await server.api.fetch('/metrics')).text();
     const named = new Set([...page.matchAll(/`(remote_app_\w+)/g)].map(([, name]) => name));
@@ -102,41 +102,44 @@ describe('docs/admin.md', () => {
     for (const name of named) expect(text).toContain(`# HELP ${name} `);
   });
 
-  test.skipIf(lacks('jq'))('has programs for ends that send a mail and a line of a chat', async () => {
-    const [mail = '', chat = ''] = [...page.matchAll(/^```sh\n(#!\/bin\/sh\n.*?)^```$/gms)].map(
-      ([, text]) => text,
-    );
-    await using root = await temporary();
-    const at = (name: string) => path.join(root.path, name);
-    const records = (name: string) =>
-      `#!/bin/sh\n{ printf '%s\\n' "$@"; cat; } > "$(dirname "$0")/${name}.sent"\n`;
-    const programs = {
-      mail: records('mail'),
-      curl: records('curl'),
-      'on-mail': mail,
-      'on-chat': replaced(chat, { '/etc/remote-app/webhook': at('webhook') }),
-    };
-    await plant(root.path, { ...programs, webhook: 'https://chat.example.org/hook\n' });
-    for (const name of Object.keys(programs)) chmodSync(at(name), 0o755);
-    const run = (name: string, more: object) =>
-      execFileSync(at(name), [], {
-        input: `${JSON.stringify({ job_id: '0123456789ab', app: 'liver', operation: 'infer', owner: 'ana', run_seconds: 61.4, ...more })}\n`,
-        env: { PATH: `${root.path}:${process.env.PATH}` },
-        encoding: 'utf8',
-      });
-    run('on-mail', { status: 'done' });
-    expect(existsSync(at('mail.sent'))).toBe(false);
-    run('on-mail', { status: 'error' });
-    expect(readFileSync(at('mail.sent'), 'utf8')).toMatch(
-      /^-s\nJob 0123456789ab of liver failed\nadmin@example.org\n\{.*"owner": "ana"/s,
-    );
-    run('on-chat', { status: 'killed', run_seconds: null, owner: null });
-    const sent = () => readFileSync(at('curl.sent'), 'utf8');
-    expect(sent()).toContain('"text": "liver, infer: killed after 0 s (admin)"');
-    run('on-chat', { status: 'done' });
-    expect(sent()).toContain('"text": "liver, infer: done after 61 s (ana)"');
-    expect(sent()).toContain('https://chat.example.org/hook\n');
-  });
+  test.skipIf(lacks('jq'))(
+    'The programs of docs/admin.md for ended jobs send a mail and a line of a chat',
+    async () => {
+      const [mail = '', chat = ''] = [...page.matchAll(/^```sh\n(#!\/bin\/sh\n.*?)^```$/gms)].map(
+        ([, text]) => text,
+      );
+      await using root = await temporary();
+      const at = (name: string) => path.join(root.path, name);
+      const records = (name: string) =>
+        `#!/bin/sh\n{ printf '%s\\n' "$@"; cat; } > "$(dirname "$0")/${name}.sent"\n`;
+      const programs = {
+        mail: records('mail'),
+        curl: records('curl'),
+        'on-mail': mail,
+        'on-chat': replaced(chat, { '/etc/remote-app/webhook': at('webhook') }),
+      };
+      await plant(root.path, { ...programs, webhook: 'https://chat.example.org/hook\n' });
+      for (const name of Object.keys(programs)) chmodSync(at(name), 0o755);
+      const run = (name: string, more: object) =>
+        execFileSync(at(name), [], {
+          input: `${JSON.stringify({ job_id: '0123456789ab', app: 'liver', operation: 'infer', owner: 'ana', run_seconds: 61.4, ...more })}\n`,
+          env: { PATH: `${root.path}:${process.env.PATH}` },
+          encoding: 'utf8',
+        });
+      run('on-mail', { status: 'done' });
+      expect(existsSync(at('mail.sent'))).toBe(false);
+      run('on-mail', { status: 'error' });
+      expect(readFileSync(at('mail.sent'), 'utf8')).toMatch(
+        /^-s\nJob 0123456789ab of liver failed\nadmin@example.org\n\{.*"owner": "ana"/s,
+      );
+      run('on-chat', { status: 'killed', run_seconds: null, owner: null });
+      const sent = () => readFileSync(at('curl.sent'), 'utf8');
+      expect(sent()).toContain('"text": "liver, infer: killed after 0 s (admin)"');
+      run('on-chat', { status: 'done' });
+      expect(sent()).toContain('"text": "liver, infer: done after 61 s (ana)"');
+      expect(sent()).toContain('https://chat.example.org/hook\n');
+    },
+  );
 
   for (const name of ['nginx', 'caddy'] as const) {
     const title = `has a configuration of ${name} that carries a whole job, and refusals of large uploads`;

@@ -26,7 +26,7 @@ function block(language: string): string {
   return blocks[0]?.[1] ?? '';
 }
 
-test('the app.json of the example, and that of the example app, fit the schema', () => {
+test('The app.json of the example, and that of the example app, fit the schema', () => {
   for (const text of [
     block('json'),
     read('examples/apps/tissue/app.json'),
@@ -70,7 +70,7 @@ describe.skipIf(lacks('python3'))('the example', () => {
   }
   const label = (): string => readFileSync(path.join(cli.directory, 'Result/ct.nii'), 'utf8');
 
-  test('runs on a GPU, and on the CPU with its workers', async () => {
+  test('The example runs on a GPU, and on the CPU with its workers', async () => {
     const onGpu = await infer('ct.nii', '--gpu', '1');
     expect([onGpu.code, onGpu.stdout], onGpu.stderr).toEqual([
       0,
@@ -81,14 +81,14 @@ describe.skipIf(lacks('python3'))('the example', () => {
     expect(onCpu.stdout).toContain('Loaded fold_0.onnx with CPUExecutionProvider and 1 threads');
   });
 
-  test('takes its parameter', async () => {
+  test('The example takes its parameter', async () => {
     expect((await infer('ct.nii', '--set', 'threshold=0.3')).code).toBe(0);
     expect(label()).toBe('1');
     const misspelt = await infer('ct.nii', '--set', 'treshold=0.3');
     expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining("'threshold'")]);
   });
 
-  test('runs an ensemble, and the checkpoints that are named', async () => {
+  test('The example runs an ensemble, and the checkpoints that are named', async () => {
     const ensemble = await infer('ct.nii', '--ensemble', '2');
     expect(ensemble.stdout).toContain('Checkpoints: fold_0.onnx fold_1.onnx');
     expect(label()).toBe('1');
@@ -99,13 +99,13 @@ describe.skipIf(lacks('python3'))('the example', () => {
   test.each([
     ['four.nii', 'four.nii has 4 dimensions'],
     ['text.nii', 'text.nii cannot be read as NIfTI'],
-  ])('refuses %s in a sentence', async (file, sentence) => {
+  ])('The example refuses %s in a sentence', async (file, sentence) => {
     const { code, stderr } = await infer(file);
     expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
   });
 });
 
-test('every field of app.json has a row, and the schema describes each', () => {
+test('Every field of app.json has a row, and the schema describes each', () => {
   const fields = Object.keys(appManifestSchema.shape);
   expect(Object.keys(schema.properties)).toEqual(['$schema', ...fields]);
   for (const field of ['$schema', ...fields]) {
@@ -114,7 +114,7 @@ test('every field of app.json has a row, and the schema describes each', () => {
   }
 });
 
-test('every operation and every flag of the command line is described', () => {
+test('Every operation and every flag of the command line is described', () => {
   for (const operation of operationNames.map(operationOf)) {
     expect(reference).toMatch(new RegExp(`^\\| \`${operation.verb}\` \\|`, 'm'));
     for (const { argument = outputArgument } of operation.fields)
@@ -122,7 +122,7 @@ test('every operation and every flag of the command line is described', () => {
   }
 });
 
-test('every environment variable of a job is described', () => {
+test('Every environment variable of a job is described', () => {
   const gpus = Object.keys(gpuEnvironment({ gpus: [0] }));
   for (const name of [...gpus, ...refusalVariables, jobMarker, 'TMPDIR', ...Object.keys(appVariables)]) {
     expect(reference).toMatch(new RegExp(`^\\| \`${name}\` \\|`, 'm'));

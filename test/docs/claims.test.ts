@@ -37,7 +37,7 @@ const itemsOf = (text: string): string[] =>
 describe.each(Object.entries(claims))('%s', (page, sections) => {
   const all = Object.values(sections).flat();
 
-  test('names only tests and families of faults that there are', () => {
+  test('It names only tests and fault families that exist', () => {
     const files = all.flatMap(({ tests = [], faults = [] }) => [
       ...tests,
       ...faults.map((name) => `test/faults/families/${name}.mjs`),
@@ -46,11 +46,11 @@ describe.each(Object.entries(claims))('%s', (page, sections) => {
     expect(files.filter((file) => !existsSync(`${root}${file}`))).toEqual([]);
   });
 
-  test('names something that holds each claim', () => {
+  test('It names something that holds each claim', () => {
     expect(all.filter(({ tests = [], faults = [] }) => tests.length + faults.length === 0)).toEqual([]);
   });
 
-  test('has claims of sections that there are', () => {
+  test('It has claims only for sections that exist', () => {
     const headings = [...sectionsOf(page).keys()];
     expect(headings).toEqual(expect.arrayContaining(Object.keys(sections)));
   });
@@ -61,7 +61,7 @@ describe.each(['SECURITY.md', 'docs/sandbox.md', 'docs/hugging-face.md'])('%s', 
     itemsOf(text).map((item) => ({ heading, item })),
   );
 
-  test('has something that holds each item of its lists', () => {
+  test('Each item of its lists has a claim', () => {
     const claimsOf = (heading: string): readonly Claim[] => claims[page]?.[heading] ?? [];
     const without = items.filter(
       ({ heading, item }) => !claimsOf(heading).some(({ claim }) => item.startsWith(claim)),
@@ -69,7 +69,7 @@ describe.each(['SECURITY.md', 'docs/sandbox.md', 'docs/hugging-face.md'])('%s', 
     expect(without).toEqual([]);
   });
 
-  test('still says what the tests hold', () => {
+  test('It still says what the tests hold', () => {
     const gone = Object.entries(claims[page] ?? {}).flatMap(([heading, all]) =>
       all.filter(
         ({ claim }) => !items.some((each) => each.heading === heading && each.item.startsWith(claim)),
@@ -83,7 +83,7 @@ test('SECURITY.md has more than fifty claims', () => {
   expect(Object.values(claims['SECURITY.md'] ?? {}).flat().length).toBeGreaterThan(50);
 });
 
-test.each(['docs/admin.md', 'docs/slurm.md'])('each section of %s has a test', (page) => {
+test.each(['docs/admin.md', 'docs/slurm.md'])('Each section of %s has a test', (page) => {
   const headings = read(page).match(/^## .*$/gm) ?? [];
   expect(headings.length).toBeGreaterThan(8);
   const without = headings.filter((heading) => !claims[page]?.[heading.slice(3)]?.length);

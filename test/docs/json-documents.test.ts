@@ -215,7 +215,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
 };
 
 describe('--json', () => {
-  test('is described for every command that has it', () => {
+  test('--json is described for every command that has it', () => {
     const { commands } = JSON.parse(
       readFileSync(new URL('../../oclif.manifest.json', import.meta.url), 'utf8'),
     );
@@ -227,7 +227,7 @@ describe('--json', () => {
   });
 
   test.each(Object.keys(cases))(
-    'of %s prints exactly what is described',
+    '%s --json prints exactly what is described',
     async (command) => {
       const documents = (await cases[command]?.()) ?? [];
       expectAll(command, documents.flat());
@@ -235,7 +235,7 @@ describe('--json', () => {
     120_000,
   );
 
-  test('prints the described document for an error', async () => {
+  test('--json prints the described document for an error', async () => {
     const failed = await run('infer', 'ct.nii', '--set', 'exit=3', '-o', 'failed');
     const wrong = [await run('status', nobody), await run('kill'), await run('infer', 'gone.nii')];
     const unreached = await run('health', '--server', 'http://127.0.0.1:1');
@@ -243,7 +243,7 @@ describe('--json', () => {
     expect(failed).toMatchObject([{ error: { exit_code: 1, status: 'error', left_files: 1 } }]);
   });
 
-  test('spells all names alike', () => {
+  test('--json documents spell all names alike', () => {
     const names = (schema: unknown): string[] => {
       if (typeof schema !== 'object' || schema === null) return [];
       const own = 'properties' in schema ? Object.keys(schema.properties as object) : [];

@@ -12,7 +12,7 @@ import { plant, temporary } from '../support/temporary.js';
 const execute = promisify(execFile);
 const root = (file: string): string => fileURLToPath(new URL(`../../${file}`, import.meta.url));
 
-test('the program of docs/models.md runs a real network, and writes a mask in the geometry of its input', async () => {
+test('The program of docs/models.md runs a real network, and writes a mask in the geometry of its input', async () => {
   const page = await readFile(root('docs/models.md'), 'utf8');
   const [, code = ''] = /^```javascript\n(.*?)^```$/ms.exec(page) ?? [];
   expect(code.split('\n').length).toBeLessThan(45);

@@ -51,13 +51,13 @@ const opposite = (text: string): string =>
   Buffer.from(Buffer.from(text).map((byte) => 255 - byte)).toString('hex');
 const names = Object.keys(examples) as Name[];
 
-test('the page has these programs, and no others', () => {
+test('The page has these programs, and no others', () => {
   expect(programs.length).toBe(names.length);
 });
 
 for (const name of names) {
   const isLacking = lacks(examples[name].program);
-  test.skipIf(isLacking)(`the example in ${name} runs with a server, job after job`, async () => {
+  test.skipIf(isLacking)(`The example in ${name} runs with a server, job after job`, async () => {
     await using cli = await Cli.create();
     await plantApp(cli.directory, name);
     await plant(cli.directory, { "it's größer.nii": 'abc', 'b.nii': 'd' });
@@ -83,7 +83,7 @@ for (const name of names) {
   });
 
   test.skipIf(isLacking)(
-    `the example in ${name} is one process for many jobs, and runs one by itself`,
+    `The example in ${name} is one process for many jobs, and runs a single job by itself`,
     async () => {
       await using cli = await Cli.create();
       const command = await plantApp(cli.directory, name);
@@ -130,7 +130,7 @@ for (const name of names) {
 }
 
 test.skipIf(lacks('python3'))(
-  'the example without the helper fails its job when it closes its answers',
+  'The example without the helper fails its job when it closes its answers',
   async () => {
     await using cli = await Cli.create();
     await plantApp(cli.directory, 'Python without the helper');

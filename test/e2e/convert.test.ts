@@ -77,7 +77,7 @@ const directoryOf = ({ files }: SourceSeries): string => path.dirname(files[0] ?
 const recordIn = (directory: string) =>
   JSON.parse(readFileSync(path.join(directory, 'remote-app-record.json'), 'utf8'));
 
-test('what comes back lies in the study of its scan, with the names that the app gives, beside the original', async () => {
+test('A converted result belongs to the study of its scan, has the names that the app gives, and lies beside the original', async () => {
   const source = await writeSeries();
   const { run, at } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
   // A series of DICOM holds intensities alone.
@@ -146,7 +146,7 @@ const blocks = (from: number, to: number, value = 1) =>
 const namesIn = (directory: string): string[] =>
   recordIn(directory).outputs.map(({ name }: { name: string }) => name);
 
-test('masks of single structures become one file with named segments, which convert makes of their directory as well', async () => {
+test('Masks of single structures become one file with named segments, also when convert gets their directory', async () => {
   const source = await writeSeries();
   const { affine } = source;
   const names = { ...terminology, 2: { name: 'Kidney left', color: '#0080ff' } };
@@ -235,7 +235,7 @@ test.each<[string, Readonly<Record<string, Uint8Array>>, object]>([
     { 'liver.nii.gz': blocks(0, 9), 'spleen.nii.gz': blocks(9, 19), 'segments.nii.gz': labels },
     {},
   ],
-])('where there is a doubt, each mask stays a file: %s', async (_, masks, names) => {
+])('Masks that may not belong together stay separate files: %s', async (_, masks, names) => {
   const source = await writeSeries();
   const results = Object.entries(masks).map(([name, data]) => [name, { affine: source.affine, data }]);
   const { run, at } = await withApp(Object.fromEntries(results), names);
@@ -249,7 +249,7 @@ test.each<[string, Readonly<Record<string, Uint8Array>>, object]>([
   );
 });
 
-test('masks of the scans of two people are never one file, though they lie on one grid', async () => {
+test('Masks of the scans of two people never become one file, even on the same grid', async () => {
   const source = await writeSeries();
   const { run, at } = await withApp({
     'liver_first.nii.gz': { affine: source.affine, data: blocks(0, 9) },
@@ -268,7 +268,7 @@ test('masks of the scans of two people are never one file, though they lie on on
   ]);
 });
 
-test('a scan that lies in no study is refused before anything is sent', async () => {
+test('A scan that belongs to no study is refused before anything is sent', async () => {
   const source = await writeSeries();
   const { run, at, runs } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
   await writeNifti(at('scan.nii.gz'), { size, affine: source.affine, data: new Int16Array(labels.length) });
@@ -283,7 +283,7 @@ test('a scan that lies in no study is refused before anything is sent', async ()
   expect(readdirSync(at('Output'))).toContain('mask.seg.nrrd');
 });
 
-test('a mask on another grid gets the nearest labels with a sentence; --strict refuses it, and keeps the original', async () => {
+test('A mask on another grid gets the nearest labels with a note, and --strict refuses it and keeps the original', async () => {
   const source = await writeSeries();
   const affine = source.affine.map(([i, j, k, offset]) => [i, j, k, offset + i / 3]) as unknown as Affine;
   const { run, at } = await withApp({ 'mask.nii.gz': { affine, data: labels } });
@@ -297,7 +297,7 @@ test('a mask on another grid gets the nearest labels with a sentence; --strict r
   expect(recordIn(at('Output-2')).conversion.problems).toHaveLength(1);
 });
 
-test('a mask that fits the scans of two people is put beside none of them', async () => {
+test('A mask that fits the scans of two people is put beside neither of them', async () => {
   const source = await writeSeries();
   const other = await writeSeries({
     more: [element(0x0020000d, 'UI', '1.2.4'), element(0x0020000e, 'UI', '1.2.4.1')],
@@ -309,7 +309,7 @@ test('a mask that fits the scans of two people is put beside none of them', asyn
   expect(readdirSync(at('Output'))).not.toContain('mask.seg.dcm');
 });
 
-test('nothing is written of a mask without labels, which is no failure', async () => {
+test('Nothing is written for a mask without labels, which is no failure', async () => {
   const source = await writeSeries();
   const { run, at } = await withApp({
     'mask.nii.gz': { affine: source.affine, data: new Uint8Array(labels.length) },
@@ -321,7 +321,7 @@ test('nothing is written of a mask without labels, which is no failure', async (
 });
 
 test.each(['cases', 'bids'])(
-  'a cohort converts each case, and one that is not converted is not done: %s',
+  'A cohort converts each case, and a case that cannot be converted is not done: %s',
   async (layout) => {
     const source = await writeSeries();
     const { run, at, runs } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });

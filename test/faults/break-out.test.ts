@@ -35,29 +35,26 @@ attack kill "$names"
 const namespaces = ownNamespaces();
 if (namespaces === null) console.warn('Left out: unshare (util-linux) makes no namespaces here');
 
-test.runIf(namespaces)(
-  'the app that tries to break out acts on what its plan names, and nothing else',
-  async () => {
-    await using root = await temporary();
-    for (const name of ['bystander', 'job/Output', 'job/Input'])
-      mkdirSync(path.join(root.path, name), { recursive: true });
-    const words = [...(namespaces ?? []), 'sh', '-c', script, 'sh'];
-    const given = [root.path, process.execPath, faults('apps/intruder/main.mjs')];
-    const options = { cwd: root.path, timeout: 20_000 };
-    const { stdout } = await run(words[0] ?? '', [...words.slice(1), ...given], options);
-    expect(stdout.trim().split('\n')).toEqual([
-      'forge 2: target there, bystander there',
-      'kill 2: target there, bystander there',
-      'forge 9: target there, bystander there',
-      'kill 0: target gone, bystander there',
-    ]);
-    expect(readdirSync(path.join(root.path, 'bystander'))).toEqual([]);
-    expect(readdirSync(path.join(root.path, 'job'))).toContain('exit.json.reserved');
-  },
-);
+test.runIf(namespaces)('The app that tries to break out attacks only what its plan names', async () => {
+  await using root = await temporary();
+  for (const name of ['bystander', 'job/Output', 'job/Input'])
+    mkdirSync(path.join(root.path, name), { recursive: true });
+  const words = [...(namespaces ?? []), 'sh', '-c', script, 'sh'];
+  const given = [root.path, process.execPath, faults('apps/intruder/main.mjs')];
+  const options = { cwd: root.path, timeout: 20_000 };
+  const { stdout } = await run(words[0] ?? '', [...words.slice(1), ...given], options);
+  expect(stdout.trim().split('\n')).toEqual([
+    'forge 2: target there, bystander there',
+    'kill 2: target there, bystander there',
+    'forge 9: target there, bystander there',
+    'kill 0: target gone, bystander there',
+  ]);
+  expect(readdirSync(path.join(root.path, 'bystander'))).toEqual([]);
+  expect(readdirSync(path.join(root.path, 'job'))).toContain('exit.json.reserved');
+});
 
 test.runIf(namespaces)(
-  'without namespaces of its own the harness leaves the attacks out, and says so',
+  'Without namespaces of its own the harness skips the attacks and says so',
   async () => {
     await using root = await temporary();
     writeFileSync(path.join(root.path, 'unshare'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });

@@ -18,7 +18,9 @@ async function faults(family: string): Promise<string> {
 }
 
 describe('a slice of the fault harness', () => {
-  test('finds no broken promise, and counts what it did', { timeout: 120_000 }, async () => {
+  test('A slice of the fault harness finds no broken promise and counts what it did', {
+    timeout: 120_000,
+  }, async () => {
     const table = await faults('server-death');
     expect(table).toMatch(/^server-death +0$/m);
     expect(table).toMatch(/^ {2}deaths of the server +[1-9]\d*$/m);

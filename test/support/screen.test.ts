@@ -22,29 +22,29 @@ describe('the model of a terminal', () => {
     ['a row that is full', '0123456789', ['0123456789']],
     ['a row that is longer than the screen', '0123456789ab', ['0123456789', 'ab']],
     ['a wide character that does not fit', '012345678肝', ['012345678', '肝']],
-  ])('shows %s', (_, text, rows) => {
+  ])('The model of a terminal shows %s', (_, text, rows) => {
     expect(shown(text)).toEqual(rows);
     const inPieces = new Screen(10);
     for (const character of text) inPieces.write(character);
     expect(inPieces.rows).toEqual(rows);
   });
 
-  test('keeps text in its row if that is asked for', () => {
+  test('The model keeps text in its row if that is asked for', () => {
     const screen = new Screen(10).write(`${esc}[?7l0123456789abc${esc}[?7h\r\nd`);
     expect([screen.rows, screen.wrapped]).toEqual([['012345678c', 'd'], []]);
   });
 
-  test('knows which rows were too long', () => {
+  test('The model knows which rows were too long', () => {
     expect(new Screen(10).write('0123456789\r\nabc').wrapped).toEqual([]);
     expect(new Screen(10).write('0123456789abc').wrapped).toEqual(['0123456789']);
   });
 
-  test('rejects sequences that our lines do not need', () => {
+  test('The model rejects sequences that our lines do not need', () => {
     for (const text of [`${esc}[2J`, `${esc}[1;1H`, '\u0000'])
       expect(() => shown(text)).toThrow('A terminal got');
   });
 
-  test('wraps rows again when its width changes, and keeps the cursor at its character', () => {
+  test('The model wraps rows again when its width changes, and keeps the cursor at its character', () => {
     const screen = new Screen(10).write('above\r\n0123456789\r');
     screen.resize(4);
     expect([screen.rows, screen.cursor]).toEqual([

@@ -13,7 +13,6 @@ import { ended, isFinal, job, listJobs, request, steps, submit, trySubmit } from
 import { Connection } from '../support/connection.mjs';
 import { Server } from '../support/server.mjs';
 import { until } from '../support/until.mjs';
-import { manyParts } from './descriptors/many-parts.mjs';
 import { results } from './descriptors/results.mjs';
 
 /** Milliseconds within which an honest client gets an answer while others are silent. */
@@ -210,7 +209,7 @@ export async function run(context) {
   }
   // Cases that measure CPU or memory run one after the other, cases that mostly wait run beside them.
   await Promise.all([
-    inTurn(context, { ...manyParts, ...results }),
+    inTurn(context, results),
     inTurn(context, { 'refused uploads that cannot be removed': stuckRemoval }),
   ]);
 }

@@ -41,17 +41,14 @@ const cutsInTenRounds = 36;
 /** Servers, or clients, side by side. */
 const lanes = 3;
 
-/**
- * Replays cuts, half of them directly after a call that promised something, where they are most critical.
- * @param always positions at which the power is cut in any run
- */
-async function replayCuts(context, calls, answers, replayOne, always = []) {
+/** Replays cuts, half of them directly after a call that promised something, where they are most critical. */
+async function replayCuts(context, calls, answers, replayOne) {
   const { random, rounds } = context;
   const count = Math.max(8, times(rounds, cutsInTenRounds));
   const chosen = Array.from({ length: count }, (_, at) =>
     at % 2 === 0 && answers.length > 0 ? random.pick(answers) : random.integer(0, calls.length),
   );
-  const turns = [...chosen, ...always].map((each, at) => ({ count: each, random: random.fork(`cut ${at}`) }));
+  const turns = chosen.map((each, at) => ({ count: each, random: random.fork(`cut ${at}`) }));
   const lane = async () => {
     for (let next = turns.shift(); next !== undefined; next = turns.shift())
       await replayOne(next.count, next.random);
@@ -83,15 +80,8 @@ async function cutClient(context) {
     context.count('calls of a client that were recorded', cohort.calls.length);
     checkModel(context, cohort.output, cohort.calls);
     const told = behind(cohort.calls, (call) => toldIn(call).length > 0);
-    const { isCorrectingFrom: from, isCorrectedAt: end } = cohort;
-    // A person's correction that is not on the disk yet is a few calls among many.
-    const correcting = Array.from({ length: end - from }, (_, at) => from + 1 + at);
-    await replayCuts(
-      context,
-      cohort.calls,
-      told,
-      (count, random) => replayCohort(context, cohort, count, random),
-      correcting,
+    await replayCuts(context, cohort.calls, told, (count, random) =>
+      replayCohort(context, cohort, count, random),
     );
   } finally {
     await server.close();

@@ -8,7 +8,6 @@ import { pour } from '../support/pour.mjs';
 import { memoryOf } from '../support/processes.mjs';
 import { Server } from '../support/server.mjs';
 import { floods } from './requests/floods.mjs';
-import { forms } from './requests/forms.mjs';
 
 /** The highest memory of a process from now on, not since its start, where the kernel lets this be asked. */
 class MemoryPeak {
@@ -85,11 +84,6 @@ const some = (context, list, inTen) => {
 
 export async function run(context) {
   const { wide, narrow } = floods(context.random);
-  const small = context.random.shuffle(forms(context.random));
   await under(context, ['--max-upload-size', '64MiB'], some(context, wide, 6));
-  await under(
-    context,
-    ['--max-upload-size', '8MiB'],
-    [...some(context, narrow, narrow.length), ...small.slice(0, times(context.rounds, 25))],
-  );
+  await under(context, ['--max-upload-size', '8MiB'], some(context, narrow, narrow.length));
 }
