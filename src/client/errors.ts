@@ -343,7 +343,7 @@ const isRefused = (error: unknown): error is HttpError =>
   error instanceof HttpError && !isUnknownJob(error) && !isExpiredJob(error);
 
 /** The error for a command that followed a job: if it does not mention the job, the job and how to continue are added. */
-export function leaving(
+export function withResumeHint(
   connection: NextCommands,
   jobId: string,
   error: unknown,

@@ -15,11 +15,11 @@ import {
   isUnknownJob,
   JobFailed,
   JobForgotten,
-  leaving,
   OutputError,
   TransportError,
   type TransportFault,
   WriteError,
+  withResumeHint,
   writing,
 } from '../../src/client/errors.js';
 import { nextCommand } from '../../src/client/next-command.js';
@@ -118,18 +118,18 @@ describe('a command that no longer follows its job', () => {
   const result = "'remote-app result ab --profile 'lab two'' fetches its result";
 
   test('says how to go on where the connection, or the output, was lost', () => {
-    expect(leaving(connection, 'ab', cut('broken'))).toMatchObject({
+    expect(withResumeHint(connection, 'ab', cut('broken'))).toMatchObject({
       message: `It broke; job ab may go on: ${logs}, ${result}`,
       exitCode: 5,
       details: { fault: 'broken', job_id: 'ab' },
     });
-    const closed = leaving(connection, 'ab', new OutputError('no space')) as Error;
+    const closed = withResumeHint(connection, 'ab', new OutputError('no space')) as Error;
     expect(closed.message).toContain(`what was printed is not complete; job ab may go on: ${logs}`);
   });
 
   test('says that only the result is missing of a job that is done, and the command for the same place', () => {
     const again = 'remote-app result ab -o here';
-    expect(leaving(connection, 'ab', cut('timeout'), { isDone: true, again })).toMatchObject({
+    expect(withResumeHint(connection, 'ab', cut('timeout'), { isDone: true, again })).toMatchObject({
       message: `It broke; job ab is done: '${again}' fetches its result`,
       exitCode: 3,
     });
@@ -137,18 +137,21 @@ describe('a command that no longer follows its job', () => {
 
   test('says so of a refusal only if the server is known to have the job', () => {
     const refused = of(401);
-    expect(leaving(connection, 'ab', refused)).toBe(refused);
+    expect(withResumeHint(connection, 'ab', refused)).toBe(refused);
     for (const known of [{ isKnown: true }, { isDone: true }])
-      expect(leaving(connection, 'ab', refused, known)).toMatchObject({ name: 'GaveUp', cause: refused });
+      expect(withResumeHint(connection, 'ab', refused, known)).toMatchObject({
+        name: 'GaveUp',
+        cause: refused,
+      });
     for (const gone of [of(404), of(410)])
-      expect(leaving(connection, 'ab', gone, { isKnown: true })).toBe(gone);
+      expect(withResumeHint(connection, 'ab', gone, { isKnown: true })).toBe(gone);
   });
 
   test('says it once, and of nothing else', () => {
-    const told = leaving(connection, 'ab', cut('broken'));
-    expect(leaving(connection, 'ab', told, { isDone: true })).toBe(told);
+    const told = withResumeHint(connection, 'ab', cut('broken'));
+    expect(withResumeHint(connection, 'ab', told, { isDone: true })).toBe(told);
     const other = new Error('x');
-    expect(leaving(connection, 'ab', other, { isKnown: true })).toBe(other);
+    expect(withResumeHint(connection, 'ab', other, { isKnown: true })).toBe(other);
   });
 
   test('says that a server has forgotten it', () => {

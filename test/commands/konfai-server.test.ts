@@ -112,12 +112,9 @@ describe('the log of KonfAI', () => {
 
 describe('what KonfAI has not', () => {
   test.each([
-    [['jobs'], /has no list of jobs, as KonfAI's server has none: ask for each by its id$/],
+    [['jobs'], /has no list of jobs, like KonfAI's server: ask for each job by its id$/],
     [['kill', '--all'], /has no list of jobs/],
-    [
-      ['rm', id],
-      /removes no job when it is asked to, as KonfAI's server: it does so some time after the job's end$/,
-    ],
+    [['rm', id], /removes jobs only by itself, some time after they end, like KonfAI's server$/],
     [['status', 'nope'], /No job 'nope' on http/],
     [['result', id, '--partial', '-o', 'x'], null],
   ])('%j, which KonfAI lacks, fails with one clear sentence', async (args, sentence) => {

@@ -3,7 +3,7 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
-import { leaving, UsageError } from '../../client/errors.js';
+import { UsageError, withResumeHint } from '../../client/errors.js';
 import {
   exitCodes,
   type Field,
@@ -323,7 +323,7 @@ export abstract class SubmitCommand extends ClientCommand {
     }
     const tellId = (id: string) =>
       this.print([id]).catch((error: unknown) => {
-        throw leaving(connection, id, error);
+        throw withResumeHint(connection, id, error);
       });
     const start = () => client.startJob(connection, { ...keptForLong(submission), app }, options, tellId);
     const envelope = await naming(connection, app, start, settings.appNamedBy);

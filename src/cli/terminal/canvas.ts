@@ -30,7 +30,7 @@ const sixel = '4';
 const longestWait = 2000;
 
 /** Most characters that are kept: the answers have about 50. */
-const mostAnswered = 4096;
+const maxAnswered = 4096;
 
 /** Pixels of a character in a terminal that does not say it. */
 const usualCell = { width: 8, height: 16 };
@@ -52,7 +52,7 @@ async function ask(stdin: InputStream, stdout: OutputStream): Promise<string> {
         resolve();
       }
       function add(bytes: Buffer | string) {
-        answer = (answer + bytes.toString('latin1')).slice(-mostAnswered);
+        answer = (answer + bytes.toString('latin1')).slice(-maxAnswered);
         if (lastAnswer.test(answer) || answer.includes(interrupt)) end();
       }
       stdin.on('data', add);

@@ -1,5 +1,11 @@
 import * as z from 'zod/mini';
-import { jobStates, type KillReply, type RemovedJob, uploadNamePattern } from '../../contract/index.js';
+import {
+  healthy,
+  jobStates,
+  type KillReply,
+  type RemovedJob,
+  uploadNamePattern,
+} from '../../contract/index.js';
 import type { Answer } from './answers.js';
 import { appIdPattern, pathJobId } from './identifiers.js';
 
@@ -13,10 +19,10 @@ z.config({ jitless: true });
 
 const mebibyte = 1024 * 1024;
 
-/** Most entries of a list of jobs or apps that is accepted. */
+/** The longest list of jobs or apps that is accepted. */
 const maxListItems = 100_000;
-/** Most GPUs of one machine: the memory of each is requested separately. */
-const mostGpus = 256;
+/** The most GPUs of one machine: the memory of each is requested separately. */
+const maxGpus = 256;
 
 const text = z.string();
 const orNull = <T extends z.ZodMiniType>(schema: T) => z._default(z.nullable(schema), null);
@@ -71,15 +77,19 @@ function answer<T>(what: string, make: () => z.ZodMiniType<T>, maxBytes = mebiby
   return { what, check: (document) => schema.safeParse(document), maxBytes };
 }
 
+export const healthAnswer = answer('the health of a service', () =>
+  z.object({ status: z.literal(healthy.status) }),
+);
+
 export const devicesAnswer = answer('a list of GPUs', () =>
   z.object({
-    devices_index: listOf(whole, mostGpus),
-    devices_name: listOf(text, mostGpus),
-    devices_free: z.optional(listOf(z.boolean(), mostGpus)),
+    devices_index: listOf(whole, maxGpus),
+    devices_name: listOf(text, maxGpus),
+    devices_free: z.optional(listOf(z.boolean(), maxGpus)),
     devices_jobs: z.optional(
-      listOf(z.nullable(z.object({ job_id: z.optional(text), owner: z.optional(textOrNull) })), mostGpus),
+      listOf(z.nullable(z.object({ job_id: z.optional(text), owner: z.optional(textOrNull) })), maxGpus),
     ),
-    devices_loaded: z.optional(listOf(listOf(text), mostGpus)),
+    devices_loaded: z.optional(listOf(listOf(text), maxGpus)),
     cpu_loaded: z.optional(listOf(text)),
   }),
 );

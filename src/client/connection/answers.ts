@@ -1,5 +1,5 @@
 import type * as z from 'zod/mini';
-import { excerpt, exitCodes, formatBytes, healthy, quoteName } from '../../contract/index.js';
+import { excerpt, exitCodes, formatBytes, quoteName } from '../../contract/index.js';
 import { ClientError, type TransportFault } from '../errors.js';
 
 type Issue = z.core.$ZodIssue;
@@ -99,18 +99,3 @@ export function readAnswer<T>(server: string, path: string, text: string, answer
 /** The error for a body that is longer than it may be. */
 export const tooLong = (server: string, path: string, maxBytes: number): AnswerError =>
   new AnswerError(server, `answered ${path} with more than ${formatBytes(maxBytes)}`);
-
-/**
- * The answer that `GET /health` must give. Checked without zod, because loading zod takes longer than the whole health
- * check, which scripts and orchestrators run often (bench row `cli-health`).
- */
-export const healthAnswer: Answer<typeof healthy> = {
-  what: 'the health of a service',
-  maxBytes: 64 * 1024,
-  check: (document) => {
-    const { status } = Object(document) as { status?: unknown };
-    if (status === healthy.status) return { success: true, data: healthy };
-    const issue = { code: 'invalid_value' as const, path: ['status'], values: [healthy.status], message: '' };
-    return { success: false, error: { issues: [issue] } };
-  },
-};

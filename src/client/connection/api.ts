@@ -20,17 +20,14 @@ import {
 } from '../../contract/index.js';
 import { HttpError, JobFailed } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
-import { type Answer, healthAnswer } from './answers.js';
+import type { Answer } from './answers.js';
 import type { Call, Connection } from './connection.js';
 import { fetchLeft } from './job-words.js';
 import { bodyOf } from './reply.js';
 
 type Answers = typeof import('./answer-schemas.js');
 
-/**
- * A request whose answer is checked by its schema. The schemas are loaded on the first request that needs them; `health`
- * needs none.
- */
+/** A request whose answer is checked by its schema. The schemas are loaded on the first request. */
 const ask = async <T>(
   connection: Connection,
   path: string,
@@ -49,7 +46,7 @@ export const submissionAnswer = async (): Promise<Answers['envelopeAnswer']> =>
  * @param timeout seconds for the whole call
  */
 export const health = (connection: Connection, timeout: number): Promise<{ status: 'ok' }> =>
-  connection.json(routes.health.path, healthAnswer, { limit: timeout });
+  ask(connection, routes.health.path, (answers) => answers.healthAnswer, { limit: timeout });
 
 /**
  * `GET /available_devices`.
@@ -114,13 +111,19 @@ export const job = async (
 ): Promise<JobAnswer> => ask(connection, jobPath(id), (answers) => answers.jobAnswer(id), { limit, signal });
 
 /** Which jobs are requested. */
-interface JobsAsked {
+interface JobQuery {
   /** Whether to list the jobs of all owners, as an admin may. */
   readonly all?: boolean | undefined;
   /** Only jobs with this tag. */
   readonly tag?: string | undefined;
-  /** At most so many; by default all. */
+  /** The largest number of jobs; all by default. */
   readonly limit?: number | undefined;
+}
+
+/** The error for a route that a server, such as KonfAI's, does not have; any other error as it is. */
+function explainMissingRoute(error: unknown, status: number, message: string): unknown {
+  const isMissing = error instanceof HttpError && !error.isOfProxy && error.status === status;
+  return isMissing ? new HttpError(status, message, null) : error;
 }
 
 /**
@@ -129,7 +132,7 @@ interface JobsAsked {
  */
 export async function jobs(
   connection: Connection,
-  { all = false, tag, limit = Number.POSITIVE_INFINITY }: JobsAsked = {},
+  { all = false, tag, limit = Number.POSITIVE_INFINITY }: JobQuery = {},
 ): Promise<readonly JobAnswer[]> {
   const found = new Map<string, JobAnswer>();
   const asked = new URLSearchParams({
@@ -141,21 +144,17 @@ export async function jobs(
     for (;;) {
       const options = asked.size > 0 ? { query: `?${asked}` } : {};
       const list = (await ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer, options)).jobs;
-      const known = found.size;
-      // An older server does not know tags and returns all jobs.
-      for (const each of list) if (tag === undefined || each.tag === tag) found.set(each.job_id, each);
+      const before = found.size;
+      for (const each of list) found.set(each.job_id, each);
       const last = list.at(-1);
-      // An older server returns all jobs at once, and would return them again.
-      const isWhole = list.length < Math.min(limit, mostListed) || list.length > mostListed;
-      if (isWhole || !last || found.size >= limit || found.size === known)
-        return [...found.values()].slice(0, limit);
+      // A server that knows no pages sends the same list again.
+      const isLastPage = list.length < mostListed || found.size === before;
+      if (!last || isLastPage || found.size >= limit) return [...found.values()].slice(0, limit);
       asked.set(parameters.before.name, last.job_id);
     }
   } catch (error) {
-    if (!(error instanceof HttpError) || error.isOfProxy || error.status !== errorKinds.notFound.status)
-      throw error;
-    const message = `${connection.server} has no list of jobs, as KonfAI's server has none: ask for each by its id`;
-    throw new HttpError(error.status, message, null);
+    const message = `${connection.server} has no list of jobs, like KonfAI's server: ask for each job by its id`;
+    throw explainMissingRoute(error, errorKinds.notFound.status, message);
   }
 }
 
@@ -198,9 +197,8 @@ export async function remove(connection: Connection, id: string): Promise<Remove
       method: routes.remove.method,
     });
   } catch (error) {
-    if (!(error instanceof HttpError && error.status === errorKinds.methodNotAllowed.status)) throw error;
-    const message = `${connection.server} removes no job when it is asked to, as KonfAI's server: it does so some time after the job's end`;
-    throw new HttpError(error.status, message, null);
+    const message = `${connection.server} removes jobs only by itself, some time after they end, like KonfAI's server`;
+    throw explainMissingRoute(error, errorKinds.methodNotAllowed.status, message);
   }
 }
 
@@ -212,9 +210,8 @@ async function askDrain(connection: Connection, method: 'GET' | 'POST' | 'DELETE
   try {
     return await ask(connection, routes.drain.path, (answers) => answers.drainAnswer, { method });
   } catch (error) {
-    if (!(error instanceof HttpError && error.status === errorKinds.notFound.status)) throw error;
-    const message = `${connection.server} cannot be drained: it is of an earlier version, or another server`;
-    throw new HttpError(error.status, message, null);
+    const message = `${connection.server} cannot be drained, like KonfAI's server`;
+    throw explainMissingRoute(error, errorKinds.notFound.status, message);
   }
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { acceptance, killErrors, type LogEvent, servicePrefix, startPrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { askFailure, type Connection } from '../connection/index.js';
-import { isUnknownJob, JobFailed, JobForgotten, leaving } from '../errors.js';
+import { isUnknownJob, JobFailed, JobForgotten, withResumeHint } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import type { FollowedLog } from './keep-log.js';
 import { followLog } from './log-stream.js';
@@ -165,7 +165,7 @@ export async function followToEnd(
   } catch (error) {
     const isKnown = lines > 0 || options.persistent;
     if (isKnown && isUnknownJob(error)) throw new JobForgotten(jobId, connection.server, error);
-    throw connection.isMet ? leaving(connection, jobId, error, { isKnown }) : error;
+    throw connection.isMet ? withResumeHint(connection, jobId, error, { isKnown }) : error;
   } finally {
     clearInterval(watch);
     reporter.running(false);

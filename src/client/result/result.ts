@@ -37,8 +37,8 @@ import {
   isUnknownJob,
   type JobFailed,
   JobForgotten,
-  leaving,
   UsageError,
+  withResumeHint,
 } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { download, streamSink } from './download.js';
@@ -151,12 +151,13 @@ async function awaitResult(
         throw new JobForgotten(jobId, connection.server, error);
       }
       if (!met) throw error;
-      if (!isTransient(error)) throw leaving(connection, jobId, error, { ...options, isKnown: isTold });
+      if (!isTransient(error))
+        throw withResumeHint(connection, jobId, error, { ...options, isKnown: isTold });
       // An error with advice on how to continue does not make the download retry.
-      if (options.isImpatient) throw leaving(connection, jobId, error, options);
+      if (options.isImpatient) throw withResumeHint(connection, jobId, error, options);
       const left = deadline === null ? undefined : deadline - monotonicTime();
       await patience.after(error as Error, left).catch((reason: unknown) => {
-        throw leaving(connection, jobId, reason, options);
+        throw withResumeHint(connection, jobId, reason, options);
       });
       continue;
     }
@@ -223,7 +224,10 @@ async function fetching<T>(
       options.reporter.note(`Job ${jobId} ${state}; '${again}' fetches its result`);
       throw ofJob(jobId, connection.signal.reason);
     }
-    throw ofJob(jobId, connection.isMet ? leaving(connection, jobId, error, { isDone, again }) : error);
+    throw ofJob(
+      jobId,
+      connection.isMet ? withResumeHint(connection, jobId, error, { isDone, again }) : error,
+    );
   }
 }
 

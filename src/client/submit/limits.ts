@@ -23,16 +23,16 @@ export interface SizedSource {
 }
 
 /** Two sizes, formatted so that they differ. */
-function inWords(size: number, most: number): [string, string] {
-  const words: [string, string] = [formatBytes(size), formatBytes(most)];
-  return words[0] === words[1] ? [`${size} bytes`, `${most} bytes`] : words;
+function inWords(size: number, max: number): [string, string] {
+  const words: [string, string] = [formatBytes(size), formatBytes(max)];
+  return words[0] === words[1] ? [`${size} bytes`, `${max} bytes`] : words;
 }
 
 /** Checks a data set against the limit that a server has for data sets. */
-function checkDataSet({ source, size, extracted = 0 }: SizedSource, most: number, server: string): void {
+function checkDataSet({ source, size, extracted = 0 }: SizedSource, max: number, server: string): void {
   const largest = Math.max(size, extracted);
-  if (largest <= most) return;
-  const [found, allowed] = inWords(largest, most);
+  if (largest <= max) return;
+  const [found, allowed] = inWords(largest, max);
   throw new UsageError(
     `The data set ${quotePath(source)} has ${found}, and ${server} takes data sets of at most ${allowed}`,
   );
@@ -43,25 +43,29 @@ function checkDataSet({ source, size, extracted = 0 }: SizedSource, most: number
  * @throws UsageError naming the file, or about all of them together
  */
 export function checkSizes(files: readonly SizedSource[], limits: LimitsAnswer, server: string): void {
-  const { max_file_size: mostOfFile, max_upload_size: mostOfAll, max_dataset_size: mostOfSet } = limits;
+  const {
+    max_file_size: maxFileSize,
+    max_upload_size: maxUploadSize,
+    max_dataset_size: maxDatasetSize,
+  } = limits;
   const dataSet = files.find(({ extracted }) => extracted !== undefined);
-  if (dataSet && mostOfSet !== null) {
+  if (dataSet && maxDatasetSize !== null) {
     // A data set is always sent alone.
-    checkDataSet(dataSet, mostOfSet, server);
+    checkDataSet(dataSet, maxDatasetSize, server);
     return;
   }
-  const large = mostOfFile === null ? undefined : files.find(({ size }) => size > mostOfFile);
-  if (large && mostOfFile !== null) {
-    const [size, most] = inWords(large.size, mostOfFile);
+  const large = maxFileSize === null ? undefined : files.find(({ size }) => size > maxFileSize);
+  if (large && maxFileSize !== null) {
+    const [size, max] = inWords(large.size, maxFileSize);
     throw new UsageError(
-      `${quotePath(large.source)} takes ${size} to send, and ${server} takes files of at most ${most}`,
+      `${quotePath(large.source)} takes ${size} to send, and ${server} takes files of at most ${max}`,
     );
   }
   const all = files.reduce((sum, { size }) => sum + size, 0);
-  if (mostOfAll !== null && all > mostOfAll) {
-    const [size, most] = inWords(all, mostOfAll);
+  if (maxUploadSize !== null && all > maxUploadSize) {
+    const [size, max] = inWords(all, maxUploadSize);
     throw new UsageError(
-      `These inputs take ${size} to send, and ${server} takes at most ${most} at once; send them in several jobs`,
+      `These inputs take ${size} to send, and ${server} takes at most ${max} at once; send them in several jobs`,
     );
   }
 }
@@ -69,21 +73,21 @@ export function checkSizes(files: readonly SizedSource[], limits: LimitsAnswer, 
 type FormValues = Pick<Submission, 'operation' | 'fields'>;
 
 /**
- * @param most null if the server does not say, or has no limit
+ * @param max null if the server does not say, or has no limit
  * @throws UsageError for a longer time
  */
 function checkTime(
   { operation, fields }: FormValues,
   role: FieldRole,
-  most: number | null,
+  max: number | null,
   rule: string,
 ): void {
   const field = fieldWithRole(operation, role);
   // NaN if no time is given, and for the word that asks for the maximum.
   const asked = Number(fields[field.name]);
-  if (most === null || !(asked > most)) return;
+  if (max === null || !(asked > max)) return;
   throw new UsageError(
-    `--${flagName(field)} ${spellDuration(asked)} is too long: ${rule} at most ${spellDuration(most)}`,
+    `--${flagName(field)} ${spellDuration(asked)} is too long: ${rule} at most ${spellDuration(max)}`,
   );
 }
 
@@ -95,8 +99,8 @@ export function checkTimes(submission: FormValues, limits: LimitsAnswer, server:
   const { max_keep, max_run_time, max_fine_tune_time } = limits;
   checkTime(submission, 'keep', max_keep, `${server} keeps a job for`);
   const isFineTuning = submission.operation.segment === operations.fine_tune.segment;
-  const most = isFineTuning ? max_fine_tune_time : max_run_time;
-  checkTime(submission, 'timeLimit', most, `on ${server} a job may run for`);
+  const max = isFineTuning ? max_fine_tune_time : max_run_time;
+  checkTime(submission, 'timeLimit', max, `on ${server} a job may run for`);
 }
 
 /** Seconds that a job is kept after its end unless the command says otherwise: a laptop may be closed overnight. */
@@ -112,9 +116,9 @@ const margin = 60;
 export function keptForADay(
   operation: Operation,
   longestOutage: number,
-  { max_keep: most }: LimitsAnswer,
+  { max_keep: max }: LimitsAnswer,
 ): Readonly<Record<string, string>> {
-  if (most === null) return {};
+  if (max === null) return {};
   const wanted = Math.max(day, Math.ceil(longestOutage) + margin);
-  return { [fieldWithRole(operation, 'keep').name]: String(Math.min(wanted, most)) };
+  return { [fieldWithRole(operation, 'keep').name]: String(Math.min(wanted, max)) };
 }

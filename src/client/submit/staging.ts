@@ -201,7 +201,7 @@ const sizedSource = (each: NamedUnit | NamedDataSet, isStored: boolean): SizedSo
 });
 
 /** Bytes of the smallest file for which uploads are worth their requests. */
-const leastUpload = 1 << 20;
+const minUpload = 1 << 20;
 
 /** Bytes that an entry takes in an archive beside its content, with a long name. */
 const entrySize = 1024;
@@ -225,7 +225,7 @@ function fitStored(
 }
 
 /** Most files of a submission that names uploads: its document has a limit. */
-const mostNamed = 10_000;
+const maxNamed = 10_000;
 
 /** The field that tells a server that nothing in a submission says who somebody is. */
 const claim = 'deidentified';
@@ -250,8 +250,8 @@ export async function stage(
   const all = [...units, ...(dataSet ? [dataSet.set] : [])];
   const isByContent =
     takesUploads &&
-    all.length <= mostNamed &&
-    all.some((each) => sizeOf(each) > leastUpload) &&
+    all.length <= maxNamed &&
+    all.some((each) => sizeOf(each) > minUpload) &&
     fitStored(all, checkSizes);
   const sources = all.map((each): SizedSource => {
     const sized = sizedSource(each, isByContent && !outgoing);

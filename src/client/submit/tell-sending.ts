@@ -21,7 +21,7 @@ function pairingNote({ by, groups: [first, second], pairs }: Pairing): string {
 }
 
 /** Most series that are listed for a person. */
-const mostSeries = 20;
+const maxSeries = 20;
 
 /** Describes the series, if there are several, and anything a person should know about them. */
 function tellSeries(units: readonly NamedUnit[], reporter: Reporter, isListed: boolean): void {
@@ -32,10 +32,10 @@ function tellSeries(units: readonly NamedUnit[], reporter: Reporter, isListed: b
     reporter.note(
       `${known.length} DICOM series are sent, each as a case; --series chooses some by number or description`,
     );
-    for (const each of known.slice(0, mostSeries))
+    for (const each of known.slice(0, maxSeries))
       reporter.note(oneLine(`  ${describeSeries(each)} -> ${each.name}`));
-    if (known.length > mostSeries) {
-      reporter.note(`  and ${known.length - mostSeries} more; 'remote-app inputs' lists them all`);
+    if (known.length > maxSeries) {
+      reporter.note(`  and ${known.length - maxSeries} more; 'remote-app inputs' lists them all`);
     }
   }
   for (const each of known) {

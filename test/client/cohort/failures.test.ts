@@ -11,11 +11,11 @@ import {
   ClientError,
   HttpError,
   JobFailed,
-  leaving,
   NoRoom,
   TransportError,
   UsageError,
   WriteError,
+  withResumeHint,
 } from '../../../src/client/errors.js';
 import type { Reporter } from '../../../src/client/reporter.js';
 import { memoryReporter } from '../support/connect.js';
@@ -23,7 +23,7 @@ import { memoryReporter } from '../support/connect.js';
 const full = Object.assign(new Error('ENOSPC: no space'), { code: 'ENOSPC', errno: -28 });
 const connection = { nextCommand: (words: string) => `remote-app ${words}` };
 /** As it is where it says how to go on. */
-const explained = (error: Error) => leaving(connection, 'ab', error, { isKnown: true });
+const explained = (error: Error) => withResumeHint(connection, 'ab', error, { isKnown: true });
 
 test.each([
   ['a full disk here', new WriteError('/x', full, 'go on'), true],

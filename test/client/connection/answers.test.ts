@@ -210,7 +210,7 @@ describe('an answer', () => {
 
 test.each([
   [403, 'Only an admin may drain the server', /^Only an admin may drain the server$/],
-  [404, 'Not Found', / cannot be drained: it is of an earlier version, or another server$/],
+  [404, 'Not Found', / cannot be drained, like KonfAI's server$/],
 ])('a refusal with %i of a drain is told as what it is', async (status, detail, message) => {
   await using server = await ScriptedServer.start((_, response) => json(response, status, { detail }));
   await using connection = connectTo(server.url);
