@@ -4,7 +4,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../support/form.mjs';
 import { unzip } from '../../support/unzip.mjs';
-import { ended, job, json, listJobs, logOf, request, steps, submit, trySubmit } from '../support/api.mjs';
+import { ended, job, json, listJobs, logOf, request, steps, trySubmit } from '../support/api.mjs';
 import { apps, product, Server } from '../support/server.mjs';
 
 /** A text that no answer may contain. */
@@ -74,43 +74,6 @@ function brokenApps(folder) {
   for (const [name, files] of Object.entries(apps)) write(path.join(folder, name), files);
   return Object.keys(apps);
 }
-
-const release = (gate) => writeFileSync(`${gate}1`, '');
-
-/** Damages to a running job's directory. */
-const damages = {
-  'no output folder'(directory, gate) {
-    rmSync(path.join(directory, 'Output'), { recursive: true, force: true });
-    release(gate);
-  },
-  'a file in place of its output'(directory, gate) {
-    rmSync(path.join(directory, 'Output'), { recursive: true, force: true });
-    writeFileSync(path.join(directory, 'Output'), '');
-    release(gate);
-  },
-  'a folder in place of its result'(directory, gate) {
-    mkdirSync(path.join(directory, 'result.zip', 'x'), { recursive: true });
-    release(gate);
-  },
-  'no input'(directory, gate) {
-    rmSync(path.join(directory, 'Input'), { recursive: true, force: true });
-    release(gate);
-  },
-  'no log'(directory, gate) {
-    rmSync(path.join(directory, 'log'), { force: true });
-    release(gate);
-  },
-  'a folder in place of its log'(directory, gate) {
-    rmSync(path.join(directory, 'log'), { force: true });
-    try {
-      mkdirSync(path.join(directory, 'log'));
-    } catch (cause) {
-      // The file may have been made again meanwhile, which is a case of its own.
-      if (cause.code !== 'EEXIST') throw cause;
-    }
-    release(gate);
-  },
-};
 
 /** A path of this machine. An app may print paths itself. */
 function pathIn(context, text) {
@@ -188,27 +151,6 @@ async function checkJob(context, server, id, what) {
   }
 }
 
-/** A running job's directory is damaged; no answer about it names a path. */
-async function damaged(context, server, what, damage) {
-  const gate = path.join(context.scratch, `gate-${context.serial()}-`);
-  const id = await submit(server, 'witness', 'infer', { inputs: file('scan.nii'), options: steps({ gate }) });
-  const directory = server.jobDirectory(id);
-  await damage(directory, gate);
-  const view = await ended(server, id, 15_000).catch(() => job(server, id));
-  checkText(context, `A job with ${what}`, JSON.stringify(view));
-  for (const route of ['', '/result', '/logs']) {
-    const { status, text } = await request(server, `/jobs/${id}${route}`, { limit: 10_000 }).catch(() => ({
-      status: 0,
-      text: '',
-    }));
-    if (status !== 200) checkText(context, `${route} of a job with ${what}`, text);
-  }
-  await request(server, `/jobs/${id}/kill`, { method: 'POST', limit: 15_000 }).then(
-    ({ text }) => checkText(context, `The kill of a job with ${what}`, text),
-    () => {},
-  );
-}
-
 export async function run(context) {
   const { random } = context;
   const folder = path.join(context.scratch, 'apps');
@@ -224,9 +166,6 @@ export async function run(context) {
     await context.attempt('The config files of an app', () => config(context, server));
     for (const name of random.shuffle(names)) {
       await context.attempt(`The app '${name}'`, () => broken(context, server, name));
-    }
-    for (const [what, damage] of random.shuffle(Object.entries(damages))) {
-      await context.attempt(`A job with ${what}`, () => damaged(context, server, what, damage));
     }
     // The whole directory is removed while the server runs.
     rmSync(folder, { recursive: true });

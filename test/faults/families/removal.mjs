@@ -1,8 +1,7 @@
 /** Jobs that are hard or impossible to remove: what is possible is removed, the rest is reported, and the server keeps running. */
 
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { file } from '../../support/form.mjs';
@@ -10,7 +9,7 @@ import { times } from '../context.mjs';
 import { ended, job, request, steps, submit } from '../support/api.mjs';
 import { apps, Server } from '../support/server.mjs';
 import { giveAway, unprivileged } from '../support/unprivileged.mjs';
-import { until, within } from '../support/until.mjs';
+import { until } from '../support/until.mjs';
 
 const encoded = (bytes) => Buffer.from(bytes).toString('base64');
 
@@ -224,55 +223,6 @@ async function removalCase(context, user, { what, steps, block, free, isAtStart 
   }
 }
 
-const endBound = 15_000;
-
-/** Whether a start ends by itself, with a sentence and without having listened. */
-async function isRefused(context, server, what) {
-  server.mayEnd = true;
-  const child = server.spawn();
-  const exit = await within('it ends', once(child, 'exit'), endBound).catch(() => null);
-  const isListening = /^Listening/m.test(server.stdout);
-  if (exit === null)
-    context.violation(`A start ${what} ${isListening ? 'listens' : 'does not end, nor listen'}`);
-  else {
-    const isClear = exit[0] !== 0 && server.stderr.replace(/^WARNING.*\n/gm, '').trim() !== '';
-    context.check(isClear, `A start ${what} ended with ${exit[0]}: ${server.stderr}`);
-    context.check(!/\n\s+at /.test(server.stderr), `A start ${what} showed a stack: ${server.stderr}`);
-  }
-  await server.kill();
-}
-
-/** A failed start leaves nothing locked; a second server on a directory does not harm the first. */
-async function failedStarts(context, user) {
-  const home = path.join(user.home, 'failed-starts');
-  mkdirSync(home);
-  giveAway(home);
-  const dataDirectory = path.join(home, 'data');
-  const make = () =>
-    new Server(context, { dataDirectory, launcher: user.launcher, environment: user.environment });
-  const [first, second] = [make(), make()];
-  await context.attempt('A failed start', async () => {
-    await first.start();
-    context.count('a second server on a directory', 2);
-    for (const what of ['on the directory of another', 'on the directory of another, again']) {
-      await isRefused(context, second, what);
-    }
-    const { status } = await ended(
-      first,
-      await submit(first, 'witness', 'infer', { inputs: file('scan.nii'), cpu: '1' }),
-    );
-    context.check(status === 'done', `A job of a server, after others tried its directory, is ${status}`);
-    await first.kill();
-    const jobs = path.join(dataDirectory, 'jobs');
-    chmodSync(jobs, 0);
-    context.count('a start that fails');
-    await isRefused(context, second, "on a directory whose 'jobs' cannot be read");
-    chmodSync(jobs, 0o700);
-    await first.start();
-  });
-  await first.close();
-}
-
 export async function run(context) {
   const { random, rounds } = context;
   const user = unprivileged(context);
@@ -295,5 +245,4 @@ export async function run(context) {
     }
   };
   await Promise.all([lane(), lane(), lane(), lane()]);
-  await failedStarts(context, user);
 }

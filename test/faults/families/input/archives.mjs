@@ -50,7 +50,7 @@ const leadingOut = {
   'an absolute path': '/tmp/remote-app-escaped',
 };
 
-/** Names that no upload may bring. A client may extract them as they are here, or under another name, and say so. */
+/** Names that no upload may bring. */
 const odd = {
   'a Windows path': 'C:\\escaped',
   'a drive without a slash': 'C:escaped',
@@ -61,16 +61,6 @@ const odd = {
   'a line feed': 'a\nb',
   nothing: '',
 };
-
-/** Archives that a client need not refuse, because nothing in them leads out. */
-export const isHarmlessToClients = (what) => Object.hasOwn(odd, what) || leftOut.has(what);
-
-/** Of two entries that want one place, and of a path that is too long, a client leaves one out, and says so. */
-const leftOut = new Set([
-  'a file that is a directory too',
-  'a directory that is a file too',
-  'a path longer than the system takes',
-]);
 
 /**
  * Archives that must be refused, by what they are. `limit` is how much an archive may extract to.
