@@ -142,7 +142,7 @@ describe('docs/admin.md', () => {
   );
 
   for (const name of ['nginx', 'caddy'] as const) {
-    const title = `has a configuration of ${name} that carries a whole job, and refusals of large uploads`;
+    const title = `The ${name} configuration of docs/admin.md carries a whole job, and refusals of large uploads`;
     test.skipIf(lacks(name, 'openssl'))(title, async () => {
       await using server = await TestServer.start({ token: 'secret' });
       await using cli = await Cli.create();
