@@ -1,4 +1,4 @@
-/** What is used of decoders that come without types. */
+/** What is used of packages that come without types. */
 
 declare module '@cornerstonejs/codec-charls/decodewasmjs' {
   interface JpegLSDecoder {
@@ -34,4 +34,23 @@ declare module '@cornerstonejs/codec-openjpeg/decodewasmjs' {
     print(line: string): void;
     printErr(line: string): void;
   }): Promise<{ J2KDecoder: new () => J2KDecoder }>;
+}
+
+declare module '@jsquash/jpeg/decode.js' {
+  export function init(options: {
+    readonly wasmBinary: Uint8Array;
+    print(line: string): void;
+    printErr(line: string): void;
+  }): Promise<void>;
+  /** Red, green, blue and opacity of each pixel, in turn. */
+  export default function decode(jpeg: Uint8Array): Promise<{
+    readonly width: number;
+    readonly height: number;
+    readonly data: Uint8ClampedArray;
+  }>;
+}
+
+declare module 'dicom-character-set' {
+  /** @throws Error for a character set that is unknown, and for an unknown escape sequence */
+  export function convertBytes(characterSet: string, bytes: Uint8Array, options: { vr: string }): string;
 }

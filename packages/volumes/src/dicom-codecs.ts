@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { decodeLosslessJpeg } from './jpeg-lossless.js';
 import { VolumeError } from './volume.js';
 
@@ -99,27 +101,6 @@ function jpegHeaderOf(bytes: Buffer, frame: Frame): { marker: number; precision:
   throw damaged(frame);
 }
 
-async function decodeJpeg(bytes: Buffer, frame: Frame): Promise<Samples> {
-  const { marker, precision } = jpegHeaderOf(bytes, frame);
-  if (marker > 0xc2 || precision !== 8) throw unreadable(frame, `JPEG of ${precision} bits`);
-  const { decode } = await import('jpeg-js').then((module) => module.default);
-  // The library converts colours by itself where an Adobe marker says that they are not RGB.
-  const colorTransform = frame.photometric !== 'RGB';
-  const options = { useTArray: true, formatAsRGBA: false, tolerantDecoding: false, colorTransform } as const;
-  const { data } = decode(bytes, options);
-  // Greys come three times.
-  const values = frame.samples === 1 ? data.subarray(0, data.length / 3) : data;
-  if (values !== data) for (let at = 0; at < values.length; at += 1) values[at] = data[at * 3] ?? 0;
-  return { data: typed(frame, values, 1), bits: 8, isRgb: true };
-}
-
-// Why not jpeg-lossless-decoder-js: it installs 6 MB of test images and a compiled bundler with it.
-function decodeLossless(bytes: Buffer, frame: Frame): Samples {
-  if (jpegHeaderOf(bytes, frame).marker !== 0xc3) throw damaged(frame);
-  const { data, precision } = decodeLosslessJpeg(bytes);
-  return { data: precision > 8 ? data : Uint8Array.from(data), bits: precision };
-}
-
 /** A decoder in WebAssembly. One that has failed is not used again, since nobody knows its memory. */
 function reusable<Module>(load: () => Promise<Module>): {
   get: () => Promise<Module>;
@@ -142,6 +123,44 @@ function reusable<Module>(load: () => Promise<Module>): {
  * its state in the object that it is given, so that each has one of its own.
  */
 const silent = () => ({ print: () => {}, printErr: () => {} });
+
+const mozjpeg = reusable(async () => {
+  const { default: decode, init } = await import('@jsquash/jpeg/decode.js');
+  const program = createRequire(import.meta.url).resolve('@jsquash/jpeg/codec/dec/mozjpeg_dec.wasm');
+  const warnings: string[] = [];
+  await init({ ...silent(), wasmBinary: await readFile(program), printErr: (line) => warnings.push(line) });
+  return { decode, warnings };
+});
+
+/** A marker of Adobe that says that the components are red, green and blue. */
+const adobeRgb = Buffer.from('ffee000e41646f626500640000000000', 'hex');
+
+/** A JPEG whose colours are what DICOM says: its own JFIF marker would make the decoder take them for YCbCr. */
+function asRgb(bytes: Buffer): Buffer {
+  const rest = Buffer.from(bytes.subarray(2));
+  if (rest[1] === 0xe0) rest[1] = 0xef;
+  return Buffer.concat([bytes.subarray(0, 2), adobeRgb, rest]);
+}
+
+async function decodeJpeg(bytes: Buffer, frame: Frame): Promise<Samples> {
+  const { marker, precision } = jpegHeaderOf(bytes, frame);
+  if (marker > 0xc2 || precision !== 8) throw unreadable(frame, `JPEG of ${precision} bits`);
+  const { decode, warnings } = await mozjpeg.get();
+  const before = warnings.length;
+  const { data: rgba } = await decode(frame.photometric === 'RGB' ? asRgb(bytes) : bytes);
+  // The decoder fills what is missing with grey, and says so.
+  if (warnings.slice(before).some((line) => !/extraneous/i.test(line))) throw damaged(frame);
+  const data = new Uint8Array(frame.rows * frame.columns * frame.samples);
+  for (let at = 0; at < data.length; at += 1)
+    data[at] = rgba[Math.floor(at / frame.samples) * 4 + (at % frame.samples)] ?? 0;
+  return { data, bits: 8, isRgb: true };
+}
+
+function decodeLossless(bytes: Buffer, frame: Frame): Samples {
+  if (jpegHeaderOf(bytes, frame).marker !== 0xc3) throw damaged(frame);
+  const { data, precision } = decodeLosslessJpeg(bytes);
+  return { data: precision > 8 ? data : Uint8Array.from(data), bits: precision };
+}
 
 const charls = reusable(async () => {
   const { default: load } = await import('@cornerstonejs/codec-charls/decodewasmjs');
@@ -227,13 +246,17 @@ const decoders: Readonly<Record<string, Decode>> = {
   '1.2.840.10008.1.2.4.81': decodeJpegLs,
   '1.2.840.10008.1.2.4.90': decodeJpeg2000,
   '1.2.840.10008.1.2.4.91': decodeJpeg2000,
+  // High-Throughput JPEG 2000: lossless, lossless RPCL, and lossy.
+  '1.2.840.10008.1.2.4.201': decodeJpeg2000,
+  '1.2.840.10008.1.2.4.202': decodeJpeg2000,
+  '1.2.840.10008.1.2.4.203': decodeJpeg2000,
 };
 
 /** Compressions that nothing here decodes, by the beginning of their transfer syntax. */
 const unknown: readonly (readonly [start: string, name: string])[] = [
   ['1.2.840.10008.1.2.4.10', 'MPEG'],
   ['1.2.840.10008.1.2.4.11', 'JPEG XL'],
-  ['1.2.840.10008.1.2.4.20', 'HTJ2K'],
+  ['1.2.840.10008.1.2.4.20', 'HTJ2K as a stream (JPIP)'],
   ['1.2.840.10008.1.2.4.9', 'JPEG 2000 part 2, JPIP'],
 ];
 

@@ -182,6 +182,20 @@ describe('JPEG 2000', () => {
     });
   });
 
+  test('of the high-throughput kind (HTJ2K), as OpenJPH writes it, is read', async () => {
+    const bytes = bytesOf(
+      'ff4fff5100294000000000100000000c0000000000000000000000100000000c000000000000000000010b0101ff500008000200000006' +
+        'ff52000c00020001000504044001ff5c00132068707070707070707070707070686868ff64001700014f70656e4a504820566572' +
+        '20302e33312e302eff90000a0000000000bf0001ff93c00250ab0187740000c00134001340012896fe0207740012f803077400fb' +
+        '00477400c001340015100046380801827400f2d13dfe00e23400113300c001530005ab000548649efda0088c215600feed5fff7e' +
+        '800fcddccc6636f1007ee64200cf58007ffcfba0108ca25600c002d08005d3400270088244b5874448f0e780288470827800ff7f' +
+        'ff7fff7fff7fff7fefbfff75494f7ad2939ef4a4273df9e84b2cae98c04bf66301ecbd00feeff980c23500ffd9',
+    );
+    const of = frame({ syntax: syntax('4.201'), rows: 12, columns: 16, bitsAllocated: 16 });
+    const values = Uint16Array.from({ length: 16 * 12 }, (_, at) => (at * 37) % 4096);
+    expect(await decodeFrame(bytes, of)).toEqual({ data: values, bits: 12, isRgb: true });
+  });
+
   test.each([
     ['of other columns', started(5, 1, 0, 0, 1)],
     ['of other rows', started(4, 2, 0, 0, 1)],
@@ -197,7 +211,7 @@ describe('JPEG 2000', () => {
 test.each([
   [syntax('4.100'), 'MPEG'],
   [syntax('4.110'), 'JPEG XL'],
-  [syntax('4.201'), 'HTJ2K'],
+  [syntax('4.204'), 'HTJ2K as a stream (JPIP)'],
   [syntax('4.92'), 'JPEG 2000 part 2, JPIP'],
   [syntax('4.53'), `transfer syntax ${syntax('4.53')}`],
 ])('%s cannot be read, and is told by its name', (unknown, name) => {

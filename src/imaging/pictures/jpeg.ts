@@ -16,10 +16,7 @@ const [grey, colours] = [1, 3] as const;
 /** Colours keep their places: contours of one pixel would fade. */
 const noSubsampling = { auto_subsample: false, chroma_subsample: 1 };
 
-/**
- * An encoder of JPEG by MozJPEG. jpeg-js, which reads such slices of DICOM, takes several times as long to write one.
- * @param quality from 1 to 100
- */
+/** Opens MozJPEG's encoder. @param quality from 1 to 100 */
 export async function openJpegEncoder(quality: number): Promise<JpegEncoder> {
   const { default: encode, init } = await import('@jsquash/jpeg/encode.js');
   const program = createRequire(import.meta.url).resolve('@jsquash/jpeg/codec/enc/mozjpeg_enc.wasm');

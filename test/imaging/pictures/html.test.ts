@@ -6,7 +6,6 @@ import { pipeline } from 'node:stream/promises';
 import { pathToFileURL } from 'node:url';
 import { readVolume, writeNifti } from '@remote-app/volumes';
 import { decode } from 'fast-png';
-import jpeg from 'jpeg-js';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -18,6 +17,7 @@ import {
   viewCase,
 } from '../../../src/imaging/pictures/index.js';
 import { millilitresText } from '../../../src/imaging/pictures/sheet.js';
+import { readJpeg } from '../../support/jpeg.js';
 import { lacks, placesOf } from '../../support/needs.mjs';
 import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
@@ -118,7 +118,7 @@ test('slices in colour keep their colours', async () => {
   const page = await textOf([{ view: await viewCase({ name: 'colour', scan, mask: null }, options) }]);
   const { layers, pictures } = caseIn(page);
   const [image] = layers[0].planes[0].images;
-  const pixels = jpeg.decode(Buffer.from(pictures[image], 'base64'), { useTArray: true }).data;
+  const { data: pixels } = await readJpeg(Buffer.from(pictures[image], 'base64'));
   [200, 40, 90].forEach((part, at) => {
     expect(Math.abs((pixels[at] ?? 0) - part)).toBeLessThan(8);
   });

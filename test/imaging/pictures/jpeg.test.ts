@@ -1,10 +1,10 @@
-import jpeg from 'jpeg-js';
 import { expect, test } from 'vitest';
 import { openJpegEncoder } from '../../../src/imaging/pictures/jpeg.js';
+import { readJpeg } from '../../support/jpeg.js';
 
-/** What another decoder reads, without its opacity. */
-function decoded(bytes: Buffer): { readonly width: number; readonly height: number; readonly rgb: number[] } {
-  const { width, height, data } = jpeg.decode(bytes, { useTArray: true });
+/** What a decoder reads, without the opacity. */
+async function decoded(bytes: Buffer) {
+  const { width, height, data } = await readJpeg(bytes);
   return { width, height, rgb: [...data].filter((_, at) => at % 4 !== 3) };
 }
 
@@ -25,7 +25,7 @@ test.each([
   });
   const raster = { width, height, pixels, isColour };
   const fine = await (await openJpegEncoder(95))(raster);
-  const read = decoded(fine);
+  const read = await decoded(fine);
   expect([read.width, read.height]).toEqual([width, height]);
   const off = read.rgb.map((value, at) =>
     Math.abs(value - (pixels[isColour ? at : Math.floor(at / 3)] ?? 0)),
@@ -38,7 +38,7 @@ test.each([
 
 test('hard edges and flat areas have the values that they had', async () => {
   const pixels = Uint8Array.from({ length: 64 * 64 }, (_, at) => (at % 64 < 24 ? 0 : 255));
-  const { rgb } = decoded(
+  const { rgb } = await decoded(
     await (await openJpegEncoder(75))({ width: 64, height: 64, pixels, isColour: false }),
   );
   expect(

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import type { Affine } from '@remote-app/volumes';
-import jpeg from 'jpeg-js';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { htmlPage, type PageCase, type PageOptions, viewCase } from '../../../src/imaging/pictures/index.js';
+import { readJpeg } from '../../support/jpeg.js';
 import { temporary } from '../../support/temporary.js';
 import { volumeOf } from './phantom.js';
 
@@ -246,7 +246,7 @@ describe('a page', () => {
       each.images,
     ]);
     expect(shown).toEqual([0, 1, 2].map((image) => [null, [image]]));
-    const { width, height, data } = jpeg.decode(Buffer.from(first.pictures[1], 'base64'));
+    const { width, height, data } = await readJpeg(Buffer.from(first.pictures[1], 'base64'));
     expect([width, height, data[0]]).toEqual([2, 4, 128]);
     expect(JSON.parse(blockIn(page, 'case-1'))).toEqual({ notes: ['It failed'], layers: [], pictures: [] });
     const { id, ...about } = JSON.parse(blockIn(page, 'page'));
