@@ -40,15 +40,17 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'imaging/pictures',
       'cli/convert',
       'cli/show',
-      'server/apps',
       'volumes.ts',
     ],
     reason: 'Only imaging reads volumes; the server moves files.',
   },
   '@remote-app/volumes/headers': {
-    modules: ['imaging/deidentify', 'imaging/inputs', 'client/gateway', 'server/submissions'],
-    reason:
-      'The start of a scan is read by whoever finds or sends scans, and by a server that refuses names of patients.',
+    modules: ['imaging/deidentify', 'imaging/inputs', 'client/gateway'],
+    reason: 'Only the client finds and sends scans, so only it reads how they begin.',
+  },
+  '@remote-app/volumes/identity': {
+    modules: ['server/submissions'],
+    reason: 'Only the server refuses scans with identifying attributes.',
   },
   '@remote-app/volumes/attributes': {
     modules: ['imaging/deidentify'],

@@ -10,7 +10,7 @@ export interface Element {
   value: Value;
 }
 
-const LONG_FORMS = ['OB', 'OW', 'OF', 'OD', 'SQ'];
+const LONG_FORMS = ['OB', 'OW', 'OF', 'OD', 'OV', 'SQ', 'SV', 'UV'];
 const EXPLICIT = '1.2.840.10008.1.2.1';
 const IMPLICIT = '1.2.840.10008.1.2';
 const BIG_ENDIAN = '1.2.840.10008.1.2.2';

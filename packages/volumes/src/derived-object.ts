@@ -1,6 +1,6 @@
 import { type DicomElement, decimalString } from './dicom-write.js';
-import { dot, normalOf } from './headers/index.js';
-import { patientAndStudy } from './patient-study.js';
+import { dot, normalOf } from './headers/dicom-stack.js';
+import { type PatientAndStudy, patientAndStudy } from './patient-study.js';
 import type { Maker, SourceImage, SourceSeries } from './segments.js';
 import { type Geometry, placeOf } from './volume.js';
 
@@ -58,18 +58,16 @@ const firstNumber = 1000;
 const largest = 2 ** 31 - 1;
 
 /** Patient, study, series, equipment and instance of an object that lies in the study of a series. */
-export function derivedObject(
-  source: SourceSeries,
-  facts: ObjectFacts,
-): { readonly elements: readonly DicomElement[]; readonly text: (words: string) => string } {
+export function derivedObject(source: SourceSeries, facts: ObjectFacts): PatientAndStudy {
   const { maker, seriesUid, instanceUid, sopClass, modality, instanceNumber } = facts;
   const description = longString(facts.description);
   const model = longString(maker.app ?? 'remote-app');
   const versions = [...(maker.appVersion === null ? [] : [maker.appVersion]), `remote-app ${maker.version}`];
   const own = [description, model, ...versions, ...(facts.texts ?? [])];
-  const { elements, text } = patientAndStudy(source, own);
+  const { elements, text, altered } = patientAndStudy(source, own);
   return {
     text,
+    altered,
     elements: [
       ...elements,
       ['00080016', 'UI', sopClass],

@@ -2,17 +2,9 @@ import { open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { inflateRaw } from 'node:zlib';
 import type { DataSet } from 'dicom-parser';
-import {
-  elementsToRead,
-  hasMagic,
-  isDicomStart,
-  isGzip,
-  lookAhead,
-  type ParsedDicom,
-  parseDicomStart,
-  pixelData,
-  syntaxes,
-} from './headers/index.js';
+import { goesOn, type ParsedDicom, parseDicomStart, pixelTags } from './headers/dicom-parse.js';
+import { hasMagic, isDicomStart, isGzip } from './headers/dicom-start.js';
+import { maxElements, syntaxes } from './headers/dicom-walk.js';
 import { VolumeError } from './volume.js';
 
 /** The bytes of a file, or of its data set where that is deflated. */
@@ -26,7 +18,7 @@ export interface ByteSource {
 const alone = (length: number): Buffer => Buffer.from(new ArrayBuffer(length));
 
 /** Most bytes that are read at once: Node ends the process where a single read is given 2 GiB. */
-const mostAtOnce = 1 << 30;
+const maxRead = 1 << 30;
 
 /** Most bytes that a deflated data set may have: all of it is held in memory. */
 const maxInflated = 1 << 29;
@@ -39,7 +31,7 @@ export async function openBytes(file: string, deflatedFrom: number | null): Prom
     const bytes = alone(Math.max(0, Math.min(length, size - offset)));
     let at = 0;
     while (at < bytes.length) {
-      const length = Math.min(mostAtOnce, bytes.length - at);
+      const length = Math.min(maxRead, bytes.length - at);
       const { bytesRead } = await handle.read(bytes, at, length, offset + at);
       if (bytesRead === 0) break;
       at += bytesRead;
@@ -102,10 +94,7 @@ const firstPiece = 16 * 1024;
 const growth = 16;
 
 /** Most bytes of a header: those of 100,000 frames have less. What goes on is no header. */
-const mostHeader = 128 << 20;
-
-/** Elements that hold pixels as floating-point numbers. */
-const floatPixels = ['x7fe00008', 'x7fe00009'];
+const maxHeader = 128 << 20;
 
 /**
  * Reads the elements of a file, and where its pixels are: these stay on disk.
@@ -113,12 +102,11 @@ const floatPixels = ['x7fe00008', 'x7fe00009'];
  * @throws VolumeError for a file that is no DICOM file, is cut short or damaged
  */
 export async function readElements(file: string, name: string): Promise<DicomElements> {
-  const parser = await import('dicom-parser').then((module) => module.default);
   const source = await openBytes(file, null).catch((error: Error) => {
     throw new VolumeError(`${name} cannot be read (${error.message}).`);
   });
   try {
-    const { parsed, isBare } = await parseHeader(parser, source, name);
+    const { parsed, isBare } = await parseHeader(source, name);
     if (!parsed?.isSound && isBare)
       throw new VolumeError(
         `${name} is no DICOM slice, or is cut short: take it out if it is none, else copy it again from the original.`,
@@ -132,8 +120,8 @@ export async function readElements(file: string, name: string): Promise<DicomEle
       );
     });
     const head = await source.read(0, 1 << 20);
-    const whole = await inflated.read(0, Math.min(inflated.size, mostHeader));
-    const again = parseDicomStart(parser, head, { inflated: whole, mostElements: elementsToRead });
+    const whole = await inflated.read(0, Math.min(inflated.size, maxHeader));
+    const again = parseDicomStart(head, { inflated: whole, limit: maxElements });
     if (again?.isCut) throw tooMany(name);
     if (!again?.isSound) throw cutShort(name);
     return await locatePixels(inflated, name, again);
@@ -144,34 +132,31 @@ export async function readElements(file: string, name: string): Promise<DicomEle
 
 /** Parses the beginning of a file, and more of it until the pixels are found. */
 async function parseHeader(
-  parser: Parameters<typeof parseDicomStart>[0],
   source: ByteSource,
   name: string,
 ): Promise<{ readonly parsed: ParsedDicom | null; readonly isBare: boolean }> {
-  for (let length = firstPiece; ; length = Math.min(length * growth, mostHeader)) {
+  for (let length = firstPiece; ; length = Math.min(length * growth, maxHeader)) {
     const bytes = await source.read(0, length);
     if (isGzip(bytes)) throw new VolumeError(`${name} is packed with gzip: unpack it first (gunzip).`);
     const isBare = !hasMagic(bytes);
-    const ahead = isDicomStart(bytes) ? lookAhead(bytes) : null;
-    if (ahead?.cut != null) throw tooMany(name);
-    // Parsing takes long, and is done once.
-    if (ahead?.pixels === null && bytes.length < source.size && length < mostHeader) continue;
-    const parsed = parseDicomStart(parser, bytes, { mostElements: elementsToRead });
+    // Parsing takes long, so it is done once.
+    const isPartial = bytes.length < source.size && length < maxHeader;
+    if (isPartial && isDicomStart(bytes) && goesOn(bytes)) continue;
+    const parsed = parseDicomStart(bytes, { limit: maxElements });
     if (parsed?.isCut) throw tooMany(name);
-    const isFound =
-      parsed && [pixelData, ...floatPixels].some((tag) => parsed.set.elements[tag] !== undefined);
+    const isFound = parsed && pixelTags.some((tag) => parsed.set.elements[tag] !== undefined);
     const isDone = bytes.length === source.size || !isDicomStart(bytes) || isFound;
     if (isDone || parsed?.deflatedFrom != null) return { parsed, isBare };
-    if (length === mostHeader)
+    if (length === maxHeader)
       throw new VolumeError(
-        `${name} has no image within its first ${mostHeader >> 20} MiB: it is damaged. Copy it again from the original.`,
+        `${name} has no image within its first ${maxHeader >> 20} MiB: it is damaged. Copy it again from the original.`,
       );
   }
 }
 
 const tooMany = (name: string): VolumeError =>
   new VolumeError(
-    `${name} has more than ${elementsToRead} elements before its pixels, which are not read: convert it to NIfTI.`,
+    `${name} has more than ${maxElements} elements before its pixels, which are not read: convert it to NIfTI.`,
   );
 
 /** The refusal of a file whose end is missing, or whose elements make no sense. */
@@ -182,7 +167,7 @@ async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom
   const { set, shift, deflatedFrom } = parsed;
   // What is empty has been parsed as the usual one.
   const syntax = set.string('x00020010') ?? syntaxes.explicit;
-  const tag = [pixelData, ...floatPixels].find((each) => set.elements[each]);
+  const tag = pixelTags.find((each) => set.elements[each]);
   const element = tag === undefined ? undefined : set.elements[tag];
   if (!element) return { set, syntax, deflatedFrom, pixels: null, excess: 0 };
   const offset = element.dataOffset - shift;

@@ -2,7 +2,8 @@ import { type Moment, orderByMoment } from './dicom-order.js';
 import type { PixelFormat } from './dicom-pixels.js';
 import { gridOf, type Place } from './dicom-places.js';
 import { evenStep, isOnLine, roundingOf } from './dicom-steps.js';
-import { type DicomHeader, stackOf } from './headers/index.js';
+import type { DicomHeader } from './headers/dicom-header.js';
+import { stackOf } from './headers/dicom-stack.js';
 import { type Affine, VolumeError } from './volume.js';
 
 /** A file whose header has been read. */

@@ -1,5 +1,5 @@
 import type { DataSet } from 'dicom-parser';
-import { numbersOf, wordsOf } from './headers/index.js';
+import { numbersOf, wordsOf } from './headers/dicom-parse.js';
 import { VolumeError } from './volume.js';
 
 /** What messages call an element. */

@@ -1,7 +1,7 @@
 import type { DataSet } from 'dicom-parser';
 import { readNumber } from './dicom-numbers.js';
 import { groupOf, hasGroups } from './dicom-places.js';
-import { itemOf, wordsOf } from './headers/index.js';
+import { itemOf, wordsOf } from './headers/dicom-parse.js';
 import { VolumeError } from './volume.js';
 
 /** What tells apart the images of one place: time points, echoes, b-values, magnitude and phase. Null for what is not said. */

@@ -2,7 +2,8 @@ import type { DataSet } from 'dicom-parser';
 import { decodeFrame, interleaved, requireDecoder, type Samples } from './dicom-codecs.js';
 import { type ByteSource, cutShort, type DicomElements } from './dicom-elements.js';
 import { readNumber } from './dicom-numbers.js';
-import { syntaxes, wordsOf } from './headers/index.js';
+import { wordsOf } from './headers/dicom-parse.js';
+import { syntaxes } from './headers/dicom-walk.js';
 import { VolumeError, type Voxels } from './volume.js';
 
 /** How the pixels of a file are stored. */

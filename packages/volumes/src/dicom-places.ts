@@ -1,7 +1,8 @@
 import type { DataSet } from 'dicom-parser';
 import { readNumber, readNumbers } from './dicom-numbers.js';
 import type { PixelFormat } from './dicom-pixels.js';
-import { dot, itemOf, normalOf, wordsOf } from './headers/index.js';
+import { itemOf, wordsOf } from './headers/dicom-parse.js';
+import { dot, normalOf } from './headers/dicom-stack.js';
 import { type Affine, VolumeError } from './volume.js';
 
 /** Where an image lies. Null for what the file does not say. */

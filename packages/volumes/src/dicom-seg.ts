@@ -5,7 +5,8 @@ import { readNumber } from './dicom-numbers.js';
 import { type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
 import { gridOf, groupOf, type Place, placesOf } from './dicom-places.js';
 import { isEvenRounded, isOnLine, normalStep, roundingOf } from './dicom-steps.js';
-import { textOf, wordsOf } from './headers/index.js';
+import { textOf } from './headers/dicom-header.js';
+import { wordsOf } from './headers/dicom-parse.js';
 import { type Label, type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
 
 /** A frame of the file: a segment in one slice, or all labels of a slice. */

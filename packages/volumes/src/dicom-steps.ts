@@ -1,5 +1,5 @@
 import type { Place } from './dicom-places.js';
-import { dot, normalOf, usualStep } from './headers/index.js';
+import { dot, normalOf, usualStep } from './headers/dicom-stack.js';
 import { VolumeError } from './volume.js';
 
 /** How far a distance between slices may be from the usual one. Scanners round positions: 1 % is common; a gap is 100 %. */

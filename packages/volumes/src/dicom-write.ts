@@ -1,3 +1,5 @@
+import { hasLongLength, syntaxes } from './headers/dicom-walk.js';
+
 /** A value of an element: text, numbers, bytes as they are, or the items of a sequence. Several texts become several values. */
 export type DicomValue =
   | string
@@ -10,19 +12,16 @@ export type DicomValue =
 /** An element to be written: its tag as eight hexadecimal digits, its value representation, its value. */
 export type DicomElement = readonly [tag: string, vr: string, value: DicomValue];
 
-export const explicitLittleEndian = '1.2.840.10008.1.2.1';
-/** Names no value representations, and so has four bytes for every length: explicit texts of numbers end at 65,534 bytes. */
-export const implicitLittleEndian = '1.2.840.10008.1.2';
-export const explicitBigEndian = '1.2.840.10008.1.2.2';
+export const explicitLittleEndian = syntaxes.explicit;
+/** Has four bytes for every length: explicit texts of numbers end at 65,534 bytes. */
+export const implicitLittleEndian = syntaxes.implicit;
+export const explicitBigEndian = syntaxes.bigEndian;
 
 /** How a data set is encoded. */
 export type DicomSyntax =
   | typeof explicitLittleEndian
   | typeof implicitLittleEndian
   | typeof explicitBigEndian;
-
-/** Value representations whose length has four bytes. */
-const isLong = (vr: string): boolean => /^(?:O[BDFLVW]|SQ|SV|U[CNRTV])$/.test(vr);
 
 /** Numbers that are written as bytes: how many each has, and how one is put. */
 const binary: Readonly<Record<string, readonly [bytes: number, put: (at: Buffer, value: number) => void]>> = {
@@ -109,12 +108,12 @@ export function elementStart(
 ): Buffer {
   const isBig = syntax === explicitBigEndian;
   if (syntax === implicitLittleEndian) return plainStart(tag, length, isBig);
-  const start = Buffer.allocUnsafe(isLong(vr) ? 12 : 8).fill(0);
+  const start = Buffer.allocUnsafe(hasLongLength(vr) ? 12 : 8).fill(0);
   tagBytes(tag, isBig).copy(start);
   start.write(vr, 4, 'latin1');
-  if (!isLong(vr) && length > 0xffff)
+  if (!hasLongLength(vr) && length > 0xffff)
     throw new RangeError(`Element ${tag} (${vr}) of ${length} bytes is too long`);
-  const [at, size] = isLong(vr) ? [8, 4] : [6, 2];
+  const [at, size] = hasLongLength(vr) ? [8, 4] : [6, 2];
   if (isBig) start.writeUIntBE(length, at, size);
   else start.writeUIntLE(length, at, size);
   return start;

@@ -8,7 +8,9 @@ import { isInFileOrder, momentOf } from './dicom-order.js';
 import { arrayFor, type PixelFormat, pixelFormatOf, readPixels } from './dicom-pixels.js';
 import { groupOf, hasGroups, placesOf } from './dicom-places.js';
 import { segmentationOf } from './dicom-seg.js';
-import { headerOf, isDicomStart, isSegmentation, wordsOf } from './headers/index.js';
+import { headerOf, isSegmentation } from './headers/dicom-header.js';
+import { wordsOf } from './headers/dicom-parse.js';
+import { isDicomStart } from './headers/dicom-start.js';
 import { type Slice, type SliceChoice, VolumeError, type VolumeFile, type Voxels } from './volume.js';
 
 export interface DicomOptions {

@@ -19,7 +19,9 @@ export {
   implicitLittleEndian,
   itemStart,
 } from './dicom-write.js';
-export { beginsAsNifti, isDicomStart, isGzip, parseDicomStart } from './headers/index.js';
+export { parseDicomStart } from './headers/dicom-parse.js';
+export { isDicomStart, isGzip } from './headers/dicom-start.js';
+export { beginsAsNifti } from './headers/nifti-layout.js';
 export type { LabelLayer } from './label-layers.js';
 export type { WritableVolume } from './nifti-header.js';
 export { liesOnGrid, placeOnGrid } from './onto-grid.js';

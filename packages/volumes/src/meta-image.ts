@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { parseMetaHeader } from './headers/index.js';
+import { parseMetaHeader } from './headers/text-headers.js';
 import {
   besideHeader,
   type StoredVolume,

@@ -1,4 +1,6 @@
-import { centredAffine } from './nifti.js';
+import { extensionBytes, type NiftiField, niftiFields } from './headers/nifti-layout.js';
+import { centredAffine, niftiTypes } from './nifti.js';
+import { valueTypes } from './stored-voxels.js';
 import { type Geometry, isSameGeometry, spacingOf, type Volume, VolumeError, type Voxels } from './volume.js';
 
 /** What is written of a volume: of one in memory that was read, or of one that an app makes. */
@@ -8,17 +10,6 @@ export interface WritableVolume
   /** As in `Volume`: one frame after another, i fastest. */
   readonly data: Voxels;
 }
-
-const codes: readonly (readonly [new (length: number) => Voxels, code: number])[] = [
-  [Uint8Array, 2],
-  [Int16Array, 4],
-  [Int32Array, 8],
-  [Float32Array, 16],
-  [Float64Array, 64],
-  [Int8Array, 256],
-  [Uint16Array, 512],
-  [Uint32Array, 768],
-];
 
 /** The most voxels along an axis that a header of NIfTI-1 can say. */
 const maxSize = 32_767;
@@ -33,34 +24,39 @@ export function niftiHeader(name: string, volume: WritableVolume): Buffer {
     throw new VolumeError(
       `${name} cannot be written: NIfTI-1 holds at most ${maxSize} voxels along an axis.`,
     );
-  const found = codes.find(([type]) => data instanceof type);
-  const code =
-    components === 1 ? found?.[1] : data instanceof Uint8Array ? { 3: 128, 4: 2304 }[components] : undefined;
+  const code = Object.entries(niftiTypes).find(
+    ([, each]) => data instanceof valueTypes[each.type].array && each.components === components,
+  )?.[0];
   if (code === undefined) throw new VolumeError(`${name} cannot be written: colours need values of 8 bits.`);
-  const header = Buffer.alloc(352);
-  header.writeInt32LE(348, 0);
-  const dimensions = frames === 1 ? [3, ...size, 1, 1, 1, 1] : [5, ...size, 1, frames, 1, 1];
-  for (const [at, each] of dimensions.entries()) header.writeInt16LE(each, 40 + 2 * at);
+  const bytes = 348;
+  const header = Buffer.alloc(bytes + extensionBytes);
+  const at = (field: NiftiField) => niftiFields[field][0]?.[0] ?? 0;
+  const writeShorts = (field: NiftiField, ...values: readonly number[]) => {
+    for (const [index, each] of values.entries()) header.writeInt16LE(each, at(field) + 2 * index);
+  };
+  const writeFloats = (field: NiftiField, ...values: readonly number[]) => {
+    for (const [index, each] of values.entries()) header.writeFloatLE(each, at(field) + 4 * index);
+  };
+  header.writeInt32LE(bytes, at('sizeof_hdr'));
+  writeShorts('dim', ...(frames === 1 ? [3, ...size, 1, 1, 1, 1] : [5, ...size, 1, frames, 1, 1]));
   // NIFTI_INTENT_VECTOR
-  if (frames > 1) header.writeInt16LE(1007, 68);
-  header.writeInt16LE(code, 70);
-  header.writeInt16LE(data.BYTES_PER_ELEMENT * 8 * components, 72);
+  if (frames > 1) writeShorts('intent_code', 1007);
+  writeShorts('datatype', Number(code));
+  writeShorts('bitpix', data.BYTES_PER_ELEMENT * 8 * components);
   const { offset, quaternion, isMirrored } = quaternionOf(affine);
-  for (const [at, each] of [isMirrored ? -1 : 1, ...spacingOf({ affine }), 0, 0, 0, 0].entries())
-    header.writeFloatLE(each, 76 + 4 * at);
-  header.writeFloatLE(header.length, 108);
-  header.writeFloatLE(1, 112);
+  writeFloats('pixdim', isMirrored ? -1 : 1, ...spacingOf({ affine }));
+  writeFloats('vox_offset', header.length);
+  writeFloats('scl_slope, scl_inter', 1);
   // Millimetres and seconds.
-  header.writeUInt8(2 | 8, 123);
-  // Both forms are scanner coordinates: readers differ in which one they prefer. A quaternion cannot say a shear; ITK
-  // goes by it where axes are not quite perpendicular. What was
-  // read without an orientation gets none, so that every program places it as it places the original.
+  header.writeUInt8(2 | 8, at('xyzt_units'));
+  // Both forms are written, because readers differ in which one they prefer. A quaternion cannot describe sheared axes, and
+  // ITK prefers it where axes are not quite perpendicular. A volume that was read without an orientation gets none, so that
+  // every program places it like the original.
   const isPlaced = volume.hasOrientation !== false || !isCentred(volume);
-  header.writeInt16LE(isPlaced && isRotation(volume) ? 1 : 0, 252);
-  header.writeInt16LE(isPlaced ? 1 : 0, 254);
-  for (const [at, each] of [...quaternion, ...offset].entries()) header.writeFloatLE(each, 256 + 4 * at);
-  for (const [at, each] of affine.flat().entries()) header.writeFloatLE(each, 280 + 4 * at);
-  header.write('n+1\0', 344, 'latin1');
+  writeShorts('qform_code, sform_code', isPlaced && isRotation(volume) ? 1 : 0, isPlaced ? 1 : 0);
+  writeFloats('quaternion and offset', ...quaternion, ...offset);
+  writeFloats('srow_x, srow_y, srow_z', ...affine.flat());
+  header.write('n+1\0', at('magic'), 'latin1');
   return header;
 }
 

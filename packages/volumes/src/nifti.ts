@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { voxelNamesOf } from './headers/index.js';
+import { voxelNamesOf } from './headers/data-files.js';
+import { extensionBytes, parseNiftiHeader } from './headers/nifti-layout.js';
 import {
   isAffine,
   type StoredVolume,
@@ -10,11 +11,10 @@ import {
 } from './stored-voxels.js';
 import { type Size, VolumeError } from './volume.js';
 
-/** Lengths of headers, by which NIfTI-1 (and ANALYZE) and NIfTI-2 begin. */
-const [first, second] = [348, 540] as const;
-
 /** Data types by their code: of one value, or red, green and blue. */
-const types: Readonly<Record<number, { readonly type: ValueType; readonly components: 1 | 3 | 4 }>> = {
+export const niftiTypes: Readonly<
+  Record<number, { readonly type: ValueType; readonly components: 1 | 3 | 4 }>
+> = {
   2: { type: 'uint8', components: 1 },
   4: { type: 'int16', components: 1 },
   8: { type: 'int32', components: 1 },
@@ -38,34 +38,32 @@ const refused: Readonly<Record<number, string>> = {
   2048: 'complex numbers',
 };
 
-/** Offsets in headers of NIfTI-1 and NIfTI-2. */
-const offsets = {
-  qformCode: [252, 344],
-  sformCode: [254, 348],
-  /** b, c, d, then the place of voxel (0, 0, 0). */
-  quaternion: [256, 352],
-  /** Three rows of four. */
-  sform: [280, 400],
-} as const;
-
 /** Millimetres in a unit of length: metres, millimetres, micrometres. */
 const unitOf = (code: number): number => (code === 1 ? 1000 : code === 3 ? 0.001 : 1);
 
 /** The affine of a quaternion, by the standard's method 2. */
-function quaternionAffine(at: (index: number) => number, pixelSizes: readonly number[]): number[][] {
-  const squares = at(0) ** 2 + at(1) ** 2 + at(2) ** 2;
-  // Of a turn by 180 degrees, the first part is 0, but for what the others lost when they were rounded.
+function quaternionAffine([b0 = 0, c0 = 0, d0 = 0, ...place]: readonly number[], pixdim: readonly number[]) {
+  const squares = b0 ** 2 + c0 ** 2 + d0 ** 2;
+  // In a turn by 180 degrees the first part is 0, except for what rounding took from the others.
   const isHalfTurn = 1 - squares < 1e-7;
-  const [b = 0, c = 0, d = 0] = [0, 1, 2].map((index) => at(index) / (isHalfTurn ? Math.sqrt(squares) : 1));
+  const [b = 0, c = 0, d = 0] = [b0, c0, d0].map((each) => each / (isHalfTurn ? Math.sqrt(squares) : 1));
   const a = isHalfTurn ? 0 : Math.sqrt(1 - squares);
-  const [, x = 1, y = 1, z = 1] = pixelSizes;
+  const [, x = 1, y = 1, depth = 1] = pixdim;
   // The third axis may be mirrored.
-  const towards = (pixelSizes[0] ?? 1) < 0 ? -z : z;
+  const z = (pixdim[0] ?? 1) < 0 ? -depth : depth;
+  const [px = 0, py = 0, pz = 0] = place;
   return [
-    [(a * a + b * b - c * c - d * d) * x, 2 * (b * c - a * d) * y, 2 * (b * d + a * c) * towards, at(3)],
-    [2 * (b * c + a * d) * x, (a * a + c * c - b * b - d * d) * y, 2 * (c * d - a * b) * towards, at(4)],
-    [2 * (b * d - a * c) * x, 2 * (c * d + a * b) * y, (a * a + d * d - b * b - c * c) * towards, at(5)],
+    [(a * a + b * b - c * c - d * d) * x, 2 * (b * c - a * d) * y, 2 * (b * d + a * c) * z, px],
+    [2 * (b * c + a * d) * x, (a * a + c * c - b * b - d * d) * y, 2 * (c * d - a * b) * z, py],
+    [2 * (b * d - a * c) * x, 2 * (c * d + a * b) * y, (a * a + d * d - b * b - c * c) * z, pz],
   ];
+}
+
+/** Whether two affines disagree about which way is right: along the axis that runs most from left to right. */
+function disagreeOnSides([one = []]: readonly number[][], [other = []]: readonly number[][]): boolean {
+  const lengths = one.slice(0, 3).map(Math.abs);
+  const axis = lengths.indexOf(Math.max(...lengths));
+  return (one[axis] ?? 0) * (other[axis] ?? 0) < 0;
 }
 
 /** The affine of a volume that says nothing of where it lies: its first axis runs to the left, as ANALYZE has it. */
@@ -79,93 +77,75 @@ export function centredAffine(size: Size, pixelSizes: readonly number[]): number
 }
 
 /**
- * Reads a header of NIfTI-1, NIfTI-2 or ANALYZE (https://nifti.nimh.nih.gov).
+ * Opens a volume of NIfTI-1, NIfTI-2 or ANALYZE. The sform counts where it is given, otherwise the qform.
  * @param start the first 1,024 bytes, unpacked
  * @param isPacked whether the file is packed with gzip
  * @throws VolumeError
  */
 export async function openNifti(file: string, start: Buffer, isPacked: boolean): Promise<StoredVolume> {
   const name = path.basename(file);
-  const isBigEndian = ![first, second].includes(start.readInt32LE(0) as typeof first);
-  const short = (at: number) => (isBigEndian ? start.readInt16BE(at) : start.readInt16LE(at));
-  const int = (at: number) => (isBigEndian ? start.readInt32BE(at) : start.readInt32LE(at));
-  const long = (at: number) => Number(isBigEndian ? start.readBigInt64BE(at) : start.readBigInt64LE(at));
-  const float = (at: number) => (isBigEndian ? start.readFloatBE(at) : start.readFloatLE(at));
-  const double = (at: number) => (isBigEndian ? start.readDoubleBE(at) : start.readDoubleLE(at));
-  const isSecond = int(0) === second;
-  if (isSecond && start.length < second) throw new VolumeError(`${name} is cut short in its header.`);
-  const magic = start.toString('latin1', isSecond ? 4 : 344, isSecond ? 7 : 347);
-  const isNifti = /^n[+i][12]$/.test(magic);
-  // ANALYZE is as NIfTI-1 in its sizes and types, and says nothing of directions.
-  const real = (at: number) => (isSecond ? double(at) : float(at));
-  const dimensions = Array.from({ length: 8 }, (_, axis) =>
-    isSecond ? long(16 + 8 * axis) : short(40 + 2 * axis),
-  );
-  const pixelSizes = Array.from({ length: 8 }, (_, axis) =>
-    isSecond ? double(104 + 8 * axis) : float(76 + 4 * axis),
-  );
-  const code = short(isSecond ? 12 : 70);
-  const known = types[code];
+  const header = parseNiftiHeader(start);
+  if (!header) throw new VolumeError(`${name} is cut short in its header.`);
+  const { isNifti, isPair, isBigEndian, datatype, pixdim, voxOffset, slope, intercept } = header;
+  const known = niftiTypes[datatype];
   if (!known)
     throw new VolumeError(
-      `${name} holds ${refused[code] ?? `values of an unknown type (${code})`}: convert it to float32 or int16.`,
+      `${name} holds ${refused[datatype] ?? `values of an unknown type (${datatype})`}: convert it to float32 or int16.`,
     );
-  const count = (dimensions[0] ?? 0) >= 1 && (dimensions[0] ?? 0) <= 7 ? (dimensions[0] ?? 0) : 0;
-  if (count === 0)
+  const [count = 0, ...dimensions] = header.dim;
+  if (!(count >= 1 && count <= 7))
     throw new VolumeError(
-      `${name} is damaged: its header says ${dimensions[0]} dimensions. Copy it again from the original.`,
+      `${name} is damaged: its header says ${count} dimensions. Copy it again from the original.`,
     );
-  const isNegative = dimensions.slice(1, count + 1).some((each) => each < 0);
-  if (isNegative || dimensions.slice(1, Math.min(count, 3) + 1).includes(0))
+  const given = dimensions.slice(0, count);
+  if (given.some((each) => each < 0) || given.slice(0, 3).includes(0))
     throw new VolumeError(
-      `${name} is damaged: its header says ${dimensions.slice(1, count + 1).join(' x ')} voxels. Copy it again from the original.`,
+      `${name} is damaged: its header says ${given.join(' x ')} voxels. Copy it again from the original.`,
     );
   // Some programs leave later axes at 0.
-  const along = (axis: number) => (axis <= count ? Math.max(1, dimensions[axis] ?? 1) : 1);
-  const size: Size = [along(1), along(2), along(3)];
-  const frames = [4, 5, 6, 7].reduce((product, axis) => product * along(axis), 1);
-  const isPair = isNifti ? magic[1] === 'i' : true;
-  const offset = isSecond ? long(168) : float(108);
-  const slope = isNifti ? real(isSecond ? 176 : 112) : 1;
-  const intercept = isNifti ? real(isSecond ? 184 : 116) : 0;
-  // A slope of 0 means that values are not scaled; so does one that is no number.
-  const isScaled = Number.isFinite(slope) && slope !== 0 && Number.isFinite(intercept);
+  const [ni = 1, nj = 1, nk = 1, ...others] = given.map((each) => Math.max(1, each));
+  const size: Size = [ni, nj, nk];
+  // A slope of 0 means that values are not scaled, and so does one that is not a number.
+  const isScaled =
+    known.components === 1 && Number.isFinite(slope) && slope !== 0 && Number.isFinite(intercept);
   const dataFile = isPair ? await imageOf(file) : file;
   const stored: StoredVoxels = {
     path: file,
     dataFiles: [dataFile],
     isPacked: isPair ? /\.gz$/i.test(dataFile) : isPacked,
     packedFrom: 0,
-    start: Math.max(isPair ? 0 : isSecond ? 544 : 352, Number.isFinite(offset) ? Math.trunc(offset) : 0),
+    start: Math.max(
+      isPair ? 0 : header.bytes + extensionBytes,
+      Number.isFinite(voxOffset) ? Math.trunc(voxOffset) : 0,
+    ),
     ...known,
     isBigEndian,
     size,
-    frames,
+    frames: others.reduce((product, each) => product * each, 1),
     isInterleaved: false,
-    slope: isScaled && known.components === 1 ? slope : 1,
-    intercept: isScaled && known.components === 1 ? intercept : 0,
+    slope: isScaled ? slope : 1,
+    intercept: isScaled ? intercept : 0,
   };
-  const codeAt = (at: readonly [number, number]) => (isSecond ? int(at[1]) : short(at[0]));
-  const millimetres = unitOf((isSecond ? int(500) : start.readUInt8(123)) & 7);
-  const at = (offset: readonly [number, number], index = 0) =>
-    real(isSecond ? offset[1] + 8 * index : offset[0] + 4 * index);
-  const given: number[][][] = [];
-  if (isNifti && codeAt(offsets.sformCode) > 0)
-    given.push([0, 4, 8].map((row) => [0, 1, 2, 3].map((column) => at(offsets.sform, row + column))));
-  if (isNifti && codeAt(offsets.qformCode) > 0)
-    given.push(quaternionAffine((index) => at(offsets.quaternion, index), pixelSizes));
+  const { srows } = header;
+  const forms = [
+    ...(header.sformCode > 0 ? [[0, 4, 8].map((row) => srows.slice(row, row + 4))] : []),
+    ...(header.qformCode > 0 ? [quaternionAffine(header.quaternion, pixdim)] : []),
+  ];
   // Some programs set a code and write zeros.
-  const placed = given.find(isAffine);
-  if (given.length > 0 && !placed)
+  const [placed, other] = forms.filter(isAffine);
+  if (forms.length > 0 && !placed)
     throw new VolumeError(
       `${name} is damaged: its axes have no direction or no length. Copy it again from the original.`,
     );
-  const affine = placed ?? centredAffine(size, pixelSizes);
-  return storedVolume(
-    stored,
-    affine.map((row) => row.map((value) => value * millimetres)),
-    { format: isNifti ? 'NIfTI' : 'ANALYZE', hasOrientation: placed !== undefined },
+  const millimetres = unitOf(header.units & 7);
+  const affine = (placed ?? centredAffine(size, pixdim)).map((row) =>
+    row.map((value) => value * millimetres),
   );
+  return storedVolume(stored, affine, {
+    format: isNifti ? 'NIfTI' : 'ANALYZE',
+    hasOrientation: placed !== undefined,
+    ...(placed && other && disagreeOnSides(placed, other) && { hasContradictorySides: true }),
+  });
 }
 
 /** The file with the voxels of a header in a file of its own. */

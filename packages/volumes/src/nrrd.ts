@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { maxHeader, parseNrrdHeader } from './headers/index.js';
+import { maxHeader, parseNrrdHeader } from './headers/text-headers.js';
 import { withSegments } from './slicer-segments.js';
 import {
   besideHeader,

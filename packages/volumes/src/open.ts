@@ -2,14 +2,10 @@ import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type DicomOptions, isDicom, openDicom } from './dicom.js';
 import { isFreeSurfer, openFreeSurfer } from './freesurfer.js';
-import {
-  beginsAsMetaImage,
-  beginsAsNifti,
-  beginsAsNrrd,
-  headerNamesOf,
-  isGzip,
-  unzippedStart,
-} from './headers/index.js';
+import { headerNamesOf } from './headers/data-files.js';
+import { isGzip, unzippedStart } from './headers/dicom-start.js';
+import { beginsAsNifti } from './headers/nifti-layout.js';
+import { beginsAsMetaImage, beginsAsNrrd } from './headers/text-headers.js';
 import { openMetaImage } from './meta-image.js';
 import { openNifti } from './nifti.js';
 import { openNrrd } from './nrrd.js';

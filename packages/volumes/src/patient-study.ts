@@ -1,6 +1,7 @@
 import type { DataSet } from 'dicom-parser';
 import type { DicomElement } from './dicom-write.js';
-import { encodingOf, wordsOf } from './headers/index.js';
+import { decodeText } from './headers/dicom-header.js';
+import { wordsOf } from './headers/dicom-parse.js';
 import type { SourceSeries } from './segments.js';
 
 /**
@@ -81,45 +82,47 @@ export function readLossy(set: DataSet): DicomElement[] {
 const isAscii = (bytes: Uint8Array): boolean => bytes.every((byte) => byte < 0x80 && byte !== 0x1b);
 const isAsciiText = (text: string): boolean => isAscii(Buffer.from(text));
 
-/** What a data set that is put beside a series begins with, and how its own texts are written in it. */
+/** The beginning of a data set that is written for a study, and how its own texts are written in it. */
 export interface PatientAndStudy {
   readonly elements: readonly DicomElement[];
   /** A text in the character set of the data set. */
   readonly text: (words: string) => string;
+  /** The texts that lost characters, because the character set of the data set does not have them. */
+  readonly altered: readonly string[];
 }
 
 /**
- * The attributes of patient and study for a data set that is put beside a series, with their character set. They stay byte for
- * byte as long as all texts of the data set are ASCII; otherwise all become UTF-8, which holds every name. Where the character
- * set of the series is not known here, its bytes stay and the other texts lose their accents.
+ * The attributes of patient and study for a data set that is written for a series, with their character set. They stay byte
+ * for byte as long as all texts of the data set are ASCII. Otherwise everything becomes UTF-8, which holds every name. Where
+ * the texts of the series can't be decoded, their bytes stay, and the other texts lose what ASCII doesn't have.
  * @param texts all other texts of the data set
  */
 export function patientAndStudy(source: SourceSeries, texts: readonly string[]): PatientAndStudy {
   const { identity, characterSet } = source;
   const declared = (set: string | null): DicomElement[] => (set === null ? [] : [['00080005', 'CS', set]]);
-  if (texts.every(isAsciiText))
-    return { elements: [...declared(characterSet), ...identity], text: (words) => words };
+  const asTheyAre = { elements: [...declared(characterSet), ...identity], text: (words: string) => words };
+  if (texts.every(isAsciiText)) return { ...asTheyAre, altered: [] };
   const decoded = inUtf8(identity, characterSet);
-  if (decoded) return { elements: [...declared('ISO_IR 192'), ...decoded], text: (words) => words };
-  return { elements: [...declared(characterSet), ...identity], text: withoutAccents };
+  if (!decoded) return { ...asTheyAre, text: inAscii, altered: texts.filter((each) => !isAsciiText(each)) };
+  return { ...asTheyAre, elements: [...declared('ISO_IR 192'), ...decoded], altered: [] };
 }
 
-/** Elements in UTF-8; null where their character set is not known. */
+/** Elements in UTF-8; null where their texts can't be decoded. */
 function inUtf8(elements: readonly DicomElement[], characterSet: string | null): DicomElement[] | null {
-  const encoding = encodingOf(characterSet ?? '');
-  try {
-    return elements.map(([tag, vr, value]) => {
-      if (!(value instanceof Uint8Array) || !inCharacterSet.test(vr) || isAscii(value))
-        return [tag, vr, value];
-      if (encoding === null) throw new TypeError();
-      return [tag, vr, Buffer.from(new TextDecoder(encoding, { fatal: true }).decode(value).trimEnd())];
-    });
-  } catch {
-    return null;
+  const all: DicomElement[] = [];
+  for (const [tag, vr, value] of elements) {
+    if (!(value instanceof Uint8Array) || !inCharacterSet.test(vr) || isAscii(value)) {
+      all.push([tag, vr, value]);
+      continue;
+    }
+    const text = characterSet === null ? null : decodeText(characterSet, value, vr);
+    if (text === null) return null;
+    all.push([tag, vr, Buffer.from(text.trimEnd())]);
   }
+  return all;
 }
 
-const withoutAccents = (words: string): string =>
+const inAscii = (words: string): string =>
   words
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')

@@ -83,13 +83,13 @@ export async function writeRtStruct(
     const instanceUid = derivedUid(seriesUid, digest.digest('hex'), JSON.stringify(segments));
     const isExact = placed.every(({ placing }) => placing.isExact);
     const isByNumber = placed.some(({ placing }) => placing.isByNumber);
-    const written = { seriesUid, instanceUid, isExact, isByNumber, segments };
+    const { altered, ...around } = aroundContours(source, { segments, seriesUid, instanceUid }, maker);
     await using target = await open(unfinished, 'wx');
     await target.appendFile(
       fileStart({ syntax: implicitLittleEndian, sopClass: structureSetClass, sopInstance: instanceUid }),
     );
-    await assemble(target, aroundContours(source, written, maker), regions, spool);
-    return written;
+    await assemble(target, around, regions, spool);
+    return { seriesUid, instanceUid, isExact, isByNumber, segments, altered };
   });
 }
 
@@ -113,10 +113,13 @@ const contourItem = (images: readonly SourceImage[], count: number, data: string
   );
 
 /** All elements before the contours, and all after them. */
-function aroundContours(source: SourceSeries, written: WrittenObject, maker: Maker) {
-  const { segments, seriesUid, instanceUid } = written;
+function aroundContours(
+  source: SourceSeries,
+  { segments, seriesUid, instanceUid }: Pick<WrittenObject, 'segments' | 'seriesUid' | 'instanceUid'>,
+  maker: Maker,
+) {
   const label = maker.app ?? 'remote-app';
-  const { elements, text } = derivedObject(source, {
+  const { elements, text, altered } = derivedObject(source, {
     sopClass: structureSetClass,
     seriesUid,
     instanceUid,
@@ -176,7 +179,7 @@ function aroundContours(source: SourceSeries, written: WrittenObject, maker: Mak
     ],
     ['300e0002', 'CS', 'UNAPPROVED'],
   ];
-  return { before, after };
+  return { before, after, altered };
 }
 
 /** Red, green and blue of `#rrggbb`. */
@@ -186,7 +189,7 @@ const colourOf = (color: string): string[] =>
 /** Writes the file: its start, the contours of each region, and what follows them. */
 async function assemble(
   target: FileHandle,
-  { before, after }: ReturnType<typeof aroundContours>,
+  { before, after }: Pick<ReturnType<typeof aroundContours>, 'before' | 'after'>,
   regions: readonly Region[],
   spool: ContourSpool,
 ): Promise<void> {

@@ -76,4 +76,6 @@ export interface WrittenObject {
   readonly isByNumber: boolean;
   /** The labels that it has. */
   readonly segments: readonly Segment[];
+  /** Its texts that lost characters, because its character set does not have them. */
+  readonly altered: readonly string[];
 }

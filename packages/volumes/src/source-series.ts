@@ -2,7 +2,7 @@ import path from 'node:path';
 import { type DicomOptions, filesOfDicom, readSeries } from './dicom.js';
 import { readElements } from './dicom-elements.js';
 import { derivedUid } from './dicom-uid.js';
-import { numberOf, wordsOf } from './headers/index.js';
+import { numberOf, wordsOf } from './headers/dicom-parse.js';
 import { readIdentity, readLossy } from './patient-study.js';
 import type { SourceImage, SourceSeries } from './segments.js';
 import { VolumeError } from './volume.js';

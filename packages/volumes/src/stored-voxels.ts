@@ -165,7 +165,8 @@ export interface StoredVolume extends VolumeFile {
 export async function storedVolume(
   stored: StoredVoxels,
   rows: readonly (readonly number[])[],
-  header: Pick<VolumeHeader, 'format' | 'hasOrientation'> & Partial<Pick<VolumeHeader, 'modality' | 'unit'>>,
+  header: Pick<VolumeHeader, 'format' | 'hasOrientation'> &
+    Partial<Pick<VolumeHeader, 'modality' | 'unit' | 'hasContradictorySides'>>,
 ): Promise<StoredVolume> {
   await requireVoxels(stored);
   const affine = rows as unknown as Affine;

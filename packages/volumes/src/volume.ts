@@ -49,6 +49,8 @@ export interface VolumeHeader extends Geometry {
   readonly frames: number;
   /** Whether the file says which way its axes run. If not, left and right may be swapped. */
   readonly hasOrientation: boolean;
+  /** Whether the sform and the qform of a NIfTI file contradict each other in left and right. Programs then mirror it or not. */
+  readonly hasContradictorySides?: boolean;
   /** Modality by DICOM, `CT` or `MR`; null where the format has none. */
   readonly modality: string | null;
   /** What the values are, where the file says it: Hounsfield units. */

@@ -75,19 +75,20 @@ export async function writeDicomSeg(
     const numbers = placed.map(() => new Map<number, number>());
     for (const [at, { layer, segment }] of labels.entries())
       numbers[layer]?.set(segment.value, numberOf(written.segments, at, isLabelMap));
+    const { start, altered } = startOf(source, written, frames, options);
     const target = await open(unfinished, 'wx');
     try {
-      await target.appendFile(startOf(source, written, frames, options));
+      await target.appendFile(start);
       for (const part of descriptionsOf(source, numbers, frames, isLabelMap)) await target.appendFile(part);
       await appendPixels(target, frames);
     } finally {
       await target.close();
     }
-    return written;
+    return { ...written, altered };
   });
 }
 
-type Identity = Omit<WrittenObject, 'isExact' | 'isByNumber'>;
+type Identity = Pick<WrittenObject, 'segments' | 'seriesUid' | 'instanceUid'>;
 
 function identityOf(
   frames: SegFrames,
@@ -116,11 +117,11 @@ function startOf(
   { segments, seriesUid, instanceUid }: Identity,
   frames: SegFrames,
   { maker, isLabelMap = false }: SegOptions,
-): Buffer {
+): { readonly start: Buffer; readonly altered: readonly string[] } {
   const sopClass = `1.2.840.10008.5.1.4.1.1.66.${isLabelMap ? 7 : 4}`;
   const bits = frames.bitsAllocated;
   const names = segments.flatMap(({ name, snomed }) => [name, snomed?.meaning ?? '']);
-  const { elements, text } = derivedObject(source, {
+  const { elements, text, altered } = derivedObject(source, {
     sopClass,
     seriesUid,
     instanceUid,
@@ -133,7 +134,7 @@ function startOf(
   const organization = derivedUid(instanceUid, 'dimensions');
   const between = spacingBetween(source);
   const isLossy = source.lossy.length > 0;
-  return Buffer.concat([
+  const start = Buffer.concat([
     fileStart({ sopClass, sopInstance: instanceUid }),
     encodeElements([
       ...elements,
@@ -194,6 +195,7 @@ function startOf(
       ],
     ]),
   ]);
+  return { start, altered };
 }
 
 /** What a segment is that no code describes, as 3D Slicer has it. */

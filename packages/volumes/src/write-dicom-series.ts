@@ -101,11 +101,12 @@ export async function writeDicomSeries(
     scale.digest,
   );
   const unfinished = `${directory}.${process.pid}.part`;
+  let altered: readonly string[] = [];
   try {
     await mkdir(unfinished);
     for await (const { k, values } of slicesOnGrid(volume, source)) {
       const instanceUid = derivedUid(seriesUid, k);
-      const { elements } = derivedObject(source, {
+      const { elements, altered: lost } = derivedObject(source, {
         sopClass: kind.sopClass,
         seriesUid,
         instanceUid,
@@ -114,6 +115,7 @@ export async function writeDicomSeries(
         instanceNumber: k + 1,
         maker,
       });
+      altered = lost;
       const stored = new Int16Array(values.length);
       for (let at = 0; at < stored.length; at += 1) {
         const value = values[at] as number;
@@ -140,7 +142,8 @@ export async function writeDicomSeries(
     await rm(unfinished, { recursive: true, force: true });
     throw error;
   }
-  return { seriesUid, instanceUid: derivedUid(seriesUid, 0), isExact: true, isByNumber: false, segments: [] };
+  const instanceUid = derivedUid(seriesUid, 0);
+  return { seriesUid, instanceUid, isExact: true, isByNumber: false, segments: [], altered };
 }
 
 /** What describes the pixels and the place of an image. */

@@ -231,6 +231,8 @@ test('texts and names that are not ASCII make all of an object UTF-8, or lose wh
     Buffer.from('肝').toString('latin1'),
     'é',
   ]);
+  const lost = patientAndStudy(named('ISO_IR 999', umlaut), ['Liver', '肝']);
+  expect([lost.text('肝'), lost.altered]).toEqual(['?', ['肝']]);
   const mixed = patientAndStudy(named('ISO_IR 100', umlaut), ['Liver', 'é']);
   expect(valuesOf(mixed.elements)['00080005']).toBe('ISO_IR 192');
 });

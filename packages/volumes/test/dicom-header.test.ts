@@ -1,135 +1,119 @@
-import parser from 'dicom-parser';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { dicomFile, type Element, element, type Slice } from '../../../test/support/dicom-files.js';
-import { walkElements } from '../src/headers/dicom-walk.js';
 import {
-  encodingOf,
-  hasMagic,
-  headerOf,
+  dicomFile,
+  type Element,
+  type Encoding,
+  element,
+  type Slice,
+} from '../../../test/support/dicom-files.js';
+import {
+  beginsAsNifti,
+  type DicomHeader,
   isDicomStart,
-  isGzip,
   isImage,
   isSegmentation,
-  lookAhead,
-  numberOf,
-  numbersOf,
-  parseDicomStart,
-  syntaxes,
-  textOf,
-  wordsOf,
+  readStart,
 } from '../src/headers/index.js';
-import { parse } from './study.js';
+import { openVolume, readVolume } from '../src/index.js';
+import { refusalOf, workspace, write } from './written.js';
 
-const slice: Slice = { pixels: new Int16Array(4), size: [3, 2], position: [1, 2, 3] };
-const setOf = (...more: Element[]) => parse(dicomFile({ ...slice, more }));
+const slice: Slice = { pixels: new Int16Array(4), size: [2, 2], position: [1, 2, 3] };
+const startOf = async (bytes: Buffer) => readStart(await write(await workspace(), 'a.dcm', bytes));
+async function headerWith(more: readonly Element[], encoding: Encoding = {}): Promise<DicomHeader> {
+  const { dicom } = await startOf(dicomFile({ ...slice, more }, encoding));
+  if (!dicom) throw new Error('There is no header.');
+  return dicom;
+}
 
-test('a header says of its image what the elements say', () => {
+test('A header says what the elements of the file say.', async () => {
   const more = [
     ...[element(0x00100020, 'LO', 'P-1'), element(0x00200011, 'IS', '7'), element(0x00200013, 'IS', '9')],
     ...[element(0x0008103e, 'LO', 'Head '), element(0x00280008, 'IS', '4')],
   ];
-  expect(headerOf(setOf(...more))).toEqual({
+  const header = {
     ...{ seriesUid: '1.2.3.4 1.2.3 P-1', instanceUid: '1.2.3.123', sopClass: '1.2.840.10008.5.1.4.1.1.4' },
-    ...{
-      modality: 'MR',
-      seriesNumber: 7,
-      description: 'Head',
-      instanceNumber: 9,
-      rows: 2,
-      columns: 3,
-      frames: 4,
-    },
-    ...{ position: [1, 2, 3], orientation: [1, 0, 0, 0, 1, 0] },
-  });
-  const bare = headerOf(
-    setOf(
-      ...[0x00080016, 0x00080018, 0x0020000e].map((tag) => element(tag, 'UI', '')),
-      ...[
-        element(0x00080060, 'CS', ''),
-        element(0x00200032, 'DS', '1\\2'),
-        element(0x00200037, 'DS', '1\\0\\0'),
-      ],
-    ),
-  );
-  expect(bare).toEqual({
-    ...{
-      seriesUid: null,
-      instanceUid: null,
-      modality: null,
-      seriesNumber: null,
-      description: '',
-      instanceNumber: null,
-    },
-    // That of the group that describes the file.
-    ...{
-      sopClass: '1.2.840.10008.5.1.4.1.1.4',
-      rows: 2,
-      columns: 3,
-      frames: 1,
-      position: null,
-      orientation: null,
-    },
+    ...{ modality: 'MR', seriesNumber: 7, description: 'Head', instanceNumber: 9, rows: 2, columns: 2 },
+    ...{ frames: 4, position: [1, 2, 3], orientation: [1, 0, 0, 0, 1, 0] },
+  };
+  for (const encoding of [
+    {},
+    { isImplicit: true },
+    { isBig: true },
+    { isDeflated: true },
+    { hasPreamble: false },
+  ])
+    expect(await headerWith(more, encoding)).toEqual(header);
+  const { dicom } = await startOf(gzipSync(dicomFile({ ...slice, more })));
+  expect(dicom).toEqual(header);
+});
+
+test('A header has null for what is absent, and the class of the group that describes the file.', async () => {
+  const empty = [0x00080016, 0x00080018, 0x0020000e].map((tag) => element(tag, 'UI', ''));
+  const odd = [element(0x00200032, 'DS', '1\\2'), element(0x00200037, 'DS', '1\\0\\0')];
+  expect(await headerWith([...empty, ...odd, element(0x00080060, 'CS', '')])).toEqual({
+    ...{ seriesUid: null, instanceUid: null, modality: null, seriesNumber: null, description: '' },
+    ...{ sopClass: '1.2.840.10008.5.1.4.1.1.4', instanceNumber: null, rows: 2, columns: 2, frames: 1 },
+    ...{ position: null, orientation: null },
   });
 });
 
 test.each([
-  ['4', true, false],
-  ['481.1', true, false],
-  ['481.2', false, false],
-  ['66', false, false],
-  ['66.4', false, true],
-  ['66.5', false, false],
-  ['66.7', false, true],
-  ['67', false, false],
-  ['88.11', false, false],
-  ['11.1', false, false],
-  ['104.1', false, false],
-  ['9.1.1', false, false],
-  ['1.1', true, false],
-])('the class %s is that of an image: %s, of a segmentation: %s', (last, image, segmentation) => {
-  const header = { ...headerOf(setOf()), sopClass: `1.2.840.10008.5.1.4.1.1.${last}` };
+  ...['4', '481.1', '1.1'].map((last) => [last, true, false] as const),
+  ...['481.2', '66', '66.5', '67', '88.11', '11.1', '104.1', '9.1.1'].map(
+    (last) => [last, false, false] as const,
+  ),
+  ...['66.4', '66.7'].map((last) => [last, false, true] as const),
+])('The class %s is that of an image: %s, of a segmentation: %s.', async (last, image, segmentation) => {
+  const header = await headerWith([element(0x00080016, 'UI', `1.2.840.10008.5.1.4.1.1.${last}`)]);
   expect([isImage(header), isSegmentation(header)]).toEqual([image, segmentation]);
 });
 
-test('a header that names no class may be one of an image, a directory of files is none', () => {
-  const of = (sopClass: string) => isImage({ ...headerOf(setOf()), sopClass });
-  expect(['', '1.2.840.10008.1.3.10', '1.2.840.10008.5.1.4.34.7'].map(of)).toEqual([true, false, false]);
+test('A header without a class may be that of an image, and a DICOMDIR is none.', async () => {
+  const header = await headerWith([]);
+  const classes = ['', '1.2.840.10008.1.3.10', '1.2.840.10008.5.1.4.34.7'];
+  expect(classes.map((sopClass) => isImage({ ...header, sopClass }))).toEqual([true, false, false]);
 });
 
 test.each([
-  ['ISO_IR 192', 'utf-8'],
-  ['ISO_IR 100', 'latin1'],
-  [' ISO_IR 144 ', 'iso-8859-5'],
-  ['\\ISO 2022 IR 87', 'iso-2022-jp'],
-  ['ISO 2022 IR 999\\GBK', 'gbk'],
-  ['GB18030\\ISO_IR 192', 'gb18030'],
-  ['', null],
-  ['ISO_IR 6', null],
-])('texts in %j are decoded as %s', (characterSet, encoding) => {
-  expect(encodingOf(characterSet)).toBe(encoding);
+  ['ISO_IR 192', '4dc3bc', 'Mü'],
+  ['ISO_IR 100', '4dfc', 'Mü'],
+  ['', '4dfc', 'Mü'],
+  ['ISO_IR 101', 'a3f364bc', 'Łódź'],
+  ['ISO_IR 109', 'a6', 'Ĥ'],
+  ['ISO_IR 110', 'b3', 'ŗ'],
+  [' ISO_IR 144 ', 'bb', 'Л'],
+  ['ISO_IR 127', 'e2', 'ق'],
+  ['ISO_IR 126', 'c4e9', 'Δι'],
+  ['ISO_IR 138', 'f9', 'ש'],
+  ['ISO_IR 148', 'd0', 'Ğ'],
+  ['ISO_IR 166', 'a1', 'ก'],
+  ['ISO_IR 13', 'd4cf', 'ﾔﾏ'],
+  ['GB18030', 'cdf5', '王'],
+  ['GBK', 'cdf5', '王'],
+  ['\\ISO 2022 IR 87', '613d1b24423b3345441b2842', 'a=山田'],
+  ['\\ISO 2022 IR 149', '1b242943b1e8', '김'],
+  ['\\ISO 2022 IR 58', '1b242941cdf5', '王'],
+  ['ISO 2022 IR 100', '4dfc', 'Mü'],
+  ['unknown', '4dfc', 'Mü'],
+])('A text in the character set %j is decoded.', async (characterSet, hex, text) => {
+  const bytes = Buffer.from(hex, 'hex');
+  const padded = bytes.length % 2 === 0 ? bytes : Buffer.concat([bytes, Buffer.from(' ')]);
+  const more = [element(0x00080005, 'CS', characterSet), element(0x0008103e, 'LO', padded)];
+  expect((await headerWith(more)).description).toBe(text);
 });
 
-test('a text is read in the character set of its file, without padding, up to 1024 bytes', () => {
-  const text = (value: Buffer, ...more: Element[]) =>
-    textOf(setOf(element(0x0008103e, 'LO', value), ...more), 'x0008103e');
-  expect(text(Buffer.from(' M\xfcl\0ler ', 'latin1'))).toBe('Müller');
-  expect(text(Buffer.from('Mü '), element(0x00080005, 'CS', 'ISO_IR 192'))).toBe('Mü');
-  expect(text(Buffer.alloc(1026, 'x'))).toBe('x'.repeat(1024));
-  expect(textOf(setOf(), 'x0008103e')).toBe('');
+test('A text is read up to 1024 bytes.', async () => {
+  const { description } = await headerWith([element(0x0008103e, 'LO', Buffer.alloc(1026, 'x'))]);
+  expect(description).toBe('x'.repeat(1024));
 });
 
-test('numbers are numbers as a whole', () => {
-  const of = (words: string) => {
-    const set = setOf(element(0x00281053, 'DS', words));
-    return [numbersOf(set, 'x00281053'), numberOf(set, 'x00281053')];
-  };
-  expect(of('1.5\\ -2 ')).toEqual([[1.5, -2], 1.5]);
-  expect(of('+.5e-1')).toEqual([[0.05], 0.05]);
-  for (const words of ['1,5', '1\\x', '1 mm', '0x1', '.', '1e', '--1']) expect(of(words)[0]).toBeNull();
-  expect([numbersOf(setOf(), 'x00281054'), numberOf(setOf(), 'x00281054'), wordsOf(undefined, 'x1')]).toEqual(
-    [null, null, null],
-  );
-  expect(wordsOf(setOf(element(0x00281054, 'LO', 'a \0')), 'x00281054')).toBe('a');
+test('A number is a number as a whole.', async () => {
+  const numberIn = async (words: string) =>
+    (await headerWith([element(0x00200011, 'IS', words)])).seriesNumber;
+  expect([await numberIn('1.5\\ -2 '), await numberIn('+.5e-1')]).toEqual([1.5, 0.05]);
+  for (const words of ['', '1,5', '1\\x', '1 mm', '0x1', '.', '1e', '--1'])
+    expect(await numberIn(words)).toBeNull();
 });
 
 describe('A file without a preamble', () => {
@@ -203,89 +187,47 @@ describe('A file without a preamble', () => {
   });
 });
 
-test('other beginnings are known by their first bytes', () => {
-  const bytes = Buffer.concat([Buffer.alloc(128), Buffer.from('DICM')]);
-  expect([hasMagic(bytes), hasMagic(bytes.subarray(1)), isDicomStart(bytes)]).toEqual([true, false, true]);
-  expect(
-    [
-      [0x1f, 0x8b],
-      [0x1f, 0x8c],
-      [0x8b, 0x1f],
-    ].map((each) => isGzip(Buffer.from(each))),
-  ).toEqual([true, false, false]);
+test('A DICOM file whose preamble begins as NIfTI does is DICOM.', async () => {
+  const bytes = dicomFile({ ...slice, more: [element(0x00180050, 'DS', '2')] });
+  bytes.writeInt32LE(348, 0);
+  expect([isDicomStart(bytes), beginsAsNifti(bytes)]).toEqual([true, false]);
+  expect((await openVolume(await write(await workspace(), 'a.dcm', bytes))).format).toBe('DICOM');
 });
 
-test('a file that is cut short says how far it was read, and that it is not sound', () => {
-  const file = dicomFile(slice);
-  const cut = file.subarray(0, file.indexOf(Buffer.from('28001100', 'hex')) + 4);
-  const parsed = parseDicomStart(parser, cut);
-  expect(parsed).toMatchObject({ isSound: false, isCut: false, deflatedFrom: null, shift: 0 });
-  expect(parsed && headerOf(parsed.set)).toMatchObject({ rows: 2, columns: null });
-  expect(parseDicomStart(parser, Buffer.alloc(300))).toBeNull();
-  const bare = parseDicomStart(parser, dicomFile(slice, { hasPreamble: false }));
-  expect([bare?.shift, bare?.isSound]).toEqual([132, true]);
+test('Elements with the value representations OV, SV and UV are passed over.', async () => {
+  const more = (['OV', 'SV', 'UV'] as const).map((vr, at) =>
+    element(0x00189000 + at, vr, Buffer.from('0102030405060708', 'hex')),
+  );
+  const pixels = Int16Array.of(1, 2, 3, 4);
+  const bytes = dicomFile({ ...slice, pixels, more: [...more, element(0x00180050, 'DS', '2')] });
+  const file = await write(await workspace(), 'a.dcm', bytes);
+  expect([...(await readVolume(file)).data]).toEqual([1, 2, 3, 4]);
+  expect((await readStart(file)).dicom?.columns).toBe(2);
 });
 
-describe('The elements of a header are counted', () => {
-  const walk = (bytes: Buffer, syntax: string | null = syntaxes.explicit, most = 100, from = 0) =>
-    walkElements(bytes, from, syntax, most);
-  const short = (tag: string, vr: string, length: number) => {
-    const bytes = Buffer.concat([
-      Buffer.from(tag + Buffer.from(vr).toString('hex'), 'hex'),
-      Buffer.alloc(2 + length),
-    ]);
-    bytes.writeUInt16LE(length, 6);
-    return bytes;
-  };
-  const pixels = Buffer.from('e07f10004f57000004000000', 'hex');
-  const open = Buffer.from('4000080053510000ffffffff', 'hex');
-  const [item, itemEnd, end] = ['feff00e0', 'feff0de0', 'feffdde0'].map((tag) =>
-    Buffer.from(`${tag}00000000`, 'hex'),
-  ) as [Buffer, Buffer, Buffer];
-  const found = { cut: null, pixels: 'x7fe00010' };
-  test.each<[string, Buffer[], object]>([
-    ['up to the pixels', [short('08001800', 'UI', 8), pixels], found],
-    [
-      'of floating point too',
-      [Buffer.from('e07f08004f46000004000000', 'hex')],
-      { cut: null, pixels: 'x7fe00008' },
-    ],
-    ['and none are there', [short('08001800', 'UI', 8)], { cut: null, pixels: null }],
-    ['whose heads are cut', [pixels.subarray(0, 10)], { cut: null, pixels: null }],
-    [
-      'not within open sequences',
-      [open, item, pixels, Buffer.alloc(4), itemEnd, end, short('50000000', 'US', 2)],
-      { cut: null, pixels: null },
-    ],
-    ['behind open sequences', [open, item, itemEnd, end, pixels], found],
-    [
-      'not within sequences of a length',
-      [Buffer.from('400008005351000018000000', 'hex'), item, pixels, Buffer.alloc(4)],
-      { cut: null, pixels: null },
-    ],
-  ])('%s', (_, parts, expected) => {
-    expect(walk(Buffer.concat(parts))).toEqual(expected);
-  });
+test('A header is read to its end, however long it is and however it is encoded.', async () => {
+  const more = [
+    element(0x00180050, 'DS', '2'),
+    // The pixels of an icon are not those of the image.
+    element(0x00880200, 'SQ', [[element(0x7fe00010, 'OW', [1, 2])]]),
+    element(0x00190010, 'OB', Buffer.alloc(70_000, 7)),
+  ];
+  const pixels = Int16Array.of(1, 2, 3, 4);
+  const encodings = [{}, { isImplicit: true }, { isBig: true }, { isDeflated: true }, { hasPreamble: false }];
+  for (const encoding of [...encodings, { hasPreamble: false, hasMeta: false }]) {
+    const file = await write(await workspace(), 'a.dcm', dicomFile({ ...slice, pixels, more }, encoding));
+    expect([...(await readVolume(file)).data], JSON.stringify(encoding)).toEqual([1, 2, 3, 4]);
+    expect((await readStart(file)).dicom?.columns).toBe(2);
+  }
+});
 
-  test('and cut where there are more than are wanted', () => {
-    const one = short('08001800', 'UI', 8);
-    const three = Buffer.concat([one, one, one]);
-    expect([2, 3].map((most) => walk(three, syntaxes.explicit, most).cut)).toEqual([32, null]);
-  });
-
-  test.each([
-    ['explicit', {}],
-    ['implicit', { isImplicit: true }],
-    ['big endian', { isBig: true }],
-  ])('in the way that the file says: %s', (_, encoding) => {
-    const more = [element(0x00190010, 'OB', Buffer.alloc(70_000, 7))];
-    const file = dicomFile({ ...slice, more }, encoding);
-    expect(lookAhead(file)).toEqual(found);
-    expect(lookAhead(dicomFile({ ...slice, more }, { ...encoding, hasPreamble: false }))).toEqual(found);
-    expect(
-      lookAhead(dicomFile({ ...slice, more }, { ...encoding, hasPreamble: false, hasMeta: false })),
-    ).toEqual(found);
-    expect(lookAhead(file.subarray(0, 64 * 1024))).toBeNull();
-    expect(lookAhead(file.subarray(0, 64 * 1024 + 1))).toEqual({ cut: null, pixels: null });
-  });
+test('A header that is cut short is known as far as it goes, and is no volume.', async () => {
+  const bytes = dicomFile(slice);
+  const cut = bytes.subarray(0, bytes.indexOf(Buffer.from('28001100', 'hex')) + 4);
+  const file = await write(await workspace(), 'a.dcm', cut);
+  expect((await readStart(file)).dicom).toMatchObject({ rows: 2, columns: null });
+  expect(await refusalOf(openVolume(file))).toContain('a.dcm is cut short or damaged');
+  expect((await startOf(Buffer.alloc(300))).dicom).toBeNull();
+  expect((await startOf(Buffer.alloc(0))).dicom).toBeNull();
+  await expect(readStart(`${file}.gone`)).rejects.toMatchObject({ code: 'ENOENT' });
 });

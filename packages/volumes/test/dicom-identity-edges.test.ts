@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { dicomFile, type Element, element } from '../../../test/support/dicom-files.js';
 import { nameOfRemoved } from '../src/attributes/index.js';
-import { identityIn } from '../src/headers/index.js';
+import { identityIn } from '../src/identity/index.js';
 import { workspace, write } from './written.js';
 
 const slice = (more: readonly Element[]) => ({

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dicomFile, type Element, type Encoding, element } from '../../../test/support/dicom-files.js';
 import { lacks, scansOf } from '../../../test/support/needs.mjs';
 import { temporary } from '../../../test/support/temporary.js';
-import { identifying } from '../src/headers/identifying.js';
-import { identityIn } from '../src/headers/index.js';
+import { identifying } from '../src/identity/identifying.js';
+import { identityIn } from '../src/identity/index.js';
 
 const pixels = new Uint16Array(16);
 const slice = (more: readonly Element[]) => ({ pixels, size: [4, 4] as const, position: [0, 0, 0], more });

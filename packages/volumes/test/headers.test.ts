@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { beginsAsNifti } from '../src/headers/data-files.js';
+import { voxelNamesOf } from '../src/headers/data-files.js';
 import {
+  beginsAsNifti,
   dataLayoutOf,
   headerNamesOf,
   isPairVoxels,
@@ -8,7 +9,6 @@ import {
   parseMetaHeader,
   parseNrrdHeader,
   voxelFilesOf,
-  voxelNamesOf,
 } from '../src/headers/index.js';
 import { beginsAsMetaImage, beginsAsNrrd } from '../src/headers/text-headers.js';
 import { gzip, lines, niftiHeader } from './written.js';

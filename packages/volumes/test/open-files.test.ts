@@ -3,7 +3,8 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { dicomFile, element } from '../../../test/support/dicom-files.js';
 import { openBelow } from '../../../test/support/open-files.js';
-import { identityIn, readStart } from '../src/headers/index.js';
+import { readStart } from '../src/headers/index.js';
+import { identityIn } from '../src/identity/index.js';
 import {
   openVolume,
   readSourceSeries,

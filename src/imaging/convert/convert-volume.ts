@@ -92,8 +92,8 @@ export async function convertVolume(
     );
   const source = await series();
   if (format === 'dicom') {
-    await writeDicomSeries(target, volume, source, { maker, isHounsfield });
-    return { segments: [], note: null };
+    const { altered } = await writeDicomSeries(target, volume, source, { maker, isHounsfield });
+    return { segments: [], note: alteredNotes(target, altered)[0] ?? null };
   }
   const how = { maker, isStrict };
   const written =
@@ -104,10 +104,19 @@ export async function convertVolume(
   const placed = written.isByNumber ? byNumberNote(volume, source) : nearest;
   const notes = [
     ...(written.isExact ? [] : [placed]),
+    ...alteredNotes(target, written.altered),
     ...(format !== 'rtstruct' && shearOf(source) > seenShear ? [tiltedNote(target, source)] : []),
   ];
   return { segments: written.segments, note: notes.join('; ') || null };
 }
+
+/** What is said of texts that lost characters. */
+const alteredNotes = (target: string, altered: readonly string[]): string[] =>
+  altered.length === 0
+    ? []
+    : [
+        `the texts of the scan cannot be decoded, so ${path.basename(target)} has ${altered.map((each) => `'${each}'`).join(', ')} in ASCII`,
+      ];
 
 /** Degrees of a tilted gantry that are seen in a viewer. */
 const seenShear = 2;

@@ -1,4 +1,4 @@
-import { type DicomHeader, isDicomStart, startReader } from '@remote-app/volumes/headers';
+import { type DicomHeader, isDicomStart, readStart } from '@remote-app/volumes/headers';
 import { faultWithoutPath, firstBytes, isSystemError, TimeSlice } from '../../files/index.js';
 import type { Obstacles } from './entries.js';
 import { dicom, formatOf, hasDicomName } from './formats.js';
@@ -20,14 +20,10 @@ export interface Recognised extends FoundFile {
 /** Files that are read at once: on a network file system, each read waits for an answer. */
 const atOnce = 16;
 
-async function recogniseOne(
-  { path, size }: FoundFile,
-  read: Awaited<ReturnType<typeof startReader>>,
-  obstacles: Obstacles,
-): Promise<Recognised | null> {
+async function recogniseOne({ path, size }: FoundFile, obstacles: Obstacles): Promise<Recognised | null> {
   const named = hasDicomName(path) ? dicom : null;
   try {
-    const start = size === 0 ? null : await read(path);
+    const start = size === 0 ? null : await readStart(path);
     if (start?.dicom) return { path, size, header: start.dicom, format: dicom, isPicture: false };
     const bytes = start?.bytes ?? Buffer.alloc(0);
     const format = formatOf(path, bytes);
@@ -50,14 +46,13 @@ export async function recognise(
   onRead?: (done: number, total: number) => void,
 ): Promise<Recognised[]> {
   const all: (Recognised | null)[] = [];
-  const read = await startReader();
   const left = files.entries();
   const slice = new TimeSlice();
   let done = 0;
   const readLeft = async () => {
     for (const [index, file] of left) {
       await slice.pause();
-      all[index] = await recogniseOne(file, read, obstacles);
+      all[index] = await recogniseOne(file, obstacles);
       done += 1;
       onRead?.(done, files.length);
     }

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import {
@@ -26,10 +26,30 @@ interface Trial {
 /** Size of the volume along each axis, in voxels. */
 const size = 16;
 
+/** The NIfTI-1 header of a volume of int16 with voxels of 1 mm, placed by its sform. */
+function tinyHeader(): Buffer {
+  const header = Buffer.alloc(352);
+  header.writeInt32LE(348, 0);
+  for (const [at, each] of [3, size, size, size, 1, 1, 1, 1].entries())
+    header.writeInt16LE(each, 40 + 2 * at);
+  // datatype, bitpix, sform_code
+  for (const [at, each] of [
+    [70, 4],
+    [72, 16],
+    [254, 1],
+  ] as const)
+    header.writeInt16LE(each, at);
+  // pixdim, vox_offset, scl_slope, the diagonal of the sform
+  for (const at of [76, 80, 84, 88, 112, 280, 300, 320]) header.writeFloatLE(1, at);
+  header.writeFloatLE(header.length, 108);
+  // Millimetres and seconds.
+  header.writeUInt8(10, 123);
+  header.write('n+1\0', 344, 'latin1');
+  return header;
+}
+
 /** Writes a volume of a ball, brighter than its surroundings; as labels, 1 inside. */
-async function writeTinyVolume(file: string, isLabels: boolean): Promise<void> {
-  // Imported lazily: a server that starts has no use for it.
-  const { writeNifti } = await import('@remote-app/volumes');
+function writeTinyVolume(file: string, isLabels: boolean): void {
   const data = Int16Array.from({ length: size ** 3 }, (_, index) => {
     const at = [index, index / size, index / size ** 2].map(
       (each) => (Math.floor(each) % size) - (size - 1) / 2,
@@ -37,12 +57,7 @@ async function writeTinyVolume(file: string, isLabels: boolean): Promise<void> {
     const isInside = Math.hypot(...at) < size / 3;
     return isInside ? (isLabels ? 1 : 500 + (index % 50)) : 0;
   });
-  const affine = [
-    [1, 0, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ] as const;
-  await writeNifti(file, { size: [size, size, size], affine, data });
+  writeFileSync(file, Buffer.concat([tinyHeader(), Buffer.from(data.buffer)]));
 }
 
 /** Bytes kept of the app's output. */
@@ -149,7 +164,7 @@ export async function trialRun(
     for (const [index, type] of types.entries()) {
       const file = path.join(root, 'Input', `g${index}`, 'trial.nii');
       mkdirSync(path.dirname(file), { recursive: true });
-      await writeTinyVolume(file, type === 'SEGMENTATION');
+      writeTinyVolume(file, type === 'SEGMENTATION');
       groups.push([file]);
     }
     const values: Record<string, FieldValue> = {};

@@ -1,6 +1,6 @@
 import { opendir } from 'node:fs/promises';
 import path from 'node:path';
-import { type Identity, identityIn } from '@remote-app/volumes/headers';
+import { type Identity, identityIn } from '@remote-app/volumes/identity';
 import { quoteName, ServiceError } from '../../contract/index.js';
 import { TimeSlice } from '../../files/index.js';
 

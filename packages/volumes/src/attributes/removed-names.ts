@@ -1,4 +1,4 @@
-import { identifying } from '../headers/index.js';
+import { identifying } from '../identity/identifying.js';
 
 /** Others that are left out, and that people know by name. */
 const others = `

@@ -1,13 +1,6 @@
 import path from 'node:path';
+import { beginsAsNifti } from './nifti-layout.js';
 import { parseMetaHeader, parseNrrdHeader, type TextHeader } from './text-headers.js';
-
-/** Lengths of headers, by which NIfTI-1 (and ANALYZE) and NIfTI-2 begin. */
-const niftiLengths = [348, 540];
-
-/** Whether a file begins as NIfTI or ANALYZE does. */
-export const beginsAsNifti = (start: Buffer): boolean =>
-  start.length >= 348 &&
-  [start.readInt32LE(0), start.readInt32BE(0)].some((length) => niftiLengths.includes(length));
 
 /** Volumes of two files of one name: the header, and its voxels. */
 interface Pair {

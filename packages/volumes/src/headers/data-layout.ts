@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { isGzip, unzippedStart } from './dicom-start.js';
+import { parseNiftiHeader } from './nifti-layout.js';
 import { parseMetaHeader, parseNrrdHeader } from './text-headers.js';
 
 /** What a header says of the files that hold its voxels. */
@@ -70,9 +71,6 @@ function ofNrrd(read: Read): DataLayout | null {
   return layout(count * (bytes ?? Number.NaN), before === -1 ? null : before, isPacked);
 }
 
-/** Lengths of the headers of NIfTI-1 (and ANALYZE) and of NIfTI-2. */
-const [first, second] = [348, 540];
-
 function ofNifti(read: Read): DataLayout | null {
   let start = read(4096);
   try {
@@ -80,21 +78,12 @@ function ofNifti(read: Read): DataLayout | null {
   } catch {
     return null;
   }
-  if (start.length < first) return null;
-  const isBig = [first, second].includes(start.readInt32BE(0));
-  const length = isBig ? start.readInt32BE(0) : start.readInt32LE(0);
-  if (length !== first && (length !== second || start.length < second)) return null;
-  const view = new DataView(start.buffer, start.byteOffset, start.length);
-  const isFirst = length === first;
-  const counts = Array.from({ length: 8 }, (_, at) =>
-    isFirst ? view.getInt16(40 + 2 * at, !isBig) : Number(view.getBigInt64(16 + 8 * at, !isBig)),
-  );
-  const bits = view.getInt16(isFirst ? 72 : 14, !isBig);
-  const offset = isFirst ? view.getFloat32(108, !isBig) : Number(view.getBigInt64(168, !isBig));
-  const [dimensions = 0, ...sizes] = counts;
+  const header = parseNiftiHeader(start);
+  if (!header) return null;
+  const [dimensions = 0, ...sizes] = header.dim;
   if (!(dimensions >= 1 && dimensions <= 7)) return null;
   const voxels = product(sizes.slice(0, dimensions).map((size) => Math.max(1, size)));
-  return layout(Math.ceil((voxels * bits) / 8), Math.max(0, offset), null);
+  return layout(Math.ceil((voxels * header.bitpix) / 8), Math.max(0, header.voxOffset), null);
 }
 
 /** A header of Philips: a line of numbers for each image, or, up to version 3, one size for all of them. */

@@ -1,15 +1,8 @@
-import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { convertBytes } from 'dicom-character-set';
 import type { DataSet } from 'dicom-parser';
-import {
-  isGzip,
-  numberOf,
-  numbersOf,
-  parseDicomStart,
-  pixelData,
-  unzippedStart,
-  wordsOf,
-} from './dicom-start.js';
+import { numberOf, numbersOf, parseDicomStart, pixelData, wordsOf } from './dicom-parse.js';
+import { isGzip, unzippedStart } from './dicom-start.js';
 
 /** What a DICOM file says of the image in it. Null for what it does not contain. */
 export interface DicomHeader {
@@ -46,34 +39,23 @@ const segmentationClass = /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[47]$/;
 /** Whether a header is that of a segmentation, which holds all of its segments in one file. */
 export const isSegmentation = ({ sopClass }: DicomHeader): boolean => segmentationClass.test(sopClass);
 
-/** Encodings of texts, by SpecificCharacterSet. */
-const encodings: Readonly<Record<string, string>> = {
-  ISO_IR_192: 'utf-8',
-  ISO_IR_100: 'latin1',
-  ISO_IR_101: 'iso-8859-2',
-  ISO_IR_109: 'iso-8859-3',
-  ISO_IR_110: 'iso-8859-4',
-  ISO_IR_126: 'iso-8859-7',
-  ISO_IR_127: 'iso-8859-6',
-  ISO_IR_138: 'iso-8859-8',
-  ISO_IR_144: 'iso-8859-5',
-  ISO_IR_148: 'windows-1254',
-  ISO_IR_166: 'windows-874',
-  ISO_IR_13: 'shift_jis',
-  ISO_2022_IR_87: 'iso-2022-jp',
-  ISO_2022_IR_149: 'euc-kr',
-  GB18030: 'gb18030',
-  GBK: 'gbk',
-};
-
-/** The encoding of texts by a SpecificCharacterSet, of which the first known value counts; null if none is known. */
-export function encodingOf(characterSet: string): string | null {
-  const names = characterSet.split('\\').map((each) => each.trim().replaceAll(' ', '_'));
-  return names.flatMap((each) => encodings[each] ?? [])[0] ?? null;
-}
-
-/** Most bytes of a text: DICOM allows 64 characters. */
+/** How much of a text is read, in bytes: DICOM allows 64 characters. */
 const maxText = 1024;
+
+/**
+ * Decodes a text.
+ * @param characterSet SpecificCharacterSet; null for the default one, which is read as Latin-1
+ * @param vr PN for names, whose parts each begin in the first character set
+ * @returns null for an unknown character set, and for bytes that it does not have
+ */
+export function decodeText(characterSet: string | null, bytes: Uint8Array, vr = 'LO'): string | null {
+  try {
+    const text = convertBytes(characterSet || 'ISO_IR 100', bytes, { vr });
+    return text.includes('\ufffd') ? null : text;
+  } catch {
+    return null;
+  }
+}
 
 /**
  * A text for a person, in its character set.
@@ -82,10 +64,10 @@ const maxText = 1024;
 export function textOf(set: DataSet, tag: string, root: DataSet = set): string {
   const element = set.elements[tag];
   if (!element) return '';
-  const bytes = set.byteArray.subarray(element.dataOffset, element.dataOffset + element.length);
-  // DICOM's own default is a part of latin1.
-  const encoding = encodingOf(root.string('x00080005') ?? '') ?? 'latin1';
-  return new TextDecoder(encoding).decode(bytes.subarray(0, maxText)).replaceAll('\0', '').trim();
+  const { dataOffset, length } = element;
+  const bytes = set.byteArray.subarray(dataOffset, dataOffset + Math.min(length, maxText));
+  const text = decodeText(root.string('x00080005') ?? null, bytes) ?? Buffer.from(bytes).toString('latin1');
+  return text.replaceAll('\0', '').trim();
 }
 
 /** The numbers of an element; null if there are not exactly this many. */
@@ -94,30 +76,17 @@ function vectorOf(set: DataSet, tag: string, length: number): number[] | null {
   return numbers?.length === length ? numbers : null;
 }
 
-/** Texts that the files of a series share, kept once: a study may have 100,000 files. */
-const shared = new Map<string, string>();
-/** Most texts that are kept. */
-const maxShared = 10_000;
-
-function once(text: string): string {
-  const known = shared.get(text);
-  if (known !== undefined) return known;
-  if (shared.size < maxShared && text.length <= maxText) shared.set(text, text);
-  return text;
-}
-
 /** What the elements of a file say of its image. */
 export function headerOf(set: DataSet): DicomHeader {
   const uid = wordsOf(set, 'x0020000e');
-  const modality = wordsOf(set, 'x00080060');
   return {
-    seriesUid: uid && once([uid, wordsOf(set, 'x0020000d'), wordsOf(set, 'x00100020')].join(' ')),
+    seriesUid: uid && [uid, wordsOf(set, 'x0020000d'), wordsOf(set, 'x00100020')].join(' '),
     instanceUid: wordsOf(set, 'x00080018'),
     // The DICOMDIR names its class in the group that describes the file alone.
-    sopClass: once(wordsOf(set, 'x00080016') ?? wordsOf(set, 'x00020002') ?? ''),
-    modality: modality && once(modality),
+    sopClass: wordsOf(set, 'x00080016') ?? wordsOf(set, 'x00020002') ?? '',
+    modality: wordsOf(set, 'x00080060'),
     seriesNumber: numberOf(set, 'x00200011'),
-    description: once(textOf(set, 'x0008103e')),
+    description: textOf(set, 'x0008103e'),
     instanceNumber: numberOf(set, 'x00200013'),
     rows: set.uint16('x00280010') ?? null,
     columns: set.uint16(columns) ?? null,
@@ -154,85 +123,27 @@ interface FileStart {
 /** How many of the first bytes are returned: what formats are recognised by. */
 const maxStart = 1024;
 
-type Parser = typeof import('dicom-parser');
-
-const loadParser = async (): Promise<Parser> => (await import('dicom-parser')).default;
-
-/** What the first bytes of a file show, and whether its header goes on behind them. */
-function startOf(parser: Parser, read: Buffer): { readonly start: FileStart; readonly isCut: boolean } {
+/** What the first bytes of a file show, and whether its header goes on after them. */
+function startOf(read: Buffer): { readonly start: FileStart; readonly isCut: boolean } {
   const bytes = unzipped(read);
-  const set = parseDicomStart(parser, bytes, { until: columns })?.set ?? null;
+  const set = parseDicomStart(bytes, { until: columns })?.set ?? null;
   const isEmpty = set === null || Object.keys(set.elements).length === 0;
   const isCut =
     read.length === firstPiece && set !== null && !set.elements[columns] && !set.elements[pixelData];
-  return {
-    start: {
-      bytes: Buffer.from(bytes.subarray(0, maxStart)),
-      dicom: isEmpty || set === null ? null : headerOf(set),
-    },
-    isCut,
-  };
+  const dicom = isEmpty ? null : headerOf(set);
+  return { start: { bytes: Buffer.from(bytes.subarray(0, maxStart)), dicom }, isCut };
 }
-
-/** Memory for reading that is not in use. */
-const buffers: Buffer[] = [];
 
 /**
  * Reads the beginning of a file, and its header if it is DICOM.
  * @throws the system's error
  */
 export async function readStart(file: string): Promise<FileStart> {
-  const parser = await loadParser();
-  const handle = await open(file);
-  const buffer = buffers.pop() ?? Buffer.allocUnsafe(firstPiece);
-  try {
-    const read = async (into: Buffer) =>
-      into.subarray(0, (await handle.read(into, 0, into.length, 0)).bytesRead);
-    const { start, isCut } = startOf(parser, await read(buffer));
-    return isCut ? startOf(parser, await read(Buffer.allocUnsafe(longPiece))).start : start;
-  } finally {
-    buffers.push(buffer);
-    await handle.close();
-  }
-}
-
-/** `readStart`, which blocks the event loop meanwhile. */
-function readStartSync(parser: Parser, file: string, buffer: Buffer): FileStart {
-  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    const read = (into: Buffer) => into.subarray(0, readSync(descriptor, into, 0, into.length, 0));
-    const { start, isCut } = startOf(parser, read(buffer));
-    return isCut ? startOf(parser, read(Buffer.allocUnsafe(longPiece))).start : start;
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-/** Milliseconds for which reading may keep the event loop waiting beyond what is usual. */
-const patience = 50;
-/** Milliseconds for each file that are usual, and what one file of the pool gives back of the patience. */
-const usual = 1;
-const regained = 0.1;
-
-/**
- * What reads the beginnings of many files, as `readStart` does. As long as the disk answers at once, files are read synchronously, since
- * the thread pool takes twenty times as long; those of a slow one, as on a network, are read by the pool, but for a few.
- * @param now milliseconds of a clock that never goes back
- */
-export async function startReader(
-  now = () => performance.now(),
-): Promise<(file: string) => FileStart | Promise<FileStart>> {
-  const parser = await loadParser();
-  const buffer = Buffer.allocUnsafe(firstPiece);
-  let left = patience;
-  return (file) => {
-    if (left < 0) {
-      left += regained;
-      return readStart(file);
-    }
-    const began = now();
-    const start = readStartSync(parser, file, buffer);
-    left = Math.min(patience, left + usual - (now() - began));
-    return start;
+  await using handle = await open(file);
+  const read = async (length: number) => {
+    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, 0);
+    return buffer.subarray(0, bytesRead);
   };
+  const { start, isCut } = startOf(await read(firstPiece));
+  return isCut ? startOf(await read(longPiece)).start : start;
 }

@@ -1,77 +1,175 @@
-import { syntaxes } from './dicom-syntaxes.js';
+/** Transfer syntaxes whose pixels are not compressed. */
+export const syntaxes = {
+  implicit: '1.2.840.10008.1.2',
+  explicit: '1.2.840.10008.1.2.1',
+  bigEndian: '1.2.840.10008.1.2.2',
+  deflated: '1.2.840.10008.1.2.1.99',
+} as const;
 
-/** Value representations with a length of four bytes, behind two that are not used. */
-export const longForms: ReadonlySet<string> = new Set([
-  'OB',
-  'OD',
-  'OF',
-  'OL',
-  'OV',
-  'OW',
-  'SQ',
-  'SV',
-  'UC',
-  'UN',
-  'UR',
-  'UT',
-  'UV',
-]);
+/** Whether the length of an element with this value representation (VR) has four bytes instead of two. */
+export const hasLongLength = (vr: string): boolean => /^(?:O[BDFLVW]|SQ|SV|U[CNRTV])$/.test(vr);
 
-const undefinedLength = 0xffff_ffff;
+export const undefinedLength = 0xffff_ffff;
 const [item, itemEnd, sequenceEnd] = [0xfffe_e000, 0xfffe_e00d, 0xfffe_e0dd];
-/** Pixels as floating-point numbers, and all others. */
-const pixels: ReadonlySet<number> = new Set([0x7fe0_0008, 0x7fe0_0009, 0x7fe0_0010]);
+const pixelGroup = 0x7fe0;
+const transferSyntax = 0x0002_0010;
 
-/** What is found out about a header before it is parsed. */
-interface Walk {
-  /** Where it has more elements than are wanted; null if it has fewer. */
-  readonly cut: number | null;
-  /** The element that holds the pixels; null if it does not begin within these bytes. */
-  readonly pixels: string | null;
+/** How the elements of a data set are encoded. */
+export interface Encoding {
+  readonly isExplicit: boolean;
+  readonly isBig: boolean;
+}
+
+const explicitLittle: Encoding = { isExplicit: true, isBig: false };
+const implicitLittle: Encoding = { isExplicit: false, isBig: false };
+
+export const encodingOf = (syntax: string): Encoding => ({
+  isExplicit: syntax !== syntaxes.implicit,
+  isBig: syntax === syntaxes.bigEndian,
+});
+
+/** The bytes that elements are read from. */
+export interface ElementBytes {
+  readonly size: number;
+  /** Up to `length` bytes, fewer at the end. They are valid until the next call. */
+  at(offset: number, length: number): Buffer;
+}
+
+export const bytesInMemory = (bytes: Buffer): ElementBytes => ({
+  size: bytes.length,
+  at: (offset, length) => bytes.subarray(offset, offset + length),
+});
+
+/** An element, or an item of a sequence, as it lies in a file. */
+export interface ElementHead {
+  readonly at: number;
+  readonly tag: number;
+  /** Empty where none is written. */
+  readonly vr: string;
+  /** Of the value; `undefinedLength` if a delimiter ends it. */
+  readonly length: number;
+  /** Where the value begins. */
+  readonly value: number;
+  /** How many sequences it lies in. */
+  readonly depth: number;
+}
+
+/** The most elements that are read of a file. */
+export const maxElements = 500_000;
+
+/** The elements contradict each other, or the file ends before they do. */
+export class DamagedElements extends Error {}
+
+function headAt(
+  bytes: ElementBytes,
+  at: number,
+  { isExplicit, isBig }: Encoding,
+  depth: number,
+): ElementHead {
+  const start = bytes.at(at, 12);
+  if (start.length < 8) throw new DamagedElements();
+  const short = (from: number) => (isBig ? start.readUInt16BE(from) : start.readUInt16LE(from));
+  const long = (from: number) => (isBig ? start.readUInt32BE(from) : start.readUInt32LE(from));
+  const tag = short(0) * 0x1_0000 + short(2);
+  if (!isExplicit || short(0) === 0xfffe) return { at, tag, vr: '', length: long(4), value: at + 8, depth };
+  const vr = start.toString('latin1', 4, 6);
+  if (!hasLongLength(vr)) return { at, tag, vr, length: short(6), value: at + 8, depth };
+  if (start.length < 12) throw new DamagedElements();
+  return { at, tag, vr, length: long(8), value: at + 12, depth };
+}
+
+/** What an element contains that has not ended yet. */
+interface Level {
+  readonly holds: 'items' | 'elements' | 'fragments';
+  /** Null if a delimiter ends it. */
+  readonly end: number | null;
+  readonly encoding: Encoding;
+}
+
+/** What an element contains: the items of a sequence, fragments of pixels, or null for a value. */
+function contentOf(bytes: ElementBytes, head: ElementHead, encoding: Encoding): Level | null {
+  const { tag, vr, length, value } = head;
+  const end = length === undefinedLength ? null : value + length;
+  if (tag >>> 16 === pixelGroup) return end === null ? { holds: 'fragments', end, encoding } : null;
+  // The content of UN is always encoded without VRs.
+  const inner = vr === 'UN' ? implicitLittle : encoding;
+  const mayBeItems = length >= 8 && (vr === '' || vr === 'UN');
+  const beginsWithItem = () => bytes.at(value, 4).toString('hex') === 'feff00e0';
+  const isSequence = end === null || vr === 'SQ' || (mayBeItems && beginsWithItem());
+  return isSequence ? { holds: 'items', end, encoding: inner } : null;
 }
 
 /**
- * Counts the elements of a header. The parser takes 10 microseconds and a kilobyte for each of them, so that 16 MB of empty
- * ones would take minutes and more than a gigabyte.
- * @param from where elements begin
- * @param syntax that of a data set without a group that describes the file; null if that group says it
+ * All elements and items of a data set in the order of the file, with those in sequences.
+ * @param isStrict whether elements that contradict each other are an error; otherwise they are read as the parser reads them
+ * @param isOpaque elements of a known length whose content is skipped
+ * @throws DamagedElements
  */
-export function walkElements(bytes: Uint8Array, from: number, syntax: string | null, most: number): Walk {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let known = syntax ?? syntaxes.explicit;
-  let [at, count, nestedTo, open] = [from, 0, 0, 0];
-  let isInPixels = false;
-  while (at + 8 <= bytes.length) {
-    const group = view.getUint16(at, true);
-    const isMeta = group === 2 && syntax === null;
-    const isBig = !isMeta && known === syntaxes.bigEndian;
-    const isExplicit = isMeta || known !== syntaxes.implicit;
-    const tag = view.getUint16(at, !isBig) * 0x1_0000 + view.getUint16(at + 2, !isBig);
-    count += 1;
-    if (count > most) return { cut: at, pixels: null };
-    if (tag === item || tag === itemEnd || tag === sequenceEnd) {
-      const length = view.getUint32(at + 4, !isBig);
-      if (tag === sequenceEnd) [open, isInPixels] = [Math.max(0, open - 1), false];
-      at += 8 + (isInPixels && tag === item ? length : 0);
+export function* elementsIn(
+  bytes: ElementBytes,
+  from: number,
+  encoding: Encoding,
+  isStrict: boolean,
+  isOpaque: (head: ElementHead) => boolean = () => false,
+): Generator<ElementHead, void, undefined> {
+  const levels: Level[] = [];
+  let depth = 0;
+  const close = () => {
+    if (levels.pop()?.holds === 'elements') depth -= 1;
+  };
+  const requireSound = (isSound: boolean) => {
+    if (!isSound && isStrict) throw new DamagedElements();
+  };
+  for (let at = from; ; ) {
+    let level = levels.at(-1);
+    for (; level && level.end !== null && at >= level.end; level = levels.at(-1)) {
+      requireSound(at === level.end);
+      close();
+    }
+    if (at + 8 > bytes.size) {
+      requireSound(levels.length === 0 && at <= bytes.size);
+      return;
+    }
+    const own = level?.encoding ?? encoding;
+    const head = headAt(bytes, at, own, depth);
+    const { tag, length, value } = head;
+    const end = length === undefinedLength ? null : value + length;
+    at = value;
+    if (tag === itemEnd || tag === sequenceEnd) {
+      const isElements = level?.holds === 'elements';
+      requireSound(level !== undefined && level.end === null && isElements === (tag === itemEnd));
+      if (level && isElements === (tag === itemEnd)) close();
       continue;
     }
-    const vr = isExplicit ? String.fromCharCode(bytes[at + 4] ?? 0, bytes[at + 5] ?? 0) : '';
-    const isWide = !isExplicit || longForms.has(vr);
-    const head = isExplicit && isWide ? 12 : 8;
-    if (at + head > bytes.length) break;
-    const length = isWide ? view.getUint32(at + head - 4, !isBig) : view.getUint16(at + 6, !isBig);
-    const isNested = open > 0 || at < nestedTo;
-    if (pixels.has(tag) && !isNested) return { cut: null, pixels: `x${tag.toString(16).padStart(8, '0')}` };
-    if (isMeta && tag === 0x0002_0010)
-      known = Buffer.from(bytes.subarray(at + head, at + head + length))
-        .toString('latin1')
-        .replace(/[\0 ]+$/, '');
-    at += head;
-    if (length === undefinedLength) {
-      open += 1;
-      isInPixels = pixels.has(tag);
-    } else if (vr === 'SQ') nestedTo = Math.max(nestedTo, at + length);
-    else at += length;
+    requireSound((tag === item) === (level !== undefined && level.holds !== 'elements'));
+    yield head;
+    requireSound((end ?? value) <= (level?.end ?? bytes.size));
+    let content: Level | null = null;
+    if (tag !== item) content = end !== null && isOpaque(head) ? null : contentOf(bytes, head, own);
+    else if (level?.holds !== 'fragments') content = { holds: 'elements', end, encoding: own };
+    if (!content) at = end ?? value;
+    else {
+      levels.push(content);
+      if (content.holds === 'elements') depth += 1;
+    }
   }
-  return { cut: null, pixels: null };
+}
+
+/** The standard has 15 elements in the group that describes a file. */
+const maxMetaElements = 1000;
+
+/**
+ * The group that describes a file (PS3.10, 7.1): its transfer syntax, and where the data set begins.
+ * @throws DamagedElements
+ */
+export function readMeta(bytes: ElementBytes, from: number): { syntax: string; end: number } {
+  let [at, syntax]: [number, string] = [from, syntaxes.explicit];
+  for (let count = 0; at + 8 <= bytes.size && bytes.at(at, 2).readUInt16LE() === 2; count += 1) {
+    if (count === maxMetaElements) throw new DamagedElements();
+    const { tag, value, length } = headAt(bytes, at, explicitLittle, 0);
+    const words = () => bytes.at(value, Math.min(length, 64)).toString('latin1');
+    if (tag === transferSyntax) syntax = words().replace(/[\0 ]+$/, '');
+    at = value + length;
+  }
+  return { syntax, end: at };
 }

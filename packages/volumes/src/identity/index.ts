@@ -1,281 +1,164 @@
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip, inflateRaw } from 'node:zlib';
-import { elementsToRead, hasMagic, isDicomStart, isGzip, unzippedStart } from './dicom-start.js';
-import { syntaxes } from './dicom-syntaxes.js';
-import { longForms } from './dicom-walk.js';
-import { bytesInMemory, type ElementBytes, FileBytes } from './element-bytes.js';
+import { hasMagic, isDicomStart, isGzip, unzippedStart } from '../headers/dicom-start.js';
+import {
+  bytesInMemory,
+  DamagedElements,
+  type ElementBytes,
+  type ElementHead,
+  elementsIn,
+  maxElements,
+  readMeta,
+  syntaxes,
+  undefinedLength,
+} from '../headers/dicom-walk.js';
 import { identifying, mayBeCode } from './identifying.js';
 
-/** What a DICOM file says of people. */
+/** What a DICOM file says about people. */
 export interface Identity {
-  /** Attributes with a value that say who somebody is, such as `PatientName (0010,0010)`, in the order of their tags. */
+  /** Identifying attributes that have a value, such as `PatientName (0010,0010)`, in the order of their tags. */
   readonly attributes: readonly string[];
-  /** Whether all of the file could be looked at. */
+  /** Whether the whole file could be read. */
   readonly isWhole: boolean;
 }
 
-/** The file makes no sense from somewhere on, or has more than is looked at. */
-class Unreadable extends Error {}
-
 /** Elements after which other work may run. */
 const elementsAtOnce = 1000;
-/** Deepest nesting of sequences. */
-const deepest = 64;
-/** Most bytes that a packed file, or a deflated data set, may have: all of it is held in memory. */
+/** The deepest nesting of sequences. */
+const maxDepth = 64;
+/** The largest gzip file or deflated data set that is inspected: it is unpacked into memory. */
 const maxUnpacked = 64 << 20;
-/** Bytes of a value that are looked at: a longer one is never empty. */
+/** How much of a value is read. A longer value is never empty. */
 const valueStart = 256;
-/** Bytes of an empty value: blanks, and what separates the parts of a name. */
-const saysNothing: ReadonlySet<number> = new Set(Buffer.from('\0 ^=\\'));
+/** Bytes of an empty value: padding, and the separators in names. */
+const emptyBytes: ReadonlySet<number> = new Set(Buffer.from('\0 ^=\\'));
 
-const [item, itemEnd, sequenceEnd] = [0xfffe_e000, 0xfffe_e00d, 0xfffe_e0dd];
-const undefinedLength = 0xffff_ffff;
-const metaGroup = 0x0002;
-const transferSyntax = 0x0002_0010;
 const identityRemoved = 0x0012_0062;
-const pixelGroup = 0x7fe0;
 
-const groupOf = (tag: number): number => tag >>> 16;
-const elementOf = (tag: number): number => tag & 0xffff;
-
-/** Whether a tag is that of a private attribute, and not of the name of whoever has them. */
-const isPrivate = (tag: number): boolean =>
-  groupOf(tag) % 2 === 1 && elementOf(tag) !== 0 && (elementOf(tag) < 0x10 || elementOf(tag) > 0xff);
-
-const hex = (number: number): string => number.toString(16).padStart(4, '0').toUpperCase();
-
-const nameOf = (tag: number): string =>
-  `${identifying.get(tag) ?? 'private attribute'} (${hex(groupOf(tag))},${hex(elementOf(tag))})`;
-
-/** How the elements of a data set are written. */
-interface Way {
-  readonly isExplicit: boolean;
-  readonly isBig: boolean;
+/** Whether an attribute is private, and not the name of its creator (PS3.5, 7.8.1). */
+function isPrivate(tag: number): boolean {
+  const [group, element] = [tag >>> 16, tag & 0xffff];
+  return group % 2 === 1 && element !== 0 && (element < 0x10 || element > 0xff);
 }
 
-const implicit: Way = { isExplicit: false, isBig: false };
+function nameOf(tag: number): string {
+  const hex = tag.toString(16).padStart(8, '0').toUpperCase();
+  return `${identifying.get(tag) ?? 'private attribute'} (${hex.slice(0, 4)},${hex.slice(4)})`;
+}
 
-/** The head of an element. */
-interface Head {
-  readonly tag: number;
-  /** Empty where it is not written. */
-  readonly vr: string;
-  readonly length: number;
-  /** Where its value begins. */
-  readonly value: number;
+/** Bytes that are read at once: while elements follow each other, and after a value that was skipped. */
+const [sequentialRead, readAfterSkip] = [32 * 1024, 4096];
+
+/** A file of which only parts are read, synchronously: the thread pool takes five times as long for such small reads. */
+class FileBytes implements ElementBytes, Disposable {
+  readonly size: number;
+  readonly #descriptor: number;
+  readonly #buffer = Buffer.allocUnsafe(sequentialRead);
+  #start = 0;
+  #end = 0;
+
+  /** @throws the system's error */
+  constructor(file: string) {
+    this.#descriptor = openSync(file, 'r');
+    this.size = fstatSync(this.#descriptor).size;
+  }
+
+  at(offset: number, length: number): Buffer {
+    if (offset < this.#start || offset + length > this.#end) {
+      const wanted = Math.max(length, offset <= this.#end ? sequentialRead : readAfterSkip);
+      this.#start = offset;
+      this.#end =
+        offset + readSync(this.#descriptor, this.#buffer, 0, Math.min(wanted, sequentialRead), offset);
+    }
+    return this.#buffer.subarray(offset - this.#start, Math.min(offset + length, this.#end) - this.#start);
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#descriptor);
+  }
+}
+
+function hasValue(bytes: ElementBytes, { length, value }: ElementHead): boolean {
+  // A sequence of undefined length is empty if its delimiter follows at once.
+  if (length === undefinedLength) return !/^(feffdde0|fffee0dd)$/.test(bytes.at(value, 4).toString('hex'));
+  return length > valueStart || bytes.at(value, length).some((byte) => !emptyBytes.has(byte));
+}
+
+/** The identifying attributes of a data set, and whether it says that the identity was removed. */
+class Findings {
+  readonly tags = new Set<number>();
+  isIdentityRemoved = false;
+
+  /** @throws DamagedElements for a data set that can't be read to its end */
+  async read(bytes: ElementBytes, from: number, pause: () => Promise<void>): Promise<void> {
+    let count = 0;
+    let isPadding = false;
+    for (const head of elementsIn(bytes, from, encodingAt(bytes, from), true, ({ tag }) => isPrivate(tag))) {
+      const { tag, vr, depth, at } = head;
+      count += 1;
+      if (count > maxElements || depth > maxDepth) throw new DamagedElements();
+      if (count % elementsAtOnce === 0) await pause();
+      // Some programs write zeros after the data set. Anything else after them is not inspected.
+      const isZeros = depth === 0 && bytes.at(at, 8).every((byte) => byte === 0);
+      if (isPadding && !isZeros) throw new DamagedElements();
+      isPadding = isZeros;
+      if (!isZeros && vr !== '' && !isVr(vr)) throw new DamagedElements();
+      if (tag === identityRemoved && depth === 0) {
+        const text = bytes.at(head.value, Math.min(head.length, valueStart)).toString('latin1');
+        this.isIdentityRemoved = text.replace(/[\0 ]+$/, '') === 'YES';
+      }
+      if ((identifying.has(tag) || isPrivate(tag)) && hasValue(bytes, head)) this.tags.add(tag);
+    }
+  }
 }
 
 const isVr = (text: string): boolean => /^[A-Z]{2}$/.test(text);
 
-/** Goes through all elements of a file, also behind the pixels, and reads no values but those that may say who somebody is. */
-class IdentityWalk {
-  readonly found = new Set<number>();
-  isRemoved = false;
-  syntax: string = syntaxes.explicit;
-  #elements = 0;
-
-  constructor(
-    private readonly bytes: ElementBytes,
-    private readonly pause: () => Promise<void>,
-  ) {}
-
-  /** The group that describes the file. @returns where the data set begins */
-  async meta(from: number): Promise<number> {
-    const way = { isExplicit: true, isBig: false };
-    let at = from;
-    while (at + 8 <= this.bytes.size && this.bytes.at(at, 2).readUInt16LE() === metaGroup) {
-      const head = this.#head(at, way);
-      if (head.tag === transferSyntax) this.syntax = this.#text(head);
-      at = head.value + head.length;
-      await this.#count();
-    }
-    return at;
-  }
-
-  /**
-   * Elements up to the end, or to the mark of it.
-   * @param depth 0 for the data set itself
-   * @returns where the next ones begin
-   */
-  async set(from: number, end: number, way: Way, depth = 0): Promise<number> {
-    if (depth > deepest) throw new Unreadable();
-    let at = from;
-    while (at + 8 <= end) {
-      if (depth === 0 && this.#isZero(at)) return this.#zeros(at);
-      const head = this.#head(at, way);
-      if (head.tag === itemEnd && depth > 0) return head.value;
-      await this.#count();
-      this.#note(head, depth);
-      at = await this.#after(head, way, depth);
-      if (at > end) throw new Unreadable();
-    }
-    if (at < end && depth > 0) throw new Unreadable();
-    return at;
-  }
-
-  #isZero = (at: number): boolean => this.bytes.at(at, 8).every((byte) => byte === 0);
-
-  /** Zeros to the end, as some programs write them behind the data set. */
-  async #zeros(from: number): Promise<number> {
-    let at = from;
-    for (; at < this.bytes.size; at += 8) {
-      if (!this.#isZero(at)) throw new Unreadable();
-      await this.#count();
-    }
-    return at;
-  }
-
-  async #count(): Promise<void> {
-    this.#elements += 1;
-    if (this.#elements > elementsToRead) throw new Unreadable();
-    if (this.#elements % elementsAtOnce === 0) await this.pause();
-  }
-
-  #head(at: number, { isExplicit, isBig }: Way): Head {
-    const bytes = this.bytes.at(at, 12);
-    if (bytes.length < 8) throw new Unreadable();
-    const short = (from: number) => (isBig ? bytes.readUInt16BE(from) : bytes.readUInt16LE(from));
-    const long = (from: number) => (isBig ? bytes.readUInt32BE(from) : bytes.readUInt32LE(from));
-    const tag = short(0) * 0x1_0000 + short(2);
-    if (!isExplicit || groupOf(tag) === groupOf(item)) return { tag, vr: '', length: long(4), value: at + 8 };
-    const vr = bytes.toString('latin1', 4, 6);
-    if (!isVr(vr)) throw new Unreadable();
-    if (!longForms.has(vr)) return { tag, vr, length: short(6), value: at + 8 };
-    if (bytes.length < 12) throw new Unreadable();
-    return { tag, vr, length: long(8), value: at + 12 };
-  }
-
-  /** Notes an attribute that says who somebody is. */
-  #note(head: Head, depth: number): void {
-    const { tag } = head;
-    if (tag === identityRemoved && depth === 0) this.isRemoved = this.#text(head) === 'YES';
-    if ((identifying.has(tag) || isPrivate(tag)) && this.#hasValue(head)) this.found.add(tag);
-  }
-
-  #hasValue({ length, value }: Head): boolean {
-    if (length === 0) return false;
-    const isOpen = length === undefinedLength;
-    const start = this.bytes.at(value, isOpen ? 8 : Math.min(length, valueStart));
-    if (isOpen) return start.readUInt16LE(2) !== elementOf(sequenceEnd);
-    return length > valueStart || start.some((byte) => !saysNothing.has(byte));
-  }
-
-  #text({ length, value }: Head): string {
-    return this.bytes
-      .at(value, Math.min(length, valueStart))
-      .toString('latin1')
-      .replace(/[\0 ]+$/, '');
-  }
-
-  /** Where the element after this one begins. Goes through the items of a sequence. */
-  async #after({ tag, vr, length, value }: Head, way: Way, depth: number): Promise<number> {
-    const end = length === undefinedLength ? this.bytes.size : value + length;
-    const isOpen = length === undefinedLength;
-    if (groupOf(tag) === pixelGroup) return isOpen ? this.#fragments(value, way) : end;
-    // Noted as a whole.
-    if (isPrivate(tag) && !isOpen) return end;
-    // What is not known is written without VRs, as is what nobody says a VR of.
-    const inner = vr === 'UN' ? implicit : way;
-    if (isOpen || vr === 'SQ') return this.#items(value, end, length, inner, depth);
-    const mayBeSequence = length >= 8 && (vr === '' || vr === 'UN');
-    if (mayBeSequence && this.bytes.at(value, 4).readUInt32LE() === 0xe000_fffe)
-      return this.#items(value, end, length, inner, depth);
-    return end;
-  }
-
-  async #items(from: number, end: number, length: number, way: Way, depth: number): Promise<number> {
-    let at = from;
-    while (at + 8 <= end) {
-      const head = this.#head(at, way);
-      if (head.tag === sequenceEnd && length === undefinedLength) return head.value;
-      if (head.tag !== item) throw new Unreadable();
-      await this.#count();
-      const isOpen = head.length === undefinedLength;
-      const itemsEnd = isOpen ? end : head.value + head.length;
-      if (itemsEnd > end) throw new Unreadable();
-      at = await this.set(head.value, itemsEnd, way, depth + 1);
-    }
-    if (at !== end || length === undefinedLength) throw new Unreadable();
-    return at;
-  }
-
-  /** Compressed pixels: items of any bytes. */
-  async #fragments(from: number, way: Way): Promise<number> {
-    let at = from;
-    for (;;) {
-      const head = this.#head(at, way);
-      if (head.tag === sequenceEnd) return head.value;
-      if (head.tag !== item) throw new Unreadable();
-      at = head.value + head.length;
-      await this.#count();
-    }
-  }
-}
-
-/** The bytes of a file that is packed with gzip, if DICOM is in it; null if not. */
-async function unpacked(file: string, size: number, start: Buffer): Promise<Buffer | null> {
-  try {
-    if (!isDicomStart(unzippedStart(start))) return null;
-  } catch {
-    return null;
-  }
-  if (size > maxUnpacked) throw new Unreadable();
-  try {
-    return await promisify(gunzip)(await readFile(file), { maxOutputLength: maxUnpacked });
-  } catch {
-    throw new Unreadable();
-  }
-}
-
-async function inflated(bytes: ElementBytes, from: number): Promise<ElementBytes> {
-  if (bytes.size - from > maxUnpacked) throw new Unreadable();
-  const pieces: Buffer[] = [];
-  for (let at = from; at < bytes.size; ) {
-    const piece = Buffer.from(bytes.at(at, 16 * 1024));
-    if (piece.length === 0) throw new Unreadable();
-    pieces.push(piece);
-    at += piece.length;
-  }
-  try {
-    const options = { maxOutputLength: maxUnpacked };
-    return bytesInMemory(await promisify(inflateRaw)(Buffer.concat(pieces), options));
-  } catch {
-    throw new Unreadable();
-  }
-}
-
-/** How a data set is written: as its first element is, since some files say something else of themselves. */
-function wayOf(bytes: ElementBytes, from: number): Way {
+/** The encoding of the first element counts: some files are encoded otherwise than their transfer syntax says. */
+function encodingAt(bytes: ElementBytes, from: number): { isExplicit: boolean; isBig: boolean } {
   const start = bytes.at(from, 8);
-  const isBig = start.length === 8 && start[0] === 0 && start[1] !== 0;
-  return { isExplicit: isVr(start.toString('latin1', 4, 6)), isBig };
+  return {
+    isExplicit: isVr(start.toString('latin1', 4, 6)),
+    isBig: start.length === 8 && start[0] === 0 && start[1] !== 0,
+  };
 }
 
-async function lookThrough(bytes: ElementBytes, pause: () => Promise<void>): Promise<Identity> {
-  const start = hasMagic(bytes.at(0, 256)) ? 132 : 0;
-  const describing = new IdentityWalk(bytes, pause);
-  let walk = describing;
+/** Runs a function of zlib within the limit of what is unpacked. @throws DamagedElements */
+const unpackedBy = (
+  unpack: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>,
+  packed: Buffer,
+): Promise<Buffer> =>
+  unpack(packed, { maxOutputLength: maxUnpacked }).catch(() => {
+    throw new DamagedElements();
+  });
+
+async function inspect(
+  bytes: ElementBytes,
+  readAll: () => Promise<Buffer>,
+  pause: () => Promise<void>,
+): Promise<Identity> {
+  const findings = new Findings();
   let isWhole = true;
   try {
-    let from = await describing.meta(start);
-    let body = bytes;
-    if (describing.syntax === syntaxes.deflated) {
-      body = await inflated(bytes, from);
-      from = 0;
+    const { syntax, end } = readMeta(bytes, hasMagic(bytes.at(0, 256)) ? 132 : 0);
+    if (syntax !== syntaxes.deflated) await findings.read(bytes, end, pause);
+    else {
+      const packed = (await readAll()).subarray(end);
+      await findings.read(bytesInMemory(await unpackedBy(promisify(inflateRaw), packed)), 0, pause);
     }
-    walk = new IdentityWalk(body, pause);
-    await walk.set(from, body.size, wayOf(body, from));
   } catch (cause) {
-    if (!(cause instanceof Unreadable || cause instanceof RangeError)) throw cause;
+    if (!(cause instanceof DamagedElements)) throw cause;
     isWhole = false;
   }
-  const tags = [...walk.found].filter((tag) => !(walk.isRemoved && mayBeCode(tag))).sort((a, b) => a - b);
-  return { attributes: tags.map(nameOf), isWhole };
+  const { tags, isIdentityRemoved } = findings;
+  const told = [...tags].filter((tag) => !(isIdentityRemoved && mayBeCode(tag))).sort((a, b) => a - b);
+  return { attributes: told.map(nameOf), isWhole };
 }
 
 /**
- * Looks for attributes that say who somebody is, in all of a file: in sequences of any depth, and behind the pixels.
+ * Looks for identifying attributes in a whole file: in sequences of any depth, and after the pixels.
  * @param pause called often; the search goes on when it resolves
  * @returns null for a file that is not DICOM
  * @throws the system's error
@@ -283,14 +166,21 @@ async function lookThrough(bytes: ElementBytes, pause: () => Promise<void>): Pro
 export async function identityIn(file: string, pause: () => Promise<void>): Promise<Identity | null> {
   using bytes = new FileBytes(file);
   const start = bytes.at(0, 16 * 1024);
+  const readAll = async () => {
+    if (bytes.size > maxUnpacked) throw new DamagedElements();
+    return readFile(file);
+  };
+  if (!isGzip(start)) return isDicomStart(start) ? await inspect(bytes, readAll, pause) : null;
   try {
-    if (isGzip(start)) {
-      const whole = await unpacked(file, bytes.size, start);
-      return whole && (await lookThrough(bytesInMemory(whole), pause));
-    }
-    return isDicomStart(start) ? await lookThrough(bytes, pause) : null;
+    if (!isDicomStart(unzippedStart(start))) return null;
+  } catch {
+    return null;
+  }
+  try {
+    const whole = await unpackedBy(promisify(gunzip), await readAll());
+    return await inspect(bytesInMemory(whole), async () => whole, pause);
   } catch (cause) {
-    if (!(cause instanceof Unreadable)) throw cause;
+    if (!(cause instanceof DamagedElements)) throw cause;
     return { attributes: [], isWhole: false };
   }
 }

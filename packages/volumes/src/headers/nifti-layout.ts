@@ -1,0 +1,213 @@
+import { hasMagic } from './dicom-start.js';
+
+/** An offset and a number of bytes. */
+type Field = readonly [offset: number, bytes: number];
+
+/**
+ * Where the fields of a header lie in NIfTI-1 and in NIfTI-2 (https://nifti.nimh.nih.gov), by their names there; null where a
+ * version does not have one. ANALYZE has the sizes and types of NIfTI-1, and nothing about directions.
+ */
+export const niftiFields = {
+  sizeof_hdr: [
+    [0, 4],
+    [0, 4],
+  ],
+  data_type: [[4, 10], null],
+  db_name: [[14, 18], null],
+  'extents, session_error': [[32, 6], null],
+  regular: [[38, 1], null],
+  dim_info: [
+    [39, 1],
+    [524, 1],
+  ],
+  dim: [
+    [40, 16],
+    [16, 64],
+  ],
+  'intent_p1, intent_p2, intent_p3': [
+    [56, 12],
+    [80, 24],
+  ],
+  intent_code: [
+    [68, 2],
+    [504, 4],
+  ],
+  datatype: [
+    [70, 2],
+    [12, 2],
+  ],
+  bitpix: [
+    [72, 2],
+    [14, 2],
+  ],
+  slice_start: [
+    [74, 2],
+    [224, 8],
+  ],
+  pixdim: [
+    [76, 32],
+    [104, 64],
+  ],
+  vox_offset: [
+    [108, 4],
+    [168, 8],
+  ],
+  'scl_slope, scl_inter': [
+    [112, 8],
+    [176, 16],
+  ],
+  slice_end: [
+    [120, 2],
+    [232, 8],
+  ],
+  slice_code: [
+    [122, 1],
+    [496, 4],
+  ],
+  xyzt_units: [
+    [123, 1],
+    [500, 4],
+  ],
+  'cal_max, cal_min': [
+    [124, 8],
+    [192, 16],
+  ],
+  slice_duration: [
+    [132, 4],
+    [208, 8],
+  ],
+  toffset: [
+    [136, 4],
+    [216, 8],
+  ],
+  'glmax, glmin': [[140, 8], null],
+  descrip: [
+    [148, 80],
+    [240, 80],
+  ],
+  aux_file: [
+    [228, 24],
+    [320, 24],
+  ],
+  'qform_code, sform_code': [
+    [252, 4],
+    [344, 8],
+  ],
+  'quaternion and offset': [
+    [256, 24],
+    [352, 48],
+  ],
+  'srow_x, srow_y, srow_z': [
+    [280, 48],
+    [400, 96],
+  ],
+  intent_name: [
+    [328, 16],
+    [508, 16],
+  ],
+  unused_str: [null, [525, 15]],
+  /** In NIfTI-2, four more bytes show whether line ends were changed. */
+  magic: [
+    [344, 4],
+    [4, 8],
+  ],
+} as const satisfies Readonly<Record<string, readonly [first: Field | null, second: Field | null]>>;
+
+export type NiftiField = keyof typeof niftiFields;
+
+/** Bytes of a header of NIfTI-1 (and ANALYZE), and of NIfTI-2. Files begin with this number. */
+const headerBytes = { 1: 348, 2: 540 } as const;
+
+/** Bytes after a header that say whether extensions follow. */
+export const extensionBytes = 4;
+
+/** What a header says. */
+export interface NiftiHeader {
+  readonly version: 1 | 2;
+  /** Its length, without the bytes for extensions. */
+  readonly bytes: number;
+  readonly isBigEndian: boolean;
+  /** False for ANALYZE. */
+  readonly isNifti: boolean;
+  /** Whether its voxels are in a file of their own. */
+  readonly isPair: boolean;
+  /** The number of dimensions, and the size along each. */
+  readonly dim: readonly number[];
+  readonly datatype: number;
+  readonly bitpix: number;
+  readonly pixdim: readonly number[];
+  readonly voxOffset: number;
+  readonly slope: number;
+  readonly intercept: number;
+  readonly units: number;
+  readonly qformCode: number;
+  readonly sformCode: number;
+  /** b, c, d, then the place of voxel (0, 0, 0). */
+  readonly quaternion: readonly number[];
+  /** Three rows of four. */
+  readonly srows: readonly number[];
+}
+
+function versionOf(start: Buffer): { version: 1 | 2; isBigEndian: boolean } | null {
+  if (start.length < headerBytes[1]) return null;
+  for (const isBigEndian of [false, true])
+    for (const version of [1, 2] as const)
+      if ((isBigEndian ? start.readInt32BE(0) : start.readInt32LE(0)) === headerBytes[version])
+        return { version, isBigEndian };
+  return null;
+}
+
+/** Whether a file begins as NIfTI or ANALYZE. The preamble of a DICOM file may begin with the same bytes. */
+export const beginsAsNifti = (start: Buffer): boolean => versionOf(start) !== null && !hasMagic(start);
+
+/**
+ * Reads a header of NIfTI-1, NIfTI-2 or ANALYZE.
+ * @param start the first bytes of the file, unpacked
+ * @returns null for another file, and for a header that is cut short
+ */
+export function parseNiftiHeader(start: Buffer): NiftiHeader | null {
+  const found = versionOf(start);
+  if (!found || start.length < headerBytes[found.version]) return null;
+  const { version, isBigEndian } = found;
+  const view = new DataView(start.buffer, start.byteOffset, start.length);
+  /** The numbers of a field: their offsets, and how many bytes each has. */
+  const split = (name: NiftiField, count: number): Field[] => {
+    const [offset, bytes] = niftiFields[name][version - 1] ?? [0, 0];
+    return Array.from({ length: count }, (_, at) => [offset + (at * bytes) / count, bytes / count]);
+  };
+  const integers = (name: NiftiField, count = 1) =>
+    split(name, count).map(([at, bytes]) => {
+      if (bytes === 8) return Number(view.getBigInt64(at, !isBigEndian));
+      if (bytes === 4) return view.getInt32(at, !isBigEndian);
+      return bytes === 2 ? view.getInt16(at, !isBigEndian) : view.getUint8(at);
+    });
+  const reals = (name: NiftiField, count = 1) =>
+    split(name, count).map(([at, bytes]) =>
+      bytes === 8 ? view.getFloat64(at, !isBigEndian) : view.getFloat32(at, !isBigEndian),
+    );
+  const [magicAt] = niftiFields.magic[version - 1] as Field;
+  const magic = start.toString('latin1', magicAt, magicAt + 3);
+  const isNifti = /^n[+i][12]$/.test(magic);
+  const [slope = 1, intercept = 0] = isNifti ? reals('scl_slope, scl_inter', 2) : [];
+  const [qformCode = 0, sformCode = 0] = isNifti ? integers('qform_code, sform_code', 2) : [];
+  const first = ([value = 0]: readonly number[]) => value;
+  return {
+    version,
+    bytes: headerBytes[version],
+    isBigEndian,
+    isNifti,
+    isPair: magic[1] !== '+' || !isNifti,
+    dim: integers('dim', 8),
+    datatype: first(integers('datatype')),
+    bitpix: first(integers('bitpix')),
+    pixdim: reals('pixdim', 8),
+    voxOffset: first(version === 1 ? reals('vox_offset') : integers('vox_offset')),
+    slope,
+    intercept,
+    units: first(integers('xyzt_units')),
+    qformCode,
+    sformCode,
+    quaternion: reals('quaternion and offset', 6),
+    srows: reals('srow_x, srow_y, srow_z', 12),
+  };
+}
