@@ -3,7 +3,6 @@ import type { Reporter, TransferPhase } from '../../client/reporter.js';
 import { oneLine, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import {
-  AppBars,
   type Colours,
   type CommandIo,
   forJson,
@@ -82,7 +81,6 @@ const isInProgress = ({ status }: CaseState): boolean => inProgress.includes(sta
 
 /** What is known of a case in progress, besides its state. */
 class CaseProgress implements Reporter {
-  readonly #bars = new AppBars();
   /** The last line of the app. */
   #line = '';
   #transfer = '';
@@ -92,16 +90,11 @@ class CaseProgress implements Reporter {
 
   async line(text: string): Promise<boolean> {
     this.#transfer = '';
-    if (text.startsWith(servicePrefix)) return true;
-    if (this.#bars.push(text) === null) {
-      this.#bars.interrupt();
-      this.#line = text.trim();
-    }
+    if (!text.startsWith(servicePrefix) && text.trim() !== '') this.#line = text.trim();
     return true;
   }
 
   async endLog(): Promise<boolean> {
-    this.#bars.end();
     return true;
   }
 
@@ -126,7 +119,6 @@ class CaseProgress implements Reporter {
   /** At most this many columns; empty if there is nothing to say. */
   drawing(columns: number): string {
     const text = this.#wait ?? this.#transfer;
-    if (text === '' && !this.#bars.isEmpty) return this.#bars.drawing(columns);
     return oneLine(text || this.#line).slice(0, Math.max(0, columns));
   }
 }

@@ -1,6 +1,5 @@
 /** What a person or a script sees on stdout and stderr: text, tables, times, errors, progress. */
 
-export { AppBars } from './app-bars.js';
 export { canvasOfTerminal } from './canvas.js';
 export { Colours } from './colours.js';
 export { ioOf, loadConfig } from './command-config.js';

@@ -2,26 +2,29 @@ import stringWidth from 'fast-string-width';
 import type { TransferPhase } from '../../client/reporter.js';
 import { formatBytes, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
-import { AppBars } from './app-bars.js';
 import type { CommandIo } from './command-io.js';
 import { cutRow, cutToWidth } from './cut-text.js';
 import { DrawnLine } from './drawn-line.js';
-import { isBlank } from './log-rows.js';
 import { caption } from './terminal-text.js';
 import { type ReporterOptions, TextReporter, type Transfer } from './text-reporter.js';
 import { formatDuration } from './time-text.js';
 
+/**
+ * A state of a progress bar, as tqdm and KonfAI write it: `45%|###   | 45/100`, `Case 45% 3/25`. KonfAI's server sends each state as
+ * a line of its own.
+ */
+const barState = /\b\d{1,3}(\.\d+)?\s?%(\|[^|]*\|)?\s*\d[\d.]*[kMGTP]?\s?\//;
+
 /** Milliseconds given to a program at the end of a pipe for writing a line to the terminal. */
 const pipeTime = 150;
 
-/** Reports to a person at a terminal: a bar for bytes, a spinner for waits, and the app's own bars, on one drawn line. */
+/** Reports to a person at a terminal: a bar for bytes, a spinner for waits, and the last state of an app's bar, on one drawn line. */
 export class TerminalReporter extends TextReporter {
   readonly #drawn: DrawnLine;
   readonly #running: (text: string) => string;
   /** What the drawn line shows. */
   #shows: 'wait' | 'transfer' | 'row' | null = null;
   readonly #logIsHere: boolean;
-  readonly #bars = new AppBars();
   /** When what is waited for began to run; null while it does not. */
   #startedAt: number | null = null;
 
@@ -36,39 +39,17 @@ export class TerminalReporter extends TextReporter {
     const isOfService = text.startsWith(servicePrefix);
     // A job's place in the queue is on the drawn line already.
     if (isRedraw && this.#logIsHere && !this.options.all && isOfService) return true;
-    if (!this.options.all) {
-      const told = isOfService ? null : this.#bars.push(text);
-      if (told) return this.#showBars(text, isRedraw, told);
-      if (!this.#bars.isEmpty && isBlank(text)) {
-        // Text that moves or erases a bar is not a line of its own.
-        if (isRedraw && text !== '') this.#bars.wipe();
-        return this.#logIsHere || super.line(text, isRedraw);
-      }
-      const over = isOfService ? this.#bars.end() : this.#bars.interrupt();
-      if (this.#logIsHere) await this.print(over);
-    }
-    const printed = super.line(text, isRedraw);
-    if (!this.#bars.isEmpty) this.#draw('row', (columns) => this.#barLine(columns));
-    else if (this.rows.state !== null)
-      this.#draw('row', (columns) => cutRow(caption(this.rows.state ?? ''), columns));
-    else this.#clear('row');
+    const isBar = !this.options.all && this.#logIsHere && !isOfService && barState.test(text);
+    const printed = super.line(text, isRedraw || isBar);
+    const { state } = this.rows;
+    if (state === null) this.#clear('row');
+    else this.#draw('row', (columns) => this.#withElapsed(cutRow(caption(state), columns), columns));
     return printed;
   }
 
   override async endLog(): Promise<boolean> {
     this.#clear('row');
-    const over = this.#bars.end();
-    if (this.#logIsHere) await this.print(over);
     return super.endLog();
-  }
-
-  /** Shows the progress that a line of the log reports. If the log is redirected, the line is too. */
-  async #showBars(text: string, isRedraw: boolean, over: readonly string[]): Promise<boolean> {
-    const printed = this.#logIsHere
-      ? (await this.print(this.rows.end())) && this.print(over)
-      : super.line(text, isRedraw);
-    this.#draw('row', (columns) => this.#barLine(columns));
-    return printed;
   }
 
   override waiting(what: string | null): void {
@@ -93,9 +74,8 @@ export class TerminalReporter extends TextReporter {
     return ` (${formatDuration((monotonicTime() - this.#startedAt) / 1000, true)} so far)`;
   }
 
-  /** The app's bars, and how long the job has been running if that fits. */
-  #barLine(columns: number): string {
-    const line = this.#bars.drawing(columns);
+  /** The line, and how long the job has been running if that fits. */
+  #withElapsed(line: string, columns: number): string {
     const time = this.#elapsed;
     return stringWidth(line) + time.length <= columns ? line + time : line;
   }
