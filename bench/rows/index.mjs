@@ -18,7 +18,6 @@ import { rows as serveStart } from './serve-start.mjs';
 import { rows as show } from './show.mjs';
 import { rows as upload } from './upload.mjs';
 import { rows as uploadOne } from './upload-one.mjs';
-import { rows as whose } from './whose.mjs';
 import { rows as writeSeg } from './write-seg.mjs';
 
 /** All rows, in the order of the table. */
@@ -26,7 +25,6 @@ export const rows = [
   ...uploadOne,
   ...upload,
   ...send,
-  ...whose,
   ...memoryTransfer,
   ...memoryStreams,
   ...logReplay,

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { shellApp } from '../support/apps.mjs';
 import { logFile } from '../support/data.mjs';
 import { finishedJobs } from '../support/finished-jobs.mjs';
-import { ask, authorization, send } from '../support/http.mjs';
+import { ask, send } from '../support/http.mjs';
 import { plus } from '../support/reach.mjs';
 import { Server } from '../support/server.mjs';
 import { cpuSeconds, peakMemory, residentMemory } from '../support/usage.mjs';
@@ -34,9 +34,7 @@ async function measure({ workshop }) {
     const idle = residentMemory(server.pid);
     const before = cpuSeconds(server.pid);
     const streams = await Promise.all(
-      jobs.map(({ job_id }) =>
-        send(`${server.url}/jobs/${job_id}/logs`, { agent: false, headers: authorization(server) }),
-      ),
+      jobs.map(({ job_id }) => send(`${server.url}/jobs/${job_id}/logs`, { agent: false })),
     );
     await delay(2000);
     const stalled = peakMemory(server.pid);

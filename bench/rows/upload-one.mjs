@@ -1,11 +1,10 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { curl, missingTools, run } from '../support/command.mjs';
+import { curl, run } from '../support/command.mjs';
 import { GiB, randomFile } from '../support/data.mjs';
 import { interleave } from '../support/interleave.mjs';
-import { Nginx } from '../support/nginx.mjs';
 import { NodeServer, startBare } from '../support/node-server.mjs';
-import { nothing, times } from '../support/reach.mjs';
+import { times } from '../support/reach.mjs';
 import { curlForm, receiving, withServer } from '../support/uploading.mjs';
 import { peakMemory } from '../support/usage.mjs';
 
@@ -23,39 +22,25 @@ async function sendByTus(workshop, { url }, file, size) {
   return { seconds: created.seconds + sent.seconds };
 }
 
-/** The rivals that sync nothing, each with how curl sends a file to it; those that this machine has. */
-async function startRivals(workshop, file) {
-  const { size } = await stat(file);
-  const tus = await NodeServer.start(workshop, 'tus-server');
-  const rivals = { tus: { server: tus, send: () => sendByTus(workshop, tus, file, size) } };
-  if ((await missingTools(workshop, ['nginx'])).length > 0) return rivals;
-  const nginx = await Nginx.start(workshop);
-  const send = () => curl(workshop, ['--upload-file', file, `${nginx.url}file`]);
-  return { ...rivals, nginx: { server: nginx, send } };
-}
-
 const filesIn = async (directory) => (await readdir(directory)).map((name) => path.join(directory, name));
 
-/** An upload to a rival that syncs nothing, and what the sync of it takes then: `synced` is both. */
-async function unsynced(workshop, { server, send }) {
-  const sample = await receiving(server, send);
+/** An upload to the tus server, which syncs nothing, and how long a sync takes afterwards: `synced` is both. */
+async function throughTus(workshop, server, file, size) {
+  const sample = await receiving(server, () => sendByTus(workshop, server, file, size));
   const { seconds } = await run(workshop, 'sync', await filesIn(server.directory));
   await server.emptied();
   return { ...sample, synced: sample.seconds + seconds };
 }
 
-/** Uploads to our server and to all rivals by turns. Resolves with figures for each of them. */
+/** Uploads to our server and to the two others in turns. Resolves with figures for each of them. */
 async function byTurns({ workshop, rounds }) {
   const file = await randomFile(workshop, GiB);
   const form = await curlForm(workshop, [file]);
   const bare = await startBare(workshop);
-  const rivals = await startRivals(workshop, file);
+  const tus = await NodeServer.start(workshop, 'tus-server');
+  const { size } = await stat(file);
   try {
     return await withServer(workshop, 0, async (server, settle) => {
-      const unsyncedSides = Object.entries(rivals).map(([name, rival]) => [
-        name,
-        () => unsynced(workshop, rival),
-      ]);
       const medians = await interleave(rounds * roundsPerRun, {
         ours: async () => {
           const url = server.submitUrl('nothing');
@@ -68,9 +53,9 @@ async function byTurns({ workshop, rounds }) {
           await bare.emptied();
           return sample;
         },
-        ...Object.fromEntries(unsyncedSides),
+        tus: () => throughTus(workshop, tus, file, size),
       });
-      const servers = { ours: server, bare, tus: rivals.tus.server, nginx: rivals.nginx?.server };
+      const servers = { ours: server, bare, tus };
       return Object.fromEntries(
         Object.entries(medians).map(([name, each]) => [
           name,
@@ -79,16 +64,14 @@ async function byTurns({ workshop, rounds }) {
       );
     });
   } finally {
-    await Promise.all(
-      [bare, ...Object.values(rivals).map(({ server }) => server)].map((each) => each.stop()),
-    );
+    await Promise.all([bare.stop(), tus.stop()]);
   }
 }
 
 /** What all rows of one upload are taken from. */
 const oneMeasurement = (bench) => bench.workshop.once('upload-one', () => byTurns(bench));
 
-/** Our upload against one rival. A rival that syncs nothing is also told of as if it did. */
+/** Our upload against another server. The note says what one that syncs nothing would take with a sync. */
 const against = (rival) => async (bench) => {
   const { ours, [rival]: other } = await oneMeasurement(bench);
   const ratio = (ours.seconds / other.synced).toFixed(2);
@@ -101,18 +84,16 @@ const against = (rival) => async (bench) => {
   };
 };
 
-const row = (name, yardstick, reach, rival, tools = []) => ({
+const row = (name, yardstick, reach, rival) => ({
   name,
   what: 'upload 1 GiB in one file, by curl',
   yardstick,
   unit: 's',
   reach,
-  tools,
   measure: against(rival),
 });
 
 export const rows = [
   row('upload-one', 'curl, the same bytes to a bare Node server', times(1.3), 'bare'),
   row('upload-one-tus', 'curl to @tus/server, one PATCH, which syncs nothing', times(1.2), 'tus'),
-  row('upload-one-nginx', 'curl to nginx, one PUT, which syncs nothing', nothing, 'nginx', ['nginx']),
 ];

@@ -31,10 +31,8 @@ export class Server {
   #workshop;
   #child;
 
-  /** @param token one that the flags let in; null for a server that is open to all */
-  static async start(workshop, { apps, flags = [], env = {}, dataDirectory, token = null }) {
+  static async start(workshop, { apps, flags = [], env = {}, dataDirectory }) {
     const server = new Server();
-    server.token = token;
     server.#workshop = workshop;
     server.dataDirectory = dataDirectory ?? (await workshop.directory('data'));
     // What the row's app is told.
@@ -44,7 +42,7 @@ export class Server {
     const words = serveWords({
       dataDirectory: server.dataDirectory,
       apps,
-      flags: ['--auth', token === null ? 'off' : 'required', ...flags, ...passed],
+      flags: ['--auth', 'off', ...flags, ...passed],
     });
     server.#child = workshop.start(process.execPath, productArgs(words), {
       stdio: ['ignore', 'pipe', 'pipe'],

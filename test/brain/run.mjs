@@ -3,7 +3,6 @@
  * series against the same one as it is. Prints one line per check, with its figures; exit code 0 says that all hold. Without
  * Python it says `skipped:` and why, and ends with 0.
  */
-
 import { execFile } from 'node:child_process';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -129,31 +129,6 @@ describe('infer', () => {
     expect(stderr).not.toContain('SIGHUP');
   });
 
-  test('A second Ctrl-C exits at once', async () => {
-    await using cli = await cliWithScan();
-    let asked = () => {};
-    const killing = new Promise<void>((resolve) => {
-      asked = resolve;
-    });
-    await using server = await fakeService({
-      lines: ['epoch 1'],
-      marker: null,
-      override: ({ url }) => {
-        if (!url.endsWith('/kill')) return false;
-        asked();
-        return true;
-      },
-    });
-    const running = cli.start(['infer', 'scans', '--json', '--server', server.url]);
-    await once(running.process.stderr, 'data');
-    running.process.kill('SIGINT');
-    await killing;
-    running.process.kill('SIGINT');
-    const { code, stdout } = await running.ended;
-    expect(code).toBe(130);
-    expect(JSON.parse(stdout)).toMatchObject({ error: { exit_code: 130 } });
-  });
-
   test('infer goes on to the result if the reader of its log has gone', async () => {
     await using cli = await cliWithScan();
     let readerLeft = () => {};

@@ -1,11 +1,38 @@
-import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { ScreenTerminal } from '../support/screen-terminal.js';
 import { json, ScriptedServer } from '../support/scripted-server.js';
 import { zipOf } from '../support/zip.mjs';
+
+const own = { job_id: jobId, status: 'running', app: 'tissue', operation: 'infer', inputs: ['a.nii'] };
+const earlier = [170, 180, 190, 600].map((run_seconds, index) => ({
+  ...{ ...own, job_id: `job${index}`, status: 'done', run_seconds },
+}));
+
+test('On a terminal, jobs are listed with the newest last and fit the width', async () => {
+  await using cli = await Cli.create();
+  const input = 'sub-0123_ses-baseline_acq-highres_run-1_T1w.nii.gz';
+  const jobs = [own, ...earlier].map((job) => ({ ...job, inputs: [input], tag: 'a-study-of-many-knees' }));
+  await using server = await fakeService({
+    override: ({ url }, response) => {
+      if (!/^\/jobs(\?|$)/.test(url)) return false;
+      json(response, 200, { jobs });
+      return true;
+    },
+  });
+  const args = ['jobs', '--server', server.url];
+  await using terminal = new ScreenTerminal(cli, args, { columns: 80 });
+  expect(await terminal.ended()).toBe(0);
+  const [heading, ...rows] = terminal.rows.filter((row) => row !== '');
+  expect(heading).toMatch(/^JOB /);
+  // A line that does not fit would take two rows.
+  expect(rows.map((row) => row.split(' ')[0])).toEqual(['job3', 'job2', 'job1', 'job0', jobId]);
+  const { stdout } = await cli.run([...args, '-q']);
+  expect(stdout.trim().split('\n')).toEqual([jobId, 'job0', 'job1', 'job2', 'job3']);
+});
 
 const result = zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
 
@@ -68,18 +95,6 @@ describe('logs', () => {
     );
     expect([code, stderr]).toEqual([1, `Error: Job ${jobId} failed: sad\n`]);
   });
-
-  test('logs does not kill the job when it is interrupted', async () => {
-    await using cli = await Cli.create();
-    let killed = 0;
-    await using server = await fakeService({ lines: ['one'], marker: null, onKill: () => killed++ });
-    const running = cli.begin(['logs', jobId, '--server', server.url]);
-    await once(running.stdout, 'data');
-    running.signal('SIGINT');
-    const { code, stderr } = await running.ended;
-    expect([code, killed]).toEqual([130, 0]);
-    expect(stderr).toContain(`remote-app kill ${jobId}`);
-  });
 });
 
 describe('result', () => {
@@ -107,18 +122,6 @@ describe('result', () => {
       const { code, stderr } = await run({}, command, 'nope');
       expect([code, stderr]).toEqual([2, expect.stringMatching(/^Error: No job 'nope' on http:/)]);
     }
-  });
-});
-
-describe('kill', () => {
-  test('kill kills every named job, and fails if one is unknown', async () => {
-    let killed = 0;
-    const fake = { onKill: () => killed++ };
-    const one = await run(fake, 'kill', jobId);
-    expect([one.code, one.stdout]).toEqual([0, `${jobId}  killed\n`]);
-    const two = await run(fake, 'kill', 'ffffffffffff', jobId);
-    expect([two.code, killed]).toEqual([2, 2]);
-    expect(two.stderr).toMatch(/^Error: No job 'ffffffffffff' on http:\S+; 'remote-app jobs' lists them\n$/);
   });
 });
 

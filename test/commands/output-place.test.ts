@@ -1,13 +1,161 @@
+import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { lacks } from '../support/needs.mjs';
 import { formOf } from '../support/scripted-server.js';
+import { apps, sharedServer } from '../support/server.js';
 import { dicom, plant } from '../support/temporary.js';
 import { zipOf } from '../support/zip.mjs';
 
 const result = zipOf({ 'mask.nii': 'mask' });
+
+describe('--output', () => {
+  test.each([
+    ['infer', ['scans']],
+    ['evaluate', ['scans', '--gt', 'scans']],
+    ['uncertainty', ['scans']],
+    ['pipeline', ['scans', '--gt', 'scans']],
+    ['fine-tune', ['scans']],
+    ['result', [jobId]],
+  ])(
+    'An output directory that cannot be written is refused by %s before the server is asked',
+    async (command, args) => {
+      await using cli = await Cli.create();
+      await plant(cli.directory, { 'scans/ct.nii': 'volume', file: '' });
+      await using server = await fakeService({ result });
+      for (const output of process.platform === 'linux' ? ['file', '/proc/x/y'] : ['file']) {
+        const { code, stdout, stderr } = await cli.run([
+          command,
+          ...args,
+          '--output',
+          output,
+          '--server',
+          server.url,
+        ]);
+        expect([code, stdout]).toEqual([2, '']);
+        const full = path.resolve(cli.directory, output);
+        expect(stderr).toMatch(/^Error: Results cannot be saved in '[^\n]*; choose another directory.*\n$/);
+        expect(stderr).toContain(`'${full}'`);
+      }
+      expect(server.received).toEqual([]);
+    },
+  );
+
+  test.skipIf(process.platform !== 'linux')(
+    'The default output directory must be writable as well',
+    async () => {
+      await using cli = await Cli.create();
+      await using server = await fakeService({ result });
+      const { code, stderr } = await cli.from('/proc').run(['result', jobId, '--server', server.url]);
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringMatching(
+          /^Error: Results cannot be saved in '\/proc\/Output': it cannot be made in '\/proc'/,
+        ),
+      ]);
+      expect(server.received).toEqual([]);
+    },
+  );
+
+  test('An empty --output, as from an unset variable, is refused', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'scans/ct.nii': 'volume' });
+    await using server = await fakeService({ result });
+    for (const words of [
+      ['result', jobId],
+      ['infer', 'scans'],
+      ['infer', '--each', 'scans'],
+    ]) {
+      const { code, stderr } = await cli.run([...words, '--output=', '--server', server.url]);
+      expect([code, stderr]).toEqual([2, 'Error: --output is empty; name a directory\n']);
+    }
+    expect(server.received).toEqual([]);
+  });
+
+  test('--output is not used for a detached job', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'scans/ct.nii': 'volume', Output: 'a file' });
+    await using server = await fakeService({});
+    const { code, stdout } = await cli.run(['infer', 'scans', '--detach', '--server', server.url]);
+    expect([code, stdout]).toEqual([0, `${jobId}\n`]);
+  });
+});
+
+test.skipIf(process.platform !== 'linux')(
+  'A directory in a file system of the kernel does not block a command',
+  async () => {
+    await using cli = await Cli.create();
+    const refused = await cli.refusedStart(['serve', '--data-dir', '/proc/x/y', '--apps', apps.probe]);
+    expect(refused).toContain('/proc/x/y');
+    await using server = await fakeService({});
+    const env = { XDG_CONFIG_HOME: '/proc/x/y' };
+    const login = await cli.run(['login', '--server', server.url], env);
+    expect([login.code, login.stderr]).toEqual([1, expect.stringContaining('/proc/x/y')]);
+  },
+);
+
+const group = 4321;
+
+/** Group and mode of everything below a directory, by name; of one entry for each kind if they are as these. */
+function unlike(directory: string, file: number, folder: number): string[] {
+  return readdirSync(directory, { recursive: true }).flatMap((each) => {
+    const stats = lstatSync(path.join(directory, String(each)));
+    const [wanted, mode] = [stats.isDirectory() ? folder : file, stats.mode & 0o7777];
+    return stats.gid === group && mode === wanted ? [] : [`${each}: ${stats.gid} ${mode.toString(8)}`];
+  });
+}
+
+const server = sharedServer();
+
+test.skipIf(lacks('root'))('Results in a directory that a lab shares belong to its group', async () => {
+  const before = process.umask(0o002);
+  onTestFinished(() => void process.umask(before));
+  await using cli = await Cli.create();
+  const lab = path.join(cli.directory, 'lab');
+  mkdirSync(lab);
+  chownSync(lab, -1, group);
+  chmodSync(lab, 0o2775);
+  writeFileSync(path.join(cli.directory, 'a.nii'), 'a');
+  const env = { REMOTE_APP_SERVER: server.url };
+  const sent = ['infer', 'a.nii', '--set', 'print=computed', '--output'];
+  for (const words of [
+    [...sent, 'lab/One'],
+    ['infer', '--each', 'a.nii', '--set', 'print=computed', '--output', 'lab/Cases'],
+    // A case that fails stays in the list of known jobs.
+    ['infer', '--each', 'a.nii', '--set', 'exit=1', '--output', 'lab/Failed'],
+  ])
+    await cli.run(words, env);
+
+  expect(readdirSync(path.join(lab, 'Cases'))).toEqual(expect.arrayContaining(['cases.csv', 'a']));
+  expect(readdirSync(path.join(lab, 'Failed', '.remote-app'))).toContain('jobs.jsonl');
+  expect(unlike(lab, 0o664, 0o2775)).toEqual([]);
+
+  // Results keep the profile and the facts of a user to themselves.
+  const own = path.join(cli.home, 'remote-app');
+  const open = readdirSync(own, { recursive: true }).filter(
+    (each) => statSync(path.join(own, String(each))).mode & 0o077,
+  );
+  expect(open).toEqual([]);
+});
+
+test.skipIf(lacks('root'))('A umask that excludes the group is respected', async () => {
+  const before = process.umask(0o077);
+  onTestFinished(() => void process.umask(before));
+  await using cli = await Cli.create();
+  writeFileSync(path.join(cli.directory, 'a.nii'), 'a');
+  const lab = path.join(cli.directory, 'lab');
+  mkdirSync(lab);
+  chownSync(lab, -1, group);
+  chmodSync(lab, 0o2775);
+  const ended = await cli.run(['infer', '--each', 'a.nii', '--output', 'lab'], {
+    REMOTE_APP_SERVER: server.url,
+  });
+  expect(ended.code, ended.stderr).toBe(0);
+  expect(unlike(lab, 0o600, 0o2700)).toEqual([]);
+});
 
 /** A working directory with `ct.nii`, and a service with this result. */
 async function world(fake: Fake = {}) {

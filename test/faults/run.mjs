@@ -3,7 +3,6 @@
  * with a table; exit code 0 says that not one promise was broken. It runs in mount and PID namespaces of its own, where these
  * can be had, and attacks only there.
  */
-
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readVolume } from '@remote-app/volumes';
@@ -8,6 +8,7 @@ import {
   checkLackOfMemory,
   checkMemory,
   checkMissing,
+  checkRefused,
   checkServed,
   compared,
   makeApp,
@@ -117,13 +118,12 @@ async function checkStack({ check, workshop }, app, worker, volume) {
   check('a stack', isProbability && isSameGrid && new Set(stack.data).size > 100, 'has probabilities');
 }
 
-/** What cannot be predicted is refused in a sentence, and the worker goes on. */
-async function checkRefusals({ check, workshop }, app, worker, volume) {
-  const place = await workshop.directory('refused');
+async function checkRefusals(context, app, worker, volume) {
+  const place = await context.workshop.directory('refused');
   const [text, cut] = ['text.nii.gz', 'cut.nii.gz'].map((name) => path.join(place, name));
   await writeFile(text, 'not a volume');
   await writeFile(cut, (await readFile(volume)).subarray(0, 20_000));
-  const rows = [
+  await checkRefused(context, app, worker, [
     [['--inputs', volume, '--inputs', volume], /^Give one group of inputs: CT; got 2$/],
     [['--inputs', text], /^text\.nii\.gz cannot be read: convert it, or export it again \(.*\)$/],
     [['--inputs', cut], /^MONAI does not take cut: .*end-of-stream/],
@@ -136,17 +136,7 @@ async function checkRefusals({ check, workshop }, app, worker, volume) {
       ['--patch_size', '64', '64', '64', '--inputs', volume],
       /^The patch size of this network is 32 32 32, .*leave --patch-size out$/,
     ],
-  ];
-  for (const [words, sentence] of rows) {
-    const file = path.join(await workshop.directory('refusal'), 'sentence');
-    const output = await workshop.directory('none');
-    const environment = { REMOTE_APP_REFUSAL_FILE: file };
-    const all = ['infer', app, '--output', output, '--cpu', '1', ...words];
-    const { answer, log } = await worker.run(all, { environment });
-    const told = await readFile(file, 'utf8').catch(() => `nothing, and printed ${log}`);
-    const isOne = sentence.test(told) && !told.includes('\n') && answer.exit_code === 1;
-    check('refused', isOne && (await readdir(output)).length === 0, told);
-  }
+  ]);
 }
 
 /** Code of a bundle that cannot be imported, and weights of another network, end a start with what it is. */

@@ -1,17 +1,18 @@
-import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readVolume } from '@remote-app/volumes';
+import { readVolume, writeNifti } from '@remote-app/volumes';
 import { ResidentWorker } from '../support/resident-worker.mjs';
 import {
   checkFormats,
   checkLackOfMemory,
   checkMemory,
   checkMissing,
-  checkRefusals,
+  checkRefused,
   checkServed,
   compared,
   makeApp,
+  predictAll,
 } from './served-app.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -71,27 +72,49 @@ const inputsOf = (cases, { channels, cases: names }) =>
     ...names.map((name) => path.join(cases, `${name}_${String(channel).padStart(4, '0')}.nii.gz`)),
   ]).flat();
 
-/** What `nnUNetv2_predict` writes for each row, in one process. */
-async function predictAll(context, root, networks, outputs) {
-  const { python, workshop } = context;
-  const words = networks.flatMap((network) =>
+/** What `nnUNetv2_predict` writes for each row. */
+function predict(context, root, networks, outputs) {
+  const lines = networks.flatMap((network) =>
     network.rows.map((row) => [
       ...['-i', path.join(root, 'cases', network.dataset), '-o', outputs(network, row)],
       ...['-d', network.dataset, '-c', network.configuration, '-device', 'cpu', '-npp', '0', '-nps', '0'],
       ...row.theirs,
     ]),
   );
-  const child = workshop.start(python, [here('predict.py')], {
-    stdio: ['pipe', 'ignore', 'pipe'],
-    env: { nnUNet_results: path.join(root, 'results'), nnUNet_raw: root, nnUNet_preprocessed: root },
-  });
-  let told = '';
-  child.stderr.on('data', (chunk) => {
-    told = (told + chunk).slice(-4000);
-  });
-  child.stdin.end(words.map((each) => `${JSON.stringify(each)}\n`).join(''));
-  const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`nnUNetv2_predict failed: ${told}`);
+  const env = { nnUNet_results: path.join(root, 'results'), nnUNet_raw: root, nnUNet_preprocessed: root };
+  return predictAll(context, here('predict.py'), lines, env);
+}
+
+async function checkRefusals(context, root, network, app, worker) {
+  const at = (name) => path.join(root, 'cases', network.dataset, `${name}.nii.gz`);
+  const place = await context.workshop.directory('refused');
+  const scan = await readVolume(at('sub-01_0000'));
+  const [small, twice, text] = ['small.nii', 'twice.nii', 'text.nii.gz'].map((name) =>
+    path.join(place, name),
+  );
+  const half = { ...scan, size: [scan.size[0], scan.size[1], 10] };
+  await writeNifti(small, { ...half, data: scan.data.slice(0, scan.size[0] * scan.size[1] * 10) });
+  await writeNifti(twice, { ...half, frames: 2, data: scan.data });
+  await writeFile(text, 'not a volume');
+  const both = ['--inputs', at('sub-01_0000'), '--inputs', at('sub-01_0001')];
+  await checkRefused(context, app, worker, [
+    [['--inputs', at('sub-01_0000')], /^Give 2 groups of inputs, in this order: T1, FLAIR; got 1$/],
+    [
+      ['--inputs', at('sub-01_0000'), '--inputs', small],
+      /36 x 40 x 20 voxels .* and small\.nii 36 x 40 x 10 .*resample/,
+    ],
+    [['--inputs', twice, '--inputs', twice], /^twice\.nii has 2 values in each voxel: send a volume of one$/],
+    [['--inputs', text, '--inputs', text], /^nnU-Net does not take text: .*text\.nii\.gz/],
+    [['--inputs', place, '--inputs', place], /has 0 DICOM series: send one series, or a volume in a file$/],
+    [
+      ['--ensemble_models', 'fold_7.pth', ...both],
+      /^fold_7\.pth is no fold of this app; it has fold_0\.pth, fold_1\.pth$/,
+    ],
+    [
+      ['--patch_size', '64', '64', '64', ...both],
+      /^The patch size of this network is 32 32, .*leave --patch-size out$/,
+    ],
+  ]);
 }
 
 /** The labels of the app, for each row, beside those of `nnUNetv2_predict`. */
@@ -156,7 +179,7 @@ export async function testNnunet(context) {
   await run(python, [here('make_nnunet.py'), root, series]);
   const outputs = ({ dataset }, { name }) => path.join(root, 'theirs', dataset, name);
   say('Running nnUNetv2_predict');
-  await predictAll(context, root, networks, outputs);
+  await predict(context, root, networks, outputs);
   for (const network of networks) {
     const { dataset, configuration } = network;
     const source = path.join(root, 'results', dataset, `nnUNetTrainer__nnUNetPlans__${configuration}`);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readVolume, writeNifti } from '@remote-app/volumes';
@@ -80,49 +80,37 @@ export async function checkFormats({ check, workshop }, place, app, worker, expe
   }
 }
 
-/** What cannot be predicted is refused in a sentence, and the worker goes on. */
-export async function checkRefusals(context, root, network, app, worker) {
+/**
+ * Runs jobs that cannot be predicted: each is refused in a sentence, and the worker goes on.
+ * @param rows the words of a job, and the sentence
+ */
+export async function checkRefused(context, app, worker, rows, { words: flags = [], limit } = {}) {
   const { check, workshop } = context;
-  const at = (name) => path.join(root, 'cases', network.dataset, `${name}.nii.gz`);
-  const place = await workshop.directory('refused');
-  const scan = await readVolume(at('sub-01_0000'));
-  const [small, twice, text] = ['small.nii', 'twice.nii', 'text.nii.gz'].map((name) =>
-    path.join(place, name),
-  );
-  const half = { ...scan, size: [scan.size[0], scan.size[1], 10] };
-  await writeNifti(small, { ...half, data: scan.data.slice(0, scan.size[0] * scan.size[1] * 10) });
-  await writeNifti(twice, { ...half, frames: 2, data: scan.data });
-  await writeFile(text, 'not a volume');
-  const both = ['--inputs', at('sub-01_0000'), '--inputs', at('sub-01_0001')];
-  const rows = [
-    [['--inputs', at('sub-01_0000')], /^Give 2 groups of inputs, in this order: T1, FLAIR; got 1$/],
-    [
-      ['--inputs', at('sub-01_0000'), '--inputs', small],
-      /36 x 40 x 20 voxels .* and small\.nii 36 x 40 x 10 .*resample/,
-    ],
-    [['--inputs', twice, '--inputs', twice], /^twice\.nii has 2 values in each voxel: send a volume of one$/],
-    [['--inputs', text, '--inputs', text], /^nnU-Net does not take text: .*text\.nii\.gz/],
-    [['--inputs', place, '--inputs', place], /has 0 DICOM series: send one series, or a volume in a file$/],
-    [
-      ['--ensemble_models', 'fold_7.pth', ...both],
-      /^fold_7\.pth is no fold of this app; it has fold_0\.pth, fold_1\.pth$/,
-    ],
-    [
-      ['--patch_size', '64', '64', '64', ...both],
-      /^The patch size of this network is 32 32, .*leave --patch-size out$/,
-    ],
-  ];
   for (const [words, sentence] of rows) {
     const file = path.join(await workshop.directory('refusal'), 'sentence');
     const output = await workshop.directory('none');
+    const all = ['infer', app, ...flags, '--output', output, '--cpu', '1', ...words];
     const environment = { REMOTE_APP_REFUSAL_FILE: file };
-    const { answer, log } = await worker.run(['infer', app, '--output', output, '--cpu', '1', ...words], {
-      environment,
-    });
+    const { answer, log } = await worker.run(all, { environment, limit });
     const told = await readFile(file, 'utf8').catch(() => `nothing, and printed ${log}`);
     const isOne = sentence.test(told) && !told.includes('\n') && answer.exit_code === 1;
     check('refused', isOne && (await readdir(output)).length === 0, told);
   }
+}
+
+/**
+ * Runs a script that predicts many times in one process.
+ * @param lines the words of each prediction
+ */
+export async function predictAll({ workshop, python }, script, lines, env) {
+  const child = workshop.start(python, [script], { stdio: ['pipe', 'ignore', 'pipe'], env });
+  let told = '';
+  child.stderr.on('data', (chunk) => {
+    told = (told + chunk).slice(-4000);
+  });
+  child.stdin.end(lines.map((each) => `${JSON.stringify(each)}\n`).join(''));
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`${path.basename(script)} failed: ${told}`);
 }
 
 /** A lack of memory is a sentence; what has none to give is imitated. */

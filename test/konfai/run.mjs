@@ -2,7 +2,6 @@
  * `npm run test:konfai [-- --flip]`: KonfAI's real engine, clients and server against ours, on the CPU. Prints a matrix
  * of operation by client by server; exit code 0 says that every cell passed and that all results are equal.
  */
-
 import { once } from 'node:events';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

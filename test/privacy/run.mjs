@@ -6,7 +6,6 @@
  * (`wire.mjs`); `-- --only wire` does this alone. Prints a line for each check; exit code 0 says that all hold. Without Python it says `skipped:`
  * and why, and ends with 0; without the programs of Debian's dicom3tools and dcmtk, only their checks are left out.
  */
-
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';

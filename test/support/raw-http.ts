@@ -36,14 +36,6 @@ export class RawConnection implements AsyncDisposable {
     this.socket.once('data', () => this.socket.pause());
   }
 
-  /** Writes pieces that arrive one by one: each is on its way before the next. */
-  async writeSlowly(pieces: readonly (string | Uint8Array)[]): Promise<void> {
-    for (const piece of pieces) {
-      await new Promise((resolve) => this.socket.write(piece, resolve));
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  }
-
   /** Waits until this was received. */
   async until(pattern: RegExp): Promise<void> {
     await until(`${pattern} is received`, () => {

@@ -1,5 +1,4 @@
 /** Full disks: the error is clear, and the server keeps running and works again once there is room. */
-
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

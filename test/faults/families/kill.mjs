@@ -1,5 +1,4 @@
 /** Kills of jobs whose runner, command or directory is damaged: each is answered in time and releases the job's devices. */
-
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,4 @@
 /** Networks that cut, stall and reset connections. */
-
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -2,7 +2,6 @@
  * Power cuts without one: a workload is recorded call by call, and a server, or the client of a cohort, is started on what a cut
  * after some call may have left on the disk. What had been answered, or told, by then must hold.
  */
-
 import { spawnSync } from 'node:child_process';
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,4 @@
 /** Jobs that are hard or impossible to remove: what is possible is removed, the rest is reported, and the server keeps running. */
-
 import { execFileSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -17,16 +16,9 @@ const encoded = (bytes) => Buffer.from(bytes).toString('base64');
 const step = {
   file: (name, content, base) => ({ do: 'file', base, name: encoded(name), content: encoded(content) }),
   directory: (name, base) => ({ do: 'directory', base, name: encoded(name) }),
-  link: (name, target, base) => ({ do: 'link', base, name: encoded(name), target: encoded(target) }),
-  hardLink: (name, target, base) => ({ do: 'hardLink', base, name: encoded(name), target: encoded(target) }),
-  fifo: (name, base) => ({ do: 'fifo', base, name: encoded(name) }),
-  socket: (name, base) => ({ do: 'socket', base, name: encoded(name) }),
   mode: (name, mode, base) => ({ do: 'mode', base, mode, name: encoded(name) }),
-  remove: (name, base) => ({ do: 'remove', base, name: encoded(name) }),
   many: (name, count, base) => ({ do: 'many', base, count, name: encoded(name) }),
   abyss: (depth, base) => ({ do: 'abyss', base, depth }),
-  print: (text) => ({ do: 'print', text }),
-  wait: (gate) => ({ do: 'wait', file: gate }),
 };
 
 /** Submits a job of the planter that carries out these steps; `home` is a directory that the job may read. */

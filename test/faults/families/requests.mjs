@@ -1,5 +1,4 @@
 /** Requests that no honest client sends: each is refused, and costs the server little memory and never a crash. */
-
 import { writeFileSync } from 'node:fs';
 import { times } from '../context.mjs';
 import { checkIsUp, checkPlaces, killAll } from '../support/aftermath.mjs';

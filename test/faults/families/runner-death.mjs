@@ -1,5 +1,4 @@
 /** The runner and the command die or misbehave: each job ends correctly, within its limits, and leaves nothing. */
-
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../support/form.mjs';

@@ -1,5 +1,4 @@
 /** SIGKILL to the server at random moments, under a workload of jobs in every state; then a new one. */
-
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,5 +1,4 @@
 /** The client with a server that gives wrong answers: it ends in time, with a sentence. */
-
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,4 @@
 /** An app or the name of a field cannot affect a terminal, the log or a reader of the log. */
-
 import { execFileSync, spawnSync } from 'node:child_process';
 import { file } from '../../support/form.mjs';
 import { times } from '../context.mjs';

@@ -2,11 +2,8 @@
  * Carries out the plan in the JSON file that `--set plan=` names: a list of steps, each `{do, base, name, ...}`.
  * A path is a base directory (`output`, `job`, `workspace`) and a name in base64, because a name may hold any byte.
  */
-import { spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
-import { createServer } from 'node:net';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 
 const words = process.argv.slice(2);
 const after = (flag) => words[words.indexOf(flag) + 1];
@@ -23,18 +20,7 @@ const pathOf = ({ base = 'output', name = '' }) =>
 const steps = {
   file: (step, at) => fs.writeFileSync(at, Buffer.from(step.content, 'base64')),
   directory: (_step, at) => fs.mkdirSync(at, { recursive: true }),
-  link: (step, at) => fs.symlinkSync(Buffer.from(step.target, 'base64'), at),
-  hardLink: (step, at) => fs.linkSync(pathOf({ base: step.base, name: step.target }), at),
-  fifo: (_step, at) => spawnSync('mkfifo', ['--', at.toString()]),
-  socket: async (_step, at) => {
-    const server = createServer().listen(at.toString());
-    await delay(50);
-    // The socket's file remains if the process ends without closing it.
-    server.unref();
-  },
   mode: (step, at) => fs.chmodSync(at, step.mode),
-  remove: (_step, at) => fs.rmSync(at, { recursive: true, force: true }),
-  print: (step) => fs.writeSync(1, `${step.text}\n`),
   /** Many files of one byte each. */
   many: (step, at) => {
     fs.mkdirSync(at, { recursive: true });
@@ -50,10 +36,6 @@ const steps = {
     }
     fs.writeFileSync('bottom', 'x');
     process.chdir(before);
-  },
-  /** Waits until a file exists. */
-  wait: async (step) => {
-    while (!fs.existsSync(step.file)) await delay(20);
   },
 };
 

@@ -1,3 +1,4 @@
+import { operations as contract } from '../../../../dist/contract/operations.js';
 import {
   boundary,
   fieldPart,
@@ -11,7 +12,7 @@ import { zip } from '../../../support/zip.mjs';
 import { nastyNames, nastyValues } from './nasty.mjs';
 
 /** Routes, fields and values of the service, as targets of mutations. */
-const operations = ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine_tune'];
+const operations = Object.keys(contract);
 const routes = [
   '/health',
   '/ram',
@@ -30,33 +31,8 @@ const routes = [
 ];
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'];
 const fields = [
-  'tta',
-  'mc',
-  'ensemble',
-  'ensemble_models',
-  'uncertainty',
-  'prediction_file',
-  'evaluation_file',
-  'uncertainty_file',
-  'gpu',
-  'cpu',
-  'quiet',
-  'keep',
-  'inputs_groups',
-  'gt_groups',
-  'mask_groups',
-  'options',
-  'name',
-  'epochs',
-  'it_validation',
-  'models',
-  'config_file',
-  'lr',
-  'inputs',
-  'dataset',
-  '__proto__',
-  'constructor',
-  'length',
+  ...new Set(Object.values(contract).flatMap((each) => each.fields.map(({ name }) => name))),
+  ...['__proto__', 'constructor', 'length'],
 ];
 
 const archive = zip([
