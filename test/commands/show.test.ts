@@ -286,102 +286,55 @@ describe('show', () => {
   });
 });
 
-/** Shows the case at a terminal that answers this when it is asked what it can do. */
+/** Shows the case at a terminal. */
 async function atTerminal(
-  answer: string | null,
   options: Pick<TerminalOptions, 'columns' | 'env'> = {},
   more: readonly string[] = [],
 ) {
   await using cli = await cliWithCase();
   await using terminal = new ScreenTerminal(cli, ['show', 'scan.nii.gz', 'mask.nii.gz', ...more], options);
-  if (answer !== null) {
-    await terminal.sends(0, new RegExp(`${esc}\\[c`));
-    terminal.type(answer);
-  }
-  const code = await terminal.ended();
-  expect(terminal.isRaw).toBe(false);
-  return { code, written: terminal.written };
+  return { code: await terminal.ended(), written: terminal.written };
 }
-
-/** What is left when the questions are taken away. */
-const withoutQuestions = (written: string) =>
-  written.replace(`${esc}_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA${esc}\\${esc}[16t${esc}[c`, '');
 
 describe('at a terminal', () => {
   const truecolour = { env: { COLORTERM: 'truecolor' } };
-  const plainAnswer = `${esc}[?62;22c`;
 
-  test.each([
-    ['that says nothing of pictures', plainAnswer],
-    ['that never answers', null],
-  ])('A terminal %s gets half blocks in true colour, and the labels', async (_, answer) => {
-    const { code, written } = await atTerminal(answer, truecolour);
+  test('A terminal in true colour gets half blocks and the labels', async () => {
+    const { code, written } = await atTerminal(truecolour);
     expect(code).toBe(0);
-    const lines = withoutQuestions(written).split('\r\n');
+    const lines = written.split('\r\n');
     expect(lines.some((line) => /axial S \d+ mm +coronal/.test(line))).toBe(true);
     expect(
       lines.filter((line) => line.includes(`${esc}[38;2;`) && line.includes('▀')).length,
     ).toBeGreaterThan(8);
     expect(lines.some((line) => /38;2;86;180;233m■.*label 2/.test(line))).toBe(true);
-    // Nothing of the answer is shown.
-    expect(written).not.toMatch(/62;22c/);
   });
 
   test('A terminal with 256 colours gets these', async () => {
-    const { written } = await atTerminal(plainAnswer);
+    const { written } = await atTerminal();
     expect(written).toContain(`${esc}[38;5;`);
     expect(written).not.toContain(`${esc}[38;2;`);
-  });
-
-  test('A terminal with the protocol of kitty gets a picture as wide as its characters say', async () => {
-    const { code, written } = await atTerminal(
-      `${esc}_Gi=31;OK${esc}\\${esc}[6;20;10t${plainAnswer}`,
-      truecolour,
-    );
-    expect(code).toBe(0);
-    expect(written).not.toContain('▀');
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequences begin and end with one
-    const messages = [...written.matchAll(/\u001b_G(?!i=31)([^;]*);([^\u001b]*)\u001b\\/g)];
-    const picture = decode(Buffer.from(messages.map(([, , content]) => content).join(''), 'base64'));
-    expect(messages[0]?.[1]).toContain(`c=${picture.width / 10},`);
-  });
-
-  test('A terminal with sixel gets a picture in it', async () => {
-    const { code, written } = await atTerminal(`${esc}[?62;4;22c`, truecolour);
-    expect(code).toBe(0);
-    expect(written).not.toContain('▀');
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequence begins and ends with one
-    expect(written).toMatch(/\u001bP0;1;0q"1;1;\d+;\d+#0;2;[^\u001b]+\u001b\\/);
   });
 
   test.each([
     ['NO_COLOR', { NO_COLOR: '1', COLORTERM: 'truecolor' }],
     ['TERM=dumb', { TERM: 'dumb' }],
-  ])('With %s the terminal is asked nothing, and the picture is drawn with characters', async (_, env) => {
-    const { code, written } = await atTerminal(null, { env });
+  ])('With %s the picture is drawn with characters', async (_, env) => {
+    const { code, written } = await atTerminal({ env });
     expect(code).toBe(0);
     expect(written).not.toMatch(/▀|\[c|38;/);
     expect(written).toMatch(/[12]22+1/);
     expect(written).toMatch(/\r\n2 +label 2/);
   });
 
-  test.each([{ TMUX: '/tmp/tmux-1/default,1,0' }, { STY: '1.pts' }, { TERM: 'screen-256color' }])(
-    'In %j the terminal is asked nothing, and the picture is drawn with half blocks',
-    async (env) => {
-      const { written } = await atTerminal(null, { env: { COLORTERM: 'truecolor', ...env } });
-      expect(written).not.toContain(`${esc}[c`);
-      expect(written).toContain('▀');
-    },
-  );
-
   test('A narrow terminal gets the planes below each other', async () => {
-    const { written } = await atTerminal(plainAnswer, { ...truecolour, columns: 50 });
+    const { written } = await atTerminal({ ...truecolour, columns: 50 });
     const titles = written.split('\r\n').filter((line) => /^(axial|coronal|sagittal)/.test(line));
     expect(titles).toHaveLength(3);
   });
 
   test('A PNG is not written to a terminal, and a pipe gets only the table', async () => {
-    const refused = await atTerminal(null, {}, ['--png', '-']);
+    const refused = await atTerminal({}, ['--png', '-']);
     expect([refused.code, refused.written]).toEqual([
       2,
       expect.stringContaining('cannot be written to a terminal'),
@@ -390,34 +343,8 @@ describe('at a terminal', () => {
     const args = ['show', 'scan.nii.gz', 'mask.nii.gz'];
     await using piped = new Terminal(cli, args, { ...truecolour, pipe: '| cat' });
     await piped.ended();
-    expect(piped.written).not.toContain(`${esc}[c`);
+    expect(piped.written).not.toContain('▀');
     expect(piped.written).toMatch(/CASE +LABEL/);
-  });
-
-  test('Ctrl-C while the terminal is being asked ends the command', async () => {
-    const { code, written } = await atTerminal('\u0003', truecolour);
-    expect(code).toBe(130);
-    expect(written).toContain('Interrupted');
-  });
-
-  test('show leaves the terminal as it was: keys are echoed and lines are read', async () => {
-    await using cli = await cliWithCase();
-    const program = path.join(cli.directory, 'then.mjs');
-    // Another program at the same terminal, after ours.
-    writeFileSync(
-      program,
-      `import { spawnSync } from 'node:child_process';
-       const { status } = spawnSync(process.execPath, process.argv.slice(2), { stdio: 'inherit' });
-       const { stdout } = spawnSync('stty', ['-a'], { stdio: ['inherit', 'pipe', 'inherit'] });
-       console.log(\`status \${status} \${stdout}\`);`,
-    );
-    const bin = path.resolve('bin/run.js');
-    const terminal = new Terminal(cli, [bin, 'show', 'scan.nii.gz'], { program, ...truecolour });
-    await terminal.sends(0, new RegExp(`${esc}\\[c`));
-    terminal.type(plainAnswer);
-    await terminal.ended();
-    expect(terminal.written).toMatch(/status 0/);
-    expect(terminal.written).toMatch(/^isig icanon iexten echo /m);
   });
 });
 

@@ -152,7 +152,7 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
     throw new UsageError('No path given: name a result, or scans and segmentations, as files or directories');
   checkDestination(options);
   const isDrawn = png === null && html === null && !json && io.stdout.isTTY;
-  const canvas = isDrawn ? await canvasOfTerminal(io) : null;
+  const canvas = isDrawn ? canvasOfTerminal(io) : null;
   const found = await findCasesToShow(
     paths.map((each) => expandHome(each)),
     {

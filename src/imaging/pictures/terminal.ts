@@ -1,34 +1,27 @@
-import { encode } from 'fast-png';
 import { contoursOf, enlargedLabels } from './contours.js';
-import { blank, drawSlice, place } from './draw.js';
+import { blank, drawSlice } from './draw.js';
 import type { CaseView, Colour, Picture, PlaneView, ShownLabel, SliceView } from './picture.js';
 import { placeText } from './sheet.js';
-import { sixelOf } from './sixel.js';
 
 /** What a terminal can show, and how large it is. */
 export interface Canvas {
-  /**
-   * `kitty` and `sixel` are protocols for pictures; colours are drawn as half blocks; `characters` are denser the brighter
-   * a place is, and labels are drawn as digits and letters.
-   */
-  readonly look: 'kitty' | 'sixel' | 'true colour' | '256 colours' | 'characters';
+  /** Colours are drawn as half blocks; `characters` are denser the brighter a place is, and draw labels as digits and letters. */
+  readonly look: 'true colour' | '256 colours' | 'characters';
   /** Characters in a row. */
   readonly columns: number;
   /** Rows on the screen. */
   readonly rows: number;
-  /** Size of a character in pixels. */
-  readonly cell: { readonly width: number; readonly height: number };
 }
 
 const esc = '\u001b';
 
-/** Fewest columns for each of the planes in a row: of pictures, and of half blocks and characters, which show less. */
-const [leastOfPictures, leastOfBlocks] = [24, 36];
+/** The fewest columns for each of the planes in a row. */
+const minColumns = 36;
 
 /** Rows of the screen that are left for titles, marks and what follows. */
 const otherRows = 8;
 /** Rows of a picture on a screen that is lower than that. */
-const leastRows = 8;
+const minRows = 8;
 
 /** Columns beside a picture for the letters of its sides, a blank at each of them, and the gap to the next picture. */
 const [marked, gap] = [4, 2];
@@ -71,7 +64,7 @@ function nearestOf256(colour: Colour): number {
     : 232 + grey;
 }
 
-/** A plane with the slice that is shown of it, and its size in dots: pixels, or the upper and lower half of a character. */
+/** A plane with the slice that is shown of it, and its size in half characters. */
 interface Shown {
   readonly plane: PlaneView;
   readonly slice: SliceView;
@@ -86,20 +79,17 @@ interface Shown {
  */
 export function drawForTerminal(view: CaseView, canvas: Canvas): string {
   const { look, columns, rows } = canvas;
-  const isPicture = look === 'kitty' || look === 'sixel';
-  const dot = isPicture ? canvas.cell : { width: 1, height: 2 };
   const planes = view.planes.flatMap((plane) => {
     const slice = plane.slices[plane.best];
     return slice ? [{ plane, slice }] : [];
   });
-  const inRow = Math.max(1, Math.floor(columns / (isPicture ? leastOfPictures : leastOfBlocks)));
+  const inRow = Math.max(1, Math.floor(columns / minColumns));
   const groups = planes.flatMap((_, at) => (at % inRow === 0 ? [planes.slice(at, at + inRow)] : []));
-  const height = Math.max(leastRows, rows - otherRows) * dot.height;
+  const height = Math.max(minRows, rows - otherRows) * 2;
   const scale = Math.min(
     ...groups.flatMap((group) => [
       // The last column stays free: some terminals would go to the next row.
-      ((columns - 1 - group.length * beside) * dot.width) /
-        group.reduce((sum, { slice }) => sum + slice.width, 0),
+      (columns - 1 - group.length * beside) / group.reduce((sum, { slice }) => sum + slice.width, 0),
       height / Math.max(...group.map(({ slice }) => slice.height)),
     ]),
   );
@@ -111,9 +101,7 @@ export function drawForTerminal(view: CaseView, canvas: Canvas): string {
         width: side(each.slice.width),
         height: side(each.slice.height),
       }));
-      return isPicture
-        ? pictureRow(view, shown, canvas)
-        : besideEachOther(shown.map((each) => blockLines(view, each, look)));
+      return besideEachOther(shown.map((each) => blockLines(view, each, look)));
     })
     .join('');
 }
@@ -219,37 +207,4 @@ function inCharacters(view: CaseView, { plane, slice, width, height }: Shown): s
       return characters[Math.floor((sum / 6 / 256) * characters.length)] ?? ' ';
     }).join(''),
   );
-}
-
-/** Most characters in one message of the protocol of kitty. */
-const maxMessage = 4096;
-
-/** Shows a picture at the cursor, so many columns wide. The terminal is told not to answer. */
-function kittyOf(picture: Picture, columns: number): string {
-  const png = encode({ ...picture, data: picture.pixels, channels: 3, depth: 8 });
-  const content = Buffer.from(png).toString('base64');
-  const messages = content.match(new RegExp(`.{1,${maxMessage}}`, 'g')) ?? [];
-  return messages
-    .map((message, at) => {
-      const first = at === 0 ? `a=T,f=100,q=2,c=${columns},` : '';
-      return `${esc}_G${first}m=${at === messages.length - 1 ? 0 : 1};${message}${esc}\\`;
-    })
-    .join('');
-}
-
-/** Slices side by side as one picture, below their titles. */
-function pictureRow(view: CaseView, shown: readonly Shown[], { look, cell }: Canvas): string {
-  // Each begins at a whole column, so that its title stands above it.
-  const columns = shown.map((each) => Math.ceil(each.width / cell.width) + 1);
-  const total = columns.reduce((sum, each) => sum + each, 0);
-  const picture = blank(total * cell.width, Math.max(...shown.map((each) => each.height)));
-  let [at, titles] = [0, ''];
-  shown.forEach((each, index) => {
-    const { width, height } = each;
-    const drawn = stretched(drawSlice(view, each.plane, each.slice, { width, height }), width, height);
-    place(picture, drawn, at * cell.width, 0);
-    titles = titles.padEnd(at) + titleOf(each).slice(0, (columns[index] ?? 1) - 1);
-    at += columns[index] ?? 0;
-  });
-  return `${titles}\n${look === 'kitty' ? kittyOf(picture, total) : sixelOf(picture)}\n`;
 }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { contoursOf } from '../../../src/imaging/pictures/contours.js';
 import {
   type Canvas,
@@ -11,8 +11,8 @@ import { Screen } from '../../support/screen.js';
 import { layouts, phantom } from './phantom.js';
 
 const esc = '\u001b';
-const canvas: Canvas = { look: 'true colour', columns: 120, rows: 60, cell: { width: 8, height: 16 } };
-const looks = ['kitty', 'sixel', 'true colour', '256 colours', 'characters'] as const;
+const canvas: Canvas = { look: 'true colour', columns: 120, rows: 60 };
+const looks = ['true colour', '256 colours', 'characters'] as const;
 
 const head = (layout = layouts[0] ?? []) => {
   const { scan, mask } = phantom({ layout, spacing: [2, 2, 2] });
@@ -141,83 +141,6 @@ test('a narrow terminal has the planes below each other', async () => {
 test('no picture is higher than the screen', async () => {
   const drawing = drawForTerminal(await usual, { ...canvas, columns: 400, rows: 30 });
   expect(drawing.split('\n').length).toBeLessThan(28);
-});
-
-/** The pixels of a sixel sequence, as red, green and blue in percent. */
-function readSixels(drawing: string) {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequence begins and ends with one
-  const [, body = ''] = /\u001bP0;1;0q([^\u001b]*)\u001b\\/.exec(drawing) ?? [];
-  const [all = '', width = 0, height = 0] = /^"1;1;(\d+);(\d+)/.exec(body) ?? [];
-  const palette: (readonly number[])[] = [];
-  const pixels: (readonly number[] | null)[] = Array(Number(width) * Number(height)).fill(null);
-  let [x, y, colour] = [0, 0, 0];
-  for (const [, number, parts, count, character = ''] of body
-    .slice(all.length)
-    .matchAll(/#(\d+)(;2;[\d;]+)?|(?:!(\d+))?([?-~$-])/g)) {
-    if (parts) palette[Number(number)] = parts.split(';').slice(2).map(Number);
-    else if (number) colour = Number(number);
-    else if (character === '$') x = 0;
-    else if (character === '-') [x, y] = [0, y + 6];
-    else
-      for (let repeat = 0; repeat < Number(count ?? 1); repeat += 1, x += 1)
-        for (let bit = 0; bit < 6; bit += 1)
-          if ((character.charCodeAt(0) - 63) & (1 << bit)) {
-            if (x >= Number(width)) throw new Error('A row is too long');
-            pixels[(y + bit) * Number(width) + x] = palette[colour] ?? null;
-          }
-  }
-  return { width: Number(width), height: Number(height), palette, pixels };
-}
-
-describe('a picture', () => {
-  test('as sixels has every pixel, and the colours of labels', async () => {
-    const view = await usual;
-    const { width, height, palette, pixels } = readSixels(
-      drawForTerminal(view, { ...canvas, look: 'sixel' }),
-    );
-    expect(width).toBeGreaterThan(400);
-    expect(width).toBeLessThanOrEqual(120 * 8);
-    expect(height).toBeGreaterThan(200);
-    expect(palette.length).toBeLessThanOrEqual(256);
-    expect(pixels).not.toContain(null);
-    const marker = (view.labels[1]?.colour ?? []).map((part) => Math.round((part / 255) * 100));
-    const places = pixels.flatMap((each, at) => (each?.join() === marker.join() ? [at % width] : []));
-    expect(places.length).toBeGreaterThan(50);
-    // On the left of the axial slice, which is the first of three.
-    expect(Math.min(...places)).toBeLessThan(width / 6);
-  });
-
-  test('as sixels keeps to 256 colours if the volume has more', async () => {
-    const view = await usual;
-    const noise = (pixels: Uint8Array) =>
-      Uint8Array.from({ length: pixels.length * 3 }, (_, at) => (at * 7919) % 251);
-    const planes = view.planes.map((plane) => ({
-      ...plane,
-      slices: plane.slices.map((slice) => ({ ...slice, isColour: true, pixels: noise(slice.pixels) })),
-    })) as unknown as CaseView['planes'];
-    const { palette, pixels } = readSixels(
-      drawForTerminal({ ...view, planes }, { ...canvas, look: 'sixel' }),
-    );
-    expect(palette.length).toBeGreaterThan(50);
-    expect(palette.length).toBeLessThanOrEqual(256);
-    expect(pixels).not.toContain(null);
-  });
-
-  test('for kitty comes in messages of at most 4096 characters, as a PNG as wide as it says', async () => {
-    const drawing = drawForTerminal(await usual, { ...canvas, look: 'kitty' });
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequences begin and end with one
-    const messages = [...drawing.matchAll(/\u001b_G([^;]*);([^\u001b]*)\u001b\\/g)];
-    expect(messages.length).toBeGreaterThan(1);
-    expect(Math.max(...messages.map(([, , content = '']) => content.length))).toBeLessThanOrEqual(4096);
-    expect(messages.map(([, keys = '']) => /m=(\d)/.exec(keys)?.[1])).toEqual([
-      ...Array(messages.length - 1).fill('1'),
-      '0',
-    ]);
-    const png = Buffer.from(messages.map(([, , content]) => content).join(''), 'base64');
-    const [, columns] = /c=(\d+),/.exec(messages[0]?.[1] ?? '') ?? [];
-    expect(png.readUInt32BE(16)).toBe(Number(columns) * 8);
-    expect(Number(columns)).toBeLessThanOrEqual(120);
-  });
 });
 
 test('a legend has blocks in the colours of the labels, or the characters that stand for them', async () => {

@@ -15,7 +15,6 @@ import {
 import { areTogether, rankOf } from '../../../src/imaging/pictures/match.js';
 import type { Colour, PlaneView, ShownLabel, SliceView } from '../../../src/imaging/pictures/picture.js';
 import { millilitresText, placeText, windowText } from '../../../src/imaging/pictures/sheet.js';
-import { sixelOf } from '../../../src/imaging/pictures/sixel.js';
 import { WholeLabels } from '../../../src/imaging/pictures/whole-labels.js';
 import { temporary } from '../../support/temporary.js';
 
@@ -136,7 +135,6 @@ const viewOf = (slice: SliceView): CaseView => ({
 });
 
 describe('a terminal', () => {
-  const cell = { width: 8, height: 16 };
   const esc = '\u001b';
 
   test('has a legend in its colours, or in characters', () => {
@@ -145,7 +143,7 @@ describe('a terminal', () => {
     expect(
       [1, 9, 10, 35, 36, 61, 62, 255].map((index) => swatch(index, [0, 0, 0], 'characters')).join(''),
     ).toBe('19azAZ&&');
-    expect(swatch(1, [1, 2, 3], 'sixel')).toBe(`${esc}[38;2;1;2;3m■${esc}[0m`);
+    expect(swatch(1, [1, 2, 3], 'true colour')).toBe(`${esc}[38;2;1;2;3m■${esc}[0m`);
     const number = (...colour: [number, number, number]) =>
       Number(/;5;(\d+)m/.exec(swatch(1, colour, '256 colours'))?.[1]);
     expect([
@@ -166,7 +164,7 @@ describe('a terminal', () => {
       pixels: Uint8Array.from({ length: 48 }, (_, at) => (at % 8) * 36),
       labels: flat('00000000', '01111000', '01111000', '01111000', '01111020', '00000000'),
     };
-    const drawn = drawForTerminal(viewOf(slice), { look: 'characters', columns: 36, rows: 16, cell });
+    const drawn = drawForTerminal(viewOf(slice), { look: 'characters', columns: 36, rows: 16 });
     expect(drawn.split('\n')).toEqual([
       'axial I 12 mm',
       '            A',
@@ -188,7 +186,7 @@ describe('a terminal', () => {
       (_, at) => [9, 9, 9, 5, 0, 0][at % 6] ?? 0,
     );
     const slice = { ...{ position: 0, width: 2, height: 3, isColour: true, labels: null }, pixels };
-    const drawn = drawForTerminal(viewOf(slice), { look: 'true colour', columns: 9, rows: 1, cell });
+    const drawn = drawForTerminal(viewOf(slice), { look: 'true colour', columns: 9, rows: 1 });
     const ink = (of: number, colour: string) => `${esc}[${of};2;${colour}m`;
     const [grey, red, none] = ['9;9;9', '5;0;0', '0;0;0'];
     const line = (lower: readonly [string, string]) =>
@@ -196,41 +194,5 @@ describe('a terminal', () => {
     expect(drawn.split('\n')).toEqual([
       ...['axial 0', '  A', `R ${line([grey, red])} L`, `  ${line([none, none])}`, '  P', ''],
     ]);
-  });
-
-  test('that shows pictures gets each with its title', () => {
-    const slice: SliceView = {
-      ...{ position: 3, width: 40, height: 20, isColour: false, labels: null },
-      pixels: new Uint8Array(800).fill(255),
-    };
-    const canvas = { columns: 30, rows: 8, cell: { width: 2, height: 2 } };
-    const [title, picture = ''] = drawForTerminal(viewOf(slice), { ...canvas, look: 'kitty' }).split('\n');
-    // 23 of 30 columns, of two pixels, and one between pictures.
-    expect([title, picture.startsWith(`${esc}_Ga=T,f=100,q=2,c=17,m=0;`)]).toEqual(['axial S 3 mm', true]);
-    const content = picture.slice(picture.indexOf(';') + 1, -2);
-    const { width, height } = decode(Buffer.from(content, 'base64'));
-    expect([width, height]).toEqual([34, 16]);
-    // Two beside each other, each below its own.
-    const two = {
-      ...viewOf(slice),
-      planes: [plane('axial', [slice]), plane('coronal', [slice]), plane('sagittal', [])],
-    };
-    const wide = { ...canvas, columns: 60, rows: 40, look: 'kitty' as const };
-    const [titles, both = ''] = drawForTerminal(two as unknown as CaseView, wide).split('\n');
-    expect([titles, /c=\d+/.exec(both)?.[0]]).toEqual([`${'axial S 3 mm'.padEnd(25)}coronal A 3 mm`, 'c=50']);
-  });
-
-  test('gets sixels in bands of six rows, each colour with the columns that have it', () => {
-    const pixels = Array.from({ length: 42 }, (_, at) =>
-      at === 41 ? [255, 0, 0] : at < 6 ? [255, 255, 255] : [0, 0, 0],
-    );
-    expect(sixelOf({ width: 6, height: 7, pixels: Uint8Array.from(pixels.flat()) })).toBe(
-      `${esc}P0;1;0q"1;1;6;7#0;2;100;100;100#1;2;0;0;0#2;2;100;0;0#0!6@$#1!6}-#1!5@?$#2!5?@${esc}\\`,
-    );
-    // As many colours as a terminal has, all of them before the last pixel.
-    const many = Array.from({ length: 256 }, (_, at) => [(at >> 4) * 17, (at & 15) * 17, 0]);
-    const all = Uint8Array.from([...many, [255, 255, 0]].flat());
-    expect(sixelOf({ width: 257, height: 1, pixels: all })).toContain('#255;2;100;100;0');
-    expect(sixelOf({ width: 257, height: 1, pixels: all })).toContain('#255!255?@@');
   });
 });
