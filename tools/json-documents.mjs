@@ -355,9 +355,8 @@ const listedToken = object({
 /** By command, its documents: each with when it is printed, and its schema. */
 export const jsonDocuments = {
   ...Object.fromEntries(
-    operationNames.map(operationOf).map(({ command, segment }) => {
-      // A fine-tuning takes one data set.
-      const more = [plannedJob, ...(segment === 'fine_tune' ? [] : eachCase)];
+    operationNames.map(operationOf).map(({ command, segment, paths }) => {
+      const more = [plannedJob, ...(paths === 'dataSet' ? [] : eachCase)];
       return [command, [...submitted(segment), ...more]];
     }),
   ),

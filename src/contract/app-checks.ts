@@ -1,7 +1,7 @@
 import { overrideProblem, readParameters } from './app-parameters.js';
 import type { AppBound, Field, FieldValues } from './fields.js';
 import { kindWithoutVolume, type SentContent } from './file-kinds.js';
-import { type Operation, operations } from './operations.js';
+import type { Capability, Operation } from './operations.js';
 import { counted, excerpt, quoteName } from './text.js';
 
 /**
@@ -51,8 +51,6 @@ export const checkpointsOf = (
   app: Pick<AppFacts, 'checkpoints_name' | 'checkpoints_name_available'>,
 ): string[] => [...new Set([...(app.checkpoints_name ?? []), ...(app.checkpoints_name_available ?? [])])];
 
-type Capability = 'inference' | 'evaluation' | 'uncertainty' | 'fine-tuning';
-
 /** What an app says it can do; undefined if it does not say. */
 const capabilitiesOf = ({ has_capabilities: [inference, evaluation, uncertainty], finetunable }: AppFacts) =>
   ({ inference, evaluation, uncertainty, 'fine-tuning': finetunable }) satisfies Partial<
@@ -62,30 +60,6 @@ const capabilitiesOf = ({ has_capabilities: [inference, evaluation, uncertainty]
 /** What an app can do, in words. */
 export const capabilityNames = (app: AppFacts): string[] =>
   Object.entries(capabilitiesOf(app)).flatMap(([name, has]) => (has ? [name] : []));
-
-/** What each operation needs from an app, and the field whose default file makes the app capable of it. */
-function needs(
-  operation: Operation,
-  values: FieldValues,
-  isWhole: boolean,
-): readonly (readonly [Capability, string | null])[] {
-  const inference = ['inference', null] as const;
-  const evaluation = ['evaluation', 'evaluation_file'] as const;
-  const uncertainty = ['uncertainty', 'uncertainty_file'] as const;
-  switch (operation.segment) {
-    case operations.infer.segment:
-      return [inference];
-    case operations.evaluate.segment:
-      return [evaluation];
-    case operations.uncertainty.segment:
-      return [uncertainty];
-    case operations.pipeline.segment:
-      // Uncertainty is estimated unless it is declined.
-      return [inference, evaluation, ...((values.uncertainty ?? isWhole) ? [uncertainty] : [])];
-    default:
-      return [['fine-tuning', 'config_file']];
-  }
-}
 
 /**
  * Refuses an operation that the app says it does not have.
@@ -101,8 +75,10 @@ function operationRefusals(
   const known = capabilityNames(app);
   // Such an app declares nothing but its name.
   if (known.length === 0) return [];
-  const missing = needs(operation, values, isWhole).filter(([capability, fileField]) => {
+  const missing = operation.needs.filter(({ capability, file: fileField, declinedBy }) => {
     if (has[capability] !== false) return false;
+    // An optional part is needed unless the request leaves it out.
+    if (declinedBy !== undefined && !(values[declinedBy] ?? isWhole)) return false;
     // Only an app that declares its evaluations rules out all others.
     if (capability === 'inference') return has.evaluation === true;
     // A file with another name than the default may be there.
@@ -110,10 +86,8 @@ function operationRefusals(
     const asked = file && values[file.name];
     return asked === undefined ? isWhole : asked === file?.default;
   });
-  return missing.map(([capability]) => {
-    // Of what needs it, only a pipeline has a field for it.
-    const isUncertainty = capability === 'uncertainty';
-    const field = (isUncertainty && operation.fields.find(({ name }) => name === 'uncertainty')) || null;
+  return missing.map(({ capability, declinedBy }) => {
+    const field = operation.fields.find(({ name }) => name === declinedBy) ?? null;
     const lacks = capability === 'fine-tuning' ? 'cannot be fine-tuned' : `has no ${capability}`;
     return { field, value: field && 'true', problem: `${lacks}; it has: ${known.join(', ')}` };
   });

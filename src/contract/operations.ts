@@ -1,10 +1,24 @@
 import { type Field, type FieldRole, flagName } from './fields.js';
 
+/** What an app can do. */
+export type Capability = 'inference' | 'evaluation' | 'uncertainty' | 'fine-tuning';
+
+/** A capability that an operation needs from an app. */
+export interface Need {
+  readonly capability: Capability;
+  /** The field that names the configuration file. An app without the default file may have another one. */
+  readonly file?: string;
+  /** The boolean field that leaves this part of the operation out. */
+  readonly declinedBy?: string;
+}
+
 /**
- * THE table: the operations and their fields (docs/http.md, Submission and The app's command line). The server's validation, the flags of the commands, the app's argument list and the reference
- * page all derive from it. Fields stand in the order in which the app's command line has them; `outputArgument` and
- * the result's directory stand before the devices, the first of which is the field with the role `gpus`. What is for the
- * service alone stands last.
+ * THE table: the operations and their fields (docs/http.md, Submission and The app's command line). Validation, the flags
+ * of the commands, the app's argument list and the reference page derive from it. Nothing else in the program asks for an
+ * operation by its name: what differs between operations is a column here.
+ *
+ * Fields are listed in the order of the app's command line. `outputArgument` and the directory of the result come just
+ * before the devices, the first of which is the field with the role `gpus`. Fields for the service alone come last.
  */
 export interface Operation {
   /** Last part of the submission path, and the operation's name in a job's record. */
@@ -15,6 +29,16 @@ export interface Operation {
   readonly command: string;
   /** One line, starting with a verb. */
   readonly summary: string;
+  /** Which limit of the server (`GET /limits`) applies to the run time. */
+  readonly timeLimit: 'max_run_time' | 'max_fine_tune_time';
+  /**
+   * What the paths are: files for the inputs in the app's description, files that an app has written, or one data set.
+   * Only files of the first two kinds form cases.
+   */
+  readonly paths: 'inputs' | 'results' | 'dataSet';
+  /** Whether the result consists of the outputs in the app's description; otherwise it holds scores or uncertainties. */
+  readonly writesOutputs: boolean;
+  readonly needs: readonly Need[];
   readonly fields: readonly Field[];
 }
 
@@ -195,12 +219,20 @@ const deidentified: Field = {
 /** The last fields of every operation. */
 const common = [quiet, keep, timeLimit, tag, deidentified] as const;
 
+const inference: Need = { capability: 'inference' };
+const evaluation: Need = { capability: 'evaluation', file: 'evaluation_file' };
+const uncertaintyEstimation: Need = { capability: 'uncertainty', file: 'uncertainty_file' };
+
 export const operations = {
   infer: {
     segment: 'infer',
     verb: 'infer',
     command: 'infer',
     summary: 'Run inference on volumes',
+    timeLimit: 'max_run_time',
+    paths: 'inputs',
+    writesOutputs: true,
+    needs: [inference],
     fields: [
       tta,
       mc,
@@ -223,6 +255,10 @@ export const operations = {
     verb: 'eval',
     command: 'evaluate',
     summary: 'Evaluate predictions against ground truth',
+    timeLimit: 'max_run_time',
+    paths: 'results',
+    writesOutputs: false,
+    needs: [evaluation],
     fields: [evaluationFile, gpu, cpu, { ...inputs, help: 'Predictions to evaluate' }, gt, mask, ...common],
   },
   uncertainty: {
@@ -230,6 +266,10 @@ export const operations = {
     verb: 'uncertainty',
     command: 'uncertainty',
     summary: 'Estimate uncertainty from stacks of predictions',
+    timeLimit: 'max_run_time',
+    paths: 'results',
+    writesOutputs: false,
+    needs: [uncertaintyEstimation],
     fields: [
       uncertaintyFile,
       gpu,
@@ -243,6 +283,10 @@ export const operations = {
     verb: 'pipeline',
     command: 'pipeline',
     summary: 'Run inference, then evaluation, then uncertainty estimation',
+    timeLimit: 'max_run_time',
+    paths: 'inputs',
+    writesOutputs: false,
+    needs: [inference, evaluation, { ...uncertaintyEstimation, declinedBy: 'uncertainty' }],
     fields: [
       ensemble,
       tta,
@@ -269,6 +313,10 @@ export const operations = {
     verb: 'fine-tune',
     command: 'fine-tune',
     summary: 'Fine-tune checkpoints on a data set',
+    timeLimit: 'max_fine_tune_time',
+    paths: 'dataSet',
+    writesOutputs: false,
+    needs: [{ capability: 'fine-tuning', file: 'config_file' }],
     fields: [
       { name: 'name', kind: 'name', default: 'Finetune', help: 'Name of the run' },
       {

@@ -189,7 +189,7 @@ export const submitFlags = (name: OperationName) => ({
   app: appFlag,
   ...operationFlags(name),
   ...runFlags,
-  ...(name === 'fine_tune' ? {} : { ...conversionFlags, ...eachFlags }),
+  ...(operationOf(name).paths === 'dataSet' ? {} : { ...conversionFlags, ...eachFlags }),
 });
 
 /** The volumes: all arguments that are not flags. */

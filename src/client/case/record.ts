@@ -2,7 +2,13 @@ import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { type FieldValue, operationOf, readText, recordName } from '../../contract/index.js';
+import {
+  type FieldValue,
+  type OperationName,
+  operationOf,
+  readText,
+  recordName,
+} from '../../contract/index.js';
 import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
 import type { Conversion } from '../../imaging/convert/index.js';
 import type { DeidentifiedNote } from '../../imaging/deidentify/index.js';
@@ -284,10 +290,16 @@ function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number 
 }
 
 /** The unit of all images among volumes, as the app names it; null if there is none, or more than one. */
-export function unitOf(volumes: NonNullable<AppAnswer & { available: true }>['inputs'] = {}): string | null {
+function unitOf(volumes: NonNullable<AppAnswer & { available: true }>['inputs'] = {}): string | null {
   const images = Object.values(volumes).filter((each) => each.volume_type === 'VOLUME');
   const [first, ...others] = new Set(images.map((each) => each.unit));
   return others.length === 0 && first !== undefined ? first.slice(0, 20) : null;
+}
+
+/** The unit of the images that a job wrote; null for scores and uncertainties. */
+export function outputUnit({ app, computation }: Pick<RecordFacts, 'app' | 'computation'>): string | null {
+  const { writesOutputs } = operationOf(computation.operation as OperationName);
+  return app?.available && writesOutputs ? unitOf(app.outputs) : null;
 }
 
 /** The record of a result. Its key has the version of the app that the job ran, if the server says it. */
@@ -301,8 +313,6 @@ export function makeRecord(
   const computation = { ...facts.computation, version: job?.version ?? facts.computation.version };
   const { version } = computation;
   const described = app?.available ? app : null;
-  // What other operations write are scores and uncertainties.
-  const isInference = computation.operation === operationOf('infer').segment;
   return {
     GeneratedBy: [
       {
@@ -335,7 +345,7 @@ export function makeRecord(
       problems: [...conversion.problems],
     },
     labels: described?.terminology ?? {},
-    units: { inputs: unitOf(described?.inputs), outputs: isInference ? unitOf(described?.outputs) : null },
+    units: { inputs: unitOf(described?.inputs), outputs: outputUnit(facts) },
     job_id: facts.jobId,
     server: server.address,
     server_version: server.version,

@@ -1,4 +1,4 @@
-import { operationOf, quotePath, recordName } from '../../contract/index.js';
+import { quotePath, recordName } from '../../contract/index.js';
 import { isSystemError } from '../../files/index.js';
 import type { Conversion, ConversionRequest, ResultFacts } from '../../imaging/convert/index.js';
 import { noteOf } from '../../imaging/deidentify/index.js';
@@ -18,10 +18,10 @@ import {
   hashInputs,
   hashOutputs,
   makeRecord,
+  outputUnit,
   type RecordFacts,
   type ServerFacts,
   stampIfThere,
-  unitOf,
   writeRecord,
 } from './record.js';
 import type { Case } from './run-case.js';
@@ -69,8 +69,7 @@ function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): R
     appVersion: job?.version ?? computation.version,
     version: clientVersion,
     madeAt: new Date(job?.finished_at ?? Date.now()),
-    unit:
-      app?.available && computation.operation === operationOf('infer').segment ? unitOf(app.outputs) : null,
+    unit: outputUnit({ app, computation }),
     terminology: (app?.available ? app.terminology : undefined) ?? {},
   };
 }

@@ -19,8 +19,7 @@ export const findInputs = (
   findFiles(submission, {
     ...finding,
     asksForSegmentations: async (group) => {
-      // Other operations work on what an app has segmented.
-      if (!['infer', 'pipeline'].includes(submission.operation.segment)) return true;
+      if (submission.operation.paths !== 'inputs') return true;
       const view = await describeApp();
       return view?.available === true && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
     },

@@ -4,7 +4,6 @@ import {
   flagName,
   formatBytes,
   type Operation,
-  operations,
   quotePath,
   spellDuration,
 } from '../../contract/index.js';
@@ -96,11 +95,9 @@ function checkTime(
  * @throws UsageError for longer than the server allows
  */
 export function checkTimes(submission: FormValues, limits: LimitsAnswer, server: string): void {
-  const { max_keep, max_run_time, max_fine_tune_time } = limits;
-  checkTime(submission, 'keep', max_keep, `${server} keeps a job for`);
-  const isFineTuning = submission.operation.segment === operations.fine_tune.segment;
-  const max = isFineTuning ? max_fine_tune_time : max_run_time;
-  checkTime(submission, 'timeLimit', max, `on ${server} a job may run for`);
+  checkTime(submission, 'keep', limits.max_keep, `${server} keeps a job for`);
+  const maxTime = limits[submission.operation.timeLimit];
+  checkTime(submission, 'timeLimit', maxTime, `on ${server} a job may run for`);
 }
 
 /** Seconds that a job is kept after its end unless the command says otherwise: a laptop may be closed overnight. */

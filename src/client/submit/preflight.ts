@@ -11,7 +11,6 @@ import {
   kindBytes,
   notAvailable,
   type Operation,
-  operations,
   quoteName,
   readText,
   refusals,
@@ -121,7 +120,7 @@ export async function checkApp(
  * server does not say, or does not answer, nothing is refused. Inference is not asked about: nearly every app has it.
  */
 export async function checkOperation(connection: Connection, submission: Submission): Promise<void> {
-  if (submission.operation.segment === operations.infer.segment) return;
+  if (submission.operation.needs.every(({ capability }) => capability === 'inference')) return;
   const view = await describe(connection, submission.app, maxWait).catch(() => null);
   connection.signal?.throwIfAborted();
   if (view?.available) checkDescribed(submission, view, ({ field }) => field === null);

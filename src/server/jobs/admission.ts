@@ -5,6 +5,7 @@ import {
   type FieldValue,
   mostTime,
   type OperationName,
+  operationOf,
   ServiceError,
   spellDuration,
 } from '../../contract/index.js';
@@ -219,7 +220,7 @@ export class JobTerms {
    */
   timeLimit(operation: OperationName, field: string, asked: FieldValue | undefined): number | null {
     const { maxRunTime, maxFineTuneTime } = this.deps;
-    const allowed = operation === 'fine_tune' ? maxFineTuneTime : maxRunTime;
+    const allowed = operationOf(operation).timeLimit === 'max_fine_tune_time' ? maxFineTuneTime : maxRunTime;
     const most = allowed === null ? null : allowed / 1000;
     if (asked === undefined || asked === mostTime) return most;
     const seconds = Number(asked);
