@@ -1,6 +1,6 @@
 /** The bodies of answers, as OpenAPI schemas. */
 import { mediaTypes } from '../dist/contract/http.js';
-import { jobIdPattern, jobStarts, jobStates, mostCounted } from '../dist/contract/job.js';
+import { jobIdPattern, jobStarts, jobStates, maxCounted } from '../dist/contract/job.js';
 import { operationNames } from '../dist/contract/operations.js';
 import { notModified } from '../dist/contract/routes.js';
 import { healthy } from '../dist/contract/system.js';
@@ -212,7 +212,7 @@ export const schemas = {
     time_limit: { ...integerOrNull, description: 'Seconds that it may run' },
     left_files: {
       ...integerOrNull,
-      description: `Files that a failed or killed job left in its output, counted up to ${mostCounted}`,
+      description: `Files that a failed or killed job left in its output, counted up to ${maxCounted}`,
     },
     bytes_kept: {
       type: ['number', 'null'],

@@ -74,7 +74,7 @@ export const isOfService = ({ role }: Field): boolean => rolesOfService.has(role
 export const isTyped = ({ role }: Field): boolean => role !== 'deidentified';
 
 /** The value of a `duration` that stands for the most that the server allows. */
-export const mostTime = 'max';
+export const maxDuration = 'max';
 
 /** A field's parsed value; a time is in seconds. Lists are never empty. */
 export type FieldValue = string | number | boolean | readonly string[] | readonly number[];

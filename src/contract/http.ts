@@ -1,4 +1,4 @@
-import { mostListed } from './job.js';
+import { maxListed } from './job.js';
 
 /** The host of a URL without the brackets around an IPv6 address. */
 export const bareHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
@@ -113,7 +113,7 @@ export const parameters = {
     name: 'limit',
     in: 'query',
     kind: 'integer',
-    help: `At most this many jobs, 1 to ${mostListed}, which is the default`,
+    help: `At most this many jobs, 1 to ${maxListed}, which is the default`,
   },
   before: {
     name: 'before',

@@ -55,7 +55,7 @@ export {
   groupsField,
   isOfService,
   isTyped,
-  mostTime,
+  maxDuration,
   optionsField,
 } from './fields.js';
 export { kindBytes, type SentContent } from './file-kinds.js';
@@ -89,9 +89,9 @@ export {
   type KillCause,
   type KillReply,
   killErrors,
-  mostCounted,
-  mostListed,
-  mostNames,
+  maxCounted,
+  maxListed,
+  maxNames,
   notRunning,
   type RemovedJob,
   type UnfinishedJob,

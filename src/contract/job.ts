@@ -36,10 +36,10 @@ export interface JobEnvelope {
 }
 
 /** Most input names that are shown for a job. */
-export const mostNames = 100;
+export const maxNames = 100;
 
 /** Most output files that are counted for a job; there may be more. */
-export const mostCounted = 1000;
+export const maxCounted = 1000;
 
 /** The answer of `GET /jobs/{id}`. Times are ISO 8601 or null. */
 export interface JobView {
@@ -52,7 +52,7 @@ export interface JobView {
   readonly tag: string | null;
   /** Whether its client said that nothing sent tells who somebody is. */
   readonly deidentified: boolean;
-  /** Names of its input files, as they were sent; at most `mostNames`. */
+  /** Names of its input files, as they were sent; at most `maxNames`. */
   readonly inputs: readonly string[];
   /** Name of the token that it was submitted with; null for the token of the environment, or none. */
   readonly owner: string | null;
@@ -70,7 +70,7 @@ export interface JobView {
   readonly keep: number | null;
   /** Seconds that it may run; null for no limit. */
   readonly time_limit: number | null;
-  /** Files that a failed or killed job left in its output, at most `mostCounted`; null for others, or if not known. */
+  /** Files that a failed or killed job left in its output, at most `maxCounted`; null for others, or if not known. */
   readonly left_files: number | null;
   /**
    * Bytes that it takes on the disk of the server: of an active job its upload, of one that has ended all that is left; null
@@ -98,7 +98,7 @@ export type UnfinishedJob = Pick<JobView, 'job_id' | 'status'>;
 export type EndedJob = Pick<JobView, 'job_id' | 'status' | 'error'>;
 
 /** Most jobs of one answer of `GET /jobs`. */
-export const mostListed = 1000;
+export const maxListed = 1000;
 
 /** The answer of `GET /jobs`, newest first; with as many jobs as were asked for there may be more, `before` the last one. */
 export interface JobList {

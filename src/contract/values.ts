@@ -3,8 +3,8 @@ import {
   type Field,
   type FieldValue,
   type FieldValues,
+  maxDuration,
   maxInteger,
-  mostTime,
   optionsField,
 } from './fields.js';
 import type { Operation } from './operations.js';
@@ -101,13 +101,13 @@ function decimal(field: Field, text: string): number {
   return inBounds(field, value);
 }
 
-function duration(field: Field, text: string): number | typeof mostTime {
-  if (text.toLowerCase() === mostTime) return mostTime;
+function duration(field: Field, text: string): number | typeof maxDuration {
+  if (text.toLowerCase() === maxDuration) return maxDuration;
   const seconds = readDuration(text);
   if (seconds !== undefined) return seconds;
   throw new FieldError(
     field.name,
-    `must be a time such as 90s, 15m, 12h or 7d, or '${mostTime}', got ${quoteName(text)}`,
+    `must be a time such as 90s, 15m, 12h or 7d, or '${maxDuration}', got ${quoteName(text)}`,
   );
 }
 

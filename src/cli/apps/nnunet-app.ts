@@ -11,7 +11,7 @@ import {
 import { type NnunetFolder, readNnunetFolder } from './nnunet-folder.js';
 
 /** Extra passes of test-time augmentation: all flips of the axes that the trainer mirrors. */
-function mostPasses({ trainer, patchSize }: NnunetFolder): number {
+function maxPasses({ trainer, patchSize }: NnunetFolder): number {
   if (/nomirror/i.test(trainer)) return 0;
   return 2 ** (/onlymirror01/i.test(trainer) ? 2 : patchSize.length) - 1;
 }
@@ -36,7 +36,7 @@ function manifestOf(folder: NnunetFolder) {
     short_description: `Segments ${named}`,
     description: descriptionOf(folder),
     resident: true,
-    tta: mostPasses(folder),
+    tta: maxPasses(folder),
     mc_dropout: 0,
     models: folds.map(({ name }) => name),
     patch_size: patchSize,
@@ -58,7 +58,7 @@ function manifestOf(folder: NnunetFolder) {
 
 const aboutOf = (folder: NnunetFolder): string => {
   const { channels, folds, fileEnding } = folder;
-  const passes = mostPasses(folder);
+  const passes = maxPasses(folder);
   const groups = channels.map((_, index) => `-i CHANNEL_${index}`).join(' ');
   const both = `${passes > 0 ? ` --tta ${passes}` : ''}${folds.length > 1 ? ` --ensemble ${folds.length}` : ''}`;
   return `A network of nnU-Net v2, from \`${folder.directory}\`. \`model/\` has its plans and its weights, which are Python pickles:

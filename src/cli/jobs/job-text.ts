@@ -7,7 +7,7 @@ import {
   isFinal,
   type JobState,
   type KillReply,
-  mostNames,
+  maxNames,
   notRunning,
   quoteName,
 } from '../../contract/index.js';
@@ -119,7 +119,7 @@ function firstInput({ inputs: [first, ...others] }: JobAnswer): string {
 function inputNames({ inputs }: JobAnswer): string | null {
   if (inputs.length === 0) return null;
   const more = inputs.length - shownNames;
-  const known = inputs.length < mostNames ? `${more}` : `at least ${more}`;
+  const known = inputs.length < maxNames ? `${more}` : `at least ${more}`;
   return inputs.slice(0, shownNames).join(', ') + (more > 0 ? ` and ${known} more` : '');
 }
 

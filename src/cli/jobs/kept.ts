@@ -1,7 +1,7 @@
 import { type Connection, type JobAnswer, job } from '../../client/connection/index.js';
 import type { Reporter } from '../../client/reporter.js';
 import type { Submission } from '../../client/submission.js';
-import { fieldWithRole, mostTime } from '../../contract/index.js';
+import { fieldWithRole, maxDuration } from '../../contract/index.js';
 import { keptUntil } from '../command/index.js';
 import { keptAfterEnd } from './job-text.js';
 
@@ -19,7 +19,7 @@ export interface Kept {
 /** A submission that nobody waits for asks to be kept for as long as the server allows, unless it says for how long. */
 export function keptForLong<T extends Pick<Submission, 'operation' | 'fields'>>(submission: T): T {
   const { name } = fieldWithRole(submission.operation, 'keep');
-  return { ...submission, fields: { [name]: mostTime, ...submission.fields } };
+  return { ...submission, fields: { [name]: maxDuration, ...submission.fields } };
 }
 
 /** How long a job is kept; null if the server does not say. */

@@ -9,7 +9,7 @@ import {
   type KillReply,
   killPath,
   type MemoryUse,
-  mostListed,
+  maxListed,
   parameters,
   type RemovedJob,
   refusedResult,
@@ -138,7 +138,7 @@ export async function jobs(
   const asked = new URLSearchParams({
     ...(all ? { [parameters.all.name]: '1' } : {}),
     ...(tag === undefined ? {} : { [parameters.tag.name]: tag }),
-    ...(limit < mostListed ? { [parameters.limit.name]: String(limit) } : {}),
+    ...(limit < maxListed ? { [parameters.limit.name]: String(limit) } : {}),
   });
   try {
     for (;;) {
@@ -148,7 +148,7 @@ export async function jobs(
       for (const each of list) found.set(each.job_id, each);
       const last = list.at(-1);
       // A server that knows no pages sends the same list again.
-      const isLastPage = list.length < mostListed || found.size === before;
+      const isLastPage = list.length < maxListed || found.size === before;
       if (!last || isLastPage || found.size >= limit) return [...found.values()].slice(0, limit);
       asked.set(parameters.before.name, last.job_id);
     }

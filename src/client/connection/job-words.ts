@@ -1,4 +1,4 @@
-import { counted, mostCounted, oneLine } from '../../contract/index.js';
+import { counted, maxCounted, oneLine } from '../../contract/index.js';
 import type { NextCommands } from '../next-command.js';
 
 /** What is known about a job that has not ended. */
@@ -18,7 +18,7 @@ export function progressOf({ job_id, status, queue_position, waiting_for }: Unfi
 
 /** How many files a job left, such as `3 files`. The server stops counting at a limit. */
 export const leftText = (count: number): string =>
-  `${count < mostCounted ? '' : 'at least '}${counted(count, 'file')}`;
+  `${count < maxCounted ? '' : 'at least '}${counted(count, 'file')}`;
 
 /** The quoted command that fetches the files that a job left. */
 export const fetchLeft = (connection: NextCommands, jobId: string): string =>

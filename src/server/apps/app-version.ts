@@ -5,11 +5,11 @@ import path from 'node:path';
 import { contentStamp, isForbidden, TimeSlice, treeEntries } from '../../files/index.js';
 
 /** Most files and directories of an app that has a version: a job that starts waits until they were looked at. */
-const mostEntries = 5000;
+const maxEntries = 5000;
 /** Most bytes of the same. */
-const mostBytes = 256 * 1024 ** 3;
+const maxBytes = 256 * 1024 ** 3;
 /** Most contents that are remembered for all apps together. */
-const mostContents = 50_000;
+const maxContents = 50_000;
 /** Bytes that are read at once: hashing them takes well under a millisecond. */
 const chunkBytes = 256 * 1024;
 
@@ -41,7 +41,7 @@ async function filesOf(directory: string): Promise<readonly AppFile[] | null> {
       const name = path.relative(directory, file).replaceAll(path.sep, '/');
       files.push({ name, path: file, stamp: [stats.dev, ...contentStamp(stats)].join(' ') });
     }
-    if (entries > mostEntries || bytes > mostBytes) return null;
+    if (entries > maxEntries || bytes > maxBytes) return null;
     await slice.pause();
   }
   return files;
@@ -120,7 +120,7 @@ export class AppVersions {
       const content = await hashContent(file);
       this.#contents.set(file.stamp, content);
       const [oldest] = this.#contents.keys();
-      if (this.#contents.size > mostContents && oldest !== undefined) this.#contents.delete(oldest);
+      if (this.#contents.size > maxContents && oldest !== undefined) this.#contents.delete(oldest);
       return content;
     } catch (cause) {
       // Jobs run as the same user, and cannot read it either.

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { quoteName } from '../../contract/index.js';
 import { answerError, connectionError, HubError, type HubQuestion } from './hub-error.js';
 import type { HubSettings } from './hub-settings.js';
-import { checkNames, listedSchema, mostTreeFiles, type TreeFile } from './tree.js';
+import { checkNames, listedSchema, maxTreeFiles, type TreeFile } from './tree.js';
 
 /** Milliseconds for the head of an answer, and for a whole answer that is read into memory. */
 const answerTime = 30_000;
@@ -33,8 +33,6 @@ function checkOrigin(url: string, endpoint: string): void {
 interface Bounds {
   readonly asked: HubQuestion;
   readonly signal: AbortSignal;
-  /** Receives the thrown error, because the package converts it to text while it streams. */
-  readonly onError?: (error: HubError) => void;
 }
 
 /** A `fetch` for answers that are read into memory, with limits for their time and their length. @throws HubError */
@@ -55,33 +53,6 @@ const boundedFetch =
     } catch (cause) {
       signal.throwIfAborted();
       throw connectionError(cause, endpoint);
-    }
-  };
-
-/**
- * A `fetch` for the content of a file, whose size the reader limits. If the rest of a file is requested, an answer with
- * the whole file is an error.
- */
-const fileFetch =
-  ({ asked, signal, onError }: Bounds): typeof fetch =>
-  async (input, init) => {
-    const { endpoint } = asked;
-    const head = new AbortController();
-    const timer = setTimeout(() => head.abort(new DOMException('no answer', 'TimeoutError')), answerTime);
-    try {
-      const response = await fetch(input, { ...init, signal: AbortSignal.any([signal, head.signal]) });
-      const isRest = new Headers(init?.headers).has('range');
-      if (response.ok && !(isRest && response.status !== 206)) return response;
-      await response.body?.cancel();
-      if (response.ok) throw new HubError(`${endpoint} does not send the rest of a file`);
-      throw answerError(response, asked);
-    } catch (cause) {
-      signal.throwIfAborted();
-      const error = connectionError(cause, endpoint);
-      onError?.(error);
-      throw error;
-    } finally {
-      clearTimeout(timer);
     }
   };
 
@@ -142,8 +113,8 @@ export class Hub {
         fetch,
       })) {
         if (entry.type !== 'file') continue;
-        if (found.length === mostTreeFiles) {
-          throw new HubError(`Repository ${quoteName(repository)} has more than ${mostTreeFiles} files`);
+        if (found.length === maxTreeFiles) {
+          throw new HubError(`Repository ${quoteName(repository)} has more than ${maxTreeFiles} files`);
         }
         const { path, size, oid, lfs, xetHash } = listedSchema.parse(entry);
         found.push({
@@ -159,42 +130,33 @@ export class Hub {
   }
 
   /**
-   * The content of a file from this byte on, as it arrives.
+   * The content of a file from an offset on, as it arrives. The package's own download cannot be resumed (README.md).
    * @throws HubError, also while it is read
    */
   async *content(
     repository: string,
     commit: string,
     file: TreeFile,
-    from: number,
+    offset: number,
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array> {
     const { endpoint } = this.settings;
     const { asked, common } = this.#asked({ repository, revision: commit });
-    let problem: HubError | null = null;
-    const onError = (error: HubError) => {
-      problem = error;
-    };
-    const url = `${endpoint}/${repository}/resolve/${commit}/${encodedPath(file.path)}`;
+    const headers = new Headers();
+    if (common.accessToken) headers.set('authorization', `Bearer ${common.accessToken}`);
+    if (offset > 0) headers.set('range', `bytes=${offset}-${file.size - 1}`);
     try {
-      const { downloadFile } = await loadHub();
-      const whole = await downloadFile({
-        ...common,
-        repo: repository,
-        path: file.path,
-        revision: commit,
-        // Known from the file list, so the package need not ask for it.
-        downloadInfo: { size: file.size, etag: file.sha256 ?? file.blobId, url },
-        // As one request, which can be resumed.
-        xet: false,
-        fetch: fileFetch({ asked, signal, onError }),
-      });
-      if (whole === null) throw new HubError(`${endpoint} has no ${quoteName(file.path)}`);
-      const blob = from === 0 ? whole : whole.slice(from);
-      for await (const chunk of blob.stream()) yield chunk;
+      const url = `${endpoint}/${repository}/resolve/${commit}/${encodedPath(file.path)}`;
+      const response = await fetch(url, { headers, signal });
+      if (!response.ok || (offset > 0 && response.status !== 206)) {
+        await response.body?.cancel();
+        if (!response.ok) throw answerError(response, asked);
+        throw new HubError(`${endpoint} does not send the rest of a file`);
+      }
+      yield* response.body ?? [];
     } catch (cause) {
       signal.throwIfAborted();
-      throw problem ?? connectionError(cause, endpoint);
+      throw connectionError(cause, endpoint);
     }
   }
 

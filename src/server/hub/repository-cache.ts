@@ -23,7 +23,7 @@ export const isCommit = (revision: string): boolean => commitHash.test(revision)
 const maxTreeBytes = 32 * 1024 * 1024;
 
 /** Most files of an app that are checked. */
-const mostFiles = 20_000;
+const maxFiles = 20_000;
 
 /** A repository in the cache directory of `huggingface_hub`, in its layout: `refs`, `blobs`, `snapshots` and `trees`. */
 export class RepositoryCache {
@@ -104,7 +104,7 @@ export class RepositoryCache {
       for (const entry of entries) {
         const name = path.posix.join(below, entry.name);
         if (entry.isDirectory()) pending.push(name);
-        else if (found.length < mostFiles) {
+        else if (found.length < maxFiles) {
           const content = await this.#contentOf(path.join(root, name), homes);
           if (content !== null) found.push({ name, path: content });
         }

@@ -20,7 +20,7 @@ export interface TreeFile {
 export const blobName = ({ sha256, blobId }: TreeFile): string => sha256 ?? blobId;
 
 /** Most files of a repository that are read. */
-export const mostTreeFiles = 20_000;
+export const maxTreeFiles = 20_000;
 
 /** Deepest nesting of a file. */
 const deepest = 32;

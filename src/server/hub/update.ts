@@ -19,55 +19,12 @@ import { blobName, filesOfApp, formatTree, type TreeFile } from './tree.js';
 /** Milliseconds without a byte after which a connection counts as broken. */
 const silence = 60_000;
 
-/** How often a broken download is resumed if no byte has arrived since the last time. */
-const triesAgain = 4;
+/** How often a broken download is resumed without receiving a byte. */
+const maxRetries = 4;
 
 /** The hash of a file's content, as the hub names it: Git's hash covers a header as well. */
 function hashOf({ sha256, size }: TreeFile): Hash {
   return sha256 === null ? createHash('sha1').update(`blob ${size}\0`) : createHash('sha256');
-}
-
-/** One file that is being downloaded. */
-class Download {
-  #written = 0;
-  readonly #hash: Hash;
-
-  constructor(
-    private readonly file: TreeFile,
-    private readonly handle: FileHandle,
-    private readonly onBytes: (count: number) => void,
-  ) {
-    this.#hash = hashOf(file);
-  }
-
-  get written(): number {
-    return this.#written;
-  }
-
-  /** Writes what comes. @throws HubError for more than the file has */
-  async take(content: AsyncIterable<Uint8Array>, alive: () => void): Promise<void> {
-    for await (const chunk of content) {
-      alive();
-      if (this.#written + chunk.length > this.file.size) {
-        throw new HubError(
-          `${quoteName(this.file.path)} is longer than the ${this.file.size} bytes that are listed`,
-        );
-      }
-      await this.handle.writeFile(chunk);
-      this.#hash.update(chunk);
-      this.#written += chunk.length;
-      this.onBytes(chunk.length);
-    }
-    if (this.#written < this.file.size)
-      throw new HubError(`${quoteName(this.file.path)} ended too early`, true);
-  }
-
-  /** @throws HubError if the content differs from what the file list says */
-  check(): void {
-    const { path: name, sha256, blobId } = this.file;
-    if (this.#hash.digest('hex') === (sha256 ?? blobId)) return;
-    throw new HubError(`${quoteName(name)} came with another content than the repository lists`);
-  }
 }
 
 interface DownloadOptions {
@@ -80,41 +37,47 @@ interface DownloadOptions {
   readonly pause?: number;
 }
 
-async function receive(download: Download, file: TreeFile, options: DownloadOptions): Promise<void> {
-  const { hub, cache, commit, signal, pause = 1000 } = options;
+/** Writes the content of a file, and resumes after a broken connection. @throws HubError */
+async function receive(file: TreeFile, handle: FileHandle, options: DownloadOptions): Promise<void> {
+  const { hub, cache, commit, signal, onBytes, pause = 1000 } = options;
+  const name = quoteName(file.path);
+  const hash = hashOf(file);
+  let written = 0;
   let failures = 0;
-  while (true) {
-    const before = download.written;
+  while (written < file.size) {
+    const before = written;
     const silent = new AbortController();
-    const timer = setTimeout(
-      () => silent.abort(new HubError(`${quoteName(file.path)} stopped coming`, true)),
-      silence,
-    );
+    const timer = setTimeout(() => silent.abort(new HubError(`${name} stopped arriving`, true)), silence);
     try {
-      const content = hub.content(
-        cache.repository,
-        commit,
-        file,
-        before,
-        AbortSignal.any([signal, silent.signal]),
-      );
-      await download.take(content, () => timer.refresh());
-      return;
+      const either = AbortSignal.any([signal, silent.signal]);
+      for await (const chunk of hub.content(cache.repository, commit, file, written, either)) {
+        timer.refresh();
+        if (written + chunk.length > file.size) {
+          throw new HubError(`${name} is longer than the ${file.size} bytes that are listed`);
+        }
+        await handle.writeFile(chunk);
+        hash.update(chunk);
+        written += chunk.length;
+        onBytes?.(chunk.length);
+      }
+      if (written < file.size) throw new HubError(`${name} ended too early`, true);
     } catch (cause) {
       signal.throwIfAborted();
       if (!(cause instanceof HubError && cause.isPassing)) throw cause;
-      failures = download.written > before ? 0 : failures + 1;
-      if (failures > triesAgain) throw cause;
+      failures = written > before ? 0 : failures + 1;
+      if (failures > maxRetries) throw cause;
       await delay(pause * 2 ** failures, undefined, { signal });
     } finally {
       clearTimeout(timer);
     }
   }
+  if (hash.digest('hex') === blobName(file)) return;
+  throw new HubError(`The content of ${name} is not the one that the repository lists`);
 }
 
 /**
- * Downloads the content of a file into `blobs`, under a temporary name until it is complete, checked and on the disk. Two
- * processes can do this at the same time: the last one replaces the file with identical content.
+ * Downloads a file into `blobs`. It has a temporary name until it is complete, verified and synced. Two processes may do
+ * this at the same time: both files have the same content.
  * @throws HubError, or the system's error
  */
 export async function downloadBlob(file: TreeFile, options: DownloadOptions): Promise<void> {
@@ -123,9 +86,7 @@ export async function downloadBlob(file: TreeFile, options: DownloadOptions): Pr
   makeDirectory(path.dirname(blob));
   try {
     await using handle = await open(partial, 'wx');
-    const download = new Download(file, handle, options.onBytes ?? (() => {}));
-    if (file.size > 0) await receive(download, file, options);
-    download.check();
+    await receive(file, handle, options);
     await handle.sync();
     await replaceFile(partial, blob);
   } catch (cause) {
@@ -138,9 +99,9 @@ export async function downloadBlob(file: TreeFile, options: DownloadOptions): Pr
 export type Extent = 'description' | 'everything';
 
 /** Largest file that belongs to the description of an app, and most bytes and files of a description. */
-const largest = 32 * 1024 * 1024;
-const mostBytes = 256 * 1024 * 1024;
-const mostFiles = 2000;
+const maxFileBytes = 32 * 1024 * 1024;
+const maxBytes = 256 * 1024 * 1024;
+const maxFiles = 2000;
 
 /** Bytes that a download leaves free on the disk; a small download leaves as many as its own size. */
 const headroom = 1024 ** 3;
@@ -164,7 +125,7 @@ export interface Progress {
 
 /** Whether a file describes its app, being neither weights, nor hidden, nor large. */
 const describes = (name: string, { size }: TreeFile): boolean =>
-  !isWeights(name) && size <= largest && !name.split('/').some((part) => part.startsWith('.'));
+  !isWeights(name) && size <= maxFileBytes && !name.split('/').some((part) => part.startsWith('.'));
 
 /** The files that the apps need, each once, with those that describe apps first. */
 interface Needed {
@@ -187,11 +148,11 @@ function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: Upda
   if (extent === 'everything') {
     return { description, others: new Set(files.filter((file) => !description.has(file))) };
   }
-  if (description.size <= mostFiles && bytesOf(description) <= mostBytes) {
+  if (description.size <= maxFiles && bytesOf(description) <= maxBytes) {
     return { description, others: new Set() };
   }
   throw new HubError(
-    `The description of ${quoteName(cache.repository)} is more than ${mostFiles} files or ${mostBytes >> 20} MiB, ` +
+    `The description of ${quoteName(cache.repository)} is more than ${maxFiles} files or ${maxBytes >> 20} MiB, ` +
       "which is not fetched unasked: start the server with '--download', or download it with 'hf download'",
   );
 }

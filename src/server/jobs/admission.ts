@@ -3,7 +3,7 @@ import {
   counted,
   FieldError,
   type FieldValue,
-  mostTime,
+  maxDuration,
   type OperationName,
   operationOf,
   ServiceError,
@@ -222,7 +222,7 @@ export class JobTerms {
     const { maxRunTime, maxFineTuneTime } = this.deps;
     const allowed = operationOf(operation).timeLimit === 'max_fine_tune_time' ? maxFineTuneTime : maxRunTime;
     const most = allowed === null ? null : allowed / 1000;
-    if (asked === undefined || asked === mostTime) return most;
+    if (asked === undefined || asked === maxDuration) return most;
     const seconds = Number(asked);
     if (seconds === 0) throw new FieldError(field, 'must be at least 1s, got 0s');
     if (most !== null && seconds > most) {

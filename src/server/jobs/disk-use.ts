@@ -3,7 +3,7 @@ import { lstat, opendir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { countFiles } from '../../archive/index.js';
-import { formatBytes, mostCounted, quotePath } from '../../contract/index.js';
+import { formatBytes, maxCounted, quotePath } from '../../contract/index.js';
 import { type Clock, faultWithoutPath, isMissing, pause } from '../../files/index.js';
 import type { JobDirectory } from './job-directory.js';
 
@@ -180,7 +180,7 @@ const countTimeout = 2000;
 export async function countLeftFiles(output: string): Promise<number | null> {
   const late = new AbortController();
   try {
-    const counted = countFiles(output, mostCounted, late.signal).catch(() => null);
+    const counted = countFiles(output, maxCounted, late.signal).catch(() => null);
     return await Promise.race([counted, delay(countTimeout, null, { ref: false })]);
   } finally {
     late.abort();

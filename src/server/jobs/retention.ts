@@ -6,7 +6,7 @@ import {
   type FieldValue,
   jobIdBytes,
   jobIdSource,
-  mostTime,
+  maxDuration,
   ServiceError,
   spellDuration,
 } from '../../contract/index.js';
@@ -173,7 +173,7 @@ export class Retention {
   keepFor(field: string, asked: FieldValue | undefined): number {
     const { grace, maxKeep } = this.deps;
     const [least, most] = [grace / 1000, Math.max(grace, maxKeep) / 1000];
-    if (asked === mostTime) return most;
+    if (asked === maxDuration) return most;
     const seconds = Number(asked ?? 0);
     if (seconds > most) {
       const problem = `is at most ${spellDuration(most)} on this server, got ${spellDuration(seconds)}`;

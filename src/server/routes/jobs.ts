@@ -2,7 +2,7 @@ import type { RouterContext } from '@koa/router';
 import {
   FieldError,
   type JobList,
-  mostListed,
+  maxListed,
   parameters,
   quoteName,
   type RemovedJob,
@@ -14,10 +14,10 @@ import type { JobService } from '../jobs/index.js';
 function limitOf(ctx: RouterContext): number {
   const { name } = parameters.limit;
   const text = ctx.query[name];
-  if (text === undefined) return mostListed;
+  if (text === undefined) return maxListed;
   const limit = typeof text === 'string' && /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= mostListed) return limit;
-  throw new FieldError(name, `must be from 1 to ${mostListed}, got ${quoteName(String(text))}`);
+  if (limit >= 1 && limit <= maxListed) return limit;
+  throw new FieldError(name, `must be from 1 to ${maxListed}, got ${quoteName(String(text))}`);
 }
 
 /**

@@ -6,7 +6,7 @@ import {
   type FieldValues,
   fieldWithRole,
   groupsField,
-  mostNames,
+  maxNames,
   type Operation,
   operationNames,
   operationOf,
@@ -252,7 +252,7 @@ export function readForm(operation: Operation, form: ReceivedForm): SubmissionFo
     groups,
     tag: tag === undefined ? null : String(tag),
     deidentified: isDeidentified(operation, values),
-    inputs: inputs.flat().slice(0, mostNames).map(shownName),
+    inputs: inputs.flat().slice(0, maxNames).map(shownName),
     ignored: [...new Set([...ignored, ...unknownNames(operation, fileFields)])],
   };
 }

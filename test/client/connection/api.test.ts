@@ -11,7 +11,7 @@ import {
 } from '../../../src/client/connection/api.js';
 import { app } from '../../../src/client/connection/index.js';
 import type { JobFailed } from '../../../src/client/errors.js';
-import { mostListed } from '../../../src/contract/index.js';
+import { maxListed } from '../../../src/contract/index.js';
 import { type Handler, json, type Received, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
 
@@ -51,22 +51,22 @@ describe('the jobs of a server', () => {
   });
 
   test('The list of jobs is read page by page, and a page that comes twice ends it.', async () => {
-    const all = Array.from({ length: mostListed + 2 }, (_, at) => job(`j${at}`));
+    const all = Array.from({ length: maxListed + 2 }, (_, at) => job(`j${at}`));
     const pages = ({ url }: Received): readonly [number, unknown] => {
       const before = new URL(url, 'http://x').searchParams.get('before');
       const from = all.findIndex(({ job_id }) => job_id === before) + 1;
-      return [200, { jobs: all.slice(from, from + mostListed) }];
+      return [200, { jobs: all.slice(from, from + maxListed) }];
     };
     const { end, asked } = await ask(pages, (connection) => jobs(connection));
     expect([idsOf(end), asked]).toEqual([
       all.map(({ job_id }) => job_id),
-      ['GET /jobs', `GET /jobs?before=j${mostListed - 1}`],
+      ['GET /jobs', `GET /jobs?before=j${maxListed - 1}`],
     ]);
     const same = await ask(
-      () => [200, { jobs: all.slice(0, mostListed) }],
+      () => [200, { jobs: all.slice(0, maxListed) }],
       (connection) => jobs(connection),
     );
-    expect([idsOf(same.end).length, same.asked.length]).toEqual([mostListed, 2]);
+    expect([idsOf(same.end).length, same.asked.length]).toEqual([maxListed, 2]);
   });
 
   test('A server without a list of jobs is named as one.', async () => {

@@ -288,7 +288,7 @@ describe('serve --download', () => {
     expect(await view(server, `${other}:X`)).toMatchObject({
       available: true,
       checkpoints_name_available: [],
-      repository: { problem: expect.stringMatching(/'X\/CV_0\.pt' came with another content/) },
+      repository: { problem: expect.stringMatching(/The content of 'X\/CV_0\.pt' is not the one/) },
     });
   });
 

@@ -1,6 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import { expect, test } from 'vitest';
-import { mostListed } from '../../../src/contract/index.js';
+import { maxListed } from '../../../src/contract/index.js';
 import { limits, type ShownLimits } from '../../../src/server/routes/system.js';
 import { sharedServer } from '../../support/server.js';
 
@@ -80,9 +80,9 @@ const server = sharedServer();
 
 test.for([
   ['1'],
-  [String(mostListed)],
+  [String(maxListed)],
   ['0'],
-  [String(mostListed + 1)],
+  [String(maxListed + 1)],
   [''],
   ['-1'],
   ['x'],
@@ -92,11 +92,11 @@ test.for([
 ] as const)('a list of jobs may have from one to the most: limit=%s', async ([text]) => {
   const response = await server.api.fetch(`/jobs?limit=${text}`);
   const body = await response.json();
-  if (['1', String(mostListed)].includes(text)) {
+  if (['1', String(maxListed)].includes(text)) {
     expect([response.status, body]).toEqual([200, { jobs: [] }]);
   } else {
     const got = text.replace('&limit=', ',');
-    const detail = `Field 'limit' must be from 1 to ${mostListed}, got '${got}'`;
+    const detail = `Field 'limit' must be from 1 to ${maxListed}, got '${got}'`;
     expect([response.status, body]).toEqual([422, { detail }]);
   }
 });
