@@ -337,6 +337,11 @@ export const modules: Readonly<Record<string, Module>> = {
     ],
     reason: 'A route is thin: HTTP in, a call, HTTP out.',
   },
+  'server/submissions': {
+    imports: ['server/http', 'server/uploads', 'server/jobs', 'archive', 'multipart', 'files', 'contract'],
+    reason:
+      'A submission becomes the files of a job; nothing here starts one. Of scans it reads only who they identify.',
+  },
   'server/http': {
     imports: ['server/audit', 'server/access', 'server', 'access', 'files', 'contract'],
     reason: 'What every request goes through knows no job.',
@@ -355,13 +360,8 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Who may come in knows neither a request nor a job.',
   },
   'server/uploads': {
-    imports: ['server/submissions', 'server/data-directory', 'server', 'access', 'files', 'contract'],
+    imports: ['server/data-directory', 'server', 'access', 'files', 'contract'],
     reason: 'Uploads are kept by owner and content; this module knows no job that names them.',
-  },
-  'server/submissions': {
-    imports: ['server/jobs', 'archive', 'multipart', 'files', 'contract'],
-    reason:
-      'A submission becomes the files of a job; nothing here starts one. Of scans it reads only who they identify.',
   },
   'server/apps': {
     imports: ['server/hub', 'server/jobs', 'server/executors', 'server', 'files', 'programs', 'contract'],

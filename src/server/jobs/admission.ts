@@ -12,17 +12,15 @@ import {
 import type { AskedDevices, DeviceRequest, Executor } from '../executors/index.js';
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
-import type { JobFiles, JobRequest } from './job-record.js';
-import type { LinkedInput } from './linked-input.js';
+import type { JobFiles } from './job-record.js';
 import type { Allowed, OwnerLimits } from './owner-limits.js';
 import type { Retention } from './retention.js';
 import type { JobStore } from './store.js';
 import type { Trash } from './trash.js';
 
-/** What is known about an upload besides its request. */
+/** What is known about a submission besides its request. */
 export interface SubmissionFacts {
   readonly files: JobFiles;
-  readonly linked: readonly LinkedInput[];
   /** Lines for the job's log. */
   readonly notes: readonly string[];
   /** Bytes of the request's body. */
@@ -31,40 +29,45 @@ export interface SubmissionFacts {
   readonly extracted: number;
 }
 
-/** A place among the active jobs, reserved before the upload begins, with the directory of the upload. */
-export interface Slot {
-  /** Where the upload goes. */
-  readonly directory: JobDirectory;
-  /** What remains of its owner's limits. */
-  readonly allowed: Omit<Allowed, 'release'>;
-  /** The directory of the job after it is accepted. */
-  readonly finalDirectory: JobDirectory;
-  /** Turns the upload into a job that survives a power cut. */
-  accept(request: JobRequest, facts: SubmissionFacts): Promise<Job>;
-  /** Releases the place and removes the upload, unless it has become a job. */
-  [Symbol.asyncDispose](): Promise<void>;
-}
-
-/** Creates the job of a submission. `awaited` is aborted when a repetition of the submission is waiting for it. */
-export type Submit = (awaited: AbortSignal) => Promise<Job>;
-
-/** A submission with a key, and its job once that exists; null if none was created. */
-interface Keyed {
-  readonly job: Promise<Job | null>;
-  /** Aborted by a repetition; jobs of an earlier server do not need it. */
-  readonly awaited?: AbortController;
-}
-
 /** Where a submission comes from. */
 export interface Submitter {
   readonly owner: Owner;
-  /** Null if the request may be repeated. */
+  /** Null if each repetition is a new submission. */
   readonly idempotencyKey: string | null;
 }
 
 /** Keys of different owners never match. Null without a key. */
 const keyOf = ({ owner, idempotencyKey }: Submitter): string | null =>
   idempotencyKey === null ? null : JSON.stringify([owner, idempotencyKey]);
+
+/** A submission with an idempotency key, from its beginning until its job is removed. */
+interface Keyed {
+  /** Null if no job came of it. */
+  readonly job: Promise<Job | null>;
+  /** Aborted by a repetition; jobs of an earlier server do not need it. */
+  readonly awaited?: AbortController;
+}
+
+/** A submission in progress that no other has the key of. */
+export interface Claim {
+  /** Aborted when a repetition of the submission is waiting for it. */
+  readonly awaited: AbortSignal;
+  /** Tells repetitions the job; null if there is none, so that one of them may try. */
+  settle(job: Job | null): void;
+}
+
+/** A place among the active jobs, reserved before the body is read, with a directory for what arrives. */
+export interface Slot extends AsyncDisposable {
+  readonly directory: JobDirectory;
+  /** The directory of the job once it is accepted. */
+  readonly finalDirectory: JobDirectory;
+  /** What remains of its owner's limits. */
+  readonly allowed: Omit<Allowed, 'release'>;
+  /** Aborted when a repetition of the submission is waiting for it. */
+  readonly awaited: AbortSignal;
+  /** Set once the submission is a job. Otherwise disposing of the slot removes what arrived. */
+  job: Job | null;
+}
 
 export interface AdmissionDeps {
   readonly store: JobStore;
@@ -74,35 +77,61 @@ export interface AdmissionDeps {
   readonly owners: OwnerLimits;
   /** Whether the program was replaced under the running server, which then cannot start jobs. */
   readonly isUpgraded?: (() => boolean) | undefined;
-  readonly start: (incoming: JobDirectory, request: JobRequest, facts: SubmissionFacts) => Promise<Job>;
-  /** Called when a submission of an owner needs nothing more. */
+  /** Called when a submission of an owner has become a job and needs nothing more. */
   readonly released: (owner: Owner) => void;
 }
 
 /**
- * Admits submissions. At most `maxJobs` jobs are active, including those that are being uploaded, so that simultaneous
- * uploads cannot exceed the limit; jobs that wait because of their owner's limit are not counted. A repeated submission
- * gets the first one's job (`Idempotency-Key`).
+ * Admits submissions. At most `maxJobs` jobs are active. Submissions in progress count among them, so that many at once
+ * cannot exceed the limit; jobs that wait because of their owner's limit do not. A repeated submission gets the job of the
+ * first one (`Idempotency-Key`).
  */
 export class Admission {
   /** Whether new jobs are refused until an admin says otherwise. */
   isDraining = false;
-  #uploading = 0;
+  #submitting = 0;
   readonly #keys = new Map<string, Keyed>();
 
   constructor(private readonly deps: AdmissionDeps) {}
 
-  /** Uploads in progress that may become jobs. */
-  get uploading(): number {
-    return this.#uploading;
+  /** Submissions in progress that may become jobs. */
+  get submitting(): number {
+    return this.#submitting;
+  }
+
+  /**
+   * Claims the key of a submission. While another submission with it is in progress, waits for that one.
+   * @returns the job that a submission with this key has created, or a claim that must be settled
+   */
+  async claim(from: Submitter): Promise<Job | Claim> {
+    const key = keyOf(from);
+    const awaited = new AbortController();
+    if (key === null) return { awaited: awaited.signal, settle: () => {} };
+    for (let first = this.#keys.get(key); first; first = this.#keys.get(key)) {
+      first.awaited?.abort();
+      const job = await first.job;
+      if (job) return job;
+    }
+    let settle: Claim['settle'] = () => {};
+    const job = new Promise<Job | null>((resolve) => {
+      settle = resolve;
+    });
+    this.#keys.set(key, { job, awaited });
+    return {
+      awaited: awaited.signal,
+      settle: (made) => {
+        if (!made) this.#keys.delete(key);
+        settle(made);
+      },
+    };
   }
 
   /**
    * @param stated bytes of the request; undefined if it does not say
    * @throws ServiceError `draining`, `upgraded`, `busy`, or an error from the limits of its owner
    */
-  reserve(asker: Principal, stated: number | undefined): Slot {
-    const { store, trash, maxJobs, owners, isUpgraded, start, released } = this.deps;
+  reserve(asker: Principal, stated: number | undefined, claim: Claim): Slot {
+    const { store, trash, maxJobs, owners, isUpgraded, released } = this.deps;
     if (this.isDraining) {
       const detail = 'The server is draining and accepts no new jobs; submit again later';
       throw new ServiceError('draining', detail);
@@ -126,50 +155,23 @@ export class Admission {
       allowed.release();
       throw cause;
     }
-    this.#uploading += 1;
-    let isAccepted = false;
-    return {
+    this.#submitting += 1;
+    const slot: Slot = {
       directory,
-      allowed,
       finalDirectory: store.finalDirectory(directory),
-      accept: async (request, facts) => {
-        const job = await start(directory, request, facts);
-        isAccepted = true;
-        return job;
-      },
+      allowed,
+      awaited: claim.awaited,
+      job: null,
       [Symbol.asyncDispose]: async () => {
         // Releases the place even if removing the files fails.
-        this.#uploading -= 1;
+        this.#submitting -= 1;
         allowed.release();
-        if (isAccepted) released(asker.name);
+        claim.settle(slot.job);
+        if (slot.job) released(asker.name);
         else await trash.throwAway(directory.path, true);
       },
     };
-  }
-
-  /**
-   * Runs `submit`, unless a submission with this key has already created a job, which is then returned. While the first
-   * submission is in progress, a repetition waits for it, and runs if it fails.
-   */
-  async once(from: Submitter, submit: Submit): Promise<Job> {
-    const key = keyOf(from);
-    const awaited = new AbortController();
-    if (key === null) return submit(awaited.signal);
-    for (;;) {
-      const first = this.#keys.get(key);
-      if (!first) break;
-      first.awaited?.abort();
-      const job = await first.job;
-      if (job) return job;
-    }
-    const submission = submit(awaited.signal);
-    this.#keys.set(key, { job: submission.catch(() => null), awaited });
-    try {
-      return await submission;
-    } catch (cause) {
-      this.#keys.delete(key);
-      throw cause;
-    }
+    return slot;
   }
 
   /** Remembers the key of a job that an earlier server accepted. */

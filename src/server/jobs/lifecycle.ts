@@ -37,7 +37,6 @@ import { whenThereIsRoom } from '../when-there-is-room.js';
 import { countLeftFiles, DiskLimit, outputFault, resultSize } from './disk-use.js';
 import { type Job, secondsBetween } from './job.js';
 import { appVariables, readRefusal, refusalVariables } from './job-directory.js';
-import { hasLinks, ownLinks } from './linked-input.js';
 
 /** How events identify a job. */
 export const factsOf = (job: Job): JobFacts => ({
@@ -218,12 +217,6 @@ export class Lifecycle {
   async #execute(): Promise<Ended> {
     const { job } = this;
     const { executor } = this.deps;
-    if (hasLinks(job.directory)) {
-      const own = () => ownLinks(job.directory, () => job.killRequested);
-      await this.#whenThereIsRoom(own);
-      // An app must not get what it shares with an upload.
-      if (hasLinks(job.directory)) throw new Error('It was killed before it began');
-    }
     const events = executor.run(this.#order());
     this.#isExecuting = true;
     if (job.killRequested) void executor.stop(job.directory);

@@ -222,30 +222,19 @@ export class Retention {
   }
 
   /**
-   * Removes the oldest of these jobs whose result was fetched and is not being downloaded again.
-   * @returns false if there is none
+   * Those of these jobs that may be removed before their time, oldest first: jobs whose results were fetched, and failed or
+   * killed jobs whose files are still there. None of them is being downloaded.
    */
-  async removeFetched(jobs: readonly Job[]): Promise<boolean> {
-    const oldest = this.#oldest(jobs, ({ record }) => record.fetchedAt !== null);
-    if (oldest) await this.remove(oldest, 'fetched');
-    return oldest !== null;
-  }
-
-  /**
-   * The oldest of these jobs that failed or was killed, and whose files are still there. It stays as a record, with its log.
-   * @returns null if there is none
-   */
-  oldestFailed(jobs: readonly Job[]): Job | null {
-    return this.#oldest(jobs, (job) => job.state !== 'done' && !job.isCleared);
-  }
-
-  /** The job of these that ended first, of those that nobody downloads. */
-  #oldest(jobs: readonly Job[], isWanted: (job: Job) => boolean): Job | null {
-    const mayGo = (job: Job) => this.#timers.has(job.id) && !this.#downloads.has(job.id) && isWanted(job);
+  evictable(jobs: readonly Job[]): { readonly fetched: Job[]; readonly failed: Job[] } {
     const ended = ({ record }: Job) => record.finishedAt ?? record.createdAt;
-    let oldest: Job | null = null;
-    for (const job of jobs) if (mayGo(job) && (!oldest || ended(job) < ended(oldest))) oldest = job;
-    return oldest;
+    const idle = jobs
+      .filter((job) => this.#timers.has(job.id) && !this.#downloads.has(job.id))
+      .sort((a, b) => (ended(a) < ended(b) ? -1 : 1));
+    const fetched = idle.filter(({ record }) => record.fetchedAt !== null);
+    const failed = idle.filter(
+      (job) => job.record.fetchedAt === null && job.state !== 'done' && !job.isCleared,
+    );
+    return { fetched, failed };
   }
 
   /**

@@ -23,15 +23,11 @@ import {
   type JobTermsDeps,
   type Slot,
   type SubmissionFacts,
-  type Submit,
-  type Submitter,
 } from './admission.js';
 import { usualDiskPerJob } from './disk-use.js';
 import { Job } from './job.js';
-import type { JobDirectory } from './job-directory.js';
 import { type JobRequest, newRecord } from './job-record.js';
 import { endOf, factsOf, followJob, Lifecycle, type LifecycleDeps } from './lifecycle.js';
-import { noteLinks } from './linked-input.js';
 import { KeptBytes, OwnerLimits } from './owner-limits.js';
 import { ExpiredJobs, Retention, type RetentionDeps } from './retention.js';
 import { JobStore, type StoredJob, UnreadableJobs } from './store.js';
@@ -67,12 +63,21 @@ const removalTimeout = 20_000;
 /** Milliseconds that the notice of a job's end waits for the version of its app. */
 const versionWait = 2000;
 
-/** Uploads that submissions may name. They go before results when space is short. */
+/** Something that may be removed when the disk is short. */
+export interface Evictable {
+  readonly owner: Owner;
+  /** Bytes of the disk that this frees. */
+  readonly bytes: number;
+  /** Resolves when they are free. */
+  readonly remove: () => Promise<void>;
+}
+
+/** Uploads that submissions may name. An owner's uploads are removed before their results when space is short. */
 export interface KeptUploads {
-  /** Removes the one whose last use is the longest ago, of those that nobody needs now. False if there is none. */
-  dropOldest(): Promise<boolean>;
-  /** Removes uploads of an owner, oldest first, until they keep at most so many bytes, as far as nobody uses them. */
-  trim(owner: Owner, most: number): void;
+  /** Uploads that nobody needs now, least recently used first. */
+  evictable(): readonly Evictable[];
+  /** Evicts uploads of an owner until they have at most so many bytes, as far as nobody uses them. */
+  trim(owner: Owner, maxBytes: number): void;
 }
 
 /** Whether active jobs are killed, or left to the next server, when the server stops. */
@@ -123,7 +128,6 @@ export class JobService {
       maxJobs,
       isUpgraded,
       owners: this.#owners,
-      start: (incoming, request, facts) => this.#accept(incoming, request, facts),
       released: (owner) => this.#trimUploads(owner),
     });
     this.#unreadable = new UnreadableJobs({
@@ -199,15 +203,50 @@ export class JobService {
   }
 
   /**
-   * Reserves a place among the active jobs for an upload. Waits until the owner's disk use is known.
+   * Begins a submission: reserves a place among the active jobs. Waits until the owner's disk use is known, and while a
+   * submission with the same key is in progress.
    * @param stated bytes of the request; undefined if it does not say
+   * @returns the job of an earlier submission with this key, if there is one
    * @throws ServiceError `busy`, `keptFull`, `draining`, `upgraded` or `shuttingDown`
    */
-  async reserve(asker: Principal, stated: number | undefined): Promise<Slot> {
-    if (asker.limits.max_kept !== null) await this.#kept.known(asker.name);
-    await this.#keepFewer(asker.name);
+  async begin(
+    asker: Principal,
+    idempotencyKey: string | null,
+    stated: number | undefined,
+  ): Promise<Job | Slot> {
+    const claim = await this.#admission.claim({ owner: asker.name, idempotencyKey });
+    if (claim instanceof Job) return claim;
+    try {
+      if (asker.limits.max_kept !== null) await this.#kept.known(asker.name);
+      await this.#keepFewer(asker.name);
+      this.#refuseWhileClosing();
+      return this.#admission.reserve(asker, stated, claim);
+    } catch (cause) {
+      claim.settle(null);
+      throw cause;
+    }
+  }
+
+  /**
+   * Turns a submission into a job, which survives a power cut once this resolves.
+   * @throws ServiceError `shuttingDown`; the system's error
+   */
+  async accept(slot: Slot, request: JobRequest, facts: SubmissionFacts): Promise<Job> {
     this.#refuseWhileClosing();
-    return this.#admission.reserve(asker, stated);
+    const { files, notes, bytes, extracted } = facts;
+    const { report, clock } = this.deps;
+    const { directory } = slot;
+    directory.log(`${acceptance(directory.id)}: ${commandOf(request.operation)} on ${request.app}`);
+    for (const note of notes) directory.log(note);
+    const record = newRecord(directory.id, request, new Date(clock.now()).toISOString(), bytes);
+    const job = new Job(await this.#store.accept(directory, record, files), record, false, report, clock);
+    slot.job = job;
+    this.#jobs.set(job.id, job);
+    this.#kept.add(job, bytes + extracted);
+    this.deps.events.tell('accepted', { ...factsOf(job), bytes });
+    // A stopping server starts nothing; the job stays on the disk for the next one.
+    if (!this.#isClosing) this.#live(job);
+    return job;
   }
 
   /**
@@ -218,10 +257,11 @@ export class JobService {
     const { mostKeptJobs } = this.deps;
     const isKept = (job: Job) => job.request.owner === owner && job.isFinal && !this.#lives.has(job.id);
     const kept = [...this.#jobs.values()].filter(isKept);
-    if (kept.length < mostKeptJobs || (await this.#retention.removeFetched(kept))) return;
-    const failed = this.#retention.oldestFailed(kept);
-    if (failed) {
-      await this.#retention.remove(failed);
+    if (kept.length < mostKeptJobs) return;
+    const { fetched, failed } = this.#retention.evictable(kept);
+    const [oldest] = fetched.length > 0 ? fetched : failed;
+    if (oldest) {
+      await this.#retention.remove(oldest, fetched.length > 0 ? 'fetched' : undefined);
       return;
     }
     const detail = `${counted(mostKeptJobs, 'job')} of ${ownerInWords(owner)} are kept with results that nobody has fetched, the most there may be; 'remote-app rm JOB...' removes jobs`;
@@ -252,18 +292,13 @@ export class JobService {
   }
 
   get drainState(): DrainState {
-    return { draining: this.#admission.isDraining, active: this.active + this.#admission.uploading };
+    return { draining: this.#admission.isDraining, active: this.active + this.#admission.submitting };
   }
 
   #refuseWhileClosing(): void {
     if (this.#isClosing) {
       throw new ServiceError('shuttingDown', shuttingDownDetail);
     }
-  }
-
-  /** Runs a submission once per idempotency key and owner. A repetition gets the first one's job. */
-  submitOnce(from: Submitter, submit: Submit): Promise<Job> {
-    return this.#admission.once(from, submit);
   }
 
   /**
@@ -374,20 +409,46 @@ export class JobService {
   }
 
   /**
-   * Makes room on the disk: removes the upload that was used least recently, or else the oldest job whose result was fetched, or else what the oldest failed job left. A result
-   * that nobody has fetched stays as long as promised.
-   * @returns false if there is none
+   * Makes room on the disk. Removes what the requester keeps, then what those keep who keep most: of each owner first
+   * uploads that nobody needs now, then jobs whose results were fetched, then what failed jobs left. A result that nobody
+   * has fetched stays as long as promised.
+   * @param bytes that are missing
+   * @returns false if so much cannot be freed; then nothing is removed
    */
-  async makeRoom(): Promise<boolean> {
-    if (await this.deps.uploads?.dropOldest()) return true;
-    const jobs = [...this.#jobs.values()].filter(({ id }) => !this.#lives.has(id));
-    if (await this.#retention.removeFetched(jobs)) return true;
-    const failed = this.#retention.oldestFailed(jobs);
-    if (!failed) return false;
-    failed.clear();
-    await this.#discard(failed);
-    void this.#kept.measure(failed);
+  async makeRoom(bytes: number, requester: Owner): Promise<boolean> {
+    await this.#kept.allKnown();
+    const evictable = [...(this.deps.uploads?.evictable() ?? []), ...this.#evictableJobs()];
+    const kept = new Map<Owner, number>();
+    for (const each of evictable) kept.set(each.owner, (kept.get(each.owner) ?? 0) + each.bytes);
+    if (evictable.length === 0 || evictable.reduce((sum, each) => sum + each.bytes, 0) < bytes) return false;
+    kept.set(requester, Number.POSITIVE_INFINITY);
+    evictable.sort((a, b) => (kept.get(b.owner) ?? 0) - (kept.get(a.owner) ?? 0));
+    let freed = 0;
+    for (const each of evictable) {
+      await each.remove();
+      freed += each.bytes;
+      if (freed >= bytes) break;
+    }
     return true;
+  }
+
+  /** Jobs that have ended and may be removed when the disk is short. */
+  #evictableJobs(): Evictable[] {
+    const { fetched, failed } = this.#retention.evictable(
+      [...this.#jobs.values()].filter(({ id }) => !this.#lives.has(id)),
+    );
+    const about = (job: Job) => ({ owner: job.request.owner, bytes: this.#kept.ofJob(job) });
+    return [
+      ...fetched.map((job) => ({ ...about(job), remove: () => this.#retention.remove(job, 'fetched') })),
+      ...failed.map((job) => ({
+        ...about(job),
+        remove: async () => {
+          job.clear();
+          await this.#discard(job);
+          void this.#kept.measure(job);
+        },
+      })),
+    ];
   }
 
   /** Keeps a result from expiring while it is sent. Returns a function that ends this. */
@@ -407,23 +468,6 @@ export class JobService {
       await Promise.all([...this.#lives.values()].map(({ lifecycle }) => lifecycle.leave()));
     }
     await Promise.all([...this.#jobs.values()].map((job) => job.leave()));
-  }
-
-  async #accept(incoming: JobDirectory, request: JobRequest, facts: SubmissionFacts): Promise<Job> {
-    this.#refuseWhileClosing();
-    const { files, linked, notes, bytes, extracted } = facts;
-    const { report, clock } = this.deps;
-    incoming.log(`${acceptance(incoming.id)}: ${commandOf(request.operation)} on ${request.app}`);
-    for (const note of notes) incoming.log(note);
-    noteLinks(incoming, linked);
-    const record = newRecord(incoming.id, request, new Date(clock.now()).toISOString(), bytes);
-    const job = new Job(await this.#store.accept(incoming, record, files), record, false, report, clock);
-    this.#jobs.set(job.id, job);
-    this.#kept.add(job, bytes + extracted);
-    this.deps.events.tell('accepted', { ...factsOf(job), bytes });
-    // A stopping server starts nothing; the job stays on the disk for the next one.
-    if (!this.#isClosing) this.#live(job);
-    return job;
   }
 
   /** Jobs come before uploads in what their owner may keep. */

@@ -1,8 +1,9 @@
 import Router, { type RouterMiddleware } from '@koa/router';
 import { eachOperation, type RouteName, routeNames, routes } from '../../contract/index.js';
+import { Turns } from '../../files/index.js';
 import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
-import { UploadTurns } from '../submissions/index.js';
+import { DiskSpace } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
@@ -25,7 +26,7 @@ import {
 import { uploadRoutes } from './uploads.js';
 
 /** What the routes need; all of it is created elsewhere. */
-export interface RouteDeps extends Omit<SubmitDeps, 'turns'>, LogDeps {
+export interface RouteDeps extends Omit<SubmitDeps, 'disk' | 'largeArchives'>, LogDeps {
   readonly executor: Executor;
   readonly limits: ShownLimits;
   /** Null if there are none. */
@@ -60,8 +61,9 @@ const verbs = {
 
 /** The API: what each route of the table does. */
 export function createRouter(deps: RouteDeps): Router {
-  const { catalog, executor, jobs, report } = deps;
-  const uploading = { ...deps, turns: new UploadTurns() };
+  const { catalog, executor, jobs, report, dataDirectory } = deps;
+  const disk = new DiskSpace(dataDirectory, (bytes, owner) => jobs.makeRoom(bytes, owner));
+  const uploading = { ...deps, disk, largeArchives: new Turns(1) };
   const handlers: Readonly<Record<RouteName, RouterMiddleware>> = {
     health,
     devices: devices(executor, jobs),

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
@@ -11,6 +11,7 @@ import {
   type FieldValues,
   fieldWithRole,
   fileRefusals,
+  formatBytes,
   jobEnvelope,
   kindBytes,
   mediaTypes,
@@ -21,18 +22,16 @@ import {
   quoteName,
   refusals,
   ServiceError,
-  UploadsMissing,
 } from '../../contract/index.js';
-import { firstBytes, isForbidden, isMissing } from '../../files/index.js';
+import { firstBytes, isForbidden, isMissing, type Turns } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
-import { captured, principalOf, senderOf } from '../http/index.js';
-import type { Job, JobFiles, JobService } from '../jobs/index.js';
+import { askForBody, captured, contentLength, principalOf, senderOf } from '../http/index.js';
+import { Job, type JobFiles, type JobService, type Slot } from '../jobs/index.js';
 import type { Report } from '../report.js';
 import {
-  askForBody,
   checkClaim,
   checkIdentities,
-  checkSpace,
+  checkStated,
   EarlyChecks,
   type FormFields,
   isDeidentified,
@@ -43,10 +42,9 @@ import {
   receiveJson,
   type SubmissionForm,
   type UploadSettings,
-  type UploadTurns,
   within,
 } from '../submissions/index.js';
-import type { HeldUploads, UploadStore } from '../uploads/index.js';
+import type { DiskSpace, UploadStore } from '../uploads/index.js';
 
 export interface SubmitDeps {
   readonly catalog: AppCatalog;
@@ -54,13 +52,10 @@ export interface SubmitDeps {
   readonly limits: UploadSettings;
   /** Null if the server keeps none. */
   readonly uploads: UploadStore | null;
-  readonly turns: UploadTurns;
+  readonly disk: DiskSpace;
+  /** Large archives are extracted one after the other. */
+  readonly largeArchives: Turns;
   readonly report: Report;
-}
-
-function contentLength(ctx: RouterContext): number | undefined {
-  const text = ctx.get('Content-Length');
-  return text === '' ? undefined : Number(text);
 }
 
 /** The paths of files after their directory was moved. */
@@ -153,13 +148,6 @@ function bodyType(ctx: RouterContext): string {
   throw new ServiceError('notMultipart', `The body must be ${types.join(', or ')}`);
 }
 
-/** The uploads that a submission names. @throws UploadsMissing */
-async function takeUploads(names: readonly string[], held: HeldUploads | undefined) {
-  if (held) return await held.takeAll(names);
-  if (names.length > 0) throw new UploadsMissing([...new Set(names)]);
-  return new Map();
-}
-
 /** @throws ServiceError `invalidField` about all refusals, if there are any */
 function refuse(app: AvailableApp, refused: readonly AppRefusal[]): void {
   const found = refused.map(({ field, value, problem }) => {
@@ -176,15 +164,6 @@ function refuse(app: AvailableApp, refused: readonly AppRefusal[]): void {
   if (first) throw new ServiceError(first.code, found.map(({ detail }) => detail).join('; '));
 }
 
-/**
- * Reuses the directory of the incoming files for the output once it is empty: renaming a directory takes less time than
- * removing one, which blocks the event loop for 8 ms while the disk is busy.
- */
-async function becomeOutput(emptied: string, output: string): Promise<void> {
-  if (readdirSync(emptied).length === 0) renameSync(emptied, output);
-  else await rm(emptied, { recursive: true });
-}
-
 /** Reports that the data directory is not writable, which only the admin can change. Returns the error for the client. */
 function unwritable(cause: unknown, report: Report): ServiceError {
   report('A submission could not be written to the data directory', cause);
@@ -192,26 +171,24 @@ function unwritable(cause: unknown, report: Report): ServiceError {
   return new ServiceError('unwritable', detail, { cause });
 }
 
-/**
- * Receives one submission. Everything from it is removed unless it becomes a job.
- * @param awaited aborted when a repetition of the submission waits for it
- */
+/** Receives the body of a submission and makes it a job. The slot removes everything that does not become one. */
 async function receive(
   ctx: RouterContext,
   app: string,
-  operation: OperationName,
-  asker: Principal,
+  name: OperationName,
+  slot: Slot,
   idempotencyKey: string | null,
-  awaited: AbortSignal,
   deps: SubmitDeps,
 ): Promise<Job> {
-  await using slot = await deps.jobs.reserve(asker, contentLength(ctx));
-  const { directory } = slot;
-  const spec = operationOf(operation);
-  const limits = within(limitsOf(deps.limits, spec), slot.allowed);
-  const { turns } = deps;
-  const makeRoom = () => deps.jobs.makeRoom();
-  await checkSpace(contentLength(ctx), directory.path, limits, makeRoom);
+  const operation = operationOf(name);
+  const { directory, allowed, awaited } = slot;
+  const asker = principalOf(ctx);
+  const sender = senderOf(ctx);
+  const limits = within(limitsOf(deps.limits, operation), allowed);
+  const stated = contentLength(ctx) ?? 0;
+  checkStated(stated, limits);
+  using space = deps.disk.reservationFor(asker.name);
+  await space.take(stated, `an upload of ${formatBytes(stated)}`);
   const type = bodyType(ctx);
   const described = await deps.catalog.available(app, asker.apps);
   askForBody(ctx);
@@ -219,80 +196,73 @@ async function receive(
   const incoming = path.join(directory.path, 'Incoming');
   mkdirSync(incoming, { mode: 0o700 });
   const { requireDeidentified } = deps.limits;
-  const checks = new EarlyChecks(spec, (fields) => {
-    if (requireDeidentified) checkClaim(isDeidentified(spec, fields.values));
-    const given = Object.entries(fields.values).filter(([name]) => fields.given.has(name));
-    checkApp(described, operation, { ...Object.fromEntries(given), ...fields.options }, null);
-    askedOf(operation, fields, asker, deps.jobs);
+  const checks = new EarlyChecks(operation, (fields) => {
+    if (requireDeidentified) checkClaim(isDeidentified(operation, fields.values));
+    const given = Object.entries(fields.values).filter(([field]) => fields.given.has(field));
+    checkApp(described, name, { ...Object.fromEntries(given), ...fields.options }, null);
+    askedOf(name, fields, asker, deps.jobs);
   });
-  const sender = senderOf(ctx);
-  using held = deps.uploads?.of(asker.name).hold();
+  using held = deps.uploads?.of(asker.name).hold() ?? null;
+  const context = { limits, checks, space, awaited, refused: sender.refused };
   const received =
     type === mediaTypes.form
-      ? await receiveForm(ctx, incoming, limits, checks, {
-          awaited,
-          refused: sender.refused,
-          makeRoom,
-          turns,
-        })
-      : await receiveJson(ctx, spec, limits, checks, { awaited, take: (names) => takeUploads(names, held) });
-  slot.allowed.hold(received.bytes);
-  // The job gets files of its own.
-  if (type === mediaTypes.json) await checkSpace(received.bytes, directory.path, limits, makeRoom);
-  const form = readForm(spec, received);
+      ? await receiveForm(ctx, incoming, context)
+      : await receiveJson(ctx, operation, held, context);
+  allowed.hold(received.bytes);
+  // The job gets copies of uploads.
+  if (type === mediaTypes.json) await space.take(received.bytes, 'copies of the uploads');
+
+  const form = readForm(operation, received);
   const counts = [...form.groups].map(([field, groups]) => [field.name, groups.length]);
-  checkApp(described, operation, form.values, Object.fromEntries(counts));
-  checkKinds(described, operation, form);
-  const ask = (by: Principal) => askedOf(operation, form, by, deps.jobs);
-  ask(asker);
-  const { files, linked, extracted } = await placeFiles(form.groups, directory.input, limits, {
-    onExtract: (bytes) => slot.allowed.hold(received.bytes + bytes),
-    makeRoom,
-    turns,
-    mayPostpone: !requireDeidentified,
+  checkApp(described, name, form.values, Object.fromEntries(counts));
+  checkKinds(described, name, form);
+  askedOf(name, form, asker, deps.jobs);
+  const { files, extracted } = await placeFiles(form.groups, directory.input, {
+    limits,
+    space,
+    largeArchives: deps.largeArchives,
+    onExtract: (bytes) => allowed.hold(received.bytes + bytes),
   });
-  if (requireDeidentified) await checkIdentities(directory.input);
-  await becomeOutput(incoming, directory.output);
+  if (requireDeidentified) await checkIdentities(directory.input, held);
+  await rm(incoming, { recursive: true });
   directory.create();
+
   // Checked again after all slow steps, so that a token that was revoked in the meantime, or lost the app, gets no job.
   const now = sender.now();
   deps.catalog.get(app, now.apps);
-  const asked = ask(now);
-  return await slot.accept(
-    {
-      app,
-      operation,
-      values: form.values,
-      ...asked,
-      acceptedOptions: form.acceptedOptions,
-      tag: form.tag,
-      deidentified: form.deidentified,
-      inputs: form.inputs,
-      idempotencyKey,
-      owner: asker.name,
-    },
-    {
-      files: moved(files, directory.path, slot.finalDirectory.path),
-      linked,
-      notes: form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
-      bytes: received.bytes,
-      extracted,
-    },
-  );
+  const { values, acceptedOptions, tag, deidentified, inputs } = form;
+  const request = {
+    ...{ app, operation: name, values, acceptedOptions, tag, deidentified, inputs, idempotencyKey },
+    ...askedOf(name, form, now, deps.jobs),
+    owner: asker.name,
+  };
+  return await deps.jobs.accept(slot, request, {
+    files: moved(files, directory.path, slot.finalDirectory.path),
+    notes: form.ignored.map((field) => `Ignored field ${quoteName(field)}: no operation has it`),
+    bytes: received.bytes,
+    extracted,
+  });
 }
 
-/** `POST /apps/{app}/{operation}`: checks in the order of docs/http.md (Submission), answers with the envelope. */
-export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
+/** The job of a submission: a new one, or that of an earlier submission with the same key. */
+async function jobOf(ctx: RouterContext, name: OperationName, deps: SubmitDeps): Promise<Job> {
   const asker = principalOf(ctx);
   const app = deps.catalog.get(captured(ctx), asker.apps).id;
   const idempotencyKey = ctx.get(parameters.idempotencyKey.name) || null;
-  const from = { owner: asker.name, idempotencyKey };
-  const job = await deps.jobs.submitOnce(from, (awaited) =>
-    receive(ctx, app, operation, asker, idempotencyKey, awaited, deps).catch((cause) => {
-      const { refused } = senderOf(ctx);
-      if (refused.aborted) throw refused.reason;
-      throw isForbidden(cause) || isMissing(cause) ? unwritable(cause, deps.report) : cause;
-    }),
-  );
-  ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);
+  const begun = await deps.jobs.begin(asker, idempotencyKey, contentLength(ctx));
+  if (begun instanceof Job) return begun;
+  await using slot = begun;
+  return await receive(ctx, app, name, slot, idempotencyKey, deps);
+}
+
+/** `POST /apps/{app}/{operation}`: checks in the order of docs/http.md (Submission), answers with the envelope. */
+export const submit = (name: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
+  try {
+    const job = await jobOf(ctx, name, deps);
+    ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);
+  } catch (cause) {
+    const { refused } = senderOf(ctx);
+    if (refused.aborted) throw refused.reason;
+    throw isForbidden(cause) || isMissing(cause) ? unwritable(cause, deps.report) : cause;
+  }
 };

@@ -12,32 +12,29 @@ import {
   uploadLocation,
   uploadNamePattern,
 } from '../../contract/index.js';
-import { captured, principalOf, senderOf } from '../http/index.js';
+import { askForBody, captured, contentLength, principalOf, senderOf, wholeRequest } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
+import type { UploadSettings } from '../submissions/index.js';
 import {
-  askForBody,
-  checkFits,
-  DiskWatch,
-  SyncBehind,
-  type UploadSettings,
-  type UploadTurns,
-  uploadFault,
-  wholeRequest,
-} from '../submissions/index.js';
-import type { Checksum, OwnedUploads, Upload, UploadStore } from '../uploads/index.js';
+  type Checksum,
+  type DiskSpace,
+  type OwnedUploads,
+  type Upload,
+  type UploadStore,
+  writeFault,
+} from '../uploads/index.js';
 
 export interface UploadDeps {
   /** Null if the server keeps none. */
   readonly uploads: UploadStore | null;
   readonly jobs: JobService;
   readonly limits: UploadSettings;
-  readonly turns: UploadTurns;
-  readonly dataDirectory: string;
+  readonly disk: DiskSpace;
 }
 
 const { headers } = tus;
 
-/** The uploads of whoever sends the request. @throws ServiceError if there are none here, or the request is not of tus */
+/** The sender's uploads. @throws ServiceError if this server keeps none, or the request is not of tus */
 function ownUploads(ctx: RouterContext, { uploads }: UploadDeps): OwnedUploads {
   ctx.set(headers.resumable, tus.version);
   ctx.set('Cache-Control', 'no-store');
@@ -107,18 +104,20 @@ function checkType(ctx: RouterContext): void {
   throw new ServiceError('notOffsetStream', detail);
 }
 
-/** Sends the body to an upload that another request does not write. Resolves when its bytes are on the disk. */
-async function receive(ctx: RouterContext, upload: Upload, deps: UploadDeps): Promise<void> {
-  const { jobs, turns, dataDirectory } = deps;
+/** Appends the body to an upload that no other request writes. Resolves when its bytes are on the disk. */
+async function receive(ctx: RouterContext, upload: Upload, { disk }: UploadDeps): Promise<void> {
   const checksum = checksumIn(ctx);
-  const stated = Number(ctx.get('Content-Length'));
-  if (stated > upload.length - upload.offset) {
-    const detail = `The body has ${stated} bytes, and ${upload.length - upload.offset} of the upload are missing`;
+  const missing = upload.length - upload.offset;
+  const stated = contentLength(ctx) ?? missing;
+  if (stated > missing) {
+    const detail = `The body has ${stated} bytes, but only ${missing} of the upload are missing`;
     throw new ServiceError('uploadTooLarge', detail);
   }
-  using turn = upload.take();
+  using turn = upload.takeTurn();
   const { refused } = senderOf(ctx);
   refused.throwIfAborted();
+  using space = disk.reservationFor(principalOf(ctx).name);
+  await space.take(stated, `an upload of ${formatBytes(stated)}`);
   askForBody(ctx);
   const send = async (sink: Writable) => {
     const done = new AbortController();
@@ -130,12 +129,11 @@ async function receive(ctx: RouterContext, upload: Upload, deps: UploadDeps): Pr
       done.abort();
     }
   };
-  const disk = new DiskWatch(dataDirectory, () => jobs.makeRoom());
   try {
-    await upload.append(send, { checksum, disk, behind: new SyncBehind(turns) });
+    await upload.append(send, { checksum, space });
   } catch (cause) {
-    // The uploads of a revoked token are gone under its last request.
-    throw refused.aborted ? refused.reason : uploadFault(cause);
+    // The uploads of a revoked token are removed during its last request.
+    throw refused.aborted ? refused.reason : writeFault(cause);
   }
 }
 
@@ -145,14 +143,14 @@ function end(ctx: RouterContext, status: number): void {
   ctx.status = status;
 }
 
-/** The headers that tell how far an upload is. */
-function tell(ctx: RouterContext, owned: OwnedUploads, upload: Upload): void {
+/** Sets the headers that say how far an upload is. */
+function setProgress(ctx: RouterContext, owned: OwnedUploads, upload: Upload): void {
   ctx.set(headers.offset, String(upload.offset));
   ctx.set(headers.expires, owned.expiry(upload).toUTCString());
 }
 
-/** Most bytes of an upload, of whoever sends the request: a data set may be larger than any other file. */
-function mostBytes(ctx: RouterContext, { limits: { maxFileSize, maxDatasetSize } }: UploadDeps): number {
+/** Bytes that an upload of the sender may have: a data set may be larger than any other file. */
+function maxBytes(ctx: RouterContext, { limits: { maxFileSize, maxDatasetSize } }: UploadDeps): number {
   const own = principalOf(ctx).limits.max_upload?.most ?? Number.POSITIVE_INFINITY;
   return Math.min(own, Math.max(maxFileSize, maxDatasetSize ?? 0));
 }
@@ -164,47 +162,59 @@ const showTerms = (deps: UploadDeps) => (ctx: RouterContext) => {
   ctx.set({
     [headers.version]: tus.version,
     [headers.extension]: tus.extensions.join(','),
-    [headers.maxSize]: String(mostBytes(ctx, deps)),
+    [headers.maxSize]: String(maxBytes(ctx, deps)),
     [headers.checksumAlgorithm]: tus.checksums.join(','),
   });
   end(ctx, 204);
 };
 
-/** `POST /uploads`: an upload that is there already is told as it stands. */
+/**
+ * Begins an upload of a name that none has.
+ * @throws ServiceError if there is no room for it on the disk, or beside what its owner keeps
+ */
+async function beginNew(
+  ctx: RouterContext,
+  owned: OwnedUploads,
+  { sha256, length }: { readonly sha256: string; readonly length: number },
+  { jobs, disk }: UploadDeps,
+): Promise<Upload> {
+  const asker = principalOf(ctx);
+  const room = await jobs.roomForUpload(asker, length);
+  using space = disk.reservationFor(asker.name);
+  await space.take(length, `an upload of ${formatBytes(length)}`);
+  if (room !== null && !owned.makeRoom(length, room)) throw jobs.uploadsFull(asker, owned.bytes);
+  // Another request may have begun it in the meantime.
+  return owned.begun(sha256, length) ?? owned.begin(sha256, length);
+}
+
+/** `POST /uploads`. If the upload already exists, answers with its current offset. */
 const begin = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const owned = ownUploads(ctx, deps);
-  const { jobs, dataDirectory } = deps;
   const sha256 = nameIn(ctx);
   const length = bytesIn(ctx, headers.length);
-  const most = mostBytes(ctx, deps);
-  if (length > most) {
-    const detail = `The upload is larger than the limit of ${formatBytes(most)}`;
+  const max = maxBytes(ctx, deps);
+  if (length > max) {
+    const detail = `The upload is larger than the limit of ${formatBytes(max)}`;
     throw new ServiceError('fileTooLarge', detail);
   }
   const hasBytes = ctx.get('Content-Type') !== '' && ctx.get('Content-Length') !== '0';
   if (hasBytes) checkType(ctx);
-  const asker = principalOf(ctx);
-  const checkRoom = async () => {
-    const room = await jobs.roomForUpload(asker, length);
-    await checkFits(length, dataDirectory, () => jobs.makeRoom());
-    if (room !== null && !owned.makeRoom(length, room)) throw jobs.uploadsFull(asker, owned.bytes);
-  };
-  const upload = await owned.begin({ sha256, length }, checkRoom);
+  const upload = owned.begun(sha256, length) ?? (await beginNew(ctx, owned, { sha256, length }, deps));
   if (hasBytes && upload.offset === 0) await receive(ctx, upload, deps);
   else await upload.settle();
   upload.use();
   ctx.set('Location', uploadLocation(sha256));
-  tell(ctx, owned, upload);
+  setProgress(ctx, owned, upload);
   end(ctx, 201);
 };
 
 /** `HEAD /uploads/{sha256}`. */
 const show = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const owned = ownUploads(ctx, deps);
-  const upload = await owned.look(captured(ctx));
+  const upload = await owned.findSettled(captured(ctx));
   upload.use();
   ctx.set(headers.length, String(upload.length));
-  tell(ctx, owned, upload);
+  setProgress(ctx, owned, upload);
   end(ctx, 200);
 };
 
@@ -213,16 +223,16 @@ const append = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const owned = ownUploads(ctx, deps);
   checkType(ctx);
   const offset = bytesIn(ctx, headers.offset);
-  const upload = await owned.look(captured(ctx));
+  const upload = await owned.findSettled(captured(ctx));
   if (offset !== upload.offset) {
     ctx.set(headers.offset, String(upload.offset));
     throw new ServiceError(
       'wrongOffset',
-      `The upload has ${upload.offset} bytes, not ${offset}: go on from there`,
+      `The upload has ${upload.offset} bytes, not ${offset}: continue from there`,
     );
   }
   await receive(ctx, upload, deps);
-  tell(ctx, owned, upload);
+  setProgress(ctx, owned, upload);
   end(ctx, 204);
 };
 
@@ -231,7 +241,7 @@ const remove = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const owned = ownUploads(ctx, deps);
   const upload = owned.find(captured(ctx));
   if (upload.isInUse) {
-    const detail = 'Another request writes this upload, or a submission takes it; try again in a moment';
+    const detail = 'Another request is writing this upload, or a submission needs it; try again in a moment';
     throw new ServiceError('uploadInUse', detail);
   }
   await owned.remove(upload);

@@ -3,44 +3,55 @@ import path from 'node:path';
 import { type Identity, identityIn } from '@remote-app/volumes/identity';
 import { quoteName, ServiceError } from '../../contract/index.js';
 import { TimeSlice } from '../../files/index.js';
+import type { HeldUploads } from '../uploads/index.js';
 
-/** Most attributes that a sentence names: private ones may be hundreds. */
-const mostNamed = 10;
+/** Attributes that a sentence names at most: there may be hundreds of private ones. */
+const maxNamed = 10;
 
-/** What somebody can do about a refusal, with our client and with another one. */
+/** What a person can do about a refusal, with our client or with another one. */
 const advice =
-  "send it with remote-app's --deidentify, or remove what tells who somebody is and send the field 'deidentified' before the files";
+  "send it with remote-app's --deidentify, or remove what identifies a person and send the field 'deidentified' before the files";
 
 /** @throws ServiceError for a form that does not claim to be de-identified before its first file */
 export function checkClaim(isClaimed: boolean): void {
   if (isClaimed) return;
-  throw new ServiceError('notDeidentified', `This server takes de-identified scans alone: ${advice}`);
+  throw new ServiceError('notDeidentified', `This server only takes de-identified scans: ${advice}`);
 }
 
 /** The attributes' names, in words. */
 function listed(attributes: readonly string[]): string {
-  const more = attributes.length - mostNamed;
-  return attributes.slice(0, mostNamed).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  const more = attributes.length - maxNamed;
+  return attributes.slice(0, maxNamed).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
 function checkIdentity(name: string, { attributes, isWhole }: Identity): void {
   if (attributes.length === 0 && isWhole) return;
   const problem =
     attributes.length > 0
-      ? `tells who somebody is, in ${listed(attributes)}`
-      : 'begins as DICOM and cannot be read to its end, so that nobody knows what it tells';
+      ? `identifies a person, in ${listed(attributes)}`
+      : 'begins like DICOM but cannot be read to its end, so it may identify a person';
   throw new ServiceError(
     'notDeidentified',
-    `File ${quoteName(name)} ${problem}; this server takes de-identified scans alone: ${advice}`,
+    `File ${quoteName(name)} ${problem}; this server only takes de-identified scans: ${advice}`,
   );
 }
 
 /**
- * Looks at each DICOM file of an upload, those of its archives included.
+ * Looks at each DICOM file of a submission, those in its archives included.
  * @param input the directory of the placed files
- * @throws ServiceError for the first file that tells who somebody is: with the names of its attributes, never their values
+ * @param held the uploads that the submission names, which are removed if it is refused
+ * @throws ServiceError for the first file that identifies a person: with the names of its attributes, never their values
  */
-export async function checkIdentities(input: string): Promise<void> {
+export async function checkIdentities(input: string, held: HeldUploads | null): Promise<void> {
+  try {
+    await checkFiles(input);
+  } catch (cause) {
+    if (cause instanceof ServiceError) await held?.removeAll();
+    throw cause;
+  }
+}
+
+async function checkFiles(input: string): Promise<void> {
   const slice = new TimeSlice();
   const pause = () => slice.pause();
   const directories = [input];

@@ -1,14 +1,11 @@
-/** Turns a multipart body into the files of a job. */
-export { DiskWatch, uploadFault } from './disk-space.js';
+/** Turns a request for a job, as a form or as JSON, into the files of a job. */
 export { checkClaim, checkIdentities } from './identities.js';
 export {
-  checkFits,
-  checkSpace,
+  checkStated,
   limitsOf,
   type SubmissionLimits,
   type UploadLimits,
   type UploadSettings,
-  UploadTurns,
   within,
 } from './limits.js';
 export { placeFiles } from './place-files.js';
@@ -19,6 +16,5 @@ export {
   readForm,
   type SubmissionForm,
 } from './read-form.js';
-export { askForBody, receiveForm, type UploadContext, wholeRequest } from './receive.js';
+export { receiveForm } from './receive-form.js';
 export { receiveJson } from './receive-json.js';
-export { dropWritten, SyncBehind } from './uploaded-file.js';

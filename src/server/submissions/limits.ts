@@ -1,41 +1,38 @@
-import { formatBytes, maxEntries, type Operation, quoteName, ServiceError } from '../../contract/index.js';
-import { Turns } from '../../files/index.js';
-import { diskSpace, type MakeRoom, noSpace, withSpace } from './disk-space.js';
+import {
+  FieldError,
+  formatBytes,
+  type Operation,
+  quoteName,
+  ServiceError,
+  volumeSuffix,
+} from '../../contract/index.js';
 
-/* Bounds of a form besides those of its files, which `serve` has flags for. */
+/* Limits of a submission that no admin sets. They are the same for a form and for JSON. */
 
-/** Most files in a form. The app's command line names each of them, and Linux limits it to two mebibytes. */
+/** Files. The app's command line names each of them, and Linux limits it to two mebibytes. */
 export const maxFiles = 20_000;
-export const maxFields = 1000;
+const maxFields = 1000;
 /** Bytes of the texts of all fields together. */
-export const maxFieldBytes = 1 << 20;
-
-/** Most bytes of a field's name. The longest name in the operations table has 17. */
-export const maxFieldName = 200;
-/** Most bytes of a file's name, including the directories that a client may put in front. */
-export const maxFileName = 4096;
+const maxTextBytes = 1 << 20;
+/** Characters of a field's name. The longest name in the operations table has 17. */
+const maxFieldName = 200;
+/** Characters of a file's name, including the directories that a client may put in front. */
+const maxFileName = 4096;
 
 /**
  * Bytes that a form may have besides the content of its files: its texts and half a mebibyte, plus more for each part.
  */
-const framing = maxFieldBytes + (512 << 10);
+const framing = maxTextBytes + (512 << 10);
 const framingOfPart = 1 << 10;
 /** If files have on average more bytes than this, a form of the largest size is refused only after it was read. */
 const averageFile = 4096;
 
 /** Bytes that a form with this many parts may have besides the content of its files. */
-export const framingAllowance = (parts: number): number => framing + parts * framingOfPart;
+const framingAllowance = (parts: number): number => framing + parts * framingOfPart;
 
 /** The same for a form with an unknown number of parts, based on the largest total size of its files. */
-export const framingOfUpload = (maxUploadSize: number): number =>
+const framingOfUpload = (maxUploadSize: number): number =>
   framingAllowance(Math.min(maxFiles + maxFields, Math.ceil(maxUploadSize / averageFile)));
-
-/** What all uploads of a server take turns at, because its threads and its memory are few. */
-export class UploadTurns {
-  readonly largeArchives = new Turns(1);
-  /** Whether an upload syncs its files while they arrive. */
-  isSyncing = false;
-}
 
 export interface UploadLimits {
   /** Bytes (docs/http.md, Limits). */
@@ -100,68 +97,80 @@ export function within(
   };
 }
 
-/** Limits on the extracted content of uploaded archives. */
-export const extractionLimits = ({ maxExtractedSize, advice }: SubmissionLimits) => ({
-  maxBytes: maxExtractedSize,
-  maxEntries,
-  advice,
-});
-
 const tooLarge = ({ maxUploadSize, advice }: SubmissionLimits) =>
   new ServiceError(
     'uploadTooLarge',
     `The upload is larger than the limit of ${formatBytes(maxUploadSize)}${advice}`,
   );
 
-/** Counts the bytes of one upload as they arrive: of each file, of all files, and of the whole request. */
-export class UploadQuota {
-  #total = 0;
+const tooMany = (what: string, max: number, advice: string) =>
+  new ServiceError('uploadTooLarge', `The submission has more than ${max} ${what}; ${advice}`);
+
+/** Counts what one submission has, as it arrives. Each method throws a ServiceError 413 or 422 for too much. */
+export class SubmissionQuota {
+  #fields = 0;
+  #textBytes = 0;
+  #files = 0;
+  #content = 0;
 
   constructor(private readonly limits: SubmissionLimits) {}
 
-  /** @throws ServiceError 413 for a file or an upload that has grown too large */
-  takeFile(bytes: number, fileSize: number, label: string): void {
-    this.#total += bytes;
-    this.checkFile(fileSize, label);
-    if (this.#total > this.limits.maxUploadSize) throw tooLarge(this.limits);
+  addField(name: string): void {
+    this.#fields += 1;
+    if (this.#fields > maxFields) throw tooMany('fields', maxFields, 'send each once');
+    this.#checkFieldName(name);
   }
 
-  /** @throws ServiceError 413 for a file that has, or will have, too many bytes */
-  checkFile(size: number, label: string): void {
+  addText(bytes: number): void {
+    this.#textBytes += bytes;
+    if (this.#textBytes <= maxTextBytes) return;
+    throw new ServiceError(
+      'uploadTooLarge',
+      `The texts of the submission are longer than ${maxTextBytes} bytes; send long content as a file`,
+    );
+  }
+
+  addFile(field: string, name: string): void {
+    this.#files += 1;
+    if (this.#files > maxFiles) {
+      throw tooMany('files', maxFiles, `send them as one archive named '<name>${volumeSuffix}'`);
+    }
+    this.#checkFieldName(field);
+    if (name.length > maxFileName) {
+      throw new FieldError(field, `has a file whose name is too long: ${quoteName(name)}`);
+    }
+  }
+
+  /** @param fileSize bytes of the file so far, these included */
+  addContent(bytes: number, fileSize: number, file: string): void {
+    this.#content += bytes;
+    this.checkFile(fileSize, file);
+    if (this.#content > this.limits.maxUploadSize) throw tooLarge(this.limits);
+  }
+
+  /** @param size bytes that the file has, or will have */
+  checkFile(size: number, file: string): void {
     const { maxFileSize, advice } = this.limits;
     if (size <= maxFileSize) return;
-    const detail = `File ${quoteName(label)} is larger than the limit of ${formatBytes(maxFileSize)}${advice}`;
+    const detail = `File ${quoteName(file)} is larger than the limit of ${formatBytes(maxFileSize)}${advice}`;
     throw new ServiceError('fileTooLarge', detail);
   }
 
   /**
    * Limits the whole request, including part headers and any bytes before the first and after the last part.
    * @param received bytes of the body so far
-   * @throws ServiceError 413
    */
   checkRequest(received: number, parts: number): void {
     if (received > this.limits.maxUploadSize + framingAllowance(parts)) throw tooLarge(this.limits);
   }
+
+  #checkFieldName(name: string): void {
+    if (name.length > maxFieldName)
+      throw new FieldError(name, `has a name of more than ${maxFieldName} characters`);
+  }
 }
 
-/**
- * Refuses an upload that is too large by its `Content-Length`, or does not fit on the disk, before its body is read.
- * @param contentLength bytes; undefined if the request has no such header
- */
-export async function checkSpace(
-  contentLength: number | undefined,
-  directory: string,
-  limits: SubmissionLimits,
-  makeRoom: MakeRoom,
-): Promise<void> {
-  const stated = contentLength ?? 0;
-  if (stated > limits.maxUploadSize + framingOfUpload(limits.maxUploadSize)) throw tooLarge(limits);
-  await checkFits(stated, directory, makeRoom);
+/** Refuses a request by its `Content-Length`, before its body is read. @throws ServiceError 413 */
+export function checkStated(bytes: number, limits: SubmissionLimits): void {
+  if (bytes > limits.maxUploadSize + framingOfUpload(limits.maxUploadSize)) throw tooLarge(limits);
 }
-
-/** @throws ServiceError 507 for an upload of so many bytes that does not fit on the disk */
-export const checkFits = (bytes: number, directory: string, makeRoom: MakeRoom): Promise<void> =>
-  withSpace(makeRoom, () => {
-    const space = diskSpace(directory);
-    if (space.bytes < bytes || space.files < 0) throw noSpace(space, `an upload of ${formatBytes(bytes)}`);
-  });

@@ -32,25 +32,8 @@ export interface ReceivedFile {
   /** The file name as the client sent it. */
   readonly name: string;
   readonly path: string;
-  /** The upload that the file is: it stays where it is, since other submissions may name it, and the job gets its content. */
-  readonly upload?: WholeUpload;
-}
-
-/** What the content of an archive takes, extracted. */
-export interface ExtractedSize {
-  /** Files and directories. */
-  readonly entries: number;
-  /** Bytes of the disk, and those of them that are content. */
-  readonly bytes: number;
-  readonly content: number;
-}
-
-/** An upload of the sender, whole. */
-export interface WholeUpload {
-  readonly file: string;
-  readonly length: number;
-  /** Of an archive that this server has extracted without a fault. */
-  extracts: ExtractedSize | null;
+  /** Whether it is an upload, which stays where it is because other submissions may name it: the job gets a copy. */
+  readonly isUpload?: boolean;
 }
 
 /** The parts of a multipart body, in their order. */

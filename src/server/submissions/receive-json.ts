@@ -7,14 +7,15 @@ import {
   maxJsonBytes,
   type Operation,
   optionsField,
-  quoteName,
   ServiceError,
+  UploadsMissing,
   uploadNamePattern,
-  volumeSuffix,
 } from '../../contract/index.js';
-import { maxFileName, maxFiles, type SubmissionLimits, UploadQuota } from './limits.js';
-import type { EarlyChecks, ReceivedField, ReceivedFile, ReceivedForm, WholeUpload } from './read-form.js';
-import { checkCodings, wholeRequest } from './receive.js';
+import { checkCodings, contentLength, wholeRequest } from '../http/index.js';
+import type { HeldUploads } from '../uploads/index.js';
+import { SubmissionQuota } from './limits.js';
+import type { ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
+import type { ReceiveContext } from './receive-form.js';
 
 /** A file that a submission names. */
 interface NamedFile {
@@ -55,10 +56,16 @@ function textOf(name: string, value: unknown): string {
   throw new FieldError(name, 'must be a text, a number, true or false, or a list of these');
 }
 
-/** The fields of a form that say the same; `options` is JSON in a form too. @throws FieldError */
+/** The fields of a form that say the same. `options` is JSON in a form too. @throws FieldError */
 function textFields(name: string, value: unknown): ReceivedField[] {
-  if (name === optionsField && typeof value === 'object') return [{ name, text: JSON.stringify(value) }];
-  return [value].flat().map((each) => ({ name, text: textOf(name, each) }));
+  if (name !== optionsField || typeof value !== 'object') {
+    return [value].flat().map((each) => ({ name, text: textOf(name, each) }));
+  }
+  try {
+    return [{ name, text: JSON.stringify(value) }];
+  } catch {
+    throw new FieldError(name, 'is nested too deeply');
+  }
 }
 
 /** One file of a field. @throws FieldError */
@@ -70,20 +77,21 @@ function namedFile(field: string, value: unknown): NamedFile {
       'must have files such as {"upload": "<SHA-256 of the content>", "name": "ct.nii.gz"}',
     );
   }
-  if (name.length > maxFileName) {
-    throw new FieldError(field, `has a file whose name is too long: ${quoteName(name)}`);
-  }
   return { field, upload, name };
 }
 
-/** What a submission as JSON says, as a form has it, with the names of uploads in place of files. */
+/** The same submission as it would be in a form, with names of uploads in place of files. */
 interface NamedForm {
   readonly fields: readonly ReceivedField[];
   readonly files: readonly NamedFile[];
 }
 
 /** @throws FieldError, ServiceError `uploadTooLarge` */
-function readNames(operation: Operation, body: Readonly<Record<string, unknown>>): NamedForm {
+function readNames(
+  operation: Operation,
+  body: Readonly<Record<string, unknown>>,
+  quota: SubmissionQuota,
+): NamedForm {
   const fields: ReceivedField[] = [];
   const files: NamedFile[] = [];
   for (const [name, value] of Object.entries(body)) {
@@ -91,41 +99,36 @@ function readNames(operation: Operation, body: Readonly<Record<string, unknown>>
     if (value === null) continue;
     const field = operation.fields.find((each) => each.name === name && carriesFiles(each));
     if (!field) {
-      fields.push(...textFields(name, value));
+      for (const text of textFields(name, value)) {
+        quota.addField(name);
+        quota.addText(Buffer.byteLength(text.text));
+        fields.push(text);
+      }
       continue;
     }
     const items = [value].flat();
     const isGrouped = items.length > 0 && items.every(Array.isArray);
-    files.push(...items.flat().map((each) => namedFile(name, each)));
+    for (const item of items.flat()) {
+      const file = namedFile(name, item);
+      quota.addFile(name, file.name);
+      files.push(file);
+    }
     if (isGrouped) fields.push({ name: groupsField(field), text: items.map(({ length }) => length).join() });
-  }
-  if (files.length > maxFiles) {
-    throw new ServiceError(
-      'uploadTooLarge',
-      `The submission has more than ${maxFiles} files; send them as one archive named '<name>${volumeSuffix}'`,
-    );
   }
   return { fields, files };
 }
 
-/** What a submission as JSON needs from its caller. */
-export interface JsonContext {
-  /** Aborted when a repetition of the request is waiting for it. */
-  readonly awaited: AbortSignal;
-  /** The uploads of these names. @throws UploadsMissing */
-  readonly take: (names: readonly string[]) => Promise<ReadonlyMap<string, WholeUpload>>;
-}
-
 /**
- * Reads a submission that names uploads instead of having files. It is checked as a form is whose fields come before its files.
+ * Reads a submission that names uploads instead of having files. It gets the checks and limits of a form whose fields come
+ * before its files.
+ * @param held null if the server keeps no uploads
  * @throws ServiceError 400, 408, 409, 413, 415 or 422
  */
 export async function receiveJson(
   ctx: Context,
   operation: Operation,
-  limits: SubmissionLimits,
-  checks: EarlyChecks,
-  { awaited, take }: JsonContext,
+  held: HeldUploads | null,
+  { limits, checks, awaited }: ReceiveContext,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
   const done = new AbortController();
@@ -135,16 +138,20 @@ export async function receiveJson(
   } finally {
     done.abort();
   }
-  const { fields, files } = readNames(operation, body);
+  const quota = new SubmissionQuota(limits);
+  const { fields, files } = readNames(operation, body, quota);
   for (const { field } of files) checks.beforeFile(field, fields);
-  const uploads = await take(files.map(({ upload }) => upload));
-  const quota = new UploadQuota(limits);
-  let bytes = Number(ctx.get('Content-Length')) || 0;
-  const received = files.map(({ field, name, upload }): ReceivedFile => {
-    const whole = uploads.get(upload) as WholeUpload;
-    quota.takeFile(whole.length, whole.length, name);
-    bytes += whole.length;
-    return { field, name, path: whole.file, upload: whole };
-  });
+  const names = files.map(({ upload }) => upload);
+  if (!held && names.length > 0) throw new UploadsMissing([...new Set(names)]);
+  const uploads = await held?.takeAll(names);
+  let bytes = contentLength(ctx) ?? 0;
+  const received: ReceivedFile[] = [];
+  for (const { field, name, upload: sha256 } of files) {
+    const upload = uploads?.get(sha256);
+    if (!upload) throw new UploadsMissing([sha256]);
+    quota.addContent(upload.length, upload.length, name);
+    bytes += upload.length;
+    received.push({ field, name, path: upload.file, isUpload: true });
+  }
   return { fields, files: received, bytes };
 }

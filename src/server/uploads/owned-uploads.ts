@@ -1,17 +1,15 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
+import { closeSync, lstatSync, mkdirSync, openSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Owner } from '../../access/index.js';
 import { FieldError, ServiceError, tus, UploadsMissing } from '../../contract/index.js';
 import { isRealDirectory, syncDirectorySync } from '../../files/index.js';
-import type { FileHashes } from './file-hashes.js';
-import { makeFile, partFile, readFileName } from './names.js';
 import type { Removals } from './removals.js';
-import { Upload, type UploadPlace } from './upload.js';
+import { partFile, readFileName, Upload, type UploadPlace } from './upload.js';
 
-/** Most uploads of one owner: each takes a few hundred bytes of memory, and time at a start. */
-const mostUploads = 100_000;
-/** Milliseconds after its last use in which an upload is not removed for the sake of others: a submission may be about to name it. */
-const recent = 10 * 60_000;
+/** Uploads that one owner may have: each takes a few hundred bytes of memory, and time when the server starts. */
+const maxUploads = 100_000;
+/** Milliseconds after its last use during which an upload is not evicted: a submission may be about to name it. */
+const minIdle = 10 * 60_000;
 
 /** What the uploads of all owners share. */
 export interface Shared {
@@ -19,16 +17,15 @@ export interface Shared {
   readonly keep: number;
   readonly now: () => number;
   readonly removals: Removals;
-  readonly hashes: FileHashes;
   readonly completed: (upload: Upload) => void;
 }
 
-/** The uploads of one owner, in a directory that has nothing else. Nothing here looks at those of others. */
+/** The uploads of one owner, in a directory of their own. Nothing here looks at the uploads of others. */
 export class OwnedUploads implements UploadPlace {
   /** Least recently used first. */
   readonly #uploads = new Map<string, Upload>();
   #bytes = 0;
-  /** Whether the directory is there and its name survives a power cut. */
+  /** Whether the directory exists and its name survives a power cut. */
   #isNamed = false;
 
   constructor(
@@ -38,8 +35,8 @@ export class OwnedUploads implements UploadPlace {
   ) {}
 
   /**
-   * Finds what an earlier server has left. Removes what has expired, what is torn, and the lesser of two with one name.
-   * @returns names of entries that are not of uploads
+   * Finds what an earlier server has left. Removes what has expired or is torn, and the worse of two uploads with one name.
+   * @returns names of entries that are not uploads
    */
   load(): string[] {
     if (!isRealDirectory(this.directory)) return [];
@@ -54,12 +51,12 @@ export class OwnedUploads implements UploadPlace {
       }
       const { sha256, length } = name;
       const usedAt = Math.min(stats.mtimeMs, this.now());
-      const left = { size: stats.size, isWhole: length === null, usedAt };
+      const left = { size: stats.size, isComplete: length === null, usedAt };
       found.push(new Upload(sha256, length ?? stats.size, this, left));
     }
     for (const upload of found.sort((a, b) => a.lastUse - b.lastUse)) {
       const other = this.#uploads.get(upload.sha256);
-      if (upload.offset > upload.length || other?.isWhole || this.#isExpired(upload)) {
+      if (upload.offset > upload.length || other?.isComplete || this.#isExpired(upload)) {
         void this.remove(upload);
         continue;
       }
@@ -67,10 +64,6 @@ export class OwnedUploads implements UploadPlace {
       this.#add(upload);
     }
     return foreign;
-  }
-
-  get hashes(): FileHashes {
-    return this.shared.hashes;
   }
 
   now(): number {
@@ -91,23 +84,23 @@ export class OwnedUploads implements UploadPlace {
     return this.#uploads.size;
   }
 
-  /** Bytes that all of them keep; of one that has not come, what it is going to have. */
+  /** Bytes that all of them have, or will have once they are complete. */
   get bytes(): number {
     return this.#bytes;
   }
 
   /** @throws ServiceError `unknownUpload` */
   find(sha256: string): Upload {
-    const upload = this.#there(sha256);
+    const upload = this.#existing(sha256);
     if (upload && !this.#isExpired(upload)) return upload;
-    throw new ServiceError('unknownUpload', 'No upload of yours has this name; begin it');
+    throw new ServiceError('unknownUpload', 'You have no upload with this name; begin it');
   }
 
   /**
-   * The same, once it is known whether it is whole.
+   * The same, once it is known whether the upload is complete.
    * @throws ServiceError `unknownUpload`, or `uploadInUse` while it is checked
    */
-  async look(sha256: string): Promise<Upload> {
+  async findSettled(sha256: string): Promise<Upload> {
     const upload = this.find(sha256);
     try {
       await upload.settle();
@@ -123,90 +116,70 @@ export class OwnedUploads implements UploadPlace {
   }
 
   /**
-   * The upload of this name, which is begun if it is not there.
-   * @param checkRoom throws if there is no room for a new one
-   * @throws FieldError for another length than that of the whole upload; ServiceError `uploadInUse`
+   * An upload of this name that has begun. Removes one that has another length, or has expired.
+   * @returns null if there is none
+   * @throws FieldError for another length than that of a complete upload; ServiceError `uploadInUse`
    */
-  async begin(
-    { sha256, length }: { readonly sha256: string; readonly length: number },
-    checkRoom: () => Promise<void>,
-  ): Promise<Upload> {
-    const begun = this.#goOn(sha256, length);
-    if (begun) return begun;
-    await checkRoom();
-    if (this.#uploads.size >= mostUploads) void this.dropOldest(0);
-    // Another request may have begun it meanwhile.
-    return this.#goOn(sha256, length) ?? this.#make(sha256, length);
-  }
-
-  /** One whose file is still there: an admin may have removed it to free the disk. */
-  #there(sha256: string): Upload | undefined {
-    const upload = this.#uploads.get(sha256);
-    if (!upload || upload.isInUse || existsSync(upload.file)) return upload;
-    void this.remove(upload);
-    return undefined;
-  }
-
-  /** One that has begun, with this length. Removes one of another length, or that has expired. @throws as `begin` */
-  #goOn(sha256: string, length: number): Upload | null {
-    const begun = this.#there(sha256);
-    if (!begun) return null;
-    const isExpired = this.#isExpired(begun);
-    if (begun.length === length && !isExpired) return begun;
-    if (begun.isWhole && !isExpired) {
-      const problem = `is ${length}, and what has this name has ${begun.length} bytes`;
+  begun(sha256: string, length: number): Upload | null {
+    const upload = this.#existing(sha256);
+    if (!upload) return null;
+    const isExpired = this.#isExpired(upload);
+    if (upload.length === length && !isExpired) return upload;
+    if (upload.isComplete && !isExpired) {
+      const problem = `is ${length}, but the upload of this name has ${upload.length} bytes`;
       throw new FieldError(tus.headers.length, problem);
     }
-    if (begun.isInUse) begun.take();
-    void this.remove(begun);
+    if (upload.isInUse) upload.takeTurn();
+    void this.remove(upload);
     return null;
   }
 
-  /**
-   * Lets uploads that are not recent make room for a new one.
-   * @param room bytes that all may keep
-   * @returns whether there is room now
-   */
-  makeRoom(length: number, room: number): boolean {
-    this.trim(room - length, recent);
-    return this.bytes + length <= room;
+  /** Begins an upload of a name that none has. */
+  begin(sha256: string, length: number): Upload {
+    if (this.#uploads.size >= maxUploads) this.#evict(maxUploads - 1);
+    const made = mkdirSync(this.directory, { recursive: true, mode: 0o700 });
+    if (made !== undefined || !this.#isNamed) syncDirectorySync(path.dirname(this.directory));
+    this.#isNamed = true;
+    closeSync(openSync(partFile(this.directory, sha256, length), 'wx', 0o600));
+    const upload = new Upload(sha256, length, this, null);
+    this.#add(upload);
+    return upload;
   }
 
-  /** What one submission takes of them. */
+  /**
+   * Evicts uploads that were not used for a while until a new one fits.
+   * @param length bytes of the new one
+   * @param max bytes that all may have
+   * @returns whether it fits now
+   */
+  makeRoom(length: number, max: number): boolean {
+    this.trim(max - length, minIdle);
+    return this.bytes + length <= max;
+  }
+
+  /** Holds the uploads that one submission needs. */
   hold(): HeldUploads {
     return new HeldUploads(this);
   }
 
-  /** Removes an upload at once; its bytes are gone when this resolves. Never rejects. */
+  /** Removes an upload at once. Its bytes are gone when this resolves. Never rejects. */
   async remove(upload: Upload): Promise<void> {
     if (this.#uploads.get(upload.sha256) === upload) {
       this.#uploads.delete(upload.sha256);
       this.#bytes -= upload.length;
     }
-    upload.forget();
     await this.shared.removals.remove(upload.file);
   }
 
-  /**
-   * Removes the upload whose last use is the longest ago, of those that nobody uses.
-   * @param spared milliseconds after its last use in which one stays
-   * @returns false if there is none
-   */
-  async dropOldest(spared = recent): Promise<boolean> {
-    const oldest = this.oldest(spared);
-    if (oldest) await this.remove(oldest);
-    return oldest !== null;
+  /** Uploads that may be evicted when the disk is short, least recently used first. */
+  evictable(): Upload[] {
+    return [...this.#unusedFor(minIdle)];
   }
 
-  oldest(spared = recent): Upload | null {
-    for (const upload of this.#unusedFor(spared)) return upload;
-    return null;
-  }
-
-  /** Removes the oldest until they keep at most so many bytes, as far as nobody uses them. */
-  trim(most: number, spared = 0): void {
-    for (const upload of this.#unusedFor(spared)) {
-      if (this.#bytes <= most) return;
+  /** Evicts the least recently used ones until they have at most so many bytes, as far as nobody uses them. */
+  trim(maxBytes: number, idle = 0): void {
+    for (const upload of this.#unusedFor(idle)) {
+      if (this.#bytes <= maxBytes) return;
       void this.remove(upload);
     }
   }
@@ -215,7 +188,7 @@ export class OwnedUploads implements UploadPlace {
     for (const upload of this.#unusedFor(this.shared.keep)) void this.remove(upload);
   }
 
-  /** Uploads that nobody uses, and whose last use is so many milliseconds ago, oldest first. Looks at no others. */
+  /** Uploads that are not in use, and were not for so many milliseconds, least recently used first. */
   *#unusedFor(time: number): Generator<Upload> {
     for (const upload of this.#uploads.values()) {
       if (upload.lastUse + time > this.now()) return;
@@ -223,18 +196,22 @@ export class OwnedUploads implements UploadPlace {
     }
   }
 
-  #isExpired({ lastUse, isInUse }: Upload): boolean {
-    return !isInUse && lastUse + this.shared.keep <= this.now();
+  #evict(maxCount: number): void {
+    for (const upload of this.#unusedFor(0)) {
+      if (this.#uploads.size <= maxCount) return;
+      void this.remove(upload);
+    }
   }
 
-  #make(sha256: string, length: number): Upload {
-    const made = mkdirSync(this.directory, { recursive: true, mode: 0o700 });
-    if (made !== undefined || !this.#isNamed) syncDirectorySync(path.dirname(this.directory));
-    this.#isNamed = true;
-    makeFile(partFile(this.directory, sha256, length));
-    const upload = new Upload(sha256, length, this, null);
-    this.#add(upload);
-    return upload;
+  #existing(sha256: string): Upload | undefined {
+    const upload = this.#uploads.get(sha256);
+    if (!upload || upload.exists) return upload;
+    void this.remove(upload);
+    return undefined;
+  }
+
+  #isExpired({ lastUse, isInUse }: Upload): boolean {
+    return !isInUse && lastUse + this.shared.keep <= this.now();
   }
 
   #add(upload: Upload): void {
@@ -243,34 +220,39 @@ export class OwnedUploads implements UploadPlace {
   }
 }
 
-/** Whole uploads that one submission takes, which nobody removes until then. */
+/** Complete uploads that one submission needs. Nobody removes them until this is disposed of. */
 export class HeldUploads implements Disposable {
-  readonly #releases: (() => void)[] = [];
+  readonly #held: { readonly upload: Upload; readonly release: () => void }[] = [];
 
   constructor(private readonly owned: OwnedUploads) {}
 
   /**
-   * Takes the uploads of these names, each once.
-   * @throws UploadsMissing with those that are not there, or not whole
+   * Holds the uploads of these names, each once.
+   * @throws UploadsMissing with the names that have no complete upload
    */
   async takeAll(names: readonly string[]): Promise<ReadonlyMap<string, Upload>> {
     const taken = new Map<string, Upload>();
     const missing: string[] = [];
     for (const sha256 of new Set(names)) {
-      const upload = await this.owned.look(sha256).catch(() => null);
-      if (!upload?.isWhole) {
+      const upload = await this.owned.findSettled(sha256).catch(() => null);
+      if (!upload?.isComplete) {
         missing.push(sha256);
         continue;
       }
       taken.set(sha256, upload);
-      this.#releases.push(upload.hold());
+      this.#held.push({ upload, release: upload.hold() });
       upload.use();
     }
     if (missing.length > 0) throw new UploadsMissing(missing);
     return taken;
   }
 
+  /** Removes the held uploads: a submission that named them was refused for what they contain. */
+  async removeAll(): Promise<void> {
+    await Promise.all(this.#held.map(({ upload }) => this.owned.remove(upload)));
+  }
+
   [Symbol.dispose](): void {
-    for (const release of this.#releases.splice(0)) release();
+    for (const { release } of this.#held.splice(0)) release();
   }
 }

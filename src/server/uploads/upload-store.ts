@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Owner } from '../../access/index.js';
@@ -6,13 +7,20 @@ import type { Clock } from '../../files/index.js';
 import { ownDirectory, setAside } from '../data-directory/index.js';
 import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
-import { FileHashes } from './file-hashes.js';
-import { directoryName, directoryPattern } from './names.js';
 import { OwnedUploads } from './owned-uploads.js';
 import { Removals } from './removals.js';
 
-/** Most milliseconds between two looks for uploads that have expired. */
-const longestInterval = 10 * 60_000;
+/** The directory of an owner's uploads. A restart finds the name again, and it tells nobody who the owner is. */
+export const directoryName = (owner: Owner): string =>
+  createHash('sha256')
+    .update(`uploads of ${JSON.stringify(owner)}`)
+    .digest('hex')
+    .slice(0, 32);
+
+const directoryPattern = /^[0-9a-f]{32}$/;
+
+/** Milliseconds between two searches for uploads that have expired, at most. */
+const maxInterval = 10 * 60_000;
 
 export interface UploadStoreDeps {
   readonly dataDirectory: string;
@@ -24,13 +32,12 @@ export interface UploadStoreDeps {
 }
 
 /**
- * The uploads of all owners, in `DATA/uploads`: a directory for each owner, a file for each upload. The disk is the truth; what
- * is in memory is found there by a start.
+ * The uploads of all owners, in `DATA/uploads`: a directory for each owner, a file for each upload. The disk is the truth:
+ * a start rebuilds from it what is in memory.
  */
 export class UploadStore {
   readonly #root: string;
   readonly #removals: Removals;
-  readonly #hashes = new FileHashes();
   readonly #owners = new Map<Owner, OwnedUploads>();
   #cancelSweep: () => void = () => {};
 
@@ -45,9 +52,7 @@ export class UploadStore {
     return this.deps.keep;
   }
 
-  /**
-   * Finds the uploads of these owners on the disk, and removes those of others, whose tokens are gone.
-   */
+  /** Finds the uploads of these owners on the disk. Removes those of others, whose tokens are gone. */
   load(owners: readonly Owner[]): void {
     this.#removals.resume();
     const known = new Map(owners.map((owner) => [directoryName(owner), owner]));
@@ -61,10 +66,10 @@ export class UploadStore {
     }
   }
 
-  /** Removes from now on what expires. */
+  /** From now on, removes uploads when they expire. */
   start(): void {
     const { clock, keep } = this.deps;
-    this.#cancelSweep = clock.after(Math.min(keep, longestInterval), () => {
+    this.#cancelSweep = clock.after(Math.min(keep, maxInterval), () => {
       for (const owned of this.#owners.values()) owned.removeExpired();
       this.start();
     });
@@ -72,7 +77,6 @@ export class UploadStore {
 
   close(): void {
     this.#cancelSweep();
-    this.#hashes.close();
   }
 
   /** The uploads of an owner. */
@@ -84,14 +88,13 @@ export class UploadStore {
       keep,
       now: () => clock.now(),
       removals: this.#removals,
-      hashes: this.#hashes,
       completed: ({ length }) => events.tell('uploaded', { owner, bytes: length }),
     });
     this.#owners.set(owner, owned);
     return owned;
   }
 
-  /** Ends the uploads of all owners but these. */
+  /** Removes the uploads of all owners but these. */
   keepOnly(owners: readonly Owner[]): void {
     for (const [owner, { directory }] of this.#owners) {
       if (owners.includes(owner)) continue;
@@ -100,22 +103,23 @@ export class UploadStore {
     }
   }
 
-  /**
-   * Removes the upload whose last use is the longest ago, of those that nobody needs now.
-   * @returns false if there is none
-   */
-  async dropOldest(): Promise<boolean> {
-    let chosen: { readonly owned: OwnedUploads; readonly lastUse: number } | null = null;
-    for (const owned of this.#owners.values()) {
-      const oldest = owned.oldest();
-      if (oldest && (!chosen || oldest.lastUse < chosen.lastUse)) chosen = { owned, lastUse: oldest.lastUse };
-    }
-    return chosen !== null && (await chosen.owned.dropOldest());
+  /** Uploads that may be removed when the disk is short, least recently used first. */
+  evictable() {
+    const found = [...this.#owners.values()].flatMap((owned) =>
+      owned.evictable().map((upload) => ({ owned, upload })),
+    );
+    return found
+      .sort((a, b) => a.upload.lastUse - b.upload.lastUse)
+      .map(({ owned, upload }) => ({
+        owner: owned.owner,
+        bytes: upload.offset,
+        remove: () => owned.remove(upload),
+      }));
   }
 
-  /** Removes uploads of an owner, oldest first, until they keep at most so many bytes, as far as nobody uses them. */
-  trim(owner: Owner, most: number): void {
-    this.#owners.get(owner)?.trim(most);
+  /** Evicts uploads of an owner until they have at most so many bytes, as far as nobody uses them. */
+  trim(owner: Owner, maxBytes: number): void {
+    this.#owners.get(owner)?.trim(maxBytes);
   }
 
   /** What each owner keeps. */

@@ -1,55 +1,89 @@
-import { renameSync, utimesSync } from 'node:fs';
+import { createHash, type Hash } from 'node:crypto';
+import { existsSync, renameSync, utimesSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { ServiceError } from '../../contract/index.js';
-import { syncDirectory } from '../../files/index.js';
-import { Appender, type Writing } from './appender.js';
-import type { FileHash, FileHashes } from './file-hashes.js';
-import { partFile, wholeFile } from './names.js';
+import { hashFile, syncDirectory } from '../../files/index.js';
+import type { Reservation } from './disk-space.js';
+import { FileWriter } from './file-writer.js';
 
-/** The one request that writes an upload. */
+const filePattern = /^([0-9a-f]{64})(?:\.(\d{1,15})\.part)?$/;
+
+/** What the name of an upload's file says. Its size and its times say the rest. */
+export interface FileName {
+  readonly sha256: string;
+  /** Bytes that it will have; null for a complete one. */
+  readonly length: number | null;
+}
+
+/** Null for a name that is not of an upload. */
+export function readFileName(name: string): FileName | null {
+  const [, sha256, length] = filePattern.exec(name) ?? [];
+  if (sha256 === undefined) return null;
+  return { sha256, length: length === undefined ? null : Number(length) };
+}
+
+const completeFile = (directory: string, sha256: string): string => path.join(directory, sha256);
+
+/** The file of an upload that is not complete. */
+export const partFile = (directory: string, sha256: string, length: number): string =>
+  path.join(directory, `${sha256}.${length}.part`);
+
+/** A checksum that a client sends with a body. */
+export interface Checksum {
+  readonly algorithm: string;
+  readonly digest: Buffer;
+}
+
+/** What one request needs to write an upload. */
+export interface Writing {
+  readonly checksum: Checksum | null;
+  readonly space: Reservation;
+}
+
+/** The turn of the one request that writes an upload. */
 export interface Turn extends Disposable {
-  /** Aborted when another request waits for its end. */
+  /** Aborted when another request waits for the end of this one. */
   readonly awaited: AbortSignal;
 }
 
-/** What an upload asks of the place that keeps it. */
+/** What an upload needs from its owner's uploads. */
 export interface UploadPlace {
   readonly directory: string;
-  readonly hashes: FileHashes;
   /** Milliseconds of the wall clock. */
   now(): number;
-  /** Removes it: its bytes are wrong, or lost. */
+  /** Removes the upload, because its bytes are wrong or lost. */
   remove(upload: Upload): Promise<void>;
-  /** It has become whole. */
+  /** The upload is complete. */
   completed(upload: Upload): void;
-  /** Its time has started anew. */
+  /** The upload was just used. */
   used(upload: Upload): void;
 }
 
-/** What there is of an upload on the disk. */
+/** What an earlier server has left of an upload. */
 export interface FoundUpload {
   readonly size: number;
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
   /** Milliseconds of the wall clock. */
   readonly usedAt: number;
 }
 
 /**
- * One upload of one owner: a file that grows, and becomes whole when all its bytes are there and are those that its name
- * stands for. The offset that it tells is on the disk.
+ * One upload of one owner: a file that grows. It is complete when all its bytes are there and have the hash that is its
+ * name. Every offset that a client is told is on the disk.
  */
 export class Upload {
   #offset: number;
-  #isWhole: boolean;
+  #isComplete: boolean;
   #lastUse: number;
   #writer: AbortController | null = null;
   #holds = 0;
-  #hash: FileHash | null = null;
+  /** The hash of the first `#hashed` bytes. If that is not all of them in the end, the file is read again. */
+  readonly #hash: Hash = createHash('sha256');
+  #hashed = 0;
   /** Whether its name survives a power cut. */
   #isNamed: boolean;
-  /** What it takes as an archive that was extracted without a fault: files and directories, bytes of the disk, bytes of content. */
-  extracts: { readonly entries: number; readonly bytes: number; readonly content: number } | null = null;
 
   /** @param found null for a new one */
   constructor(
@@ -59,7 +93,7 @@ export class Upload {
     found: FoundUpload | null,
   ) {
     this.#offset = found?.size ?? 0;
-    this.#isWhole = found?.isWhole ?? false;
+    this.#isComplete = found?.isComplete ?? false;
     this.#isNamed = found !== null;
     this.#lastUse = found?.usedAt ?? place.now();
   }
@@ -69,9 +103,9 @@ export class Upload {
     return this.#offset;
   }
 
-  /** Whether all its bytes are there, and are the right ones. */
-  get isWhole(): boolean {
-    return this.#isWhole;
+  /** Whether all its bytes are there and were checked. */
+  get isComplete(): boolean {
+    return this.#isComplete;
   }
 
   /** Milliseconds of the wall clock. */
@@ -79,25 +113,30 @@ export class Upload {
     return this.#lastUse;
   }
 
-  /** Whether a request writes it or a submission takes it, so that it must stay. */
+  /** Whether a request writes it or a submission needs it, so that it must stay. */
   get isInUse(): boolean {
     return this.#writer !== null || this.#holds > 0;
   }
 
+  /** False if an admin has removed the file, to free the disk. */
+  get exists(): boolean {
+    return this.isInUse || existsSync(this.file);
+  }
+
   get file(): string {
     const { directory } = this.place;
-    if (this.#isWhole) return wholeFile(directory, this.sha256);
+    if (this.#isComplete) return completeFile(directory, this.sha256);
     return partFile(directory, this.sha256, this.length);
   }
 
-  /** Starts its time anew. The time of the file tells it to the next server. */
+  /** Records a use. The next server reads its time from the file. */
   use(): void {
     this.#lastUse = this.place.now();
     utimesSync(this.file, this.#lastUse / 1000, this.#lastUse / 1000);
     this.place.used(this);
   }
 
-  /** Keeps it from being removed, until what is returned is called. */
+  /** Keeps it from being removed until the returned function is called. */
   hold(): () => void {
     this.#holds += 1;
     return () => {
@@ -106,15 +145,15 @@ export class Upload {
   }
 
   /**
-   * Lets one request write. If another one does, that one may not be idle for long from now on.
+   * Lets one request write. If another one does, that one is only allowed a short silence from now on.
    * @throws ServiceError `uploadInUse`
    */
-  take(): Turn {
+  takeTurn(): Turn {
     if (this.#writer) {
       this.#writer.abort();
       throw new ServiceError(
         'uploadInUse',
-        'Another request writes this upload; ask for its offset in a moment',
+        'Another request is writing this upload; ask for its offset in a moment',
       );
     }
     const writer = new AbortController();
@@ -128,66 +167,63 @@ export class Upload {
   }
 
   /**
-   * Checks an upload whose bytes all came before the server was ended.
+   * Checks an upload whose bytes had all arrived when the server ended.
    * @throws ServiceError `uploadInUse`, or `wrongContent`: then it is removed
    */
   async settle(): Promise<void> {
-    if (this.#isWhole || this.#offset < this.length) return;
-    using _turn = this.take();
+    if (this.#isComplete || this.#offset < this.length) return;
+    using _turn = this.takeTurn();
     await this.#finish();
   }
 
   /**
-   * Appends a body, and checks the upload after its last byte. Of a body that breaks off, what came is kept. For whoever
-   * has taken the turn.
+   * Appends a body, and checks the upload after its last byte. If the body breaks off, what arrived is kept. The caller
+   * has the turn.
    * @param send writes the body; rejects if it breaks off
    * @throws ServiceError `uploadTooLarge`, `wrongChecksum` or `wrongContent`; what `send` rejects with; the system's error
    */
-  async append(send: (sink: Writable) => Promise<void>, how: Writing): Promise<void> {
+  async append(send: (sink: Writable) => Promise<void>, { checksum, space }: Writing): Promise<void> {
     const { file, length } = this;
     const offset = this.#offset;
+    const sum = checksum && createHash(checksum.algorithm);
     await using handle = await open(file, 'r+');
-    const hash = this.#follow();
-    const appender = new Appender({ file, handle, offset, length, grew: (size) => hash.grew(size) }, how);
+    const writer = new FileWriter({
+      ...{ handle, offset, space },
+      maxLength: length,
+      onWritten: (data) => {
+        sum?.update(data);
+        if (writer.offset - data.length === this.#hashed) {
+          this.#hash.update(data);
+          this.#hashed = writer.offset;
+        }
+      },
+    });
     try {
-      await send(appender);
+      await send(writer);
     } finally {
-      await appender.settled();
-      await this.#keep(handle, appender.at, how);
+      await writer.settled();
+      await this.#keep(handle, writer.offset);
     }
-    if (!appender.isRight) {
-      await this.#keep(handle, offset, how);
-      this.forget();
+    if (checksum && !sum?.digest().equals(checksum.digest)) {
+      await this.#keep(handle, offset);
       throw new ServiceError(
         'wrongChecksum',
-        'What came does not have the checksum that came with it; send it again',
+        'The bytes that arrived do not match the checksum that came with them; send them again',
       );
     }
     this.use();
     if (this.#offset === length) await this.#finish();
   }
 
-  /** Ends the hashing of its bytes: they are removed, or are all hashed. */
-  forget(): void {
-    this.#hash?.[Symbol.dispose]();
-    this.#hash = null;
-  }
-
-  /** Its bytes are hashed as they come. After a restart they are read again from the start. */
-  #follow(): FileHash {
-    this.#hash ??= this.place.hashes.follow(this.file, this.length);
-    return this.#hash;
-  }
-
   /** Makes the first bytes of the file survive a power cut, and removes the others. */
-  async #keep(handle: FileHandle, bytes: number, { behind }: Writing): Promise<void> {
+  async #keep(handle: FileHandle, bytes: number): Promise<void> {
     try {
-      await behind.settled();
       if ((await handle.stat()).size !== bytes) await handle.truncate(bytes);
       await handle.datasync();
       if (!this.#isNamed) await syncDirectory(this.place.directory);
       this.#isNamed = true;
       this.#offset = bytes;
+      if (this.#hashed > bytes) this.#hashed = -1;
     } catch (cause) {
       // Nobody knows which bytes the disk has.
       await this.place.remove(this);
@@ -198,17 +234,18 @@ export class Upload {
   /** @throws ServiceError `wrongContent` */
   async #finish(): Promise<void> {
     const { file, length, sha256, place } = this;
-    const found = await this.#follow().digest();
-    this.forget();
+    const found = this.#hashed === length ? this.#hash.digest('hex') : (await hashFile(file)).sha256;
+    // A hash gives its digest once.
+    this.#hashed = -1;
     if (found !== sha256) {
       await place.remove(this);
       throw new ServiceError(
         'wrongContent',
-        `The ${length} bytes that came are not those that ${sha256} stands for: they are removed; send the file again`,
+        `The ${length} bytes that arrived do not have the SHA-256 ${sha256}. They are removed; send the file again`,
       );
     }
-    renameSync(file, wholeFile(place.directory, sha256));
-    this.#isWhole = true;
+    renameSync(file, completeFile(place.directory, sha256));
+    this.#isComplete = true;
     await syncDirectory(place.directory);
     place.completed(this);
   }

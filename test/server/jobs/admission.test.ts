@@ -1,10 +1,16 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { noLimits, type Principal } from '../../../src/access/index.js';
 import { ServiceError } from '../../../src/contract/index.js';
 import type { Executor } from '../../../src/server/executors/index.js';
-import { Admission, type AdmissionDeps, JobTerms } from '../../../src/server/jobs/admission.js';
+import {
+  Admission,
+  type AdmissionDeps,
+  type Claim,
+  JobTerms,
+  type Submitter,
+} from '../../../src/server/jobs/admission.js';
 import type { Job } from '../../../src/server/jobs/job.js';
 import { StreamSlots } from '../../../src/server/jobs/log.js';
 import { OwnerLimits } from '../../../src/server/jobs/owner-limits.js';
@@ -38,7 +44,6 @@ async function admission(active = 0, more: Partial<AdmissionDeps> = {}) {
     trash: new Trash(root, fail),
     maxJobs: 2,
     owners,
-    start: async () => ({}) as Job,
     released: (owner: string | null) => released.push(owner),
     ...more,
   };
@@ -46,93 +51,87 @@ async function admission(active = 0, more: Partial<AdmissionDeps> = {}) {
   return { admission: new Admission(deps), released, left };
 }
 
-const facts = { files: {}, linked: [], notes: [], bytes: 0, extracted: 0 };
+const unclaimed: Claim = { awaited: new AbortController().signal, settle: () => {} };
 
 test('no more jobs are let in than may be active, with those that are being uploaded', async () => {
   const { admission: one, left } = await admission(1);
-  const slot = one.reserve(ana, undefined);
-  expect([one.uploading, left(), existsSync(slot.directory.path)]).toEqual([1, 1, true]);
+  const slot = one.reserve(ana, undefined, unclaimed);
+  expect([one.submitting, left(), existsSync(slot.directory.path)]).toEqual([1, 1, true]);
   expect(path.basename(slot.finalDirectory.path)).toBe(path.basename(slot.directory.path));
   const full = 'Server busy: 2 jobs are active, the most there may be; try again later';
-  expect(() => one.reserve(ana, undefined)).toThrow(refusal('busy', full));
+  expect(() => one.reserve(ana, undefined, unclaimed)).toThrow(refusal('busy', full));
   // Whose next job waits for their own limit takes no place of others.
   const limits = { ...noLimits, max_jobs: { most: 1, whose: 'x' } };
-  const held = one.reserve({ ...ana, limits }, undefined);
+  const held = one.reserve({ ...ana, limits }, undefined, unclaimed);
   await slot[Symbol.asyncDispose]();
-  expect([one.uploading, left()]).toEqual([1, 1]);
+  expect([one.submitting, left()]).toEqual([1, 1]);
   await held[Symbol.asyncDispose]();
-  await using _next = one.reserve(ana, undefined);
+  await using _next = one.reserve(ana, undefined, unclaimed);
   const { admission: single } = await admission(1, { maxJobs: 1 });
-  expect(() => single.reserve(ana, undefined)).toThrow('Server busy: 1 job is active, the most there may be');
+  expect(() => single.reserve(ana, undefined, unclaimed)).toThrow(
+    'Server busy: 1 job is active, the most there may be',
+  );
 });
 
-test('a place is free again when the upload has become a job, and its files stay', async () => {
+test('a place is free again when the submission is over, and only the files of a job stay', async () => {
   const { admission: one, released, left } = await admission();
-  const slot = one.reserve(ana, undefined);
-  await slot.accept({ ...request, owner: 'ana' }, facts);
-  await slot[Symbol.asyncDispose]();
-  expect([one.uploading, released, left()]).toEqual([0, ['ana'], 1]);
-  const failing = async () => {
-    throw new Error('The disk is full');
-  };
-  const { admission: other, released: none, left: removed } = await admission(0, { start: failing });
-  const second = other.reserve(ana, undefined);
-  await expect(second.accept({ ...request, owner: 'ana' }, facts)).rejects.toThrow('The disk is full');
-  await second[Symbol.asyncDispose]();
-  expect([other.uploading, none, removed()]).toEqual([0, [], 0]);
+  const job = {} as Job;
+  const settled: (Job | null)[] = [];
+  const claim = { ...unclaimed, settle: (made: Job | null) => settled.push(made) };
+  const accepted = one.reserve(ana, undefined, claim);
+  accepted.job = job;
+  await accepted[Symbol.asyncDispose]();
+  expect([one.submitting, released, left()]).toEqual([0, ['ana'], 1]);
+  const refused = one.reserve(ana, undefined, claim);
+  await refused[Symbol.asyncDispose]();
+  expect([one.submitting, released, left(), settled]).toEqual([0, ['ana'], 1, [job, null]]);
 });
 
 test('a server that is drained or was upgraded lets no job in', async () => {
   let isUpgraded = false;
   const { admission: one, left } = await admission(0, { isUpgraded: () => isUpgraded });
   one.isDraining = true;
-  expect(() => one.reserve(ana, undefined)).toThrow(
+  expect(() => one.reserve(ana, undefined, unclaimed)).toThrow(
     refusal('draining', 'The server is draining and accepts no new jobs; submit again later'),
   );
   one.isDraining = false;
   isUpgraded = true;
-  expect(() => one.reserve(ana, undefined)).toThrow(
+  expect(() => one.reserve(ana, undefined, unclaimed)).toThrow(
     refusal(
       'upgraded',
       'The program was upgraded under the running server, which takes no new job until its admin restarts it',
     ),
   );
-  expect([one.uploading, left()]).toEqual([0, 0]);
+  expect([one.submitting, left()]).toEqual([0, 0]);
 });
 
-test('a submission with a key is one job, also for those who wait for it, and none if it failed', async () => {
+test('a repeated submission waits for the first one, gets its job, and runs only if there is none', async () => {
   const { admission: one } = await admission();
   const from = { owner: 'ana', idempotencyKey: 'k' };
-  let end = (_job: Job | null) => {};
-  let isAwaited = false;
-  const first = one.once(from, (awaited) => {
-    awaited.addEventListener('abort', () => {
-      isAwaited = true;
-    });
-    return new Promise((resolve, reject) => {
-      end = (job) => (job ? resolve(job) : reject(new Error('It failed')));
-    });
-  });
-  const submit = vi.fn(async () => 'second' as unknown as Job);
-  expect(isAwaited).toBe(false);
-  const repeated = one.once(from, submit);
-  expect([isAwaited, submit.mock.calls.length]).toEqual([true, 0]);
-  end(null);
-  await expect(first).rejects.toThrow('It failed');
-  expect(await repeated).toBe('second');
-  expect(await one.once(from, async () => 'third' as unknown as Job)).toBe('second');
+  const claimed = async (who = from as Submitter) => {
+    const claim = await one.claim(who);
+    if (!('settle' in claim)) throw new Error('There is a job');
+    return claim;
+  };
+  const first = await claimed();
+  expect(first.awaited.aborted).toBe(false);
+  const repeated = claimed();
+  expect(first.awaited.aborted).toBe(true);
+  first.settle(null);
+  const job = { request: { ...request, owner: 'ana', idempotencyKey: 'k' } } as unknown as Job;
+  (await repeated).settle(job);
+  expect(await one.claim(from)).toBe(job);
   for (const other of [
     { ...from, owner: 'ben' },
     { ...from, owner: null },
     { ...from, idempotencyKey: 'l' },
     { ...from, idempotencyKey: null },
   ])
-    expect(await one.once(other, async () => 'own' as unknown as Job)).toBe('own');
-  const job = { request: { ...request, owner: 'ana', idempotencyKey: 'k' } } as unknown as Job;
+    (await claimed(other)).settle(null);
   one.forget(job);
-  expect(await one.once(from, async () => 'fourth' as unknown as Job)).toBe('fourth');
+  (await claimed()).settle(null);
   one.remember(job);
-  expect(await one.once(from, submit)).toBe(job);
+  expect(await one.claim(from)).toBe(job);
 });
 
 /** The terms of a server on which jobs may run for an hour, and fine-tuning for two. */

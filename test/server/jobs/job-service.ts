@@ -5,7 +5,7 @@ import { noLimits, type Principal } from '../../../src/access/index.js';
 import { systemClock } from '../../../src/files/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Executor } from '../../../src/server/executors/index.js';
-import { JobService } from '../../../src/server/jobs/index.js';
+import { Job, JobService } from '../../../src/server/jobs/index.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
 import type { JobServiceDeps } from '../../../src/server/jobs/service.js';
@@ -97,4 +97,11 @@ export async function serviceWith(
   await service.load();
   service.resume();
   return { service, root: root.path, directory: (number: number) => path.join(jobs, idOf(number)) };
+}
+
+/** Begins a submission that repeats no other. */
+export async function slotOf(service: JobService, asker: Principal) {
+  const slot = await service.begin(asker, null, undefined);
+  if (slot instanceof Job) throw new Error('There is a job');
+  return slot;
 }

@@ -6,7 +6,7 @@ import type { JobService } from '../../../src/server/jobs/index.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { newRecord } from '../../../src/server/jobs/job-record.js';
 import { temporary } from '../../support/temporary.js';
-import { ana, idOf, request, serviceWith } from './job-service.js';
+import { ana, idOf, request, serviceWith, slotOf } from './job-service.js';
 
 const fetchedAt = new Date().toISOString();
 const ids = (service: JobService) => service.list().map(({ id }) => Number.parseInt(id, 16));
@@ -18,7 +18,7 @@ describe('a disk that is short', () => {
     const left = (number: number) => existsSync(path.join(directory(number), 'Output', 'mask.nii'));
     const steps = [];
     for (;;) {
-      const isMore = await service.makeRoom();
+      const isMore = await service.makeRoom(1, null);
       steps.push([0, 1, 2, 3, 4].filter(left));
       if (!isMore) break;
     }
@@ -33,18 +33,18 @@ describe('a disk that is short', () => {
 describe('the jobs of one owner', () => {
   test('have a most that are kept: the oldest fetched one goes, then the oldest failed one', async () => {
     const { service } = await serviceWith([{}, { state: 'error' }, { fetchedAt }], 3);
-    await using _first = await service.reserve(ana, undefined);
+    await using _first = await slotOf(service, ana);
     expect(ids(service)).toEqual([1, 0]);
     const { service: fuller } = await serviceWith([{}, { state: 'error' }, {}], 3);
-    await using _second = await fuller.reserve(ana, undefined);
+    await using _second = await slotOf(fuller, ana);
     expect(ids(fuller)).toEqual([2, 0]);
   });
 
   test('are never results that nobody has fetched: the next one is refused', async () => {
     const { service } = await serviceWith([{}, {}], 2);
     const refusal = /2 jobs of token 'ana' are kept with results that nobody has fetched/;
-    await expect(service.reserve(ana, undefined)).rejects.toThrow(refusal);
-    await using _other = await service.reserve(theAdmin, undefined);
+    await expect(service.begin(ana, null, undefined)).rejects.toThrow(refusal);
+    await using _other = await slotOf(service, theAdmin);
     expect(ids(service)).toEqual([1, 0]);
   });
 

@@ -7,7 +7,6 @@ import { ServerEvents } from '../../../src/server/events.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import type { JobRecord } from '../../../src/server/jobs/job-record.js';
 import { endOf, followJob, Lifecycle, type LifecycleDeps } from '../../../src/server/jobs/lifecycle.js';
-import { noteLinks } from '../../../src/server/jobs/linked-input.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
 
@@ -301,15 +300,6 @@ test('a job that was killed before it began is stopped, and its log tells of a s
   writeFileSync(job.directory.logFile, '');
   await lifecycle.run();
   expect([job.state, stops, log()]).toEqual(['killed', [job.id], ['The server was stopped', '']]);
-});
-
-test('a job that is killed before it has files of its own never begins', async () => {
-  const killed = { state: 'queued', killRequested: true } as const;
-  const { job, lifecycle, orders } = await jobThatEnds({}, { record: killed });
-  writeFileSync(job.directory.logFile, '');
-  noteLinks(job.directory, [{ file: `${job.directory.input}/ct.nii`, directory: null }]);
-  await lifecycle.run();
-  expect([job.state, job.record.error, orders]).toEqual(['killed', 'Killed by user', []]);
 });
 
 test('a command is stopped although the kill cannot be saved, for no longer than its disk may take', async () => {

@@ -162,44 +162,24 @@ test('the files of a job that is removed during downloads stay until the last on
   expect(forgotten).toEqual([`${job.id} removed`]);
 });
 
-test('the oldest fetched result goes first, and none that is downloaded again or has no time yet', async () => {
-  const { retention, forgotten, ended } = await keeper();
+test('fetched results and what failed jobs left may go early, oldest first, but not during a download', async () => {
+  const { retention, ended } = await keeper();
   const at = (day: number) => `2026-01-0${day}T00:00:00.000Z`;
   const fetched = { fetchedAt: at(9) };
-  const [late, early, unfetched, held, fresh] = [
-    ended({ finishedAt: at(3), ...fetched }),
-    ended({ finishedAt: at(2), ...fetched }),
-    ended({ finishedAt: at(1) }),
-    ended({ finishedAt: at(1), ...fetched }),
-    ended({ finishedAt: at(1), ...fetched }),
-  ] as [Job, Job, Job, Job, Job];
-  for (const job of [late, early, unfetched, held]) retention.schedule(job);
+  const late = ended({ finishedAt: at(3), ...fetched });
+  const early = ended({ finishedAt: at(2), ...fetched });
+  const unfetched = ended({ finishedAt: at(1) });
+  const held = ended({ finishedAt: at(1), ...fetched });
+  const fresh = ended({ finishedAt: at(1), ...fetched });
+  const killed = ended({ finishedAt: at(4), state: 'killed' });
+  const failed = ended({ finishedAt: at(2), state: 'error' });
+  for (const job of [late, early, unfetched, held, killed, failed]) retention.schedule(job);
   const release = retention.hold(held);
-  const jobs = [late, early, unfetched, held, fresh];
-  expect([await retention.removeFetched(jobs), await retention.removeFetched([unfetched])]).toEqual([
-    true,
-    false,
-  ]);
-  expect(forgotten).toEqual([`${early.id} fetched`]);
+  const evictable = () => retention.evictable([late, early, unfetched, held, fresh, killed, failed]);
+  expect(evictable()).toEqual({ fetched: [early, late], failed: [failed, killed] });
   release();
-  await retention.removeFetched(jobs);
-  expect(forgotten[1]).toBe(`${held.id} fetched`);
-});
-
-test('of failed jobs the oldest that still has files is found', async () => {
-  const { retention, ended } = await keeper();
-  const [done, killed, failed] = [ended(), ended({ state: 'killed' }), ended({ state: 'error' })] as [
-    Job,
-    Job,
-    Job,
-  ];
-  for (const job of [done, killed, failed]) retention.schedule(job);
-  const oldest = () => retention.oldestFailed([done, killed, failed]);
-  expect(oldest()).toBe(killed);
-  killed.isCleared = true;
-  expect(oldest()).toBe(failed);
   failed.isCleared = true;
-  expect(oldest()).toBeNull();
+  expect(evictable()).toEqual({ fetched: [held, early, late], failed: [killed] });
 });
 
 test.for([

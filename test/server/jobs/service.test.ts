@@ -6,7 +6,7 @@ import { type Principal, theAdmin } from '../../../src/access/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import { TestClock } from '../../support/test-clock.js';
-import { ana, executor, idOf, request, serviceWith } from './job-service.js';
+import { ana, executor, idOf, request, serviceWith, slotOf } from './job-service.js';
 
 /** Jobs on it run until they are stopped. */
 function endless(): Executor & { readonly grants: (readonly number[] | null)[] } {
@@ -43,7 +43,7 @@ function follow(events: ServerEvents, ...names: Parameters<ServerEvents['on']>[0
   return told;
 }
 
-const facts = { files: {}, linked: [], notes: ["Ignored field 'x'"], bytes: 600, extracted: 400 };
+const facts = { files: {}, notes: ["Ignored field 'x'"], bytes: 600, extracted: 400 };
 const limited = (most: number): Principal => ({
   ...ana,
   limits: { ...ana.limits, max_kept: { most, whose: "of the token 'ana'" } },
@@ -89,14 +89,14 @@ describe('what the jobs of an owner keep', () => {
     });
     const asker = limited(1.5 * 2 ** 20);
     await expect(service.roomForUpload(asker, 1)).rejects.toMatchObject({ code: 'keptFull' });
-    await expect(service.reserve(asker, undefined)).rejects.toThrow(
+    await expect(service.begin(asker, null, undefined)).rejects.toThrow(
       /^The jobs of token 'ana' keep 2\.\d MiB of the 1\.5 MiB that they may keep/,
     );
     await service.remove(service.get(idOf(0), ana));
-    await using slot = await service.reserve(asker, undefined);
+    await using slot = await slotOf(service, asker);
     expect(slot.allowed.bytes).toBeLessThan(2 ** 19);
     await service.close('keep');
-    for (const late of [service.roomForUpload(ana, 1), service.reserve(ana, 1)])
+    for (const late of [service.roomForUpload(ana, 1), service.begin(ana, null, 1)])
       await expect(late).rejects.toMatchObject({ code: 'shuttingDown' });
   });
 
@@ -107,7 +107,7 @@ describe('what the jobs of an owner keep', () => {
     });
     const [before] = await service.kept();
     expect(before?.bytes).toBeGreaterThan(2 ** 20);
-    await service.makeRoom();
+    await service.makeRoom(1, 'ana');
     const [after] = await service.kept();
     expect((before?.bytes ?? 0) - (after?.bytes ?? 0)).toBeGreaterThanOrEqual(2 ** 20);
   });
@@ -117,13 +117,13 @@ test('a job counts from its acceptance: its upload with what was extracted, and 
   const events = new ServerEvents(() => {});
   const told = follow(events, 'accepted', 'drained', 'removed');
   const { service } = await serviceWith([], 10, { ...running, executor: endless(), events });
-  await using slot = await service.reserve(ana, undefined);
+  await using slot = await slotOf(service, ana);
   slot.directory.create();
   // An upload in progress may become a job: it counts for whoever waits for the last one.
   service.drain(true);
   service.drain(true);
   expect(service.drainState).toEqual({ draining: true, active: 1 });
-  const job = await slot.accept({ ...request, owner: 'ana' }, facts);
+  const job = await service.accept(slot, { ...request, owner: 'ana' }, facts);
   await expect.poll(() => job.state).toBe('running');
   expect(await service.kept()).toEqual([{ owner: 'ana', app: 'tissue', endedAt: null, bytes: 1000 }]);
   expect(job.directory.hasLogged("Ignored field 'x'", false)).toBe(true);
@@ -140,9 +140,9 @@ test('a job counts from its acceptance: its upload with what was extracted, and 
 test('a job whose upload comes to its end while the server stops is left to the next one', async () => {
   const jobs = endless();
   const { service } = await serviceWith([], 10, { ...running, executor: jobs });
-  await using slot = await service.reserve(ana, undefined);
+  await using slot = await slotOf(service, ana);
   slot.directory.create();
-  const accepted = slot.accept({ ...request, owner: 'ana' }, { ...facts, notes: [] });
+  const accepted = service.accept(slot, { ...request, owner: 'ana' }, { ...facts, notes: [] });
   await service.close('keep');
   const job = await accepted;
   await delay(10);
@@ -154,9 +154,9 @@ test('a job that is removed the moment that it ends is removed once', async () =
   const events = new ServerEvents(() => {});
   const told = follow(events, 'removed');
   const { service } = await serviceWith([], 10, { ...running, executor: endless(), events, clock });
-  await using slot = await service.reserve(ana, undefined);
+  await using slot = await slotOf(service, ana);
   slot.directory.create();
-  const job = await slot.accept({ ...request, owner: 'ana' }, { ...facts, notes: [] });
+  const job = await service.accept(slot, { ...request, owner: 'ana' }, { ...facts, notes: [] });
   await expect.poll(() => job.state).toBe('running');
   let removed: Promise<void> | undefined;
   job.on('change', () => {
@@ -200,9 +200,9 @@ test('the notice of an end has the version of the app also if that is known late
     executor: endless(),
     areEndsNoticed: true,
   });
-  await using slot = await service.reserve(ana, undefined);
+  await using slot = await slotOf(service, ana);
   slot.directory.create();
-  const job = await slot.accept({ ...request, owner: 'ana' }, { ...facts, notes: [] });
+  const job = await service.accept(slot, { ...request, owner: 'ana' }, { ...facts, notes: [] });
   await expect.poll(() => job.state).toBe('running');
   await service.kill(job);
   const [end] = service.unnoticedEnds();

@@ -22,7 +22,7 @@ const claim = { deidentified: 'true' };
 const record = (directory: string): JobRecord =>
   JSON.parse(readFileSync(path.join(directory, 'job.json'), 'utf8'));
 
-describe('a server that takes de-identified scans alone', () => {
+describe('a server that only takes de-identified scans', () => {
   const server = sharedServer({ flags: ['--require-deidentified'] });
   const { api } = server;
   const nothingLeft = () =>
@@ -43,7 +43,7 @@ describe('a server that takes de-identified scans alone', () => {
     connection.write(Buffer.concat([multipart(fields, { close: '' }), Buffer.from(head)]));
     const { status, body } = await connection.answer();
     expect(status).toBe(422);
-    expect(body).toMatch(/takes de-identified scans alone: send it with remote-app's --deidentify/);
+    expect(body).toMatch(/only takes de-identified scans: send it with remote-app's --deidentify/);
     await nothingLeft();
   });
 
@@ -53,12 +53,12 @@ describe('a server that takes de-identified scans alone', () => {
     await nothingLeft();
   });
 
-  test('refuses a file that tells who somebody is with the names of its attributes, and keeps nothing', async () => {
+  test('refuses a file that identifies a person with the names of its attributes, and keeps nothing', async () => {
     const inputs = [file('a.dcm', right), file('b.dcm', scan(name, institution))];
     const [status, detail] = await api.refused('infer', { ...claim, inputs });
     expect(status).toBe(422);
     expect(detail).toMatch(
-      /^File 'b\.dcm' tells who somebody is, in InstitutionName \(0008,0080\), PatientName \(0010,0010\);/,
+      /^File 'b\.dcm' identifies a person, in InstitutionName \(0008,0080\), PatientName \(0010,0010\);/,
     );
     expect(detail).not.toContain('Canary');
     await nothingLeft();
@@ -76,24 +76,24 @@ describe('a server that takes de-identified scans alone', () => {
     const volume = { ...claim, inputs: file('scan.konfaidir.zip', archive) };
     expect(await api.refused('infer', volume)).toEqual([
       422,
-      expect.stringMatching(/^File 'scan\/a\/IM 2' tells who somebody is, in InstitutionName \(0008,0080\);/),
+      expect.stringMatching(/^File 'scan\/a\/IM 2' identifies a person, in InstitutionName \(0008,0080\);/),
     ]);
     const set = { ...claim, dataset: file('set.zip', archive) };
     expect(await api.refused('fine_tune', set)).toEqual([
       422,
-      expect.stringMatching(/^File 'a\/IM 2' tells/),
+      expect.stringMatching(/^File 'a\/IM 2' identifies/),
     ]);
     await nothingLeft();
   });
 
-  test('refuses a file that begins as DICOM and cannot be read to its end', async () => {
+  test('refuses a file that begins like DICOM but cannot be read to its end', async () => {
     const [status, detail] = await api.refused('infer', {
       ...claim,
       inputs: file('a.dcm', right.subarray(0, -10)),
     });
     expect([status, detail]).toEqual([
       422,
-      expect.stringContaining("'a.dcm' begins as DICOM and cannot be read to its end"),
+      expect.stringContaining("'a.dcm' begins like DICOM but cannot be read to its end"),
     ]);
   });
 

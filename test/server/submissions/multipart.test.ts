@@ -226,7 +226,7 @@ describe('a body that is not a form', () => {
 
   test('is refused: a field of more than a mebibyte', async () => {
     const form = [filePart('inputs', 'a.nii'), fieldPart('surprise', 'x'.repeat(1.2 * 2 ** 20))];
-    const detail = 'The texts of the form are longer than 1048576 bytes; send what is long as a file';
+    const detail = 'The texts of the submission are longer than 1048576 bytes; send long content as a file';
     await isRefused(await post(multipart(form)), 413, detail);
   });
 });

@@ -1,13 +1,14 @@
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import Koa from 'koa';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { operationOf } from '../../../src/contract/index.js';
 import { httpServer } from '../../../src/server/http/http-server.js';
 import { listen } from '../../../src/server/http/http-service.js';
-import { EarlyChecks, receiveForm, receiveJson, UploadTurns } from '../../../src/server/submissions/index.js';
-import { wholeRequest } from '../../../src/server/submissions/receive.js';
+import { wholeRequest } from '../../../src/server/http/request-body.js';
+import { EarlyChecks, receiveForm, receiveJson } from '../../../src/server/submissions/index.js';
+import { DiskSpace, type HeldUploads } from '../../../src/server/uploads/index.js';
 import { fieldPart, filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { openBelow } from '../../support/open-files.js';
 import { RawConnection } from '../../support/raw-http.js';
@@ -42,15 +43,17 @@ afterEach(() => root[Symbol.asyncDispose]());
 
 const never = new AbortController().signal;
 
+const contextWith = (refused = never, checkValues = () => {}) => ({
+  limits,
+  checks: new EarlyChecks(operation, checkValues),
+  space: new DiskSpace(root.path, async () => false).reservationFor('ana'),
+  awaited: never,
+  refused,
+});
+
 /** Receives the next request as a form. */
 function expectForm(refused = never): void {
-  receive = (ctx) =>
-    receiveForm(ctx, root.path, limits, new EarlyChecks(operation, () => {}), {
-      awaited: never,
-      refused,
-      makeRoom: async () => false,
-      turns: new UploadTurns(),
-    });
+  receive = (ctx) => receiveForm(ctx, root.path, contextWith(refused));
 }
 
 /** A form of which half of a file has come and is written. */
@@ -81,11 +84,11 @@ test('a form is received with its texts, its files and its length', async () => 
   expect(openBelow(root.path)).toEqual([]);
 });
 
-test('a form that breaks off leaves no file, open or closed', async () => {
+test('a form that breaks off leaves no file open', async () => {
   expectForm();
   await (await halfSent()).destroy();
   expect(await outcome).toBe('The upload broke off');
-  expect([readdirSync(root.path), openBelow(root.path)]).toEqual([[], []]);
+  expect(openBelow(root.path)).toEqual([]);
 });
 
 test('a form ends with the refusal when its sender may send it no longer', async () => {
@@ -94,7 +97,7 @@ test('a form ends with the refusal when its sender may send it no longer', async
   await using connection = await halfSent();
   refused.abort(new Error('Invalid token'));
   expect(JSON.parse((await connection.answer()).body)).toEqual({ outcome: 'Invalid token' });
-  expect([readdirSync(root.path), openBelow(root.path)]).toEqual([[], []]);
+  expect(openBelow(root.path)).toEqual([]);
 });
 
 test('a request that is over is waited for no longer, and one that is gone before it is waited for broke off', async () => {
@@ -125,19 +128,12 @@ const [one, two] = ['a'.repeat(64), 'b'.repeat(64)] as [string, string];
 /** Receives JSON, whose uploads have these lengths. */
 async function json(body: object, lengths: Readonly<Record<string, number>>, checkValues = () => {}) {
   const taken: string[][] = [];
-  receive = (ctx) =>
-    receiveJson(ctx, operation, limits, new EarlyChecks(operation, checkValues), {
-      awaited: never,
-      take: async (names) => {
-        taken.push([...names]);
-        return new Map(
-          Object.entries(lengths).map(([name, length]) => [
-            name,
-            { file: `/${name}`, length, extracts: null },
-          ]),
-        );
-      },
-    });
+  const takeAll = async (names: readonly string[]) => {
+    taken.push([...names]);
+    return new Map(Object.entries(lengths).map(([name, length]) => [name, { file: `/${name}`, length }]));
+  };
+  const held = { takeAll } as unknown as HeldUploads;
+  receive = (ctx) => receiveJson(ctx, operation, held, contextWith(never, checkValues));
   const text = JSON.stringify(body);
   const headers = { 'Content-Type': 'application/json' };
   await (await fetch(url, { method: 'POST', headers, body: text })).text();
@@ -157,11 +153,11 @@ test('JSON is read as a form would be, whose files are uploads', async () => {
     lr: null,
   };
   const received = await json(body, { [one]: 10, [two]: 20 });
-  const placed = (field: string, name: string, upload: string, length: number) => ({
+  const placed = (field: string, name: string, upload: string) => ({
     field,
     name,
     path: `/${upload}`,
-    upload: { file: `/${upload}`, length, extracts: null },
+    isUpload: true,
   });
   expect(received).toEqual({
     outcome: {
@@ -174,11 +170,7 @@ test('JSON is read as a form would be, whose files are uploads', async () => {
         { name: 'gpu', text: '1' },
         { name: 'options', text: '{"batch_size":4}' },
       ],
-      files: [
-        placed('inputs', 'a.nii', one, 10),
-        placed('inputs', 'b.nii', two, 20),
-        placed('inputs', 'c.nii', one, 10),
-      ],
+      files: [placed('inputs', 'a.nii', one), placed('inputs', 'b.nii', two), placed('inputs', 'c.nii', one)],
       bytes: received.length + 40,
     },
     taken: [[one, two, one]],
@@ -192,6 +184,27 @@ test('JSON may name as many files as a form may have', async () => {
   expect((await named(20_001)).outcome).toBe(
     "The submission has more than 20000 files; send them as one archive named '<name>.konfaidir.zip'",
   );
+});
+
+test('JSON may have as many fields and texts as a form may have, and malformed JSON is refused', async () => {
+  const fields = Object.fromEntries(Array.from({ length: 1001 }, (_, at) => [`f${at}`, 1]));
+  const outcomeOf = async (body: object) => (await json(body, {})).outcome;
+  expect(await outcomeOf(fields)).toBe('The submission has more than 1000 fields; send each once');
+  expect(await outcomeOf({ gpu: Array(1001).fill('') })).toMatch('more than 1000 fields');
+  expect(await outcomeOf({ tag: 'x'.repeat((1 << 20) + 1) })).toMatch(
+    'The texts of the submission are longer',
+  );
+  const nested = `${'['.repeat(100_000)}1${']'.repeat(100_000)}`;
+  const headers = { 'Content-Type': 'application/json' };
+  for (const [text, refusal] of [
+    [`{"options":${nested}}`, "Field 'options' is nested too deeply"],
+    [`{"tag":${nested}}`, "Field 'tag' must be a text, a number, true or false, or a list of these"],
+    ['{"tag":', 'The body is not a JSON object: '],
+    ['[]', 'The body must be a JSON object'],
+  ] as const) {
+    await (await fetch(url, { method: 'POST', headers, body: text })).text();
+    expect(await outcome).toMatch(refusal);
+  }
 });
 
 test('JSON of more than four mebibytes is refused in words of its own', async () => {

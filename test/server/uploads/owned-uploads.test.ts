@@ -5,11 +5,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { ServerEvents } from '../../../src/server/events.js';
-import { DiskWatch } from '../../../src/server/submissions/disk-space.js';
-import { UploadTurns } from '../../../src/server/submissions/limits.js';
-import { SyncBehind } from '../../../src/server/submissions/uploaded-file.js';
-import { directoryName } from '../../../src/server/uploads/names.js';
-import { UploadStore } from '../../../src/server/uploads/upload-store.js';
+import { DiskSpace } from '../../../src/server/uploads/disk-space.js';
+import { directoryName, UploadStore } from '../../../src/server/uploads/upload-store.js';
 import { openBelow } from '../../support/open-files.js';
 import { temporary } from '../../support/temporary.js';
 import { TestClock } from '../../support/test-clock.js';
@@ -44,14 +41,13 @@ type Owned = ReturnType<typeof opened>['ana'];
 
 const how = () => ({
   checksum: null,
-  disk: new DiskWatch(root.path, async () => false),
-  behind: new SyncBehind(new UploadTurns()),
+  space: new DiskSpace(root.path, async () => false).reservationFor('ana'),
 });
 
 /** Begins an upload of this content, with the first bytes of it. */
 async function begin(owned: Owned, content: string, bytes = content.length) {
-  const upload = await owned.begin({ sha256: sha256(content), length: content.length }, async () => {});
-  using _turn = upload.take();
+  const upload = owned.begun(sha256(content), content.length) ?? owned.begin(sha256(content), content.length);
+  using _turn = upload.takeTurn();
   await upload.append((sink) => pipeline(Readable.from([Buffer.from(content.slice(0, bytes))]), sink), how());
   return upload;
 }
@@ -62,7 +58,7 @@ test('an upload that came whole is told once, and keeps its bytes from the momen
   const { ana, bob, store, whole } = opened();
   expect([store.keep, store.usage()]).toEqual([hour * 1000, []]);
   const half = await begin(ana, 'of ana', 2);
-  expect([half.offset, half.isWhole, ana.bytes, ana.count]).toEqual([2, false, 6, 1]);
+  expect([half.offset, half.isComplete, ana.bytes, ana.count]).toEqual([2, false, 6, 1]);
   expect(whole).toEqual([]);
   await begin(bob, 'bob');
   expect(whole).toEqual([{ owner: 'bob', bytes: 3 }]);
@@ -98,7 +94,7 @@ test('a next server finds what there is, by owner, with the time of its last use
   const { ana, store } = opened(['ana']);
   expect(store.usage()).toEqual([{ owner: 'ana', uploads: 2, bytes_kept: 11 }]);
   const [there, part] = [ana.find(sha256('whole')), ana.find(sha256('a part'))];
-  expect([there.isWhole, there.offset, part.isWhole, part.offset, part.length]).toEqual([
+  expect([there.isComplete, there.offset, part.isComplete, part.offset, part.length]).toEqual([
     true,
     5,
     false,
@@ -106,7 +102,6 @@ test('a next server finds what there is, by owner, with the time of its last use
     6,
   ]);
   expect(ana.expiry(there).getTime() - clock.now()).toBeCloseTo(hour * 1000, -1);
-  expect(ana.oldest(0)).toBe(part);
   expect(ana.expiry(part).getTime() - clock.now()).toBeCloseTo(50 * minute * 1000, -3);
   await expect.poll(names).toEqual([sha256('whole'), `${sha256('a part')}.6.part`].sort());
   expect(new Set(told.map((line) => /^Set aside '(.{6})/.exec(line)?.[1]))).toEqual(
@@ -124,11 +119,11 @@ test('an upload expires an hour after its last use, unless it is in use, and a c
   clock.pass(30 * minute);
   const late = await begin(ana, 'late');
   const release = held.hold();
-  const turn = late.take();
+  const turn = late.takeTurn();
   clock.pass(30 * minute - 0.001);
   expect(ana.find(old.sha256)).toBe(old);
   clock.pass(0.001);
-  expect(() => ana.find(old.sha256)).toThrow('No upload of yours has this name; begin it');
+  expect(() => ana.find(old.sha256)).toThrow('You have no upload with this name; begin it');
   await expect.poll(() => existsSync(old.file)).toBe(false);
   clock.pass(40 * minute);
   expect([ana.find(held.sha256), ana.find(late.sha256), ana.count]).toEqual([held, late, 2]);
@@ -144,29 +139,29 @@ test('an upload expires an hour after its last use, unless it is in use, and a c
   expect(again.expiry(again.find(next.sha256)).getTime() - clock.now()).toBe(hour * 1000);
 });
 
-test('room is made of the least recently used that are not recent, of the owner alone', async () => {
+test('room is made by evicting the least recently used uploads of the owner, but none that was just used', async () => {
   const { ana, bob, store } = opened();
   const [one, two] = [await begin(ana, 'one'), await begin(ana, 'two')];
   await begin(bob, 'of bob');
   clock.pass(10 * minute - 1);
   one.use();
-  expect([ana.makeRoom(1, 6), await store.dropOldest(), ana.count]).toEqual([false, false, 2]);
+  expect([ana.makeRoom(1, 6), store.evictable(), ana.count]).toEqual([false, [], 2]);
   clock.pass(1);
   // Nine bytes would be too many; exactly as many as there may be are not.
   expect([ana.makeRoom(3, 6), ana.count, ana.find(one.sha256) === one]).toEqual([true, 1, true]);
   expect(() => ana.find(two.sha256)).toThrow();
   expect([ana.makeRoom(3, 6), ana.count]).toEqual([true, 1]);
-  // Of all owners, the upload that was used least recently.
-  expect([await store.dropOldest(), bob.count, ana.count]).toEqual([true, 0, 1]);
-  expect(await store.dropOldest()).toBe(false);
-  for (const owned of [ana, bob]) {
-    await begin(owned, `the last of ${owned.owner}`);
-    clock.pass(11 * minute);
-  }
-  expect([await store.dropOldest(), ana.count, bob.count]).toEqual([true, 1, 1]);
-  store.trim('ana', 15);
+  clock.pass(10 * minute);
+  // Of all owners, the upload that was used least recently first.
+  expect(store.evictable().map(({ owner, bytes }) => [owner, bytes])).toEqual([
+    ['bob', 6],
+    ['ana', 3],
+  ]);
+  await store.evictable()[0]?.remove();
+  expect([bob.count, ana.count]).toEqual([0, 1]);
+  store.trim('ana', 3);
   expect(ana.count).toBe(1);
-  store.trim('ana', 14);
+  store.trim('ana', 2);
   store.trim('nobody', 0);
   expect(ana.count).toBe(0);
 });
@@ -175,12 +170,12 @@ test('one request writes at a time, and a removed file is no upload any more', a
   const { ana } = opened();
   const upload = await begin(ana, 'content', 3);
   {
-    using turn = upload.take();
-    expect(() => upload.take()).toThrow('Another request writes this upload; ask for its offset in a moment');
-    expect([turn.awaited.aborted, upload.isInUse]).toEqual([true, true]);
-    await expect(ana.begin({ sha256: upload.sha256, length: 9 }, async () => {})).rejects.toThrow(
-      'Another request writes',
+    using turn = upload.takeTurn();
+    expect(() => upload.takeTurn()).toThrow(
+      'Another request is writing this upload; ask for its offset in a moment',
     );
+    expect([turn.awaited.aborted, upload.isInUse]).toEqual([true, true]);
+    expect(() => ana.begun(upload.sha256, 9)).toThrow('Another request is writing');
   }
   expect(upload.isInUse).toBe(false);
   // What still has one that was removed changes nothing of the next of its name.
@@ -189,7 +184,7 @@ test('one request writes at a time, and a removed file is no upload any more', a
   upload.use();
   expect(ana.find(upload.sha256)).toBe(next);
   rmSync(upload.file);
-  expect(() => ana.find(upload.sha256)).toThrow('No upload of yours');
+  expect(() => ana.find(upload.sha256)).toThrow('You have no upload');
   expect([ana.bytes, told]).toEqual([0, []]);
 });
 
@@ -197,45 +192,45 @@ test('what is more, or not what was checked, or another content, leaves what was
   const { ana } = opened();
   const upload = await begin(ana, 'content', 3);
   const append = async (bytes: string, digest: string | null = null) => {
-    using _turn = upload.take();
+    using _turn = upload.takeTurn();
     const sent = (sink: Parameters<Parameters<typeof upload.append>[0]>[0]) =>
       pipeline(Readable.from([Buffer.from(bytes)]), sink);
     const sum = createHash('sha1').update(digest ?? '');
     const checksum = digest === null ? null : { algorithm: 'sha1', digest: sum.digest() };
     await upload.append(sent, { ...how(), checksum });
   };
-  await expect(append('tents')).rejects.toThrow('More came than the 7 bytes that the upload was to have');
-  await expect(append('xx', 'te')).rejects.toThrow('does not have the checksum that came with it');
+  await expect(append('tents')).rejects.toThrow('More than the announced 7 bytes arrived');
+  await expect(append('xx', 'te')).rejects.toThrow('do not match the checksum that came with them');
   expect([upload.offset, statSync(upload.file).size]).toEqual([3, 3]);
   clock.pass(30 * minute);
   await append('te', 'te');
   expect(ana.expiry(upload).getTime() - clock.now()).toBe(hour * 1000);
-  expect([upload.offset, upload.isWhole]).toEqual([5, false]);
+  expect([upload.offset, upload.isComplete]).toEqual([5, false]);
   await append('nt');
-  expect([upload.offset, upload.isWhole, names()]).toEqual([7, true, [sha256('content')]]);
+  expect([upload.offset, upload.isComplete, names()]).toEqual([7, true, [sha256('content')]]);
   const wrong = await begin(ana, 'right', 2);
-  using _turn = wrong.take();
+  using _turn = wrong.takeTurn();
   const rest = wrong.append((sink) => pipeline(Readable.from([Buffer.from('ong')]), sink), how());
-  await expect(rest).rejects.toThrow(`The 5 bytes that came are not those that ${wrong.sha256} stands for`);
+  await expect(rest).rejects.toThrow(`The 5 bytes that arrived do not have the SHA-256 ${wrong.sha256}`);
   expect([ana.count, existsSync(wrong.file), openBelow(root.path)]).toEqual([1, false, []]);
 });
 
 test('what was written of a body that breaks off is kept', async () => {
   const { ana } = opened();
-  const upload = await ana.begin({ sha256: sha256('content'), length: 7 }, async () => {});
+  const upload = ana.begin(sha256('content'), 7);
   const broken = async (bytes: string) => {
-    using _turn = upload.take();
+    using _turn = upload.takeTurn();
     const sent = upload.append(async (sink) => {
       for (const byte of bytes) sink.write(Buffer.from(byte));
       throw new Error('It broke off');
     }, how());
     await expect(sent).rejects.toThrow('It broke off');
-    return [upload.offset, statSync(upload.file).size, upload.isWhole];
+    return [upload.offset, statSync(upload.file).size, upload.isComplete];
   };
   expect(await broken('con')).toEqual([3, 3, false]);
   expect(await broken('te')).toEqual([5, 5, false]);
   expect(await broken('nt')).toEqual([7, 7, false]);
-  expect((await ana.look(upload.sha256)).isWhole).toBe(true);
+  expect((await ana.findSettled(upload.sha256)).isComplete).toBe(true);
 });
 
 test('a submission holds the uploads that it names, each once, and uses them', async () => {

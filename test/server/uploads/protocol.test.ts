@@ -86,7 +86,7 @@ const refused: Readonly<Record<string, [number, RegExp, () => Promise<ToldUpload
     () => tus.begin('x', 'x', { 'Upload-Length': '1048577' }),
   ],
   'of another type': [415, /octet-stream/, () => tus.begin('x', 'x', { 'Content-Type': 'text/plain' })],
-  'with more bytes than its length': [413, /4 bytes, and 3/, () => tus.begin('abc', 'abcd')],
+  'with more bytes than its length': [413, /4 bytes, but only 3/, () => tus.begin('abc', 'abcd')],
   'to another offset': [409, /has 0 bytes, not 3/, () => tus.patch(begun, 3, 'un')],
   'to no offset': [422, /Upload-Offset/, () => tus.patch(begun, 0, 'b', { 'Upload-Offset': '' })],
   'to one that nobody has begun': [404, /begin it/, () => tus.patch(sha256('never'), 0, 'n')],
@@ -130,7 +130,7 @@ test('bytes that the name does not stand for never count', async () => {
   expect((await tus.head(name)).status).toBe(404);
   await tus.begin('right', 'wr');
   const told = await tus.patch(name, 2, 'ght');
-  expect(told.detail).toMatch(new RegExp(`not those that ${name} stands for`));
+  expect(told.detail).toMatch(new RegExp(`do not have the SHA-256 ${name}`));
   expect((await tus.head(name)).status).toBe(404);
   expect(await tus.begin('right', 'right')).toMatchObject({ status: 201, offset: 5 });
 });

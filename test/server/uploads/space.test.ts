@@ -34,23 +34,30 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await tus.head(small)).offset).toBe(2 * mebibyte);
   });
 
-  test('that fills up on the way keeps what was written, and the upload goes on when there is room', async () => {
+  test('refuses a body that no longer fits, and the upload continues when there is room', async () => {
     const clock = new TestClock();
     await using server = await TestServer.start({ dataDirectory, clock });
     const tus = new Tus(server.api);
     const [one, two] = [filled(14, 'c'), filled(14, 'd')];
-    const [nameOfOne, nameOfTwo] = [sha256(one), sha256(two)];
-    // Both fit, each for itself.
+    // Each of them fits alone.
     for (const content of [one, two]) expect((await tus.begin(content)).status).toBe(201);
-    expect((await tus.patch(nameOfOne, 0, one)).status).toBe(204);
-    expect((await tus.patch(nameOfTwo, 0, two)).status).toBe(507);
-    const { offset } = await tus.head(nameOfTwo);
-    expect(offset).toBeGreaterThan(0);
-    expect(offset).toBeLessThan(two.length);
-    await tus.remove(nameOfOne);
-    expect(await tus.patch(nameOfTwo, offset ?? 0, two.subarray(offset ?? 0))).toMatchObject({
-      status: 204,
-    });
+    expect((await tus.patch(sha256(one), 0, one)).status).toBe(204);
+    expect((await tus.patch(sha256(two), 0, two)).status).toBe(507);
+    expect((await tus.head(sha256(two))).offset).toBe(0);
+    await tus.remove(sha256(one));
+    expect(await tus.patch(sha256(two), 0, two)).toMatchObject({ status: 204 });
+  });
+
+  test('does not lose the uploads of others to a claim that cannot be met', async () => {
+    const clock = new TestClock();
+    await using tokens = new TestTokens();
+    for (const name of ['ana', 'bob']) tokens.create(name);
+    await using server = await TestServer.start({ dataDirectory, clock, flags: ['--tokens', tokens.file] });
+    const ana = new Tus(tokens.api(server, 'ana'));
+    const kept = await ana.send(filled(3, 'a'));
+    clock.pass(notRecent);
+    const claim = await new Tus(tokens.api(server, 'bob')).begin(filled(30, 'b'));
+    expect([claim.status, (await ana.head(kept)).offset]).toEqual([507, 3 * mebibyte]);
   });
 
   test('loses uploads that nobody has used for a while before results', async () => {
