@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { partSizeHeader, ServiceError } from '../contract/index.js';
 import { sizeIn } from './part-headers.js';
 
-/** Most bytes of one part's headers. A file name has at most 255; the rest is for additions of unusual clients. */
+/** Bytes of one part's headers. A file name has at most 255; the rest is for additions of unusual clients. */
 const maxPartHeaderBytes = 16 << 10;
 /** Headers of one part. */
 const maxPartHeaders = 32;
@@ -72,43 +72,8 @@ function readHeaders(block: Buffer): Record<string, string> {
   return headers;
 }
 
-/** Decodes base64 content (RFC 4648, 4). Other bytes are refused, because the file would be a different one. */
-class Base64Sink implements PartSink {
-  /** The beginning of a group of four letters whose rest has not arrived. */
-  #rest = '';
-  /** Padding was found, which ends the text. */
-  #isOver = false;
-
-  constructor(private readonly sink: PartSink) {}
-
-  take(piece: Buffer): Promise<void> | undefined {
-    const text = this.#rest + piece.toString('latin1');
-    const groups = text.slice(0, text.length - (text.length % 4));
-    this.#rest = text.slice(groups.length);
-    if (groups === '') return undefined;
-    const bytes = Buffer.from(groups, 'base64');
-    // If the decoder has skipped nothing, encoding the result again gives the same text.
-    if (this.#isOver || bytes.toString('base64') !== groups) throw this.#fault();
-    this.#isOver = groups.endsWith('=');
-    return this.sink.take(bytes);
-  }
-
-  end(): Promise<void> | undefined {
-    if (this.#rest !== '') throw this.#fault();
-    return this.sink.end();
-  }
-
-  #fault = () => badForm('a part in base64 has bytes that are not base64');
-}
-
+/** Encodings that leave the content as it is. RFC 7578 (4.7) deprecates all others. */
 const plainEncodings = new Set(['', 'binary', '7bit', '8bit', 'utf-8']);
-
-/** @throws ServiceError 400 */
-function decoded(sink: PartSink, encoding: string): PartSink {
-  if (plainEncodings.has(encoding)) return sink;
-  if (encoding === 'base64') return new Base64Sink(sink);
-  throw badForm('a part has an unknown Content-Transfer-Encoding');
-}
 
 type State = 'headers' | 'content' | 'ended';
 
@@ -175,8 +140,10 @@ export class FormParser extends Writable {
     this.#size = sizeIn(headers[partSizeHeader]);
     this.#left = this.#size;
     this.#parts += 1;
-    const sink = await this.receiver.begin(headers);
-    this.#sink = decoded(sink, headers['content-transfer-encoding']?.trim().toLowerCase() ?? '');
+    const encoding = headers['content-transfer-encoding']?.trim().toLowerCase() ?? '';
+    if (!plainEncodings.has(encoding))
+      throw badForm('a part has a Content-Transfer-Encoding; send it as it is');
+    this.#sink = await this.receiver.begin(headers);
     this.#state = 'content';
     return buffer.subarray(end + blankLine.length);
   }

@@ -75,23 +75,6 @@ function parameters(header: string): Map<string, string> {
   return found;
 }
 
-/** Joins a parameter that was split, `filename*0` and so on (RFC 2231, 3), into a single one. */
-function joinParts(given: Map<string, string>, name: string): void {
-  const parts: string[] = [];
-  let isEncoded = false;
-  for (;;) {
-    const key = `${name}*${parts.length}`;
-    const part = given.get(`${key}*`) ?? given.get(key)?.replaceAll('%', '%25');
-    if (part === undefined) break;
-    isEncoded ||= given.has(`${key}*`);
-    parts.push(part);
-  }
-  if (parts.length === 0) return;
-  const joined = parts.join('');
-  if (isEncoded) given.set(`${name}*`, joined);
-  else given.set(name, joined.replaceAll('%25', '%'));
-}
-
 /** A text such as `UTF-8''Sch%C3%A4del.nii` (RFC 8187). Undefined for one that is not well formed. */
 function extended(text: string): string | undefined {
   const [, charset, encoded] = /^([^']*)'[^']*'(.+)$/s.exec(text) ?? [];
@@ -125,8 +108,7 @@ function withoutEncodedWords(text: string): string {
  * the plain form beside it is for readers that do not know it.
  * @throws ServiceError 400 for a text that is not UTF-8
  */
-function textOf(given: Map<string, string>, name: string, what: string): string | null {
-  joinParts(given, name);
+function textOf(given: ReadonlyMap<string, string>, name: string, what: string): string | null {
   const [best, plain] = [given.get(`${name}*`), given.get(name)];
   const text = best === undefined ? undefined : extended(best);
   if (text !== undefined) return text;
