@@ -41,11 +41,11 @@ test.each([
   ['another program at the address', of(501, true), { transient: false, failure: false }],
   ['a refusal', of(422), { transient: false, failure: false }],
   ['something else', new Error('x'), { transient: false, failure: false }],
-])('after %s, the same request may succeed or not', (_, error, { transient, failure }) => {
+])('After %s, the same request may succeed or not', (_, error, { transient, failure }) => {
   expect([isTransient(error), isServerFailure(error)]).toEqual([transient, failure]);
 });
 
-test('statuses are told from one another', () => {
+test('Statuses are told from one another', () => {
   const kinds = (status: number) => [isBusy, isStall, isUnknownJob, isExpiredJob].map((is) => is(of(status)));
   expect([429, 408, 404, 410, 503].map(kinds)).toEqual([
     [true, false, false, false],
@@ -78,7 +78,7 @@ test.each([
   expect([error.exitCode, error.details.fault]).toEqual([exitCode, fault]);
 });
 
-test('statuses of redirects, of gateways and of other programs are those alone', () => {
+test('Statuses of redirects, of gateways and of other programs are those alone', () => {
   const all = Array.from({ length: 400 }, (_, at) => 200 + at);
   expect(all.filter(isOfAnother)).toEqual([404, 405, 410, 501]);
   expect(all.filter(isGatewayError)).toEqual([502, 503, 504]);
@@ -93,13 +93,13 @@ test.each([
   ['EACCES', 'choose a directory that you may write to'],
   ['EPERM', 'choose a directory that you may write to'],
   ['EIO', 'check the disk'],
-] as const)('what cannot be written with %s has its remedy', (code, remedy) => {
+] as const)('What cannot be written with %s has its remedy', (code, remedy) => {
   const cause = Object.assign(new Error(`${code}: x`), { code, errno: -constants.errno[code] });
   const { message, details } = new WriteError('/nowhere/a', cause, 'go on');
   expect([message.slice(message.indexOf(')') + 1), details]).toEqual([`; ${remedy}, then go on`, { code }]);
 });
 
-test('a command to run next is one line, with what named the server', () => {
+test('A command to run next is one line, with what named the server', () => {
   expect(nextCommand('jobs')).toBe('remote-app jobs');
   expect(
     nextCommand('jobs', [
@@ -109,7 +109,7 @@ test('a command to run next is one line, with what named the server', () => {
   ).toBe("remote-app jobs --server http://x --ca 'a\\x0ab;c'");
 });
 
-test('the wait that a server asks for is among the details', () => {
+test('The wait that a server asks for is among the details', () => {
   expect(new HttpError(429, 'Later', 7).details).toEqual({ http_status: 429, retry_after: 7 });
 });
 
@@ -117,7 +117,7 @@ describe('a command that no longer follows its job', () => {
   const logs = "'remote-app logs ab --profile 'lab two'' follows it";
   const result = "'remote-app result ab --profile 'lab two'' fetches its result";
 
-  test('says how to go on where the connection, or the output, was lost', () => {
+  test('A command that no longer follows its job says how to go on where the connection, or the output, was lost', () => {
     expect(withResumeHint(connection, 'ab', cut('broken'))).toMatchObject({
       message: `It broke; job ab may go on: ${logs}, ${result}`,
       exitCode: 5,
@@ -127,7 +127,7 @@ describe('a command that no longer follows its job', () => {
     expect(closed.message).toContain(`what was printed is not complete; job ab may go on: ${logs}`);
   });
 
-  test('says that only the result is missing of a job that is done, and the command for the same place', () => {
+  test('A command that no longer follows its job says that only the result is missing of a job that is done, and the command for the same place', () => {
     const again = 'remote-app result ab -o here';
     expect(withResumeHint(connection, 'ab', cut('timeout'), { isDone: true, again })).toMatchObject({
       message: `It broke; job ab is done: '${again}' fetches its result`,
@@ -135,7 +135,7 @@ describe('a command that no longer follows its job', () => {
     });
   });
 
-  test('says so of a refusal only if the server is known to have the job', () => {
+  test('A command that no longer follows its job says so of a refusal only if the server is known to have the job', () => {
     const refused = of(401);
     expect(withResumeHint(connection, 'ab', refused)).toBe(refused);
     for (const known of [{ isKnown: true }, { isDone: true }])
@@ -147,14 +147,14 @@ describe('a command that no longer follows its job', () => {
       expect(withResumeHint(connection, 'ab', gone, { isKnown: true })).toBe(gone);
   });
 
-  test('says it once, and of nothing else', () => {
+  test('A command that no longer follows its job says it once, and of nothing else', () => {
     const told = withResumeHint(connection, 'ab', cut('broken'));
     expect(withResumeHint(connection, 'ab', told, { isDone: true })).toBe(told);
     const other = new Error('x');
     expect(withResumeHint(connection, 'ab', other, { isKnown: true })).toBe(other);
   });
 
-  test('says that a server has forgotten it', () => {
+  test('A command that no longer follows its job says that a server has forgotten it', () => {
     expect(new JobForgotten('ab', 'http://x', of(404))).toMatchObject({
       exitCode: 1,
       details: { http_status: 404, job_id: 'ab' },
@@ -163,7 +163,7 @@ describe('a command that no longer follows its job', () => {
   });
 });
 
-test('a failed job has the words of its app without their label, and all that is known of it', () => {
+test('A failed job has the words of its app without their label, and all that is known of it', () => {
   const facts = { expiresAt: '2030-01-01T00:00:00Z', leftFiles: 2, now: 5, fetch: 'x' };
   const failed = new JobFailed('ab', 'refused', 'Error: ERROR: the volume is empty', facts);
   expect(failed).toMatchObject({
@@ -185,7 +185,7 @@ test('a failed job has the words of its app without their label, and all that is
   });
 });
 
-test('an interruption says by what, and what it means for the job', () => {
+test('An interruption says by what, and what it means for the job', () => {
   const told = (name: string) => {
     const interrupted = new Interrupted(name).with('job ab goes on', { job_id: 'ab' });
     return [interrupted.message, interrupted.leavesJob, interrupted.exitCode, interrupted.details.job_id];
@@ -196,12 +196,12 @@ test('an interruption says by what, and what it means for the job', () => {
   expect(new Interrupted('SIGHUP').message).toBe('Interrupted by SIGHUP');
 });
 
-test('an error gets the job that it is about, unless it names another', () => {
+test('An error gets the job that it is about, unless it names another', () => {
   expect(new ClientError('x', 1, { a: 1 }).about('ab').details).toEqual({ job_id: 'ab', a: 1 });
   expect(new ClientError('x', 1, { job_id: 'cd' }).about('ab').details).toEqual({ job_id: 'cd' });
 });
 
-test('what the system refuses to write says what to do, and what is explained stays as it is', async () => {
+test('What the system refuses to write says what to do, and what is explained stays as it is', async () => {
   const systemError = (code: string, errno: number) =>
     Object.assign(new Error(`${code}: x`), { code, errno });
   const failure = (cause: unknown) =>

@@ -16,7 +16,7 @@ import { formatBytes } from '../../../src/contract/text.js';
 
 const plain = new Colours({}, {});
 
-test('bytes are counted in powers of 1024', () => {
+test('Bytes are counted in powers of 1024', () => {
   expect([0, 1023, 1024, 1536, 6 * 1024 ** 3].map(formatBytes)).toEqual([
     '0 B',
     '1023 B',
@@ -26,11 +26,11 @@ test('bytes are counted in powers of 1024', () => {
   ]);
 });
 
-test('memory is shown as used of total', () => {
+test('Memory is shown as used of total', () => {
   expect(formatMemory({ used_gb: 1.25, total_gb: 64 })).toBe('1.3 of 64.0 GB');
 });
 
-test('tables are aligned, and their lines have no trailing blanks', () => {
+test('Tables are aligned, and their lines have no trailing blanks', () => {
   expect(
     formatTable(
       ['A', 'LONG'],
@@ -42,7 +42,7 @@ test('tables are aligned, and their lines have no trailing blanks', () => {
   ).toEqual(['A          LONG', 'wide cell  x', 'y']);
 });
 
-test('columns are aligned by their width on a terminal, with wide characters and colours', () => {
+test('Columns are aligned by their width on a terminal, with wide characters and colours', () => {
   const red = (text: string) => `\u001b[31m${text}\u001b[39m`;
   const rows = [
     ['肝臓', 'x'],
@@ -52,7 +52,7 @@ test('columns are aligned by their width on a terminal, with wide characters and
   expect(formatTable(['APP     ', 'B'], rows)).toEqual(wide);
 });
 
-test('pairs without a value are left out', () => {
+test('Pairs without a value are left out', () => {
   expect(
     formatPairs([
       ['Job', 'x'],
@@ -62,7 +62,7 @@ test('pairs without a value are left out', () => {
   ).toEqual(['Job     x', 'Status  done']);
 });
 
-test('a job is shown with only the facts that the server sends', () => {
+test('A job is shown with only the facts that the server sends', () => {
   const checked = jobAnswer('ab').check({ status: 'running' });
   if (!checked.success) throw new Error('it is not accepted as a job');
   const little = checked.data;
@@ -71,7 +71,7 @@ test('a job is shown with only the facts that the server sends', () => {
   expect(listJobs([], 0, plain)).toEqual([]);
 });
 
-test('text from outside stays on one line and is cut in tables', () => {
+test('Text from outside stays on one line and is cut in tables', () => {
   expect(formatPairs([['App', 'a\nb\u009b']])).toEqual(['App  a\\x0ab\\x9b']);
   const rows = formatTable(['A', 'B'], [['x'.repeat(1e6), 'a\nb'], ...Array(200_000).fill(['y', 'z'])]);
   expect(rows).toHaveLength(200_002);
@@ -98,12 +98,12 @@ test.each([
     ['   word word word word', ' word'],
   ],
   ['wide characters by their width', '肝臓 腫瘍 肝臓 腫瘍 肝臓', 20, 0, ['肝臓 腫瘍 肝臓 腫瘍', '肝臓']],
-])('a terminal gets %s', (_, text, columns, indent, lines) => {
+])('A terminal gets %s', (_, text, columns, indent, lines) => {
   expect(wrapped(text, columns, indent)).toEqual(lines);
   expect(wrapped(text)).toEqual([text]);
 });
 
-test('values are wrapped beside their names, but for those in colours', () => {
+test('Values are wrapped beside their names, but for those in colours', () => {
   const words = 'one two three four five six seven';
   const painted = { text: words, paint: (text: string) => `<${text}>` };
   expect(
@@ -119,7 +119,7 @@ test('values are wrapped beside their names, but for those in colours', () => {
   expect(formatPairs([['Long', 'x'.repeat(4001)]])).toEqual([`Long  ${'x'.repeat(4000)}...`]);
 });
 
-test('text is wrapped for a terminal that says how wide it is', () => {
+test('Text is wrapped for a terminal that says how wide it is', () => {
   const stream = (more: object) => Object.assign(new PassThrough(), more);
   const streams = [
     { isTTY: true, columns: 100 },
@@ -161,7 +161,7 @@ test.each([
   ]);
 });
 
-test('a table that is too wide has its widest name cut, down to ten columns, and then loses columns', () => {
+test('A table that is too wide has its widest name cut, down to ten columns, and then loses columns', () => {
   const state = { text: 'running', paint: (text: string) => `<${text}>` };
   const table = {
     heading: ['JOB', 'NAME', 'OTHER', 'STATE', 'SIZE'],

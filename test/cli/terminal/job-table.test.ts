@@ -31,7 +31,7 @@ function job(id: number, facts: Readonly<Record<string, unknown>>) {
 const running = { status: 'running', started_at: ago(100), finished_at: null, run_seconds: null };
 const jobs = [job(1, running), job(2, {}), job(3, { run_seconds: 400 }), job(4, { run_seconds: 220 })];
 
-test.each([60, 80, 100, 120])('a list of jobs fits a terminal of %i columns', (columns) => {
+test.each([60, 80, 100, 120])('A list of jobs fits a terminal of %i columns', (columns) => {
   const lines = listJobs(jobs, now, plain, true, columns);
   expect(lines).toHaveLength(5);
   for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(columns);
@@ -41,14 +41,14 @@ test.each([60, 80, 100, 120])('a list of jobs fits a terminal of %i columns', (c
   expect(new Set(lines).size).toBe(5);
 });
 
-test('on 80 columns names are cut in their middle before a column goes, the least important one first', () => {
+test('On 80 columns names are cut in their middle before a column goes, the least important one first', () => {
   const [heading, first] = listJobs(jobs, now, plain, false, 80);
   expect(heading).not.toMatch(/GPUS|OPERATION/);
   expect(heading).toMatch(/^JOB +STATUS +APP +/);
   expect(first).toMatch(/VBo\S*…\S*:MR/);
 });
 
-test('elsewhere nothing is cut', () => {
+test('Elsewhere nothing is cut', () => {
   const [, first] = listJobs(jobs, now, plain);
   expect(first).toMatch(
     /infer +VBoussot\/ImpactSynth:MR +study-of-knees-7 +sub-01_ses-baseline_T1w\.nii\.gz +0 /,
@@ -57,7 +57,7 @@ test('elsewhere nothing is cut', () => {
 
 const connection = { nextCommand: (words: string) => `remote-app ${words} --profile lab` };
 
-test('the time that a job took is the one that the server says, also where it is none', () => {
+test('The time that a job took is the one that the server says, also where it is none', () => {
   const took = (facts: Readonly<Record<string, unknown>>) =>
     /took ([^)]*)/.exec(describeJob(job(1, facts), now, plain, connection).join('\n'))?.[1];
   expect([took({ run_seconds: 0 }), took({ run_seconds: 7 }), took({ run_seconds: null })]).toEqual([
@@ -67,7 +67,7 @@ test('the time that a job took is the one that the server says, also where it is
   ]);
 });
 
-test('one job is described fact by fact', () => {
+test('One job is described fact by fact', () => {
   const at = (seconds: number) => formatLocal(now - seconds * 1000);
   const ended = job(1, {
     ...{ status: 'error', error: 'out of memory', operation: 'fine_tune', deidentified: true },
@@ -96,7 +96,7 @@ test('one job is described fact by fact', () => {
   ]);
 });
 
-test('of a job that waits or runs it says what is known', () => {
+test('Of a job that waits or runs it says what is known', () => {
   const none = { tag: null, owner: null, assigned_gpus: null, started_at: null, finished_at: null };
   const waits = { status: 'queued', run_seconds: null, queue_position: 3, waiting_for: 'a GPU', keep: 3600 };
   expect(describeJob(job(1, { ...none, ...waits }), now, plain, connection).slice(2)).toEqual([
@@ -118,7 +118,7 @@ test('of a job that waits or runs it says what is known', () => {
   expect(describeJob(old, now, plain, connection).join('\n')).toMatch(/^Finished .*took 3 min\)$/m);
 });
 
-test('a list of jobs has what is known of each', () => {
+test('A list of jobs has what is known of each', () => {
   const tag = 'a-tag-that-is-much-too-long-for-a-table';
   const kept = job(1, { tag, inputs: ['one.nii', 'two.nii'], assigned_gpus: [0, 1], bytes_kept: 2000 });
   const bare = job(2, {
@@ -144,7 +144,7 @@ test('a list of jobs has what is known of each', () => {
   expect(listJobs([job(1, { tag: null, inputs: [] })], now, plain)[0]).not.toMatch(/TAG|INPUT|SIZE|OWNER/);
 });
 
-test('the end of a job, and what a kill did, are each one line', () => {
+test('The end of a job, and what a kill did, are each one line', () => {
   const killed = { job_id: 'aa01bc23de41', status: 'killed', message: 'Job killed' } as const;
   expect(killedLine(killed, plain)).toBe('aa01bc23de41  killed');
   expect(killedLine({ ...killed, status: 'done' }, plain)).toBe('aa01bc23de41  done (had ended)');
@@ -155,7 +155,7 @@ test('the end of a job, and what a kill did, are each one line', () => {
   );
 });
 
-test('an empty list says what was looked for', () => {
+test('An empty list says what was looked for', () => {
   expect(noJobs('http://a', undefined, undefined)).toBe('No jobs on http://a');
   expect(noJobs('http://a', ['queued', 'running'], 'knees')).toBe(
     "No jobs tagged 'knees' that are queued or running on http://a",

@@ -11,7 +11,7 @@ test.each([
     30,
     'a-very-lon…====    ] 45% 3 s',
   ],
-])('of a row shows %s', (_, text, columns, row) => {
+])('Of a row shows %s', (_, text, columns, row) => {
   expect(cutRow(text, columns)).toBe(row);
 });
 
@@ -20,7 +20,7 @@ test.each([
   ['without its middle', 'abcdefg', 6, 'abc…fg'],
   ['with as much of its end as of its beginning', 'abcdefgh', 7, 'abc…fgh'],
   ['with whole characters', '肝臓腫瘍肝臓', 8, '肝臓…臓'],
-])('a name is shown %s', (_, text, columns, cut) => {
+])('A name is shown %s', (_, text, columns, cut) => {
   expect(cutMiddle(text, columns)).toBe(cut);
 });
 
@@ -33,10 +33,10 @@ test.each([
   ],
   ['on a narrow terminal', `${'n'.repeat(20)} 45%`, 14, 'n'.repeat(14)],
   ['without figures', 'n'.repeat(40), 30, 'n'.repeat(30)],
-])('of a row %s the beginning is shown', (_, text, columns, row) => {
+])('Of a row %s the beginning is shown', (_, text, columns, row) => {
   expect(cutRow(text, columns)).toBe(row);
 });
 
-test('a character of several code points is not torn', () => {
+test('A character of several code points is not torn', () => {
   expect(cutToWidth('ae\u0301e\u0301', 2)).toBe('ae\u0301');
 });

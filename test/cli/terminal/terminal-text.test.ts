@@ -27,7 +27,7 @@ describe('text for a terminal', () => {
     expect(forTerminal(text)).toBe(safe);
   });
 
-  test('is cleaned in linear time, whatever it contains', () => {
+  test('Text for a terminal is cleaned in linear time, whatever it contains', () => {
     const begin = performance.now();
     for (const piece of [`${esc}]`, `${esc}[`, `${esc}[1;`, `${esc}P`, '\u009b', `${esc}[31m`]) {
       forTerminal(piece.repeat(300_000));
@@ -36,7 +36,7 @@ describe('text for a terminal', () => {
     expect(performance.now() - begin).toBeLessThan(10_000);
   });
 
-  test('is short, on one line and without colours beside a spinner', () => {
+  test('Text for a terminal is short, on one line and without colours beside a spinner', () => {
     expect(caption(`a\n${esc}[31mb${esc}]0;t\u0007\r`)).toBe('a b\\x0d');
     expect(caption('x'.repeat(1e6))).toHaveLength(500);
   });

@@ -49,7 +49,7 @@ test.each([
   expect([formatDuration(seconds), formatDuration(seconds, true)]).toEqual([coarse, fine]);
 });
 
-test('no duration has a 60th second or minute', () => {
+test('No duration has a 60th second or minute', () => {
   const texts = Array.from({ length: 140_000 }, (_, at) => [
     formatDuration(at * 0.7),
     formatDuration(at * 0.7, true),
@@ -78,7 +78,7 @@ test.each([
   expect(formatDistance(1e12 + distance, 1e12)).toBe(words);
 });
 
-test('times are in the local time zone', () => {
+test('Times are in the local time zone', () => {
   expect(formatLocal(Date.parse('2026-02-28T20:35:59.999Z'))).toBe('2026-03-01 02:05');
   expect([readTime(null), readTime('soon'), readTime('2026-01-01T00:00:01Z')]).toEqual([
     null,
@@ -97,7 +97,7 @@ function job(fields: object) {
   return checked.data;
 }
 
-test('the times of a job are local, and say how long ago and how long it took', () => {
+test('The times of a job are local, and say how long ago and how long it took', () => {
   const done = job({
     created_at: '2026-03-01T12:00:00Z',
     started_at: '2026-03-01T12:01:00.500Z',
@@ -114,21 +114,21 @@ test('the times of a job are local, and say how long ago and how long it took', 
   expect(listJobs([done], now, plain)[1]).toMatch(/ {2}6 min ago {2}3 min$/);
 });
 
-test('packing a result does not count as run time', () => {
+test('Packing a result does not count as run time', () => {
   const times = { started_at: '2026-03-01T12:00:00Z', finished_at: '2026-03-01T12:00:45Z' };
   const done = job({ ...times, run_seconds: 9 });
   expect(listJobs([done], 0, plain)[1]).toMatch(/ {2}9 s$/);
   expect(describeJob(done, 0, plain, { nextCommand }).join()).toContain('took 9 s');
 });
 
-test('a running job says how long it has run; a text that is not a time is shown unchanged', () => {
+test('A running job says how long it has run; a text that is not a time is shown unchanged', () => {
   const now = Date.parse('2026-03-01T12:06:02Z');
   const running = job({ created_at: 'yesterday', started_at: '2026-03-01T12:00:00Z' });
   expect(listJobs([running], now, plain)[1]).toMatch(/yesterday {2}6 min$/);
   expect(describeJob(running, now, plain, { nextCommand })).toContain('Created  yesterday');
 });
 
-test('a job that never ran did not take any time', () => {
+test('A job that never ran did not take any time', () => {
   const killed = job({ status: 'killed', finished_at: '2026-03-01T12:04:02Z' });
   expect(describeJob(killed, Date.parse('2026-03-01T12:06:02Z'), plain, { nextCommand }).slice(2)).toEqual([
     'Finished  2026-03-01 17:34 (2 min ago)',

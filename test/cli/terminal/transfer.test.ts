@@ -23,11 +23,11 @@ test.each([
   [60, 'Uploading 43% 432.0 MiB of 999.0 MiB ETA 7 min 53 s'],
   [40, 'Uploading [===------] 43% ETA 7 min 53 s'],
   [20, 'Uploading 43%'],
-])('a bar fits in %d columns, without what is missed least', (columns, bar) => {
+])('A bar fits in %d columns, without what is missed least', (columns, bar) => {
   expect(slow().bar(columns, 360_000)).toBe(bar);
 });
 
-test('no bar is wider than its columns, and its figures have one unit', () => {
+test('No bar is wider than its columns, and its figures have one unit', () => {
   for (let room = 14; room < 130; room += 1) {
     for (const seconds of [0, 0.3, 59, 359.99, 361]) {
       const bar = after(seconds, 999 * mebi, 1.2 * mebi).bar(room, seconds * 1000);
@@ -37,7 +37,7 @@ test('no bar is wider than its columns, and its figures have one unit', () => {
   }
 });
 
-test('the rate is that of the last seconds, and falls while nothing is transferred', () => {
+test('The rate is that of the last seconds, and falls while nothing is transferred', () => {
   const transfer = new Transfer('Uploading', 1000 * mebi, 0);
   // The system's buffers take this much at once.
   transfer.moved(100 * mebi, 1);
@@ -46,26 +46,26 @@ test('the rate is that of the last seconds, and falls while nothing is transferr
   expect(transfer.rate(60_000) / mebi).toBeLessThan(0.4);
 });
 
-test('the lines of a log and the summary have the same figures', () => {
+test('The lines of a log and the summary have the same figures', () => {
   expect(slow().words(360_000)).toBe('Uploading: 43 %, 432.0 MiB of 999.0 MiB, 1.2 MiB/s, 7 min 53 s left');
   expect(slow().summary(360_000)).toBe('Uploaded 432.0 MiB in 6 min (1.2 MiB/s)');
 });
 
-test('what was there before a download goes on is no part of what it brought', () => {
+test('What was there before a download goes on is no part of what it brought', () => {
   const transfer = new Transfer('Downloading', 100 * mebi, 0, 60 * mebi);
   for (let at = 1; at <= 10; at += 1) transfer.moved((60 + 4 * at) * mebi, at * 1000);
   expect(transfer.rate(10_000) / mebi).toBeCloseTo(4, 5);
   expect(transfer.summary(10_000)).toBe('Downloaded 40.0 MiB in 10 s (4.0 MiB/s)');
 });
 
-test('cases that take seconds each are counted without a speed, and have a time that is left', () => {
+test('Cases that take seconds each are counted without a speed, and have a time that is left', () => {
   const transfer = new Transfer('Drawing', 5, 0);
   for (let at = 1; at <= 4; at += 1) transfer.moved(at, at * 4000);
   expect(transfer.words(16_000)).toBe('Drawing: 80 %, 4 of 5 cases, 4 s left');
   expect(transfer.summary(16_000)).toBe('Drawn 4 cases in 16 s');
 });
 
-test('text is cut by its width on a terminal', () => {
+test('Text is cut by its width on a terminal', () => {
   expect(
     ['abc', 'abcdef', '肝臓腫瘍', 'e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301'].map((text) =>
       cutToWidth(text, 5),

@@ -61,15 +61,18 @@ const strange = [
 ];
 
 describe.each(Object.keys(questions))('an answer to %s', (path) => {
-  test.each(strange)('that is %s is an error that names the server and the difference', async (body) => {
-    const { error, url, received } = await ask(path, body);
-    expect(error).toMatchObject({ name: 'AnswerError', exitCode: 5, details: { fault: 'unusable' } });
-    expect(error?.message.startsWith(`${url} answered ${path} with something `)).toBe(true);
-    expect(error?.message).toMatch(/; is it a remote-app server\?$/);
-    expect(received).toHaveLength(1);
-  });
+  test.each(strange)(
+    'An answer to %s that is %s is an error that names the server and the difference',
+    async (body) => {
+      const { error, url, received } = await ask(path, body);
+      expect(error).toMatchObject({ name: 'AnswerError', exitCode: 5, details: { fault: 'unusable' } });
+      expect(error?.message.startsWith(`${url} answered ${path} with something `)).toBe(true);
+      expect(error?.message).toMatch(/; is it a remote-app server\?$/);
+      expect(received).toHaveLength(1);
+    },
+  );
 
-  test('that never ends is cut', async () => {
+  test('An answer to %s that never ends is cut', async () => {
     await using server = await ScriptedServer.start((_, response) => {
       const more = () => void (response.destroyed || response.write(Buffer.alloc(65_536, 0x20), more));
       more();
@@ -115,7 +118,7 @@ describe('an answer', () => {
     ['/repo_apps_list', '{"apps":[".."]}', 'which is not the identifier of an app'],
     ['/repo_apps_list', '{"apps":["."]}', 'which is not the identifier of an app'],
     ['/health', '{"status":"on fire\\n\\u001b[2J"}', "status is 'on fire\\x0a\\x1b[2J', not ok"],
-  ])('to %s of %s: %s', async (path, body, problem) => {
+  ])('An answer to %s of %s: %s', async (path, body, problem) => {
     expect((await ask(path, body)).error?.message).toContain(problem);
   });
 
@@ -135,11 +138,11 @@ describe('an answer', () => {
       '{"app":"x","display_name":"X","maximum_tta":4,"new":1}',
       { available: true, maximum_tta: 4 },
     ],
-  ])('to %s that tells less, or more, is taken: %s', async (path, body, answer) => {
+  ])('An answer to %s that tells less, or more, is taken: %s', async (path, body, answer) => {
     expect((await ask(path, body)).answer).toMatchObject(answer);
   });
 
-  test('of a refusal is read only up to the length of a sentence', async () => {
+  test('The body of a refusal is read only up to the length of a sentence', async () => {
     await using server = await ScriptedServer.start((_, response) =>
       json(response, 500, { detail: 'x'.repeat(1e6) }, { 'retry-after': '1e9' }),
     );
@@ -151,7 +154,7 @@ describe('an answer', () => {
   });
 
   test.each([404, 405, 410, 501])(
-    'of another program, with HTTP %i, is told from a refusal',
+    'An answer of another program, with HTTP %i, is told from a refusal',
     async (status) => {
       await using server = await ScriptedServer.start(
         (_, response) =>
@@ -167,7 +170,7 @@ describe('an answer', () => {
   );
 
   test.each([['{"detail":[{"loc":7,"msg":{}}]}'], ['{"detail":[[]]}'], ['{"detail":{}}'], ['[1]']])(
-    'of a refusal that is %s is reported by its status',
+    'An answer of a refusal that is %s is reported by its status',
     async (body) => {
       await using server = await ScriptedServer.start(
         (_, response) => void response.writeHead(422).end(body),
@@ -186,7 +189,7 @@ describe('an answer', () => {
       /did not answer in time/,
     ],
     ['a byte at a time', 'HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n', /did not answer in time/],
-  ])('that is %s ends in time, and is asked for once', async (_, text, message) => {
+  ])('An answer that is %s ends in time, and is asked for once', async (_, text, message) => {
     let connections = 0;
     const timers: NodeJS.Timeout[] = [];
     const server = net.createServer((socket) => {
@@ -211,7 +214,7 @@ describe('an answer', () => {
 test.each([
   [403, 'Only an admin may drain the server', /^Only an admin may drain the server$/],
   [404, 'Not Found', / cannot be drained, like KonfAI's server$/],
-])('a refusal with %i of a drain is told as what it is', async (status, detail, message) => {
+])('A refusal with %i of a drain is told as what it is', async (status, detail, message) => {
   await using server = await ScriptedServer.start((_, response) => json(response, status, { detail }));
   await using connection = connectTo(server.url);
   expect((await failureOf(drainState(connection))).message).toMatch(message);

@@ -33,7 +33,7 @@ const job = (job_id: string, more: object = {}) => ({ job_id, status: 'done', ..
 const idsOf = (end: unknown) => (end as { job_id: string }[]).map(({ job_id }) => job_id);
 
 describe('the jobs of a server', () => {
-  test('are asked for up to a number, and no more are given by a server that does not know it', async () => {
+  test('The jobs of a server are asked for up to a number, and no more are given by a server that does not know it', async () => {
     const list = { jobs: ['a', 'b', 'c'].map((id) => job(id)) };
     const { end, asked } = await ask(
       () => [200, list],
@@ -81,7 +81,7 @@ describe('the jobs of a server', () => {
   });
 });
 
-test('what was used is asked for since a time, or of all owners', async () => {
+test('What was used is asked for since a time, or of all owners', async () => {
   const nothing = () => [200, { since: null, usage: [] }] as const;
   expect((await ask(nothing, (connection) => usage(connection, '2026-01-01T00:00:00+01:00'))).asked).toEqual([
     'GET /usage?since=2026-01-01T00%3A00%3A00%2B01%3A00',
@@ -90,7 +90,7 @@ test('what was used is asked for since a time, or of all owners', async () => {
   expect((await ask(nothing, (connection) => usageOfAll(connection, 5))).asked).toEqual(['GET /usage?all=1']);
 });
 
-test('a job is killed within a time that is no whole number of milliseconds, and removed where the server can', async () => {
+test('A job is killed within a time that is no whole number of milliseconds, and removed where the server can', async () => {
   const killed = await ask(
     () => [200, { status: 'killed' }],
     (connection) => kill(connection, 'ab', 4.0001),
@@ -127,7 +127,7 @@ describe('the GPUs of a server', () => {
       return [200, url === '/ram' ? { used_gb: 8, total_gb: 64 } : list];
     }, readMachine);
 
-  test('have their memory, the jobs that hold them and what is loaded', async () => {
+  test('The GPUs of a server have their memory, the jobs that hold them and what is loaded', async () => {
     const { end } = await machine({
       devices_jobs: [{ job_id: 'ab', owner: 'ada' }, null],
       devices_loaded: [['tissue'], []],
@@ -146,7 +146,7 @@ describe('the GPUs of a server', () => {
     expect(JSON.stringify(unnamed)).not.toContain('"job"');
   });
 
-  test('of a cluster are free or not, and nobody asks for their memory', async () => {
+  test('The GPUs of a server of a cluster are free or not, and nobody asks for their memory', async () => {
     const { end, asked } = await machine({ devices_free: [true, false], devices_jobs: [null, null] });
     expect(end).toMatchObject({
       gpus: [
@@ -157,7 +157,7 @@ describe('the GPUs of a server', () => {
     expect(asked.filter((each) => each.includes('vram'))).toEqual([]);
   });
 
-  test('say nothing of their memory where it cannot be told, and of a failure', async () => {
+  test('The GPUs of a server say nothing of their memory where it cannot be told, and of a failure', async () => {
     const unknown = await machine({}, [501, { detail: 'x' }]);
     expect(unknown.end).toMatchObject({
       gpus: [
@@ -185,7 +185,7 @@ describe('the failure of a job', () => {
       (connection) => jobFailure(connection, 'ab', status, JSON.stringify(body)),
     );
 
-  test('has the reason of the answer, otherwise of the job, and what the server knows', async () => {
+  test('The failure of a job has the reason of the answer, otherwise of the job, and what the server knows', async () => {
     const { end } = await failure(500, { status: 'error', error: 'of the answer' });
     expect(end).toMatchObject({
       message: 'Job ab failed: of the answer',
@@ -210,7 +210,7 @@ describe('the failure of a job', () => {
     });
   });
 
-  test('is a refusal of its app only where that says so', async () => {
+  test('The failure of a job is a refusal of its app only where that says so', async () => {
     const error = '--patch_size 96 is too large';
     expect((await failure(422, { status: 'error', error })).end).toMatchObject({
       ...{ state: 'refused', exitCode: 2, message: expect.stringContaining('--patch-size 96 is too large') },
@@ -222,7 +222,7 @@ describe('the failure of a job', () => {
     expect((await failure(202, { status: 'running' })).end).toBeNull();
   });
 
-  test('is none where the result is there, or the server does not say', async () => {
+  test('The failure of a job is none where the result is there, or the server does not say', async () => {
     const asks = (status: number, body: unknown) =>
       ask(
         () => [status, body],
@@ -251,7 +251,7 @@ describe('the slash of an identifier', () => {
   const page: Handler = (_, response) =>
     void response.writeHead(404, { 'content-type': 'text/html' }).end('<p>');
 
-  test('is sent as it is, and from then on, where a proxy takes no other', async () => {
+  test('The slash of an identifier is sent as it is, and from then on, where a proxy takes no other', async () => {
     const { ends, urls } = await twice(page, (_, response) => json(response, 200, described));
     expect(ends).toMatchObject([described, described]);
     expect(urls).toEqual(['/repo_apps/a%2Fb', '/repo_apps/a/b', '/repo_apps/a/b']);
@@ -259,7 +259,7 @@ describe('the slash of an identifier', () => {
     expect([refused.ends, refused.urls.length]).toEqual([['Unknown app', 'Unknown app'], 3]);
   });
 
-  test('stays encoded where the server itself refuses, and where both are pages', async () => {
+  test('The slash of an identifier stays encoded where the server itself refuses, and where both are pages', async () => {
     const detail = { detail: 'Unknown app' };
     const own = await twice((_, response) => json(response, 404, detail), page);
     expect([own.ends, own.urls.length]).toEqual([['Unknown app', 'Unknown app'], 4]);
@@ -269,7 +269,7 @@ describe('the slash of an identifier', () => {
     expect([both.ends, both.urls.length]).toEqual([['Unknown app', 'Unknown app'], 4]);
   });
 
-  test('is sent once with a body, which cannot be sent again', async () => {
+  test('The slash of an identifier is sent once with a body, which cannot be sent again', async () => {
     await using server = await ScriptedServer.start(page);
     await using connection = connectTo(server.url);
     const body = (async function* () {

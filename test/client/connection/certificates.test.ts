@@ -71,12 +71,12 @@ test.each<readonly [code: string, certificate: string | undefined, sentence: str
     Buffer.from('no certificate').toString('base64'),
     `https://gpu shows the certificate, which this machine does not know; ${remedy}`,
   ],
-])('a certificate that is refused with %s is told with what it says: %#', (code, certificate, sentence) => {
+])('A certificate that is refused with %s is told with what it says: %#', (code, certificate, sentence) => {
   const message = told(code, certificate).replace(/([0-9A-F]{2}:){31}[0-9A-F]{2}/, 'FINGERPRINT');
   expect(message).toBe(sentence);
 });
 
-test('those of a file are trusted, each of which has to be one', async () => {
+test('The certificates of a file are trusted, and each entry has to be a certificate', async () => {
   await using directory = await temporary();
   const file = path.join(directory.path, 'ca.pem');
   const pem = (content: string, kind = '') =>

@@ -51,7 +51,7 @@ class SilentPort implements AsyncDisposable {
 }
 
 describe('a connection', () => {
-  test('keeps the path prefix of the address, and percent-encodes whole identifiers', async () => {
+  test('A connection keeps the path prefix of the address, and percent-encodes whole identifiers', async () => {
     await using server = await ScriptedServer.start((_, response) =>
       json(response, 200, { app: 'x', display_name: 'X' }),
     );
@@ -61,7 +61,7 @@ describe('a connection', () => {
     expect(connection.server).toBe(`${server.url}/lab/service`);
   });
 
-  test('sends the token, if there is one', async () => {
+  test('A connection sends the token, if there is one', async () => {
     await using server = await ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
     await using open = connectTo(server.url);
     await using closed = connectTo(server.url, { token: 'secret' });
@@ -70,7 +70,7 @@ describe('a connection', () => {
     expect(server.received.map(({ headers }) => headers.authorization)).toEqual([undefined, 'Bearer secret']);
   });
 
-  test('asks for the memory of several GPUs by repeating the parameter', async () => {
+  test('A connection asks for the memory of several GPUs by repeating the parameter', async () => {
     await using server = await ScriptedServer.start((_, response) =>
       json(response, 200, { used_gb: 1, total_gb: 2 }),
     );
@@ -92,7 +92,7 @@ describe('a connection', () => {
     [502, 5],
     [503, 6],
     [507, 6],
-  ])('a refusal with %i ends with exit code %i, in the words of the server', async (status, exitCode) => {
+  ])('A refusal with %i ends with exit code %i, in the words of the server', async (status, exitCode) => {
     await using server = await ScriptedServer.start((_, response) =>
       json(response, status, { detail: 'So it is.' }, { 'retry-after': '7' }),
     );
@@ -101,7 +101,7 @@ describe('a connection', () => {
     expect(error).toMatchObject({ message: 'So it is.', exitCode, status, retryAfter: 7 });
   });
 
-  test('reads the errors of a server that sends a list, and the page of a proxy', async () => {
+  test('A connection reads the errors of a server that sends a list, and the page of a proxy', async () => {
     const bodies = [JSON.stringify({ detail: [{ loc: ['body', 'tta'], msg: 'not an integer' }] }), '<html>'];
     await using server = await ScriptedServer.start((_, response) => {
       response.writeHead(422).end(bodies.shift());
@@ -111,7 +111,7 @@ describe('a connection', () => {
     expect((await failure(health(connection, 2))).message).toMatch(/HTTP 422/);
   });
 
-  test('names the new address of a server that moved, and does not send the token there', async () => {
+  test('A connection names the new address of a server that moved, and does not send the token there', async () => {
     await using server = await ScriptedServer.start((_, response) => {
       response.writeHead(308, { location: 'https://elsewhere.example/' }).end();
     });
@@ -120,14 +120,14 @@ describe('a connection', () => {
     expect(server.received).toHaveLength(1);
   });
 
-  test('to a port where nothing listens is not reached', async () => {
+  test('A connection to a port where nothing listens is not reached', async () => {
     const server = await ScriptedServer.start(() => {});
     await server[Symbol.asyncDispose]();
     await using connection = connectTo(server.url);
     expect(await failure(health(connection, 2))).toMatchObject({ exitCode: 5, fault: 'unreached' });
   });
 
-  test('to a silent server ends with the time-out of the call or of the connection', async () => {
+  test('A connection to a silent server ends with the time-out of the call or of the connection', async () => {
     await using server = await ScriptedServer.start(() => {});
     await using connection = connectTo(server.url, { readTimeout: 0.2 });
     expect(await failure(health(connection, 0.1))).toMatchObject({ exitCode: 3, fault: 'timeout' });
@@ -135,7 +135,7 @@ describe('a connection', () => {
   });
 
   test.each([200, 404])(
-    'whose body stops after a status of %i ends with the time-out of the call',
+    'A connection whose body stops after a status of %i ends with the time-out of the call',
     async (status) => {
       await using server = await ScriptedServer.start(
         (_, response) => void response.writeHead(status, { 'content-type': 'application/json' }).write('{'),
@@ -152,7 +152,7 @@ describe('a connection', () => {
   test.for<[string, (response: ServerResponse) => void]>([
     ['interim answers', (response) => response.writeProcessing()],
     ['a refusal by the byte', (response) => void response.write(' ')],
-  ])('to a server that sends %s without an end is given up in time', async ([, drip]) => {
+  ])('A connection to a server that sends %s without an end is given up in time', async ([, drip]) => {
     await using server = await ScriptedServer.start((_, response) => {
       response.statusCode = 404;
       const timer = setInterval(() => drip(response), 20);
@@ -166,7 +166,7 @@ describe('a connection', () => {
     });
   });
 
-  test('that is cut is reported as broken', async () => {
+  test('A connection that is cut is reported as broken', async () => {
     await using server = await ScriptedServer.start((_, __, raw) => void raw.socket.destroy());
     await using connection = connectTo(server.url);
     const error = await failure(health(connection, 20));
@@ -174,7 +174,7 @@ describe('a connection', () => {
     expect(error).toMatchObject({ exitCode: 5, fault: 'broken' });
   });
 
-  test('ends every request but a kill with the reason of an interruption', async () => {
+  test('A connection ends every request but a kill with the reason of an interruption', async () => {
     await using server = await ScriptedServer.start((request, response) => {
       if (request.method === 'POST') json(response, 200, { status: 'killed' });
     });
@@ -187,7 +187,7 @@ describe('a connection', () => {
   });
 
   test.each([['gpu-box:8000'], ['ftp://host'], ['nonsense'], ['http://user:secret@host']])(
-    'the address %s is refused without showing a password',
+    'The address %s is refused without showing a password',
     (address) => {
       expect(() => connectTo(address)).toThrow(expect.objectContaining({ exitCode: 2 }));
       expect(() => connectTo(address)).not.toThrow(/secret/);
@@ -196,7 +196,7 @@ describe('a connection', () => {
 });
 
 test.each(['http', 'https'])(
-  'a silent %s port is given up in time, and keeps no process alive',
+  'A silent %s port is given up in time, and keeps no process alive',
   async (scheme) => {
     await using silent = await SilentPort.start();
     const connection = connectTo(`${scheme}://127.0.0.1:${silent.port}`, { connectTimeout: 60 });
@@ -209,7 +209,7 @@ test.each(['http', 'https'])(
   },
 );
 
-test('a proxy that is silent is named with its variable, and as late', async () => {
+test('A proxy that is silent is named with its variable, and as late', async () => {
   await using silent = await SilentPort.start();
   vi.stubEnv('https_proxy', `http://127.0.0.1:${silent.port}`);
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -220,7 +220,7 @@ test('a proxy that is silent is named with its variable, and as late', async () 
   );
 });
 
-test('a second outage is waited for as long as the first', async () => {
+test('A second outage is waited for as long as the first', async () => {
   let now = 0;
   showMonotonicTime(() => now);
   const notes: string[] = [];
@@ -237,7 +237,7 @@ test('a second outage is waited for as long as the first', async () => {
   expect(notes).toHaveLength(2);
 });
 
-test('after an outage the next attempt is made as soon as after the first', async () => {
+test('After an outage the next attempt is made as soon as after the first', async () => {
   const patience = new Patience(60, undefined);
   for (let time = 0; time < 8; time += 1) await patience.after(new Error('away'), 1);
   patience.renew();
@@ -245,7 +245,7 @@ test('after an outage the next attempt is made as soon as after the first', asyn
   await patience.after(new Error('away'));
 }, 5000);
 
-test('a port that takes a connection and does not speak is taken to speak no TLS after two seconds', async () => {
+test('A port that takes a connection and does not speak is taken to speak no TLS after two seconds', async () => {
   await using silent = await SilentPort.start();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
@@ -257,12 +257,12 @@ test('a port that takes a connection and does not speak is taken to speak no TLS
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('what an address has behind its path is no part of it', async () => {
+test('What an address has behind its path is no part of it', async () => {
   await using connection = connectTo('http://gpu.test:8000/lab/?a=b#c');
   expect(connection.server).toBe('http://gpu.test:8000/lab');
 });
 
-test('interim answers end a wait that is too long, and none that has no limit', async () => {
+test('Interim answers end a wait that is too long, and none that has no limit', async () => {
   let now = 0;
   showMonotonicTime(() => now);
   await using server = await ScriptedServer.start((_, response) => {
@@ -278,7 +278,7 @@ test('interim answers end a wait that is too long, and none that has no limit', 
   await expect(connection.send('/x', { headTimeout: 70 })).resolves.toMatchObject({ statusCode: 200 });
 });
 
-test('an answer leaves no listener on the signal of the connection', async () => {
+test('An answer leaves no listener on the signal of the connection', async () => {
   const { signal } = new AbortController();
   await using server = await ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
   await using connection = connectTo(server.url, { signal });
@@ -286,7 +286,7 @@ test('an answer leaves no listener on the signal of the connection', async () =>
   expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
-test('what a server is reached through is closed with the connection', async () => {
+test('What a server is reached through is closed with the connection', async () => {
   const closed: string[] = [];
   const transport = { name: 'The tunnel', close: async () => void closed.push('The tunnel') };
   await connectTo('http://gpu.test', { transport }).close();

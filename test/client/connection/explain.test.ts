@@ -33,12 +33,12 @@ describe('a failure below HTTP', () => {
     [failing('EOTHER', 'in words'), 'broken', `The connection to ${server} broke: in words`],
     [failing('CERT_HAS_EXPIRED', 'expired'), 'unusable', `TLS with ${server} fails: expired`],
     [failing('ERR_SSL_X', 'no cipher'), 'unusable', `TLS with ${server} fails: no cipher`],
-  ])('is told as what it is: %#', (error, fault, message) => {
+  ])('A failure below HTTP is told as what it is: %#', (error, fault, message) => {
     const told = explainTransport(error, server);
     expect(told).toMatchObject({ fault, message: expect.stringContaining(message), cause: error });
   });
 
-  test('that is no HTTP is told apart from one that ended too soon', () => {
+  test('A failure below HTTP that is no HTTP is told apart from one that ended too soon', () => {
     const parser = (data: string) =>
       Object.assign(new Error('Bad method'), { name: 'HTTPParserError', data });
     expect(explainTransport(parser('SSH-2.0'), server)).toMatchObject({
@@ -62,7 +62,7 @@ describe('a failure below HTTP', () => {
     expect([parser('SSH'), failing('ECONNREFUSED')].map(mayBeTls)).toEqual([false, false]);
   });
 
-  test('gives way to an interruption and to a time that is up, names the proxy, and is not explained twice', () => {
+  test('A failure below HTTP gives way to an interruption and to a time that is up, names the proxy, and is not explained twice', () => {
     const broken = failing('ECONNRESET');
     const interrupted = new Interrupted('SIGINT');
     const late = AbortSignal.abort(new DOMException('x', 'TimeoutError'));
@@ -90,7 +90,7 @@ describe('a failure of TLS', () => {
       ...more,
     });
 
-  test('says which certificates do not vouch for it, and what is spoken', () => {
+  test('A failure of TLS says which certificates do not vouch for it, and what is spoken', () => {
     expect(told('UNABLE_TO_VERIFY_LEAF_SIGNATURE').message).toBe(
       "https://gpu:8443 shows the certificate, which this machine does not know; get the issuer's certificate from the server's admin and give it with --ca FILE",
     );
@@ -137,7 +137,7 @@ describe('a refusal', () => {
     return refusal(reply(status, headers), text, asked);
   };
 
-  test('says what the client knows better: the server, the job, the flag', async () => {
+  test('A refusal says what the client knows better: the server, the job, the flag', async () => {
     expect((await told(401, { detail: 'Missing token' })).message).toMatch(
       /^(Missing token|http:\/\/gpu needs a token)/,
     );
@@ -168,7 +168,7 @@ describe('a refusal', () => {
     });
   });
 
-  test('is told apart from the page of a proxy', async () => {
+  test('A refusal is told apart from the page of a proxy', async () => {
     const plain = 'The plain HTTP request was sent to HTTPS port';
     expect((await told(400, plain)).message).toBe('http://gpu speaks TLS; use https://gpu');
     expect((await told(500, plain)).message).toBe('http://gpu answered with HTTP 500');
@@ -194,7 +194,7 @@ describe('a refusal', () => {
     expect((await told(201, { detail: 'x' }, { headers })).message).toBe('x');
   });
 
-  test('is believed up to a day of waiting', () => {
+  test('A refusal is believed up to a day of waiting', () => {
     const after = (value: string | string[]) => retryAfter(reply(503, { 'retry-after': value }));
     expect(['0', '86400', '86401', '-1', '1.5', 'soon', ''].map(after)).toEqual([
       0,

@@ -17,7 +17,7 @@ function waits(seconds: number, signal?: AbortSignal) {
 }
 
 describe('the wait for a server that is away', () => {
-  test('is noted once for each outage, and shows the time that is left', async () => {
+  test('The wait for a server that is away is noted once for each outage, and shows the time that is left', async () => {
     const { patience, told, clock } = waits(100);
     await patience.after(new Error('Away'), 1);
     clock.now = 9001;
@@ -39,11 +39,11 @@ describe('the wait for a server that is away', () => {
     [91, '2 min'],
     [600, '10 min'],
     [0.5, '1 s'],
-  ])('of %d seconds is called %s', (seconds, words) => {
+  ])('The wait for %d seconds is called %s', (seconds, words) => {
     expect(new Patience(seconds, undefined).words).toBe(words);
   });
 
-  test('ends with the error when its time, or that of the caller, is over', async () => {
+  test('The wait for a server that is away ends with the error when its time, or that of the caller, is over', async () => {
     const { patience, clock } = waits(10);
     const error = new Error('Away');
     await expect(patience.after(error, 0)).rejects.toBe(error);
@@ -53,7 +53,7 @@ describe('the wait for a server that is away', () => {
     await patience.after(error, 1);
   });
 
-  test('ends with an interruption, also one that came before it', async () => {
+  test('The wait for a server that is away ends with an interruption, also one that came before it', async () => {
     const controller = new AbortController();
     const { patience, told } = waits(10, controller.signal);
     const ended = expect(patience.after(new Error('Away'))).rejects.toMatchObject({ name: 'Interrupted' });
@@ -64,7 +64,7 @@ describe('the wait for a server that is away', () => {
     expect(told).toEqual([]);
   });
 
-  test('grows from a quarter of a second to ten, and varies', () => {
+  test('The wait for a server that is away grows from a quarter of a second to ten, and varies', () => {
     const spy = vi.spyOn(Math, 'random').mockReturnValue(0.5);
     onTestFinished(() => spy.mockRestore());
     expect([0, 1, 2, 6, 1000].map((attempt) => backoff(attempt))).toEqual([250, 500, 1000, 10_000, 10_000]);
@@ -73,7 +73,7 @@ describe('the wait for a server that is away', () => {
   });
 });
 
-test('a pause ends with the reason of its signal', async () => {
+test('A pause ends with the reason of its signal', async () => {
   const reason = new Error('stop');
   await expect(pause(60_000, AbortSignal.abort(reason))).rejects.toBe(reason);
 });
@@ -106,7 +106,7 @@ describe('a question that may be repeated', () => {
     return { answer, asked, renewed };
   }
 
-  test('is told whether an earlier one may have been carried out', async () => {
+  test('A question that may be repeated is told whether an earlier one may have been carried out', async () => {
     expect(await ask([cut('unreached'), page, cut('timeout'), cut('unreached')])).toEqual({
       answer: 'answer',
       asked: [false, false, false, true, true],
@@ -125,18 +125,18 @@ describe('a question that may be repeated', () => {
     ['a busy server', new HttpError(503, 'No GPU', null)],
     ['a certificate that is not trusted', cut('unusable')],
     ['a page that is no gateway', new HttpError(404, 'A page', null, true)],
-  ])('ends with %s', async (_, error) => {
+  ])('A question that may be repeated ends with %s', async (_, error) => {
     expect(await ask([error])).toEqual({ answer: error, asked: [false], renewed: [] });
   });
 
-  test('is not repeated to a server that was never reached, but for one that only cuts', async () => {
+  test('A question that may be repeated is not repeated to a server that was never reached, but for one that only cuts', async () => {
     expect((await ask([cut('unreached')], false)).asked).toEqual([false]);
     const cuts = Array.from({ length: 9 }, () => cut('broken'));
     const { answer, asked } = await ask(cuts, false);
     expect([(answer as Error).message, asked.length]).toEqual(['broken', 5]);
   });
 
-  test('ends the outage', async () => {
+  test('A question that may be repeated ends the outage', async () => {
     const { patience, told } = waits(100);
     await patience.after(new Error('Away'), 1);
     await untilAnswered({ isMet: true }, patience, async () => 1);
@@ -144,7 +144,7 @@ describe('a question that may be repeated', () => {
   });
 });
 
-test('a job that has not ended says what it waits for', () => {
+test('A job that has not ended says what it waits for', () => {
   expect(progressOf({ job_id: 'ab', status: 'running', queue_position: 0, waiting_for: null })).toBe(
     'Job ab is running; waiting for its end',
   );

@@ -9,7 +9,7 @@ import { temporary } from '../../support/temporary.js';
 const lab = { server: 'https://gpu.example.org', token: 'secret', app: 'tissue' };
 
 describe('profiles', () => {
-  test('are read as they were written, each under its name', async () => {
+  test('Profiles are read as they were written, each under its name', async () => {
     await using directory = await temporary();
     writeProfile(directory.path, 'default', { server: 'http://127.0.0.1:8000' });
     writeProfile(directory.path, 'lab', lab);
@@ -17,7 +17,7 @@ describe('profiles', () => {
     expect(readProfile(directory.path, null)).toEqual({ server: 'http://127.0.0.1:8000' });
   });
 
-  test('in something other than a regular file, or in a very long one, are refused at once', async () => {
+  test('Profiles in something other than a regular file, or in a very long one, are refused at once', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'profiles.json');
     execFileSync('mkfifo', [file]);
@@ -33,7 +33,7 @@ describe('profiles', () => {
     expect(() => readProfile(directory.path, null)).toThrow(/it is longer than 64 KiB/);
   });
 
-  test('can be read by their owner alone', async () => {
+  test('Profiles can be read by their owner alone', async () => {
     await using directory = await temporary();
     const configuration = path.join(directory.path, 'remote-app');
     const file = writeProfile(configuration, 'lab', lab);
@@ -50,7 +50,7 @@ describe('profiles', () => {
     expect((await stat(configuration)).mode & 0o777).toBe(0o700);
   });
 
-  test('are optional, but an unknown name is an error that lists the others', async () => {
+  test('Profiles are optional, but an unknown name is an error that lists the others', async () => {
     await using directory = await temporary();
     expect(readProfile(directory.path, null)).toBeNull();
     writeProfile(directory.path, 'lab', lab);
@@ -59,7 +59,7 @@ describe('profiles', () => {
   });
 
   test.each([['{'], ['[]'], ['null'], ['{"profiles": {"default": {"server": 8}}}']])(
-    'a damaged file, %s, is reported as damaged',
+    'A damaged file, %s, is reported as damaged',
     async (text) => {
       await using directory = await temporary();
       await writeFile(path.join(directory.path, 'profiles.json'), text);
@@ -67,7 +67,7 @@ describe('profiles', () => {
     },
   );
 
-  test('the error of a damaged file does not show its content', async () => {
+  test('The error of a damaged file does not show its content', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'profiles.json');
     await writeFile(file, '{"profiles": {"lab": {"server": "http://x", "token": "secret" "app"}}}');
@@ -78,7 +78,7 @@ describe('profiles', () => {
     expect(() => readProfile(directory.path, 'no')).toThrow(/there are: lab, a\\x0ab/);
   });
 
-  test('are listed as far as they can be read, and one is written beside the others', async () => {
+  test('Profiles are listed as far as they can be read, and one is written beside the others', async () => {
     await using directory = await temporary();
     expect(listProfiles(directory.path)).toEqual([]);
     const [server, text] = ['http://x', 'x'];
@@ -119,7 +119,7 @@ describe('profiles', () => {
     expect(() => writeProfile(directory.path, 'x', { server })).toThrow('holds no profiles');
   });
 
-  test('that cannot be written are an error', async () => {
+  test('Profiles that cannot be written are an error', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'file');
     await writeFile(file, '');

@@ -63,7 +63,7 @@ describe('the proxy for a server', () => {
   });
 
   test.each(['socks5://u:hush@p:1', 'http://u:hush@:x', 'http://u:hu%sh@p'])(
-    'a variable that does not name a proxy is a usage error that does not show its value: %s',
+    'A variable that does not name a proxy is a usage error that does not show its value: %s',
     (value) => {
       const choice = () => choose('http://gpu.test', { HTTP_PROXY: value });
       expect(choice).toThrow(UsageError);

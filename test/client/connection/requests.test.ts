@@ -37,7 +37,7 @@ test.each<[string, Question, unknown]>([
   expect([end, received.map(({ method, url }) => `${method} ${url}`)]).toEqual([answer, [asked]]);
 });
 
-test('the limits of a server are those that it tells', async () => {
+test('The limits of a server are those that it tells', async () => {
   const told = { version: '1', max_file_size: 5, require_deidentified: true, uploads: { keep: 60 } };
   const { end } = await ask(api.limits, (_, response) => json(response, 200, told));
   const unknown = {
@@ -51,7 +51,7 @@ test('the limits of a server are those that it tells', async () => {
   expect(end).toEqual({ ...unknown, ...times, ...told });
 });
 
-test('a failure is told as it is, where a refusal has another meaning', async () => {
+test('A failure is told as it is, where a refusal has another meaning', async () => {
   for (const question of [
     api.jobs,
     api.drainState,
@@ -71,7 +71,7 @@ test('a failure is told as it is, where a refusal has another meaning', async ()
   });
 });
 
-test('a number that is too small, and an unknown kind, are named', async () => {
+test('A number that is too small, and an unknown kind, are named', async () => {
   const told = async (answer: unknown) =>
     (await ask(api.ram, (_, response) => json(response, 200, answer))).end as Error;
   expect((await told({ used_gb: -1, total_gb: 2 })).message).toMatch(
@@ -91,7 +91,7 @@ test('a number that is too small, and an unknown kind, are named', async () => {
   );
 });
 
-test('the time is that of the server, of which a proxy that answers in its place says nothing', async () => {
+test('The time is that of the server, of which a proxy that answers in its place says nothing', async () => {
   const ahead = 3_600_000;
   const dates = [new Date(Date.now() + ahead).toUTCString(), new Date(0).toUTCString(), 'no date'];
   const statuses = [200, 502, 404];
@@ -112,7 +112,7 @@ test('the time is that of the server, of which a proxy that answers in its place
   expect(other.isMet).toBe(false);
 });
 
-test('identifiers are parts of a path, and nothing else', () => {
+test('Identifiers are parts of a path, and nothing else', () => {
   const jobs = ['a', '_x-9', 'A'.repeat(64)];
   expect(jobs.map(checkJobId)).toEqual(jobs);
   for (const id of ['', '-a', 'A'.repeat(65), 'a/b', 'a.b', 'ä', 'a\n'])
@@ -148,7 +148,7 @@ describe('an upload', () => {
     });
   const name = `sha256 ${Buffer.from(sha256).toString('base64')}`;
 
-  test('is begun, also with its bytes, and its offset is what the server says', async () => {
+  test('An upload is begun, also with its bytes, and its offset is what the server says', async () => {
     const begun = answers(201, { 'Upload-Offset': '5' });
     const empty = await ask((connection) => beginUpload(connection, { sha256, size: 9 }, signal), begun);
     expect([empty.end, shown(empty)]).toEqual([
@@ -166,7 +166,7 @@ describe('an upload', () => {
     ]);
   });
 
-  test('goes on behind what is there, and all of it has to be there then', async () => {
+  test('An upload goes on behind what is there, and all of it has to be there then', async () => {
     const append = (after: string) =>
       ask(
         (connection) => appendUpload(connection, sha256, 3, bytes('45'), signal),
@@ -186,7 +186,7 @@ describe('an upload', () => {
     }
   });
 
-  test('is asked for, and is not known to every server', async () => {
+  test('An upload is asked for, and is not known to every server', async () => {
     const state = (status: number, headers: object = {}) =>
       ask((connection) => uploadState(connection, sha256, signal), answers(status, headers));
     const known = await state(200, { 'Upload-Offset': '3', 'Upload-Length': '7' });

@@ -11,7 +11,7 @@ import { wireDetails } from '../../../src/contract/index.js';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
 
-test('questions with a time of their own end with it', async () => {
+test('Questions with a time of their own end with it', async () => {
   await using server = await ScriptedServer.start(() => {});
   await using connection = connectTo(server.url, { readTimeout: 60 });
   const limit = 0.05;
@@ -29,7 +29,7 @@ test('questions with a time of their own end with it', async () => {
   for (const end of await Promise.allSettled(asked)) expect(end).toMatchObject({ reason: late });
 });
 
-test('a request ends with its own signal, in place of that of its connection', async () => {
+test('A request ends with its own signal, in place of that of its connection', async () => {
   await using server = await ScriptedServer.start(() => {});
   const [own, other] = [new Error('own'), new Error('other')];
   const controller = new AbortController();
@@ -47,7 +47,7 @@ test.each([
   ['EHOSTUNREACH', 'no route to the host'],
   ['ENETUNREACH', 'no route to the network'],
   ['UND_ERR_CONNECT_TIMEOUT', 'the connection timed out'],
-])('a server that is not reached is told with why: %s', (code, why) => {
+])('A server that is not reached is told with why: %s', (code, why) => {
   const error = Object.assign(new Error('x'), { code });
   expect(explainTransport(error, 'http://gpu')).toMatchObject({
     fault: 'unreached',
@@ -55,7 +55,7 @@ test.each([
   });
 });
 
-test('a server is named with the scheme that it speaks', () => {
+test('A server is named with the scheme that it speaks', () => {
   expect([under('https', 'http://gpu:8000/x'), under('http', 'https://gpu')]).toEqual([
     ...['https://gpu:8000/x', 'http://gpu'],
   ]);
@@ -77,7 +77,7 @@ describe('a refusal', () => {
     return refusal(reply, text, { ...asked, transport: transport as never });
   };
 
-  test('of a token says how to log in', async () => {
+  test('A refusal of a token says how to log in', async () => {
     expect((await told(401, { detail: wireDetails.missingToken })).message).toBe(
       "http://gpu needs a token: run 'remote-app login --server http://gpu'",
     );
@@ -94,7 +94,7 @@ describe('a refusal', () => {
     expect((await told(404, { detail: 'Not Found here' })).message).toBe('Not Found here');
   });
 
-  test('of another program is told by its status', async () => {
+  test('A refusal of another program is told by its status', async () => {
     expect((await told(418, '')).message).toBe('http://gpu answered with HTTP 418');
     expect(await told(404, '<p>')).toMatchObject({
       ...{ isOfProxy: true, exitCode: 5 },
@@ -133,7 +133,7 @@ describe('a proxy', () => {
     onTestFinished(() => void vi.unstubAllEnvs());
   };
 
-  test('has the user and the password of its variable, which its name does not show', () => {
+  test('A proxy has the user and the password of its variable, which its name does not show', () => {
     const env = { HTTP_PROXY: ' http://ana%40x:hu%3Ash@p.test:3128/ ' };
     expect(chooseProxy(new URL('http://gpu.test'), env)).toEqual({
       ...{
@@ -160,7 +160,7 @@ describe('a proxy', () => {
     );
   });
 
-  test('for a server without TLS gets its requests, and says which logins it takes', () => {
+  test('A proxy for a server without TLS gets its requests, and says which logins it takes', () => {
     stub({ http_proxy: 'http://ana:hush@p.test:1' });
     const transport = proxyTo(new URL('http://gpu.test'), 5, undefined);
     expect(transport).toMatchObject({
@@ -192,7 +192,7 @@ describe('a proxy', () => {
     expect(proxyTo(new URL('http://gpu.test'), 5, undefined)).toBeUndefined();
   });
 
-  test('opens a tunnel to a server with TLS, or says why not', async () => {
+  test('A proxy opens a tunnel to a server with TLS, or says why not', async () => {
     let status = 200;
     const asked: unknown[] = [];
     const server = createServer().on('connect', (request, socket) => {
@@ -239,7 +239,7 @@ describe('a proxy', () => {
     });
   });
 
-  test('that refuses is left', async () => {
+  test('A proxy that refuses is disconnected', async () => {
     const server = createServer();
     await once(server.listen(0, '127.0.0.1'), 'listening');
     stub({ https_proxy: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });

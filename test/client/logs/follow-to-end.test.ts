@@ -47,7 +47,7 @@ const stream = (...events: readonly string[]): Fake => ({
 const ended = ['runs no more', 'end of log', 'wait: null'];
 
 describe('a log that is followed to its end', () => {
-  test('tells of the job that the command created: its place in the queue, its start and its lines', async () => {
+  test('A log followed to its end tells of the job that the command created: its place in the queue, its start and its lines', async () => {
     const lines = [
       service(`Remote job ${jobId} accepted (infer on tissue)`),
       `${service('2 jobs are before it')}\r`,
@@ -75,7 +75,7 @@ describe('a log that is followed to its end', () => {
     expect(end).toBe(6);
   });
 
-  test('of another command tells neither that it runs nor that it has started, and has its first line', async () => {
+  test('A log followed to its end of another command tells neither that it runs nor that it has started, and has its first line', async () => {
     const first = service(`Remote job ${jobId} accepted`);
     expect((await follow({ lines: [first, 'one'] })).told).toEqual([
       `wait: Waiting for job ${jobId}`,
@@ -87,7 +87,7 @@ describe('a log that is followed to its end', () => {
     ]);
   });
 
-  test('has started with its first own line', async () => {
+  test('A log followed to its end has started with its first own line', async () => {
     const { told } = await follow({ lines: [service('Waiting'), 'one', 'two'] }, { isAnnounced: true });
     expect(told.filter((each) => !each.startsWith('wait'))).toEqual([
       `1: ${service('Waiting')}`,
@@ -99,7 +99,7 @@ describe('a log that is followed to its end', () => {
     ]);
   });
 
-  test('says which lines the server has left out, but not of those before the last ones', async () => {
+  test('A log followed to its end says which lines the server has left out, but not of those before the last ones', async () => {
     const gaps = stream('id: 3\ndata: c', 'id: 5\ndata: e', 'id: 9\ndata: i', 'data: __DONE__');
     const notes = async (options: Partial<Options>) =>
       (await follow(gaps, options)).told.filter((each) => each.startsWith('note'));
@@ -115,7 +115,7 @@ describe('a log that is followed to its end', () => {
     expect(await notes({ since: 2 })).toEqual(inside);
   });
 
-  test('begins with its last lines also where the server replays all of it, and has what comes then', async () => {
+  test('A log followed to its end begins with its last lines also where the server replays all of it, and has what comes then', async () => {
     const written = (told: readonly string[]) => told.filter((each) => /^\d+( redrawn)?: /.test(each));
     const last = async (tail: number, ...lines: readonly string[]) => {
       const all = stream(...lines.map((line) => `data: ${line}`), 'data: __DONE__');
@@ -141,13 +141,13 @@ describe('a log that is followed to its end', () => {
     expect(written((await follow(numbered, { tail: 1 })).told)).toEqual(['8: h', '9: i']);
   });
 
-  test('ends when its reader has left, unless it is read on', async () => {
+  test('A log followed to its end ends when its reader has left, unless it is read on', async () => {
     expect((await follow({ lines: ['one', 'two'] }, {}, false)).end).toBeNull();
     const on = await follow({ lines: ['one', 'two'] }, { readOn: true }, false);
     expect([on.end, on.told.filter((each) => each.startsWith('2: '))]).toEqual([2, ['2: two']]);
   });
 
-  test('has the names that a person knows, in its lines and in its failure', async () => {
+  test('A log followed to its end has the names that a person knows, in its lines and in its failure', async () => {
     const translate = (text: string) => text.replaceAll('case-0001', 'sub-ada');
     const error = 'case-0001 is empty';
     const fake = { lines: ['read case-0001'], status: 'error', error, marker: `__ERROR__ ${error}` };
@@ -161,7 +161,7 @@ describe('a log that is followed to its end', () => {
     ['The server was stopped', 'killed'],
     ['Exit code 3', 'error'],
   ])(
-    'that ends with "%s" on a server that says no more is of a job that ended so: %s',
+    'A log followed to its end that ends with "%s" on a server that says no more is of a job that ended so: %s',
     async (reason, state) => {
       const { override } = stream(`data: __ERROR__ ${reason}`);
       const fake: Fake = {
@@ -175,7 +175,7 @@ describe('a log that is followed to its end', () => {
     },
   );
 
-  test('of a job that the server has forgotten says so only of one that it knew', async () => {
+  test('A log followed to its end of a job that the server has forgotten says so only of one that it knew', async () => {
     const gone = (isKnown: boolean): Fake => {
       let asked = 0;
       return {
@@ -195,7 +195,7 @@ describe('a log that is followed to its end', () => {
     expect((await follow(gone(false), { persistent: true })).end).toMatchObject({ name: 'JobForgotten' });
   });
 
-  test('has its wait for the job shown again after an outage', async () => {
+  test('A log followed to its end has its wait for the job shown again after an outage', async () => {
     let asked = 0;
     const queue = `id: 1\nevent: redraw\ndata: ${service('2 jobs are before it')}\n\n`;
     const override: Fake['override'] = ({ url }, response) => {
@@ -213,7 +213,7 @@ describe('a log that is followed to its end', () => {
     ]);
   });
 
-  test('is told to be silent once no line has come for a while, and not after its end', async () => {
+  test('A log followed to its end is told to be silent once no line has come for a while, and not after its end', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     let now = 0;
     showMonotonicTime(() => now);
@@ -244,7 +244,7 @@ describe('a log that is followed to its end', () => {
     }
   });
 
-  test('is kept as it was followed only where its lines have no numbers', async () => {
+  test('A log followed to its end is kept as it was followed only where its lines have no numbers', async () => {
     const [numbered, unnumbered] = [new FollowedLog(), new FollowedLog()];
     await follow({ lines: ['one'] }, { followed: numbered });
     await follow(stream('data: one', 'data: two', 'data: __DONE__'), { followed: unnumbered });
@@ -252,7 +252,7 @@ describe('a log that is followed to its end', () => {
   });
 });
 
-test('a followed log has its redrawn lines as the server has them, and is dropped where it is long', () => {
+test('A followed log has its redrawn lines as the server has them, and is dropped where it is long', () => {
   const log = new FollowedLog();
   log.push('half', true);
   log.push('whole', false);
@@ -276,7 +276,7 @@ describe('the log beside a result', () => {
     return [name, files.map((file) => readFileSync(path.join(directory.path, file), 'utf8'))];
   }
 
-  test('is whole as the server has it, or is not there', async () => {
+  test('The log beside a result is whole as the server has it, or is not there', async () => {
     expect(await kept(200, 'text/plain; charset=utf-8', 'one\n')).toEqual(['remote-app-log.txt', ['one\n']]);
     for (const [status, type, body] of [
       [206, 'text/plain', 'one\n'],
@@ -289,12 +289,12 @@ describe('the log beside a result', () => {
       expect(await kept(status, type, body)).toEqual([null, []]);
   });
 
-  test('is not there after an interruption', async () => {
+  test('The log beside a result is not there after an interruption', async () => {
     const reason = new Error('stop');
     expect(await kept(200, 'text/plain', 'one\n', AbortSignal.abort(reason))).toEqual([reason, []]);
   });
 
-  test("leaves the app's output of that name as it is", async () => {
+  test("The log beside a result leaves the app's output of that name as it is", async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'remote-app-log.txt');
     writeFileSync(file, 'mine');

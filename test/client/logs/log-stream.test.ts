@@ -71,19 +71,19 @@ async function follow(
   return { events, failure, asked };
 }
 
-describe('following a log', () => {
-  test('yields its lines in order, then its end', async () => {
+describe('A followed log', () => {
+  test('A followed log yields its lines in order, then its end', async () => {
     const { events, asked } = await follow([{ send: `${lines(1, 3)}data: __DONE__\n\n` }]);
     expect(events).toEqual(['line 1', 'line 2', 'line 3', 'done']);
     expect(asked).toEqual(['since=0']);
   });
 
-  test('yields why the job failed', async () => {
+  test('A followed log yields why the job failed', async () => {
     const { events } = await follow([{ send: 'data: __ERROR__ Subprocess failed (exit code 3)\n\n' }]);
     expect(events).toEqual(['error Subprocess failed (exit code 3)']);
   });
 
-  test('continues after the last line when the connection breaks, and loses or repeats no line', async () => {
+  test('A followed log continues after the last line when the connection breaks, and loses or repeats no line', async () => {
     const { events, asked } = await follow([
       { upTo: 2, send: 'id: 3\ndata: li', end: 'cut' },
       { upTo: 4, end: 'cleanly' },
@@ -95,7 +95,7 @@ describe('following a log', () => {
     expect(asked.slice(2)).toEqual(['since=4', 'since=4', 'since=4']);
   });
 
-  test('drops lines that a server repeats although they were read', async () => {
+  test('A followed log drops lines that a server repeats although they were read', async () => {
     const { events } = await follow([
       { send: lines(1, 3), end: 'cleanly' },
       { send: `${lines(1, 4)}data: __DONE__\n\n` },
@@ -103,12 +103,12 @@ describe('following a log', () => {
     expect(events).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'done']);
   });
 
-  test('starts where it is told to', async () => {
+  test('A followed log starts where it is told to', async () => {
     const { asked } = await follow([{ send: 'data: __DONE__\n\n' }], { since: 17 });
     expect(asked).toEqual(['since=17']);
   });
 
-  test('joins characters that arrive in two pieces, and ignores keep-alives', async () => {
+  test('A followed log joins characters that arrive in two pieces, and ignores keep-alives', async () => {
     const text = Buffer.from('id: 1\ndata: a\n\n: keepalive\n\nid: 2\ndata: Schädel\n\ndata: __DONE__\n\n');
     const cut = text.indexOf('ä') + 1;
     let arrive = () => {};
@@ -129,7 +129,7 @@ describe('following a log', () => {
     expect(events).toEqual(['a', 'Schädel', 'done']);
   });
 
-  test('goes on as a text behind the last line that it had, although it began with the last ones', async () => {
+  test('A followed log goes on as a text behind the last line that it had, although it began with the last ones', async () => {
     let asked = 0;
     await using server = await ScriptedServer.start(({ url }, response) => {
       if (url.includes('/logs')) {
@@ -148,7 +148,7 @@ describe('following a log', () => {
     expect(events).toEqual([[2, 'b'], [3, 'c'], [4, 'd'], 'done']);
   });
 
-  test('that is cut twice before anything comes is taken to have another reader, for whom only a job of our own waits', async () => {
+  test('A followed log that is cut twice before anything comes is taken to have another reader, for whom only a job of our own waits', async () => {
     const mute: Opening = { send: '', end: 'cut' };
     const openings: Opening[] = [mute, mute, { send: 'data: a\n\ndata: __DONE__\n\n' }];
     const other = await follow(openings);
@@ -156,13 +156,13 @@ describe('following a log', () => {
     expect((await follow(openings, { persistent: true })).events).toEqual(['a', 'done']);
   });
 
-  test("takes the end from the job's state if a server without line numbers just stops sending", async () => {
+  test("A followed log takes the end from the job's state if a server without line numbers just stops sending", async () => {
     const openings: Opening[] = [{ send: 'data: one\n\n' }];
     expect((await follow(openings, { state: 'done' })).events).toEqual(['one', 'done']);
     expect((await follow(openings, { state: 'error' })).events).toEqual(['one', 'error sad']);
   });
 
-  test("asks for the job's state if a server without line numbers says only that the log has ended", async () => {
+  test("A followed log asks for the job's state if a server without line numbers says only that the log has ended", async () => {
     const openings: Opening[] = [{ send: 'data: __DONE__\n\n' }];
     expect((await follow(openings, { state: 'error' })).events).toEqual(['error sad']);
     expect((await follow(openings, { state: 'done' })).events).toEqual(['done']);
@@ -170,19 +170,19 @@ describe('following a log', () => {
     expect((await follow(numbered, { state: 'error' })).events).toEqual(['line 1', 'done']);
   });
 
-  test('of an unknown job fails at once', async () => {
+  test('A followed log of an unknown job fails at once', async () => {
     const { failure, asked } = await follow([{ refuse: 404 }]);
     expect(failure).toMatchObject({ exitCode: 2 });
     expect(asked).toHaveLength(1);
   });
 
-  test('that another client follows fails at once, unless the job is our own', async () => {
+  test('A followed log that another client follows fails at once, unless the job is our own', async () => {
     const openings: Opening[] = [{ refuse: 429 }, { send: 'data: __DONE__\n\n' }];
     expect((await follow(openings)).failure).toMatchObject({ exitCode: 6 });
     expect((await follow(openings, { persistent: true })).events).toEqual(['done']);
   });
 
-  test('loses no line if a server numbers them wrongly', async () => {
+  test('A followed log loses no line if a server numbers them wrongly', async () => {
     const ids = [900000000000000, 900000000000000, 2, -1];
     const send = `${ids.map((id, at) => `id: ${id}\ndata: ${at}\n\n`).join('')}data: __DONE__\n\n`;
     expect((await follow([{ send }])).events).toEqual(['0', '1', '2', '3', 'done']);
@@ -194,21 +194,24 @@ describe('following a log', () => {
     ['cut', 'a line without a number', 'data: a\n\n'],
     ['cleanly', 'the same line', 'id: 1\ndata: a\n\n'],
     ['cleanly', 'a line twice', 'id: 1\ndata: a\n\nid: 1\ndata: a\n\n'],
-  ] as const)('has patience, and an end of it, with streams that end %s behind %s', async (end, _, send) => {
-    const openings: Opening[] = Array.from({ length: 1000 }, () => ({ send, end }));
-    const { failure, asked } = await follow(openings, { patience: 1 });
-    expect(failure).toMatchObject({ exitCode: 5 });
-    expect(asked.length).toBeLessThan(20);
-  });
+  ] as const)(
+    'A followed log has patience, and an end of it, with streams that end %s behind %s',
+    async (end, _, send) => {
+      const openings: Opening[] = Array.from({ length: 1000 }, () => ({ send, end }));
+      const { failure, asked } = await follow(openings, { patience: 1 });
+      expect(failure).toMatchObject({ exitCode: 5 });
+      expect(asked.length).toBeLessThan(20);
+    },
+  );
 
-  test('has as much patience as before with a stream that breaks after another new line', async () => {
+  test('A followed log has as much patience as before with a stream that breaks after another new line', async () => {
     const openings: Opening[] = [1, 2, 3].map((upTo) => ({ upTo }));
     const end: Opening = { send: 'data: __DONE__\n\n' };
     const { events } = await follow([...openings, end], { patience: 0.5 });
     expect(events).toEqual(['line 1', 'line 2', 'line 3', 'done']);
   });
 
-  test('as a text goes on behind the last line where the server sends the whole text again', async () => {
+  test('A followed log as a text goes on behind the last line where the server sends the whole text again', async () => {
     // In more than one piece.
     const known = Array.from({ length: 30_000 }, (_, at) => String(at));
     const text = known.map((each) => `${each}\n`).join('');
@@ -239,34 +242,37 @@ describe('following a log', () => {
     ['application/json', undefined, "'application/json', not with a log"],
     ['application/zip', undefined, "'application/zip', not with a log"],
     ['text/event-stream', 'gzip', "a log that is encoded as 'gzip'"],
-  ])('that is of the type %s, encoded: %s, is an error that says so', async (type, coding, what) => {
-    await using server = await ScriptedServer.start((_, response) => {
-      const encoded = coding ? { 'content-encoding': coding } : {};
-      response.writeHead(200, { 'content-type': type, ...encoded }).end(gzipSync('data: __DONE__\n\n'));
-    });
-    await using connection = connectTo(server.url);
-    const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
-    await expect(read).rejects.toMatchObject({
-      message: `${server.url} answered /jobs/ab/logs with ${what}; is it a remote-app server?`,
-      exitCode: 5,
-    });
-  });
+  ])(
+    'A followed log that is of the type %s, encoded: %s, is an error that says so',
+    async (type, coding, what) => {
+      await using server = await ScriptedServer.start((_, response) => {
+        const encoded = coding ? { 'content-encoding': coding } : {};
+        response.writeHead(200, { 'content-type': type, ...encoded }).end(gzipSync('data: __DONE__\n\n'));
+      });
+      await using connection = connectTo(server.url);
+      const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
+      await expect(read).rejects.toMatchObject({
+        message: `${server.url} answered /jobs/ab/logs with ${what}; is it a remote-app server?`,
+        exitCode: 5,
+      });
+    },
+  );
 
-  test('that is not there is an error that says so', async () => {
+  test('A followed log that is not there is an error that says so', async () => {
     await using server = await ScriptedServer.start((_, response) => void response.end('{}'));
     await using connection = connectTo(server.url);
     const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
     await expect(read).rejects.toMatchObject({ name: 'AnswerError', exitCode: 5 });
   });
 
-  test('gives up if the job is gone after the connection broke', async () => {
+  test('A followed log gives up if the job is gone after the connection broke', async () => {
     const { events, failure } = await follow([{ send: lines(1, 1), end: 'cleanly' }, { refuse: 410 }]);
     expect(events).toEqual(['line 1']);
     expect(failure).toMatchObject({ status: 410 });
   });
 });
 
-test('a log that is cut while it is fetched is kept as it was followed, without the rest of the other', async () => {
+test('A log that is cut while it is fetched is kept as it was followed, without the rest of the other', async () => {
   await using directory = await temporary();
   const file = path.join(directory.path, logName);
   await using server = await ScriptedServer.start(async (_, response) => {

@@ -62,7 +62,7 @@ const text =
 const done = { status: 'done' };
 
 describe('a log that is read as text', () => {
-  test('has its lines, also a last one without an end once the job has ended', async () => {
+  test('A log that is read as text has its lines, also a last one without an end once the job has ended', async () => {
     const whole = text('one\nhalf\r\nSchädel\nlast');
     const lines = ['1: one', '2 redrawn: half', '3: Schädel', '4: last', 'done'];
     expect((await follow([whole], [done])).events).toEqual(lines);
@@ -72,12 +72,12 @@ describe('a log that is read as text', () => {
     expect((await follow([text('')], [done])).events).toEqual(['done']);
   });
 
-  test('ends with why the job failed, or with how it ended', async () => {
+  test('A log that is read as text ends with why the job failed, or with how it ended', async () => {
     expect((await follow([text('')], [{ status: 'error', error: 'sad' }])).events).toEqual(['error: sad']);
     expect((await follow([text('')], [{ status: 'killed' }])).events).toEqual(['error: the job is killed']);
   });
 
-  test('goes on from its last byte, after a server that fails or sends another part', async () => {
+  test('A log that is read as text goes on from its last byte, after a server that fails or sends another part', async () => {
     const part = text('\nthree\n', 206, { 'content-range': 'bytes 6-12/13' });
     const other = text('x', 206, { 'content-range': 'bytes 7-7/13' });
     const failing: Handler = (_, response) => json(response, 500, { detail: 'It failed' });
@@ -95,14 +95,14 @@ describe('a log that is read as text', () => {
     ]);
   }, 10_000);
 
-  test('has a line without an end cut where it is too long', async () => {
+  test('A log that is read as text has a line without an end cut where it is too long', async () => {
     const { events } = await follow([text(`${'a'.repeat(2 << 20)}\nb\n`)], [done]);
     expect(events.at(-1)).toBe('done');
     expect(events.filter((each) => each.endsWith('b'))).toHaveLength(1);
     expect(events.length).toBeGreaterThan(3);
   });
 
-  test('is none of a server without that route', async () => {
+  test('A log that is read as text is none of a server without that route', async () => {
     for (const handler of [
       text('<p>', 404),
       text('{}', 200, { 'content-type': 'application/json' }),
@@ -122,17 +122,17 @@ describe('the end of a job whose log does not say it', () => {
     return (await question(connection, 'ab').catch((error: Error) => error)) as T;
   }
 
-  test('is asked for, and is not there while it runs', async () => {
+  test('The end of a job whose log does not say it is asked for, and is not there while it runs', async () => {
     expect(await ask(200, { status: 'running' }, endByState)).toBeNull();
     expect(await ask(200, done, checkedEnd)).toEqual({ kind: 'done' });
   });
 
-  test('is believed where the server cannot say it, and asked for again where it is away', async () => {
+  test('The end of a job whose log does not say it is believed where the server cannot say it, and asked for again where it is away', async () => {
     expect(await ask(404, { detail: 'x' }, checkedEnd)).toBeNull();
     expect(await ask(429, { detail: 'x' }, checkedEnd)).toBeInstanceOf(HttpError);
   });
 
-  test('explains streams in which nothing comes, as another reader does', async () => {
+  test('The end of a job whose log does not say it explains streams in which nothing comes, as another reader does', async () => {
     expect(await ask(200, { status: 'error', error: 'sad' }, explainMute)).toEqual({
       kind: 'error',
       message: 'sad',
@@ -148,7 +148,7 @@ describe('the end of a job whose log does not say it', () => {
     expect(await ask(404, { detail: 'x' }, explainMute)).toMatchObject({ status: 404 });
   });
 
-  test('is not taken from a proxy', () => {
+  test('The end of a job whose log does not say it is not taken from a proxy', () => {
     const of = (status: number, isOfProxy = false) => new HttpError(status, 'x', null, isOfProxy);
     expect([isTaken(of(429)), isTaken(of(429, true)), isTaken(of(503)), isTaken(new Error('x'))]).toEqual([
       ...[true, false, false, false],

@@ -110,14 +110,14 @@ async function fetchAll(...handlers: Handler[]) {
 }
 
 describe('a download', () => {
-  test('arrives unchanged', async () => {
+  test('A download arrives unchanged', async () => {
     const { bytes, saved, sizes, moves } = await fetchAll(whole(content, '"a"'));
     expect(bytes).toBe(content.length);
     expect(saved.equals(content)).toBe(true);
     expect([sizes, moves.at(-1)]).toEqual([[content.length], [content.length, content.length]]);
   });
 
-  test('that breaks continues where it stopped if it is still the same file', async () => {
+  test('A download that breaks continues where it stopped if it is still the same file', async () => {
     const { saved, ranges, ifRange, sizes, moves } = await fetchAll(
       cutAt(content, 100_000, '"a"'),
       rest(content, '"a"'),
@@ -132,7 +132,7 @@ describe('a download', () => {
     expect(ifRange).toEqual([undefined, '"a"']);
   });
 
-  test('that breaks again and again goes on for as long as it gets farther, and each outage is told of', async () => {
+  test('A download that breaks again and again goes on for as long as it gets farther, and each outage is told of', async () => {
     const step = 40_000;
     const cut: Handler = async ({ headers }, response) => {
       const from = Number(/bytes=(\d+)-/.exec(headers.range ?? 'bytes=0-')?.[1]);
@@ -168,7 +168,7 @@ describe('a download', () => {
     expect([bytes, ranges.length]).toEqual([content.length, 2]);
   });
 
-  test('starts over if the file changed meanwhile', async () => {
+  test('A download starts over if the file changed meanwhile', async () => {
     const { saved, sizes, moves } = await fetchAll(cutAt(content, 250_000, '"a"'), whole(other, '"b"'));
     expect(saved.equals(other)).toBe(true);
     expect([sizes, moves.at(-1)]).toEqual([
@@ -177,7 +177,7 @@ describe('a download', () => {
     ]);
   });
 
-  test('rejects a part of another file, or from another position', async () => {
+  test('A download rejects a part of another file, or from another position', async () => {
     const changed = await fetchAll(cutAt(content, 100_000, '"a"'), rest(other, '"b"'), whole(other, '"b"'));
     expect(changed.saved.equals(other)).toBe(true);
     const shifted = await fetchAll(
@@ -188,7 +188,7 @@ describe('a download', () => {
     expect(shifted.saved.equals(content)).toBe(true);
   });
 
-  test('starts over if the server cannot tell whether it is the same file', async () => {
+  test('A download starts over if the server cannot tell whether it is the same file', async () => {
     const { saved, ranges } = await fetchAll(cutAt(content, 100_000, null), whole(content, '"a"'));
     expect(saved.equals(content)).toBe(true);
     expect(ranges).toEqual([undefined, undefined]);
@@ -196,7 +196,7 @@ describe('a download', () => {
     expect(weak.ranges).toEqual([undefined, undefined]);
   });
 
-  test('starts over if its range is refused, and tells what it waits for until the first bytes come', async () => {
+  test('A download starts over if its range is refused, and tells what it waits for until the first bytes come', async () => {
     const refuse: Handler = (_, response) => void response.writeHead(416).end();
     const { saved, ranges, told } = await fetchAll(
       cutAt(content, 100_000, '"a"'),
@@ -215,7 +215,7 @@ describe('a download', () => {
     ]);
   });
 
-  test('continues with the tag of the file that it started over with', async () => {
+  test('A download continues with the tag of the file that it started over with', async () => {
     const { saved, ifRange } = await fetchAll(
       cutAt(content, 100_000, '"a"'),
       cutAt(other, 100_000, '"b"'),
@@ -228,7 +228,7 @@ describe('a download', () => {
     ['bytes FROM-299999/300000, more', 206, 3],
     ['all bytes FROM-299999/300000', 206, 3],
     ['bytes FROM-299999/300000', 200, 2],
-  ])('takes no part that says of itself %j with %i', async (range, status, requests) => {
+  ])('A download takes no part that says of itself %j with %i', async (range, status, requests) => {
     const part: Handler = ({ headers }, response) => {
       const from = /bytes=(\d+)-/.exec(headers.range ?? '')?.[1] ?? '0';
       const given = { etag: '"a"', 'content-range': range.replace('FROM', from) };
@@ -240,7 +240,7 @@ describe('a download', () => {
     expect([saved.equals(content), ranges.length]).toEqual([true, requests]);
   });
 
-  test('takes no part that nobody asked for', async () => {
+  test('A download takes no part that nobody asked for', async () => {
     const part: Handler = (_, response) =>
       void response
         .writeHead(206, { 'content-range': `bytes 0-99999/${content.length}` })
@@ -249,7 +249,7 @@ describe('a download', () => {
     expect([saved.equals(content), ranges]).toEqual([true, [undefined, undefined]]);
   });
 
-  test('of a size that nobody states is that long, unless it breaks before it begins', async () => {
+  test('A download of a size that nobody states is that long, unless it breaks before it begins', async () => {
     const unstated: Handler = (_, response) => void response.writeHead(200).end(other);
     const broken: Handler = (_, response) => {
       response.writeHead(200).flushHeaders();
@@ -263,7 +263,7 @@ describe('a download', () => {
     ]);
   });
 
-  test('that ends before its last byte is continued', async () => {
+  test('A download that ends before its last byte is continued', async () => {
     const short: Handler = ({ headers }, response) => {
       const from = Number(/bytes=(\d+)-/.exec(headers.range ?? '')?.[1]);
       const range = `bytes ${from}-${content.length - 1}/${content.length}`;
@@ -275,7 +275,7 @@ describe('a download', () => {
     expect(told).toContain('The download ended after 250000 of 300000 bytes; trying again for another N s');
   });
 
-  test('into a pipe can continue, but cannot start over', async () => {
+  test('A download into a pipe can continue, but cannot start over', async () => {
     const answers = [
       [cutAt(content, 100_000, '"a"'), rest(content, '"a"')],
       [cutAt(content, 100_000, '"a"'), whole(other, '"b"')],
@@ -302,7 +302,7 @@ describe('a download', () => {
     expect(ends).toEqual([true, ['The download broke and cannot go on; start it again', 5]]);
   });
 
-  test('ends if repeated attempts get no further', async () => {
+  test('A download ends if repeated attempts get no further', async () => {
     const begun = { count: 0 };
     await using server = await ScriptedServer.start((_, response) => {
       begun.count += 1;
@@ -316,14 +316,14 @@ describe('a download', () => {
     expect(begun.count).toBeLessThan(10);
   });
 
-  test('sends back the longest ETag', async () => {
+  test('A download sends back the longest ETag', async () => {
     const etag = `"${'!#~'.repeat(66)}xx"`;
     const { ifRange } = await fetchAll(cutAt(content, 100_000, etag), rest(content, etag));
     expect(ifRange).toEqual([undefined, etag]);
   });
 
   test.each([['"ä"'], ['"a" "b"'], ['"a b"'], [`"${'x'.repeat(201)}"`], ['a']])(
-    'does not send back an invalid ETag: %j',
+    'A download does not send back an invalid ETag: %j',
     async (etag) => {
       const { ranges, saved } = await fetchAll(cutAt(content, 100_000, etag), whole(content, '"a"'));
       expect(ranges).toEqual([undefined, undefined]);
@@ -332,7 +332,7 @@ describe('a download', () => {
   );
 
   test.each([['text/html; charset=utf-8'], ['application/json'], ['TEXT/HTML']])(
-    'is no answer of the type %s',
+    'A download is no answer of the type %s',
     async (type) => {
       await using server = await ScriptedServer.start(
         (_, response) => void response.writeHead(200, { 'content-type': type }).end('PK'),
@@ -348,7 +348,7 @@ describe('a download', () => {
     },
   );
 
-  test('from a server that was never reached is not tried again', async () => {
+  test('A download from a server that was never reached is not tried again', async () => {
     await using server = await ScriptedServer.start((_, response) => void response.writeHead(502).end('<p>'));
     await using connection = connectTo(server.url);
     const asked: string[] = [];
@@ -363,7 +363,7 @@ describe('a download', () => {
   });
 
   test.each([['ENOSPC'], ['EACCES'], ['EROFS'], ['EDQUOT'], ['EFBIG'], ['EIO']] as const)(
-    'ends at once with %s, and says what to do',
+    'A download ends at once with %s, and says what to do',
     async (code) => {
       await using server = await ScriptedServer.start(whole(content, '"a"'));
       await using connection = connectTo(server.url);
@@ -383,7 +383,7 @@ describe('a download', () => {
   );
 });
 
-test('a file that takes less than it is given gets the rest, each byte once and in its place', async () => {
+test('A file that takes less than it is given gets the rest, each byte once and in its place', async () => {
   const bytes = Buffer.alloc(10, 1);
   const file = {
     truncate: async (length: number) => void bytes.fill(0, length),
@@ -403,7 +403,7 @@ test('a file that takes less than it is given gets the rest, each byte once and 
   expect([...bytes]).toEqual([5, 6, 1, 0, 0, 0, 0, 0, 0, 0]);
 });
 
-test('a pipe whose reader has left ends without an error, and one that is full does not', async () => {
+test('A pipe whose reader has left ends without an error, and one that is full does not', async () => {
   const pipe = (code: string) =>
     new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error(code), { code, errno: -1 })),

@@ -61,7 +61,7 @@ describe('the place of a result', () => {
     },
   );
 
-  test('is known before the result if the directory has files: the next number, a refusal, or the same one', async () => {
+  test('The place of a result is known before the result if the directory has files: the next number, a refusal, or the same one', async () => {
     await using place = await world();
     await plant(place.root, {
       'Output/mask.nii': '',
@@ -80,7 +80,7 @@ describe('the place of a result', () => {
       expect(foreseeOutput({ directory: free, taken })).toBe(free);
   });
 
-  test('is another one if it was filled before the result came, whatever number that has', async () => {
+  test('The place of a result is another one if it was filled before the result came, whatever number that has', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
     await plant(own.files, { 'a.nii': 'mask', 'result.zip': 'zip' });
@@ -95,7 +95,7 @@ describe('the place of a result', () => {
     expect((await readdir(path.join(place.root, 'Output-3'))).sort()).toEqual(['a.nii', 'result.zip']);
   });
 
-  test('is made if it is not there, also where it replaces what would be', async () => {
+  test('The place of a result is made if it is not there, also where it replaces what would be', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
     await plant(own.files, { 'a.nii': 'mask' });
@@ -104,7 +104,7 @@ describe('the place of a result', () => {
     expect(await readdir(place.directory)).toEqual(['a.nii']);
   });
 
-  test('keeps what is there where its files go between files of the system, which are counted', async () => {
+  test('The place of a result keeps what is there where its files go between files of the system, which are counted', async () => {
     await using place = await world();
     await plant(place.root, { 'Output/.DS_Store': 'mine', 'Output/lost+found/a': 'mine' });
     const own = await PrivateDirectory.make(place.directory);
@@ -134,7 +134,7 @@ describe('the place of a result', () => {
     ]);
   });
 
-  test('leaves no directory that was made for nothing, and those that were there', async () => {
+  test('The place of a result leaves no directory that was made for nothing, and those that were there', async () => {
     await using place = await world();
     const deep = path.join(place.root, 'there', 'new', 'Output');
     await plant(place.root, { 'there/': '' });
@@ -153,7 +153,7 @@ describe('the place of a result', () => {
     ]);
   });
 
-  test('that cannot be taken is an error, and no reason to take another one', async () => {
+  test('The place of a result that cannot be taken is an error, and no reason to take another one', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
     await expect(own.place({ ...place.output, directory: `${own.files}/a` }, 'x')).rejects.toMatchObject({
@@ -166,7 +166,7 @@ describe('the place of a result', () => {
     expect(await readdir(place.root)).toEqual(['Output']);
   });
 
-  test('may have files of version control and of the system, and no others', async () => {
+  test('The place of a result may have files of version control and of the system, and no others', async () => {
     await using root = await temporary();
     const ofNobody = [
       ...['.gitkeep', '.gitignore', '.remote-app-aB3_9z', '.DS_Store', '._', '._mask.nii', '.nfs0001'],
@@ -181,7 +181,7 @@ describe('the place of a result', () => {
     expect(names.filter((_, index) => hasFiles(path.join(root.path, String(index))))).toEqual(ofSomebody);
   });
 
-  test('that has files of the system when the result comes gets the result beside them', async () => {
+  test('The place of a result that has files of the system when the result comes gets the result beside them', async () => {
     await using place = await world();
     await plant(place.root, { 'Output/.gitkeep': 'own' });
     await using server = await ScriptedServer.start((_, response) => {
@@ -194,7 +194,7 @@ describe('the place of a result', () => {
     expect((await readdir(place.directory)).sort()).toEqual(['.gitkeep', 'deep', 'result.zip']);
   });
 
-  test('is one directory for two results only with --force; files of other names stay', async () => {
+  test('The place of a result is one directory for two results only with --force; files of other names stay', async () => {
     await using place = await world('replace');
     await plant(place.root, { 'Output/mask.nii': 'older', 'Output/deep/own': 'own', 'Output/taken/a': '' });
     await symlink('..', path.join(place.directory, 'link'));
@@ -226,7 +226,7 @@ function refusal(directory: string): string | undefined {
 }
 
 describe('a directory for results', () => {
-  test('may exist, may be missing and may be a link; the check leaves nothing behind', async () => {
+  test('A directory for results may exist, may be missing and may be a link; the check leaves nothing behind', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'there/result.zip': 'older' });
     symlinkSync('there', path.join(directory.path, 'link'));
@@ -238,7 +238,7 @@ describe('a directory for results', () => {
     expect(openBelow(directory.path)).toEqual([]);
   });
 
-  test('is refused if a file is in its place, and the message names the file', async () => {
+  test('A directory for results is refused if a file is in its place, and the message names the file', async () => {
     await using directory = await temporary();
     await plant(directory.path, { file: '', 'taken/result.zip/a': '' });
     symlinkSync('nowhere', path.join(directory.path, 'dangling'));
@@ -261,7 +261,7 @@ describe('a directory for results', () => {
   });
 
   test.each(['n'.repeat(300), `missing/${'n'.repeat(300)}`])(
-    'is refused if its name is too long',
+    'A directory for results is refused if its name is too long',
     async (name) => {
       await using directory = await temporary();
       const target = path.join(directory.path, name);
@@ -272,19 +272,22 @@ describe('a directory for results', () => {
     },
   );
 
-  test.skipIf(process.getuid?.() === 0)('is refused without write permission', async () => {
-    await using directory = await temporary();
-    const closed = path.join(directory.path, 'closed');
-    mkdirSync(closed);
-    chmodSync(closed, 0o500);
-    expect(refusal(closed)).toContain('permission denied (EACCES)');
-    expect(refusal(path.join(closed, 'new'))).toContain(
-      `it cannot be made in '${closed}': permission denied`,
-    );
-  });
+  test.skipIf(process.getuid?.() === 0)(
+    'A directory for results is refused without write permission',
+    async () => {
+      await using directory = await temporary();
+      const closed = path.join(directory.path, 'closed');
+      mkdirSync(closed);
+      chmodSync(closed, 0o500);
+      expect(refusal(closed)).toContain('permission denied (EACCES)');
+      expect(refusal(path.join(closed, 'new'))).toContain(
+        `it cannot be made in '${closed}': permission denied`,
+      );
+    },
+  );
 
   test.skipIf(process.platform !== 'linux').each(['/proc', '/proc/remote-app', '/proc/remote-app/a', '/sys'])(
-    'is refused in a file system of the kernel, also for root: %s',
+    'A directory for results is refused in a file system of the kernel, also for root: %s',
     (directory) => {
       expect(refusal(directory)).toMatch(new RegExp(`^Results cannot be saved in '${directory}': `));
     },

@@ -82,7 +82,7 @@ async function fetchResultInto(bytes: Buffer, files: Readonly<Record<string, str
 }
 
 describe('a result', () => {
-  test('is waited for, saved and extracted', async () => {
+  test('A result is waited for, saved and extracted', async () => {
     const { result, names, mask, output, requests, notes, waits } = await fetchResult([
       unfinished,
       unfinished,
@@ -102,7 +102,7 @@ describe('a result', () => {
     });
   });
 
-  test('with impossible file names is extracted under other names, with a note', async () => {
+  test('A result with impossible file names is extracted under other names, with a note', async () => {
     const bytes = zipOf({ 'result.zip': 'of the app', 'aux.nii.gz': 'mask' });
     const { result, names, notes } = await fetchResult([send(bytes)]);
     expect(names).toEqual(['aux.nii.gz', 'result.zip', 'result_1.zip']);
@@ -111,7 +111,7 @@ describe('a result', () => {
     expect(notes).toEqual([...told, expect.stringMatching(/^Saved 2 file/)]);
   });
 
-  test('replaces nothing that has come to the directory since the download began: a numbered one is taken', async () => {
+  test('A result replaces nothing that has come to the directory since the download began: a numbered one is taken', async () => {
     const { result, own, names, output } = await fetchResultInto(zip, {
       'a.nii': 'own',
       'deep/b.nii': 'own',
@@ -124,7 +124,7 @@ describe('a result', () => {
   test.each([
     ['the job says that it has ended', [notYet('done')], {}],
     ['the log has ended', [unfinished], { isDone: true }],
-  ])('that does not come in time once %s ends with exit code 3', async (_, handlers, more) => {
+  ])('A result that does not come in time once %s ends with exit code 3', async (_, handlers, more) => {
     const { result, names } = await fetchResult(handlers, 0.5, more);
     expect(result).toMatchObject({
       exitCode: 3,
@@ -136,7 +136,7 @@ describe('a result', () => {
     expect(names).toEqual([]);
   });
 
-  test('of a running job is waited for although the wait is short, with a note', async () => {
+  test('A result of a running job is waited for although the wait is short, with a note', async () => {
     const running = Array.from({ length: 3 }, () => unfinished);
     const { mask, notes } = await fetchResult([...running, notYet('done'), send(zip)], 0.001);
     expect(mask).toBeNull();
@@ -144,7 +144,7 @@ describe('a result', () => {
     expect((await fetchResult([...running, send(zip)], 0.001)).mask).toBe('mask');
   });
 
-  test('of a waiting job is waited for, and a note says what the job waits for', async () => {
+  test('A result of a waiting job is waited for, and a note says what the job waits for', async () => {
     const view = { job_id: 'ab', status: 'waiting', queue_position: 2, waiting_for: 'GPU 0' };
     const { mask, notes } = await fetchResult([
       notYet('waiting'),
@@ -157,13 +157,13 @@ describe('a result', () => {
     ]);
   });
 
-  test('is waited for although nobody can say what the job waits for', async () => {
+  test('A result is waited for although nobody can say what the job waits for', async () => {
     const fails: Handler = (_, response) => json(response, 404, { detail: 'Not Found' });
     const { mask, waits } = await fetchResult([notYet('waiting'), fails, send(zip)]);
     expect([mask, waits]).toEqual(['mask', ['Job ab is waiting; waiting for its end', null]]);
   });
 
-  test('of a job that has ended is waited for without a note', async () => {
+  test('A result of a job that has ended is waited for without a note', async () => {
     const { waits, notes, output } = await fetchResult([notYet('done'), send(zip)]);
     expect([waits, notes]).toEqual([
       ['Waiting for the result of job ab', null],
@@ -171,24 +171,24 @@ describe('a result', () => {
     ]);
   });
 
-  test('of a job that goes on after all has no time limit', async () => {
+  test('A result of a job that goes on after all has no time limit', async () => {
     const { mask } = await fetchResult([notYet('done'), unfinished, unfinished, send(zip)], 0.5);
     expect(mask).toBe('mask');
   });
 
-  test('is not asked for before the server says, and so not after the wait is over', async () => {
+  test('A result is not asked for before the server says, and so not after the wait is over', async () => {
     const later: Handler = (_, response) => json(response, 202, { status: 'done' }, { 'retry-after': '10' });
     const { result, requests, waits } = await fetchResult([later], 9);
     expect([result, requests, waits.at(-1)]).toEqual([expect.objectContaining({ exitCode: 3 }), 1, null]);
   });
 
-  test('of a server that is away twice has a note for each time', async () => {
+  test('A result of a server that is away twice has a note for each time', async () => {
     const away: Handler = (_, response) => void response.writeHead(502).end();
     const { mask, notes } = await fetchResult([unfinished, away, unfinished, away, send(zip)]);
     expect([mask, notes.filter((note) => note.includes('; trying again for')).length]).toEqual(['mask', 2]);
   });
 
-  test('of a server that was never reached is waited for only if the job is known to be done', async () => {
+  test('A result of a server that was never reached is waited for only if the job is known to be done', async () => {
     const nowhere = { directory: '/nowhere/Out', taken: 'number' } as const;
     const save = async (isDone: boolean) => {
       await using connection = connectTo('http://127.0.0.1:1', { patience: 0.1 });
@@ -201,14 +201,14 @@ describe('a result', () => {
     expect(await save(true)).toEqual([" job ab is done: 'remote-app result ab' fetches its result", 1]);
   });
 
-  test('that is refused says that the job may go on only if the server has told of the job', async () => {
+  test('A result that is refused says that the job may go on only if the server has told of the job', async () => {
     const refused: Handler = (_, response) => json(response, 403, { detail: 'Not yours' });
     const [known, unknown] = [await fetchResult([unfinished, refused]), await fetchResult([refused])];
     expect((known.result as Error).message).toMatch(/^Not yours; job ab may go on: /);
     expect(unknown.result).toMatchObject({ message: 'Not yours', details: { job_id: 'ab' } });
   });
 
-  test('is not waited for once the command is interrupted', async () => {
+  test('A result is not waited for once the command is interrupted', async () => {
     const controller = new AbortController();
     const later: Handler = (_, response) =>
       json(response, 202, { status: 'running' }, { 'retry-after': '30' });
@@ -226,7 +226,7 @@ describe('a result', () => {
     expect(reporter.notes).toEqual(["Job ab goes on; 'remote-app result ab' fetches its result"]);
   });
 
-  test('is asked for again within half a minute, however late the server wants it', async () => {
+  test('A result is asked for again within half a minute, however late the server wants it', async () => {
     const controller = new AbortController();
     const later: Handler = (_, response) =>
       json(response, 202, { status: 'done' }, { 'retry-after': '3600' });
@@ -242,7 +242,7 @@ describe('a result', () => {
     await expect(saving).rejects.toMatchObject({ name: 'Interrupted' });
   });
 
-  test('whose download is interrupted is that of a job that is done', async () => {
+  test('A result whose download is interrupted is that of a job that is done', async () => {
     const controller = new AbortController();
     await using directory = await temporary();
     await using server = await ScriptedServer.start((_, response) => {
@@ -258,7 +258,7 @@ describe('a result', () => {
     expect(await readdir(directory.path)).toEqual([]);
   });
 
-  test('is requested only once with --no-wait', async () => {
+  test('A result is requested only once with --no-wait', async () => {
     const { result, requests, notes } = await fetchResult([unfinished], 30, { isImpatient: true });
     expect(result).toMatchObject({
       exitCode: 3,
@@ -272,7 +272,7 @@ describe('a result', () => {
     expect(ended.result).toMatchObject({ message: expect.stringContaining('is not there after 0 seconds:') });
   });
 
-  test('that a busy server refuses is not asked for again with --no-wait', async () => {
+  test('A result that a busy server refuses is not asked for again with --no-wait', async () => {
     const busy: Handler = (_, response) => json(response, 429, { detail: 'Server busy' });
     const { result, requests } = await fetchResult([unfinished, busy], 30, { isImpatient: true });
     expect([requests, result]).toEqual([1, expect.objectContaining({ exitCode: 3 })]);
@@ -286,7 +286,7 @@ describe('a result', () => {
     [409, 'killed', 'Killed by user', 'killed', 1],
     // KonfAI's server answers this for a job that was killed.
     [202, 'killed', null, 'killed', 1],
-  ] as const)('of a job that ended otherwise, with %i, is its failure', async (...row) => {
+  ] as const)('A result of a job that ended otherwise, with %i, is its failure', async (...row) => {
     const [status, state, error, failure, exitCode] = row;
     const { result } = await fetchResult([
       (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
@@ -305,7 +305,7 @@ describe('a result', () => {
     });
   });
 
-  test('is asked for again with the flags and the place of this command', async () => {
+  test('A result is asked for again with the flags and the place of this command', async () => {
     const page: Handler = (_, response) =>
       void response.writeHead(200, { 'content-type': 'text/html' }).end('<');
     const again = async (destination: Partial<OutputDirectory>, more: Partial<AwaitOptions> = {}) => {
@@ -326,7 +326,7 @@ describe('a result', () => {
     expect(await again({ isPrivate: true, taken: 'replace' })).toBe('remote-app result ab -o DIR');
   });
 
-  test('goes to a stream as it comes, and to nobody who has left', async () => {
+  test('A result goes to a stream as it comes, and to nobody who has left', async () => {
     const stream = async (...handlers: Handler[]) => {
       let next = 0;
       await using server = await ScriptedServer.start((...request) =>
@@ -375,7 +375,7 @@ describe('a result', () => {
         ),
       }),
     ],
-  ])('goes to a stream that ends with %s', async (code, expected) => {
+  ])('A result goes to a stream that ends with %s', async (code, expected) => {
     await using server = await ScriptedServer.start(send(zip));
     await using connection = connectTo(server.url);
     const stream = new Writable({
@@ -386,7 +386,7 @@ describe('a result', () => {
     expect(result).toEqual(expected);
   });
 
-  test('without its archive has the files alone', async () => {
+  test('A result without its archive has the files alone', async () => {
     await using directory = await temporary();
     await using server = await ScriptedServer.start(send(zip));
     await using connection = connectTo(server.url);
@@ -400,7 +400,7 @@ describe('a result', () => {
     expect(await readdir(where.directory)).toEqual(['Predictions']);
   });
 
-  test('gets what is added to it before it has its place, or none of it', async () => {
+  test('A result gets what is added to it before it has its place, or none of it', async () => {
     const isThere: boolean[] = [];
     const complete = async (directory: string) => {
       await Promise.resolve();
@@ -413,7 +413,7 @@ describe('a result', () => {
     expect([(fails.result as Error).message, fails.names, fails.beside]).toEqual(['full', [], []]);
   });
 
-  test("that a proxy answers with errors until the wait is over ends with the proxy's error, not with that of a running job", async () => {
+  test("A result that a proxy answers with errors until the wait is over ends with the proxy's error, not with that of a running job", async () => {
     const page: Handler = (_, response) => void response.writeHead(502).end('<h1>Bad Gateway</h1>');
     const { result } = await fetchResult([notYet('done'), page], 1.5);
     expect(result).toMatchObject({
@@ -424,7 +424,7 @@ describe('a result', () => {
     });
   });
 
-  test('is waited for from the end of the job on, however often the server says that it has ended', async () => {
+  test('A result is waited for from the end of the job on, however often the server says that it has ended', async () => {
     let now = 0;
     showMonotonicTime(() => now);
     const late =
@@ -445,7 +445,7 @@ describe('a result', () => {
     ]);
   });
 
-  test('of a job that the server has forgotten is said to be gone', async () => {
+  test('A result of a job that the server has forgotten is said to be gone', async () => {
     const unknown: Handler = (_, response) => json(response, 404, { detail: 'Unknown job_id' });
     for (const [handlers, more] of [
       [[unfinished, unknown], {}],
@@ -456,14 +456,14 @@ describe('a result', () => {
     }
   });
 
-  test('of an unknown job is a usage error', async () => {
+  test('A result of an unknown job is a usage error', async () => {
     const { result } = await fetchResult([
       (_, response) => json(response, 404, { detail: 'Unknown job_id' }),
     ]);
     expect(result).toMatchObject({ exitCode: 2, message: expect.stringMatching(/^No job '\w+' on http:/) });
   });
 
-  test('that is not a valid archive is kept as it came, and nothing is extracted', async () => {
+  test('A result that is not a valid archive is kept as it came, and nothing is extracted', async () => {
     const { result, names, output } = await fetchResult([send(Buffer.from('PK\u0003\u0004 and no more'))]);
     expect(result).toMatchObject({ exitCode: 1, details: { job_id: 'ab' } });
     expect((result as Error).message).toContain(path.join(output, 'result.zip'));
@@ -477,7 +477,7 @@ describe('a result', () => {
       'a page that says so',
       (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('PK\u0003\u0004'),
     ],
-  ] satisfies [string, Handler][])('that is %s takes the place of nothing', async (_, handler) => {
+  ] satisfies [string, Handler][])('A result that is %s takes the place of nothing', async (_, handler) => {
     const { result, names, requests } = await fetchResult([handler]);
     expect(result).toMatchObject({
       exitCode: 5,
@@ -488,7 +488,7 @@ describe('a result', () => {
     expect([names, requests]).toEqual([[], 1]);
   });
 
-  test('that is larger than the disk is refused before it is written', async () => {
+  test('A result that is larger than the disk is refused before it is written', async () => {
     const { result, names, requests } = await fetchResult([
       (_, response) =>
         void response.writeHead(200, { 'content-length': 2 ** 50, etag: '"a"' }).flushHeaders(),
@@ -502,7 +502,7 @@ describe('a result', () => {
   });
 
   test.each([['1e9'], ['99999999999'], ['-1'], ['NaN'], ['soon']])(
-    'is not waited for with an unreasonable Retry-After of %s seconds',
+    'A result is not waited for with an unreasonable Retry-After of %s seconds',
     async (seconds) => {
       const later: Handler = (_, response) =>
         json(response, 202, { status: 'running' }, { 'retry-after': seconds });
@@ -511,7 +511,7 @@ describe('a result', () => {
     },
   );
 
-  test('that cannot be written is an error at once', async () => {
+  test('A result that cannot be written is an error at once', async () => {
     await using directory = await temporary();
     await plant(directory.path, { file: '' });
     await using server = await ScriptedServer.start(send(zip));
@@ -529,7 +529,7 @@ describe('a result', () => {
     });
   });
 
-  test('leaves nothing of a download that broke off', async () => {
+  test('A result leaves nothing of a download that broke off', async () => {
     const cut: Handler = (_, response) => {
       response.writeHead(200, { 'content-length': 1e6, etag: '"a"' });
       response.write('half', () => response.destroy());
@@ -542,7 +542,7 @@ describe('a result', () => {
   });
 });
 
-test('the configuration of an app replaces no files, unless that is asked for', async () => {
+test('The configuration of an app replaces no files, unless that is asked for', async () => {
   await using directory = await temporary();
   const there = path.join(directory.path, 'there');
   await plant(there, { 'Model.yml': 'mine' });
@@ -572,7 +572,7 @@ test('the configuration of an app replaces no files, unless that is asked for', 
   await expect(save(true)).rejects.toMatchObject({ status: 404, message: 'Unknown app' });
 });
 
-test('the configuration of an app starts over where its range is refused, and mixes with nothing that came meanwhile', async () => {
+test('The configuration of an app starts over where its range is refused, and mixes with nothing that came meanwhile', async () => {
   await using directory = await temporary();
   const place = path.join(directory.path, 'Config');
   const bytes = zipOf({ 'Model.yml': 'new' });

@@ -78,7 +78,7 @@ const huge = zip(Array.from({ length: 5000 }, (_, at) => ({ name: `${at}`, state
 const contradictory = zip([good, { name: 'a/b', content: 'b' }, { name: 'a', content: 'a' }]);
 const saves = "'app again' saves it as it is";
 
-test('an archive is saved with what is in it, each file with the permissions of any other, and its size is told', async () => {
+test('An archive is saved with what is in it, each file with the permissions of any other, and its size is told', async () => {
   const bytes = zip([good, { name: 'aux/all.zip', content: 'inner' }, { name: 'all.zip', content: 'own' }]);
   const { modes, ...rest } = await save(bytes);
   const renamed = "'all.zip' was extracted as 'all_1.zip': its own name cannot be used here";
@@ -103,7 +103,7 @@ test('an archive is saved with what is in it, each file with the permissions of 
   expect(modes).toEqual(modes.map(() => 0o666 & ~process.umask()));
 });
 
-test('a directory that has got files since it was chosen is left alone', async () => {
+test('A directory that has got files since it was chosen is left alone', async () => {
   const there = { 'Output/mine': 'mine' };
   const { result, files } = await save(zip([good]), { taken: 'refuse' }, { there });
   expect(result).toMatchObject({ archive: 'ROOT/Output-2/all.zip', output: 'ROOT/Output-2' });
@@ -119,7 +119,7 @@ test.each([
     'it needs more than the SIZE that are free there; free some space, then unzip it',
   ],
   ['unsafe', zip([good, { name: '../x' }]), 'unsafe', "its entry '../x' has a name that cannot be extracted"],
-])('an archive that is %s is saved alone, and the error says why', async (_, bytes, fault, why) => {
+])('An archive that is %s is saved alone, and the error says why', async (_, bytes, fault, why) => {
   const { result, files } = await save(bytes);
   const [message, kind] = result as [string, string];
   const begin = "'ROOT/Output/all.zip' is saved, but it is not extracted: ";
@@ -127,7 +127,7 @@ test.each([
   expect(files).toEqual({ 'Output/all.zip': 'all' });
 });
 
-test('an archive that cannot be extracted is not kept in a private directory', async () => {
+test('An archive that cannot be extracted is not kept in a private directory', async () => {
   const own = { isPrivate: true, taken: 'replace' } as const;
   expect(await save(damaged, own)).toMatchObject({
     result: [`The result is not extracted: its entry 'bad.nii' is damaged; ${saves}`, 'corrupt'],
@@ -142,7 +142,7 @@ test('an archive that cannot be extracted is not kept in a private directory', a
   });
 });
 
-test('an archive of which something has no place is saved with the rest, and the error counts it', async () => {
+test('An archive of which something has no place is saved with the rest, and the error counts it', async () => {
   const rest = { 'Output/a/b': 'b', 'Output/all.zip': 'all', 'Output/good.nii': 'good' };
   const why = 'only a part of it is extracted: something else is in the place of';
   const lost = "'a' was not extracted: something else is in its place";
@@ -171,7 +171,7 @@ test.each([
   expect([(result as string[])[0], files]).toEqual([`SERVER sent ${what}; is it a remote-app server?`, {}]);
 });
 
-test('an archive that the disk has no room for is refused before its first byte is kept', async () => {
+test('An archive that the disk has no room for is refused before its first byte is kept', async () => {
   const { bavail, bsize } = statfsSync(tmpdir());
   const size = 2 * bavail * bsize;
   const { result, names, moves } = await save(zip([good]), {}, { size });
@@ -185,13 +185,13 @@ test('an archive that the disk has no room for is refused before its first byte 
   ]);
 });
 
-test('an archive that was not extracted because of an interruption leaves nothing', async () => {
+test('An archive that was not extracted because of an interruption leaves nothing', async () => {
   const two = zip([good, { name: 'b.nii', content: 'b' }]);
   const { result, names } = await save(two, {}, { isInterrupted: true });
   expect([result, names]).toEqual([['interrupted', undefined], []]);
 });
 
-test('a file that cannot be made leaves nothing', async () => {
+test('A file that cannot be made leaves nothing', async () => {
   const { result, names } = await save(zip([good]), {}, { name: 'none/all.zip', there: { mine: 'mine' } });
   expect([result, names]).toEqual([
     [

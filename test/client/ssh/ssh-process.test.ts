@@ -39,7 +39,7 @@ while [ "$1" != -L ]; do shift; done
 : > "\${2%%:*}"
 exec sleep 60`;
 
-test('ssh is told where the tunnel leads, without a shared connection, and who logs in', async () => {
+test('Ssh is told where the tunnel leads, without a shared connection, and who logs in', async () => {
   await using fake = await fakeSsh(`
 printf '%s\\n' "$@" > "$TMPDIR/arguments"
 env | grep -c secret > "$TMPDIR/secrets"${opens}`);
@@ -108,14 +108,14 @@ test.each([
   ],
   ['', 'ssh://gpu', 'ssh://gpu cannot be reached: ssh ended with exit code 7', { fault: 'unreached' }],
   [refused, 'ssh://gpu', `ssh is not let in at ssh://gpu; try 'ssh gpu'${says(refused)}`, { exitCode: 4 }],
-])('the end of ssh is explained by its last words: %j, %s', async (words, text, message, more) => {
+])('The end of ssh is explained by its last words: %j, %s', async (words, text, message, more) => {
   await using _fake = await fakeSsh(`printf '${words}' >&2; exit 7`);
   const ssh = new SshProcess(addressOf(text), { timeout: 5, isAgain: false, onWords: () => {} });
   await expect(ssh.ready()).rejects.toMatchObject({ message, ...more });
   expect(await ssh.ended).toBe(7);
 });
 
-test('a refused key is told as unusable where nobody was asked for a password', async () => {
+test('A refused key is told as unusable where nobody was asked for a password', async () => {
   await using _fake = await fakeSsh(`echo '${refused}' >&2; exit 255`);
   const ssh = new SshProcess(addressOf('ssh://gpu'), { timeout: 5, isAgain: true, onWords: () => {} });
   await expect(ssh.ready()).rejects.toMatchObject({
@@ -124,7 +124,7 @@ test('a refused key is told as unusable where nobody was asked for a password', 
   });
 });
 
-test('ssh that cannot be run is told with what to do by hand', () => {
+test('Ssh that cannot be run is told with what to do by hand', () => {
   const ssh = new SshProcess(addressOf('ssh://ana@gpu/node3:9000'), {
     ...{ timeout: 5, isAgain: false, onWords: () => {} },
   });
@@ -136,7 +136,7 @@ test('ssh that cannot be run is told with what to do by hand', () => {
   });
 });
 
-test('what ssh says while it waits for a person is passed on, once and by lines', async () => {
+test('What ssh says while it waits for a person is passed on, once and by lines', async () => {
   await using _fake = await fakeSsh("printf 'Log in at https://x \\n\\nand enter 7' >&2; exec sleep 60");
   const told: string[] = [];
   const ssh = await new Promise<SshProcess>((resolve) => {
@@ -149,7 +149,7 @@ test('what ssh says while it waits for a person is passed on, once and by lines'
   await ssh.close();
 });
 
-test('the words with which ssh refuses a connection through the tunnel are those of the last one, and are taken once', async () => {
+test('The words with which ssh refuses a connection through the tunnel are those of the last one, and are taken once', async () => {
   const failed = (number: number, why: string) => `channel ${number}: open failed: ${why}`;
   await using fake = await fakeSsh(
     `printf '${failed(2, 'administratively prohibited: x')}\\n${failed(3, 'connect failed: Connection refused')}\\n' >&2
@@ -163,7 +163,7 @@ test('the words with which ssh refuses a connection through the tunnel are those
   await ssh.close();
 });
 
-test('a tunnel is opened once, again when it has ended, and not when it was closed', async () => {
+test('A tunnel is opened once, again when it has ended, and not when it was closed', async () => {
   await using fake = await fakeSsh(`echo run >> "$TMPDIR/runs"
 printf '%s\\n' "$@" | grep -c BatchMode >> "$TMPDIR/asked"${opens}`);
   const tunnel = new SshTunnel(addressOf('ssh://gpu/9000'), 5, () => {});
@@ -199,7 +199,7 @@ printf '%s\\n' "$@" | grep -c BatchMode >> "$TMPDIR/asked"${opens}`);
   ]);
 });
 
-test('the socket of a tunnel has a path that ssh takes as it stands, and that is not too long for a socket', async () => {
+test('The socket of a tunnel has a path that ssh takes as it stands, and that is not too long for a socket', async () => {
   await using fake = await fakeSsh('exit 1');
   const usual = process.env.TMPDIR ?? '';
   const socketIn = async (directory: string) => {
@@ -214,7 +214,7 @@ test('the socket of a tunnel has a path that ssh takes as it stands, and that is
   expect(await socketIn(fake.at('x'.repeat(80)))).toBe('/tmp');
 });
 
-test('a tunnel whose ssh has ended says that it broke, and nothing of what has another cause', async () => {
+test('A tunnel whose ssh has ended says that it broke, and nothing of what has another cause', async () => {
   await using fake = await fakeSsh(`
 while [ "$1" != -L ]; do shift; done
 : > "\${2%%:*}"

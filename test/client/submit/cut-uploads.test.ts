@@ -17,7 +17,7 @@ const scan = randomBytes(size);
 describe('an upload that is cut at nine tenths', () => {
   const server = sharedServer({ play: idle });
 
-  test('goes on where it stopped, in the same command', async () => {
+  test('An upload that is cut at nine tenths goes on where it stopped, in the same command', async () => {
     await using here = await machine(server.url, { 'ct.nii': scan });
     here.tap.cutAt(most);
     const { id, reporter } = await send(here.tap.url, [[here.at('ct.nii')]]);
@@ -28,7 +28,7 @@ describe('an upload that is cut at nine tenths', () => {
     expect(Object.keys(await inputsOf(server, id))).toHaveLength(1);
   });
 
-  test('by an interruption made no job, and goes on in the next command', async () => {
+  test('An upload that is cut at nine tenths by an interruption made no job, and goes on in the next command', async () => {
     await using here = await machine(server.url, { 'pet.nii': randomBytes(size) });
     const controller = new AbortController();
     const before = server.jobDirectories().length;
@@ -46,7 +46,7 @@ describe('an upload that is cut at nine tenths', () => {
     expect(reporter.notes.join()).toMatch(/pet\.nii' goes on after 1?\d\.\d MiB of 16\.0 MiB/);
   });
 
-  test('by the death of the client goes on in the next command', async () => {
+  test('An upload that is cut at nine tenths by the death of the client goes on in the next command', async () => {
     await using here = await machine(server.url, { 'mr.nii': randomBytes(size) });
     const cli = await Cli.create();
     onTestFinished(async () => cli.remove());
@@ -66,7 +66,7 @@ describe('an upload that is cut at nine tenths', () => {
   });
 });
 
-test('an upload goes on after the death of the server at nine tenths', async () => {
+test('An upload goes on after the death of the server at nine tenths', async () => {
   await using server = await TestServer.start({ ownProcess: true });
   await using here = await machine(server.url, { 'ct.nii': scan });
   const { port } = new URL(server.url);

@@ -16,7 +16,7 @@ const file = (size: number, extracted?: number) => ({
 });
 
 describe('sizes', () => {
-  test('may be as large as the limits, and no byte larger', () => {
+  test('Sizes may be as large as the limits, and no byte larger', () => {
     const bounded = limits({ max_file_size: 1000, max_upload_size: 1500 });
     checkSizes([file(1000), file(500)], bounded, 'here');
     expect(() => checkSizes([file(1000), file(501)], bounded, 'here')).toThrow(
@@ -28,7 +28,7 @@ describe('sizes', () => {
     checkSizes([file(1e15)], unlimited, 'here');
   });
 
-  test('of a data set are held against its own limit alone, packed and unpacked', () => {
+  test('Sizes of a data set are held against its own limit alone, packed and unpacked', () => {
     const bounded = limits({ max_file_size: 10, max_upload_size: 10, max_dataset_size: 1000 });
     checkSizes([file(1000, 1000)], bounded, 'here');
     const what = "The data set '1001.nii' has 1001 B, and here takes data sets of at most 1000 B";
@@ -47,7 +47,7 @@ describe('times', () => {
   const tune = operationOf('fine_tune');
   const bounded = limits({ max_keep: 7200, max_run_time: 3600, max_fine_tune_time: 86_400 });
 
-  test('may be as long as the server allows for that operation', () => {
+  test('Times may be as long as the server allows for that operation', () => {
     checkTimes({ operation: infer, fields: {} }, bounded, 'here');
     checkTimes({ operation: infer, fields: { keep: '7200', time_limit: '3600' } }, bounded, 'here');
     checkTimes({ operation: infer, fields: { keep: '99999' } }, unlimited, 'here');
@@ -63,7 +63,7 @@ describe('times', () => {
     );
   });
 
-  test('are a day for which a job is kept, or as long as the command waits, or as long as the server allows', () => {
+  test('Times are a day for which a job is kept, or as long as the command waits, or as long as the server allows', () => {
     const kept = (outage: number, most: number | null) =>
       keptForADay(infer, outage, limits({ max_keep: most }));
     expect(kept(600, 1e6)).toEqual({ keep: '86400' });

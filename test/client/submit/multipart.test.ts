@@ -22,7 +22,7 @@ const part = (root: string, name: string, size: number): FilePart => ({
 const boundaryOf = (body: Multipart): string => body.contentType.split('boundary=')[1] ?? '';
 
 describe('a multipart body', () => {
-  test('is exactly these bytes', async () => {
+  test('A multipart body is exactly these bytes', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'volume' });
     const body = new Multipart({ tta: '4' }, [part(directory.path, 'ct.nii', 6)]);
@@ -46,7 +46,7 @@ describe('a multipart body', () => {
     expect(body.length).toBe(bytes.length);
   });
 
-  test('announces its length before a file is read, for files of every size', async () => {
+  test('A multipart body announces its length before a file is read, for files of every size', async () => {
     await using directory = await temporary();
     await plant(directory.path, { empty: '', large: Buffer.alloc(700_001, 7) });
     const body = new Multipart({ ü: 'ß' }, [
@@ -56,7 +56,7 @@ describe('a multipart body', () => {
     expect((await buffer(body.stream(() => {}))).length).toBe(body.length);
   });
 
-  test('has pieces of a file in place of its content, and counts what is read of files', async () => {
+  test('A multipart body has pieces of a file in place of its content, and counts what is read of files', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': '0123456789' });
     const pieces = [Buffer.from('head'), { start: 2, end: 5 }, Buffer.from('-'), { start: 8, end: 10 }];
@@ -71,7 +71,7 @@ describe('a multipart body', () => {
     expect([body.length, body.fileBytes, ofFiles]).toEqual([bytes.length, 5, 5]);
   });
 
-  test('fails if a file is another than when its pieces were chosen', async () => {
+  test('A multipart body fails if a file is another than when its pieces were chosen', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': '0123456789' });
     const from = part(directory.path, 'ct.nii', 3);
@@ -81,7 +81,7 @@ describe('a multipart body', () => {
     await expect(buffer(body.stream(() => {}))).rejects.toThrow(/changed while it was sent/);
   });
 
-  test('is read by another parser with the same fields and files', async () => {
+  test('A multipart body is read by another parser with the same fields and files', async () => {
     await using directory = await temporary();
     const name = 'Schädel "1".nii';
     await plant(directory.path, { [name]: 'x' });
@@ -92,7 +92,7 @@ describe('a multipart body', () => {
     expect((form.get('inputs') as File).name).toBe(name);
   });
 
-  test('is sent whole through a socket that is slow to take it', async () => {
+  test('A multipart body is sent whole through a socket that is slow to take it', async () => {
     await using directory = await temporary();
     const sizes = [0, 1, 700_001, 300_000, 524_288, 5_000_000, 3, 2_000_000];
     const files = Object.fromEntries(sizes.map((size, index) => [`${index}`, randomBytes(size)]));
@@ -136,7 +136,7 @@ describe('a multipart body', () => {
     }
   });
 
-  test('leaves no file open that it has sent, nor one if it is given up', async () => {
+  test('A multipart body leaves no file open that it has sent, nor one if it is given up', async () => {
     await using directory = await temporary();
     await plant(directory.path, { sent: 'sent', a: Buffer.alloc(5_000_000) });
     const parts = [part(directory.path, 'sent', 4), part(directory.path, 'a', 5_000_000)];
@@ -147,7 +147,7 @@ describe('a multipart body', () => {
     expect(readdirSync('/proc/self/fd').length).toBe(before);
   });
 
-  test('can be sent again, from the beginning', async () => {
+  test('A multipart body can be sent again, from the beginning', async () => {
     await using directory = await temporary();
     await plant(directory.path, { a: 'aaa' });
     const body = new Multipart({}, [part(directory.path, 'a', 3)]);
@@ -155,7 +155,7 @@ describe('a multipart body', () => {
     expect(await buffer(body.stream(() => {}))).toEqual(first);
   });
 
-  test('reports how many bytes it has sent', async () => {
+  test('A multipart body reports how many bytes it has sent', async () => {
     await using directory = await temporary();
     await plant(directory.path, { a: 'aaa' });
     const body = new Multipart({}, [part(directory.path, 'a', 3)]);
@@ -165,7 +165,7 @@ describe('a multipart body', () => {
     expect(seen).toEqual([...seen].sort((a, b) => a - b));
   });
 
-  test('reports how many bytes of its files it has sent', async () => {
+  test('A multipart body reports how many bytes of its files it has sent', async () => {
     await using directory = await temporary();
     await plant(directory.path, { a: Buffer.alloc(3 << 20), b: '', c: 'ccc' });
     const parts = [
@@ -185,7 +185,7 @@ describe('a multipart body', () => {
     expect(second[0] - second[1]).toBeGreaterThan(0);
   });
 
-  test('ends with an error if a file shrank after it was measured', async () => {
+  test('A multipart body ends with an error if a file shrank after it was measured', async () => {
     await using directory = await temporary();
     await plant(directory.path, { a: 'aaa' });
     const body = new Multipart({}, [part(directory.path, 'a', 3)]);
@@ -198,7 +198,7 @@ describe('a multipart body', () => {
   test.each<[string, (file: string) => Promise<void>]>([
     ['changed in its place', (file) => writeFile(file, 'b', { flag: 'r+' })],
     ['shrank', (file) => truncate(file, 1)],
-  ])('ends with an error if a file %s while it was read', async (_how, change) => {
+  ])('A multipart body ends with an error if a file %s while it was read', async (_how, change) => {
     await using directory = await temporary();
     await plant(directory.path, { a: 'a'.repeat(3_000_000) });
     const file = path.join(directory.path, 'a');
@@ -214,7 +214,7 @@ describe('a multipart body', () => {
     await expect(sending()).rejects.toThrow(/changed while it was sent/);
   });
 
-  test('sends only its first piece until it is told to continue', async () => {
+  test('A multipart body sends only its first piece until it is told to continue', async () => {
     const body = new Multipart({ a: '1', b: '2' }, []);
     const gate = deferred();
     const stream = body.stream(

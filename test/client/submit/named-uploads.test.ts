@@ -87,7 +87,7 @@ async function send(
 describe('a submission that names uploads', () => {
   const [a, b, c] = [Buffer.from('aa'), Buffer.from('bbb'), Buffer.from('c')];
 
-  test('has its fields, its options, and each group with the names of its files', async () => {
+  test('A submission that names uploads has its fields, its options, and each group with the names of its files', async () => {
     await using root = await temporary();
     await using server = await uploadServer(new Map());
     const files = stagedFiles(root.path, [
@@ -120,7 +120,7 @@ describe('a submission that names uploads', () => {
     ).toEqual(['aa', 'bbb', 'c']);
   });
 
-  test('has the data set of a fine-tuning by itself, and no options where there are none', async () => {
+  test('A submission that names uploads has the data set of a fine-tuning by itself, and no options where there are none', async () => {
     await using root = await temporary();
     await using server = await uploadServer(new Map());
     await send(server, submission('fine_tune'), stagedFiles(root.path, [['dataset', 0, 'set.zip', a]]));
@@ -129,7 +129,7 @@ describe('a submission that names uploads', () => {
     });
   });
 
-  test('sends again what the server lacks, three times at most, and nothing else', async () => {
+  test('A submission that names uploads sends again what the server lacks, three times at most, and nothing else', async () => {
     const lacks = [409, { detail: 'Send these', uploads: [sha256(a)] }] as const;
     const sends = async (...answers: (readonly [number, object])[]) => {
       await using root = await temporary();
@@ -157,7 +157,7 @@ describe('an upload', () => {
   const [large, other] = [Buffer.alloc(2 * mebibyte, 1), Buffer.alloc(2 * mebibyte, 2)];
   const short = (content: Buffer) => sha256(content).slice(60);
 
-  test('tells what is there of it, and what need not be sent', async () => {
+  test('An upload tells what is there of it, and what need not be sent', async () => {
     await using root = await temporary();
     const there = new Map([
       [sha256(large), 2 * mebibyte],
@@ -189,7 +189,7 @@ describe('an upload', () => {
     expect(moves.find(([what]) => what === 'Hashing')).toEqual(['Hashing', mebibyte, 4 * mebibyte]);
   });
 
-  test('is said to be there for each file that has it, and none has to change for that', async () => {
+  test('An upload is said to be there for each file that has it, and none has to change for that', async () => {
     await using root = await temporary();
     await using server = await uploadServer(new Map([[sha256(large), 2 * mebibyte]]));
     const files = stagedFiles(root.path, [
@@ -208,7 +208,7 @@ describe('an upload', () => {
     expect(end).toMatchObject({ message: `'${found.path}' changed while it was sent; send it again` });
   });
 
-  test('that was made is removed here before it is submitted, and an interruption sends none', async () => {
+  test('An upload that was made is removed here before it is submitted, and an interruption sends none', async () => {
     await using root = await temporary();
     await using server = await uploadServer(new Map());
     const discarded: number[] = [];
@@ -224,7 +224,7 @@ describe('an upload', () => {
   });
 
   test.each([1, 3])(
-    'whose name is that of other content on the server is not submitted: %i MiB',
+    'An upload whose name is that of other content on the server is not submitted: %i MiB',
     async (length) => {
       await using root = await temporary();
       const there = new Map([[sha256(large), mebibyte]]);

@@ -31,12 +31,12 @@ describe('the bytes of a body', () => {
     [6, [{ ...range, start: 5 }]],
     [7, []],
     [9, []],
-  ])('behind the first %i are the rest', (bytes, left) => {
+  ])('The bytes of a body behind the first %i are the rest', (bytes, left) => {
     expect(behind([text, range], bytes)).toEqual(left);
     expect(behind([text, Buffer.alloc(0), range], bytes).filter((each) => sizeOf(each) > 0)).toEqual(left);
   });
 
-  test('come in pieces of one size, of buffers and files, and of files that stay what they are', async () => {
+  test('The bytes of a body come in pieces of one size, of buffers and files, and of files that stay what they are', async () => {
     await using root = await temporary();
     await plant(root.path, { a: '0123456789', empty: '' });
     const file = path.join(root.path, 'a');
@@ -68,7 +68,7 @@ describe('the bytes of a body', () => {
     expect(openBelow(root.path)).toEqual([]);
   });
 
-  test('have names that cannot end their line', async () => {
+  test('The bytes of a body have names that cannot end their line', async () => {
     const body = new Multipart({ 'a"b\r\nc': '"\n' }, []);
     const [, boundary = ''] = body.contentType.split('boundary=');
     const bytes = String(await buffer(body.stream(() => {})));
@@ -82,7 +82,7 @@ describe('the bytes of a body', () => {
   });
 });
 
-test('a temporary directory is private, made when it is used, and gone with all that is in it', async () => {
+test('A temporary directory is private, made when it is used, and gone with all that is in it', async () => {
   await using root = await temporary();
   vi.stubEnv('TMPDIR', root.path);
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -115,7 +115,7 @@ test('a temporary directory is private, made when it is used, and gone with all 
   expect([existsSync(own), process.listenerCount('exit')]).toEqual([false, listeners]);
 });
 
-test('an app is asked whether it takes segmentations only where that is not known', async () => {
+test('An app is asked whether it takes segmentations only where that is not known', async () => {
   await using root = await temporary();
   const scans = dicomSeries(2, { series: '1', number: 1 }, (at) => `a${at}`);
   await plant(root.path, {

@@ -94,7 +94,7 @@ class Upload implements AsyncDisposable {
 }
 
 describe('an upload whose server goes away', () => {
-  test('waits for the next server, says so once, and sends the same submission', async () => {
+  test('An upload whose server goes away waits for the next server, says so once, and sends the same submission', async () => {
     await using upload = await Upload.start(() => upload.stop(), accept);
     upload.onWait = (wait) => {
       if (wait === 5) upload.restart();
@@ -111,7 +111,7 @@ describe('an upload whose server goes away', () => {
     ]);
   }, 120_000);
 
-  test('before it has begun also waits, if the server had answered a request', async () => {
+  test('An upload whose server goes away before it has begun also waits, if the server had answered a request', async () => {
     await using upload = await Upload.start(accept);
     upload.onMet = () => upload.stop();
     upload.onWait = (wait) => {
@@ -121,7 +121,7 @@ describe('an upload whose server goes away', () => {
     expect(upload.keys).toHaveLength(1);
   });
 
-  test('waits no longer than --patience', async () => {
+  test('An upload whose server goes away waits no longer than --patience', async () => {
     await using upload = await Upload.start(() => upload.stop());
     const begin = performance.now();
     expect(await upload.send({ patience: 0.6 })).toMatchObject({
@@ -133,7 +133,7 @@ describe('an upload whose server goes away', () => {
     expect(performance.now() - begin).toBeLessThan(10_000);
   });
 
-  test('in the middle is given up with what to do: there is no job', async () => {
+  test('An upload whose server goes away in the middle is given up with what to do: there is no job', async () => {
     await using upload = await Upload.start(accept);
     upload.onMet = () => upload.stop();
     expect(await upload.send({ patience: 0.6 })).toMatchObject({
@@ -145,7 +145,7 @@ describe('an upload whose server goes away', () => {
     });
   });
 
-  test('ends at once with an interruption', async () => {
+  test('An upload whose server goes away ends at once with an interruption', async () => {
     await using upload = await Upload.start(() => upload.stop());
     upload.onWait = (wait) => {
       // The pauses have grown to two seconds by then.
@@ -159,7 +159,7 @@ describe('an upload whose server goes away', () => {
     expect(performance.now() - began.at).toBeLessThan(1000);
   });
 
-  test('ends with an interruption, too, while it waits for a place', async () => {
+  test('An upload whose server goes away ends with an interruption, too, while it waits for a place', async () => {
     await using upload = await Upload.start((_, response) =>
       json(response, errorKinds.busy.status, { detail: 'The queue is full' }),
     );
@@ -168,7 +168,7 @@ describe('an upload whose server goes away', () => {
     expect(upload.keys).toHaveLength(1);
   });
 
-  test('does not wait if the server was never reached', async () => {
+  test('An upload whose server goes away does not wait if the server was never reached', async () => {
     await using upload = await Upload.start(accept);
     upload.stop();
     expect(await upload.send({ isMet: false })).toMatchObject({ exitCode: 5, fault: 'unreached' });
@@ -180,7 +180,7 @@ describe('an upload whose server goes away', () => {
     ['is missing behind its proxy', 502, '<html><h1>502 Bad Gateway</h1></html>'],
     ['is not available behind its proxy', 503, '<html>No server is available</html>'],
     ['has waited for it for too long', 408, '{"detail":"No byte of the upload came for 60 s"}'],
-  ])('is waited for where it %s', async (_, status, body) => {
+  ])('An upload whose server goes away is waited for where it %s', async (_, status, body) => {
     await using upload = await Upload.start(
       (__, response) => void response.writeHead(status).end(body),
       accept,
@@ -192,13 +192,16 @@ describe('an upload whose server goes away', () => {
   test.each([
     [503, 'The server has no GPU'],
     [401, 'This account is closed'],
-  ])('does not repeat what the next server refuses with %i', async (status, detail) => {
-    await using upload = await Upload.start((__, response) => json(response, status, { detail }));
-    expect(await upload.send()).toMatchObject({ status, message: detail });
-    expect(upload.keys).toHaveLength(1);
-  });
+  ])(
+    'An upload whose server goes away does not repeat what the next server refuses with %i',
+    async (status, detail) => {
+      await using upload = await Upload.start((__, response) => json(response, status, { detail }));
+      expect(await upload.send()).toMatchObject({ status, message: detail });
+      expect(upload.keys).toHaveLength(1);
+    },
+  );
 
-  test('is given up where it stalls again and again, and gets no farther', async () => {
+  test('An upload whose server goes away is given up where it stalls again and again, and gets no farther', async () => {
     const detail = 'No byte of the upload came for 60 s';
     await using upload = await Upload.start((_, response) => json(response, 408, { detail }));
     expect(await upload.send()).toMatchObject({
@@ -210,7 +213,7 @@ describe('an upload whose server goes away', () => {
     expect(upload.keys).toHaveLength(4);
   }, 120_000);
 
-  test('is not sent again if a file has changed meanwhile', async () => {
+  test('An upload whose server goes away is not sent again if a file has changed meanwhile', async () => {
     await using upload = await Upload.start((_, __, raw) => void raw.socket.destroy(), accept);
     upload.onWait = () => writeFileSync(upload.file, 'VOLUME');
     expect(await upload.send()).toMatchObject({

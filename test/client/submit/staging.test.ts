@@ -41,7 +41,7 @@ const fieldOf = (name: 'evaluate' | 'fine_tune', field: string) => {
 };
 
 describe('staging', () => {
-  test('counts the volumes of each group', async () => {
+  test('Staging counts the volumes of each group', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'a/1.nii': 'x', 'a/2.nii': 'x', 'b/1.nii': 'x', 'gt.nii': 'x' });
     const at = (name: string) => path.join(directory.path, name);
@@ -65,7 +65,7 @@ describe('staging', () => {
     await staged.remove();
   });
 
-  test('packs a series without, and a store with, its hidden files, and removes the archives', async () => {
+  test('Staging packs a series without, and a store with, its hidden files, and removes the archives', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'in/ct/1.dcm': dicom,
@@ -94,7 +94,7 @@ describe('staging', () => {
   });
 
   test.each([['ct/1.dcm'], ['mr.zarr/0/0']])(
-    'refuses a name that is not UTF-8 beside %s, since it would be sent under another name',
+    'Staging refuses a name that is not UTF-8 beside %s, since it would be sent under another name',
     async (name) => {
       await using directory = await temporary();
       await plant(directory.path, { ...zarrStore('mr.zarr'), [name]: dicom });
@@ -108,7 +108,7 @@ describe('staging', () => {
     },
   );
 
-  test('makes a form of a series that the server takes only deflated', async () => {
+  test('Staging makes a form of a series that the server takes only deflated', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct/1.dcm': Buffer.concat([dicom, Buffer.alloc(2 << 20)]) });
     const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, 'ct')]] }];
@@ -127,7 +127,7 @@ describe('staging', () => {
     expect(await stageWith(1 << 20)).toEqual([1, null]);
   });
 
-  test('leaves no archive behind that is too large for the server', async () => {
+  test('Staging leaves no archive behind that is too large for the server', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct/1.dcm': dicom, 'tmp/': '' });
     vi.stubEnv('TMPDIR', path.join(directory.path, 'tmp'));
@@ -177,7 +177,7 @@ describe('staging', () => {
   }
   const mebibyte = 1 << 20;
 
-  test('makes uploads where one file is worth it', async () => {
+  test('Staging makes uploads where one file is worth it', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'small.nii': Buffer.alloc(mebibyte),
@@ -221,7 +221,7 @@ describe('staging', () => {
     await staged.remove();
   });
 
-  test('sends the fields of the command before those of the server, and says what is de-identified', async () => {
+  test('Staging sends the fields of the command before those of the server, and says what is de-identified', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'a.nii': canary.nifti('x') });
     const stageWith = async (terms: Partial<ServerTerms>, mode?: 'full' | 'names') => {
@@ -245,7 +245,7 @@ describe('staging', () => {
       });
   });
 
-  test('tells no times of files that are de-identified in an archive, and of others it does', async () => {
+  test('Staging tells no times of files that are de-identified in an archive, and of others it does', async () => {
     await using directory = await temporary();
     await plant(directory.path, zarrStore('mr.zarr'));
     const archiveOf = async (time: number, mode?: 'names') => {
@@ -259,7 +259,7 @@ describe('staging', () => {
     expect((await archiveOf(1e9)).equals(await archiveOf(1.5e9))).toBe(false);
   });
 
-  test('checks the kinds and sizes of files before anything is told or packed', async () => {
+  test('Staging checks the kinds and sizes of files before anything is told or packed', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'in/a.nii': '1', 'in/notes.txt': 'x', 'tmp/': '' });
     const refuse = (what: string) => () => {
@@ -272,7 +272,7 @@ describe('staging', () => {
     await staged.remove();
   });
 
-  test('refuses a data set that is to be de-identified', async () => {
+  test('Staging refuses a data set that is to be de-identified', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'set/a.nii': 'x' });
     const field = fieldOf('fine_tune', 'dataset');
@@ -284,7 +284,7 @@ describe('staging', () => {
     await expect(planLeaving(found, leaving, memoryReporter())).rejects.toThrow('cannot be de-identified');
   });
 
-  test('plans a series as it is sent without what identifies a person, and leaves nothing of that', async () => {
+  test('Staging plans a series as it is sent without what identifies a person, and leaves nothing of that', async () => {
     await using directory = await temporary();
     const at = (name: string) => path.join(directory.path, name);
     const slices = dicomSeries(2, { series: '1' }, (image) => `ct/${image}`);
@@ -312,7 +312,7 @@ describe('staging', () => {
     expect(readdirSync(at('tmp'))).toEqual([]);
   });
 
-  test('makes the same of a data set in whatever order its directory is read', async () => {
+  test('Staging makes the same of a data set in whatever order its directory is read', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'set/a.nii': Buffer.alloc(2 << 20), 'set/b.nii': 'x', 'set/c.nii': 'x' });
     const field = fieldOf('fine_tune', 'dataset');
@@ -335,7 +335,7 @@ describe('staging', () => {
     expect(await archiveOf(files?.toReversed() ?? null)).toBe(await archiveOf(files));
   });
 
-  test('makes a form of more files than a submission can name', async () => {
+  test('Staging makes a form of more files than a submission can name', async () => {
     const field = fieldOf('evaluate', 'inputs');
     const staged = async (count: number) => {
       const unit = { kind: 'file', name: 'a.nii', path: '/a.nii', size: 2 << 20, headers: [], series: null };
@@ -362,7 +362,7 @@ describe('staging', () => {
     ]);
   });
 
-  test('plans what would leave as it is sent: names, numbers of files and bytes', async () => {
+  test('Staging plans what would leave as it is sent: names, numbers of files and bytes', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'a.nii': canary.nifti('x'),
@@ -411,7 +411,7 @@ describe('staging', () => {
     }
   });
 
-  test('packs a data set, and sends a zip as it is', async () => {
+  test('Staging packs a data set, and sends a zip as it is', async () => {
     const zip = zipOf({ 'case/ct.nii': 'x' });
     await using directory = await temporary();
     await plant(directory.path, { 'set/case/ct.nii': 'x', 'set/.cache': '', 'set.zip': zip });
@@ -428,7 +428,7 @@ describe('staging', () => {
     expect(existsSync(path.join(directory.path, 'set.zip'))).toBe(true);
   });
 
-  test('refuses a data set that is neither a directory nor a zip, and one that does not exist', async () => {
+  test('Staging refuses a data set that is neither a directory nor a zip, and one that does not exist', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'set.tar': '' });
     const field = fieldOf('fine_tune', 'dataset');

@@ -50,7 +50,7 @@ async function send(
 }
 
 describe('a submission', () => {
-  test('has its fields, groups and files, and a known length', async () => {
+  test('A submission has its fields, groups and files, and a known length', async () => {
     const { result, received, waits } = await send((_, response) => json(response, 200, envelope));
     expect(result).toEqual(envelope);
     expect(waits).toEqual(['Waiting for the server to accept the job', null]);
@@ -67,7 +67,7 @@ describe('a submission', () => {
     expect(form.has('options')).toBe(false);
   });
 
-  test('is sent again with the same key if the connection broke before an answer', async () => {
+  test('A submission is sent again with the same key if the connection broke before an answer', async () => {
     let cuts = 2;
     const { result, received, reporter } = await send((_, response, raw) => {
       if (cuts-- > 0) raw.socket.destroy();
@@ -82,7 +82,7 @@ describe('a submission', () => {
     expect(reporter.notes[0]).toMatch(/broke: .*; trying again for another 30 s$/);
   }, 120_000);
 
-  test('that a busy server has refused does not start over when there is a place', async () => {
+  test('A submission that a busy server has refused does not start over when there is a place', async () => {
     let asked = 0;
     const { result, received, reporter } = await send((_, response) =>
       asked++ === 0 ? json(response, 429, { detail: 'Busy' }) : json(response, 200, envelope),
@@ -91,20 +91,20 @@ describe('a submission', () => {
     expect(reporter.notes.at(-1)).toMatch(/^http:\S+ takes the upload$/);
   });
 
-  test('is not sent again if the server refused it', async () => {
+  test('A submission is not sent again if the server refused it', async () => {
     const { result, received } = await send((_, response) => json(response, 503, { detail: 'No GPU' }));
     expect(result).toMatchObject({ message: 'No GPU', exitCode: 6 });
     expect(received).toHaveLength(1);
   });
 
-  test('reads a refusal that comes before the body is sent', async () => {
+  test('A submission reads a refusal that comes before the body is sent', async () => {
     const refuse: Handler = (_, response) =>
       json(response, 413, { detail: 'Upload too large' }, { connection: 'close' });
     const { result } = await send(refuse, { size: 64 * 1024 * 1024, early: true });
     expect(result).toMatchObject({ message: 'Upload too large', exitCode: 2 });
   });
 
-  test('with a wrong field is refused by our server while the files are still to be sent', async () => {
+  test('A submission with a wrong field is refused by our server while the files are still to be sent', async () => {
     await using server = await TestServer.start();
     await using connection = connectTo(server.url);
     await using directory = await temporary();
@@ -122,7 +122,7 @@ describe('a submission', () => {
     await staged.remove();
   });
 
-  test('that is interrupted while its body is sent ends at once', async () => {
+  test('A submission that is interrupted while its body is sent ends at once', async () => {
     const controller = new AbortController();
     const handler: Handler = (_, __, raw) => {
       raw.once('readable', () => controller.abort(new Interrupted('SIGINT')));
@@ -135,7 +135,7 @@ describe('a submission', () => {
     expect(result).toBeInstanceOf(Interrupted);
   });
 
-  test('that is interrupted after its body is sent still learns the id of its job', async () => {
+  test('A submission that is interrupted after its body is sent still learns the id of its job', async () => {
     const controller = new AbortController();
     const handler: Handler = (_, response) => {
       controller.abort(new Interrupted('SIGINT'));
@@ -145,7 +145,7 @@ describe('a submission', () => {
     expect(result).toEqual(envelope);
   });
 
-  test('that is interrupted then and gets no answer says that there may be a job', async () => {
+  test('A submission that is interrupted then and gets no answer says that there may be a job', async () => {
     const controller = new AbortController();
     const handler: Handler = (_, response) => {
       controller.abort(new Interrupted('SIGINT'));
@@ -162,19 +162,19 @@ describe('a submission', () => {
     );
   });
 
-  test('with an answer without a job id is an error', async () => {
+  test('A submission with an answer without a job id is an error', async () => {
     const { result } = await send((_, response) => json(response, 200, { ok: true }));
     expect(result).toMatchObject({ exitCode: 5, message: expect.stringMatching(/job_id is missing/) });
   });
 
-  test('counts only options in a valid list as acknowledged', async () => {
+  test('A submission counts only options in a valid list as acknowledged', async () => {
     const strange = { job_id: '0123456789ab', accepted_options: 'tta', result_url: 'http://elsewhere/' };
     const { result } = await send((_, response) => json(response, 200, strange));
     expect(result).toEqual(envelope);
   });
 
   test.each([[''], ['../../kill'], ['a b'], ['\u001b[2J'], ['a\nb'], [7], ['x'.repeat(65)]])(
-    'with the invalid job id %j is an error that shows it on one line',
+    'A submission with the invalid job id %j is an error that shows it on one line',
     async (id) => {
       const { result } = await send((_, response) => json(response, 200, { job_id: id }));
       expect(result).toMatchObject({
@@ -184,13 +184,13 @@ describe('a submission', () => {
     },
   );
 
-  test('accepts the job ids of other servers', async () => {
+  test('A submission accepts the job ids of other servers', async () => {
     const id = 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6';
     const { result } = await send((_, response) => json(response, 200, { job_id: id }));
     expect(result).toMatchObject({ job_id: id });
   });
 
-  test('of a file that cannot be read is an error, and is not sent again', async () => {
+  test('A submission of a file that cannot be read is an error, and is not sent again', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'abc' });
     await using server = await ScriptedServer.start((_, response) => json(response, 200, envelope));
@@ -206,7 +206,7 @@ describe('a submission', () => {
   });
 });
 
-test('options that the server does not list count as not read', () => {
+test('Options that the server does not list count as not read', () => {
   const submission = { ...infer(), options: { batch_size: 2, patch_size: [96] } };
   expect(unacknowledged(submission, jobEnvelope('x', ['batch_size']))).toEqual(['patch_size']);
   expect(unacknowledged(submission, jobEnvelope('x', []))).toEqual(['batch_size', 'patch_size']);

@@ -35,7 +35,7 @@ const series = (number: number, remarks: readonly string[] = []): Partial<NamedU
   } as unknown as Series,
 });
 
-test('what stays here is named, one file or several', () => {
+test('What stays here is named, one file or several', () => {
   expect(told([], { skipped: ['a.txt'], copies: ['b.dcm'] })).toEqual([
     '1 file that is not a volume was not sent (a.txt); --all-files sends it',
     '1 identical copy of an image was not sent (b.dcm)',
@@ -56,7 +56,7 @@ test('what stays here is named, one file or several', () => {
   ]);
 });
 
-test('links that were followed are named with where they lead', () => {
+test('Links that were followed are named with where they lead', () => {
   const followed = [1, 2].map((at) => ({ path: `${at}.nii`, target: `/home/${at}.nii` }));
   expect(told([], { followed: followed.slice(1) })).toEqual([
     '1 link leads out of what was named, to volumes, and is followed: 2.nii -> /home/2.nii',
@@ -66,7 +66,7 @@ test('links that were followed are named with where they lead', () => {
   ]);
 });
 
-test('groups say how their files are paired', () => {
+test('Groups say how their files are paired', () => {
   const groups = [
     ['a', 'b', 'c'],
     ['x', 'y'],
@@ -80,7 +80,7 @@ test('groups say how their files are paired', () => {
   ]);
 });
 
-test('series are listed where there are several, unless a table shows them, and say what should be known', () => {
+test('Series are listed where there are several, unless a table shows them, and say what should be known', () => {
   const [one, other] = [series(1), series(2, ['lacks 1 slice'])];
   const remark = "Series 2 'T1' (MR, 2 images) lacks 1 slice";
   expect(told([one])).toEqual([]);
@@ -94,7 +94,7 @@ test('series are listed where there are several, unless a table shows them, and 
   expect(told([one, other], {}, true)).toEqual([remark]);
 });
 
-test('files that are sent under other names are listed, unless a table shows them', () => {
+test('Files that are sent under other names are listed, unless a table shows them', () => {
   const file = (name: string): Partial<NamedUnit> => ({ kind: 'file', path: '/a/x.nii', name });
   expect(told([file('x.nii')])).toEqual([]);
   expect(told([file('a_x.nii')])).toEqual(['/a/x.nii -> a_x.nii']);
@@ -106,7 +106,7 @@ test('files that are sent under other names are listed, unless a table shows the
   ]);
 });
 
-test('slices that are sent as volumes are told of where there are several', async () => {
+test('Slices that are sent as volumes are told of where there are several', async () => {
   await using root = await temporary();
   await plant(root.path, { '1.dcm': dicom, '2.dcm': dicom, 'a.nii': 'x' });
   const file = (name: string): Partial<NamedUnit> => ({

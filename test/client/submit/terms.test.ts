@@ -40,7 +40,7 @@ describe('what a server says of itself', () => {
     max_file_size: 5,
   };
 
-  test('is what holds for a submission', async () => {
+  test('What a server says of itself is what holds for a submission', async () => {
     await using root = await temporary();
     await plant(root.path, { 'a.png': '\u0089PNG\r\n' });
     const view = { ...described, inputs: { A: { display_name: 'T1', volume_type: 'VOLUME' } } };
@@ -87,7 +87,7 @@ describe('what a server says of itself', () => {
     });
   });
 
-  test('ends a submission only where that would fail too', async () => {
+  test('What a server says of itself ends a submission only where that would fail too', async () => {
     const of = async (status: number) =>
       (
         await ask({ '/limits': [status, { detail: 'So it is' }] }, (each) =>
@@ -107,7 +107,7 @@ describe('what a server says of itself', () => {
   });
 });
 
-test('an app is described, unless the server cannot, and one that it lacks is refused', async () => {
+test('An app is described, unless the server cannot, and one that it lacks is refused', async () => {
   const check = async (answers: Answers, more: Partial<Submission> = {}) =>
     ask(answers, (connection) => checkApp(connection, submission('infer', more)));
   expect((await check({ '/repo_apps/x': [200, described] })).end).toMatchObject({ maximum_tta: 4 });
@@ -132,7 +132,7 @@ test('an app is described, unless the server cannot, and one that it lacks is re
   expect((await check({})).end).toBeNull();
 });
 
-test('an operation that the app lacks is told before its files are looked at, and inference is not asked about', async () => {
+test('An operation that the app lacks is told before its files are looked at, and inference is not asked about', async () => {
   const check = (name: OperationName, answers: Answers, fields: Record<string, string> = {}) =>
     ask(answers, (connection) => checkOperation(connection, submission(name, { fields })));
   const known: Answers = { '/repo_apps/x': [200, described] };

@@ -35,7 +35,7 @@ const series = (directory: string): Record<string, Buffer> =>
 describe('files that are sent as uploads', () => {
   const server = sharedServer({ play: idle });
 
-  test('are found again: a second job sends next to nothing', async () => {
+  test('Files that are sent as uploads are found again: a second job sends next to nothing', async () => {
     const scan = randomBytes(8 * mebibyte);
     await using here = await machine(server.url, { 'ct.nii': scan, 'small.nii': randomBytes(900) });
     const groups = [[here.at('ct.nii')], [here.at('small.nii')]];
@@ -51,7 +51,7 @@ describe('files that are sent as uploads', () => {
     expect(await inputsOf(server, second.id)).toEqual(await inputsOf(server, first.id));
   });
 
-  test('are found by their content, under another name and by a machine that remembers nothing', async () => {
+  test('Files that are sent as uploads are found by their content, under another name and by a machine that remembers nothing', async () => {
     await using here = await machine(server.url, { 'ct.nii': randomBytes(4 * mebibyte) });
     await send(here.tap.url, [[here.at('ct.nii')]]);
     renameSync(here.at('ct.nii'), here.at('other.nii'));
@@ -62,7 +62,7 @@ describe('files that are sent as uploads', () => {
     expect(Object.keys(await inputsOf(server, id)).join()).toContain('other.nii');
   });
 
-  test('are sent once if they are there twice', async () => {
+  test('Files that are sent as uploads are sent once if they are there twice', async () => {
     const scan = randomBytes(4 * mebibyte);
     await using here = await machine(server.url, { 'a.nii': scan, 'b.nii': scan });
     const { id } = await send(here.tap.url, [[here.at('a.nii')], [here.at('b.nii')]]);
@@ -71,7 +71,7 @@ describe('files that are sent as uploads', () => {
     expect([digests.length, new Set(digests).size]).toEqual([2, 1]);
   });
 
-  test('are sent again where the server says that it lacks them', async () => {
+  test('Files that are sent as uploads are sent again where the server says that it lacks them', async () => {
     await using here = await machine(server.url, {
       'ct.nii': randomBytes(2 * mebibyte),
       'small.nii': randomBytes(9000),
@@ -92,7 +92,7 @@ describe('files that are sent as uploads', () => {
   test.each([
     ['before it is sent', 'Hashing'],
     ['while it is sent', 'Uploading'],
-  ])('are not submitted if one changes %s', async (_, phase) => {
+  ])('Files that are sent as uploads are not submitted if one changes %s', async (_, phase) => {
     await using here = await machine(server.url, { 'ct.nii': randomBytes(4 * mebibyte) });
     const file = here.at('ct.nii');
     const before = server.jobDirectories().length;
@@ -111,7 +111,7 @@ describe('files that are sent as uploads', () => {
 describe('a series that is sent as an upload', () => {
   const server = sharedServer({ play: idle });
 
-  test('is found as a copy with other times, whose files were written in another order', async () => {
+  test('A series that is sent as an upload is found as a copy with other times, whose files were written in another order', async () => {
     await using here = await machine(server.url, series('ct'));
     await send(here.tap.url, [[here.at('ct')]]);
     for (const [at, slice] of [...slices.entries()].reverse()) {
@@ -124,7 +124,7 @@ describe('a series that is sent as an upload', () => {
     expect(reporter.notes.join()).toContain('1 of 1 file is there already');
   });
 
-  test('is found as well if it is de-identified, and says nothing of the person', async () => {
+  test('A series that is sent as an upload is found as well if it is de-identified, and says nothing of the person', async () => {
     await using here = await machine(server.url, series('ct'));
     const keyIn = here.at('keys');
     const first = await send(here.tap.url, [[here.at('ct')]], { keyIn });
@@ -141,7 +141,7 @@ describe('a series that is sent as an upload', () => {
     expect(here.tap.length).toBeGreaterThan(mebibyte);
   });
 
-  test('leaves nothing behind in the temporary directory', async () => {
+  test('A series that is sent as an upload leaves nothing behind in the temporary directory', async () => {
     await using here = await machine(server.url, series('ct'));
     const before = readdirSync(path.dirname(here.at())).filter((name) => name.startsWith('remote-app-'));
     await send(here.tap.url, [[here.at('ct')]]);
@@ -154,7 +154,7 @@ test.each([
   ['writes it', 423],
   ['has moved its offset', 409],
   ['has removed it', 404],
-])('an upload goes on with what the server has where another request %s', async (_, status) => {
+])('An upload goes on with what the server has where another request %s', async (_, status) => {
   let there: string | null = 'vol';
   const written: string[] = [];
   const asked: number[] = [];
