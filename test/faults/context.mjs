@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 
-/** What one family of faults uses, and where it records its findings. */
+/** What a family of faults uses, and where it records its findings. */
 export class Context {
-  /** Kinds of fault, in the order in which they first came. */
+  /** Kinds of fault, in the order of their first occurrence. */
   counts = new Map();
   violations = [];
   notes = [];
@@ -34,13 +34,13 @@ export class Context {
     this.say(`VIOLATION [${this.name}, --seed ${this.random.seed.split('/')[0]}] ${text}`);
   }
 
-  /** Adds a remark for the reader of the table, above all about a part that was left out. */
+  /** Adds a remark for the reader of the table, usually about a part that was skipped. */
   note(text) {
     this.notes.push(text);
     this.say(`[${this.name}] ${text}`);
   }
 
-  /** Records a figure, of which the highest value counts. */
+  /** Records a figure. The highest value counts. */
   highest(name, value, unit) {
     const { value: before = 0 } = this.figures.get(name) ?? {};
     this.figures.set(name, { value: Math.max(before, value), unit });
@@ -61,5 +61,5 @@ export class Context {
   }
 }
 
-/** Whether a case is run in this round: `times` times in 10 rounds, and at least once in any run. */
+/** How often a case is run: `inTen` times in 10 rounds, and at least once in any run. */
 export const times = (rounds, inTen) => Math.max(1, Math.round((inTen * rounds) / 10));

@@ -1,4 +1,4 @@
-/** What must hold for a server's jobs, processes, devices and files, whatever happened to the server. */
+/** What must hold for a server's jobs, processes, devices and files, whatever happened to it. */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isRunning } from '../support/processes.mjs';
@@ -9,7 +9,7 @@ import { until } from './support/until.mjs';
 /** Milliseconds in which a removal under way, or a second runner of a job, must be over. */
 const settling = 30_000;
 
-/** Whether nothing is left of what `look` finds, in time. */
+/** Whether `look` finds nothing any more, in time. */
 async function settles(context, what, look) {
   let left = [];
   const isNone = async () => {
@@ -24,7 +24,7 @@ async function settles(context, what, look) {
 
 const isActive = ({ status }) => !['done', 'error', 'killed'].includes(status);
 
-/** Every directory belongs to a job. */
+/** Checks that every directory belongs to a job. */
 export const checkDirectories = (context, server, uploading = 0) =>
   settles(context, 'A directory belongs to no job', async () => {
     const before = server.jobDirectories();
@@ -33,7 +33,7 @@ export const checkDirectories = (context, server, uploading = 0) =>
     return left.length <= uploading ? [] : left;
   });
 
-/** Every process belongs to an active job. Others are ended here. */
+/** Checks that every process belongs to an active job. Kills the others. */
 export async function checkProcesses(context, server) {
   let orphans = [];
   const look = async () => {
@@ -42,11 +42,11 @@ export async function checkProcesses(context, server) {
     return orphans.map(({ pid, id, command }) => `${pid} of job ${id}: ${command.slice(0, 120)}`);
   };
   if (await settles(context, 'A process belongs to no active job', look)) return;
-  // So that it is reported only once.
+  // So that each is reported only once.
   for (const { pid } of orphans) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
 }
 
-/** Whether somebody has asked for the end of a job, according to its record. */
+/** Whether the record of a job says that somebody asked to kill it. */
 const isKillAsked = (directory) =>
   JSON.parse(readFileSync(path.join(directory, 'job.json'), 'utf8')).killRequested;
 
@@ -93,7 +93,7 @@ function checkLines(context, { id, lines }, log, isCut) {
   );
 }
 
-/** A downloaded archive is whole, and holds what the job was given. */
+/** Checks that a downloaded archive is complete and contains the input of the job. */
 export function checkArchive(context, { id, content, noise }, bytes) {
   try {
     const files = unzip(bytes);
@@ -136,7 +136,7 @@ export async function checkEnded(context, server, expected) {
   else context.violation(`Job ${id} is done and its result answered ${result.status}: ${result.text}`);
 }
 
-/** What the commands recorded themselves: none was started twice, and those of done jobs reached their end. */
+/** Checks what the commands recorded themselves: none started twice, and those of done jobs reached their end. */
 export function checkWitness(context, file, jobs) {
   const told = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
   const times = (line) => told.filter((each) => each === line).length;

@@ -99,7 +99,7 @@ function rows(lines) {
   return lines.map((line) => line.map(cell).join('   ').trimEnd());
 }
 
-/** What a run ends with: kinds of fault, how many, violations, figures. */
+/** The table at the end of a run: kinds of fault, their numbers, violations and figures. */
 function table(contexts, figures) {
   const faults = contexts.flatMap(({ name, counts, violations }) => [
     [name, '', String(violations.length)],
@@ -117,7 +117,7 @@ function table(contexts, figures) {
   ];
 }
 
-/** Lanes of about the same length: most of the time of a case is waiting. */
+/** Lanes that take about the same time, side by side: a case mostly waits. */
 const lanes = [
   {
     'server-death': serverDeath,

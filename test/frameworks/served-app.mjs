@@ -18,7 +18,7 @@ export async function compared(one, other) {
   return { isSameGrid, differ, labels: new Set(theirs.data).size, voxels: theirs.data.length };
 }
 
-/** A trained network becomes an app, and nothing of its folder changes. */
+/** Makes an app from a trained network, and checks that its folder is unchanged. */
 export async function makeApp({ workshop, run, check }, kind, source, name) {
   const app = path.join(await workshop.directory('app'), name);
   const states = async () =>
@@ -38,7 +38,7 @@ export async function makeApp({ workshop, run, check }, kind, source, name) {
 const residentMemory = async (pid) =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
-/** Cases in a row: memory stays as it is after the first three. */
+/** Runs cases in a row. Memory must not grow after the third. */
 export async function checkMemory(
   { check, workshop },
   app,
@@ -62,7 +62,7 @@ export async function checkMemory(
   );
 }
 
-/** The same scan in other formats has the same labels. */
+/** Checks that the same scan in other formats gets the same labels. */
 export async function checkFormats({ check, workshop }, place, app, worker, expected) {
   const output = await workshop.directory('formats');
   const files = (await readdir(place)).sort().map((name) => path.join(place, name));

@@ -6,7 +6,7 @@ export { Skipped } from '../../tools/python-environment.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-/** 6 GB that are kept from one run to the next. */
+/** 6 GB, kept between runs. */
 const environment = new PythonEnvironment(here('../../.cache/konfai'), {
   requirements: here('requirements.txt'),
   probe: 'konfai-apps',

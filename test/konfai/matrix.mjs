@@ -57,7 +57,7 @@ async function flipByte(file) {
   await writeFile(file, bytes);
 }
 
-/** The last lines of what a program printed. */
+/** The last lines that a program printed. */
 const tail = (printed) => printed.trim().split('\n').slice(-6).join('\n    ');
 
 /** Runs one operation through one client and one server. */

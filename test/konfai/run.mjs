@@ -18,7 +18,7 @@ import { say, session } from './session.mjs';
 
 const program = fileURLToPath(new URL('helpers.py', import.meta.url));
 
-/** What KonfAI's Python classes make of a server: see `helpers.py`. */
+/** How KonfAI's Python classes see a server (`helpers.py`). */
 async function answersOf({ workshop, root, app }, server) {
   const output = path.join(await workshop.directory('helpers'), 'Output');
   const words = [program, '127.0.0.1', server.port, server.token, app, path.join(root, 'scan.mha'), output];
@@ -123,7 +123,7 @@ async function interrupted(place) {
   return row;
 }
 
-/** Runs everything that was chosen; resolves with the number of faults. */
+/** Runs everything that was chosen. Resolves with the number of faults. */
 async function test({ workshop, root, app }) {
   const servers = [
     await startOurs(workshop, { apps: [app], token: 'a-token-of-ours' }),

@@ -6,7 +6,7 @@ import { prepareEnvironment, programOf, Skipped } from './environment.mjs';
 
 const maker = fileURLToPath(new URL('make.py', import.meta.url));
 
-/** Progress and faults go to stderr: stdout is the table alone. */
+/** Progress and faults go to stderr; stdout has only the table. */
 export const say = (text) => process.stderr.write(`${text}\n`);
 
 /** What `make.py` makes: `root` holds the volumes, `app` is the directory of the app and its identifier. */

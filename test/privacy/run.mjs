@@ -59,7 +59,7 @@ const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const say = (text) => process.stderr.write(`${text}\n`);
 const execute = promisify(execFile);
 
-/** Kept from one run to the next. */
+/** Kept between runs. */
 const environment = new PythonEnvironment(here('../../.cache/privacy'), {
   requirements: here('requirements.txt'),
   probe: 'pydicom',

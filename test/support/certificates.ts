@@ -22,7 +22,7 @@ const pair = (directory: string, name: string): KeyPair => ({
 
 const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
 
-/** A certificate that has signed itself. Those for no `host` can sign others. */
+/** A self-signed certificate. One without a `host` can sign others. */
 export async function selfSigned(directory: string, name: string, host?: string): Promise<KeyPair> {
   const names = host === undefined ? [] : ['-addext', `subjectAltName=DNS:${host}`];
   const files = ['-keyout', `${name}.key`, '-out', `${name}.pem`];
@@ -41,7 +41,7 @@ export async function selfSigned(directory: string, name: string, host?: string)
   return pair(directory, name);
 }
 
-/** A certificate that another one has signed, valid for so many days: -1 has expired. */
+/** A certificate signed by another one, valid for this many days; -1 has expired. */
 export async function signed(
   directory: string,
   name: string,

@@ -39,7 +39,7 @@ export interface Streams {
 export interface Begun {
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Tells it a signal, as a process would be told. A second one would end the process of the test. */
+  /** Sends it a signal, as a process would receive it. A second one would end the test's own process. */
   signal(name: NodeJS.Signals): void;
   readonly ended: Promise<Ended>;
 }
@@ -68,7 +68,7 @@ export class Cli {
     return new Cli(home, directory, () => root[Symbol.asyncDispose]());
   }
 
-  /** The same home, with another working directory. */
+  /** The same home directory with another working directory. */
   from(directory: string): Cli {
     return new Cli(this.home, directory, this.remove);
   }
@@ -110,7 +110,7 @@ export class Cli {
     });
   }
 
-  /** What a start of `serve` says that does not take its flags or settings, in the process of the test. */
+  /** What `serve` prints when it refuses its flags or settings, in the test's process. */
   async refusedStart(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
     const { serveFlags, serverSettings, startTelling, ServerLog } = await builtServer();
     const environment = this.#environment(env);

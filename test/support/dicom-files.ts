@@ -1,6 +1,6 @@
 import { deflateRawSync } from 'node:zlib';
 
-/** Makes DICOM files element by element, for what no scanner's files show. */
+/** Makes DICOM files element by element, for cases that no scanner's files contain. */
 
 /** A text, numbers of two bytes, the items of a sequence, or bytes. */
 type Value = string | readonly number[] | readonly Element[][] | Buffer;

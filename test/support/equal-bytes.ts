@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
 
-/** Compares bytes all at once: Vitest looks at each number by itself, which takes seconds for a megabyte. */
+/** Compares bytes in one step. Vitest compares number by number, which takes seconds for a megabyte. */
 function haveEqualBytes(one: unknown, other: unknown): true | undefined {
   if (!ArrayBuffer.isView(one) || !ArrayBuffer.isView(other)) return undefined;
   if (one.constructor !== other.constructor) return undefined;
   const bytesOf = (view: ArrayBufferView) => Buffer.from(view.buffer, view.byteOffset, view.byteLength);
-  // Where the bytes differ, Vitest decides, and says which ones.
+  // If the bytes differ, Vitest compares them and reports where.
   return bytesOf(one).equals(bytesOf(other)) ? true : undefined;
 }
 

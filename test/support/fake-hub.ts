@@ -33,13 +33,13 @@ type Files = Readonly<Record<string, string | Buffer>>;
 interface Repository {
   readonly commits: Map<string, ReadonlyMap<string, HubFile>>;
   readonly refs: Map<string, string>;
-  /** Who may read it: everybody where it is null. */
+  /** Who may read it; null means everybody. */
   token: string | null;
-  /** A gated repository is shown to all, and its files are not given. */
+  /** Everybody sees a gated repository, but its files are refused. */
   isGated: boolean;
 }
 
-/** An answer in place of the usual one, by the request; `hold` is none at all. */
+/** An answer that replaces the usual one, chosen by the request; `hold` never answers. */
 type Failure = (request: Received) => { status: number; headers?: Record<string, string> } | 'hold' | null;
 
 const first = (text: string | undefined): string => text ?? '';
@@ -93,12 +93,12 @@ export class FakeHub {
     this.storage.received.length = 0;
   }
 
-  /** Answers with failures from now on, where the function gives one. */
+  /** From now on, answers with the failures that the function returns. */
   fail(failure: Failure): void {
     this.#failure = failure;
   }
 
-  /** A new commit of a repository, which is made where there is none. @returns its hash */
+  /** Commits to a repository, which is created if it does not exist. @returns the commit's hash */
   commit(repository: string, files: Files, revision = 'main'): string {
     const found = this.#repositories.get(repository) ?? {
       commits: new Map(),
@@ -116,7 +116,7 @@ export class FakeHub {
     return commit;
   }
 
-  /** Gives a repository, or its files alone, to nobody without this token. */
+  /** Lets only this token read a repository, or only its files. */
   guard(repository: string, token: string, isGated = false): void {
     const found = this.#repositories.get(repository);
     if (!found) throw new Error(`There is no ${repository}`);
@@ -168,7 +168,7 @@ export class FakeHub {
       return null;
     }
     if (!found || (isHidden && !found.isGated)) {
-      // Whether there is a private repository of that name is not told.
+      // The answer does not reveal whether a private repository has that name.
       const headers = { 'x-error-code': 'RepoNotFound', 'x-error-message': 'Repository not found' };
       json(response, token === undefined ? 401 : 404, { error: 'Repository not found' }, headers);
       return null;

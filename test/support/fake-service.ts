@@ -9,7 +9,7 @@ export interface Fake {
   readonly token?: string;
   /**
    * Lines of the log; one that ends with a carriage return is a redraw. A function in the list is called and awaited
-   * at its place.
+   * when its turn comes.
    */
   readonly lines?: readonly (string | (() => string | Promise<string>))[];
   /** The terminal marker; null keeps the stream open. */
@@ -23,7 +23,7 @@ export interface Fake {
   readonly view?: Readonly<Record<string, unknown>>;
   /** Called when the job is killed. */
   readonly onKill?: () => void;
-  /** Answers requests in place of the usual answers; false leaves a request to those. */
+  /** Answers requests itself; false means that the usual answer follows. */
   readonly override?: (...args: Parameters<Handler>) => boolean | Promise<boolean>;
 }
 

@@ -17,7 +17,7 @@ async function spacious(): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'ra-'));
   await run('mount', ['-t', 'tmpfs', 'tmpfs', directory]).catch(() => {});
   await chmod(directory, 0o1777);
-  // Other file systems need no such attribute, and do not have it.
+  // Other file systems neither need nor have this attribute.
   await run('chattr', ['+T', directory]).catch(() => {});
   return directory;
 }
@@ -43,17 +43,17 @@ export default async function setUp(): Promise<() => Promise<void>> {
   process.env[codeVariable] = code;
   const { PATH = '' } = process.env;
   process.env.PATH = [await directoryOfPython(PATH), PATH].filter(Boolean).join(path.delimiter);
-  // Node reads these certificates at each start, which takes longer than the start itself.
+  // Node would read these certificates at each start, which takes longer than the start itself.
   delete process.env.NODE_EXTRA_CA_CERTS;
   // To start a program, Node forks, which takes longer the more memory the process has. So glibc gives back what was freed: once
   // this default is set, it no longer raises it after each large buffer.
   process.env.MALLOC_TRIM_THRESHOLD_ = '131072';
   return async () => {
     await rm(code, { recursive: true, force: true });
-    // What a test has left behind stays, so that it can be looked at; a directory alone is of tests that were all skipped.
+    // Files that a test left behind stay, so that somebody can look at them. Mere directories come from skipped tests.
     const left = await readdir(directory, { recursive: true, withFileTypes: true });
     if (left.some((entry) => !entry.isDirectory())) return;
-    // Lazily, because the processes of the tests, which are only about to end, may still look into it.
+    // Lazily, because the test processes have not ended yet and may still use it.
     await run('umount', ['--lazy', '--recursive', directory]).catch(() => {});
     await rm(directory, { recursive: true }).catch(() => {});
   };

@@ -12,7 +12,7 @@ export interface ProxyRules {
   readonly asks?: string;
 }
 
-/** A real HTTP proxy on a free port: requests that are addressed to it, and tunnels. Every host name leads to one port. */
+/** A real HTTP proxy on a free port, for plain requests and tunnels. Every host name leads to one port. */
 export class HttpProxy implements AsyncDisposable {
   /** What was asked: `GET http://host/path` or `CONNECT host:443`. */
   readonly asked: string[] = [];

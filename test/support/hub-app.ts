@@ -1,4 +1,4 @@
-/** An app as KonfAI's repositories have them, in a folder of its own. */
+/** An app in its own folder, as in KonfAI's repositories. */
 export const manifest = (more: Readonly<Record<string, unknown>> = {}): string =>
   JSON.stringify({
     display_name: 'Synthetic CT',
@@ -15,7 +15,7 @@ export const repository = 'VBoussot/ImpactSynth';
 
 const prediction = 'Predictor:\n  Dataset:\n    Patch:\n      patch_size: [1, 256, 256]\n';
 
-/** Weights large enough that they come in several pieces. */
+/** Weights that are large enough to arrive in several pieces. */
 export const weights = Buffer.from(Array.from({ length: 300_000 }, (_, index) => index % 251));
 
 /** The files of a repository with two apps. */

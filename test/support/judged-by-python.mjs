@@ -30,7 +30,7 @@ export async function judgedByPython(environment, name, say, test) {
   }
 }
 
-/** Prints the checks that a program writes as lines of JSON; resolves with how many do not hold. */
+/** Prints the checks that a program writes as lines of JSON. Resolves with the number that failed. */
 export async function printChecks(program, words) {
   const judge = spawn(program, words, { stdio: ['ignore', 'pipe', 'inherit'] });
   let faults = 0;

@@ -5,7 +5,7 @@ import { formOf, type Handler, json, type Received, ScriptedServer } from './scr
 /** The id of its first job. */
 export const konfaiJobId = 'abcdefabcdef';
 
-/** A job of KonfAI's server, and how that server behaves about it. Further jobs are like the first. */
+/** A job of KonfAI's server, and how the server treats it. Further jobs are like the first. */
 export interface KonfaiFake {
   readonly state?: 'running' | 'done' | 'error' | 'killed';
   readonly error?: string | null;
@@ -17,15 +17,15 @@ export interface KonfaiFake {
    */
   readonly queue?: string[];
   readonly result?: Buffer;
-  /** Whether the result was kept for as long as it is. */
+  /** Whether the time for which the result is kept is over. */
   readonly isExpired?: boolean;
   /** Whether another program reads the log: a second stream is cut behind its head. */
   readonly isRead?: boolean;
   /** The number of lines after which the server is started again, and has forgotten the job. */
   readonly forgetsAfter?: number;
-  /** Whether the first stream is cut there, as by a network. */
+  /** Whether the first stream is cut at that point, as by a network fault. */
   readonly cutsAfter?: number;
-  /** Whether the state of the job cannot be had the first time that it is asked for. */
+  /** Whether the first request for the state of the job fails. */
   readonly failsOnce?: boolean;
   /** Whether the connection breaks when the first submission is complete, before its answer. */
   readonly losesAnswer?: boolean;
@@ -33,7 +33,7 @@ export interface KonfaiFake {
   readonly heartbeat?: number;
 }
 
-/** What Starlette answers for a path that there is not, and for a method that a path does not have. */
+/** Starlette's answers for an unknown path, and for a method that a path does not support. */
 const noRoute = { detail: 'Not Found' };
 const noMethod = { detail: 'Method Not Allowed' };
 
@@ -80,7 +80,7 @@ export async function konfaiServer(fake: KonfaiFake = {}) {
     for (let sent = 0; ; sent += 1) {
       const isCut = sent === fake.cutsAfter && streams === 1;
       if (sent === fake.forgetsAfter) isForgotten = true;
-      // What was sent arrives, and no end of it.
+      // What was sent arrives, but the stream does not end.
       if (isCut || isForgotten) return void response.socket?.end();
       const line = job.queue.shift();
       if (line === undefined) break;
@@ -127,7 +127,7 @@ export async function konfaiServer(fake: KonfaiFake = {}) {
     if (state === 'error') {
       json(response, fake.isRefused ? 422 : 500, { ...body, error });
     } else if (state !== 'done') {
-      // Also for a job that was killed, for which there never will be a result.
+      // Also for a job that was killed and will never have a result.
       json(response, 202, body);
     } else if (fake.isExpired) {
       json(response, 410, { detail: 'Result retention expired' });

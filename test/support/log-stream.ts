@@ -1,7 +1,7 @@
 import { linesOf } from './log-lines.mjs';
 import { until } from './until.mjs';
 
-/** An open log stream, read as text. Nothing here knows the parser of the client. */
+/** An open log stream, read as text without the client's parser. */
 export class LogFollower implements AsyncDisposable {
   /** Everything received, unchanged. */
   text = '';
@@ -36,7 +36,7 @@ export class LogFollower implements AsyncDisposable {
     return this.text;
   }
 
-  /** Breaks the connection off. */
+  /** Cuts the connection. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.abort.abort();
     await this.#whole;
@@ -56,7 +56,7 @@ export class LogFollower implements AsyncDisposable {
   }
 }
 
-/** The lines that are not the service's own, without the marker. */
+/** The lines of the app, without the service's own and without the marker. */
 export const appLines = (text: string): string[] =>
   linesOf(text)
     .slice(0, -1)

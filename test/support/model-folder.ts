@@ -2,11 +2,11 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { plant, temporary } from './temporary.js';
 
-/** Files by their names in a folder; null is one that is not there. */
+/** Files of a folder by name; null means that the file is missing. */
 export type Changes = Readonly<Record<string, string | Buffer | object | null>>;
 
 /**
- * Plants the folder of a network until the end of the test, with what is different in it.
+ * Creates the folder of a network until the end of the test, with the given differences.
  * @param usual its files, by their names with that of the folder
  */
 export async function plantedFolder(
@@ -27,7 +27,7 @@ export async function plantedFolder(
   return path.join(root.path, name);
 }
 
-/** Why an app cannot be made of a folder, which is `.` in it; empty if it can. */
+/** Why no app can be made from a folder, which the message calls `.`; empty if it can. */
 export function refusalOf(make: (directory: string) => unknown, directory: string): string {
   try {
     make(directory);

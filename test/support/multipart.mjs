@@ -42,7 +42,7 @@ export const filePart = (field, filename, content = 'voxels') => ({
 });
 
 /**
- * The same part, which says how many bytes it has, as our client does.
+ * The same part with a header that states its size, as our client sends it.
  * @param {RawPart} part
  * @param {number | string} [size]
  * @returns {RawPart}

@@ -15,7 +15,7 @@ export function readProcess(pid, file) {
 }
 
 /**
- * Whether it runs; a zombie does not.
+ * Whether the process is running; a zombie is not.
  * @param {number} pid
  */
 export function isRunning(pid) {
@@ -45,7 +45,7 @@ export const argumentsOf = (pid) => readProcess(pid, 'cmdline').split('\0').slic
 export const environmentOf = (pid) => readProcess(pid, 'environ').split('\0').slice(0, -1);
 
 /**
- * The working directory of a process; empty if that cannot be told.
+ * The working directory of a process; empty if it cannot be read.
  * @param {number} pid
  */
 export function directoryOf(pid) {

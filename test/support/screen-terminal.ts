@@ -97,7 +97,7 @@ export class ScreenTerminal extends WatchedScreen implements AsyncDisposable {
     }
   }
 
-  /** Makes it wider or narrower, as a person does with a window. */
+  /** Changes its width, as when somebody resizes the window. */
   resize(columns: number): void {
     this.screen.resize(columns);
     this.#stream.columns = columns;

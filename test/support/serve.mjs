@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
  * has the environment of a measurement, without imitations (`bench/support/server.mjs`).
  */
 
-/** Imitations of the programs that a server looks for: nvidia-smi. */
+/** Imitations of the programs that a server runs: nvidia-smi. */
 const programs = fileURLToPath(new URL('../fixtures/bin', import.meta.url));
 
 /**
@@ -18,7 +18,7 @@ const programs = fileURLToPath(new URL('../fixtures/bin', import.meta.url));
 export const serveWords = ({ dataDirectory, apps, flags = [] }) => [
   'serve',
   ...(flags.includes('--port') ? [] : ['--port', '0']),
-  // Most apps of tests wait for files beside their own, and look at what an app without a sandbox can do.
+  // Most test apps wait for files outside their own directories, which a sandbox would hide.
   ...(flags.includes('--sandbox') ? [] : ['--sandbox', 'off']),
   '--data-dir',
   dataDirectory,
@@ -34,7 +34,7 @@ export const serverEnvironment = ({ home, gpus = 0, token = null }) => ({
   HOME: home,
   PATH: `${programs}:${process.env.PATH}`,
   FAKE_GPUS: String(gpus),
-  // No server of a test asks the real hub: those that ask another one say so.
+  // No test server asks the real hub; tests that need a hub name their own.
   HF_HUB_OFFLINE: '1',
   ...(token === null ? {} : { SERVICE_API_TOKEN: token }),
 });

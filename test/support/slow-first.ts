@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Directories whose files wait for processes and take long for their size. */
+/** Directories whose tests wait for processes and so take long for their size. */
 const slow = ['e2e', 'faults', 'python', 'server/executors', 'server/resident'].map(
   (each) => `/test/${each}/`,
 );

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** A directory for one test, gone after it. */
+/** A directory for one test, removed afterwards. */
 export async function temporary(parent = tmpdir()): Promise<{ path: string } & AsyncDisposable> {
   const directory = await mkdtemp(path.join(parent, 'test-'));
   return {
@@ -11,7 +11,7 @@ export async function temporary(parent = tmpdir()): Promise<{ path: string } & A
   };
 }
 
-/** Writes files by their relative names; a name that ends with a slash is an empty directory. */
+/** Writes files by their relative names. A name that ends with a slash makes an empty directory. */
 export async function plant(root: string, files: Readonly<Record<string, string | Buffer>>): Promise<void> {
   for (const [name, content] of Object.entries(files)) {
     const target = path.join(root, name);

@@ -15,13 +15,13 @@ export interface TerminalOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** What its output goes through, such as `| cat`. */
   readonly pipe?: string;
-  /** Another program of Node's than ours. */
+  /** A Node program to run instead of ours. */
   readonly program?: string;
 }
 
 let terminals = 0;
 
-/** A command in a process of its own at a pseudo-terminal of its own, with a keyboard. */
+/** A command in its own process on a real pseudo-terminal, with a keyboard. */
 export class Terminal extends WatchedScreen implements AsyncDisposable {
   readonly #child;
   readonly #name: string;
@@ -59,7 +59,7 @@ export class Terminal extends WatchedScreen implements AsyncDisposable {
     this.#child.stdin.write(keys);
   }
 
-  /** Makes it wider or narrower, as a person does with a window. */
+  /** Changes its width, as when somebody resizes the window. */
   resize(columns: number): void {
     this.screen.resize(columns);
     execFileSync('stty', ['-F', readFileSync(this.#name, 'utf8').trim(), 'cols', String(columns)]);
@@ -70,7 +70,7 @@ export class Terminal extends WatchedScreen implements AsyncDisposable {
     return this.#ended;
   }
 
-  /** Closes the terminal: a command that a failed test left in it ends. */
+  /** Closes the terminal, which ends a command that a failed test left running. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGTERM');
     await this.#ended;

@@ -36,7 +36,7 @@ export class TestClock implements Clock {
     return this.#timers.map(({ due }) => due - this.#passed);
   }
 
-  /** Lets so many seconds pass: what is due on the way is called at its time. */
+  /** Lets this many seconds pass and calls each timer when it is due. */
   pass(seconds: number): void {
     const end = this.#passed + seconds * 1000;
     for (let next = this.#next(end); next; next = this.#next(end)) {
@@ -47,7 +47,7 @@ export class TestClock implements Clock {
     this.#moveTo(end);
   }
 
-  /** Sets the wall clock forward, or back, by so many seconds. No time passes. */
+  /** Sets the wall clock forward or back by this many seconds. No time passes. */
   set(seconds: number): void {
     this.#wall += seconds * 1000;
   }

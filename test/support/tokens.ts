@@ -8,7 +8,7 @@ import { newToken, type TokenDocument } from '../../src/access/token-file.js';
 import { Api } from './api.js';
 import type { TestServer } from './server.js';
 
-/** A file of named tokens in a directory of its own, as an admin keeps it. */
+/** A file of named tokens in its own directory, as an admin keeps it. */
 export class TestTokens implements AsyncDisposable {
   readonly #root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
   readonly directory = path.join(this.#root, 'etc');
@@ -20,7 +20,7 @@ export class TestTokens implements AsyncDisposable {
     chmodSync(this.directory, 0o755);
   }
 
-  /** Makes a token. */
+  /** Creates a token. */
   create(
     name: string,
     {
@@ -51,7 +51,7 @@ export class TestTokens implements AsyncDisposable {
     editTokens(this.file, change);
   }
 
-  /** The token of that name, as it was made last. */
+  /** The most recent token of that name. */
   of(name: string): string {
     const token = this.#tokens.get(name);
     if (token === undefined) throw new Error(`No token ${name}`);

@@ -17,7 +17,7 @@ export const networkOf = (id: number): string => {
   return `${folder}/${network}`;
 };
 
-/** The files of the networks with these numbers, to be planted as the package's downloads leave them. */
+/** The files of the networks with these numbers, laid out as the package downloads them. */
 export const weightsOf = (directory: string, ids: readonly number[]): Record<string, string | Buffer> =>
   Object.fromEntries(
     ids.flatMap((id) => {

@@ -4,7 +4,7 @@ import type { Api } from './api.js';
 export const sha256 = (bytes: string | Uint8Array): string =>
   createHash('sha256').update(bytes).digest('hex');
 
-/** What an answer about an upload tells. */
+/** What an answer about an upload states. */
 export interface ToldUpload {
   readonly status: number;
   readonly offset: number | null;
@@ -15,7 +15,7 @@ export interface ToldUpload {
 type Body = string | Uint8Array<ArrayBuffer> | ReadableStream;
 type More = Readonly<Record<string, string>>;
 
-/** Uploads by tus, as any client sends them, without any of ours. */
+/** Uploads by tus, as any client sends them, without our client's code. */
 export class Tus {
   constructor(private readonly api: Pick<Api, 'fetch'>) {}
 
@@ -35,7 +35,7 @@ export class Tus {
     };
   }
 
-  /** Begins an upload of a content, with its first bytes if there are some. */
+  /** Begins an upload, with its first bytes if any are given. */
   begin(content: string | Uint8Array, first?: Body, more: More = {}): Promise<ToldUpload> {
     const headers = {
       'Upload-Length': String(Buffer.byteLength(content)),
@@ -59,7 +59,7 @@ export class Tus {
     return this.ask('DELETE', `/uploads/${name}`);
   }
 
-  /** Sends a content whole; returns its name. */
+  /** Sends a complete upload and returns its name. */
   async send(content: string | Uint8Array<ArrayBuffer>): Promise<string> {
     const { status, detail } = await this.begin(content, content);
     if (status !== 201) throw new Error(`${status} ${detail}`);

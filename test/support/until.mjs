@@ -4,11 +4,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Milliseconds after which a wait fails. */
 const patience = 30_000;
 
-/** A look that takes long is followed by a longer pause, so that looking does not slow down what is waited for. */
+/** After a slow check the pause is longer, so that checking does not slow down what is awaited. */
 const longestPause = 200;
 
 /**
- * Looks again and again until the condition holds, and returns what it gave.
+ * Checks the condition repeatedly until it holds, and returns its value.
  * @template T
  * @param {string} what what is waited for, for the error
  * @param {() => T | Promise<T>} condition holds when it gives anything but null, undefined, false, 0 or ''

@@ -15,7 +15,7 @@ export class WatchedScreen {
     return this.screen.rows;
   }
 
-  /** Waits until a row of the screen is like this. */
+  /** Waits until a row of the screen matches. */
   async shows(row: RegExp): Promise<void> {
     await until(`the terminal shows ${row}`, () => this.rows.some((each) => row.test(each))).catch(
       (cause) => {
@@ -24,7 +24,7 @@ export class WatchedScreen {
     );
   }
 
-  /** Waits until it is sent something like this, behind what it was sent before. */
+  /** Waits until something that matches is sent after this position. */
   async sends(before: number, text: RegExp): Promise<void> {
     await until(`the terminal is sent ${text}`, () => text.test(this.written.slice(before)));
   }

@@ -4,7 +4,7 @@ import { gunzipSync, inflateSync } from 'node:zlib';
 import { unzip } from './unzip.mjs';
 import { isArchive, sentFiles } from './wire.mjs';
 
-/** Passes bytes on to a server, and keeps all that clients have sent. It can cut connections. */
+/** Passes bytes on to a server and records everything that clients send. It can cut connections. */
 export class WireTap implements AsyncDisposable {
   /** What came over each connection, in the order in which they were made. */
   #received: Buffer[][] = [];
@@ -49,7 +49,7 @@ export class WireTap implements AsyncDisposable {
     this.#onCut();
   }
 
-  /** Cuts all connections, once, when so many bytes have been sent; or does something else then. */
+  /** Once this many bytes have been sent, cuts all connections once, or does something else. */
   cutAt(length: number, cut = () => this.cut()): void {
     this.#cutAt = length;
     this.#onCut = cut;
@@ -61,7 +61,7 @@ export class WireTap implements AsyncDisposable {
     this.#clients.clear();
   }
 
-  /** Takes nothing more from the clients that are connected. What they have sent still arrives. */
+  /** Stops reading from connected clients. What they have already sent still arrives. */
   hold(): void {
     for (const socket of this.#clients) socket.unpipe().pause();
   }
@@ -92,7 +92,7 @@ export class WireTap implements AsyncDisposable {
     });
   }
 
-  /** All that was sent as text, with what is packed in it unpacked. */
+  /** Everything that was sent, as text, with compressed parts unpacked. */
   get everything(): string {
     const unpacked = this.files.flatMap(([name, bytes]) => [name, ...layersOf(bytes)]);
     return [this.sent.toString('latin1'), ...unpacked].join('\n');
@@ -117,7 +117,7 @@ function layersOf(bytes: Buffer): string[] {
     try {
       layers.push(...layersOf(unpack(bytes.subarray(at))));
     } catch {
-      // Two bytes of voxels that look like a beginning.
+      // Two bytes of voxels that look like the start of compressed data.
     }
   }
   return layers;

@@ -1,7 +1,7 @@
 // @ts-check
 
 const headEnd = '\r\n\r\n';
-/** How an archive with a file in it begins. */
+/** The first bytes of an archive that contains a file. */
 export const zipStart = Buffer.from('PK\x03\x04');
 
 /** @param {Buffer} bytes */

@@ -15,7 +15,7 @@ const patience = 12_000;
 export class Workshop {
   #children = new Set();
   #made = new Map();
-  /** Variables of every process. */
+  /** Environment variables of every process. */
   environment = {};
   #others = new Set();
 
@@ -80,7 +80,7 @@ export class Workshop {
     return child;
   }
 
-  /** Has something that is no process of its own end with it, at the latest: `stop` of it is called. */
+  /** Calls `stop` of something that is not a process when the workshop closes, at the latest. */
   keep(other) {
     this.#others.add(other);
     return other;

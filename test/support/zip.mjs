@@ -43,7 +43,7 @@ function records(entry, offset) {
 }
 
 /**
- * Writes a zip archive by hand, so that it can be as wrong as a test needs it.
+ * Writes a zip archive by hand, so that it can be as wrong as a test needs.
  * @param {readonly Entry[]} entries
  * @param {{ statedCount?: number, directoryOffset?: number, tail?: string }} [options] what its end says of it, in
  *   which a count wraps at 65,536, and what follows that

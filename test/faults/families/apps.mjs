@@ -1,4 +1,4 @@
-/** Apps with hostile or damaged files: each request about one is answered in time, and other apps are unaffected. */
+/** Apps with hostile or damaged files. Each request about one is answered in time, and other apps are not affected. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -87,7 +87,7 @@ async function ask(context, server, name, what) {
   const config = await request(server, `/repo_apps_config/${name}`, { limit: 20_000 });
   context.check(config.status === 200, `The files of an app whose ${what} answer ${config.status}`);
   const answer = await trySubmit(server, name, 'infer', { inputs: file('scan.nii', 'x'), cpu: '1' });
-  // One that cannot be described takes no job.
+  // An app that cannot be described accepts no job.
   const { available } = JSON.parse(text);
   const expected = available === true ? 200 : 422;
   context.check(

@@ -1,4 +1,4 @@
-/** Too few descriptors, and results and uploads that cost much memory or CPU: the jobs are unaffected. */
+/** Too few file descriptors, and results that cost much memory or time. The jobs are not affected. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

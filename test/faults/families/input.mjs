@@ -1,10 +1,10 @@
-/** Hostile or random input: mutated requests, hostile archives, values that look like flags. */
+/** Hostile or random input: mutated requests, hostile archives, and values that look like flags. */
 import { Server } from '../support/server.mjs';
 import { fuzz } from './input/fuzz.mjs';
 import { hostileUploads } from './input/hostile-uploads.mjs';
 import { injectFlags } from './input/inject-flags.mjs';
 
-/** Small limits, so that inputs beyond them are small as well. */
+/** The limits are small, so that inputs that exceed them are small too. */
 const flags = ['--max-file-size', '1MiB', '--max-upload-size', '2MiB', '--grace', '600'];
 
 export async function run(context) {

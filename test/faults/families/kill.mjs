@@ -1,4 +1,4 @@
-/** Kills of jobs whose runner, command or directory is damaged: each is answered in time and releases the job's devices. */
+/** Kills of jobs whose runner, command or directory is damaged. Each kill is answered in time and frees the job's devices. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
@@ -15,7 +15,7 @@ const signal = (pids, name) => {
   for (const pid of pids) if (isRunning(pid)) process.kill(pid, name);
 };
 
-/** Removes as `rm -r` does, again if a file was made meanwhile. */
+/** Removes as `rm -r` does, and again if a file was created meanwhile. */
 function remove({ directory }) {
   for (let tries = 0; existsSync(directory) && tries < 100; tries += 1) {
     spawnSync('rm', ['-rf', directory], { stdio: 'ignore' });
@@ -92,7 +92,7 @@ function clear(processes) {
   for (const pid of processes) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
 }
 
-/** One attack on a running job, and its kill. Returns whether the GPU is free again. */
+/** Attacks a running job, then kills it. Returns whether the GPU is free again. */
 async function killCase(context, server, what, gpu) {
   const { random } = context;
   const job = await running(context, server, { gpu });
@@ -154,7 +154,7 @@ async function killInPhases(context) {
   }
 }
 
-/** One attack on a running job, and a stop of its server: no process of it is left. */
+/** Attacks a running job, then stops its server. No process of the job may be left. */
 async function stopCase(context, what) {
   const server = await new Server(context, { apps: [apps.rogue] }).start();
   context.count(`a stop where ${what}`);

@@ -1,4 +1,4 @@
-/** Information that the server must not reveal: hidden files of an app, paths of the machine in errors. */
+/** Information that the server must not reveal: hidden files of an app, and paths of the machine in errors. */
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../support/form.mjs';

@@ -1,4 +1,4 @@
-/** As many jobs and streams as the limits allow, and one more; readers that do not read. */
+/** As many jobs and streams as the limits allow and one more, and clients that do not read. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../support/form.mjs';

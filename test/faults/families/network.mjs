@@ -204,7 +204,7 @@ export async function run(context) {
   } finally {
     await server.close();
   }
-  // Only two places, so that one which an upload does not release is noticed at once.
+  // Only two places, so that one that an upload does not release is noticed at once.
   const small = await new Server(context, { flags: ['--max-jobs', '2'] }).start();
   try {
     for (let round = times(context.rounds, 3); round > 0; round -= 1) await cutUploads(context, small, 2);

@@ -1,4 +1,4 @@
-/** Jobs that are hard or impossible to remove: what is possible is removed, the rest is reported, and the server keeps running. */
+/** Jobs that are hard or impossible to remove. What can be removed is removed, the rest is reported, and the server goes on. */
 import { execFileSync } from 'node:child_process';
 import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** Requests that no honest client sends: each is refused, and costs the server little memory and never a crash. */
+/** Requests that no honest client sends. Each is refused, costs the server little memory and never crashes it. */
 import { writeFileSync } from 'node:fs';
 import { times } from '../context.mjs';
 import { checkIsUp, checkPlaces, killAll } from '../support/aftermath.mjs';
@@ -74,7 +74,7 @@ async function under(context, flags, attacks) {
   }
 }
 
-/** Some of them, always including the first: the others are chosen with other seeds. */
+/** Some of them, always including the first. Other seeds choose others. */
 const some = (context, list, inTen) => {
   const [first, ...others] = list;
   const count = times(context.rounds, inTen);

@@ -14,7 +14,7 @@ const app = fileURLToPath(new URL('../../fixtures/apps/resident', import.meta.ur
 const gpus = 2;
 const mostJobs = 5;
 
-/** What jobs do, and how each has to end where nothing else happens to it. */
+/** What jobs do, and how each must end if nothing else happens to it. */
 const deeds = {
   nothing: 'done',
   loud: 'done',
@@ -38,7 +38,7 @@ function hosts(server) {
   return existsSync(directory) ? readdirSync(directory).map((name) => path.join(directory, name)) : [];
 }
 
-/** The process that a record names; null where there is none any more. */
+/** The process that a record names; null if it is gone. */
 function processIn(record, name) {
   try {
     return JSON.parse(readFileSync(record, 'utf8'))[name]?.pid ?? null;
@@ -54,7 +54,7 @@ function killOne(context, pids) {
     process.kill(context.random.pick(known), 'SIGKILL');
     return true;
   } catch {
-    // It has ended meanwhile.
+    // It has already ended.
     return false;
   }
 }
@@ -64,7 +64,7 @@ async function die(server) {
   await server.start();
 }
 
-/** What happens while jobs run. Those that kill a process of a job may end it, in whatever way. */
+/** What happens while jobs run. A disaster that kills a process of a job may end the job in any way. */
 const disasters = {
   'no death': { isHarmless: true, make: async () => {} },
   'death of the server': { isHarmless: true, make: (_, server) => die(server) },
@@ -125,7 +125,7 @@ async function end(server, { id, deed }) {
   return await ended(server, id);
 }
 
-/** A job has ended as it had to, and was run once. */
+/** Checks that a job ended as it must and ran once. */
 async function check(context, server, { id, deed }, view, isHarmless) {
   const log = await logOf(server, id);
   const runs = log.filter((line) => /^job \d+ of \d+ in /.test(line));
@@ -145,7 +145,7 @@ async function check(context, server, { id, deed }, view, isHarmless) {
   );
 }
 
-/** A server that is asked to stop leaves no worker, and nothing of one. */
+/** Checks that a stopped server leaves no worker and no files of one. */
 async function checkRest(context, server) {
   await server.stop();
   const look = () => [
@@ -178,7 +178,7 @@ async function round(context, server) {
   for (const [index, each] of jobs.entries()) {
     await check(context, server, each, views[index], isHarmless);
   }
-  // All GPUs can be had again.
+  // All GPUs are available again.
   const form = { inputs: file('in.nii.gz', 'volume'), options: steps({ do: 'nothing' }), gpu: '0,1' };
   const last = await ended(server, await submit(server, 'resident', 'infer', form), 60_000);
   context.check(last.status === 'done', `A job on all GPUs ended as ${last.status}: ${last.error}`);

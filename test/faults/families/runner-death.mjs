@@ -1,4 +1,4 @@
-/** The runner and the command die or misbehave: each job ends correctly, within its limits, and leaves nothing. */
+/** The runner and the command die or misbehave. Each job ends correctly and within its limits, and leaves nothing behind. */
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../support/form.mjs';
@@ -74,7 +74,7 @@ const lanes = 4;
 
 const appLines = (log) => log.slice(0, -1).filter((line) => !line.startsWith('[remote-app] '));
 
-/** A log may grow to 256 MiB while its first lines are waited for. */
+/** A log may grow to 256 MiB while the harness waits for its first lines. */
 function beginningOf(log) {
   const fd = openSync(log, 'r');
   try {
@@ -136,7 +136,7 @@ async function runProgram(context, server, deed) {
   if (look) await look(context, server, id, appLines(await logOf(server, id)));
 }
 
-/** Its log has 256 MiB: read from the disk, at its end. */
+/** Its log has 256 MiB, so only the end is read, from the disk. */
 async function runGigabyte(context, server) {
   const id = await start(server, 'gigabyte');
   await checkEnd(
@@ -181,7 +181,7 @@ async function killRunner(context, server, deed, signal) {
   );
 }
 
-/** Every case once: what it counts as, the deed, and how it is done. */
+/** Every case once: the kind that is counted, the deed, and the function that runs it. */
 const cases = [
   ...Object.keys(programs).map((deed) => ['a command misbehaves', deed, runProgram]),
   ...endless.map((deed) => ['a command is killed', deed, killByUser]),

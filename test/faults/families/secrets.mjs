@@ -1,4 +1,4 @@
-/** The token is only where it must be, and the files of a server can be read only by its user. */
+/** The token appears only where it must, and only the server's user can read its files. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { file, formOf } from '../../support/form.mjs';
@@ -16,7 +16,7 @@ const below = (directory) => [
   ...readdirSync(directory, { recursive: true }).map((name) => path.join(directory, name)),
 ];
 
-/** Every kind of answer, good and bad; none may show a token, ours or a guess. */
+/** Checks that no kind of answer, good or bad, contains the token or a guessed one. */
 async function answers(context, server, guess) {
   const { token } = server;
   const seen = [];
@@ -57,7 +57,7 @@ async function answers(context, server, guess) {
   await ask('/apps/nobody/infer', { method: 'POST', body: formOf(form) });
 }
 
-/** A job's processes: what they were started with, and in which environment. */
+/** Checks the arguments and the environment of a job's processes. */
 async function processes(context, server) {
   const id = await submit(server, 'rogue', 'infer', {
     inputs: file('scan.nii'),
@@ -81,7 +81,7 @@ async function processes(context, server) {
   await logOf(server, id);
 }
 
-/** The files on the disk: without the token, and not readable for others. */
+/** Checks that the files on disk do not contain the token and that others cannot read them. */
 function files(context, server, others) {
   const isPrivate = (directory) => modeOf(directory) === 0o700;
   const directories = [
@@ -103,7 +103,7 @@ function files(context, server, others) {
   context.check(!output.includes(server.token), `The server printed the token: ${output}`);
 }
 
-/** The client: the token is in none of its outputs, and only its user can read its profile. */
+/** Checks that the client never prints the token and that only its user can read its profile. */
 async function client(context, server) {
   const home = path.join(context.scratch, 'home');
   mkdirSync(home);

@@ -27,7 +27,7 @@ function read(file) {
   }
 }
 
-/** What a job was doing when the server died, according to its directory. */
+/** What a job was doing when the server died, judged by its directory. */
 function stateAtDeath(directory) {
   const has = (name) => existsSync(path.join(directory, name));
   const record = read(path.join(directory, 'job.json'));
@@ -39,7 +39,7 @@ function stateAtDeath(directory) {
   return has('runner.json') ? 'running' : 'starting';
 }
 
-/** A connection that broke, which a server that is killed does to every client. */
+/** Whether the error is a broken connection, as every client sees when the server is killed. */
 const isCut = (cause) =>
   cause instanceof TypeError || cause.name === 'TimeoutError' || cause.name === 'AbortError';
 
@@ -53,7 +53,7 @@ async function unlessCut(run) {
   }
 }
 
-/** What was submitted and how it must end, across all deaths of a server. */
+/** The submitted jobs and how each must end, across all deaths of a server. */
 class Ledger {
   jobs = [];
 
@@ -62,7 +62,7 @@ class Ledger {
     this.witness = witness;
   }
 
-  /** Jobs that are not known to have ended. */
+  /** Jobs whose end has not been seen yet. */
   get open() {
     return this.jobs.filter(({ isVerified }) => !isVerified);
   }
@@ -89,7 +89,7 @@ class Ledger {
     return planned;
   }
 
-  /** Submits a planned job; again, under the same key, where an earlier try was cut. */
+  /** Submits a planned job, again under the same key if an earlier attempt was cut. */
   async submit(server, planned) {
     const { nonce, lines, pause, noise, code, content, devices } = planned;
     const options = steps({ witness: this.witness, nonce, lines, pause: pause || '0', noise, code });
@@ -119,12 +119,12 @@ class Ledger {
     return unlessCut(() => request(server, `/jobs/${planned.id}/result`));
   }
 
-  /** Submits again what was never answered. */
+  /** Submits again the jobs whose submission was never answered. */
   async settle(server) {
     for (const planned of this.jobs.filter(({ id }) => id === null)) await this.submit(server, planned);
   }
 
-  /** Every job that was accepted is still there. */
+  /** Checks that every accepted job still exists. */
   async checkKnown(server) {
     const known = new Set((await listJobs(server)).map(({ job_id }) => job_id));
     for (const { id } of this.open) {
@@ -132,7 +132,7 @@ class Ledger {
     }
   }
 
-  /** Looks at the jobs that have ended since the last time; returns how many have not. */
+  /** Checks the jobs that have ended since the last call. Returns how many have not ended. */
   async verify(server) {
     const views = new Map((await listJobs(server)).map((view) => [view.job_id, view]));
     for (const planned of this.open) {
@@ -151,7 +151,7 @@ const deathsUntilCalm = 25;
 const deathsInCalm = 4;
 const mostOpenJobs = 14;
 
-/** An upload that is under way when the server dies. */
+/** Starts an upload that is in progress when the server dies. */
 async function cutUpload(context, server) {
   await unlessCut(async () => {
     const connection = await Connection.open(server.url);
@@ -160,7 +160,7 @@ async function cutUpload(context, server) {
   }).catch(() => {});
 }
 
-/** A reader that is connected when the server dies. */
+/** Starts a reader that is connected when the server dies. */
 const followLog = (server, planned) => unlessCut(() => request(server, `/jobs/${planned.id}/logs`));
 
 /** What clients do at the same time while the server runs. */
@@ -191,7 +191,7 @@ function workload(context, server, ledger) {
   return Promise.all(begun);
 }
 
-/** Kills it, and notes what it was doing. */
+/** Kills the server and notes what it was doing. */
 async function die(context, server) {
   await server.kill();
   server.onDeath();
@@ -211,13 +211,13 @@ async function restart(context, server, grace = 600) {
 
 async function checkNow(context, server, ledger) {
   await ledger.checkKnown(server);
-  // A cluster has a GPU 0 on each node.
+  // Each node of a cluster has its own GPU 0.
   if (context.cluster === null) await checkGpus(context, server);
   await checkDirectories(context, server);
   await checkProcesses(context, server);
 }
 
-/** One life of the server; some end before it listens. */
+/** One life of the server. Some end before it listens. */
 async function live(context, server, ledger) {
   const { random } = context;
   if (random.chance(0.15)) {
@@ -288,7 +288,7 @@ function serverOf(context) {
   });
 }
 
-/** One data directory and all its servers. */
+/** A data directory and all its successive servers. */
 async function world(context, deaths) {
   const witness = path.join(context.scratch, `witness-${context.serial()}`);
   const server = serverOf(context);

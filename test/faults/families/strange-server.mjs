@@ -1,4 +1,4 @@
-/** The client with a server that gives wrong answers: it ends in time, with a sentence. */
+/** The client with a server that gives wrong answers. It ends in time, with a clear message. */
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -68,11 +68,11 @@ const atOnce = 3;
 const memoryBound = 400 * 2 ** 20;
 const documented = [1, 2, 3, 4, 5, 6, 130];
 
-/** Text that a person must never see, such as a stack. */
+/** Text that users must never see, such as a stack trace. */
 const gibberish =
   /\bundefined\b|\bNaN\b|Cannot read propert|\[object |is not a function|is not iterable|^\s+at .*:\d+|Unexpected token|ZodError|Invalid time value/m;
 
-/** Those that are tried in every run, also in a small one. */
+/** Cases that are tried in every run, however short. */
 const always = [
   ['health', 'an empty object'],
   ['status', 'an empty object'],

@@ -6,7 +6,7 @@ import { until, within } from './until.mjs';
 /** Milliseconds in which /health must answer after an attack. */
 const healthBound = 5000;
 
-/** Checks that the server is still the same process, and answers. */
+/** Checks that the server is still the same process and answers. */
 export async function checkIsUp(context, server, pid, what) {
   const before = performance.now();
   try {
@@ -19,14 +19,14 @@ export async function checkIsUp(context, server, pid, what) {
   context.highest('slowest /health after an attack', performance.now() - before, 'ms');
 }
 
-/** Kills what is active; returns how many jobs there are in all. */
+/** Kills the active jobs. Returns the number of all jobs. */
 export async function killAll(server) {
   const jobs = await listJobs(server);
   for (const view of jobs) if (!isFinal(view)) await kill(server, view.job_id);
   return jobs.length;
 }
 
-/** No directory of no job is left, and as many jobs come in as the server has places. */
+/** Checks that every directory belongs to a job, and that the server accepts as many jobs as its limit. */
 export async function checkPlaces(context, server, places, what, app = 'witness') {
   await checkDirectories(context, server);
   await context.attempt(`Every place is free after ${what}`, async () => {

@@ -30,7 +30,7 @@ export async function json(server, path, options) {
 export const steps = (values) =>
   JSON.stringify({ config_overrides: Object.entries(values).map(([name, value]) => `${name}=${value}`) });
 
-/** Sends one submission and gives back the answer, whatever it is. */
+/** Sends a submission and returns the answer, whatever it is. */
 export const trySubmit = (server, app, operation, form, headers = {}) =>
   request(server, `/apps/${app}/${operation}`, { method: 'POST', headers, body: formOf(form) });
 
@@ -41,7 +41,7 @@ export async function submit(server, app, operation, form, headers = {}) {
   return JSON.parse(answer.text).job_id;
 }
 
-/** What each request about uploads has. */
+/** The header of every request about uploads. */
 export const tus = { 'Tus-Resumable': '1.0.0' };
 const bytesOfUpload = { ...tus, 'Content-Type': 'application/offset+octet-stream' };
 
@@ -92,11 +92,11 @@ export const ended = (server, id, limit = patience) =>
     limit,
   );
 
-/** The whole log of a job that has ended, marker included. */
+/** The complete log of a job that has ended, with its marker. */
 export async function logOf(server, id) {
   for (;;) {
     const answer = await request(server, `/jobs/${id}/logs`);
-    // A stream that was cut a moment ago may still be seen as open.
+    // The server may still count a stream that was cut a moment ago.
     if (answer.status === 200) return linesOf(answer.text);
     if (answer.status !== 429) throw new Error(`The log of ${id} answered ${answer.status}: ${answer.text}`);
     await delay(50);

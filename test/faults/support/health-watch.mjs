@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Asks `/health` all the while and keeps how long each answer took: the figure that load and faults may not spoil. */
+/** Asks `/health` repeatedly and records how long each answer took, which load and faults must not affect. */
 export class HealthWatch {
   #times = [];
   #ending = new AbortController();
@@ -10,7 +10,7 @@ export class HealthWatch {
     this.#loop = this.#watch(context, server);
   }
 
-  /** Ends the watch and hands its times to the figures. */
+  /** Ends the watch and returns the times. */
   async end() {
     this.#ending.abort();
     await this.#loop;

@@ -11,7 +11,7 @@ export const faultKinds = ['cut', 'reset', 'stall', 'stall and cut'];
  */
 export class FaultyProxy {
   faults = [];
-  /** How many faults came to pass. */
+  /** How many faults have occurred. */
   happened = 0;
   #server;
   #sockets = new Set();
@@ -41,7 +41,7 @@ export class FaultyProxy {
   #accept(client) {
     const url = this.target();
     if (url === '') {
-      // Nothing listens behind it at the moment.
+      // Nothing is listening behind the proxy at the moment.
       client.on('error', () => {});
       client.resetAndDestroy();
       return;
@@ -55,7 +55,7 @@ export class FaultyProxy {
     ]) {
       this.#sockets.add(socket);
       socket.setNoDelay(true);
-      // A side that breaks takes the other with it, as a middlebox does.
+      // If one side breaks, the other is closed as well, as a middlebox does.
       socket.on('error', () => other.destroy());
       socket.once('close', () => {
         this.#sockets.delete(socket);
@@ -66,7 +66,7 @@ export class FaultyProxy {
     this.#copy(server, client, fault?.direction === 'down' ? fault : undefined).catch(() => {});
   }
 
-  /** Copies one direction; the fault comes when its bytes have passed. */
+  /** Copies one direction. The fault occurs after its bytes have passed. */
   async #copy(from, to, fault) {
     let left = fault?.after ?? Number.POSITIVE_INFINITY;
     for await (const chunk of from.iterator({ destroyOnReturn: false })) {
@@ -89,7 +89,7 @@ export class FaultyProxy {
     if (kind.startsWith('stall')) await delay(pause);
     if (kind === 'stall') return;
     const end = kind === 'reset' ? 'resetAndDestroy' : 'destroy';
-    // The bytes written before are sent before the end comes.
+    // Lets the bytes that were already written go out first.
     await delay(5);
     from[end]();
     to[end]();

@@ -14,7 +14,7 @@ export class Random {
     this.#state = hash >>> 0;
   }
 
-  /** A source of its own for one part of the run, so that parts do not shift each other's choices. */
+  /** A separate generator for one part of the run, so that parts do not influence each other's choices. */
   fork(name) {
     return new Random(`${this.seed}/${name}`);
   }
@@ -46,7 +46,7 @@ export class Random {
     return list.map(() => left.splice(this.integer(0, left.length - 1), 1)[0]);
   }
 
-  /** Noise that does not compress. */
+  /** Random bytes, which do not compress. */
   bytes(length) {
     const bytes = Buffer.allocUnsafe(length);
     for (let at = 0; at < length; at += 1) bytes[at] = this.integer(0, 255);

@@ -33,7 +33,7 @@ const forgotten = /^.*(Closing file descriptor|Unhandled|MaxListenersExceeded|Po
 /** The error that ended a program, without the source that Node prints above it and the stack below. */
 const lastWords = (stderr) => /^\w*Error.*$/m.exec(stderr)?.[0].slice(0, 500) ?? stderr.slice(-500);
 
-/** Servers that run: an interrupted harness leaves none behind. */
+/** The running servers, which an interrupted harness must not leave behind. */
 const running = new Set();
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
@@ -44,9 +44,9 @@ export class Server {
   url = '';
   stdout = '';
   stderr = '';
-  /** Why it ended, where nobody here had ended it. */
+  /** Why it ended, if the harness did not end it. */
   death = null;
-  /** Whether it may end by itself: a start that is to be refused. */
+  /** Whether it may end by itself, because its start should be refused. */
   mayEnd = false;
   #child = null;
   #isEndedByUs = false;
@@ -150,7 +150,7 @@ export class Server {
     return this;
   }
 
-  /** Starts it again where it has ended by itself, of which the violation has told already. */
+  /** Starts it again if it ended by itself, which was already reported as a violation. */
   async revive() {
     if (this.death === null) return;
     this.death = null;
@@ -171,7 +171,7 @@ export class Server {
     this.context.highest('peak memory of a server', memoryOf(this.pid, 'VmHWM'), 'bytes');
   }
 
-  /** Stops it; whatever of its jobs is left then is a violation, and is ended. */
+  /** Stops it. Processes of its jobs that are still running are a violation, and are killed. */
   async close() {
     await this.stop();
     const left = await until('no process is left', () => this.processes().length === 0, 15_000).then(

@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmdirSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import path from 'node:path';
 
-/** Disks that are mounted: an interrupted harness leaves none behind. */
+/** The mounted disks, which an interrupted harness must not leave behind. */
 const mounted = new Set();
 process.once('exit', () => {
   for (const directory of mounted) execFileSync('umount', ['--lazy', directory], { stdio: 'ignore' });
 });
 
-/** A file system of its own, small, in memory. */
+/** A small file system in memory. */
 export class SmallDisk {
   #isMounted = true;
 
@@ -36,7 +36,7 @@ export class SmallDisk {
     return bavail * bsize;
   }
 
-  /** Leaves so many pages of 4 KiB free; returns what gives the others back. */
+  /** Fills the disk except for this many pages of 4 KiB. Returns a function that frees them again. */
   fill(pages = 0) {
     const file = path.join(this.directory, 'ballast');
     const fd = openSync(file, 'w');

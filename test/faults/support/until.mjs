@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until as wait } from '../../support/until.mjs';
 
-/** Longest wait for an event, in milliseconds: not a limit of speed, but of whether it happens at all. */
+/** Longest wait for an event, in milliseconds. It limits whether the event happens at all, not how fast. */
 export const patience = 60_000;
 
 /**
- * Waits as the tests do, but longer, because the machine is busy.
+ * Waits like the tests, but longer, because the machine is busy.
  * @throws Error naming what was waited for
  */
 export const until = (what, look, limit = patience, interval = 20) => wait(what, look, limit, interval);

@@ -1,4 +1,4 @@
-/** Misbehaves in the way that `--set do=NAME` names. */
+/** Misbehaves as `--set do=NAME` says. */
 import { spawn, spawnSync } from 'node:child_process';
 import {
   closeSync,
@@ -21,7 +21,7 @@ const print = (bytes) => {
 };
 const shell = (script) => spawn('sh', ['-c', script], { stdio: 'inherit' });
 const mebibyte = 2 ** 20;
-/** Longer than any run of the harness, so that a process that is left is noticed. */
+/** Longer than any run of the harness, so that a leftover process is noticed. */
 const forever = 3600;
 
 /**
@@ -46,7 +46,7 @@ const deeds = {
   signal: () => process.kill(process.pid, 'SIGKILL'),
   /** Leaves a child behind in its own process group. */
   fork: () => spawnSync('sh', ['-c', `sleep ${forever} & exit 0`], { stdio: 'inherit' }),
-  /** Forks twice and leaves its session. */
+  /** Leaves a process behind in another session. */
   stray: () => spawnSync('sh', ['-c', `(setsid sleep ${forever} &) ; exit 0`], { stdio: 'inherit' }),
   /** Leaves a child behind that can be identified only by its process group. */
   bare: () =>
@@ -101,9 +101,8 @@ const deeds = {
     ),
   /** Fills the disk with its output and ends with the write error. */
   overflow: () => fill(25),
-  /** Keeps the disk full until it is ended. */
+  /** Keeps the disk full until it is killed. */
   overflowAndStay: () => fill(Number.POSITIVE_INFINITY),
-  /** Output that fits, beside an archive that does not. */
   /** A sparse file of 200 GiB: packing it takes an hour. */
   holes: () => {
     const file = openSync(path.join(after('--output'), 'holes'), 'w');
@@ -119,7 +118,7 @@ const deeds = {
   },
   /** Prints the bytes of the file that it was given. */
   echo: () => print(readFileSync(after('--inputs'))),
-  /** A log that does not fit. */
+  /** Prints more than any log can hold. */
   chatter: () => {
     for (;;) print('a line of sixty-four bytes, which is printed again and again...\n'.repeat(16384));
   },

@@ -1,4 +1,4 @@
-/** Texts that have caused errors in programs. */
+/** Texts that have caused errors in other programs. */
 export const nastyValues = [
   '',
   ' ',
