@@ -169,7 +169,7 @@ test('A directory of masks is refused if it is unclear what they are, or if a fo
       labels: [{ name: 'one' }, { name: 'two' }],
     })),
   });
-  // What was converted before is no mask.
+  // A converted file is not a mask.
   const again = await run('--as', 'dicom-seg', '--force');
   expect(again.code, again.stderr).toBe(0);
   const nameless = await run('--as', 'nifti');

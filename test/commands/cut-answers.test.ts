@@ -5,10 +5,10 @@ import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
 
-/** What a service does with one request for the change: cuts its answer in the head or in the body, or answers. */
+/** How a service treats a request for the change: it cuts its answer in the head or in the body, or it answers. */
 type Turn = 'cut head' | 'cut body' | readonly [status: number, body: object];
 
-/** Runs a command against a service that takes its requests for the change like this; the last turn is for all that follow. */
+/** Runs a command against a service that treats successive requests for the change like this. The last turn repeats. */
 async function run(args: readonly string[], turns: readonly Turn[]) {
   let asked = 0;
   await using cli = await Cli.create();

@@ -52,7 +52,7 @@ const scans: Readonly<Record<string, Buffer>> = {
   [`${directory}/${word}-series/${word}1.dcm`]: slice(1),
 };
 
-/** A machine with these scans, and a server of which all that is sent to it is seen. */
+/** A client with these scans, and a server whose incoming bytes are recorded. */
 async function machine(server: TestServer, files: Readonly<Record<string, Buffer>> = scans) {
   const cli = await Cli.create();
   await plant(cli.directory, files);
@@ -123,7 +123,7 @@ describe('nothing that identifies a person is on the wire', () => {
     expect(here.read('Later', `${word}-a.nii`)).toBe('mask');
 
     here.tap.forget();
-    // The environment of the first command is not there any more; the command is repeated as it was.
+    // The variable of the first command is no longer set, but the command is repeated as it was.
     const again = await here.run('retry', record.job_id, '-o', 'Again');
     expect(again.code, again.stderr).toBe(0);
     expect(here.tap.files).toHaveLength(11);
@@ -190,7 +190,7 @@ describe('nothing that identifies a person is on the wire', () => {
     const map = path.join(here.cli.directory, 'Out', '.remote-app', 'neutral-names.json');
     expect(statSync(map).mode & 0o777).toBe(0o600);
 
-    // Without the flag it is another computation.
+    // Without the flag, this is a different computation.
     const third = await here.run(
       'infer',
       '--each',
@@ -321,7 +321,7 @@ describe('what a person is told', () => {
       return here.tap.files.map(([name]) => name);
     };
     expect(await names()).toEqual(['case-0001.nii']);
-    // Another server gets no more than that of the profile.
+    // Another server gets no more than the server of the profile.
     expect(await names('--server', here.tap.url.replace('127.0.0.1', 'localhost'))).toEqual([
       'case-0001.nii',
     ]);

@@ -24,7 +24,7 @@ function gate() {
 
 type AnyTerminal = Terminal | ScreenTerminal;
 
-/** What the command is run at: a screen, unless the test is about what a pseudo-terminal and a process do. */
+/** Where the command runs: on a simulated screen, unless the test needs a real pseudo-terminal and a process. */
 interface Options extends TerminalOptions {
   readonly isReal?: boolean;
 }
@@ -116,7 +116,7 @@ describe('an upload', () => {
     await withUpload(leaveIt, { columns: 100, isReal: true }, async (terminal) => {
       await terminal.shows(/ETA/);
       for (const columns of [60, 30, 110]) {
-        // Frames of the old width follow the change of the screen, because the system tells the program late.
+        // Frames of the old width still arrive after the change, because the system informs the program late.
         terminal.screen.resize(columns);
         const unaware = terminal.written.length;
         await terminal.sends(unaware, /Uploading.*Uploading/s);
@@ -168,7 +168,7 @@ describe('an upload', () => {
       },
     ],
   ])('A long upload prints a line every 10 %% %s', async (_, run) => {
-    // A transfer counts as long from then on.
+    // A transfer counts as long after this time.
     const readLate = (upload: IncomingMessage, response: ServerResponse) => {
       setTimeout(() => upload.resume(), 3500);
       upload.on('end', () => json(response, 500, { detail: 'no' }));
@@ -205,7 +205,7 @@ describe('an upload', () => {
       expect(terminal.rows.at(-1)).toMatch(/^Error: .*broke/);
       expect(terminal.rows.filter((row) => row.startsWith('Uploading'))).toEqual([]);
     };
-    // The buffers take all of it each time, so no attempt gets further than the one before.
+    // The buffers take all of it each time, so no attempt gets further than the previous one.
     await withUpload(breakIt, { columns: 300 }, use, 2 * mebi);
   }, 120_000);
 });

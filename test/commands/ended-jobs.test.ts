@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => cli[Symbol.asyncDispose]());
 
-/** The words of an inference that takes these steps (test/fixtures/apps/probe). */
+/** The arguments of an inference with these steps (test/fixtures/apps/probe). */
 const infer = (...steps: string[]) => ['infer', 'ct.nii', ...steps.flatMap((step) => ['--set', step])];
 
 describe('a job whose server an admin stops', () => {

@@ -31,7 +31,7 @@ interface Document {
 /** A `forward` in the process of the test. */
 class Forward implements AsyncDisposable {
   readonly begun: Begun;
-  /** What it has printed so far on stderr. */
+  /** Its output on stderr so far. */
   said = '';
   #isStopped = false;
 
@@ -42,7 +42,7 @@ class Forward implements AsyncDisposable {
     });
   }
 
-  /** One that has printed its document, and the way through it. */
+  /** Starts one and waits for its document. Returns it with a client that goes through it. */
   static async open(cli: Cli, words: readonly string[], env?: NodeJS.ProcessEnv) {
     const forward = new Forward(cli, ['--port', '0', '--json', ...words], env);
     const [line = '', ...rest] = (await forward.printed()).split('\n');
@@ -60,7 +60,7 @@ class Forward implements AsyncDisposable {
     return String(printed);
   }
 
-  /** Ends it by Ctrl-C. */
+  /** Ends it with Ctrl-C. */
   stop() {
     if (!this.#isStopped) this.begun.signal('SIGINT');
     this.#isStopped = true;
@@ -86,7 +86,7 @@ async function expectEqual(api: Api): Promise<void> {
   expect(log).toBe(await server.api.log(id));
   await until('what it keeps and its version are known', async () => {
     const { bytes_kept, version } = await server.api.job(id);
-    // Its upload counts until what is left is measured: `probe.json` has the scan in more than twice the bytes.
+    // The upload counts until the leftovers are measured: `probe.json` holds the scan in more than twice the bytes.
     return Number(bytes_kept) > 2 * scan.length && version !== null;
   });
   for (const path of [

@@ -29,7 +29,7 @@ async function inShell(fake: Fake, script: string, ...args: string[]) {
   return { stderr, code, saved, asked: server.to(`/jobs/${jobId}/result`).length };
 }
 
-/** Files may have at most 64 KiB: writing more fails as on a full disk. */
+/** Files may have at most 64 KiB. Writing more fails as on a full disk. */
 const limited = 'ulimit -f 64; exec "$0" "$@"';
 /** Runs a command whose stdout is a device to which every write fails as on a full disk. */
 async function onFullDevice(fake: Fake, ...args: string[]) {

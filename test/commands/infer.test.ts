@@ -125,7 +125,7 @@ describe('infer', () => {
     const { code, stderr } = await running.ended;
     expect([code, killed]).toEqual([130, 1]);
     expect(stderr).toContain(`Interrupted; remote job ${jobId} is killed`);
-    // If the first signal had counted, the second one would have ended the command without a message.
+    // If the first signal had counted, the second would have ended the command without a message.
     expect(stderr).not.toContain('SIGHUP');
   });
 

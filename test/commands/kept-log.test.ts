@@ -44,7 +44,7 @@ describe('the log of a job', () => {
     expect((await it.cli.run(each, env)).code).toBe(0);
     expect(await it.read(`Cases/a/${logName}`)).toContain('computed\n');
     expect(JSON.parse(await it.read('Cases/a/remote-app-record.json')).log).toBe(logName);
-    // Computed again, the case has the log of its new job alone.
+    // After it is computed again, the case has only the log of its new job.
     const again = await it.cli.run([...each, '--set', 'print=again'], env);
     expect(again.code, again.stderr).toBe(0);
     expect((await it.list('Cases/a')).filter((name) => name.includes('log'))).toEqual([logName]);
@@ -107,7 +107,7 @@ describe('--no-zip', () => {
     expect(await it.list('Output')).toEqual(['mask.nii', 'remote-app-record.json']);
     expect((await it.cli.run(['result', jobId, '--no-zip', '-o', 'Two'], env)).code).toBe(0);
     expect(await it.list('Two')).toEqual(['mask.nii']);
-    // Without its zip it is still a result, which is not sent as an input.
+    // Without its zip it is still recognised as a result and not sent as an input.
     expect((await it.cli.run(['infer', '.', '--no-zip'], env)).code).toBe(0);
     expect(await it.list('Output-2')).toEqual(['mask.nii', 'remote-app-record.json']);
   });

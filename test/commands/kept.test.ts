@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => cli[Symbol.asyncDispose]());
 
-/** A time as a person reads it: of this time zone, to the minute, and how far off. */
+/** A time as it is printed: in the local time zone, to the minute, and relative to now. */
 const localTime = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d`;
 
 describe('how long a job is kept', () => {

@@ -10,7 +10,7 @@ import { zipOf } from '../support/zip.mjs';
 const result = zipOf({ 'mask.nii': 'mask' });
 const connected = `[KonfAI-Apps] Remote job ${id} log stream connected\n`;
 
-/** A command line beside scans, and a server as KonfAI's that behaves like this. */
+/** A client with scans, and an imitation of KonfAI's server that behaves like this. */
 async function world(fake: KonfaiFake = {}) {
   const cli = await Cli.create();
   await plant(cli.directory, {

@@ -8,7 +8,7 @@ import { sharedServer } from '../support/server.js';
 
 const server = sharedServer();
 
-/** A log from a server that numbers no lines and does not know `tail`; the last lines come when the test asks for them. */
+/** A log from a server that does not number lines and does not know `tail`. The last lines come when the test asks. */
 const unnumbered =
   (lines: readonly string[], later: Promise<string>): NonNullable<Fake['override']> =>
   async ({ url }, response) => {

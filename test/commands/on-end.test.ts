@@ -26,7 +26,7 @@ describe('--on-end', () => {
     const { job_id } = JSON.parse(ended.stdout);
     const more = { command: 'infer', app: 'probe', seconds: expect.any(Number), cases: null };
     expect(document).toEqual({ ...more, status: 'done', exit_code: 0, job_id });
-    // Not milliseconds.
+    // In seconds, not milliseconds.
     expect((document as { seconds: number }).seconds).toBeLessThan(200);
     const [failed, failure] = await run('infer', 'a.nii', '--set', 'exit=3');
     expect(failed.code).toBe(1);

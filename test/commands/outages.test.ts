@@ -21,7 +21,7 @@ async function cliWithScan(): Promise<Cli> {
   return cli;
 }
 
-/** A promise with a function that resolves it. */
+/** A promise and the function that resolves it. */
 function signal() {
   let resolve = () => {};
   const promise = new Promise<void>((done) => {
@@ -58,7 +58,7 @@ describe('a follower whose server is gone for good', () => {
     await using cli = await cliWithScan();
     const { code, stdout, stderr } = await (await follow(cli, [...args, '--patience', '1'])).ended;
     expect([code, stdout]).toEqual([5, 'one\ntwo\n']);
-    // Piped, an outage is one line, however many attempts it takes.
+    // In a pipe, an outage is one line, however many attempts there are.
     expect(stderr.split('trying again for another 1 s'), stderr).toHaveLength(2);
     const [error] = stderr.match(/^Error: .*\n/m) ?? [];
     expect(error).toContain('nothing listens there');
@@ -108,7 +108,7 @@ describe('a request about an accepted job that is refused', () => {
         if (url.includes(route) && asked >= from) json(response, status, { detail: 'oops' });
         else if (isLog) {
           response.writeHead(200, { 'content-type': 'text/event-stream' });
-          // A log that is refused later is cut behind its line.
+          // A log that is refused later is cut after its line.
           const rest = route === '/logs' ? '' : 'data: __DONE__\n\n';
           response.write(`id: 1\ndata: one\n\n${rest}`, () => (rest ? response.end() : response.destroy()));
         } else return false;
@@ -275,7 +275,7 @@ test('Ctrl-C ends the wait for a lost server at once', async () => {
   expect(performance.now() - began).toBeLessThan(5000);
 });
 
-/** A network between a client and a server, which can be away for a while. */
+/** A network between a client and a server that can be down for a while. */
 class Network implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   #listener: Server | null = null;
@@ -311,7 +311,7 @@ class Network implements AsyncDisposable {
 }
 
 test('A job that ends while its server cannot be reached is kept for as long as the command waits', async () => {
-  // What asks for nothing is removed with its end.
+  // A job that asks for nothing is removed when it ends.
   await using server = await TestServer.start({ flags: ['--grace', '0'] });
   await using network = new Network(server.url);
   await network.open();

@@ -133,7 +133,7 @@ test.skipIf(lacks('root'))('Results in a directory that a lab shares belong to i
   expect(readdirSync(path.join(lab, 'Failed', '.remote-app'))).toContain('jobs.jsonl');
   expect(unlike(lab, 0o664, 0o2775)).toEqual([]);
 
-  // Results keep the profile and the facts of a user to themselves.
+  // The profile and other private files of the user stay private.
   const own = path.join(cli.home, 'remote-app');
   const open = readdirSync(own, { recursive: true }).filter(
     (each) => statSync(path.join(own, String(each))).mode & 0o077,
@@ -254,7 +254,7 @@ describe('where results go', () => {
     ]);
     expect(here.server.to('/apps/')).toEqual([]);
     expect(await readFile(here.at('scans', 'ct.nii'))).toEqual(nifti);
-    // A directory of results beside the inputs is no input.
+    // A results directory beside the inputs is not an input.
     await plant(here.at(), { 'scans/Seg/mask.nii': 'old' });
     expect((await here.run('infer', 'scans', '-o', 'scans/Seg', '--force')).code).toBe(0);
     expect(await readFile(here.at('scans', 'Seg', 'mask.nii'), 'utf8')).toBe('mask');

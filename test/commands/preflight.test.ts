@@ -56,7 +56,7 @@ async function run(fake: Fake, ...args: string[]) {
     'eight.nii': Buffer.alloc(800),
     'nine.nii': Buffer.alloc(900),
     'data/case/t1.nii': 'a',
-    // Random bytes, so that the archive is not smaller.
+    // Random bytes, so that the archive is not smaller than its content.
     'series/1.dcm': Buffer.concat([
       dicom,
       Buffer.from(Array.from({ length: 1200 }, () => Math.random() * 256)),
@@ -200,7 +200,7 @@ describe('before a byte is sent', () => {
         '/limits': [200, { ...limits, max_dataset_size: most }],
         '/repo_apps/tissue': [200, described],
       });
-    // 3 GiB that would be packed to 3 MB.
+    // 3 GiB that would compress to 3 MB.
     const { code, stderr, sent, url } = await run(bounded(2 ** 31), 'fine-tune', 'zeros');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toBe(

@@ -126,7 +126,7 @@ describe('through a proxy of the environment', () => {
   });
 });
 
-/** What proxies do with the address of a request; null refuses it with a page of their own, and a text sends the client on. */
+/** What proxies do with the address of a request: pass on a changed one, refuse it with their own page, or redirect. */
 type Manners = (path: string) => string | { readonly status: number; readonly location?: string };
 
 const merged = (path: string) => path.replaceAll(/\/{2,}/g, '/');

@@ -7,7 +7,7 @@ import { processesNaming } from '../support/processes.js';
 import { TestServer } from '../support/server.js';
 import { dicom, plant } from '../support/temporary.js';
 
-/** Writes its arguments and the files that it was given to its output, then waits if it is told to. */
+/** Writes its arguments and input files to its output, then waits if it is told to. */
 const app = `
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

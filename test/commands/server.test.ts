@@ -145,7 +145,7 @@ describe('login', () => {
     }
     await using open = await fakeService({});
     expect((await cli.run(['login', '--server', open.url])).code).toBe(0);
-    // A proxy in front of it has a password of its own.
+    // A proxy in front of the server asks for its own password.
     await using proxy = await fakeService({
       override: (_, response) => {
         response.writeHead(401, { 'content-type': 'text/html' }).end('<h1>Sign in</h1>');
@@ -163,7 +163,7 @@ describe('login', () => {
     const warning =
       /^Warning: http:\/\/192\.0\.2\.1:9 is plain HTTP: the token and the volumes travel unencrypted\.$/m;
     expect(await said('http://192.0.2.1:9')).toMatch(warning);
-    // Without a token there is none to read.
+    // Without a token there is nothing to read.
     expect(await said('http://192.0.2.1:9', '\n')).not.toContain('Warning');
     for (const server of ['https://192.0.2.1:9', 'http://[::1]:9', 'http://localhost:9'])
       expect(await said(server)).not.toContain('Warning');

@@ -139,7 +139,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
         if (!url.endsWith('/result') || begun++ > 0) return false;
         response.writeHead(200, { 'content-type': 'application/zip', 'content-length': result.length });
         response.write(result.subarray(0, 1000));
-        // A tunnel that broke before the first answer would not be opened again.
+        // A tunnel that breaks before the first answer is not opened again.
         void until('the first bytes are through', () => saved() >= 1000).then(() => {
           for (const pid of sshProcesses(sshd)) process.kill(pid, 'SIGKILL');
         });

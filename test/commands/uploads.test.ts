@@ -9,9 +9,9 @@ import { plant } from '../support/temporary.js';
 import { WireTap } from '../support/wire-tap.js';
 
 const size = 1.25 * (1 << 20);
-/** What no other file has, and is soon packed. */
+/** Unique content that compresses quickly. */
 const unique = () => Buffer.alloc(size, randomUUID());
-/** On the wire, for a command that sends no file. */
+/** Most bytes on the wire for a command that sends no file. */
 const next = 64 << 10;
 
 describe('a command whose files are on the server already', () => {

@@ -116,7 +116,7 @@ describe('usage', () => {
     const { tokens: listed } = JSON.parse((await cli.run([...words, '--json'], environment)).stdout);
     expect(listed[0]).toMatchObject({ last_used: expect.any(String), bytes_kept: expect.any(Number) });
     expect(listed[2]).toMatchObject({ last_used: null, bytes_kept: 0 });
-    // What only an admin may see is not shown, and the list is.
+    // The columns that only an admin may see are missing, but the list is shown.
     const asUser = await cli.run(words, { ...environment, SERVICE_API_TOKEN: tokens.of('ana') });
     expect([asUser.code, asUser.stdout.includes('KEPT')]).toEqual([0, false]);
     expect(asUser.stderr).toMatch(/^The last use and the bytes kept are not known: .*admin/);
@@ -169,7 +169,7 @@ describe('usage', () => {
   });
 
   test('Past usage decides after a restart who goes first', async () => {
-    // Only runners are placed by what was used before the start.
+    // Only jobs with runners are placed by usage from before the start.
     await using server = await TestServer.start({ ...settings, runners: true });
     await server.stop();
     const now = new Date().toISOString();

@@ -26,7 +26,7 @@ function block(language: string): string {
   return text;
 }
 
-/** A text with each of these replaced, which must be in it. */
+/** Replaces each of these in a text, which must contain them. */
 function replaced(text: string, changes: Readonly<Record<string, string>>): string {
   return Object.entries(changes).reduce((changed, [from, to]) => {
     expect(changed).toContain(from);
@@ -74,7 +74,7 @@ const proxies: Readonly<Record<'nginx' | 'caddy', (proxy: Proxy) => readonly str
   },
 };
 
-/** The status of a large upload without a token, which the proxy sends on while the server refuses it. */
+/** The status of a large upload without a token, which the proxy passes on while the server refuses it. */
 async function statusOfRefused(port: number, certificate: string): Promise<number | undefined> {
   const url = `https://localhost:${port}/apps/probe/infer`;
   const upload = request(url, { method: 'POST', ca: readFileSync(certificate), agent: false });

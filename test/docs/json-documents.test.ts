@@ -19,7 +19,7 @@ import { plant } from '../support/temporary.js';
 const tissue = fileURLToPath(new URL('../../examples/apps/tissue', import.meta.url));
 const cache = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
 const repositoryApp = 'lab/app:X';
-/** What an app may tell besides what every app does. */
+/** What an app may state in addition to the required fields. */
 const told = { task: 'synthesis', vram_plan: { '96': 4.5 }, parameters: { iterations: 300 } };
 const server = sharedServer({ gpus: 1 });
 /** A server of all kinds of apps, of which one stays loaded. */
@@ -115,7 +115,7 @@ const submissions: Readonly<Record<string, readonly string[]>> = {
 /** The id of a job that has ended and took these steps of the probe. */
 const id = async (step = 'print=hello'): Promise<string> =>
   (await server.api.run('infer', { ...least.infer, ...steps(step) })).id;
-/** Resolves when an app is loaded, and has nothing to do. */
+/** Resolves when an app is loaded and idle. */
 const loaded = () => richServer.api.run('infer', doing(), { app: 'resident' });
 const runRich = (...words: string[]) => runAt(richServer, ...words);
 const nobody = 'ffffffffffff';

@@ -10,7 +10,7 @@ import type { Play } from '../support/scripted-executor.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
-/** Labels in blocks, as people have them: values that differ from voxel to voxel are taken for intensities. */
+/** Labels in blocks, as in real masks. Values that differ from voxel to voxel would be taken for intensities. */
 const labels = Uint8Array.from({ length: size[0] * size[1] * size[2] }, (_, at) => {
   const [column, k] = [at % size[0], Math.floor(at / (size[0] * size[1]))];
   return column < 2 ? 1 : column === 2 ? 0 : k === 0 ? 2 : 5;
@@ -80,7 +80,7 @@ const recordIn = (directory: string) =>
 test('A converted result belongs to the study of its scan, has the names that the app gives, and lies beside the original', async () => {
   const source = await writeSeries();
   const { run, at } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
-  // A series of DICOM holds intensities alone.
+  // A DICOM series contains only intensities.
   const formats = ['dicom-seg', 'rtstruct', 'nrrd', 'nifti', 'dicom'];
   const ended = await run(
     'infer',

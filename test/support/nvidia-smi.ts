@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { isRunning } from './processes.mjs';
 
-/** How the imitation of nvidia-smi misbehaves (test/fixtures/bin); `well` is not at all. */
+/** How the imitation of nvidia-smi misbehaves (test/fixtures/bin); `well` means that it works. */
 export type Mode =
   | 'well'
   | 'fail'
@@ -19,7 +19,7 @@ export type Mode =
   | 'warned'
   | 'late';
 
-/** Tells the imitation of nvidia-smi how to behave, also while a server runs, and counts how often it was started. */
+/** Controls how the imitation of nvidia-smi behaves, also while a server runs, and counts its starts. */
 export class FakeNvidiaSmi implements Disposable {
   readonly #directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-smi-'));
   readonly #file = path.join(this.#directory, 'mode');

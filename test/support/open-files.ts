@@ -8,7 +8,7 @@ export const openBelow = (directory: string): string[] =>
       const target = readlinkSync(`/proc/self/fd/${descriptor}`);
       return target.startsWith(directory) ? [path.relative(directory, target)] : [];
     } catch {
-      // It was open while the list was read.
+      // The descriptor that read the list.
       return [];
     }
   });

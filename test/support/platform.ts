@@ -1,4 +1,4 @@
-/** Makes `process.platform` that of another system. Paths, signals and files stay those of this one. */
+/** Sets `process.platform` to another system. Paths, signals and files stay those of this one. */
 export function imitate(platform: NodeJS.Platform): Disposable {
   const own = Object.getOwnPropertyDescriptor(process, 'platform');
   if (!own) throw new Error('process has no platform of its own');

@@ -3,15 +3,15 @@ import { allProcesses, argumentsOf, directoryOf, environmentOf, isRunning } from
 
 const mark = 'REMOTE_APP_JOB_ID=';
 
-/** By what processes are known. */
+/** How to recognise processes. */
 interface Marks {
   /** They are a job's command, or were forked by it. */
   readonly jobs?: ReadonlySet<string>;
-  /** One of their arguments holds this. */
+  /** One of their arguments contains this. */
   readonly argument?: string;
-  /** Their working directory holds this. */
+  /** Their working directory contains this. */
   readonly directory?: string | undefined;
-  /** A value of the environment that they were started with holds this. */
+  /** A value in their initial environment contains this. */
   readonly environment?: string;
 }
 
@@ -42,7 +42,7 @@ export const processesOfJob = (jobId: string): number[] => processesWith({ jobs:
 export const processesNaming = (path: string): number[] => processesWith({ argument: path, directory: path });
 
 /**
- * What the descriptors of a process are open on, by their numbers; without those that are closed meanwhile, and nothing where it
+ * The files that the descriptors of a process refer to, by number, without those that are closed meanwhile. Empty if the process
  * has ended.
  */
 export const openFilesOf = (pid: number): ReadonlyMap<string, string> => {

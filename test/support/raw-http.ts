@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { until } from './until.mjs';
 
-/** A plain TCP connection, for requests that no HTTP client would send, and the exact bytes of answers. */
+/** A plain TCP connection, for requests that no HTTP client would send and for the exact bytes of answers. */
 export class RawConnection implements AsyncDisposable {
-  /** What was received, one character a byte. */
+  /** What was received, one character per byte. */
   received = '';
   isClosed = false;
 
@@ -12,7 +12,7 @@ export class RawConnection implements AsyncDisposable {
     socket.on('data', (chunk: Buffer) => {
       this.received += chunk.toString('latin1');
     });
-    // A reset is one way to be closed.
+    // A reset also closes the connection.
     socket.on('error', () => {});
     socket.once('close', () => {
       this.isClosed = true;
@@ -31,7 +31,7 @@ export class RawConnection implements AsyncDisposable {
     this.socket.write(bytes);
   }
 
-  /** Reads the first chunk that comes and nothing more, until its socket is resumed. */
+  /** Reads only the first chunk that arrives, until the socket is resumed. */
   readOneChunk(): void {
     this.socket.once('data', () => this.socket.pause());
   }
@@ -45,7 +45,7 @@ export class RawConnection implements AsyncDisposable {
     });
   }
 
-  /** Status and body of the one answer; waits until it is whole. */
+  /** Waits for the complete answer and returns its status and body. */
   async answer(): Promise<{ status: number; head: string; body: string }> {
     await this.until(/^HTTP\/1\.1 [2-5]\d\d [^\r]*\r\n[\s\S]*\r\n\r\n/);
     const [head = '', ...rest] = this.received.split('\r\n\r\n');

@@ -1,6 +1,6 @@
 import { computationOf, type RecordFacts } from '../../src/client/case/record.js';
 
-/** What is known of a job of which the server says nothing. */
+/** What is known of a job about which the server says nothing. */
 export const silentFacts = (submission: Parameters<typeof computationOf>[0]): RecordFacts => ({
   computation: computationOf(submission, null, null),
   app: null,

@@ -4,7 +4,7 @@ import type { Cli } from './cli.js';
 import type { TerminalOptions } from './terminal.js';
 import { WatchedScreen } from './watched-screen.js';
 
-/** The keys that a terminal makes signals of, and what it shows for them. */
+/** The keys that a terminal turns into signals, and how it shows them. */
 const signals = { '\u0003': ['SIGINT', '^C'], '\u001c': ['SIGQUIT', '^\\'] } as const;
 
 const isSignal = (key: string): key is keyof typeof signals => Object.hasOwn(signals, key);
@@ -46,7 +46,7 @@ class ScreenStream extends Writable {
  */
 export class ScreenTerminal extends WatchedScreen implements AsyncDisposable {
   readonly #stream: ScreenStream;
-  /** Whether keys are no signals, and are not shown. */
+  /** Whether keys are passed on as they are and not shown. */
   #isRaw = false;
   readonly #stdin = Object.assign(new PassThrough(), {
     isTTY: true,
@@ -64,13 +64,13 @@ export class ScreenTerminal extends WatchedScreen implements AsyncDisposable {
   ) {
     super(columns);
     this.#stream = new ScreenStream(columns, rows, (text) => this.show(text));
-    // One stream for both, so that what is written to stdout passes by the line that is drawn on stderr.
+    // One stream for both, so that what goes to stdout passes the line that is drawn on stderr.
     const streams = { stdin: this.#stdin, stdout: this.#stream, stderr: this.#stream };
     const environment = { TERM: 'xterm-256color', LANG: 'C.UTF-8', ...env };
     this.#ended = cli.runOn(streams, args, environment).finally(() => {
       this.#isRunning = false;
     });
-    // Whoever waits for the end is told.
+    // Whoever waits for the end gets the error.
     this.#ended.catch(() => {});
   }
 

@@ -3,7 +3,7 @@ import stringWidth from 'string-width';
 /** One row of a screen: what each column shows. A wide character is in its first column; the second is empty. */
 interface Row {
   cells: string[];
-  /** Whether the text went on in the next row because this one was full. */
+  /** Whether the text continued in the next row because this one was full. */
   isWrapped: boolean;
 }
 
@@ -66,7 +66,7 @@ export class Screen {
     return this;
   }
 
-  /** Gives the screen another width, and breaks its rows anew, as tmux and most terminals do. */
+  /** Changes the width of the screen and wraps its rows again, as tmux and most terminals do. */
   resize(columns: number): void {
     const rows: Row[] = [];
     let cursor: [number, number] = [0, 0];
@@ -138,7 +138,7 @@ export class Screen {
     } else throw new Error(`A terminal got the sequence ${parameters}${final}`);
   }
 
-  /** What tmux does before it deletes all of a screen: what was there is moved above it. */
+  /** As in tmux, moves the rows above the screen before deleting all of it. */
   #keepAll(): void {
     const kept = this.#rows.filter(({ cells }) => cells.length > 0);
     this.#row = kept.length;

@@ -47,16 +47,16 @@ const ofProcesses = ['socket', 'stubborn', 'child', 'stray', 'closeoutput'];
 interface Run {
   readonly path: string;
   readonly grant: Grant;
-  /** Ends it, with this as what it throws. */
+  /** Ends it by throwing this error. */
   readonly end: (cause: Exit) => void;
   readonly ended: Promise<Ended>;
   isOver: boolean;
 }
 
-/** What an app does: `play.mjs` beside its program. */
+/** The behaviour of an app: `play.mjs` beside its program. */
 export type Play = typeof probe;
 
-/** Runs what the app would do, in this process. */
+/** Does in this process what the app would do. */
 async function runScript(play: Play, order: RunOrder, grant: Grant, signal: AbortSignal): Promise<void> {
   const { directory, environment } = order;
   const [, program = '', ...argv] = order.command();
@@ -93,7 +93,7 @@ async function runScript(play: Play, order: RunOrder, grant: Grant, signal: Abor
   }
 }
 
-/** The jobs that run in this process. As real ones do, they outlive their server: the next one finds them. */
+/** The jobs that run in this process. Like real jobs, they outlive their server, and the next one finds them. */
 export class ScriptedRuns {
   readonly #runs = new Map<string, Run>();
   readonly #unscripted: string[] = [];
@@ -143,7 +143,7 @@ export class ScriptedRuns {
     return run;
   }
 
-  /** Ends those that still run; fails where one was asked for what only a process can do. */
+  /** Ends the remaining jobs. Fails if one was asked for something that only a process can do. */
   async close(): Promise<void> {
     const runs = [...this.#runs.values()];
     for (const run of runs) run.end(bySignal('SIGTERM'));
@@ -191,13 +191,13 @@ export class ScriptedExecutor implements OwnersExecutor {
     });
   }
 
-  /** What makes the executor of a server that is started now. */
+  /** Returns the function that creates the executor of a new server. */
   static async maker(runs: ScriptedRuns, settings: ScriptedSettings) {
     const built = await builtExecutors();
     return (limits: OwnersLimits) => new ScriptedExecutor(runs, built, settings, limits);
   }
 
-  /** Its server is gone: it tells nothing any more, and its jobs are left to the next one. */
+  /** Its server is gone: it reports nothing any more and leaves its jobs to the next one. */
   leave(): void {
     this.#isLeft = true;
   }
@@ -259,7 +259,7 @@ export class ScriptedExecutor implements OwnersExecutor {
     return () => this.#scheduler.release(run.grant);
   }
 
-  /** What a promise gives, unless the server is gone by then. */
+  /** The value of a promise, unless the server is gone by then. */
   async #here<T>(promise: Promise<T>): Promise<T> {
     const value = await promise;
     return this.#isLeft ? new Promise<never>(() => {}) : value;

@@ -16,7 +16,7 @@ export type Handler = (
   raw: IncomingMessage,
 ) => void | Promise<void>;
 
-/** A real HTTP server on a free port that answers as a test says, also in ways that no server should. */
+/** A real HTTP server on a free port that answers as the test says, also in ways that no server should. */
 export class ScriptedServer {
   readonly received: Received[] = [];
 
@@ -49,7 +49,7 @@ export class ScriptedServer {
     return scripted;
   }
 
-  /** Requests whose path begins like this. */
+  /** The requests whose path begins with this. */
   to(path: string): Received[] {
     return this.received.filter(({ url }) => url.startsWith(path));
   }
@@ -65,7 +65,7 @@ export function json(response: ServerResponse, status: number, body: unknown, he
   response.end(JSON.stringify(body));
 }
 
-/** The form of a submission, read by another parser than ours. */
+/** The form of a submission, read by a parser other than ours. */
 export async function formOf(request: Received): Promise<FormData> {
   const headers = { 'content-type': request.headers['content-type'] ?? '' };
   return new Response(new Uint8Array(request.body), { headers }).formData();

@@ -48,7 +48,7 @@ export interface ServerOptions {
   readonly token?: string;
   readonly environment?: Readonly<Record<string, string>>;
   /**
-   * Whether the server is a process of its own, for tests of death, signals, descriptors, and what the start itself prints.
+   * Whether the server runs in its own process, for tests of crashes, signals, descriptors and the output of the start.
    * Otherwise it runs in the test's process.
    */
   readonly ownProcess?: boolean;
@@ -58,31 +58,31 @@ export interface ServerOptions {
    * next one.
    */
   readonly runners?: boolean;
-  /** What the scripts do instead of the steps of the probe: that of the app's own `play.mjs`. */
+  /** What the scripts do instead of the steps of the probe, as the app's own `play.mjs` would. */
   readonly play?: Play;
   /** The clocks of the server and of its scripted jobs. */
   readonly clock?: TestClock;
-  /** The program of another installation. This and what follows needs a process of its own. */
+  /** The program of another installation. This option and those below need a separate process. */
   readonly program?: string;
   /** Options of Node itself. */
   readonly node?: readonly string[];
   /** An open file for stderr; by default a pipe that the test reads. */
   readonly stderr?: number;
-  /** An open file that whoever starts it leaves open, as a descriptor with a high number. */
+  /** An open file that the starting process leaves open, as a descriptor with a high number. */
   readonly leftOpen?: number;
   /** How many files and connections it may have open. */
   readonly descriptors?: number;
-  /** Whether it has to keep to the permissions of files, also where root runs the tests. */
+  /** Whether file permissions apply to it, even if root runs the tests. */
   readonly asOrdinaryUser?: boolean;
-  /** Used instead of a temporary one, and not removed. */
+  /** Used instead of a temporary directory, and not removed. */
   readonly dataDirectory?: string;
 }
 
-/** What follows stdin, stdout and stderr for a program that finds this file open as descriptor 40. Node itself hides lower ones. */
+/** The stdio entries after stderr that make a file descriptor 40 of a program. Node itself hides lower ones. */
 export const leftOpenAt40 = (file: number | undefined) =>
   file === undefined ? [] : [...Array.from({ length: 37 }, () => 'ignore' as const), file];
 
-/** The capabilities that permissions of files do not bind, taken away. */
+/** Removes the capabilities that override file permissions. */
 const readAnyFile = '-dac_override,-dac_read_search';
 
 /** A file that an app waits for. */
@@ -91,7 +91,7 @@ export interface Gate {
   open(): void;
 }
 
-/** Whether a server with these options has to be a process of its own. */
+/** Whether a server with these options needs its own process. */
 const isProcess = ({
   ownProcess,
   program,
@@ -104,7 +104,7 @@ const isProcess = ({
   ownProcess ||
   [program, node, stderr, leftOpen, descriptors, asOrdinaryUser].some((each) => each !== undefined);
 
-/** A server of the built program: in the test's process, or in one of its own, as an admin starts it. */
+/** A server of the built program, in the test's process or in its own, as an admin starts it. */
 export class TestServer implements AsyncDisposable {
   readonly api: Api;
   readonly token: string | null;
@@ -165,12 +165,12 @@ export class TestServer implements AsyncDisposable {
     return ['jobs', 'incoming'].flatMap((name) => readdirSync(path.join(this.dataDirectory, name)));
   }
 
-  /** What the server has open, or the process of the test that it runs in. */
+  /** The files that the server has open, or the test's process if it runs there. */
   openFiles(): string[] {
     return [...openFilesOf(this.#child?.pid ?? process.pid).values()];
   }
 
-  /** A gate that is shut until the test opens it, or ends. */
+  /** A gate that is shut until the test opens it or ends. */
   gate(): Gate {
     this.#gates += 1;
     const gate = path.join(this.#root, `gate-${this.#gates}`);
@@ -278,7 +278,7 @@ export class TestServer implements AsyncDisposable {
     return this.#end('SIGTERM');
   }
 
-  /** Stops it and starts it again on the same data directory, where the machine may have other GPUs. */
+  /** Stops it and starts it again on the same data directory, optionally with other GPUs. */
   async restart(flags: readonly string[] = [], change: Pick<ServerOptions, 'gpus'> = {}): Promise<void> {
     await this.stop();
     this.options = { ...this.options, ...change };
@@ -308,14 +308,14 @@ export class TestServer implements AsyncDisposable {
     return child.exitCode ?? child.signalCode;
   }
 
-  /** As a crash: it gets to do nothing more. */
+  /** Kills it, as in a crash. */
   async crash(): Promise<void> {
     await this.#end('SIGKILL');
   }
 
-  /** Stops it and removes what it had; fails where a process of its jobs is left. */
+  /** Stops it and removes its files. Fails if a process of its jobs is left. */
   async [Symbol.asyncDispose](): Promise<void> {
-    // Scripts have no processes. To look for some takes longer than to stop a server.
+    // Scripts have no processes, and looking for some takes longer than stopping a server.
     const hasProcesses = this.options.runners || isProcess(this.options);
     let left: number[] = [];
     const isAlone = () => {
@@ -336,7 +336,7 @@ export class TestServer implements AsyncDisposable {
     }
   }
 
-  /** Resolves when the script of a job has ended, whether there is a server or not. */
+  /** Resolves when the script of a job has ended, even without a server. */
   async scriptEnded(id: string): Promise<void> {
     await this.#scripted.of({ path: this.jobDirectory(id) })?.ended;
   }
@@ -354,7 +354,7 @@ export class TestServer implements AsyncDisposable {
     return processesWith(marks).filter((pid) => pid !== this.#child?.pid);
   }
 
-  /** The processes of all its workers: the apps that stay loaded, and what they started. */
+  /** The processes of all its workers: the loaded apps and what they started. */
   workers(): number[] {
     return processesWith({ environment: this.#workerFiles });
   }
@@ -363,7 +363,7 @@ export class TestServer implements AsyncDisposable {
     return path.join(this.dataDirectory, 'workers/');
   }
 
-  /** Remembers the jobs that there are, whose processes may outlive their directories. */
+  /** Remembers the existing jobs, whose processes may outlive their directories. */
   #noteJobs(): void {
     for (const id of this.jobDirectories()) this.#jobIds.add(id);
   }
