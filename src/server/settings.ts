@@ -1,9 +1,9 @@
 import type { SlurmOptions } from './executors/slurm/index.js';
 import type { JobLimits, SandboxMode, Visible } from './sandbox/index.js';
-import type { UploadSettings } from './submissions/index.js';
+import type { SubmissionSettings } from './submissions/index.js';
 
 /** The settings of a server: `serve`'s flags in base units. */
-export interface ServerSettings extends UploadSettings {
+export interface ServerSettings extends SubmissionSettings {
   /** Of this program. */
   readonly version: string;
   /** The environment variables of the server. */

@@ -80,7 +80,7 @@ export function endResponse(response: ServerResponse, error: ServiceError): void
   response.end(body);
 }
 
-/** Most characters of a request's path that an answer repeats. */
+/** Characters of a request's path that an answer repeats at most. */
 const maxShown = 300;
 
 /** A request's path, which comes from outside, in a form that fits into a sentence. */

@@ -22,7 +22,7 @@ const perConnection = 2;
  */
 const perSocket = 4;
 
-/** The limit of descriptors of this process; infinite if the system does not tell. */
+/** The limit of descriptors of this process; infinite if the system does not say. */
 function descriptorLimit(): number {
   try {
     const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? [];
@@ -95,7 +95,7 @@ function limitConnections(
 
 /**
  * An answer that lets its client finish sending. Closing a connection with unread bytes resets it, and a client that sends
- * at full speed, such as nginx, would then fail to write before it reads. So what comes of a refused request is read and
+ * at full speed, such as nginx, would then fail to write before it reads. So the rest of a refused request is read and
  * discarded, for a limited time. After the last answer of a connection, which for nginx is every answer, Node closes both
  * directions at its end: the whole answer is written and the server's own direction closed, and only then, when the client
  * has sent all, does the answer end for Node. Meanwhile the connection counts as idle.
@@ -103,8 +103,8 @@ function limitConnections(
 export class PatientResponse<
   Request extends IncomingMessage = IncomingMessage,
 > extends ServerResponse<Request> {
-  /** Milliseconds for which the rest of a request is read. */
-  static readonly longestRest: number = 30_000;
+  /** Milliseconds for which the rest of a request is read, at most. */
+  static readonly maxRest: number = 30_000;
   #isEnded = false;
 
   /** Takes what `end` of Node takes. */
@@ -117,7 +117,7 @@ export class PatientResponse<
     if (!isLast && this.statusCode < 400) return finish();
     const timer = setTimeout(
       () => req.destroy(),
-      (this.constructor as typeof PatientResponse).longestRest,
+      (this.constructor as typeof PatientResponse).maxRest,
     ).unref();
     for (const event of ['end', 'close']) req.once(event, () => clearTimeout(timer));
     req.resume();
@@ -149,7 +149,7 @@ function errorOf({ code, reason = '' }: ParserError): ServiceError {
     return new ServiceError('uploadTooLarge', 'The chunk extensions of the request are too long; send none');
   }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return new ServiceError('uploadStalled', 'The request did not come in time; send it again');
+    return new ServiceError('uploadStalled', 'The request did not arrive in time; send it again');
   }
   const why = reason === '' ? '' : `: ${oneLine(reason)}`;
   return new ServiceError('badRequest', `The request is not valid HTTP${why}`);

@@ -26,7 +26,7 @@ export function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSign
     else ctx.req.once('close', onClose);
     const limit = () => (awaited.aborted ? awaitedLimit : idleLimit);
     const onTimeout = () =>
-      reject(new ServiceError('uploadStalled', `No byte of the upload came for ${limit() / 1000} s`));
+      reject(new ServiceError('uploadStalled', `No byte of the upload arrived for ${limit() / 1000} s`));
     ctx.req.setTimeout(limit(), onTimeout);
     const onAwaited = () => ctx.req.setTimeout(limit());
     awaited.addEventListener('abort', onAwaited);

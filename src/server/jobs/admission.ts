@@ -42,7 +42,7 @@ const keyOf = ({ owner, idempotencyKey }: Submitter): string | null =>
 
 /** A submission with an idempotency key, from its beginning until its job is removed. */
 interface Keyed {
-  /** Null if no job came of it. */
+  /** Null if it did not become a job. */
   readonly job: Promise<Job | null>;
   /** Aborted by a repetition; jobs of an earlier server do not need it. */
   readonly awaited?: AbortController;
@@ -72,7 +72,7 @@ export interface Slot extends AsyncDisposable {
 export interface AdmissionDeps {
   readonly store: JobStore;
   readonly trash: Trash;
-  /** Most jobs that may be active at once. */
+  /** Jobs that may be active at once. */
   readonly maxJobs: number;
   readonly owners: OwnerLimits;
   /** Whether the program was replaced under the running server, which then cannot start jobs. */
@@ -130,7 +130,7 @@ export class Admission {
    * @param stated bytes of the request; undefined if it does not say
    * @throws ServiceError `draining`, `upgraded`, `busy`, or an error from the limits of its owner
    */
-  reserve(asker: Principal, stated: number | undefined, claim: Claim): Slot {
+  reserve(principal: Principal, stated: number | undefined, claim: Claim): Slot {
     const { store, trash, maxJobs, owners, isUpgraded, released } = this.deps;
     if (this.isDraining) {
       const detail = 'The server is draining and accepts no new jobs; submit again later';
@@ -141,13 +141,13 @@ export class Admission {
         'The program was upgraded under the running server, which takes no new job until its admin restarts it';
       throw new ServiceError('upgraded', detail);
     }
-    if (!owners.isHeld(asker) && owners.takenSlots >= maxJobs) {
+    if (!owners.isHeld(principal) && owners.takenSlots >= maxJobs) {
       throw new ServiceError(
         'busy',
         `Server busy: ${counted(maxJobs, 'job')} ${maxJobs === 1 ? 'is' : 'are'} active, the most there may be; try again later`,
       );
     }
-    const allowed = owners.take(asker, stated);
+    const allowed = owners.take(principal, stated);
     let directory: JobDirectory;
     try {
       directory = store.create();
@@ -167,7 +167,7 @@ export class Admission {
         this.#submitting -= 1;
         allowed.release();
         claim.settle(slot.job);
-        if (slot.job) released(asker.name);
+        if (slot.job) released(principal.name);
         else await trash.throwAway(directory.path, true);
       },
     };
@@ -201,9 +201,9 @@ export class JobTerms {
   constructor(private readonly deps: JobTermsDeps) {}
 
   /** @throws ServiceError if the devices are known not to exist, or are more than their owner may have */
-  devices(asker: Principal, field: string, asked: AskedDevices): DeviceRequest {
+  devices(principal: Principal, field: string, asked: AskedDevices): DeviceRequest {
     const request = this.deps.executor.check(asked);
-    this.deps.owners.checkGpus(asker, field, request);
+    this.deps.owners.checkGpus(principal, field, request);
     return request;
   }
 

@@ -25,15 +25,16 @@ function limitOf(ctx: RouterContext): number {
  * where an answer of `?limit=N` ended.
  */
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
-  const asker = principalOf(ctx);
+  const principal = principalOf(ctx);
   const isAll = isAskedFor(ctx, parameters.all);
   if (isAll) requireAdmin(ctx, 'list the jobs of all owners');
   const tag = [ctx.query[parameters.tag.name] ?? ''].flat().join().trim();
   const before = [ctx.query[parameters.before.name] ?? ''].flat().join().trim();
   const listed = jobs.page({
-    isWanted: ({ request }) => (isAll || request.owner === asker.name) && (tag === '' || request.tag === tag),
+    isWanted: ({ request }) =>
+      (isAll || request.owner === principal.name) && (tag === '' || request.tag === tag),
     limit: limitOf(ctx),
-    before: before === '' ? null : jobs.get(before, asker),
+    before: before === '' ? null : jobs.get(before, principal),
   });
   ctx.body = { jobs: listed.map((job) => job.view()) } satisfies JobList;
 };

@@ -41,7 +41,7 @@ import {
   receiveForm,
   receiveJson,
   type SubmissionForm,
-  type UploadSettings,
+  type SubmissionSettings,
   within,
 } from '../submissions/index.js';
 import type { DiskSpace, UploadStore } from '../uploads/index.js';
@@ -49,7 +49,7 @@ import type { DiskSpace, UploadStore } from '../uploads/index.js';
 export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
-  readonly limits: UploadSettings;
+  readonly limits: SubmissionSettings;
   /** Null if the server keeps none. */
   readonly uploads: UploadStore | null;
   readonly disk: DiskSpace;
@@ -74,7 +74,7 @@ const moved = (files: JobFiles, from: string, to: string): JobFiles =>
 function askedOf(
   name: OperationName,
   { values, given }: Pick<FormFields, 'values' | 'given'>,
-  asker: Principal,
+  principal: Principal,
   jobs: JobService,
 ) {
   const operation = operationOf(name);
@@ -83,7 +83,7 @@ function askedOf(
   const { name: keep } = fieldWithRole(operation, 'keep');
   const { name: timeLimit } = fieldWithRole(operation, 'timeLimit');
   return {
-    device: jobs.terms.devices(asker, gpu, {
+    device: jobs.terms.devices(principal, gpu, {
       gpus: values[gpu] as readonly number[] | undefined,
       isCpu: given.has(cpu),
       workers: Number(values[cpu]),
@@ -110,8 +110,8 @@ function checkApp(
   refuse(app, refusals(app, operationOf(operation), values, groups));
 }
 
-/** Most files of a submission whose first bytes are read: reading them takes the event loop. */
-const mostRead = 1000;
+/** Files of a submission whose first bytes are read, at most: reading them blocks the event loop. */
+const maxRead = 1000;
 
 /**
  * Checks that the files are of kinds that the app takes.
@@ -123,7 +123,7 @@ function checkKinds(
   { groups }: Pick<SubmissionForm, 'groups'>,
 ): void {
   const spec = operationOf(operation);
-  let left = mostRead;
+  let left = maxRead;
   const startOf = (file: string) => {
     left -= 1;
     return left < 0 ? Buffer.alloc(0) : firstBytes(file, kindBytes);
@@ -134,7 +134,7 @@ function checkKinds(
   refuse(app, fileRefusals(app, spec, contents ?? []));
 }
 
-/** What the body is, by its type: a form, or JSON that names uploads. @throws ServiceError for any other, and for none */
+/** The media type of the body: a form, or JSON that names uploads. @throws ServiceError for any other, and without a body */
 function bodyType(ctx: RouterContext): string {
   const types = [mediaTypes.form, mediaTypes.json];
   // Null without a body, whatever its type.
@@ -167,7 +167,7 @@ function refuse(app: AvailableApp, refused: readonly AppRefusal[]): void {
 /** Reports that the data directory is not writable, which only the admin can change. Returns the error for the client. */
 function unwritable(cause: unknown, report: Report): ServiceError {
   report('A submission could not be written to the data directory', cause);
-  const detail = 'The server cannot write its data directory, so it takes no jobs: its admin must mend that';
+  const detail = 'The server cannot write its data directory, so it takes no jobs until its admin fixes that';
   return new ServiceError('unwritable', detail, { cause });
 }
 
@@ -182,15 +182,15 @@ async function receive(
 ): Promise<Job> {
   const operation = operationOf(name);
   const { directory, allowed, awaited } = slot;
-  const asker = principalOf(ctx);
+  const principal = principalOf(ctx);
   const sender = senderOf(ctx);
   const limits = within(limitsOf(deps.limits, operation), allowed);
   const stated = contentLength(ctx) ?? 0;
   checkStated(stated, limits);
-  using space = deps.disk.reservationFor(asker.name);
+  using space = deps.disk.reservationFor(principal.name);
   await space.take(stated, `an upload of ${formatBytes(stated)}`);
   const type = bodyType(ctx);
-  const described = await deps.catalog.available(app, asker.apps);
+  const described = await deps.catalog.available(app, principal.apps);
   askForBody(ctx);
 
   const incoming = path.join(directory.path, 'Incoming');
@@ -200,9 +200,9 @@ async function receive(
     if (requireDeidentified) checkClaim(isDeidentified(operation, fields.values));
     const given = Object.entries(fields.values).filter(([field]) => fields.given.has(field));
     checkApp(described, name, { ...Object.fromEntries(given), ...fields.options }, null);
-    askedOf(name, fields, asker, deps.jobs);
+    askedOf(name, fields, principal, deps.jobs);
   });
-  using held = deps.uploads?.of(asker.name).hold() ?? null;
+  using held = deps.uploads?.of(principal.name).hold() ?? null;
   const context = { limits, checks, space, awaited, refused: sender.refused };
   const received =
     type === mediaTypes.form
@@ -216,7 +216,7 @@ async function receive(
   const counts = [...form.groups].map(([field, groups]) => [field.name, groups.length]);
   checkApp(described, name, form.values, Object.fromEntries(counts));
   checkKinds(described, name, form);
-  askedOf(name, form, asker, deps.jobs);
+  askedOf(name, form, principal, deps.jobs);
   const { files, extracted } = await placeFiles(form.groups, directory.input, {
     limits,
     space,
@@ -234,7 +234,7 @@ async function receive(
   const request = {
     ...{ app, operation: name, values, acceptedOptions, tag, deidentified, inputs, idempotencyKey },
     ...askedOf(name, form, now, deps.jobs),
-    owner: asker.name,
+    owner: principal.name,
   };
   return await deps.jobs.accept(slot, request, {
     files: moved(files, directory.path, slot.finalDirectory.path),
@@ -246,10 +246,10 @@ async function receive(
 
 /** The job of a submission: a new one, or that of an earlier submission with the same key. */
 async function jobOf(ctx: RouterContext, name: OperationName, deps: SubmitDeps): Promise<Job> {
-  const asker = principalOf(ctx);
-  const app = deps.catalog.get(captured(ctx), asker.apps).id;
+  const principal = principalOf(ctx);
+  const app = deps.catalog.get(captured(ctx), principal.apps).id;
   const idempotencyKey = ctx.get(parameters.idempotencyKey.name) || null;
-  const begun = await deps.jobs.begin(asker, idempotencyKey, contentLength(ctx));
+  const begun = await deps.jobs.begin(principal, idempotencyKey, contentLength(ctx));
   if (begun instanceof Job) return begun;
   await using slot = begun;
   return await receive(ctx, app, name, slot, idempotencyKey, deps);

@@ -18,7 +18,7 @@ import type { Device, Executor, WorkerInfo } from '../executors/index.js';
 import { isAskedFor, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import { gigabyte, readRam } from '../ram.js';
-import type { UploadSettings } from '../submissions/index.js';
+import type { SubmissionSettings } from '../submissions/index.js';
 import type { UploadStore } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 
@@ -38,11 +38,11 @@ export function health(ctx: RouterContext): void {
 export const devices = (executor: Executor, jobs: JobService) => async (ctx: RouterContext) => {
   const all = await executor.devices();
   const isCluster = all.some(({ node }) => node !== undefined);
-  const asker = principalOf(ctx);
+  const principal = principalOf(ctx);
   const holderOf = (device: Device): DeviceJob | null => {
     if (device.isFree) return null;
     const job = jobs.list().find((each) => each.holds(device));
-    return job && mayReach(asker, job.request.owner) ? { job_id: job.id, owner: job.request.owner } : {};
+    return job && mayReach(principal, job.request.owner) ? { job_id: job.id, owner: job.request.owner } : {};
   };
   const loaded = workersFor(ctx, executor);
   const on = (id: number) => loaded.filter(({ gpus }) => gpus.includes(id)).map(({ name }) => name);
@@ -96,7 +96,7 @@ export const metrics = (shown: ShownMetrics | null) => async (ctx: RouterContext
 };
 
 /** The limits that clients can ask for. */
-export interface ShownLimits extends UploadSettings {
+export interface ShownLimits extends SubmissionSettings {
   readonly version: string;
   /** Jobs of everybody together that may be active. */
   readonly maxJobs: number;
@@ -158,14 +158,14 @@ function sinceOf(ctx: RouterContext): number {
 /** `GET /usage`: everybody's for an admin. A user gets their own, and is refused with `?all=1`. */
 export const showUsage =
   (ledger: UsageLedger, jobs: JobService, uploads: UploadStore | null) => async (ctx: RouterContext) => {
-    const asker = principalOf(ctx);
+    const principal = principalOf(ctx);
     if (isAskedFor(ctx, parameters.all)) requireAdmin(ctx, 'ask for the use of all owners');
     const since = sinceOf(ctx);
-    const usage = await ledger.summary(since, (owner) => mayReach(asker, owner), await jobs.kept());
+    const usage = await ledger.summary(since, (owner) => mayReach(principal, owner), await jobs.kept());
     ctx.body = {
       since: since === 0 ? null : new Date(since).toISOString(),
       usage,
-      uploads: (uploads?.usage() ?? []).filter(({ owner }) => mayReach(asker, owner)),
+      uploads: (uploads?.usage() ?? []).filter(({ owner }) => mayReach(principal, owner)),
     } satisfies Usage;
   };
 

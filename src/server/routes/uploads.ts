@@ -14,7 +14,7 @@ import {
 } from '../../contract/index.js';
 import { askForBody, captured, contentLength, principalOf, senderOf, wholeRequest } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
-import type { UploadSettings } from '../submissions/index.js';
+import type { SubmissionSettings } from '../submissions/index.js';
 import {
   type Checksum,
   type DiskSpace,
@@ -28,7 +28,7 @@ export interface UploadDeps {
   /** Null if the server keeps none. */
   readonly uploads: UploadStore | null;
   readonly jobs: JobService;
-  readonly limits: UploadSettings;
+  readonly limits: SubmissionSettings;
   readonly disk: DiskSpace;
 }
 
@@ -178,11 +178,11 @@ async function beginNew(
   { sha256, length }: { readonly sha256: string; readonly length: number },
   { jobs, disk }: UploadDeps,
 ): Promise<Upload> {
-  const asker = principalOf(ctx);
-  const room = await jobs.roomForUpload(asker, length);
-  using space = disk.reservationFor(asker.name);
+  const principal = principalOf(ctx);
+  const room = await jobs.roomForUpload(principal, length);
+  using space = disk.reservationFor(principal.name);
   await space.take(length, `an upload of ${formatBytes(length)}`);
-  if (room !== null && !owned.makeRoom(length, room)) throw jobs.uploadsFull(asker, owned.bytes);
+  if (room !== null && !owned.makeRoom(length, room)) throw jobs.uploadsFull(principal, owned.bytes);
   // Another request may have begun it in the meantime.
   return owned.begun(sha256, length) ?? owned.begin(sha256, length);
 }

@@ -18,7 +18,7 @@ export function checkClaim(isClaimed: boolean): void {
   throw new ServiceError('notDeidentified', `This server only takes de-identified scans: ${advice}`);
 }
 
-/** The attributes' names, in words. */
+/** The names of attributes, as a sentence lists them. */
 function listed(attributes: readonly string[]): string {
   const more = attributes.length - maxNamed;
   return attributes.slice(0, maxNamed).join(', ') + (more > 0 ? ` and ${more} more` : '');

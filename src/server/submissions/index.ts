@@ -3,9 +3,9 @@ export { checkClaim, checkIdentities } from './identities.js';
 export {
   checkStated,
   limitsOf,
+  type SizeLimits,
   type SubmissionLimits,
-  type UploadLimits,
-  type UploadSettings,
+  type SubmissionSettings,
   within,
 } from './limits.js';
 export { placeFiles } from './place-files.js';

@@ -24,7 +24,7 @@ const maxFileName = 4096;
  */
 const framing = maxTextBytes + (512 << 10);
 const framingOfPart = 1 << 10;
-/** If files have on average more bytes than this, a form of the largest size is refused only after it was read. */
+/** If files are smaller than this on average, a form of nearly the largest size may be refused before it is read. */
 const averageFile = 4096;
 
 /** Bytes that a form with this many parts may have besides the content of its files. */
@@ -34,25 +34,25 @@ const framingAllowance = (parts: number): number => framing + parts * framingOfP
 const framingOfUpload = (maxUploadSize: number): number =>
   framingAllowance(Math.min(maxFiles + maxFields, Math.ceil(maxUploadSize / averageFile)));
 
-export interface UploadLimits {
-  /** Bytes (docs/http.md, Limits). */
+export interface SizeLimits {
+  /** Bytes of one file (docs/http.md, Limits). */
   readonly maxFileSize: number;
   readonly maxUploadSize: number;
 }
 
 /** The limits that an admin sets. */
-export interface UploadSettings extends UploadLimits {
+export interface SubmissionSettings extends SizeLimits {
   /** Bytes of the archive of a data set, and of its extracted content; null for the limits of any other archive. */
   readonly maxDatasetSize: number | null;
-  /** Whether only submissions are taken that are de-identified. */
+  /** Whether only de-identified submissions are accepted. */
   readonly requireDeidentified: boolean;
 }
 
 /** The limits of one submission. */
-export interface SubmissionLimits extends UploadLimits {
-  /** Most bytes of the content extracted from all its archives together. */
+export interface SubmissionLimits extends SizeLimits {
+  /** Bytes of the content that all its archives may extract to together. */
   readonly maxExtractedSize: number;
-  /** The end of a sentence about a limit: what an admin can do. */
+  /** The end of a sentence about a limit: whose it is, or what an admin can do. */
   readonly advice: string;
 }
 
@@ -63,7 +63,7 @@ const extractionFactor = 10;
 
 /** The limits of an operation: a data set may have one of its own. */
 export function limitsOf(
-  { maxFileSize, maxUploadSize, maxDatasetSize }: UploadSettings,
+  { maxFileSize, maxUploadSize, maxDatasetSize }: SubmissionSettings,
   { fields }: Operation,
 ): SubmissionLimits {
   const advice = fields.some(({ kind }) => kind === 'archive') ? dataSetAdvice : '';

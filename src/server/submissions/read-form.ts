@@ -144,7 +144,7 @@ export function checkFileField(operation: Operation, name: string): void {
 export class EarlyChecks {
   readonly #seen = new Set<string>();
 
-  /** @param checkValues throws for valid values that this server cannot satisfy */
+  /** @param checkValues throws for valid values that the app or this server does not accept */
   constructor(
     private readonly operation: Operation,
     private readonly checkValues: (fields: FormFields) => void,
@@ -174,7 +174,7 @@ export interface SubmissionForm {
   readonly groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>;
   /** The person's own label for the job; null without one. */
   readonly tag: string | null;
-  /** Whether the client says that nothing sent tells who somebody is. */
+  /** Whether the client says that nothing sent identifies a person. */
   readonly deidentified: boolean;
   /** Names of the first input files of the operation. */
   readonly inputs: readonly string[];
@@ -208,7 +208,7 @@ function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {
   });
 }
 
-/** Whether the values of a form claim that nothing in it tells who somebody is. */
+/** Whether the values of a form claim that nothing in it identifies a person. */
 export const isDeidentified = (operation: Operation, values: FieldValues): boolean =>
   values[fieldWithRole(operation, 'deidentified').name] === true;
 

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { errorCode, makeDirectory } from '../../files/index.js';
 import type { Report } from '../report.js';
 
-/** Removes uploads, and whole directories of them: their names are free at once, and their bytes are gone soon after. */
+/** Removes uploads, and whole directories of them. Their names are free at once, and their bytes soon after. */
 export class Removals {
-  /** @param directory where they are moved to, on the same file system */
+  /** @param directory they are moved there; it is on the same file system */
   constructor(
     readonly directory: string,
     private readonly report: Report,
@@ -15,7 +15,7 @@ export class Removals {
     makeDirectory(directory, 0o700);
   }
 
-  /** Removes what an earlier server did not come to. */
+  /** Continues the removals that an earlier server did not finish. */
   resume(): void {
     for (const name of readdirSync(this.directory)) void this.#delete(path.join(this.directory, name));
   }

@@ -179,7 +179,7 @@ describe('an upload whose server goes away', () => {
     ['is shutting down', 503, JSON.stringify({ detail: shuttingDownDetail })],
     ['is missing behind its proxy', 502, '<html><h1>502 Bad Gateway</h1></html>'],
     ['is not available behind its proxy', 503, '<html>No server is available</html>'],
-    ['has waited for it for too long', 408, '{"detail":"No byte of the upload came for 60 s"}'],
+    ['has waited for it for too long', 408, '{"detail":"No byte of the upload arrived for 60 s"}'],
   ])('An upload whose server goes away is waited for where it %s', async (_, status, body) => {
     await using upload = await Upload.start(
       (__, response) => void response.writeHead(status).end(body),
@@ -202,7 +202,7 @@ describe('an upload whose server goes away', () => {
   );
 
   test('An upload whose server goes away is given up where it stalls again and again, and gets no farther', async () => {
-    const detail = 'No byte of the upload came for 60 s';
+    const detail = 'No byte of the upload arrived for 60 s';
     await using upload = await Upload.start((_, response) => json(response, 408, { detail }));
     expect(await upload.send()).toMatchObject({
       exitCode: 3,

@@ -212,7 +212,7 @@ test.for<[string, string, RegExp]>([
 });
 
 test.for([
-  ['ERR_HTTP_REQUEST_TIMEOUT', undefined, 408, 'The request did not come in time; send it again'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', undefined, 408, 'The request did not arrive in time; send it again'],
   ['HPE_INVALID_TOKEN', undefined, 400, 'The request is not valid HTTP'],
   ['HPE_INVALID_TOKEN', 'odd\nreason', 400, 'The request is not valid HTTP: odd\\x0areason'],
 ] as const)(

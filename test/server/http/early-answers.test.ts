@@ -101,7 +101,7 @@ test.for([
   'a request without an end is cut some time after an answer that %s',
   async ([, status, header]) => {
     class Hasty extends PatientResponse {
-      static override readonly longestRest = 300;
+      static override readonly maxRest = 300;
     }
     const server = createServer({ ServerResponse: Hasty }, (_request, response) => {
       response.writeHead(status, { 'Content-Length': 2 }).end('no');

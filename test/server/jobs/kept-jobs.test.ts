@@ -30,6 +30,25 @@ describe('a disk that is short', () => {
   });
 });
 
+test('a disk that is short loses what the requester keeps, then what those keep who keep most, if that is enough', async () => {
+  const removed: string[] = [];
+  const kept = [
+    ['bob', 3],
+    ['ana', 4],
+    ['ana', 1],
+    ['eve', 2],
+  ] as const;
+  const evictable = () =>
+    kept.map(([owner, bytes]) => ({
+      owner,
+      bytes,
+      remove: async () => void removed.push(`${bytes} of ${owner}`),
+    }));
+  const { service } = await serviceWith([], 100, { uploads: { evictable, trim: () => {} } });
+  expect([await service.makeRoom(11, 'eve'), removed]).toEqual([false, []]);
+  expect([await service.makeRoom(7, 'eve'), removed]).toEqual([true, ['2 of eve', '4 of ana', '1 of ana']]);
+});
+
 describe('the jobs of one owner', () => {
   test('have a most that are kept: the oldest fetched one goes, then the oldest failed one', async () => {
     const { service } = await serviceWith([{}, { state: 'error' }, { fetchedAt }], 3);

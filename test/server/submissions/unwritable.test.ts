@@ -16,7 +16,7 @@ test.for(['incoming', 'jobs'])(
     chmodSync(directory, 0o700);
     expect(refused).toEqual([
       507,
-      'The server cannot write its data directory, so it takes no jobs: its admin must mend that',
+      'The server cannot write its data directory, so it takes no jobs until its admin fixes that',
     ]);
     await until('its admin is told where', () => server.stderr.includes(directory));
     expect((await server.api.run('infer', least.infer)).view.status).toBe('done');

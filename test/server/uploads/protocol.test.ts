@@ -167,7 +167,7 @@ test('one request writes at a time; a second one ends a first that is idle', asy
   expect(told.status).toBe(423);
   expect([told.headers.get('retry-after'), (await tus.remove(name)).status]).toEqual(['1', 423]);
   const [answer] = (await answered) as [IncomingMessage];
-  const detail = 'No byte of the upload came for 3 s';
+  const detail = 'No byte of the upload arrived for 3 s';
   expect([answer.statusCode, JSON.parse(await text(answer))]).toEqual([408, { detail }]);
   idle.destroy();
   expect(await offsetOf(name)).toBe(3);
