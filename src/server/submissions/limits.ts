@@ -64,9 +64,9 @@ const extractionFactor = 10;
 /** The limits of an operation: a data set may have one of its own. */
 export function limitsOf(
   { maxFileSize, maxUploadSize, maxDatasetSize }: SubmissionSettings,
-  { fields }: Operation,
+  { paths }: Operation,
 ): SubmissionLimits {
-  const advice = fields.some(({ kind }) => kind === 'archive') ? dataSetAdvice : '';
+  const advice = paths === 'dataSet' ? dataSetAdvice : '';
   if (maxDatasetSize === null || advice === '') {
     return { maxFileSize, maxUploadSize, maxExtractedSize: maxUploadSize * extractionFactor, advice };
   }

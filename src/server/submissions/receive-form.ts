@@ -35,9 +35,8 @@ class FormReceiver implements PartReceiver, ReceivedForm {
   readonly fields: ReceivedField[] = [];
   readonly files: ReceivedFile[] = [];
   bytes = 0;
-  /** The file that is arriving. */
-  #arriving: { readonly handle: FileHandle; readonly writer: FileWriter } | null = null;
-  #isOver = false;
+  /** The file that is arriving, from the moment that it is being opened. */
+  #arriving: Promise<{ readonly handle: FileHandle; readonly writer: FileWriter }> | null = null;
 
   constructor(
     private readonly directory: string,
@@ -57,15 +56,11 @@ class FormReceiver implements PartReceiver, ReceivedForm {
     this.quota.checkRequest(bytes, parts);
   }
 
-  /** Closes the file of a form that failed. Never rejects. */
-  async abandon(): Promise<void> {
-    this.#isOver = true;
-    await this.#close();
-  }
-
-  async #close(): Promise<void> {
-    await this.#arriving?.writer.settled();
-    await this.#arriving?.handle.close().catch(() => {});
+  /** Closes the file that is arriving, also of a form that failed. Never rejects. */
+  async close(): Promise<void> {
+    const arriving = await this.#arriving?.catch(() => null);
+    await arriving?.writer.settled();
+    await arriving?.handle.close().catch(() => {});
     this.#arriving = null;
   }
 
@@ -94,13 +89,14 @@ class FormReceiver implements PartReceiver, ReceivedForm {
     this.quota.addFile(field, name);
     this.checks.beforeFile(field, this.fields);
     this.quota.checkFile(stated, name);
-    await this.space.wrote(emptyFile);
     const target = path.join(this.directory, String(this.files.length));
-    const handle = await open(target, 'wx', 0o600);
-    const writer = new FileWriter({ handle, offset: 0, maxLength: Infinity, space: this.space });
-    this.#arriving = { handle, writer };
-    // The form may have failed while the file was opened.
-    if (this.#isOver) await this.#close();
+    const { space } = this;
+    this.#arriving = open(target, 'wx', 0o600).then((handle) => ({
+      handle,
+      writer: new FileWriter({ handle, offset: 0, maxLength: Number.POSITIVE_INFINITY, space }),
+    }));
+    const { writer } = await this.#arriving;
+    await space.wrote(emptyFile);
     this.files.push({ field, name, path: target });
     let size = 0;
     return {
@@ -111,7 +107,7 @@ class FormReceiver implements PartReceiver, ReceivedForm {
         return writer.write(piece) ? undefined : once(writer, 'drain').then(() => {});
       },
       end: async () => {
-        await this.#close();
+        await this.close();
         if (writer.errored) throw writer.errored;
       },
     };
@@ -154,7 +150,7 @@ export async function receiveForm(
   } catch (cause) {
     ctx.req.unpipe(parser);
     parser.destroy();
-    await receiver.abandon();
+    await receiver.close();
     throw writeFault(cause);
   } finally {
     done.abort();
