@@ -5,7 +5,6 @@ declare module '@cornerstonejs/codec-charls/decodewasmjs' {
     getEncodedBuffer(length: number): Uint8Array;
     decode(): void;
     getDecodedBuffer(): Uint8Array;
-    getFrameInfo(): { width: number; height: number; bitsPerSample: number; componentCount: number };
     /** 0 where the components follow each other as planes. */
     getInterleaveMode(): number;
     delete(): void;
@@ -21,13 +20,7 @@ declare module '@cornerstonejs/codec-openjpeg/decodewasmjs' {
     getEncodedBuffer(length: number): Uint8Array;
     decode(): void;
     getDecodedBuffer(): Uint8Array;
-    getFrameInfo(): {
-      width: number;
-      height: number;
-      bitsPerSample: number;
-      componentCount: number;
-      isSigned: boolean;
-    };
+    getFrameInfo(): { bitsPerSample: number; isSigned: boolean };
     delete(): void;
   }
   export default function openjpeg(options: {

@@ -2,10 +2,10 @@ import { open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { inflateRaw } from 'node:zlib';
 import type { DataSet } from 'dicom-parser';
-import { goesOn, type ParsedDicom, parseDicomStart, pixelTags } from './headers/dicom-parse.js';
+import { headerExtent, type ParsedDicom, parseDicomStart, pixelTags } from './headers/dicom-parse.js';
 import { hasMagic, isDicomStart, isGzip } from './headers/dicom-start.js';
 import { maxElements, syntaxes } from './headers/dicom-walk.js';
-import { VolumeError } from './volume.js';
+import { damaged, VolumeError } from './volume.js';
 
 /** The bytes of a file, or of its data set where that is deflated. */
 export interface ByteSource {
@@ -141,16 +141,16 @@ async function parseHeader(
     const isBare = !hasMagic(bytes);
     // Parsing takes long, so it is done once.
     const isPartial = bytes.length < source.size && length < maxHeader;
-    if (isPartial && isDicomStart(bytes) && goesOn(bytes)) continue;
+    const extent = isDicomStart(bytes) ? headerExtent(bytes) : null;
+    if (extent === 'too many elements') throw tooMany(name);
+    if (extent === 'goes on' && isPartial) continue;
     const parsed = parseDicomStart(bytes, { limit: maxElements });
     if (parsed?.isCut) throw tooMany(name);
     const isFound = parsed && pixelTags.some((tag) => parsed.set.elements[tag] !== undefined);
     const isDone = bytes.length === source.size || !isDicomStart(bytes) || isFound;
     if (isDone || parsed?.deflatedFrom != null) return { parsed, isBare };
     if (length === maxHeader)
-      throw new VolumeError(
-        `${name} has no image within its first ${maxHeader >> 20} MiB: it is damaged. Copy it again from the original.`,
-      );
+      throw damaged(`${name} has no image within its first ${maxHeader >> 20} MiB: it is damaged.`);
   }
 }
 

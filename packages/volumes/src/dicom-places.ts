@@ -3,7 +3,7 @@ import { readNumber, readNumbers } from './dicom-numbers.js';
 import type { PixelFormat } from './dicom-pixels.js';
 import { itemOf, wordsOf } from './headers/dicom-parse.js';
 import { dot, normalOf } from './headers/dicom-stack.js';
-import { type Affine, VolumeError } from './volume.js';
+import { type Affine, damaged, VolumeError } from './volume.js';
 
 /** Where an image lies. Null for what the file does not say. */
 export interface Place {
@@ -51,9 +51,7 @@ function decimalsOf(set: DataSet, tag: string): number[] | null {
 export function placesOf(set: DataSet, { name, rows, columns, frames }: PixelFormat): Place[] {
   const described = set.elements[perFrameGroups]?.items?.length;
   if (described !== undefined && described < frames)
-    throw new VolumeError(
-      `${name} describes ${described} of its ${frames} frames: it is cut short or damaged. Copy it again from the original.`,
-    );
+    throw damaged(`${name} describes ${described} of its ${frames} frames: it is cut short or damaged.`);
   const offsets = frames > 1 ? readNumbers(set, 'x3004000c', name) : null;
   const detectors = frames > 1 && !hasGroups(set) ? detectorPlaces(set, name, frames) : null;
   return Array.from({ length: frames }, (_, index) => {

@@ -7,7 +7,7 @@ import { gridOf, groupOf, type Place, placesOf } from './dicom-places.js';
 import { isEvenRounded, isOnLine, normalStep, roundingOf } from './dicom-steps.js';
 import { textOf } from './headers/dicom-header.js';
 import { wordsOf } from './headers/dicom-parse.js';
-import { type Label, type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
+import { damaged, type Label, type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
 
 /** A frame of the file: a segment in one slice, or all labels of a slice. */
 interface SegmentFrame extends Place {
@@ -41,8 +41,8 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   const step = stepOf(set, name, depths, first, rounding.along);
   const count = Math.round(((depths.at(-1) ?? 0) - (depths[0] ?? 0)) / step) + 1;
   if (count > maxSlices)
-    throw new VolumeError(
-      `The frames of ${name} lie on ${count} slices, more than any scan has: its positions are damaged. Copy it again from the original.`,
+    throw damaged(
+      `The frames of ${name} lie on ${count} slices, more than any scan has: its positions are damaged.`,
     );
   const way = wayOf(frames, first, depthOf, count, step);
   const line = { first, way, step, rounding: rounding.across };

@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { type StoredVolume, type StoredVoxels, storedVolume, type ValueType } from './stored-voxels.js';
-import { VolumeError } from './volume.js';
+import { type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
+import { type ValueType, VolumeError } from './volume.js';
 
 /** Data types by their code. */
 const types: Readonly<Record<number, ValueType>> = {
@@ -28,20 +28,15 @@ export async function openFreeSurfer(file: string, start: Buffer, isPacked: bool
     Array.from({ length: count }, (_, index) => start.readFloatBE(at + 4 * index));
   const type = types[int(20)];
   if (!type) throw new VolumeError(`${path.basename(file)} holds values of an unknown type (${int(20)}).`);
-  const stored: StoredVoxels = {
+  const stored: VoxelsOfHeader = {
     path: file,
     dataFiles: [file],
     isPacked,
-    packedFrom: 0,
     start: headerBytes,
     type,
     isBigEndian: true,
     size: [int(4), int(8), int(12)],
-    components: 1,
     frames: int(16),
-    isInterleaved: false,
-    slope: 1,
-    intercept: 0,
   };
   const { size } = stored;
   const isPlaced = start.readInt16BE(28) > 0;

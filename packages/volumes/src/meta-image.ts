@@ -1,29 +1,7 @@
 import path from 'node:path';
-import { parseMetaHeader } from './headers/text-headers.js';
-import {
-  besideHeader,
-  type StoredVolume,
-  type StoredVoxels,
-  storedVolume,
-  type ValueType,
-} from './stored-voxels.js';
-import { VolumeError } from './volume.js';
-
-const types: Readonly<Record<string, ValueType>> = {
-  MET_CHAR: 'int8',
-  MET_UCHAR: 'uint8',
-  MET_SHORT: 'int16',
-  MET_USHORT: 'uint16',
-  MET_INT: 'int32',
-  MET_UINT: 'uint32',
-  // Four bytes, whatever the machine's own long has.
-  MET_LONG: 'int32',
-  MET_ULONG: 'uint32',
-  MET_LONG_LONG: 'int64',
-  MET_ULONG_LONG: 'uint64',
-  MET_FLOAT: 'float32',
-  MET_DOUBLE: 'float64',
-};
+import { metaTypeOf, parseMetaHeader } from './headers/text-headers.js';
+import { besideHeader, type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
+import { damaged, VolumeError } from './volume.js';
 
 const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
 
@@ -35,10 +13,7 @@ const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
 export async function openMetaImage(file: string, start: Buffer): Promise<StoredVolume> {
   const name = path.basename(file);
   const header = parseMetaHeader(start);
-  if (!header)
-    throw new VolumeError(
-      `${name} is damaged: its header has no end (ElementDataFile). Copy it again from the original.`,
-    );
+  if (!header) throw damaged(`${name} is damaged: its header has no end (ElementDataFile).`);
   const { fields, end } = header;
   const field = (...names: readonly string[]) => names.map((each) => fields.get(each)).find(Boolean);
   const numbers = (...names: readonly string[]) =>
@@ -47,7 +22,7 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
       .map(Number);
   const dimensions = numbers('DimSize') ?? [];
   const [ni = 1, nj = 1, nk = 1, ...more] = dimensions;
-  const type = types[field('ElementType') ?? ''];
+  const type = metaTypeOf(field('ElementType'));
   if (!type)
     throw new VolumeError(
       `${name} holds values of the type ${field('ElementType') ?? 'unknown'}, which is not read: write them as MET_SHORT or MET_FLOAT.`,
@@ -63,7 +38,7 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
   const isPacked = isTrue(field('CompressedData'));
   const dataFiles = header.dataFiles === null ? [file] : besideHeader(file, header.dataFiles);
   const volumes = more.reduce((product, count) => product * count, 1);
-  const stored: StoredVoxels = {
+  const stored: VoxelsOfHeader = {
     path: file,
     dataFiles: [...dataFiles] as [string, ...string[]],
     isPacked,
@@ -76,8 +51,6 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
     components: isColour ? (channels as 3 | 4) : 1,
     frames: volumes * (isColour ? 1 : channels),
     isInterleaved: !isColour && channels > 1,
-    slope: 1,
-    intercept: 0,
   };
   if (volumes > 1 && stored.isInterleaved)
     throw new VolumeError(`${name} holds ${volumes} volumes of ${channels} channels: split it into volumes.`);

@@ -1,7 +1,14 @@
-import { extensionBytes, type NiftiField, niftiFields } from './headers/nifti-layout.js';
+import { extensionBytes, type NiftiField, placeOfField } from './headers/nifti-layout.js';
 import { centredAffine, niftiTypes } from './nifti.js';
-import { valueTypes } from './stored-voxels.js';
-import { type Geometry, isSameGeometry, spacingOf, type Volume, VolumeError, type Voxels } from './volume.js';
+import {
+  type Geometry,
+  isSameGeometry,
+  spacingOf,
+  type Volume,
+  VolumeError,
+  type Voxels,
+  valueTypes,
+} from './volume.js';
 
 /** What is written of a volume: of one in memory that was read, or of one that an app makes. */
 export interface WritableVolume
@@ -30,7 +37,7 @@ export function niftiHeader(name: string, volume: WritableVolume): Buffer {
   if (code === undefined) throw new VolumeError(`${name} cannot be written: colours need values of 8 bits.`);
   const bytes = 348;
   const header = Buffer.alloc(bytes + extensionBytes);
-  const at = (field: NiftiField) => niftiFields[field][0]?.[0] ?? 0;
+  const at = (field: NiftiField) => placeOfField(field, 1).offset;
   const writeShorts = (field: NiftiField, ...values: readonly number[]) => {
     for (const [index, each] of values.entries()) header.writeInt16LE(each, at(field) + 2 * index);
   };
@@ -112,38 +119,25 @@ function isRotation({ size, affine }: Geometry): boolean {
 /** The directions of an affine as a quaternion (b, c, d), and whether the third axis is mirrored. */
 function quaternionOf(affine: Geometry['affine']) {
   const [x, y, z] = rotationOf(affine);
-  const determinant =
-    x[0] * (y[1] * z[2] - y[2] * z[1]) -
-    y[0] * (x[1] * z[2] - x[2] * z[1]) +
-    z[0] * (x[1] * y[2] - x[2] * y[1]);
-  const isMirrored = determinant < 0;
-  const sign = isMirrored ? -1 : 1;
-  // Rows and columns of the rotation.
-  const r = [0, 1, 2].map((row) => [x[row], y[row], sign * (z[row] ?? 0)]) as [Vector, Vector, Vector];
-  const trace = r[0][0] + r[1][1] + r[2][2];
-  let [a, b, c, d] = [0, 0, 0, 0];
-  if (trace > 0) {
-    a = Math.sqrt(1 + trace) / 2;
-    b = (r[2][1] - r[1][2]) / (4 * a);
-    c = (r[0][2] - r[2][0]) / (4 * a);
-    d = (r[1][0] - r[0][1]) / (4 * a);
-  } else if (r[0][0] >= r[1][1] && r[0][0] >= r[2][2]) {
-    b = Math.sqrt(1 + r[0][0] - r[1][1] - r[2][2]) / 2;
-    [a, c, d] = [(r[2][1] - r[1][2]) / (4 * b), (r[0][1] + r[1][0]) / (4 * b), (r[0][2] + r[2][0]) / (4 * b)];
-  } else if (r[1][1] >= r[2][2]) {
-    c = Math.sqrt(1 + r[1][1] - r[0][0] - r[2][2]) / 2;
-    [a, b, d] = [(r[0][2] - r[2][0]) / (4 * c), (r[0][1] + r[1][0]) / (4 * c), (r[1][2] + r[2][1]) / (4 * c)];
-  } else {
-    d = Math.sqrt(1 + r[2][2] - r[0][0] - r[1][1]) / 2;
-    [a, b, c] = [(r[1][0] - r[0][1]) / (4 * d), (r[0][2] + r[2][0]) / (4 * d), (r[1][2] + r[2][1]) / (4 * d)];
-  }
-  // A header has no room for the first part: it is taken as positive.
-  const positive = a < 0 ? -1 : 1;
-  return {
-    quaternion: [b, c, d].map((each) => each * positive),
-    offset: affine.map((row) => row[3]),
-    isMirrored,
-  };
+  const normal = cross(x, y);
+  const isMirrored = normal[0] * z[0] + normal[1] * z[1] + normal[2] * z[2] < 0;
+  const [zx, zy, zz] = z.map((each) => (isMirrored ? -each : each)) as Vector;
+  const [[xx, xy, xz], [yx, yy, yz]] = [x, y];
+  // Four times the products of the parts a, b, c and d with each other.
+  const products = [
+    [1 + xx + yy + zz, yz - zy, zx - xz, xy - yx],
+    [yz - zy, 1 + xx - yy - zz, xy + yx, zx + xz],
+    [zx - xz, xy + yx, 1 - xx + yy - zz, yz + zy],
+    [xy - yx, zx + xz, yz + zy, 1 - xx - yy + zz],
+  ];
+  const squares = products.map((row, at) => row[at] ?? 0);
+  // The row of the largest part is the least affected by rounding.
+  const largest = squares.indexOf(Math.max(...squares));
+  const scale = 2 * Math.sqrt(squares[largest] ?? 1);
+  const [a = 0, ...others] = (products[largest] ?? []).map((each) => each / scale);
+  // A header has no room for a, which is taken as positive.
+  const quaternion = others.map((each) => (a < 0 ? -each : each));
+  return { quaternion, offset: affine.map((row) => row[3]), isMirrored };
 }
 
 type Vector = [number, number, number];

@@ -2,14 +2,8 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { voxelNamesOf } from './headers/data-files.js';
 import { extensionBytes, parseNiftiHeader } from './headers/nifti-layout.js';
-import {
-  isAffine,
-  type StoredVolume,
-  type StoredVoxels,
-  storedVolume,
-  type ValueType,
-} from './stored-voxels.js';
-import { type Size, VolumeError } from './volume.js';
+import { isAffine, type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
+import { damaged, type Size, type ValueType, VolumeError } from './volume.js';
 
 /** Data types by their code: of one value, or red, green and blue. */
 export const niftiTypes: Readonly<
@@ -93,15 +87,10 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
       `${name} holds ${refused[datatype] ?? `values of an unknown type (${datatype})`}: convert it to float32 or int16.`,
     );
   const [count = 0, ...dimensions] = header.dim;
-  if (!(count >= 1 && count <= 7))
-    throw new VolumeError(
-      `${name} is damaged: its header says ${count} dimensions. Copy it again from the original.`,
-    );
+  if (!(count >= 1 && count <= 7)) throw damaged(`${name} is damaged: its header says ${count} dimensions.`);
   const given = dimensions.slice(0, count);
   if (given.some((each) => each < 0) || given.slice(0, 3).includes(0))
-    throw new VolumeError(
-      `${name} is damaged: its header says ${given.join(' x ')} voxels. Copy it again from the original.`,
-    );
+    throw damaged(`${name} is damaged: its header says ${given.join(' x ')} voxels.`);
   // Some programs leave later axes at 0.
   const [ni = 1, nj = 1, nk = 1, ...others] = given.map((each) => Math.max(1, each));
   const size: Size = [ni, nj, nk];
@@ -109,11 +98,10 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   const isScaled =
     known.components === 1 && Number.isFinite(slope) && slope !== 0 && Number.isFinite(intercept);
   const dataFile = isPair ? await imageOf(file) : file;
-  const stored: StoredVoxels = {
+  const stored: VoxelsOfHeader = {
     path: file,
     dataFiles: [dataFile],
     isPacked: isPair ? /\.gz$/i.test(dataFile) : isPacked,
-    packedFrom: 0,
     start: Math.max(
       isPair ? 0 : header.bytes + extensionBytes,
       Number.isFinite(voxOffset) ? Math.trunc(voxOffset) : 0,
@@ -122,7 +110,6 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
     isBigEndian,
     size,
     frames: others.reduce((product, each) => product * each, 1),
-    isInterleaved: false,
     slope: isScaled ? slope : 1,
     intercept: isScaled ? intercept : 0,
   };
@@ -134,9 +121,7 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   // Some programs set a code and write zeros.
   const [placed, other] = forms.filter(isAffine);
   if (forms.length > 0 && !placed)
-    throw new VolumeError(
-      `${name} is damaged: its axes have no direction or no length. Copy it again from the original.`,
-    );
+    throw damaged(`${name} is damaged: its axes have no direction or no length.`);
   const millimetres = unitOf(header.units & 7);
   const affine = (placed ?? centredAffine(size, pixdim)).map((row) =>
     row.map((value) => value * millimetres),

@@ -1,27 +1,8 @@
 import path from 'node:path';
-import { maxHeader, parseNrrdHeader } from './headers/text-headers.js';
+import { maxHeader, nrrdTypeOf, parseNrrdHeader } from './headers/text-headers.js';
 import { withSegments } from './slicer-segments.js';
-import {
-  besideHeader,
-  type StoredVolume,
-  type StoredVoxels,
-  storedVolume,
-  type ValueType,
-} from './stored-voxels.js';
-import { VolumeError, type VolumeFile } from './volume.js';
-
-const types: readonly (readonly [ValueType, RegExp])[] = [
-  ['int8', /^(signed char|int8|int8_t)$/],
-  ['uint8', /^(uchar|unsigned char|uint8|uint8_t)$/],
-  ['int16', /^(short|short int|signed short|signed short int|int16|int16_t)$/],
-  ['uint16', /^(ushort|unsigned short|unsigned short int|uint16|uint16_t)$/],
-  ['int32', /^(int|signed int|int32|int32_t)$/],
-  ['uint32', /^(uint|unsigned int|uint32|uint32_t)$/],
-  ['int64', /^(longlong|long long|long long int|signed long long|signed long long int|int64|int64_t)$/],
-  ['uint64', /^(ulonglong|unsigned long long|unsigned long long int|uint64|uint64_t)$/],
-  ['float32', /^float$/],
-  ['float64', /^double$/],
-];
+import { besideHeader, type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
+import { damaged, VolumeError, type VolumeFile } from './volume.js';
 
 /** Signs that bring a space to the right, to the front and upwards. */
 const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] = [
@@ -38,10 +19,9 @@ const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] 
 export async function openNrrd(file: string, start: Buffer): Promise<StoredVolume | VolumeFile> {
   const name = path.basename(file);
   const { fields, pairs, end, dataFiles, isWhole } = parseNrrdHeader(start);
-  if (!isWhole && start.length >= maxHeader)
-    throw new VolumeError(`${name} is damaged: its header has no end. Copy it again from the original.`);
+  if (!isWhole && start.length >= maxHeader) throw damaged(`${name} is damaged: its header has no end.`);
   const field = (key: string) => fields.get(key);
-  const type = types.find(([, names]) => names.test((field('type') ?? '').toLowerCase()))?.[0];
+  const type = nrrdTypeOf(field('type'));
   if (!type)
     throw new VolumeError(
       `${name} holds values of the type ${field('type') ?? 'unknown'}, which is not read.`,
@@ -58,7 +38,7 @@ export async function openNrrd(file: string, start: Buffer): Promise<StoredVolum
   const isColour = type === 'uint8' && isFirst && [3, 4].includes(others) && /color/.test(kind);
   const skip = Number(field('byteskip') ?? 0);
   const from = dataFiles === null ? end : 0;
-  const stored: StoredVoxels = {
+  const stored: VoxelsOfHeader = {
     path: file,
     dataFiles: dataFiles ? besideHeader(file, dataFiles) : [file],
     isPacked,
@@ -71,8 +51,6 @@ export async function openNrrd(file: string, start: Buffer): Promise<StoredVolum
     components: isColour ? (others as 3 | 4) : 1,
     frames: isColour ? 1 : others,
     isInterleaved: !isColour && isFirst && others > 1,
-    slope: 1,
-    intercept: 0,
   };
   const unit = /^\W*(HU|Hounsfield)/i.test(field('sampleunits') ?? '') ? 'HU' : null;
   const header = { format: 'NRRD', hasOrientation: axes.hasOrientation, unit } as const;
@@ -101,10 +79,7 @@ const notOfSpace =
 /** Finds the three axes of space, and at most one other. */
 function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
   const sizes = (fields.get('sizes') ?? '').split(/\s+/).map(Number);
-  if (sizes.length > maxAxes)
-    throw new VolumeError(
-      `${name} is damaged: its header says ${sizes.length} axes. Copy it again from the original.`,
-    );
+  if (sizes.length > maxAxes) throw damaged(`${name} is damaged: its header says ${sizes.length} axes.`);
   const kinds = (fields.get('kinds') ?? '').split(/\s+/);
   const directions = [...(fields.get('spacedirections') ?? '').matchAll(/none|\(([^()]*)\)/gi)].map(
     ([, vector]) => (vector === undefined ? null : vector.split(',').map(Number)),

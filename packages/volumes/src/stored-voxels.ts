@@ -6,33 +6,29 @@ import { createUnzip } from 'node:zlib';
 import {
   type Affine,
   arrayLike,
+  damaged,
   inverseOf,
   type Size,
   type Slice,
   type SliceChoice,
+  type ValueType,
   VolumeError,
   type VolumeFile,
   type VolumeHeader,
   type Voxels,
+  valueTypes,
 } from './volume.js';
 
-/** Types of stored values: their bytes, and what holds them in memory. */
-export const valueTypes = {
-  uint8: { bytes: 1, array: Uint8Array },
-  int8: { bytes: 1, array: Int8Array },
-  uint16: { bytes: 2, array: Uint16Array },
-  int16: { bytes: 2, array: Int16Array },
-  uint32: { bytes: 4, array: Uint32Array },
-  int32: { bytes: 4, array: Int32Array },
-  uint64: { bytes: 8, array: BigUint64Array },
-  int64: { bytes: 8, array: BigInt64Array },
-  float32: { bytes: 4, array: Float32Array },
-  float64: { bytes: 8, array: Float64Array },
-} as const;
+/** What most headers say of their voxels. */
+const usual = {
+  packedFrom: 0,
+  components: 1 as 1 | 3 | 4,
+  isInterleaved: false,
+  slope: 1,
+  intercept: 0,
+};
 
-export type ValueType = keyof typeof valueTypes;
-
-/** Where the voxels of a volume lie in a file, and how they are written. */
+/** Where the voxels of a volume lie in a file, and how they are stored. */
 export interface StoredVoxels {
   /** The file that the person named: for messages. */
   readonly path: string;
@@ -54,6 +50,9 @@ export interface StoredVoxels {
   readonly slope: number;
   readonly intercept: number;
 }
+
+/** What a header says of its voxels, without what is as usual. */
+export type VoxelsOfHeader = Omit<StoredVoxels, keyof typeof usual> & Partial<StoredVoxels>;
 
 /**
  * The files that a header names, in its own directory.
@@ -93,17 +92,11 @@ const maxFrames = 1_000_000;
 /** Most bytes that one packed byte can become. */
 const maxRatio = 1032;
 
-const again = 'Copy it again from the original.';
-
 const truncated = (name: string, bytes: number, found: number): VolumeError =>
-  new VolumeError(
-    `${name} is cut short: its header says ${bytes} bytes of voxels, and ${found} are there. ${again}`,
-  );
+  damaged(`${name} is cut short: its header says ${bytes} bytes of voxels, and ${found} are there.`);
 
 export const notUnpacked = (file: string, why: string): VolumeError =>
-  new VolumeError(
-    `${path.basename(file)} is damaged or cut short: its packed data cannot be unpacked (${why}). ${again}`,
-  );
+  damaged(`${path.basename(file)} is damaged or cut short: its packed data cannot be unpacked (${why}).`);
 
 /** Bytes of one slice, with all its frames if these are interleaved; and of all voxels in each of the files. */
 function bytesOf(stored: StoredVoxels): { readonly slice: number; readonly inFile: number } {
@@ -129,8 +122,8 @@ async function requireVoxels(stored: StoredVoxels): Promise<void> {
     frames <= maxFrames &&
     inFile <= (isPacked ? maxUnpacked : Number.MAX_SAFE_INTEGER);
   if (!isPossible || !isStart || !isReadable)
-    throw new VolumeError(
-      `${name} is damaged: its header says ${size.join(' x ')} voxels of ${components * valueTypes[type].bytes} bytes, ${frames} times. ${again}`,
+    throw damaged(
+      `${name} is damaged: its header says ${size.join(' x ')} voxels of ${components * valueTypes[type].bytes} bytes, ${frames} times.`,
     );
   const count = dataFiles.length;
   if (count > 1 && (isPacked || inFile % slice !== 0))
@@ -146,8 +139,8 @@ async function requireVoxels(stored: StoredVoxels): Promise<void> {
     if (!isPacked && found.size - (start ?? 0) < inFile)
       throw truncated(name, inFile, Math.max(0, found.size - (start ?? 0)));
     if (isPacked && inFile > found.size * maxRatio)
-      throw new VolumeError(
-        `${name} is cut short: its header says ${inFile} bytes of voxels, which are not in ${found.size} packed bytes. ${again}`,
+      throw damaged(
+        `${name} is cut short: its header says ${inFile} bytes of voxels, which are not in ${found.size} packed bytes.`,
       );
   }
 }
@@ -163,17 +156,16 @@ export interface StoredVolume extends VolumeFile {
  * @throws VolumeError if the file is not whole, or its axes do not span a space
  */
 export async function storedVolume(
-  stored: StoredVoxels,
+  given: VoxelsOfHeader,
   rows: readonly (readonly number[])[],
   header: Pick<VolumeHeader, 'format' | 'hasOrientation'> &
     Partial<Pick<VolumeHeader, 'modality' | 'unit' | 'hasContradictorySides'>>,
 ): Promise<StoredVolume> {
+  const stored: StoredVoxels = { ...usual, ...given };
   await requireVoxels(stored);
   const affine = rows as unknown as Affine;
   if (!isAffine(rows))
-    throw new VolumeError(
-      `${path.basename(stored.path)} is damaged: its axes have no direction or no length. ${again}`,
-    );
+    throw damaged(`${path.basename(stored.path)} is damaged: its axes have no direction or no length.`);
   const dataFiles = stored.dataFiles.filter((file) => file !== stored.path);
   return {
     path: stored.path,

@@ -27,6 +27,22 @@ export type Voxels =
   | Float32Array
   | Float64Array;
 
+/** Types of stored values: their bytes, and what holds them in memory. */
+export const valueTypes = {
+  uint8: { bytes: 1, array: Uint8Array },
+  int8: { bytes: 1, array: Int8Array },
+  uint16: { bytes: 2, array: Uint16Array },
+  int16: { bytes: 2, array: Int16Array },
+  uint32: { bytes: 4, array: Uint32Array },
+  int32: { bytes: 4, array: Int32Array },
+  uint64: { bytes: 8, array: BigUint64Array },
+  int64: { bytes: 8, array: BigInt64Array },
+  float32: { bytes: 4, array: Float32Array },
+  float64: { bytes: 8, array: Float64Array },
+} as const;
+
+export type ValueType = keyof typeof valueTypes;
+
 /** An array of the same type. @throws RangeError for more than memory can hold */
 export const arrayLike = (values: Voxels, length: number): Voxels =>
   new (values.constructor as new (length: number) => Voxels)(length);
@@ -105,6 +121,10 @@ export interface Volume extends VolumeHeader {
 export class VolumeError extends Error {
   override readonly name = 'VolumeError';
 }
+
+/** The error of a file that is damaged or cut short, after a sentence that says what is wrong. */
+export const damaged = (what: string): VolumeError =>
+  new VolumeError(`${what} Copy it again from the original.`);
 
 /** How far apart two affines may place a voxel of the same index, as a part of a voxel: formats round differently. */
 const placeTolerance = 0.05;

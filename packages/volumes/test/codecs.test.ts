@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { decodeFrame, type Frame, interleaved, requireDecoder } from '../src/dicom-codecs.js';
-import { readPixels } from '../src/dicom-pixels.js';
+import { decodeFrame, type Frame, requireDecoder } from '../src/dicom-codecs.js';
 import { VolumeError } from '../src/index.js';
-import { bits, formatOf, size } from './image-elements.js';
 
 const syntax = (last: string) => `1.2.840.10008.1.2.${last}`;
 const rle = syntax('5');
@@ -216,55 +214,4 @@ test.each([
   [syntax('4.53'), `transfer syntax ${syntax('4.53')}`],
 ])('%s cannot be read, and is told by its name', (unknown, name) => {
   expect(() => requireDecoder('f', unknown)).toThrow(unreadable(name));
-});
-
-test('planes become pixels', () => {
-  const planes = Uint16Array.of(1, 2, 3, 4, 5, 6);
-  expect(interleaved(planes, 3)).toEqual(Uint16Array.of(1, 3, 5, 2, 4, 6));
-  expect(interleaved(planes, 2)).toEqual(Uint16Array.of(1, 4, 2, 5, 3, 6));
-  expect(planes).toEqual(Uint16Array.of(1, 2, 3, 4, 5, 6));
-});
-
-test('frames are told apart by the number of their parts, or else by the table before these', async () => {
-  const parts = [1, 2, 3].map((value) => segments([253, value]));
-  const bytes = Buffer.concat(parts);
-  const cut = (lengths: readonly number[]) =>
-    lengths.map((length, at) => {
-      const offset = lengths.slice(0, at).reduce((sum, each) => sum + each, 0);
-      return { start: offset + 8 * at, offset, length };
-    });
-  const read = async (frames: number, at: number, lengths: readonly number[], table: readonly number[]) => {
-    const pixels = { fragments: cut(lengths), table };
-    const source = {
-      size: bytes.length,
-      read: async (offset: number, length: number) => bytes.subarray(offset, offset + length),
-      close: async () => {},
-    };
-    const format = formatOf({ ...size(4, 1, frames), ...bits(8) }, { syntax: rle, pixels });
-    return (await readPixels(source, format, at))[0];
-  };
-  expect(await Promise.all([0, 1, 2].map((at) => read(3, at, [66, 66, 66], [])))).toEqual([1, 2, 3]);
-  const halves = [60, 6, 60, 6, 66];
-  expect(await Promise.all([0, 1, 2].map((at) => read(3, at, halves, [0, 82, 164])))).toEqual([1, 2, 3]);
-  expect(await read(1, 0, [60, 6], [])).toBe(1);
-  for (const table of [[], [0, 82]])
-    await expect(read(3, 1, halves, table)).rejects.toThrow(
-      new VolumeError(
-        'f does not say where its 3 frames begin: decompress it, for example with gdcmconv --raw.',
-      ),
-    );
-});
-
-test('values lie where the highest bit says in RLE, and at the lowest bit where a decoder put them there', async () => {
-  const read = async (bytes: Buffer, last: string, columns: number, rows: number) => {
-    const pixels = { fragments: [{ start: 0, offset: 0, length: bytes.length }] };
-    const format = formatOf(
-      { ...size(columns, rows), ...bits(16, 12, 15) },
-      { syntax: syntax(last), pixels },
-    );
-    const source = { size: bytes.length, read: async () => bytes, close: async () => {} };
-    return [...(await readPixels(source, format, 0))];
-  };
-  expect(await read(segments([1, 0x12, 0xff], [1, 0x3f, 0xf4]), '5', 2, 1)).toEqual([0x123, 0xfff]);
-  expect(await read(Buffer.from(grey, 'hex'), '4.80', 2, 2)).toEqual([0, 4095, 300, 7]);
 });

@@ -1,23 +1,13 @@
 import { expect, test } from 'vitest';
 import { dicomFile, type Element, element } from '../../../test/support/dicom-files.js';
 import { cieLabOf, hexOfCieLab } from '../src/cielab.js';
-import {
-  codeItem,
-  dateOf,
-  derivedObject,
-  longString,
-  positionOf,
-  referencedSeries,
-  sourceImages,
-  spacingBetween,
-  timeOf,
-} from '../src/derived-object.js';
+import { codeItem, dateOf, longString, timeOf } from '../src/derived-object.js';
 import { derivedUid } from '../src/dicom-uid.js';
 import { type DicomElement, decimalString } from '../src/dicom-write.js';
 import { type SourceSeries, shearOf } from '../src/index.js';
 import { namedSegment } from '../src/label-layers.js';
 import { patientAndStudy, readIdentity, readLossy } from '../src/patient-study.js';
-import { maker, parse } from './study.js';
+import { parse } from './study.js';
 
 test.each([
   ['#000000', [0, 32896, 32896]],
@@ -115,89 +105,8 @@ const source: SourceSeries = {
   ...{ characterSet: null, lossy: [] },
 };
 
-test('the place and the distance of slices follow from the grid', () => {
-  expect([0, 1].map((k) => positionOf(source, k))).toEqual([
-    [-10, 20, 30],
-    [-10.5, 20, 33],
-  ]);
-  expect(
-    Object.is(
-      positionOf({ ...source, affine: [[1, 0, 0, 1e-9], source.affine[1], source.affine[2]] }, 0)[0],
-      0,
-    ),
-  ).toBe(true);
-  expect(spacingBetween(source)).toBe(3);
-  const back = source.affine.map(([i, j, k, offset]) => [
-    i,
-    j,
-    -k,
-    offset,
-  ]) as unknown as SourceSeries['affine'];
-  expect(spacingBetween({ ...source, affine: back })).toBe(3);
-});
-
-test('images are referred to once in their series, and one by one where something was made of them', () => {
-  const reference = (name: string): DicomElement[] => [
-    ['00081150', 'UI', '1.2.8'],
-    ['00081155', 'UI', `1.2.${name}`],
-  ];
-  const series = (...names: string[]): DicomElement => [
-    '00081115',
-    'SQ',
-    [
-      [
-        ['0008114a', 'SQ', names.map(reference)],
-        ['0020000e', 'UI', '1.2'],
-      ],
-    ],
-  ];
-  expect(referencedSeries(source)).toEqual(series('1', '2'));
-  expect(referencedSeries(source, [image('1')])).toEqual(series('1'));
-  const made: DicomElement[] = [
-    ['0028135a', 'CS', 'YES'],
-    ['0040a170', 'SQ', [codeItem('121322', 'DCM', 'Source image for image processing operation')]],
-  ];
-  expect(sourceImages([image('1'), image('2', 3)])).toEqual([
-    '00082112',
-    'SQ',
-    [
-      [...reference('1'), ...made],
-      [...reference('2'), ['00081160', 'IS', '3'], ...made],
-    ],
-  ]);
-});
-
-const facts = {
-  ...{ sopClass: '1.9', seriesUid: '1.7', instanceUid: '1.8', modality: 'SEG', description: ' mask\n' },
-  ...{ instanceNumber: 4, maker },
-};
 const valuesOf = (elements: readonly DicomElement[]) =>
   Object.fromEntries(elements.map(([tag, , value]) => [tag, value]));
-
-test('a derived object says what made it, when and with which numbers', () => {
-  expect(valuesOf(derivedObject(source, facts).elements)).toEqual({
-    ...{ '00100010': Buffer.from('A'), '00080016': '1.9', '00080018': '1.8', '00080023': '20261126' },
-    ...{
-      '00080033': '060708',
-      '00080060': 'SEG',
-      '00080070': 'remote-app',
-      '0008103e': 'mask',
-      '00081090': 'brain',
-    },
-    ...{ '00181000': '0', '00181020': ['1.2', 'remote-app 0.1.0'], '0020000e': '1.7', '00200011': '1000' },
-    ...{ '00200013': '4', '00200052': '1.3' },
-  });
-  const of = (given: Partial<SourceSeries>, more: Partial<typeof maker> = {}) =>
-    valuesOf(derivedObject({ ...source, ...given }, { ...facts, maker: { ...maker, ...more } }).elements);
-  expect(of({ seriesNumber: 7 })['00200011']).toBe('1007');
-  expect(of({ seriesNumber: 2 ** 31 - 5 })['00200011']).toBe('2147483647');
-  const unknown = of({ characterSet: 'ISO_IR 100' }, { app: null, appVersion: null });
-  expect([unknown['00081090'], unknown['00181020'], unknown['00080005']]).toEqual([
-    'remote-app',
-    ['remote-app 0.1.0'],
-    'ISO_IR 100',
-  ]);
-});
 
 test('texts and names that are not ASCII make all of an object UTF-8, or lose what its character set does not have', () => {
   const named = (characterSet: string | null, name: Buffer) => ({

@@ -333,6 +333,76 @@ describe('Pixels', () => {
   });
 });
 
+const [unreadable, noImage] = [
+  'which cannot be read here: convert it to NIfTI.',
+  'holds no image or is cut short',
+];
+describe('A file is refused', () => {
+  /** Rows and columns, frames, bits, samples and colours. */
+  const more = (given: {
+    rows?: number;
+    columns?: number;
+    frames?: string;
+    bits?: number;
+    colours?: string;
+  }) => [
+    element(0x00280008, 'IS', given.frames ?? '1'),
+    element(0x00280010, 'US', [given.rows ?? rows]),
+    element(0x00280011, 'US', [given.columns ?? columns]),
+    element(0x00280100, 'US', [given.bits ?? 16]),
+    element(0x00280002, 'US', [/^(RGB|HSV|YBR)/.test(given.colours ?? '') ? 3 : 1]),
+    element(0x00280004, 'CS', given.colours ?? 'MONOCHROME2'),
+  ];
+  test.each<[string, Parameters<typeof more>[0], string]>([
+    ['no rows', { rows: 0 }, noImage],
+    ['no bits', { bits: 0 }, noImage],
+    ['no frames', { frames: '0' }, noImage],
+    ['half a frame', { frames: '1.5' }, 'says that it has 1.5 frames, more than are read'],
+    ['unknown colours', { bits: 8, colours: 'HSV' }, `3 values in a pixel (HSV), ${unreadable}`],
+    ['bits of no type', { bits: 12 }, `12 bits in a value, ${unreadable}`],
+    ['integers of 64 bits', { bits: 64 }, `64 bits in a value, ${unreadable}`],
+    ['YBR of 16 bits', { colours: 'YBR_FULL' }, `colours (YBR_FULL) of 16 bits, ${unreadable}`],
+    ['colours of one bit', { bits: 1, colours: 'RGB' }, `colours of one bit, ${unreadable}`],
+    ['too few bytes', { rows: rows + 1 }, 'its header says 60 bytes of pixels, and it has 48'],
+    ['no palette', { bits: 8, colours: 'PALETTE COLOR' }, 'has no complete palette: convert it to RGB.'],
+  ])('with %s', async (_, given, sentence) => {
+    const file = await writeFileOf(sliceOf(0, { more: more(given) }));
+    expect(await refusalOf(file)).toContain(sentence);
+  });
+
+  test('with compressed pixels of a plain transfer syntax', async () => {
+    const packed = { syntax: '1.2.840.10008.1.2.1', fragments: [Buffer.alloc(8)] };
+    const file = await writeFileOf(sliceOf(0), { packed });
+    expect(await refusalOf(file)).toContain('compressed pixels that do not say how they are compressed');
+  });
+});
+
+test('A dose has its frames along the normal, by their offsets, and a scale of its own', async () => {
+  const more = [
+    element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.481.2'),
+    element(0x00280008, 'IS', '3'),
+    element(0x3004000c, 'DS', '5\\8\\11'),
+    element(0x3004000e, 'DS', '0.5'),
+  ];
+  const pixels = Int16Array.from([0, 1, 2].flatMap((k) => [...pixelsOf(k)]));
+  const position = [1, 2, 3];
+  // A slope beside the scale of the dose would count first.
+  const bytes = dicomFile(sliceOf(0, { pixels, position, orientation: [0, 1, 0, 0, 0, 1], more }));
+  for (const tag of ['28005210', '28005310'])
+    bytes.write('01', bytes.indexOf(Buffer.from(tag, 'hex')) + 3, 'hex');
+  const target = path.join(await workspace(), 'dose.dcm');
+  await writeFile(target, bytes);
+  const volume = await openVolume(target);
+  expect(volume.affine.map((row) => row.slice(2))).toEqual([
+    [-3, -1],
+    [0, -2],
+    [0, 3],
+  ]);
+  expect(await valuesOf(volume, 0)).toEqual(
+    [0, 1, 2].map((k) => Float32Array.from(pixelsOf(k), (each) => each / 2)),
+  );
+});
+
 describe('Compressed pixels', () => {
   const rle = '1.2.840.10008.1.2.5';
   /** Both bytes of each value, without runs. */

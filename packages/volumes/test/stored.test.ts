@@ -10,7 +10,7 @@ import {
   storedPlanes,
   storedVolume,
 } from '../src/stored-voxels.js';
-import { bytesOf, counting, gzip, refusalOf, workspace, write, zlib } from './written.js';
+import { bytesOf, counting, gzip, refusalOf, workspace, write } from './written.js';
 
 const affine: Affine = [
   [1, 0, 0, 0],
@@ -72,52 +72,6 @@ describe('Files that a header names', () => {
     expect(() => besideHeader('dir/a.mhd', [])).toThrow(
       new VolumeError('a.mhd names no file with its voxels: write it again as one file.'),
     );
-  });
-});
-
-describe('Voxels are read', () => {
-  const inOrder = [0, 2, 4].map((first) => [first, first + 1]);
-  const times = (by: number, plus: number) => inOrder.map((each) => each.map((value) => value * by + plus));
-  const behind = (length: number, ...parts: Buffer[]) => Buffer.concat([Buffer.alloc(length), ...parts]);
-  const [one, other] = [bytes.subarray(0, 12), bytes.subarray(12)];
-  test.each<[string, Partial<StoredVoxels>, (readonly number[])[], readonly Buffer[]]>([
-    ['plain', {}, inOrder, [bytes]],
-    ['in several files', {}, inOrder, [bytes.subarray(0, 8), bytes.subarray(8, 16), bytes.subarray(16)]],
-    ['behind others', { start: 3 }, inOrder, [behind(3, bytes)]],
-    ['at the end of each file', { start: null }, inOrder, [behind(3, one), behind(5, other)]],
-    ['packed', { isPacked: true, start: 3, packedFrom: 2 }, inOrder, [behind(2, zlib(behind(3, bytes)))]],
-    ['interleaved', { isInterleaved: true }, times(2, 0), [bytes]],
-    ['scaled', { slope: 2, intercept: -1 }, times(2, -1), [bytes]],
-    ['interleaved and scaled', { isInterleaved: true, slope: 2 }, times(4, 0), [bytes]],
-    ['big endian', { isBigEndian: true }, times(256, 0), [bytes]],
-  ])('%s', async (_, given, first, files) => {
-    const stored = await voxels(given, ...files);
-    const wanted = first.map((values, k) => [0, k, values]);
-    expect(await planesOf(stored, [0])).toEqual(wanted);
-    expect(await planesOf(stored, [0], [1])).toEqual([wanted[1]]);
-    const more = (given.slope ?? (given.isBigEndian ? 256 : 1)) * (given.isInterleaved ? 1 : 6);
-    const second = wanted.map(([, k, values]) => [1, k, (values as number[]).map((value) => value + more)]);
-    expect(await planesOf(stored, [1], [0, 2])).toEqual([second[0], second[2]]);
-    const volumes = [await storedData(stored, 0), await storedData(stored, 1)].map((each) => [...each]);
-    expect(volumes[0]).toEqual(first.flat());
-    expect([...(await storedData(stored))]).toEqual(volumes.flat());
-    expect(await planesOf(stored, [0], [])).toEqual([]);
-  });
-
-  test('of 64 bits, scaled or not, as numbers that can hold them', async () => {
-    const wide = { type: 'int64', frames: 1, size: [1, 1, 2] } as const;
-    const big = bytesOf([2 ** 40, -3], 'int64');
-    expect(await storedData(await voxels(wide, big))).toEqual(Float64Array.of(2 ** 40, -3));
-    expect(await storedData(await voxels({ ...wide, slope: 0.5 }, big))).toEqual(
-      Float64Array.of(2 ** 39, -1.5),
-    );
-    const precise = { ...wide, type: 'uint32', slope: 2 } as const;
-    expect(await storedData(await voxels(precise, bytesOf([2 ** 31 + 1, 1], 'uint32')))).toEqual(
-      Float64Array.of(2 ** 32 + 2, 2),
-    );
-    expect(
-      await storedData(await voxels({ ...precise, type: 'float32' }, bytesOf([1.5, 2], 'float32'))),
-    ).toEqual(Float32Array.of(3, 4));
   });
 });
 

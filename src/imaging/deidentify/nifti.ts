@@ -2,8 +2,8 @@ import {
   dataLayoutOf,
   extensionBytes,
   type NiftiField,
-  niftiFields,
   parseNiftiHeader,
+  placeOfField,
 } from '@remote-app/volumes/headers';
 import { notUnderstood, type VolumeStart } from './volume-start.js';
 
@@ -36,20 +36,20 @@ export function niftiStart(file: string, start: Buffer): VolumeStart {
   const end = bytes + extensionBytes;
   const header = Buffer.alloc(end);
   const bytesOf = (name: NiftiField): Buffer => {
-    const [at, length] = niftiFields[name][version - 1] ?? [0, 0];
-    return start.subarray(at, at + length);
+    const field = placeOfField(name, version);
+    return start.subarray(field.offset, field.offset + field.bytes);
   };
   for (const name of [...kept, 'sizeof_hdr', 'magic'] as const)
-    bytesOf(name).copy(header, niftiFields[name][version - 1]?.[0]);
+    bytesOf(name).copy(header, placeOfField(name, version).offset);
   const offset = isPair ? 0 : end;
-  const [[offsetFirst], [offsetSecond]] = niftiFields.vox_offset;
+  const { offset: at } = placeOfField('vox_offset', version);
   if (version === 2) {
-    if (isBigEndian) header.writeBigInt64BE(BigInt(offset), offsetSecond);
-    else header.writeBigInt64LE(BigInt(offset), offsetSecond);
+    if (isBigEndian) header.writeBigInt64BE(BigInt(offset), at);
+    else header.writeBigInt64LE(BigInt(offset), at);
   } else {
-    header.write('r', niftiFields.regular[0][0], 'latin1');
-    if (isBigEndian) header.writeFloatBE(offset, offsetFirst);
-    else header.writeFloatLE(offset, offsetFirst);
+    header.write('r', placeOfField('regular', version).offset, 'latin1');
+    if (isBigEndian) header.writeFloatBE(offset, at);
+    else header.writeFloatLE(offset, at);
   }
   const left = removed.filter((name) => bytesOf(name).some((byte) => byte !== 0));
   const hasExtensions = start.length > bytes && start[bytes] !== 0;

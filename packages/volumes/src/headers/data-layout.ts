@@ -1,7 +1,8 @@
 import path from 'node:path';
+import { type ValueType, valueTypes } from '../volume.js';
 import { isGzip, unzippedStart } from './dicom-start.js';
 import { parseNiftiHeader } from './nifti-layout.js';
-import { parseMetaHeader, parseNrrdHeader } from './text-headers.js';
+import { metaTypeOf, nrrdTypeOf, parseMetaHeader, parseNrrdHeader } from './text-headers.js';
 
 /** What a header says of the files that hold its voxels. */
 export interface DataLayout {
@@ -34,41 +35,30 @@ function layout(voxels: number, before: number | null, isPacked: boolean | null 
   return isKnown && (before === null || Number.isSafeInteger(before)) ? { voxels, before, isPacked } : null;
 }
 
-const metaBytes: Readonly<Record<string, number>> = {
-  ...{ CHAR: 1, UCHAR: 1, SHORT: 2, USHORT: 2, INT: 4, UINT: 4, LONG: 4, ULONG: 4 },
-  ...{ LONG_LONG: 8, ULONG_LONG: 8, FLOAT: 4, DOUBLE: 8 },
-};
-
 function ofMetaImage(read: Read): DataLayout | null {
   const fields = parseMetaHeader(read(mostRead))?.fields;
   if (!fields) return null;
-  const bytes = metaBytes[(fields.get('ElementType') ?? '').replace(/^MET_/, '').replace(/_ARRAY$/, '')];
+  const bytes = bytesOf(metaTypeOf(fields.get('ElementType')));
   const count = product(numbersIn(fields.get('DimSize')));
   const channels = Number(fields.get('ElementNumberOfChannels') ?? 1);
   const before = Number(fields.get('HeaderSize') ?? 0);
   const isPacked = /^t/i.test(fields.get('CompressedData') ?? '');
-  return layout(count * channels * (bytes ?? Number.NaN), before === -1 ? null : before, isPacked);
+  return layout(count * channels * bytes, before === -1 ? null : before, isPacked);
 }
 
-const nrrdBytes: readonly (readonly [RegExp, number])[] = [
-  [/^(signed char|int8|int8_t|uchar|unsigned char|uint8|uint8_t)$/, 1],
-  [/^(u|unsigned |signed )?short( int)?$|^u?int16(_t)?$/, 2],
-  [/^(u|unsigned |signed )?int$|^u?int32(_t)?$|^float$/, 4],
-  [/^(u|unsigned |signed )?long ?long( int)?$|^u?int64(_t)?$|^double$/, 8],
-];
+const bytesOf = (type: ValueType | undefined): number => (type ? valueTypes[type].bytes : Number.NaN);
 
 function ofNrrd(read: Read): DataLayout | null {
   const { fields } = parseNrrdHeader(read(mostRead));
-  const type = (fields.get('type') ?? '').toLowerCase();
-  const bytes =
-    type === 'block' ? Number(fields.get('blocksize')) : nrrdBytes.find(([names]) => names.test(type))?.[1];
+  const type = fields.get('type');
+  const bytes = type === 'block' ? Number(fields.get('blocksize')) : bytesOf(nrrdTypeOf(type));
   const encoding = (fields.get('encoding') ?? 'raw').toLowerCase();
   const isPacked = ['gz', 'gzip'].includes(encoding);
   // Of voxels as text, and of lines before them, no header says how many bytes they take.
   if ((!isPacked && encoding !== 'raw') || Number(fields.get('lineskip') ?? 0) > 0) return null;
   const before = Number(fields.get('byteskip') ?? 0);
   const count = product(numbersIn(fields.get('sizes')));
-  return layout(count * (bytes ?? Number.NaN), before === -1 ? null : before, isPacked);
+  return layout(count * bytes, before === -1 ? null : before, isPacked);
 }
 
 function ofNifti(read: Read): DataLayout | null {

@@ -76,17 +76,18 @@ function lookAhead(bytes: Buffer, from: number, syntax: string, limit: number): 
   return { cut: null, pixels: null, unknownVrs };
 }
 
-/** Whether the header goes on after these first bytes of a file. False where only parsing can show it. */
-export function goesOn(bytes: Buffer): boolean {
-  if (isDeflated(bytes)) return false;
+/** Whether the header goes on after these first bytes of a file, or has too many elements. Null where only parsing shows it. */
+export function headerExtent(bytes: Buffer): 'whole' | 'goes on' | 'too many elements' | null {
+  if (isDeflated(bytes)) return null;
   const from = hasMagic(bytes) ? afterMagic : 0;
   try {
     const { syntax, end } = readMeta(bytesInMemory(bytes), from);
     const own = end > from ? syntax : (bareSyntaxOf(bytes) ?? syntax);
     const { cut, pixels } = lookAhead(bytes, end, own, maxElements);
-    return cut === null && pixels === null;
+    if (cut !== null) return 'too many elements';
+    return pixels === null ? 'goes on' : 'whole';
   } catch (cause) {
-    if (cause instanceof DamagedElements) return false;
+    if (cause instanceof DamagedElements) return null;
     throw cause;
   }
 }

@@ -14,8 +14,8 @@ export {
   beginsAsNifti,
   extensionBytes,
   type NiftiField,
-  niftiFields,
   parseNiftiHeader,
+  placeOfField,
 } from './nifti-layout.js';
 export {
   beginsAsMetaImage,

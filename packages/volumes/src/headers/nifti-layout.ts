@@ -1,119 +1,53 @@
 import { hasMagic } from './dicom-start.js';
 
-/** An offset and a number of bytes. */
-type Field = readonly [offset: number, bytes: number];
-
 /**
- * Where the fields of a header lie in NIfTI-1 and in NIfTI-2 (https://nifti.nimh.nih.gov), by their names there; null where a
- * version does not have one. ANALYZE has the sizes and types of NIfTI-1, and nothing about directions.
+ * Where the fields of a header lie (https://nifti.nimh.nih.gov), by their names there: offset and bytes in NIfTI-1, then in
+ * NIfTI-2; 0 bytes where a version does not have one. ANALYZE has the sizes and types of NIfTI-1, and no directions.
  */
-export const niftiFields = {
-  sizeof_hdr: [
-    [0, 4],
-    [0, 4],
-  ],
-  data_type: [[4, 10], null],
-  db_name: [[14, 18], null],
-  'extents, session_error': [[32, 6], null],
-  regular: [[38, 1], null],
-  dim_info: [
-    [39, 1],
-    [524, 1],
-  ],
-  dim: [
-    [40, 16],
-    [16, 64],
-  ],
-  'intent_p1, intent_p2, intent_p3': [
-    [56, 12],
-    [80, 24],
-  ],
-  intent_code: [
-    [68, 2],
-    [504, 4],
-  ],
-  datatype: [
-    [70, 2],
-    [12, 2],
-  ],
-  bitpix: [
-    [72, 2],
-    [14, 2],
-  ],
-  slice_start: [
-    [74, 2],
-    [224, 8],
-  ],
-  pixdim: [
-    [76, 32],
-    [104, 64],
-  ],
-  vox_offset: [
-    [108, 4],
-    [168, 8],
-  ],
-  'scl_slope, scl_inter': [
-    [112, 8],
-    [176, 16],
-  ],
-  slice_end: [
-    [120, 2],
-    [232, 8],
-  ],
-  slice_code: [
-    [122, 1],
-    [496, 4],
-  ],
-  xyzt_units: [
-    [123, 1],
-    [500, 4],
-  ],
-  'cal_max, cal_min': [
-    [124, 8],
-    [192, 16],
-  ],
-  slice_duration: [
-    [132, 4],
-    [208, 8],
-  ],
-  toffset: [
-    [136, 4],
-    [216, 8],
-  ],
-  'glmax, glmin': [[140, 8], null],
-  descrip: [
-    [148, 80],
-    [240, 80],
-  ],
-  aux_file: [
-    [228, 24],
-    [320, 24],
-  ],
-  'qform_code, sform_code': [
-    [252, 4],
-    [344, 8],
-  ],
-  'quaternion and offset': [
-    [256, 24],
-    [352, 48],
-  ],
-  'srow_x, srow_y, srow_z': [
-    [280, 48],
-    [400, 96],
-  ],
-  intent_name: [
-    [328, 16],
-    [508, 16],
-  ],
-  unused_str: [null, [525, 15]],
-  /** In NIfTI-2, four more bytes show whether line ends were changed. */
-  magic: [
-    [344, 4],
-    [4, 8],
-  ],
-} as const satisfies Readonly<Record<string, readonly [first: Field | null, second: Field | null]>>;
+const niftiFields = {
+  sizeof_hdr: [0, 4, 0, 4],
+  data_type: [4, 10, 0, 0],
+  db_name: [14, 18, 0, 0],
+  'extents, session_error': [32, 6, 0, 0],
+  regular: [38, 1, 0, 0],
+  dim_info: [39, 1, 524, 1],
+  dim: [40, 16, 16, 64],
+  'intent_p1, intent_p2, intent_p3': [56, 12, 80, 24],
+  intent_code: [68, 2, 504, 4],
+  datatype: [70, 2, 12, 2],
+  bitpix: [72, 2, 14, 2],
+  slice_start: [74, 2, 224, 8],
+  pixdim: [76, 32, 104, 64],
+  vox_offset: [108, 4, 168, 8],
+  'scl_slope, scl_inter': [112, 8, 176, 16],
+  slice_end: [120, 2, 232, 8],
+  slice_code: [122, 1, 496, 4],
+  xyzt_units: [123, 1, 500, 4],
+  'cal_max, cal_min': [124, 8, 192, 16],
+  slice_duration: [132, 4, 208, 8],
+  toffset: [136, 4, 216, 8],
+  'glmax, glmin': [140, 8, 0, 0],
+  descrip: [148, 80, 240, 80],
+  aux_file: [228, 24, 320, 24],
+  'qform_code, sform_code': [252, 4, 344, 8],
+  'quaternion and offset': [256, 24, 352, 48],
+  'srow_x, srow_y, srow_z': [280, 48, 400, 96],
+  intent_name: [328, 16, 508, 16],
+  unused_str: [0, 0, 525, 15],
+  // In NIfTI-2, four more bytes show whether line ends were changed.
+  magic: [344, 4, 4, 8],
+} as const;
 
 export type NiftiField = keyof typeof niftiFields;
+
+/** Where a field lies in a version of NIfTI. */
+export function placeOfField(
+  name: NiftiField,
+  version: 1 | 2,
+): { readonly offset: number; readonly bytes: number } {
+  const [offset1, bytes1, offset2, bytes2] = niftiFields[name];
+  return version === 1 ? { offset: offset1, bytes: bytes1 } : { offset: offset2, bytes: bytes2 };
+}
 
 /** Bytes of a header of NIfTI-1 (and ANALYZE), and of NIfTI-2. Files begin with this number. */
 const headerBytes = { 1: 348, 2: 540 } as const;
@@ -171,9 +105,9 @@ export function parseNiftiHeader(start: Buffer): NiftiHeader | null {
   const { version, isBigEndian } = found;
   const view = new DataView(start.buffer, start.byteOffset, start.length);
   /** The numbers of a field: their offsets, and how many bytes each has. */
-  const split = (name: NiftiField, count: number): Field[] => {
-    const [offset, bytes] = niftiFields[name][version - 1] ?? [0, 0];
-    return Array.from({ length: count }, (_, at) => [offset + (at * bytes) / count, bytes / count]);
+  const split = (name: NiftiField, count: number) => {
+    const { offset, bytes } = placeOfField(name, version);
+    return Array.from({ length: count }, (_, at) => [offset + (at * bytes) / count, bytes / count] as const);
   };
   const integers = (name: NiftiField, count = 1) =>
     split(name, count).map(([at, bytes]) => {
@@ -185,7 +119,7 @@ export function parseNiftiHeader(start: Buffer): NiftiHeader | null {
     split(name, count).map(([at, bytes]) =>
       bytes === 8 ? view.getFloat64(at, !isBigEndian) : view.getFloat32(at, !isBigEndian),
     );
-  const [magicAt] = niftiFields.magic[version - 1] as Field;
+  const { offset: magicAt } = placeOfField('magic', version);
   const magic = start.toString('latin1', magicAt, magicAt + 3);
   const isNifti = /^n[+i][12]$/.test(magic);
   const [slope = 1, intercept = 0] = isNifti ? reals('scl_slope, scl_inter', 2) : [];

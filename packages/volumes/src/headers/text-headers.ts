@@ -1,3 +1,33 @@
+import type { ValueType } from '../volume.js';
+
+/** Types of MetaImage. MET_LONG has four bytes, whatever the machine's own long has. */
+const metaTypes: Readonly<Record<string, ValueType>> = {
+  ...({ CHAR: 'int8', UCHAR: 'uint8', SHORT: 'int16', USHORT: 'uint16', INT: 'int32' } as const),
+  ...({ UINT: 'uint32', LONG: 'int32', ULONG: 'uint32', LONG_LONG: 'int64' } as const),
+  ...({ ULONG_LONG: 'uint64', FLOAT: 'float32', DOUBLE: 'float64' } as const),
+};
+
+/** The type of values that MetaImage names so, such as `MET_SHORT`. */
+export const metaTypeOf = (name = ''): ValueType | undefined =>
+  metaTypes[name.replace(/^MET_/, '').replace(/_ARRAY$/, '')];
+
+const nrrdTypes: readonly (readonly [ValueType, RegExp])[] = [
+  ['int8', /^(signed char|int8|int8_t)$/],
+  ['uint8', /^(uchar|unsigned char|uint8|uint8_t)$/],
+  ['int16', /^(short|short int|signed short|signed short int|int16|int16_t)$/],
+  ['uint16', /^(ushort|unsigned short|unsigned short int|uint16|uint16_t)$/],
+  ['int32', /^(int|signed int|int32|int32_t)$/],
+  ['uint32', /^(uint|unsigned int|uint32|uint32_t)$/],
+  ['int64', /^(longlong|long long|long long int|signed long long|signed long long int|int64|int64_t)$/],
+  ['uint64', /^(ulonglong|unsigned long long|unsigned long long int|uint64|uint64_t)$/],
+  ['float32', /^float$/],
+  ['float64', /^double$/],
+];
+
+/** The type of values that NRRD names so, such as `unsigned short`. */
+export const nrrdTypeOf = (name = ''): ValueType | undefined =>
+  nrrdTypes.find(([, names]) => names.test(name.toLowerCase()))?.[0];
+
 /** Whether a file begins as MetaImage does. */
 export const beginsAsMetaImage = (start: Buffer): boolean =>
   /^\s*(ObjectType|NDims|Comment)\s*[=:]/.test(start.toString('latin1', 0, 64));
