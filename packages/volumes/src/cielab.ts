@@ -1,18 +1,18 @@
-/** Colours as DICOM recommends them: L, a and b from 0 to 65535, of the white of D50 (PS3.3, C.10.7.1.1). */
+/** A colour in CIELab as DICOM encodes it: L, a and b from 0 to 65535, with the white point D50 (PS3.3, C.10.7.1.1). */
 export type CieLab = readonly [l: number, a: number, b: number];
 
-/** The white of D50. */
+/** X and Z of the white point D50. */
 const [whiteX, whiteZ] = [0.96422, 0.82521];
 
 const bend = 6 / 29;
 
-/** A colour as `#rrggbb`. */
+/** Converts to `#rrggbb`. */
 export function hexOfCieLab([storedL, storedA, storedB]: CieLab): string {
   const [l, a, b] = [(storedL * 100) / 65535, (storedA * 255) / 65535 - 128, (storedB * 255) / 65535 - 128];
   const y = (l + 16) / 116;
   const linear = (value: number) => (value > bend ? value ** 3 : 3 * bend ** 2 * (value - 4 / 29));
   const [x50, y50, z50] = [whiteX * linear(y + a / 500), linear(y), whiteZ * linear(y - b / 200)];
-  // From XYZ of D50 to linear sRGB, which has the white of D65 (Bradford).
+  // From XYZ with D50 to linear sRGB with D65 (Bradford).
   const rgb = [
     3.1338561 * x50 - 1.6168667 * y50 - 0.4906146 * z50,
     -0.9787684 * x50 + 1.9161415 * y50 + 0.033454 * z50,
@@ -26,7 +26,7 @@ export function hexOfCieLab([storedL, storedA, storedB]: CieLab): string {
   return `#${hex.join('')}`;
 }
 
-/** The colour of `#rrggbb`; null for any other text. */
+/** Converts from `#rrggbb`; null for any other text. */
 export function cieLabOf(hex: string): CieLab | null {
   const digits = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(hex)?.slice(1);
   if (!digits) return null;

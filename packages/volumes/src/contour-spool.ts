@@ -1,20 +1,14 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 
-/** Bytes of a region that are kept in memory. */
-const most = 1 << 18;
-
-/** Bytes that are copied at once. */
-const chunk = 1 << 20;
+/** How many bytes of a region are kept in memory, and how many are copied at once. */
+const [maxPending, chunk] = [1 << 18, 1 << 20];
 
 interface Part {
   readonly from: number;
   readonly length: number;
 }
 
-/**
- * The contours of regions, which are found slice by slice and written region by region: in a file of their own until all are
- * known.
- */
+/** The contours of regions, which are found slice by slice and written region by region, in a temporary file until then. */
 export class ContourSpool implements AsyncDisposable {
   readonly #regions = new Map<string, { parts: Part[]; pending: Buffer[]; bytes: number; length: number }>();
   #end = 0;
@@ -24,7 +18,7 @@ export class ContourSpool implements AsyncDisposable {
     private readonly handle: FileHandle,
   ) {}
 
-  /** @param file is made, and removed at the end */
+  /** @param file the temporary file, which is removed in the end */
   static async open(file: string): Promise<ContourSpool> {
     return new ContourSpool(file, await open(file, 'wx+'));
   }
@@ -38,7 +32,7 @@ export class ContourSpool implements AsyncDisposable {
     region.pending.push(contour);
     region.bytes += contour.length;
     region.length += contour.length;
-    if (region.bytes < most) return;
+    if (region.bytes < maxPending) return;
     region.parts.push({ from: this.#end, length: region.bytes });
     this.#end += region.bytes;
     const bytes = Buffer.concat(region.pending);
@@ -47,7 +41,7 @@ export class ContourSpool implements AsyncDisposable {
     await this.handle.appendFile(bytes);
   }
 
-  /** Bytes of all contours of a region. */
+  /** The bytes of all contours of a region. */
   lengthOf(key: string): number {
     return this.#regions.get(key)?.length ?? 0;
   }

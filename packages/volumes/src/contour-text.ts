@@ -2,22 +2,22 @@ import { partsOfPixel } from './contours.js';
 import { decimalString } from './dicom-write.js';
 import type { SourceImage, SourceSeries } from './segments.js';
 
-/** Numbers are written to this part of a pixel, which is far less than how near a contour comes to any centre. */
+/** Numbers are rounded to this fraction of a pixel, far less than the distance of a contour from any centre. */
 const precision = 1e-5;
 
-/** How a coordinate in mm follows from the x and the y of a point, which are counted in parts of a pixel. */
+/** How a coordinate in mm depends on x and y of a point, in parts of a pixel. */
 interface Coordinate {
   readonly byX: number;
   readonly byY: number;
-  /** Texts of values that have been written; null where both x and y matter. */
+  /** Cached texts; null where both x and y matter. */
   readonly known: Map<number, string> | null;
 }
 
-/** Writes points of contours as numbers of DICOM, in mm to the left, to the back and upwards. */
+/** Writes points of contours as decimal strings in mm, in LPS+. */
 export class ContourText {
   readonly #scale: number;
   readonly #coordinates: readonly Coordinate[];
-  /** The position for which texts are known. */
+  /** The position of the cached texts. */
   #position: readonly number[] = [];
 
   constructor({ orientation, pixelSpacing, size }: SourceSeries) {
@@ -25,7 +25,7 @@ export class ContourText {
     this.#scale =
       10 ** Math.max(3, Math.ceil(-Math.log10(Math.min(betweenRows, betweenColumns) * precision)));
     const farthest = partsOfPixel * Math.max(size[0], size[1]);
-    // What is less than the last digit at the far end of the image is a rounding error of the orientation.
+    // Less than the last digit at the far end of the image is a rounding error of the orientation.
     const step = (value: number) => (Math.abs(value) * farthest * this.#scale < 0.5 ? 0 : value);
     this.#coordinates = [0, 1, 2].map((axis) => {
       const byX = step(((orientation[axis] ?? 0) * betweenColumns) / partsOfPixel);
@@ -34,7 +34,7 @@ export class ContourText {
     });
   }
 
-  /** The points of a contour on an image: x, y and z of each in turn. */
+  /** The points of a contour on an image: x, y and z in turn. */
   of({ position }: Pick<SourceImage, 'position'>, points: Int32Array): string {
     for (const [axis, { known }] of this.#coordinates.entries())
       if (position[axis] !== this.#position[axis]) known?.clear();
@@ -59,7 +59,7 @@ export class ContourText {
     const key = byX === 0 ? y : x;
     let text = known.get(key);
     if (text === undefined) {
-      // A plane across an axis lies where the image says, to the last digit: some programs compare these texts.
+      // The coordinate across an axial plane is exactly that of the image, because some programs compare these texts.
       text = byX === 0 && byY === 0 ? decimalString(start) : this.#rounded(value);
       known.set(key, text);
     }

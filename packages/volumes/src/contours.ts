@@ -1,25 +1,25 @@
 import type { Voxels } from './volume.js';
 
-/** Parts of a pixel in which points are counted, so that all of them are whole numbers. */
+/** Points are counted in hundredths of a pixel, so that they are integers. */
 export const partsOfPixel = 100;
 
 /**
- * How far from the centre of a pixel the contour crosses the line to the centre of the next. Just under half: programs that
- * round points to pixels, and draw the outline as well, then find those of the mask.
+ * How far from the centre of a pixel the contour crosses the line to the next one. It is just under half, so that programs that
+ * round points to pixels and include the outline find exactly the mask.
  */
-const reach = 49;
+const crossing = 49;
 
-/** A closed line around the voxels of one value in a slice: x and y of its points, in parts of a pixel, in turn. */
+/** A closed line around the voxels of one value in a slice: x and y of its points in turn, in parts of a pixel. */
 export interface Contour {
   readonly value: number;
   readonly points: Int32Array;
 }
 
-/** Ways from a pixel to the next, clockwise as an image is seen: to the left, up, to the right, down. */
+/** Directions to the next pixel, clockwise in the image: left, up, right, down. */
 const alongX = [-1, 0, 1, 0] as const;
 const alongY = [0, -1, 0, 1] as const;
 
-/** A closed line as it is first found: around an island, or along the edge of a hole. */
+/** A closed line as it is traced: around an island, or along the edge of a hole. */
 interface Loop {
   readonly value: number;
   /** The node at the left side of a pixel in its first row. */
@@ -28,23 +28,22 @@ interface Loop {
 }
 
 /**
- * Finds the contours of label maps, slice by slice. The line crosses halfway between the centres of pixels, and cuts corners
- * (marching squares): the centres within it are those of the mask, and none is near to it. Pixels that touch by a corner
- * alone belong to different contours. A hole is tied to the contour around it by a channel without a width (the keyhole of
- * PS3.3, C.8.8.6.3), which runs between rows of pixels.
+ * Finds the contours of label maps slice by slice (marching squares). The line runs halfway between the centres of pixels, so the
+ * centres inside are those of the mask. Pixels that touch only at a corner belong to different contours. A hole is connected to
+ * the contour around it by a channel without width between rows of pixels (the keyhole of PS3.3, C.8.8.6.3).
  */
 export class ContourFinder {
   readonly #width: number;
   readonly #height: number;
   #values: Voxels = new Uint8Array(0);
-  /** Sides of pixels at which the mask ends, as 4 x pixel + way, one node each; further nodes are points of channels. */
+  /** The sides of pixels at which the mask ends (4 x pixel + way), one node each. Further nodes are points of channels. */
   #sides = new Int32Array(1 << 12);
   #x = new Int32Array(1 << 12);
   #y = new Int32Array(1 << 12);
   #next = new Int32Array(1 << 12);
   #isKept = new Uint8Array(1 << 12);
   #count = 0;
-  /** The node of each side; only right where the node names the side, which spares clearing it for each slice. */
+  /** The node of each side. It is valid only if that node has this side, so it need not be cleared for each slice. */
   readonly #nodeOfSide: Int32Array;
 
   constructor(width: number, height: number) {
@@ -53,7 +52,7 @@ export class ContourFinder {
     this.#nodeOfSide = new Int32Array(4 * width * height);
   }
 
-  /** The contours of all values that are not 0, in the order of their first rows. The slice is read before this returns. */
+  /** The contours of all values except 0, in the order of their first rows. */
   find(values: Voxels): Contour[] {
     this.#values = values;
     this.#count = 0;
@@ -65,8 +64,8 @@ export class ContourFinder {
           loops.push({ value, first: this.#trace(x, y, value), isHole: this.#isOf(value, x, y - 1) });
         before = value;
       }
-    // From top to bottom: a hole is tied to what was found before it.
-    for (const loop of loops) if (loop.isHole) this.#tie(loop);
+    // From top to bottom: a hole is connected to a line that was traced before it.
+    for (const loop of loops) if (loop.isHole) this.#connectHole(loop);
     return loops.flatMap(({ value, first, isHole }) =>
       isHole ? [] : [{ value, points: this.#pointsFrom(first) }],
     );
@@ -107,15 +106,15 @@ export class ContourFinder {
     this.#isKept = grown(this.#isKept, new Uint8Array(length));
   }
 
-  /** Goes along the line that crosses the left side of a pixel, with the mask to the right, until it is back. */
+  /** Traces the line through the left side of a pixel, with the mask to the right, back to its start. */
   #trace(startX: number, startY: number, value: number): number {
     let [x, y, way] = [startX, startY, 0];
     const first = this.#count;
     do {
       const side = 4 * (y * this.#width + x) + way;
       const node = this.#add(
-        partsOfPixel * x + reach * (alongX[way] as number),
-        partsOfPixel * y + reach * (alongY[way] as number),
+        partsOfPixel * x + crossing * (alongX[way] as number),
+        partsOfPixel * y + crossing * (alongY[way] as number),
         side,
       );
       this.#nodeOfSide[side] = node;
@@ -132,11 +131,10 @@ export class ContourFinder {
   }
 
   /**
-   * Ties a hole to the line to the left of it, by a channel along its upper edge. Above and beside the left end of that edge
-   * is mask, or the hole would go on there.
-   * @param hole one whose first node is at the right end of its first row
+   * Connects a hole to the line to its left, by a channel along its upper edge. There is mask above and beside the left end of that
+   * edge, or the hole would continue there. The first node of a hole is at the right end of its first row.
    */
-  #tie({ value, first }: Loop): void {
+  #connectHole({ value, first }: Loop): void {
     const pixel = (this.#sides[first] as number) >> 2;
     const y = Math.floor(pixel / this.#width);
     let x = (pixel % this.#width) - 1;
@@ -147,7 +145,7 @@ export class ContourFinder {
     if (this.#isOf(value, x, y - 1)) this.#connect(this.#nodeAt(x, y - 1, 3), start);
     else if (this.#isOf(value, x, y)) this.#connect(this.#nodeAt(x, y, 1), start);
     else {
-      // The line goes straight up here, and has no point between the rows.
+      // The line runs straight up here, without a point between the rows.
       const before = this.#nodeAt(x + 1, y, 0);
       const between = this.#add(this.#x[before] as number, partsOfPixel * y - partsOfPixel / 2, -1);
       this.#next[between] = this.#next[before] as number;
@@ -160,7 +158,7 @@ export class ContourFinder {
     return this.#nodeOfSide[4 * (y * this.#width + x) + way] as number;
   }
 
-  /** Goes from a node to that of a hole, around the hole, and back. */
+  /** Inserts the way from a node to that of a hole, around the hole, and back. */
   #connect(node: number, hole: number): void {
     const [there, back] = [this.#copyOf(hole), this.#copyOf(node)];
     this.#next[back] = this.#next[node] as number;
@@ -174,7 +172,7 @@ export class ContourFinder {
     return this.#add(this.#x[node] as number, this.#y[node] as number, -1);
   }
 
-  /** The points of a line, without those on the way straight from one to another. */
+  /** The points of a line, without those on straight parts. */
   #pointsFrom(first: number): Int32Array {
     const points: number[] = [];
     let [before, node] = [first, this.#next[first] as number];

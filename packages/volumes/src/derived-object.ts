@@ -23,22 +23,22 @@ export const codeItem = (value: string, scheme: 'SCT' | 'DCM', meaning: string):
   ['00080104', 'LO', longString(meaning)],
 ];
 
-/** The numbers of a place or a direction. */
+/** Numbers as decimal strings. */
 export const decimals = (numbers: readonly number[]): string[] => numbers.map(decimalString);
 
-/** Millimetres from slice to slice of a series, along their normal. */
+/** The distance between slices of a series along their normal, in mm. */
 export function spacingBetween({ affine, orientation }: SourceSeries): number {
   const [right, front, up] = affine.map((row) => row[2]) as [number, number, number];
   return Math.abs(dot([-right, -front, up], normalOf(orientation)));
 }
 
-/** Where slice k of a series lies, in mm to the left, to the back and upwards, to a millionth. */
+/** The position of slice k of a series in mm, in LPS+, with six decimals. */
 export function positionOf({ affine }: Geometry, k: number): number[] {
   const [right, front, up] = placeOf({ affine }, 0, 0, k);
   return [-right, -front, up].map((value) => Number(value.toFixed(6)) + 0);
 }
 
-/** What a derived object says of itself. */
+/** What a derived object says about itself. */
 interface ObjectFacts {
   readonly sopClass: string;
   readonly seriesUid: string;
@@ -47,17 +47,17 @@ interface ObjectFacts {
   readonly description: string;
   readonly instanceNumber: number;
   readonly maker: Maker;
-  /** All its other texts that may not be ASCII. */
+  /** All other texts that may not be ASCII. */
   readonly texts?: readonly string[];
 }
 
-/** Numbers of series that are derived begin here, so that they follow those of the scanner. */
+/** The numbers of derived series begin here, after those of the scanner. */
 const firstNumber = 1000;
 
-/** The largest number of an integer as text. */
+/** The largest value of an IS. */
 const largest = 2 ** 31 - 1;
 
-/** Patient, study, series, equipment and instance of an object that lies in the study of a series. */
+/** The patient, study, series, equipment and instance of an object in the study of a series. */
 export function derivedObject(source: SourceSeries, facts: ObjectFacts): PatientAndStudy {
   const { maker, seriesUid, instanceUid, sopClass, modality, instanceNumber } = facts;
   const description = longString(facts.description);
@@ -78,7 +78,7 @@ export function derivedObject(source: SourceSeries, facts: ObjectFacts): Patient
       ['00080070', 'LO', 'remote-app'],
       ['0008103e', 'LO', text(description)],
       ['00081090', 'LO', text(model)],
-      // The type of these is 1, and software has no number.
+      // Type 1, although software has no serial number.
       ['00181000', 'LO', '0'],
       ['00181020', 'LO', versions.map((each) => text(longString(each)))],
       ['0020000e', 'UI', seriesUid],
@@ -89,7 +89,7 @@ export function derivedObject(source: SourceSeries, facts: ObjectFacts): Patient
   };
 }
 
-/** What refers to images of a series, or to all (ReferencedSeriesSequence). */
+/** ReferencedSeriesSequence for some images of a series; by default for all. */
 export function referencedSeries(
   source: SourceSeries,
   images: readonly SourceImage[] = source.slices.flat(),
@@ -111,7 +111,7 @@ export function referencedSeries(
   ];
 }
 
-/** What says that something was made of these images at the same place (SourceImageSequence). */
+/** SourceImageSequence for images at the same position. */
 export const sourceImages = (images: readonly SourceImage[]): DicomElement => [
   '00082112',
   'SQ',

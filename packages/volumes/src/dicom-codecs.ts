@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { decodeLosslessJpeg } from './jpeg-lossless.js';
 import { VolumeError } from './volume.js';
 
-/** What compressed pixels of a frame must turn out to be. */
+/** What the compressed pixels of a frame must decode to. */
 export interface Frame {
   readonly name: string;
   readonly syntax: string;
@@ -15,12 +15,12 @@ export interface Frame {
   readonly photometric: string;
 }
 
-/** The values of one frame; those of a pixel follow each other. */
+/** The values of one frame, pixel by pixel. */
 export interface Samples {
   readonly data: Uint8Array | Uint16Array | Uint32Array;
-  /** How many bits of each count, from the lowest. */
+  /** How many bits of each value count, from the lowest. */
   readonly bits: number;
-  /** Whether colours have been converted to RGB. */
+  /** Whether colours are RGB already. */
   readonly isRgb?: boolean;
 }
 
@@ -29,7 +29,6 @@ type Decode = (bytes: Buffer, frame: Frame) => Samples | Promise<Samples>;
 const damaged = ({ name }: Frame): VolumeError =>
   new VolumeError(`The compressed pixels of ${name} are damaged: copy it again from the original.`);
 
-/** Memory of their own, as the library takes an ArrayBuffer. */
 const buffers: Readonly<Record<number, (buffer: ArrayBufferLike) => Samples['data']>> = {
   1: (buffer) => new Uint8Array(buffer),
   2: (buffer) => new Uint16Array(buffer),
@@ -47,7 +46,7 @@ function decodeRle(bytes: Buffer, frame: Frame): Samples {
   const width = frame.bitsAllocated / 8;
   const pixels = frame.rows * frame.columns;
   const segments = bytes.length < 64 ? 0 : bytes.readUInt32LE(0);
-  // Two bytes become at most 128.
+  // Two bytes become 128 at most.
   if (segments !== width * frame.samples || pixels * segments > bytes.length * 64) throw damaged(frame);
   const starts = Array.from({ length: segments }, (_, index) => bytes.readUInt32LE(4 + index * 4));
   const all = new Uint8Array(pixels * segments);
@@ -60,7 +59,7 @@ function decodeRle(bytes: Buffer, frame: Frame): Samples {
   return { data: typed(frame, all, width), bits: frame.bitsAllocated };
 }
 
-/** Unpacks one segment into every `step`th byte. @returns how many bytes it had, at most as many as there is room for */
+/** Unpacks one segment into every `step`th byte. @returns how many bytes were written */
 function unpackBits(packed: Uint8Array, into: Uint8Array, first: number, step: number): number {
   const room = Math.ceil((into.length - first) / step);
   let [at, done] = [0, 0];
@@ -78,13 +77,13 @@ function unpackBits(packed: Uint8Array, into: Uint8Array, first: number, step: n
   return done;
 }
 
-/** Markers without a length behind them. */
+/** Markers that no length follows. */
 const isAlone = (marker: number): boolean => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
-/** Begins of frames: C0 to CF but tables and arithmetic coding; F7 is that of JPEG-LS. */
+/** Start of frame: C0 to CF except tables and arithmetic coding, and F7 for JPEG-LS. */
 const isFrameStart = (marker: number): boolean =>
   (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) || marker === 0xf7;
 
-/** What a JPEG file says of its image, before memory is taken for it. */
+/** The header of a JPEG image, checked before memory is allocated. @throws VolumeError for an unexpected size */
 function jpegHeaderOf(bytes: Buffer, frame: Frame): { marker: number; precision: number } {
   let at = bytes[0] === 0xff && bytes[1] === 0xd8 ? 2 : bytes.length;
   while (at + 10 <= bytes.length && bytes[at] === 0xff) {
@@ -101,7 +100,7 @@ function jpegHeaderOf(bytes: Buffer, frame: Frame): { marker: number; precision:
   throw damaged(frame);
 }
 
-/** A decoder in WebAssembly. One that has failed is not used again, since nobody knows its memory. */
+/** A decoder in WebAssembly. After a failure it is loaded again, because its memory may be corrupt. */
 function reusable<Module>(load: () => Promise<Module>): {
   get: () => Promise<Module>;
   drop: () => void;
@@ -118,10 +117,7 @@ function reusable<Module>(load: () => Promise<Module>): {
   };
 }
 
-/**
- * Their messages name no file: what goes wrong is said by what they throw, or by what is missing in the result. A decoder keeps
- * its state in the object that it is given, so that each has one of its own.
- */
+/** Silences a decoder, whose messages name no file. A decoder stores its state in this object, so each gets its own. */
 const silent = () => ({ print: () => {}, printErr: () => {} });
 
 const mozjpeg = reusable(async () => {
@@ -171,7 +167,7 @@ const endOfImage = Buffer.of(0xff, 0xd9);
 
 async function decodeJpegLs(bytes: Buffer, frame: Frame): Promise<Samples> {
   const { precision } = jpegHeaderOf(bytes, frame);
-  // Where one is cut, the decoder looks for the end for half a minute.
+  // In a truncated image the decoder searches for the end for half a minute.
   if (!bytes.includes(endOfImage)) throw damaged(frame);
   const { JpegLSDecoder } = await charls.get();
   try {
@@ -193,7 +189,7 @@ const openjpeg = reusable(async () => {
   return load(silent());
 });
 
-/** The size in the first segment (SIZ) of a codestream, which may be in a file of boxes. */
+/** Checks the size in the first segment (SIZ) of a codestream, which may be wrapped in a JP2 file. */
 function checkJpeg2000(bytes: Buffer, frame: Frame): void {
   const at = bytes.indexOf(Buffer.from([0xff, 0x4f, 0xff, 0x51]));
   if (at < 0 || at + 42 > bytes.length) throw damaged(frame);
@@ -218,7 +214,7 @@ async function decodeJpeg2000(bytes: Buffer, frame: Frame): Promise<Samples> {
     if (bitsPerSample > 16) throw unreadable(frame, `JPEG 2000 of ${bitsPerSample} bits`);
     const data = typed(frame, decoder.getDecodedBuffer(), width);
     decoder.delete();
-    // The library has converted YBR_RCT and YBR_ICT; signed values fill the bytes that they are in.
+    // The library has converted YBR_RCT and YBR_ICT. Signed values fill their bytes.
     const isRgb = frame.photometric !== 'YBR_FULL';
     return { data, bits: isSigned ? width * 8 : bitsPerSample, isRgb };
   } catch (cause) {
@@ -227,7 +223,7 @@ async function decodeJpeg2000(bytes: Buffer, frame: Frame): Promise<Samples> {
   }
 }
 
-/** Planes of samples, one after another, in the order of pixels. */
+/** Converts planes of samples to pixels. */
 export function interleaved<Data extends Samples['data']>(planes: Data, samples: number): Data {
   const data = planes.slice() as Data;
   const plane = planes.length / samples;
@@ -252,7 +248,7 @@ const decoders: Readonly<Record<string, Decode>> = {
   '1.2.840.10008.1.2.4.203': decodeJpeg2000,
 };
 
-/** Compressions that nothing here decodes, by the beginning of their transfer syntax. */
+/** Compressions that are not decoded, by the beginning of their transfer syntax. */
 const unknown: readonly (readonly [start: string, name: string])[] = [
   ['1.2.840.10008.1.2.4.10', 'MPEG'],
   ['1.2.840.10008.1.2.4.11', 'JPEG XL'],
@@ -274,7 +270,7 @@ export function requireDecoder(name: string, syntax: string): void {
 
 /**
  * Decodes the compressed pixels of one frame.
- * @throws VolumeError for a compression that cannot be read, and for damaged pixels
+ * @throws VolumeError for a compression that is not supported, and for damaged pixels
  */
 export async function decodeFrame(bytes: Buffer, frame: Frame): Promise<Samples> {
   requireDecoder(frame.name, frame.syntax);
@@ -283,7 +279,7 @@ export async function decodeFrame(bytes: Buffer, frame: Frame): Promise<Samples>
     if (!samples) throw damaged(frame);
     return samples;
   } catch (cause) {
-    // Decoders throw words, and numbers out of WebAssembly, which say nothing that could be passed on.
+    // Decoders throw strings, and WebAssembly numbers; neither helps a person.
     throw cause instanceof VolumeError ? cause : damaged(frame);
   }
 }

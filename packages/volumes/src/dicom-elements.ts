@@ -7,28 +7,29 @@ import { hasMagic, isDicomStart, isGzip } from './headers/dicom-start.js';
 import { maxElements, syntaxes } from './headers/dicom-walk.js';
 import { damaged, VolumeError } from './volume.js';
 
-/** The bytes of a file, or of its data set where that is deflated. */
+/** The bytes of a file; where its data set is deflated, they are inflated. */
 export interface ByteSource {
   readonly size: number;
-  /** Reads bytes into memory of their own; fewer than were asked for at the end of the file. */
+  /** Reads bytes into a buffer of their own; fewer at the end of the file. */
   read(offset: number, length: number): Promise<Buffer>;
   close(): Promise<void>;
 }
 
-const alone = (length: number): Buffer => Buffer.from(new ArrayBuffer(length));
+/** A buffer outside Node's pool, so that typed arrays can begin at its start. */
+const ownBuffer = (length: number): Buffer => Buffer.from(new ArrayBuffer(length));
 
-/** Most bytes that are read at once: Node ends the process where a single read is given 2 GiB. */
+/** The most bytes of a single read: Node aborts at 2 GiB. */
 const maxRead = 1 << 30;
 
-/** Most bytes that a deflated data set may have: all of it is held in memory. */
+/** The largest deflated data set, which is inflated into memory. */
 const maxInflated = 1 << 29;
 
-/** Opens a file for reading parts of it. */
+/** Opens a file to read parts of it. @param deflatedFrom where its data set is deflated; null if it is not */
 export async function openBytes(file: string, deflatedFrom: number | null): Promise<ByteSource> {
   const handle = await open(file);
   const { size } = await handle.stat();
   const read = async (offset: number, length: number): Promise<Buffer> => {
-    const bytes = alone(Math.max(0, Math.min(length, size - offset)));
+    const bytes = ownBuffer(Math.max(0, Math.min(length, size - offset)));
     let at = 0;
     while (at < bytes.length) {
       const length = Math.min(maxRead, bytes.length - at);
@@ -41,7 +42,6 @@ export async function openBytes(file: string, deflatedFrom: number | null): Prom
   if (deflatedFrom === null) return { size, read, close: () => handle.close() };
   try {
     const packed = await read(0, Math.min(size, maxInflated));
-    // In pieces of a megabyte: in those of 16 KB, which are the default, the same bytes take five times as long.
     const options = { maxOutputLength: maxInflated, chunkSize: 1 << 20 };
     const body = await promisify(inflateRaw)(packed.subarray(deflatedFrom), options);
     const whole = Buffer.concat([packed.subarray(0, deflatedFrom), body]);
@@ -49,7 +49,7 @@ export async function openBytes(file: string, deflatedFrom: number | null): Prom
       size: whole.length,
       read: async (offset, length) => {
         const part = whole.subarray(offset, offset + length);
-        const bytes = alone(part.length);
+        const bytes = ownBuffer(part.length);
         bytes.set(part);
         return bytes;
       },
@@ -60,46 +60,44 @@ export async function openBytes(file: string, deflatedFrom: number | null): Prom
   }
 }
 
-/** Where the pixels of a file are. Offsets are those of its ByteSource. */
+/** Where the pixels of a file are. Offsets are those of the ByteSource. */
 export interface PixelData {
   readonly vr: string;
   readonly offset: number;
   readonly length: number;
-  /** The parts of compressed pixels, without the table of offsets before them; null if they are not compressed. */
+  /** The fragments of compressed pixels, without the offset table; null if they are not compressed. */
   readonly fragments: readonly Fragment[] | null;
-  /** Where each frame begins, counted from the first fragment; empty if the file does not say it. */
+  /** The Basic Offset Table: where each frame begins, counted from the first fragment. May be empty. */
   readonly table: readonly number[];
 }
 
 export interface Fragment {
-  /** Of its length; its bytes come 8 later. Counted as in `table`. */
+  /** Where its item begins, counted as in `table`. */
   readonly start: number;
   readonly offset: number;
   readonly length: number;
 }
 
-/** A file whose elements before the pixels have been read. */
+/** The elements of a file before its pixels. */
 export interface DicomElements {
   readonly set: DataSet;
   readonly syntax: string;
   readonly deflatedFrom: number | null;
   readonly pixels: PixelData | null;
-  /** Bytes that follow the pixels. */
+  /** How many bytes follow the pixels. */
   readonly excess: number;
 }
 
-/** How many bytes of a file are read at first; most headers are shorter. */
-const firstPiece = 16 * 1024;
-/** How many times as much is read if the header is longer: functional groups and private elements may take megabytes. */
-const growth = 16;
+/** How much of a file is read first, and how many times more where the header is longer. */
+const [firstPiece, growth] = [16 * 1024, 16];
 
-/** Most bytes of a header: those of 100,000 frames have less. What goes on is no header. */
+/** The longest header. Even 100,000 frames need less. */
 const maxHeader = 128 << 20;
 
 /**
- * Reads the elements of a file, and where its pixels are: these stay on disk.
+ * Reads the elements of a file, and finds its pixels, which stay on disk.
  * @param name what messages call the file
- * @throws VolumeError for a file that is no DICOM file, is cut short or damaged
+ * @throws VolumeError for a file that is not DICOM, or is cut short or damaged
  */
 export async function readElements(file: string, name: string): Promise<DicomElements> {
   const source = await openBytes(file, null).catch((error: Error) => {
@@ -130,7 +128,7 @@ export async function readElements(file: string, name: string): Promise<DicomEle
   }
 }
 
-/** Parses the beginning of a file, and more of it until the pixels are found. */
+/** Parses the beginning of a file, as far as its pixels. */
 async function parseHeader(
   source: ByteSource,
   name: string,
@@ -159,13 +157,13 @@ const tooMany = (name: string): VolumeError =>
     `${name} has more than ${maxElements} elements before its pixels, which are not read: convert it to NIfTI.`,
   );
 
-/** The refusal of a file whose end is missing, or whose elements make no sense. */
+/** The error of a file that ends early, or whose elements make no sense. */
 export const cutShort = (name: string): VolumeError =>
   new VolumeError(`${name} is cut short or damaged: copy it again from the original.`);
 
 async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom): Promise<DicomElements> {
   const { set, shift, deflatedFrom } = parsed;
-  // What is empty has been parsed as the usual one.
+  // The parser takes an empty one as this.
   const syntax = set.string('x00020010') ?? syntaxes.explicit;
   const tag = pixelTags.find((each) => set.elements[each]);
   const element = tag === undefined ? undefined : set.elements[tag];
@@ -186,12 +184,10 @@ async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom
 const itemTag = 0xe000_fffe;
 const endTag = 0xe0dd_fffe;
 
-/** Compressed pixels are items of any bytes, of which the first is a table of offsets, and an element that ends them. */
-/** Most parts of compressed pixels: two for each frame. */
-const maxFragments = 200_000;
-/** Most bytes of a table of offsets: four for each frame. */
-const maxTable = 4 << 20;
+/** The most fragments, and bytes of the offset table: enough for 100,000 frames. */
+const [maxFragments, maxTable] = [200_000, 4 << 20];
 
+/** Compressed pixels: items, of which the first is the offset table, and a delimiter (PS3.5, A.4). */
 async function readFragments(
   source: ByteSource,
   from: number,

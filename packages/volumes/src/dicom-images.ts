@@ -13,7 +13,7 @@ export interface Instance {
   readonly deflatedFrom: number | null;
   readonly format: PixelFormat;
   readonly header: DicomHeader;
-  /** Whether its frames follow each other in time as they are stored. */
+  /** Whether its frames are stored in order of time. */
   readonly isInOrder: boolean;
   readonly unit: 'HU' | null;
 }
@@ -21,24 +21,21 @@ export interface Instance {
 /** One image of a series: a file, or a frame of one. */
 export interface Image extends Place {
   readonly instance: Instance;
-  /** Which frame of its file. */
+  /** The frame of its file, from 0. */
   readonly index: number;
   readonly slope: number;
   readonly intercept: number;
   readonly moment: Moment;
 }
 
-/**
- * The images by their places, from the first to the last along the normal, with all that are of one place together, and
- * where the voxels of the volume lie.
- */
+/** The images grouped by position, in order along the normal, and the affine of their volume. @throws VolumeError */
 export function arrange(images: readonly Image[]): { affine: Affine; places: Image[][] } {
   const { depthOf, affineOf } = gridOf(images);
   const places = stackOf(images, depthOf).map((level) => level.images);
   for (const place of places) requirePlane(place);
   const count = places[0]?.length ?? 0;
   const uneven = places.find((place) => place.length !== count);
-  if (uneven) throw sameplace(count > uneven.length ? (places[0] ?? []) : uneven);
+  if (uneven) throw samePlace(count > uneven.length ? (places[0] ?? []) : uneven);
   for (const place of places) refuseCopies(place);
   const order = orderByMoment(places);
   for (const place of places) inTime(place, order);
@@ -46,12 +43,12 @@ export function arrange(images: readonly Image[]): { affine: Affine; places: Ima
   return { places, affine: affineOf(firsts, evenStep(firsts, depthOf)) };
 }
 
-const sameplace = ([one, other]: readonly Image[]): VolumeError =>
+const samePlace = ([one, other]: readonly Image[]): VolumeError =>
   new VolumeError(
     `${one?.name} and ${other?.name} lie at the same place: take out the copy, or give each echo or time point its own directory.`,
   );
 
-/** Refuses images that lie beside each other at one depth. */
+/** Refuses images that lie side by side at one depth. */
 function requirePlane(images: readonly Image[]): void {
   const [first] = images;
   if (!first) return;
@@ -72,7 +69,7 @@ function refuseCopies(images: readonly Image[]): void {
     const { instanceUid } = image.instance.header;
     if (instanceUid === null) continue;
     const before = known.get(instanceUid);
-    if (before && before.instance !== image.instance) throw sameplace(byNames(before, image));
+    if (before && before.instance !== image.instance) throw samePlace(byNames(before, image));
     known.set(instanceUid, image);
   }
 }
@@ -80,7 +77,7 @@ function refuseCopies(images: readonly Image[]): void {
 const byNames = (...images: readonly Image[]): Image[] =>
   images.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
-/** Sorts the images of one place: those that nothing else tells apart by their instance numbers, and as they are stored. */
+/** Sorts the images at one position, by instance number and storage order where nothing else distinguishes them. */
 function inTime(images: Image[], order: (one: Image, other: Image) => number): void {
   const numberIn = ({ instance }: Image) => instance.header.instanceNumber;
   images.sort((a, b) => order(a, b) || (numberIn(a) ?? 0) - (numberIn(b) ?? 0) || a.index - b.index);
@@ -93,8 +90,7 @@ function inTime(images: Image[], order: (one: Image, other: Image) => number): v
         `${before.name} and ${image.name} lie at the same place, and nothing says which time point or echo they are: convert the file with dcm2niix.`,
       );
     }
-    // Without a number there is no order.
     const numbers = [numberIn(before), numberIn(image)];
-    if (numbers.includes(null) || numbers[0] === numbers[1]) throw sameplace(byNames(before, image));
+    if (numbers.includes(null) || numbers[0] === numbers[1]) throw samePlace(byNames(before, image));
   }
 }

@@ -2,7 +2,7 @@ import type { DataSet } from 'dicom-parser';
 import { numbersOf, wordsOf } from './headers/dicom-parse.js';
 import { VolumeError } from './volume.js';
 
-/** What messages call an element. */
+/** The names of elements in messages. */
 const titles: Readonly<Record<string, string>> = {
   x00180050: 'slice thickness',
   x00180081: 'echo time',
@@ -22,13 +22,13 @@ const titles: Readonly<Record<string, string>> = {
   x3004000e: 'dose grid scaling',
 };
 
-/** Most characters of a value in a message. */
+/** The longest part of a value that a message quotes. */
 const maxShown = 40;
 
 /**
- * The numbers of an element that has them as text (DS, IS); null where it is not there. A part of a number is never taken
- * for it: `1,25` read as 1 would change every distance.
- * @throws VolumeError for what is no number as a whole
+ * The numbers of an element that has them as text (DS, IS); null where it is absent. A text is never read in part: `1,25` as 1
+ * would change every distance.
+ * @throws VolumeError for a text that is not a number as a whole
  */
 export function readNumbers(set: DataSet | undefined, tag: string, name: string): number[] | null {
   const words = wordsOf(set, tag);
@@ -42,6 +42,6 @@ export function readNumbers(set: DataSet | undefined, tag: string, name: string)
   );
 }
 
-/** The first number of an element that has it as text. @throws VolumeError for what is no number */
+/** The first number of an element that has it as text. @throws VolumeError for a text that is not a number */
 export const readNumber = (set: DataSet | undefined, tag: string, name: string): number | null =>
   readNumbers(set, tag, name)?.[0] ?? null;

@@ -4,25 +4,25 @@ import { groupOf, hasGroups } from './dicom-places.js';
 import { itemOf, wordsOf } from './headers/dicom-parse.js';
 import { VolumeError } from './volume.js';
 
-/** What tells apart the images of one place: time points, echoes, b-values, magnitude and phase. Null for what is not said. */
+/** What distinguishes the images at one position: time points, echoes, b-values, magnitude and phase. Null where unknown. */
 export interface Moment {
-  /** Indices of the dimensions that are none of space, in the order of the file (DimensionIndexValues), by their pointers. */
+  /** DimensionIndexValues of the dimensions that are not spatial, in the order of the file, with their pointers. */
   readonly dimensions: readonly (readonly [pointer: string, index: number])[] | null;
   readonly time: number | null;
   readonly echo: number | null;
   readonly bValue: number | null;
   readonly gradient: string | null;
-  /** Magnitude, phase, real or imaginary part, by the type of the image. */
+  /** Magnitude, phase, real or imaginary part, from the image type. */
   readonly component: string | null;
-  /** Numbers and times that only say what comes first: they need not be the same at all places. */
+  /** These only give an order. They may differ between positions. */
   readonly delay: number | null;
   readonly acquisition: number | null;
 }
 
-/** Dimensions of space: stacks, places in a stack, positions. */
+/** Spatial dimensions: stacks, places in a stack, positions. */
 const ofSpace = new Set(['x00209056', 'x00209057', 'x00200032', 'x00201041', 'x00209113']);
 
-/** Vectors of NM, of which each has a number for every frame: energy window, detector, phase, RR interval, time slot. */
+/** Vectors of NM with a number for each frame: energy window, detector, phase, rotation, RR interval, time slot. */
 const vectors = ['x00540010', 'x00540020', 'x00540030', 'x00540060', 'x00540070', 'x00540100'];
 
 function dimensionsOf(set: DataSet, content: DataSet, index: number): Moment['dimensions'] {
@@ -43,7 +43,7 @@ function dimensionsOf(set: DataSet, content: DataSet, index: number): Moment['di
 const rounded = (value: number | undefined | null, digits: number): number | null =>
   value === undefined || value === null || !Number.isFinite(value) ? null : Number(value.toFixed(digits));
 
-/** What a file says of one of its images. @throws VolumeError for texts that are no numbers */
+/** The attributes that distinguish an image. @throws VolumeError for texts that are not numbers */
 export function momentOf(set: DataSet, index: number, name: string): Moment {
   const group = (tag: string) => groupOf(set, index, tag);
   const content = group('x00209111');
@@ -69,7 +69,7 @@ export function momentOf(set: DataSet, index: number, name: string): Moment {
   };
 }
 
-/** Values of elements, if these are long enough for them. */
+/** Whether an element is long enough for its value. */
 const isLong = (set: DataSet, tag: string, bytes: number): boolean =>
   (set.elements[tag]?.length ?? 0) >= bytes;
 const doubleOf = (set: DataSet, tag: string, at = 0): number | undefined =>
@@ -79,7 +79,7 @@ const longOf = (set: DataSet, tag: string): number | undefined =>
 const shortOf = (set: DataSet, tag: string): number | undefined =>
   isLong(set, tag, 2) ? set.uint16(tag) : undefined;
 
-/** Whether the order of the frames in a file means something: it does not where each is described by itself. */
+/** Whether the order of frames in a file has a meaning. It has none where each frame has its own functional groups. */
 export const isInFileOrder = (set: DataSet): boolean => !hasGroups(set);
 
 interface Timed {
@@ -87,11 +87,11 @@ interface Timed {
   readonly moment: Moment;
 }
 
-/** One of the things by which images of a place differ. */
+/** An attribute by which the images at a position may differ. */
 interface Criterion {
   readonly words: string;
   readonly keyOf: (moment: Moment) => number | string | null;
-  /** Whether it only says what comes first, and may have other values at another place. */
+  /** Whether it only gives an order, and may have other values at another position. */
   readonly isRank?: boolean;
 }
 
@@ -105,7 +105,7 @@ const attributes: readonly Criterion[] = [
   { words: 'acquisition number', keyOf: ({ acquisition }) => acquisition, isRank: true },
 ];
 
-/** The dimensions of a file first, since they say themselves which of them is the slowest. */
+/** The file's own dimensions come first, because their order says which one varies slowest. */
 function criteriaOf(images: readonly Timed[]): Criterion[] {
   const own = images[0]?.moment.dimensions ?? [];
   const isShared = images.every(
@@ -133,10 +133,10 @@ const contradiction = ({ name: one }: Timed, { name: other }: Timed, words: stri
     `${one} and ${other} contradict each other in their ${words}: which image belongs to which time point, echo or b-value is uncertain. Export the series again, or convert it with dcm2niix.`,
   );
 
-/** The pointer of the dimension that is the time. */
+/** TemporalPositionIndex. */
 const timePointer = 'x00209128';
 
-/** Refuses dimensions of time whose indices run otherwise than the temporal positions of the same frames. */
+/** Refuses frames whose time indices contradict their temporal positions. */
 function requireOneTime(images: readonly Timed[]): void {
   const known = new Map<number, { readonly time: number; readonly image: Timed }>();
   for (const image of images) {
@@ -156,10 +156,10 @@ function requireOneTime(images: readonly Timed[]): void {
 }
 
 /**
- * Puts the images of each place in the same order: by what the files say that they are, never by where they are stored.
- * @param levels the images of each place, as many at all of them
- * @returns the criteria of the order, for images that these do not tell apart
- * @throws VolumeError where places do not have the same time points, echoes or b-values
+ * Sorts the images at each position by their attributes, never by how they are stored.
+ * @param levels the images at each position, equally many everywhere
+ * @returns the order; 0 for images that no attribute distinguishes
+ * @throws VolumeError where positions have different time points, echoes or b-values
  */
 export function orderByMoment<T extends Timed>(levels: readonly T[][]): (one: T, other: T) => number {
   const chosen: Criterion[] = [];

@@ -13,9 +13,9 @@ export interface PixelFormat {
   readonly rows: number;
   readonly columns: number;
   readonly frames: number;
-  /** Values of a pixel as they are stored: 1, or 3 for colours. */
+  /** Stored values of a pixel: 1, or 3 for colours. */
   readonly samples: 1 | 3;
-  /** Values of a pixel as they are read: indices of a palette become colours. */
+  /** Values of a pixel as they are read: palette indices become colours. */
   readonly components: 1 | 3;
   readonly photometric: string;
   readonly isPlanar: boolean;
@@ -30,13 +30,13 @@ export interface PixelFormat {
 }
 
 interface Palette {
-  /** The value that the first colour is for. */
+  /** The value of the first colour. */
   readonly first: number;
   /** Red, green and blue of each colour. */
   readonly colours: Uint8Array;
 }
 
-/** Photometric interpretations whose values are read. */
+/** Photometric interpretations that are read. */
 const photometrics = new Set([
   'MONOCHROME1',
   'MONOCHROME2',
@@ -48,18 +48,18 @@ const photometrics = new Set([
   'YBR_ICT',
 ]);
 
-/** More frames than any file has: scanners stay below 65,536. */
+/** More frames than any file has. */
 export const maxFrames = 100_000;
 
-/** Most values and bytes of a frame: 11,585 x 11,585 pixels. Decoding and drawing need several times as much memory. */
+/** The largest frame in values and bytes: 11,585 x 11,585 pixels. Decoding and drawing need several times the memory. */
 const [maxValues, maxBytes] = [2 ** 27, 2 ** 29];
 
 const plainSyntaxes: ReadonlySet<string> = new Set(Object.values(syntaxes));
 
 /**
  * How the pixels of a file are stored.
- * @param isIndexed whether the values mean something by themselves, so that no palette is applied to them
- * @throws VolumeError for a file without an image, for one that is cut short, and for what cannot be read
+ * @param isIndexed whether values are labels, so that no palette is applied
+ * @throws VolumeError for a file without an image, a truncated file, and pixels that cannot be read
  */
 export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = false): PixelFormat {
   const { set, syntax, pixels } = dicom;
@@ -67,9 +67,9 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
   const [rows = 0, columns = 0] = [number('x00280010'), number('x00280011')];
   const frames = readNumber(set, 'x00280008', name) ?? 1;
   const bitsAllocated = number('x00280100') ?? 0;
-  // Each frame has at least a bit, and where it is compressed, a part of its own.
-  const mostFrames = pixels?.fragments?.length ?? (pixels?.length ?? 0) * 8;
-  if (!pixels || !(rows * columns * bitsAllocated > 0) || !(frames >= 1 && frames <= mostFrames))
+  // Each frame has at least one bit, or one fragment.
+  const possibleFrames = pixels?.fragments?.length ?? (pixels?.length ?? 0) * 8;
+  if (!pixels || !(rows * columns * bitsAllocated > 0) || !(frames >= 1 && frames <= possibleFrames))
     throw new VolumeError(
       `${name} holds no image or is cut short: take it out, or copy it again from the original.`,
     );
@@ -108,7 +108,7 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
     photometric,
     isPlanar: samples === 3 && number('x00280006') === 1,
     bitsAllocated,
-    // What makes no sense is not taken into account.
+    // Impossible values are ignored.
     bitsStored: isSound ? bitsStored : bitsAllocated,
     highBit: isSound ? highBit : bitsAllocated - 1,
     isSigned: samples === 1 && bitsAllocated > 1 && number('x00280103') === 1,
@@ -130,7 +130,7 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
   return format;
 }
 
-/** The colours of a palette, of 8 bits each. */
+/** The colours of a palette, reduced to 8 bits. */
 function paletteOf(name: string, set: DataSet): Palette {
   const tables = ['1', '2', '3'].map((colour) => {
     const descriptor = `x0028110${colour}`;
@@ -153,14 +153,14 @@ function paletteOf(name: string, set: DataSet): Palette {
   return { first: tables[0]?.first ?? 0, colours };
 }
 
-/** Bits of a frame that is not compressed. */
+/** The bits of an uncompressed frame. */
 function bitsOf({ rows, columns, samples, bitsAllocated, photometric }: PixelFormat): number {
   // Two pixels share their colour.
   if (samples === 3 && photometric === 'YBR_FULL_422') return rows * columns * 2 * bitsAllocated;
   return rows * columns * samples * bitsAllocated;
 }
 
-/** An array for pixels of a format, as they are stored. */
+/** An array for the stored pixels of a format. */
 export function arrayFor(format: PixelFormat, length: number): Voxels {
   const { isFloat, bitsAllocated, isSigned, palette } = format;
   if (isFloat) return bitsAllocated === 64 ? new Float64Array(length) : new Float32Array(length);
@@ -171,7 +171,7 @@ export function arrayFor(format: PixelFormat, length: number): Voxels {
 }
 
 /**
- * Reads the pixels of one frame: rows x columns x components values, of the type of `arrayFor`, not scaled.
+ * Reads the pixels of one frame: rows x columns x components values of the type of `arrayFor`, unscaled.
  * @throws VolumeError for damaged pixels
  */
 export async function readPixels(source: ByteSource, format: PixelFormat, frame: number): Promise<Voxels> {
@@ -181,7 +181,7 @@ export async function readPixels(source: ByteSource, format: PixelFormat, frame:
   }
   const bits = bitsOf(format);
   const from = Math.floor((frame * bits) / 8);
-  // Big endian words of 16 bits hold two of the values that have fewer, the second one first.
+  // A big-endian word of 16 bits holds two values of 8 bits, the second one first.
   const isSwapped = format.isBigEndian && format.bitsAllocated === 8 && format.data.vr === 'OW';
   const lead = isSwapped ? from % 2 : 0;
   const needed = Math.ceil(((frame + 1) * bits) / 8) - from;
@@ -216,7 +216,7 @@ function rawOf({ buffer }: Buffer, bits: number, count: number): Samples['data']
   return bits === 16 ? new Uint16Array(buffer, 0, count) : new Uint32Array(buffer, 0, count);
 }
 
-/** Single bits, lowest first, as 0 and 1. Most bytes of a segmentation have none: these are passed over. */
+/** Single bits, lowest first, as 0 and 1. Empty bytes are skipped, because most of a segmentation is empty. */
 function bitsIn(bytes: Uint8Array, from: number, count: number): Uint8Array {
   const values = new Uint8Array(count);
   for (let at = 0; at < bytes.length; at += 1) {
@@ -228,7 +228,7 @@ function bitsIn(bytes: Uint8Array, from: number, count: number): Uint8Array {
   return values;
 }
 
-/** Two pixels that share their colour (Y Y Cb Cr) as two of their own. */
+/** Expands YBR_FULL_422: two pixels share their colour (Y Y Cb Cr). */
 function fullColours(bytes: Uint8Array): Uint8Array {
   const values = new Uint8Array((bytes.length / 2) * 3);
   for (let at = 0, to = 0; at + 3 < bytes.length; at += 4) {
@@ -242,7 +242,7 @@ function fullColours(bytes: Uint8Array): Uint8Array {
   return values;
 }
 
-/** The bytes of a compressed frame, which may be in several parts. */
+/** The bytes of a compressed frame, which may have several fragments. */
 async function readCompressed(source: ByteSource, format: PixelFormat, frame: number): Promise<Buffer> {
   const { name, frames } = format;
   const { fragments, table } = format.data;
@@ -261,14 +261,14 @@ async function readCompressed(source: ByteSource, format: PixelFormat, frame: nu
   return parts.length === 1 && parts[0] ? parts[0] : Buffer.from(new Uint8Array(Buffer.concat(parts)).buffer);
 }
 
-/** Values as they are meant: without unused bits, with their sign, and in RGB. */
+/** Removes unused bits, and applies signs, the palette and RGB. */
 function converted(format: PixelFormat, { data, bits, isRgb = false }: Samples): Voxels {
   const { samples, photometric, palette } = format;
   if (samples === 3) {
     if (!isRgb && photometric.startsWith('YBR')) toRgb(data);
     return data;
   }
-  // Decoders put the lowest bit where it belongs.
+  // Decoders have already shifted the lowest bit into its place.
   const isPacked = format.data.fragments !== null && format.syntax !== '1.2.840.10008.1.2.5';
   const kept = Math.min(bits, format.bitsStored);
   const shift = isPacked ? 0 : format.highBit + 1 - format.bitsStored;
@@ -303,7 +303,7 @@ function meantValues(
   return into;
 }
 
-/** From full range Y, Cb and Cr of 8 bits (PS3.3, C.7.6.3.1.2), in place. */
+/** Converts full-range YCbCr of 8 bits to RGB in place (PS3.3, C.7.6.3.1.2). */
 function toRgb(data: Samples['data']): void {
   const byte = (value: number) => Math.min(255, Math.max(0, Math.round(value)));
   for (let at = 0; at + 2 < data.length; at += 3) {

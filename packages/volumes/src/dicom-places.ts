@@ -5,35 +5,35 @@ import { itemOf, wordsOf } from './headers/dicom-parse.js';
 import { dot, normalOf } from './headers/dicom-stack.js';
 import { type Affine, damaged, VolumeError } from './volume.js';
 
-/** Where an image lies. Null for what the file does not say. */
+/** Where an image lies. Null for what the file does not give. */
 export interface Place {
-  /** What messages call it. */
+  /** The name in messages. */
   readonly name: string;
   /** Columns and rows. */
   readonly size: readonly number[];
-  /** Of the centre of the first pixel, in mm, to the left, to the back and upwards (ImagePositionPatient). */
+  /** The centre of the first pixel in mm, in LPS+ (ImagePositionPatient). */
   readonly position: readonly number[] | null;
   /** Directions of its rows and columns (ImageOrientationPatient). */
   readonly orientation: readonly number[] | null;
   /** Millimetres between rows, and between columns (PixelSpacing). */
   readonly pixelSpacing: readonly number[] | null;
   readonly thickness: number | null;
-  /** Millimetres between slices as the file says it (SpacingBetweenSlices). */
+  /** SpacingBetweenSlices, in mm. */
   readonly between: number | null;
-  /** Decimals with which each part of the position is written; null where it was computed. */
+  /** The decimals of each part of the position as it is written; null where it was computed. */
   readonly decimals: readonly number[] | null;
 }
 
 const perFrameGroups = 'x52009230';
 
-/** Whether a file says of each of its frames where it lies (an enhanced file). */
+/** Whether a file describes each of its frames (an enhanced file). */
 export const hasGroups = (set: DataSet): boolean => Boolean(set.elements[perFrameGroups]);
 
-/** Where the item of a functional group is: that of the frame, that of all frames, or the data set itself. */
+/** The item of a functional group: that of the frame, the shared one, or else the data set itself. */
 export const groupOf = (set: DataSet, index: number, tag: string): DataSet =>
   itemOf(itemOf(set, perFrameGroups, index), tag) ?? itemOf(itemOf(set, 'x52009229'), tag) ?? set;
 
-/** Decimals of each number of an element that has them as text: 1 of `0.6`, 3 of `1.25e-1`. */
+/** The decimals of each number in a text: 1 for `0.6`, 3 for `1.25e-1`. */
 function decimalsOf(set: DataSet, tag: string): number[] | null {
   const words = wordsOf(set, tag)?.split('\\');
   return (
@@ -46,7 +46,7 @@ function decimalsOf(set: DataSet, tag: string): number[] | null {
 
 /**
  * Where the frames of a file lie (PS3.3, C.7.6.16; of doses, C.8.8.3.2; of NM, C.8.4.15).
- * @throws VolumeError for a file that does not describe each of its frames, and for texts that are no numbers
+ * @throws VolumeError for a file that does not describe each of its frames, and for texts that are not numbers
  */
 export function placesOf(set: DataSet, { name, rows, columns, frames }: PixelFormat): Place[] {
   const described = set.elements[perFrameGroups]?.items?.length;
@@ -82,19 +82,17 @@ export function placesOf(set: DataSet, { name, rows, columns, frames }: PixelFor
   });
 }
 
-/** A place so many millimetres further along the normal. */
+/** A position this many mm further along the normal. */
 function along(position: readonly number[], orientation: readonly number[], length: number): number[] {
   const normal = normalOf(orientation);
   return position.map((value, axis) => value + (normal[axis] ?? 0) * length);
 }
 
-/** What a file of reconstructed NM says of the place of a frame. */
 type DetectorPlace = Pick<Place, 'position' | 'orientation'>;
 
 /**
- * Where the frames of a reconstructed volume of NM lie: the detector has the place of the first slice, the slice vector
- * the number of each frame's, and the sign of the spacing says on which side of the first one the others lie. Null for
- * what is no such volume.
+ * Where the frames of a reconstructed NM volume lie; null for anything else. The detector gives the position of the first slice,
+ * the slice vector numbers the frames, and the sign of the spacing says on which side of the first slice the others lie.
  */
 function detectorPlaces(
   set: DataSet,
@@ -128,13 +126,13 @@ function detectorPlaces(
 interface Grid {
   /** How far along the normal an image lies, in mm. */
   readonly depthOf: (place: Place) => number;
-  /** Where voxels lie, from the images in order, and the way from one to the next, in mm. */
+  /** The affine, from the images in order and the step from one to the next, in mm. */
   readonly affineOf: (places: readonly Place[], step: readonly number[]) => Affine;
 }
 
 /**
  * The axes that images share.
- * @throws VolumeError for images without a place, and for those that are turned against each other or of another size
+ * @throws VolumeError for images without a position, and for images of different orientation or size
  */
 export function gridOf(places: readonly Place[]): Grid {
   for (const place of places) requirePlace(place);
@@ -152,7 +150,7 @@ export function gridOf(places: readonly Place[]): Grid {
   return {
     depthOf: ({ position }) => dot(position ?? [], normal),
     affineOf: ([start], step) => {
-      // DICOM counts to the left and to the back.
+      // From LPS+ to RAS+.
       const rows = [-1, -1, 1].map((sign, axis) => [
         sign * (row[axis] ?? 0) * betweenColumns,
         sign * (column[axis] ?? 0) * betweenRows,
@@ -165,8 +163,8 @@ export function gridOf(places: readonly Place[]): Grid {
 }
 
 /**
- * A guess of where a slice lies, by its number or its file's name, can turn the head upside down, and a guess of the
- * distances changes every volume in millilitres. A radiologist wants no such result: it looks as good as a right one.
+ * Refuses a slice without a position. Guessing it from a number or a file name could turn a head upside down, and guessing
+ * distances would change every volume in ml; the result would look as good as a correct one.
  */
 function requirePlace({ name, position, orientation, pixelSpacing }: Place): void {
   const needed: [string, boolean][] = [
@@ -181,7 +179,7 @@ function requirePlace({ name, position, orientation, pixelSpacing }: Place): voi
     );
 }
 
-/** Whether these are two directions at right angles. */
+/** Whether an orientation consists of two perpendicular unit vectors. */
 function isSquare(orientation: readonly number[]): boolean {
   const [row, column] = [orientation.slice(0, 3), orientation.slice(3)];
   const isUnit = (way: number[]) => Math.abs(dot(way, way) - 1) < 0.02;
@@ -193,10 +191,10 @@ function requireSame(
   other: Place,
   field: 'size' | 'orientation' | 'pixelSpacing',
   words: string,
-  most: number,
+  tolerance: number,
 ): void {
   const [a, b] = [one[field] ?? [], other[field] ?? []];
-  if (a.every((value, index) => Math.abs(value - (b[index] ?? 0)) <= most)) return;
+  if (a.every((value, index) => Math.abs(value - (b[index] ?? 0)) <= tolerance)) return;
   throw new VolumeError(
     `${one.name} and ${other.name} differ in ${words} (${a.join(' ')} against ${b.join(' ')}): give each series its own directory, without localizers.`,
   );

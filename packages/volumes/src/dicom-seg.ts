@@ -9,17 +9,17 @@ import { textOf } from './headers/dicom-header.js';
 import { wordsOf } from './headers/dicom-parse.js';
 import { damaged, type Label, type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
 
-/** A frame of the file: a segment in one slice, or all labels of a slice. */
+/** A frame: one segment in one slice, or all labels of a slice. */
 interface SegmentFrame extends Place {
   readonly index: number;
-  /** Segment number; null in a map of labels. */
+  /** The segment number; null in a LABELMAP. */
   readonly segment: number | null;
 }
 
 /**
- * A segmentation as one volume of labels: segment numbers, of which a later one wins where segments overlap. Its slices go
- * from the first to the last that any frame is of; those that no frame is of are empty.
- * @throws VolumeError for frames without a place or with uneven distances, and for what cannot be read
+ * Opens a segmentation as one volume of segment numbers; where segments overlap, the highest number wins. Its slices go from the
+ * first to the last frame, and slices without a frame are empty.
+ * @throws VolumeError for frames without a position or at uneven distances, and for pixels that cannot be read
  */
 export function segmentationOf(file: string, name: string, target: string, dicom: DicomElements): VolumeFile {
   const { set, deflatedFrom } = dicom;
@@ -53,12 +53,11 @@ export function segmentationOf(file: string, name: string, target: string, dicom
       throw new VolumeError(`${frame.name} is shifted against ${first.name}: resample the segmentation.`);
     slices[k]?.push(frame);
   }
-  // Where segments overlap, the one of the highest number is kept.
   for (const slice of slices) slice.sort((a, b) => (a.segment ?? 0) - (b.segment ?? 0) || a.index - b.index);
   const isWide =
     type === 'LABELMAP' ? format.bitsAllocated > 8 : frames.some(({ segment }) => (segment ?? 0) > 255);
-  const least = leastValue(type, set);
-  const source: Source = { file, deflatedFrom, format, slices, isWide, least, target };
+  const min = minValue(type, set);
+  const source: Source = { file, deflatedFrom, format, slices, isWide, min, target };
   return {
     format: 'DICOM SEG',
     path: target,
@@ -70,12 +69,12 @@ export function segmentationOf(file: string, name: string, target: string, dicom
     modality: 'SEG',
     labels,
     slices: (choice) => read(choice, source),
-    // A map of labels has one label for each voxel.
+    // In a LABELMAP, labels cannot overlap.
     ...(type !== 'LABELMAP' && { layers: () => readSegments(source) }),
   };
 }
 
-/** The way from slice to slice: from the first to the last frame, as that of a series, or along the normal if all are of one slice. */
+/** The step from slice to slice: from the first frame to the last one, or along the normal of a single slice. */
 function wayOf(
   frames: readonly Place[],
   first: Place,
@@ -91,7 +90,7 @@ function wayOf(
   return (last.position ?? []).map((value, axis) => (value - (first.position?.[axis] ?? 0)) / (count - 1));
 }
 
-/** More slices than any scan has: a grid with more comes of positions that are none. */
+/** More slices than any scan has. */
 const maxSlices = 65_536;
 
 interface Source {
@@ -100,12 +99,12 @@ interface Source {
   readonly format: PixelFormat;
   readonly slices: readonly (readonly SegmentFrame[])[];
   readonly isWide: boolean;
-  readonly least: number;
+  readonly min: number;
   readonly target: string;
 }
 
 async function* read(choice: SliceChoice = {}, source: Source): AsyncGenerator<Slice, void, undefined> {
-  const { format, slices, isWide, least } = source;
+  const { format, slices, isWide, min } = source;
   const { only = slices.keys(), frame: time = 0 } = choice;
   const length = format.rows * format.columns;
   const values = isWide ? new Uint16Array(length) : new Uint8Array(length);
@@ -119,7 +118,7 @@ async function* read(choice: SliceChoice = {}, source: Source): AsyncGenerator<S
         const pixels = await readPixels(bytes, format, index);
         for (let at = 0; at < length; at += 1) {
           const value = pixels[at] ?? 0;
-          if (value >= least) values[at] = segment ?? value;
+          if (value >= min) values[at] = segment ?? value;
         }
       }
       yield { k, values };
@@ -129,9 +128,9 @@ async function* read(choice: SliceChoice = {}, source: Source): AsyncGenerator<S
   }
 }
 
-/** Each segment of each slice by itself. */
+/** Reads each segment of each slice separately. */
 async function* readSegments(source: Source): AsyncGenerator<Slice, void, undefined> {
-  const { format, slices, isWide, least } = source;
+  const { format, slices, isWide, min } = source;
   const length = format.rows * format.columns;
   const values = isWide ? new Uint16Array(length) : new Uint8Array(length);
   const bytes = await openBytes(source.file, source.deflatedFrom);
@@ -142,7 +141,7 @@ async function* readSegments(source: Source): AsyncGenerator<Slice, void, undefi
         if (at === 0 || frames[at - 1]?.segment !== segment) values.fill(0);
         const pixels = await readPixels(bytes, format, index);
         for (let pixel = 0; pixel < length; pixel += 1)
-          if ((pixels[pixel] ?? 0) >= least) values[pixel] = segment ?? 0;
+          if ((pixels[pixel] ?? 0) >= min) values[pixel] = segment ?? 0;
         if (frames[at + 1]?.segment !== segment) yield { k, values };
       }
   } finally {
@@ -150,13 +149,13 @@ async function* readSegments(source: Source): AsyncGenerator<Slice, void, undefi
   }
 }
 
-/** The least value that belongs to a segment: of fractions, more than half. */
-function leastValue(type: string, set: DataSet): number {
+/** The lowest value that belongs to a segment. A fraction must be more than half. */
+function minValue(type: string, set: DataSet): number {
   if (type !== 'FRACTIONAL') return 1;
   return Math.floor((set.uint16('x0062000e') ?? 255) / 2) + 1;
 }
 
-/** Which segment a frame is of. */
+/** The segment number of a frame. */
 function segmentOf(set: DataSet, index: number, name: string): number {
   const group = groupOf(set, index, 'x0062000a');
   const number = group.uint16('x0062000b') ?? (set.elements.x00620002?.items?.length === 1 ? 1 : undefined);
@@ -185,10 +184,10 @@ function colourOf(set: DataSet): string | null {
 }
 
 /**
- * The distance between slices: what the file says, if all frames fit in; otherwise the smallest distance between any two,
- * or a part of it, since empty slices may be left out.
+ * The distance between slices: what the file says, if all frames fit; otherwise the smallest distance between two frames, or a
+ * fraction of it, because empty slices may be missing.
  * @param depths ascending
- * @param rounding by how much they may be off, since positions are written with few decimals
+ * @param rounding of the positions, in mm
  */
 function stepOf(
   set: DataSet,
@@ -197,15 +196,15 @@ function stepOf(
   first: Place,
   rounding: number,
 ): number {
-  const said = Math.abs(readNumber(groupOf(set, 0, 'x00289110'), 'x00180088', name) ?? 0);
+  const given = Math.abs(readNumber(groupOf(set, 0, 'x00289110'), 'x00180088', name) ?? 0);
   const [start = 0] = depths;
   const gaps = depths
     .slice(1)
     .map((depth, index) => depth - (depths[index] ?? 0))
     .filter((gap) => gap > 0.01);
-  const smallest = gaps.reduce((least, gap) => Math.min(least, gap), Number.POSITIVE_INFINITY);
+  const smallest = gaps.reduce((all, gap) => Math.min(all, gap), Number.POSITIVE_INFINITY);
   if (gaps.length === 0) {
-    const only = said > 0 ? said : first.thickness;
+    const only = given > 0 ? given : first.thickness;
     if (only !== null && only > 0) return only;
     throw new VolumeError(`${name} has a single slice and no thickness: convert it to NIfTI.`);
   }
@@ -214,14 +213,14 @@ function stepOf(
       const at = (depth - start) / step;
       return Math.abs(at - Math.round(at)) < 0.1;
     });
-  // Slices that lie closer than what the file says are believed.
-  const isSaid = said > 0 && said < smallest * 1.1 + rounding && isEven(said);
+  // Frames that lie closer than the given distance prove it wrong.
+  const isGiven = given > 0 && given < smallest * 1.1 + rounding && isEven(given);
   const way = (depths.at(-1) ?? 0) - start;
   const levels = [start, ...depths.filter((depth, index) => depth - (depths[index - 1] ?? depth) > 0.01)];
-  if (!isSaid && !isEven(smallest) && isEvenRounded(levels, first, rounding)) return way / gaps.length;
-  const step = isSaid ? said : [1, 2, 3, 4].map((part) => smallest / part).find(isEven);
+  if (!isGiven && !isEven(smallest) && isEvenRounded(levels, first, rounding)) return way / gaps.length;
+  const step = isGiven ? given : [1, 2, 3, 4].map((part) => smallest / part).find(isEven);
   if (step === undefined)
     throw new VolumeError(`The frames of ${name} lie at uneven distances: resample the segmentation.`);
-  // Positions are rounded: the whole way says it best.
+  // The whole way is the most exact, because positions are rounded.
   return way / Math.round(way / step);
 }

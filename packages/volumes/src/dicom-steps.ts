@@ -2,24 +2,19 @@ import type { Place } from './dicom-places.js';
 import { dot, normalOf, usualStep } from './headers/dicom-stack.js';
 import { VolumeError } from './volume.js';
 
-/** How far a distance between slices may be from the usual one. Scanners round positions: 1 % is common; a gap is 100 %. */
+/** How far a distance between slices may differ from the usual one. Scanners round by about 1 %; a gap is 100 %. */
 const tolerance = 0.05;
 
-/** How far slices may lie from even places, as a part of their distance, where positions are written with few decimals. */
-const mostOff = 0.19;
-/** The same where the file says the distance, which is then known to be even. */
-const mostOffSaid = 0.5;
+/** How far rounded positions may be from even ones, as a fraction of the distance; more where the file gives the distance. */
+const [maxOff, maxOffGiven] = [0.19, 0.5];
 
-/**
- * By how much positions may be off, in mm, along the normal and across it: by the last decimal that any of them has, in directions in
- * which they differ.
- */
+/** The rounding of positions in mm, along the normal and across it: one unit of the last decimal, where positions differ. */
 export function roundingOf(places: readonly Place[]): { readonly along: number; readonly across: number } {
   const normal = normalOf(places[0]?.orientation ?? []);
   const units = [0, 1, 2].map((axis) => {
     if (places.every(({ position }) => position?.[axis] === places[0]?.position?.[axis])) return 0;
-    const most = places.reduce((digits, { decimals }) => Math.max(digits, decimals?.[axis] ?? 15), 0);
-    return 10 ** -most;
+    const digits = places.reduce((all, { decimals }) => Math.max(all, decimals?.[axis] ?? 15), 0);
+    return 10 ** -digits;
   });
   return {
     along: units.reduce((sum, unit, axis) => sum + unit * Math.abs(normal[axis] ?? 0), 0),
@@ -30,8 +25,8 @@ export function roundingOf(places: readonly Place[]): { readonly along: number; 
 }
 
 /**
- * Whether slices are even but for the rounding of their positions: 0.0, 0.6, 1.3, 1.9 are slices of 0.625 mm. All of them
- * lie within half a decimal of the straight line through them, and nearer to it than they would if one was missing.
+ * Whether slices are even except for rounding: 0.0, 0.6, 1.3, 1.9 are slices of 0.625 mm. They lie within half a decimal of the
+ * straight line through them, and nearer to it than they would if one were missing.
  */
 export function isEvenRounded(depths: readonly number[], first: Place, rounding: number): boolean {
   const { length } = depths;
@@ -39,15 +34,15 @@ export function isEvenRounded(depths: readonly number[], first: Place, rounding:
   const middle = (length - 1) / 2;
   const squares = depths.reduce((sum, _, at) => sum + (at - middle) ** 2, 0);
   const step = depths.reduce((sum, depth, at) => sum + (at - middle) * (depth - mean), 0) / squares;
-  const isSaid = [first.between, first.thickness].some(
-    (said) => said !== null && Math.abs(Math.abs(said) - step) <= tolerance * step,
+  const isGiven = [first.between, first.thickness].some(
+    (given) => given !== null && Math.abs(Math.abs(given) - step) <= tolerance * step,
   );
-  // The line is that of least squares, which is not the one that is nearest to all.
-  const most = Math.min(0.6 * rounding, step * (isSaid ? mostOffSaid : mostOff));
-  return depths.every((depth, at) => Math.abs(depth - mean - (at - middle) * step) <= most);
+  // More than half a decimal, because the line of least squares is not the nearest one to all.
+  const limit = Math.min(0.6 * rounding, step * (isGiven ? maxOffGiven : maxOff));
+  return depths.every((depth, at) => Math.abs(depth - mean - (at - middle) * step) <= limit);
 }
 
-/** The way from slice to slice, straight or slanted; refuses slices that are missing, or shifted unevenly against each other. */
+/** The step from slice to slice, straight or slanted. @throws VolumeError for missing or unevenly shifted slices */
 export function evenStep<P extends Place>(images: readonly P[], depthOf: (place: Place) => number): number[] {
   const [first] = images;
   const last = images.at(-1);
@@ -75,18 +70,18 @@ export function evenStep<P extends Place>(images: readonly P[], depthOf: (place:
   return way;
 }
 
-/** Where the slices of a volume lie: on a line, which may be slanted against them, as that of a tilted gantry is. */
+/** The line on which the slices of a volume lie. With a tilted gantry it is slanted against them. */
 interface Line {
   readonly first: Place;
   /** From slice to slice, in mm. */
   readonly way: readonly number[];
   /** The distance between slices, in mm. */
   readonly step: number;
-  /** By how much positions may be off across the normal, in mm. */
+  /** The rounding of positions across the normal, in mm. */
   readonly rounding: number;
 }
 
-/** Whether an image lies where slice `k` of a line has to, and not beside it. */
+/** Whether an image lies on the line where slice k belongs. */
 export function isOnLine({ first, way, step, rounding }: Line, image: Place, k: number): boolean {
   const off = wayTo(first, image).map((value, axis) => value - k * (way[axis] ?? 0));
   const along = dot(off, normalStep(first, 1));
@@ -96,7 +91,7 @@ export function isOnLine({ first, way, step, rounding }: Line, image: Place, k: 
 const wayTo = (from: Place, to: Place): number[] =>
   (to.position ?? []).map((value, axis) => value - (from.position?.[axis] ?? 0));
 
-/** So many millimetres along the normal of an image. */
+/** A step of this many mm along the normal of an image. */
 export const normalStep = ({ orientation }: Place, length: number): number[] =>
   normalOf(orientation ?? []).map((value) => value * length);
 

@@ -1,6 +1,6 @@
 import { hasLongLength, syntaxes } from './headers/dicom-walk.js';
 
-/** A value of an element: text, numbers, bytes as they are, or the items of a sequence. Several texts become several values. */
+/** A value: text, numbers, raw bytes, or the items of a sequence. Several texts are several values. */
 export type DicomValue =
   | string
   | readonly string[]
@@ -9,7 +9,7 @@ export type DicomValue =
   | Uint8Array
   | readonly DicomElement[][];
 
-/** An element to be written: its tag as eight hexadecimal digits, its value representation, its value. */
+/** An element to be written. The tag has eight hexadecimal digits. */
 export type DicomElement = readonly [tag: string, vr: string, value: DicomValue];
 
 export const explicitLittleEndian = syntaxes.explicit;
@@ -23,7 +23,7 @@ export type DicomSyntax =
   | typeof implicitLittleEndian
   | typeof explicitBigEndian;
 
-/** Numbers that are written as bytes: how many each has, and how one is put. */
+/** Binary numbers: the bytes of each, and how one is written. */
 const binary: Readonly<Record<string, readonly [bytes: number, put: (at: Buffer, value: number) => void]>> = {
   US: [2, (at, value) => at.writeUInt16LE(value)],
   SS: [2, (at, value) => at.writeInt16LE(value)],
@@ -33,7 +33,7 @@ const binary: Readonly<Record<string, readonly [bytes: number, put: (at: Buffer,
   FD: [8, (at, value) => at.writeDoubleLE(value)],
 };
 
-/** A number as text of at most 16 characters, as exact as these can be (PS3.5, DS). */
+/** A number as text of at most 16 characters, as exactly as possible (PS3.5, DS). */
 export function decimalString(value: number): string {
   const exact = String(value);
   if (exact.length <= 16) return exact;
@@ -85,7 +85,7 @@ export function encodeItem(elements: readonly DicomElement[], syntax?: DicomSynt
   return Buffer.concat([itemStart(body.length, syntax), body]);
 }
 
-/** What stands before an item of a sequence, or before a part of compressed pixels. */
+/** The head of an item, or of a fragment of compressed pixels. */
 export function itemStart(length: number, syntax?: DicomSyntax): Buffer {
   return plainStart('fffee000', length, syntax === explicitBigEndian);
 }
@@ -99,7 +99,7 @@ function plainStart(tag: string, length: number, isBig: boolean): Buffer {
   return start;
 }
 
-/** What stands before the value of an element. @throws RangeError for a length that its value representation cannot have */
+/** The head of an element. @throws RangeError for a length that its value representation cannot have */
 export function elementStart(
   tag: string,
   vr: string,
@@ -119,10 +119,10 @@ export function elementStart(
   return start;
 }
 
-/** Values of an odd length are padded with one of these. */
+/** Pads values of odd length. */
 const [zero, space] = [Uint8Array.of(0), Uint8Array.of(0x20)];
 
-/** Elements in the order of their tags. Text is UTF-8: the data set has to say so. Bytes are written as they are given. */
+/** Encodes elements in the order of their tags. Text becomes UTF-8, which the data set has to declare. */
 export function encodeElements(
   elements: readonly DicomElement[],
   syntax: DicomSyntax = explicitLittleEndian,
@@ -139,8 +139,7 @@ export function encodeElements(
 }
 
 /**
- * What a file begins with: the preamble and the file meta information (PS3.10, 7.1). The data set follows, in the transfer
- * syntax that is named here.
+ * The beginning of a file: preamble and file meta information (PS3.10, 7.1). The data set follows in this transfer syntax.
  */
 export function fileStart(facts: {
   readonly syntax?: string;
@@ -159,5 +158,5 @@ export function fileStart(facts: {
   return Buffer.concat([Buffer.alloc(128), Buffer.from('DICM'), length, meta]);
 }
 
-/** Names this program as the writer of a file: a UID made of a random UUID, once (PS3.5, B.2). */
+/** The implementation class UID of this program. */
 const implementation = '2.25.151350542836927880970726840531243697626';

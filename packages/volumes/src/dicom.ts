@@ -14,9 +14,9 @@ import { isDicomStart } from './headers/dicom-start.js';
 import { type Slice, type SliceChoice, VolumeError, type VolumeFile, type Voxels } from './volume.js';
 
 export interface DicomOptions {
-  /** Told in a sentence what is left out: files that are no slices by their names, and bytes after pixels. */
+  /** Called with a sentence about each file that is ignored because of its name, and about bytes after the pixels. */
   readonly onLeftOut?: (sentence: string) => void;
-  /** Ends the reading of headers. */
+  /** Stops reading headers. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -24,21 +24,21 @@ export interface DicomOptions {
 export const isDicom = (file: string, start: Buffer): boolean =>
   isDicomStart(start) || /\.(dcm|dicom|ima)$/i.test(file);
 
-/** Headers that are read at once. */
+/** How many headers are read at once. */
 const atOnce = 8;
 
-/** What exporters and file managers leave beside slices. */
+/** Files that exporters and file managers leave beside slices. */
 const noSlice = /\.(txt|md|json|xml|html?|csv|tsv|pdf|log|ini|inf)$|^Thumbs\.db$/i;
 
 /**
- * Opens DICOM: a directory with the slices of one series, a file of one or several frames, or a segmentation.
- * @throws VolumeError for what is no volume or cannot be read
+ * Opens DICOM: a directory with the slices of one series, a file with one or several frames, or a segmentation.
+ * @throws VolumeError for anything that is not a volume or cannot be read
  */
 export async function openDicom(target: string, options: DicomOptions = {}): Promise<VolumeFile> {
   return openSeries(await filesOfDicom(target, options), target, options);
 }
 
-/** The files of a series: those in its directory, or the one that is given. @throws VolumeError for what cannot be read */
+/** The files of a series: those in a directory, or a single file. @throws VolumeError if it cannot be read */
 export async function filesOfDicom(target: string, options: DicomOptions): Promise<string[]> {
   const unreadable = (error: Error) => {
     throw new VolumeError(`${path.basename(target)} cannot be read (${error.message}).`);
@@ -48,7 +48,7 @@ export async function filesOfDicom(target: string, options: DicomOptions): Promi
     .catch(unreadable);
   if (!entries) return [target];
   const files: string[] = [];
-  // Every file is a slice, unless its name says otherwise: one that is left out by mistake would shift the others.
+  // Every file counts as a slice unless its name says otherwise, since a slice that is ignored would shift the others.
   for (const entry of entries) {
     if (entry.name.startsWith('.') || entry.name.toUpperCase() === 'DICOMDIR') continue;
     if (entry.isDirectory() || noSlice.test(entry.name))
@@ -59,13 +59,13 @@ export async function filesOfDicom(target: string, options: DicomOptions): Promi
 }
 
 /**
- * Opens the files of one series as a volume: a file for each slice, or files of several frames, in any order. Several
- * images of each place (time points, echoes) are frames of the volume, in the order of what the files say that they are, and
- * by their instance numbers where they say nothing. Headers alone are read.
- * Guesses nothing: slices that are missing, uneven, there twice or without a place are refused. A file that has none
- * because it is no cross section, such as a secondary capture, is read alone, with `hasOrientation` false.
+ * Opens the files of one series as a volume: a file for each slice, or files with several frames, in any order. Only headers
+ * are read. Several images at each position (time points, echoes) become frames of the volume, ordered by their attributes,
+ * or by instance number where these don't differ.
+ * Nothing is guessed: missing, uneven or duplicate slices and slices without a position are refused. An image that is no cross
+ * section, such as a secondary capture, is read by itself, with `hasOrientation` false.
  * @param target what messages name: the file, or the directory of the files
- * @throws VolumeError for what is no volume or cannot be read
+ * @throws VolumeError for anything that is not a volume or cannot be read
  */
 export async function openSeries(
   files: readonly string[],
@@ -76,7 +76,7 @@ export async function openSeries(
   return 'images' in read ? seriesOf(target, read.images).volume : read;
 }
 
-/** The same, with the images by their places. @throws VolumeError for a segmentation too */
+/** `openSeries`, with the images by position. @throws VolumeError for a segmentation as well */
 export async function readSeries(
   files: readonly string[],
   target: string,
@@ -87,7 +87,7 @@ export async function readSeries(
   throw new VolumeError(`${path.basename(target)} is a segmentation: give the series that it was made of.`);
 }
 
-/** The images of a series, or the segmentation that a single file is. */
+/** The images of a series, or the segmentation in a single file. */
 async function readImages(
   files: readonly string[],
   target: string,
@@ -104,14 +104,14 @@ async function readImages(
         return { file, name, dicom: await readElements(file, name) };
       }),
     );
-    // The elements are not kept: they would keep the bytes of all headers in memory.
+    // The elements are dropped, because they refer to the bytes of the whole header.
     for (const { file, name, dicom } of batch) {
       try {
         if (files.length === 1 && isSegmentation(headerOf(dicom.set)))
           return segmentationOf(file, name, target, dicom);
         images.push(...imagesOf(file, name, dicom, files.length === 1));
       } catch (cause) {
-        // The parser throws words where the value of an element ends behind the file.
+        // The parser throws strings where a value ends after the file.
         throw cause instanceof VolumeError ? cause : cutShort(name);
       }
       if (dicom.excess > 0)
@@ -128,7 +128,7 @@ async function readImages(
   return { images };
 }
 
-/** SOP classes whose images are cross sections: without a place, they have no order and no size. */
+/** SOP classes of cross sections, which have no order and no size without a position. */
 const crossSections = new Set(
   ['2', '2.1', '2.2', '4', '4.1', '4.4', '20', '128', '128.1', '130', '481.2'].map(
     (last) => `1.2.840.10008.5.1.4.1.1.${last}`,
@@ -138,7 +138,7 @@ const crossSections = new Set(
 function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: boolean): Image[] {
   const { set, deflatedFrom } = dicom;
   const format = pixelFormatOf(name, dicom);
-  // The position is that of the whole picture, not of the slices in it.
+  // The position is that of the whole picture, not of each slice in it.
   if (wordsOf(set, 'x00080008')?.split('\\').includes('MOSAIC'))
     throw new VolumeError(
       `${name} has its slices side by side in one picture (a mosaic), which is not read here: convert the series with dcm2niix.`,
@@ -153,10 +153,10 @@ function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: bool
     unit: unitOf(set),
   };
   const { header } = instance;
-  // An instance number that is none would be taken for one that is not there.
+  // Refuses an invalid instance number, which would count as absent.
   readNumber(set, 'x00200013', name);
   const isSection = crossSections.has(header.sopClass);
-  // Said before anything is made for each of a million frames.
+  // Checked before anything is allocated for each of a million frames.
   if (format.frames > 1 && isSection && !isPlacedByFrames(set))
     throw new VolumeError(
       `frame 1 of ${name} has no position (Image Position Patient), so that the slices have no certain order and size: export the series again with it, or convert it to NIfTI.`,
@@ -182,17 +182,17 @@ function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: bool
   }));
 }
 
-/** Whether a file has something that can say where each of its frames lies. */
+/** Whether a file has elements that can give each frame a position. */
 const isPlacedByFrames = (set: DataSet): boolean =>
   hasGroups(set) || Boolean(set.elements.x3004000c ?? set.elements.x00540022);
 
-/** Hounsfield units: what values of CT are, unless the file names another unit for them (RescaleType). */
+/** The values of CT are Hounsfield units unless RescaleType names another unit. */
 function unitOf(set: DataSet): 'HU' | null {
   const type = wordsOf(groupOf(set, 0, 'x00289145'), 'x00281054');
   return wordsOf(set, 'x00080060') === 'CT' && (type === null || type === 'HU') ? 'HU' : null;
 }
 
-/** The orientation of images that have none; known by its identity. */
+/** The orientation of images that have none; recognised by identity. */
 const noOrientation: readonly number[] = [1, 0, 0, 0, 1, 0];
 
 function scalingOf(set: DataSet, { components, name }: PixelFormat, index: number) {
@@ -267,7 +267,7 @@ const isInvertedFormat = ({ photometric }: PixelFormat): boolean => photometric 
 const isSameType = (one: PixelFormat, other: PixelFormat): boolean =>
   arrayFor(one, 0).constructor === arrayFor(other, 0).constructor;
 
-/** Reads images one after another. The file of the last one stays open, since the next one may be in it. */
+/** Reads images one after another. The last file stays open, because the next image may be in it as well. */
 class Reader {
   #open: { readonly file: string; readonly source: ByteSource } | null = null;
 

@@ -2,7 +2,6 @@ import path from 'node:path';
 import { type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
 import { type ValueType, VolumeError } from './volume.js';
 
-/** Data types by their code. */
 const types: Readonly<Record<number, ValueType>> = {
   0: 'uint8',
   1: 'int32',
@@ -13,12 +12,12 @@ const types: Readonly<Record<number, ValueType>> = {
 
 const headerBytes = 284;
 
-/** Whether a file is one of FreeSurfer's volumes, by its name and its first bytes, unpacked. */
+/** Whether a file is MGH or MGZ, by its name and its first unpacked bytes. */
 export const isFreeSurfer = (file: string, start: Buffer): boolean =>
   /\.(mgh|mgz|mgh\.gz)$/i.test(file) && start.length >= headerBytes && start.readInt32BE(0) === 1;
 
 /**
- * Reads a header of MGH or MGZ (https://surfer.nmr.mgh.harvard.edu/fswiki/FsTutorial/MghFormat).
+ * Opens a volume of MGH or MGZ (https://surfer.nmr.mgh.harvard.edu/fswiki/FsTutorial/MghFormat).
  * @param start the first bytes of the file, unpacked
  * @throws VolumeError
  */
@@ -40,7 +39,7 @@ export async function openFreeSurfer(file: string, start: Buffer, isPacked: bool
   };
   const { size } = stored;
   const isPlaced = start.readInt16BE(28) > 0;
-  // What is not placed is coronal, as FreeSurfer takes it.
+  // FreeSurfer takes a volume without a position as coronal.
   const spacing = isPlaced ? floats(30, 3) : [1, 1, 1];
   const axes = isPlaced ? floats(42, 9) : [-1, 0, 0, 0, 0, -1, 0, 1, 0];
   const centre = isPlaced ? floats(78, 3) : [0, 0, 0];

@@ -11,12 +11,11 @@ import {
 } from './volume.js';
 
 /**
- * The grid of a tilted series as programs get it that place its slices wrongly, if a label map has it; null if it lies where its
- * affine says. ITK puts slices straight above the first one, as far from each other as the centres of their images are; dcm2niix
- * puts them along the slant, as far as their planes are, in the file that it does not name `_Tilt`. No program that resamples
- * a series does either. One that resamples it well gets a grid with the whole series in it, which slices that are placed wrongly,
- * or cut out of these, do not reach over.
- * @throws VolumeError for any other grid
+ * The misplaced grid of a tilted series, if a label map has it; null if the label map lies where its affine says.
+ * ITK stacks tilted slices straight above the first one, at the distance of their centres. dcm2niix places them along the slant
+ * at the distance of their planes, in the file without `_Tilt` in its name. A program that resamples the series properly gets a
+ * grid that covers the whole series, which misplaced slices or parts of them do not.
+ * @throws VolumeError for a grid that may be either
  */
 export function misplacedGrid(mask: VolumeFile, grid: Geometry): Geometry | null {
   const [betweenColumns, betweenRows, step] = spacingOf(grid);
@@ -37,7 +36,7 @@ export function misplacedGrid(mask: VolumeFile, grid: Geometry): Geometry | null
   );
   const isWhole = mask.size.toSorted(ascending).join() === grid.size.toSorted(ascending).join();
   const found = [straight(step), slanted].find((each) => isWhole && orderOf(mask, each) !== null);
-  // What is at the distances of the planes may be resampled.
+  // Straight slices at the distance of the planes may be a resampled series.
   if (found && !orderOf(mask, straight(between))) return found;
   if (reachesOver(mask, grid)) return null;
   throw new VolumeError(
@@ -47,7 +46,7 @@ export function misplacedGrid(mask: VolumeFile, grid: Geometry): Geometry | null
 
 const ascending = (one: number, other: number): number => one - other;
 
-/** The direction across the slices of a grid, of length 1, to the side on which their numbers rise. */
+/** The unit normal of the slices of a grid, towards higher slice numbers. */
 function normalTo({ affine: [x, y, z] }: Geometry): [number, number, number] {
   const across = [y[0] * z[1] - z[0] * y[1], z[0] * x[1] - x[0] * z[1], x[0] * y[1] - y[0] * x[1]] as const;
   const rise = across[0] * x[2] + across[1] * y[2] + across[2] * z[2];
@@ -55,7 +54,7 @@ function normalTo({ affine: [x, y, z] }: Geometry): [number, number, number] {
   return [across[0] / length, across[1] / length, across[2] / length];
 }
 
-/** A grid with this way from slice to slice. */
+/** The grid with another step from slice to slice. */
 function movedAlong(grid: Geometry, way: readonly number[]): Geometry {
   const affine = grid.affine.map(([i, j, , offset], axis) => [
     i,
@@ -66,7 +65,7 @@ function movedAlong(grid: Geometry, way: readonly number[]): Geometry {
   return { size: grid.size, affine };
 }
 
-/** Whether a volume has a voxel for each corner of a grid, or ends at most one before it. */
+/** Whether a volume covers every corner of a grid, to within a voxel. */
 function reachesOver(volume: Geometry, grid: Geometry): boolean {
   const inverse = inverseOf(volume.affine);
   if (!inverse) return false;

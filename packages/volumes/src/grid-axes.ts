@@ -1,17 +1,17 @@
 import { type Geometry, inverseOf, placeOf, type Size, spacingOf } from './volume.js';
 
-/** How far from the centre of a voxel another one's may lie to be the same place, as a part of a voxel. */
-const sameplace = 0.05;
+/** How far apart the centres of two voxels may be to count as the same place, as a fraction of a voxel. */
+const samePlace = 0.05;
 
-/** For an axis of the grid: the axis of the mask that runs along it, in which direction, and where it begins. */
+/** How an axis of a mask runs along an axis of the grid: which one, in which direction, and from where. */
 export interface AxisOrder {
   readonly axis: number;
   readonly sign: 1 | -1;
-  /** The index of the grid that the first voxel of the mask has. */
+  /** The index in the grid of the first voxel of the mask. */
   readonly start: number;
 }
 
-/** How the axes of a mask run along those of a grid; null if its voxels don't all lie on the grid's. */
+/** How the axes of a mask run along those of a grid; null unless all its voxels lie on voxels of the grid. */
 export function orderOf(mask: Geometry, grid: Geometry): readonly [AxisOrder, AxisOrder, AxisOrder] | null {
   const inverse = inverseOf(grid.affine);
   if (!inverse) return null;
@@ -29,14 +29,14 @@ export function orderOf(mask: Geometry, grid: Geometry): readonly [AxisOrder, Ax
   const [x, y, z] = order;
   if (!x || !y || !z || new Set([x.axis, y.axis, z.axis]).size < 3) return null;
   const all = [x, y, z] as const;
-  // The corners tell of all voxels. Distances are counted in the smallest side of a voxel.
-  const most = sameplace * Math.min(...spacingOf(grid));
+  // It suffices to compare the corners.
+  const tolerance = samePlace * Math.min(...spacingOf(grid));
   for (let corner = 0; corner < 8; corner += 1) {
     const at = mask.size.map((count, axis) => (corner & (1 << axis) ? count - 1 : 0)) as unknown as Size;
     const wanted = all.map(({ axis, sign, start }) => start + sign * (at[axis] ?? 0)) as unknown as Size;
     if (wanted.some((index, axis) => index < 0 || index >= (grid.size[axis] ?? 0))) return null;
     const [here, there] = [placeOf(mask, ...at), placeOf(grid, ...wanted)];
-    if (Math.hypot(here[0] - there[0], here[1] - there[1], here[2] - there[2]) > most) return null;
+    if (Math.hypot(here[0] - there[0], here[1] - there[1], here[2] - there[2]) > tolerance) return null;
   }
   return all;
 }

@@ -1,4 +1,4 @@
-/** Volumes in the formats of medical imaging: their geometry and their voxels. Apps import it as `remote-app/volumes`. */
+/** Reads and writes volumes in the formats of medical imaging. Apps import this as `remote-app/volumes`. */
 
 export { openDicom, openSeries } from './dicom.js';
 export {

@@ -1,10 +1,10 @@
-/** Codes of one table: for each 16 bits that may come, how long the code at their beginning is, and what it stands for. */
+/** A table of codes: for each possible 16 bits, the length of the code that they begin with, and its symbol. */
 interface HuffmanTable {
   readonly lengths: Uint8Array;
   readonly symbols: Uint8Array;
 }
 
-/** An image of JPEG, process 14: the values of a pixel follow each other. */
+/** A decoded image, pixel by pixel. */
 export interface LosslessImage {
   readonly data: Uint16Array;
   readonly precision: number;
@@ -21,7 +21,7 @@ const marker = {
 /**
  * Decodes lossless JPEG with Huffman coding (ITU T.81, annex H), with any predictor, restarts, and components in one scan or
  * in several.
- * @throws RangeError for a file that is damaged or of another kind
+ * @throws RangeError for a damaged file, and for another kind of JPEG
  */
 export function decodeLosslessJpeg(bytes: Buffer): LosslessImage {
   const tables: HuffmanTable[] = [];
@@ -48,7 +48,7 @@ export function decodeLosslessJpeg(bytes: Buffer): LosslessImage {
       const scan = scanOf(segment, frame, tables);
       at = decodeScan(bytes, at, { ...scan, frame, interval, data });
       left -= scan.components.length;
-      // What comes after the last scan is of no use.
+      // Anything after the last scan is ignored.
       if (left <= 0) break;
     }
   }
@@ -60,7 +60,7 @@ interface FrameHeader {
   readonly precision: number;
   readonly rows: number;
   readonly columns: number;
-  /** Their identifiers. */
+  /** The identifiers of the components. */
   readonly components: readonly number[];
 }
 
@@ -102,10 +102,10 @@ function readTables(segment: Buffer, tables: HuffmanTable[]): void {
 }
 
 interface Scan {
-  /** Which component of a pixel, and its table. */
+  /** The index of each component in a pixel, and its table. */
   readonly components: readonly { readonly index: number; readonly table: HuffmanTable }[];
   readonly predictor: number;
-  /** Bits that were left out at the end of each value. */
+  /** The number of low bits that were dropped (point transform). */
   readonly shift: number;
 }
 
@@ -123,7 +123,7 @@ function scanOf(segment: Buffer, frame: FrameHeader, tables: readonly HuffmanTab
   return { components, predictor, shift };
 }
 
-/** Decodes one scan into the data. @returns where the next marker is */
+/** Decodes one scan into the data. @returns the position of the next marker */
 function decodeScan(
   bytes: Buffer,
   from: number,
@@ -136,7 +136,7 @@ function decodeScan(
   const first = 1 << (frame.precision - shift - 1);
   const bits = new Bits(bytes, from);
   let untilRestart = interval;
-  // The first line after a restart is predicted as the first line of all.
+  // The line after a restart is predicted like the first line.
   let isFirstLine = true;
   for (let row = 0; row < rows; row += 1) {
     for (let column = 0; column < columns; column += 1) {
@@ -188,11 +188,11 @@ function predict(predictor: number, left: number, above: number, corner: number)
   }
 }
 
-/** The bits of a scan, without the zeros that follow bytes of ones. */
+/** Reads the bits of a scan, without stuffed zero bytes. */
 class Bits {
   #kept = 0;
   #count = 0;
-  /** Bits behind the end of the scan, which a last code may look at but not use. */
+  /** Bits after the end of the scan, which may be looked at but not used. */
   #missing = 0;
 
   constructor(
@@ -238,7 +238,7 @@ class Bits {
     return value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
   }
 
-  /** Goes on after the marker of a restart. */
+  /** Skips the marker of a restart. */
   restart(): void {
     this.at = this.end();
     const kind = this.bytes[this.at + 1] ?? 0;
@@ -247,10 +247,9 @@ class Bits {
     [this.#kept, this.#count, this.#missing] = [0, 0, 0];
   }
 
-  /** Where the marker is that ends these bits. */
+  /** The position of the marker that ends these bits. */
   end(): number {
     let at = this.at;
-    // Whole bytes that were read ahead cannot be: reading stops at a marker.
     while (at + 1 < this.bytes.length && !(this.bytes[at] === 0xff && (this.bytes[at + 1] ?? 0) > 0)) at += 1;
     while (this.bytes[at + 1] === 0xff) at += 1;
     return at;

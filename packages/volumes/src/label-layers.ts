@@ -4,17 +4,17 @@ import { type Placing, placeOnGrid } from './onto-grid.js';
 import type { Segment } from './segments.js';
 import { type Geometry, VolumeError, type VolumeFile } from './volume.js';
 
-/** A label map with what its labels are called. Segments that overlap lie in several of these. */
+/** A label map and its segments. Overlapping segments are in different layers. */
 export interface LabelLayer {
   readonly mask: VolumeFile;
-  /** Which of the frames of a file of several; the first one if it is not given. */
+  /** The frame of a file with several; the first by default. */
   readonly frame?: number;
   readonly segments: readonly Segment[];
 }
 
 /**
  * Places a layer on a grid.
- * @param strictly what messages call the grid, if a mask on another one is refused; otherwise the nearest voxels are taken
+ * @param strictly the name of the grid in messages, if a mask on another grid is refused; null to take the nearest voxels
  * @throws VolumeError
  */
 export function placeLayer(
@@ -32,7 +32,7 @@ export function placeLayer(
   return { placing, segments };
 }
 
-/** What a label is called: as the app says, otherwise `Label 3`. */
+/** The segment of a label, which is called `Label 3` unless the app names it. */
 export function namedSegment(segments: readonly Segment[], value: number): Segment {
   const known = segments.find((each) => each.value === value);
   const name = longString(known?.name ?? '') || `Label ${value}`;

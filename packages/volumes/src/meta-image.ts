@@ -6,7 +6,7 @@ import { damaged, VolumeError } from './volume.js';
 const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
 
 /**
- * Opens a volume of MetaImage: a header in a file of its own, or before the voxels.
+ * Opens a volume of MetaImage, whose header is a file of its own or comes before the voxels.
  * @param start the first bytes of the file, with the whole header
  * @throws VolumeError
  */
@@ -43,7 +43,7 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
     dataFiles: [...dataFiles] as [string, ...string[]],
     isPacked,
     packedFrom: isLocal ? end : 0,
-    // A header of -1 bytes: whatever is before the voxels.
+    // -1 means that the voxels are at the end.
     start: headerSize === -1 ? null : (isLocal && !isPacked ? end : 0) + Math.max(0, headerSize),
     type,
     isBigEndian: isTrue(field('BinaryDataByteOrderMSB', 'ElementByteOrderMSB')),
@@ -66,13 +66,13 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
   });
 }
 
-/** `MET_MOD_CT` as DICOM has it. */
+/** `MET_MOD_CT` as in DICOM. */
 const modalityOf = (text: string | undefined): string | null => {
   const modality = text?.replace(/^MET_MOD_/, '');
   return modality === 'CT' || modality === 'MR' ? modality : null;
 };
 
-/** The affine of a matrix that has the direction of one axis after another, in millimetres to the left and to the back. */
+/** The affine of a matrix with the directions of the axes one after another, in LPS+. */
 function affineOf(
   dimensions: number,
   directions: readonly number[] | undefined,

@@ -10,7 +10,7 @@ import {
   valueTypes,
 } from './volume.js';
 
-/** What is written of a volume: of one in memory that was read, or of one that an app makes. */
+/** A volume that can be written: one that was read, or one that an app has made. */
 export interface WritableVolume
   extends Geometry,
     Partial<Pick<Volume, 'components' | 'frames' | 'hasOrientation'>> {
@@ -18,11 +18,11 @@ export interface WritableVolume
   readonly data: Voxels;
 }
 
-/** The most voxels along an axis that a header of NIfTI-1 can say. */
+/** NIfTI-1 holds at most this many voxels along an axis. */
 const maxSize = 32_767;
 
 /**
- * The header of a volume as NIfTI-1, which its voxels follow. Several frames are the components of vectors, as ITK has them.
+ * The NIfTI-1 header of a volume; the voxels follow it. Several frames become the components of vectors, as in ITK.
  * @throws VolumeError for a volume that NIfTI-1 cannot hold
  */
 export function niftiHeader(name: string, volume: WritableVolume): Buffer {
@@ -67,7 +67,7 @@ export function niftiHeader(name: string, volume: WritableVolume): Buffer {
   return header;
 }
 
-/** Whether a volume lies where readers of NIfTI place one without an orientation. */
+/** Whether a volume lies where readers of NIfTI place a volume without an orientation. */
 function isCentred({ size, affine }: Geometry): boolean {
   const centred = centredAffine(size, [1, ...spacingOf({ affine })]);
   return affine.every((row, at) =>
@@ -81,13 +81,10 @@ export function directionsOf(affine: Geometry['affine']): number[][] {
   return [0, 1, 2].map((axis) => affine.map((row) => (row[axis] ?? 0) / (spacing[axis] || 1)));
 }
 
-/**
- * The directions of an affine as a rotation. Axes that are not quite perpendicular, as those of DICOM whose positions are
- * rounded, are turned by as little as can be.
- */
+/** The rotation nearest to the directions of an affine. Rounded positions of DICOM make axes slightly oblique to each other. */
 function rotationOf(affine: Geometry['affine']): Columns {
   let columns = directionsOf(affine) as unknown as Columns;
-  // The mean of a matrix and its transposed inverse is nearer to the rotation, and soon is it (polar decomposition).
+  // Polar decomposition: the mean of a matrix and its transposed inverse converges to the rotation.
   for (let round = 0; round < 10; round += 1) {
     const [x, y, z] = columns;
     const other = [cross(y, z), cross(z, x), cross(x, y)] as const;
@@ -105,7 +102,7 @@ const cross = (a: Vector, b: Vector): Vector => [
   a[0] * b[1] - a[1] * b[0],
 ];
 
-/** Whether a rotation places each voxel where the affine has it, up to half a voxel. */
+/** Whether a rotation places each voxel within half a voxel of where the affine does. */
 function isRotation({ size, affine }: Geometry): boolean {
   const columns = rotationOf(affine);
   const spacing = spacingOf({ affine });

@@ -5,7 +5,7 @@ import { extensionBytes, parseNiftiHeader } from './headers/nifti-layout.js';
 import { isAffine, type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
 import { damaged, type Size, type ValueType, VolumeError } from './volume.js';
 
-/** Data types by their code: of one value, or red, green and blue. */
+/** Data types by their code. */
 export const niftiTypes: Readonly<
   Record<number, { readonly type: ValueType; readonly components: 1 | 3 | 4 }>
 > = {
@@ -23,7 +23,7 @@ export const niftiTypes: Readonly<
   2304: { type: 'uint8', components: 4 },
 };
 
-/** Types that volumes of one real number have no use for. */
+/** Types that are not read. */
 const refused: Readonly<Record<number, string>> = {
   1: 'single bits',
   32: 'complex numbers',
@@ -32,7 +32,7 @@ const refused: Readonly<Record<number, string>> = {
   2048: 'complex numbers',
 };
 
-/** Millimetres in a unit of length: metres, millimetres, micrometres. */
+/** Millimetres in a unit of length (xyzt_units). */
 const unitOf = (code: number): number => (code === 1 ? 1000 : code === 3 ? 0.001 : 1);
 
 /** The affine of a quaternion, by the standard's method 2. */
@@ -60,7 +60,7 @@ function disagreeOnSides([one = []]: readonly number[][], [other = []]: readonly
   return (one[axis] ?? 0) * (other[axis] ?? 0) < 0;
 }
 
-/** The affine of a volume that says nothing of where it lies: its first axis runs to the left, as ANALYZE has it. */
+/** The affine of a volume without a position: centred, with its first axis to the left, as in ANALYZE. */
 export function centredAffine(size: Size, pixelSizes: readonly number[]): number[][] {
   const steps = [1, 2, 3].map((axis) => Math.abs(pixelSizes[axis] ?? 1) || 1);
   steps[0] = -(steps[0] ?? 1);
@@ -133,7 +133,7 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   });
 }
 
-/** The file with the voxels of a header in a file of its own. */
+/** The file with the voxels of a pair. */
 async function imageOf(header: string): Promise<string> {
   const names = [...voxelNamesOf(header), `${header}.img`];
   for (const name of names) if ((await stat(name).catch(() => null))?.isFile()) return name;

@@ -4,7 +4,7 @@ import { withSegments } from './slicer-segments.js';
 import { besideHeader, type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
 import { damaged, VolumeError, type VolumeFile } from './volume.js';
 
-/** Signs that bring a space to the right, to the front and upwards. */
+/** The signs that convert a space to RAS+. */
 const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] = [
   [/^(right-anterior-superior|ras)(-time|t)?$/, [1, 1, 1]],
   [/^(left-anterior-superior|las)(-time|t)?$/, [-1, 1, 1]],
@@ -12,7 +12,7 @@ const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] 
 ];
 
 /**
- * Opens a volume of NRRD: a header in a file of its own, or before the voxels.
+ * Opens a volume of NRRD, whose header is a file of its own or comes before the voxels.
  * @param start the first bytes of the file, with the whole header
  * @throws VolumeError
  */
@@ -43,7 +43,7 @@ export async function openNrrd(file: string, start: Buffer): Promise<StoredVolum
     dataFiles: dataFiles ? besideHeader(file, dataFiles) : [file],
     isPacked,
     packedFrom: from,
-    // A skip of -1 bytes: whatever is before the voxels.
+    // -1 means that the voxels are at the end.
     start: skip === -1 ? null : (isPacked ? 0 : from) + Math.max(0, skip),
     type,
     isBigEndian: field('endian')?.toLowerCase() === 'big',
@@ -62,21 +62,21 @@ interface Axes {
   readonly size: readonly [number, number, number];
   readonly affine: number[][];
   readonly hasOrientation: boolean;
-  /** Length of the axis that is not one of space: 1 if there is none. */
+  /** The length of the axis that is not spatial; 1 if there is none. */
   readonly others: number;
   readonly kind: string;
   /** Whether that axis varies fastest. */
   readonly isFirst: boolean;
 }
 
-/** Most axes of NRRD. */
+/** NRRD has at most 16 axes. */
 const maxAxes = 16;
 
-/** Kinds of axes that are none of space. */
+/** Kinds of axes that are not spatial. */
 const notOfSpace =
   /^(list|time|vector|covariant-vector|normal|point|scalar|complex|(\d|rgb|rgba|hsv|xyz)-.*)$/i;
 
-/** Finds the three axes of space, and at most one other. */
+/** Finds the three spatial axes, and at most one other. */
 function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
   const sizes = (fields.get('sizes') ?? '').split(/\s+/).map(Number);
   if (sizes.length > maxAxes) throw damaged(`${name} is damaged: its header says ${sizes.length} axes.`);
@@ -87,7 +87,7 @@ function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
   const isOfSpace = sizes.map((_, axis) =>
     directions.length > 0 ? Boolean(directions[axis]) : !notOfSpace.test(kinds[axis] ?? ''),
   );
-  // Without kinds, the fourth axis is that of time.
+  // Without kinds, the fourth axis is time.
   while (isOfSpace.filter(Boolean).length > 3) isOfSpace[isOfSpace.lastIndexOf(true)] = false;
   const spatial = sizes.flatMap((_, axis) => (isOfSpace[axis] ? [axis] : []));
   const rest = sizes.flatMap((_, axis) => (isOfSpace[axis] ? [] : [axis]));
@@ -101,7 +101,7 @@ function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
       `${name} has axes that are not those of a volume (sizes ${sizes.join(' ')}, kinds ${kinds.join(' ') || 'not given'}): write it again with three axes of space, and at most one more.`,
     );
   const signs = spaces.find(([names]) => names.test((fields.get('space') ?? '').toLowerCase()))?.[1];
-  // What names no space is taken as DICOM has it.
+  // Without a space, the one of DICOM is assumed (LPS+).
   const [toRight, toFront, upwards] = signs ?? [-1, -1, 1];
   const origin =
     /\(([^()]*)\)/
@@ -130,7 +130,7 @@ function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
   };
 }
 
-/** A step of 1 mm that is perpendicular to those of a plane. */
+/** A step of 1 mm perpendicular to a plane. */
 function across([a = [], b = []]: readonly (readonly number[])[]): number[] {
   const [ax = 0, ay = 0, az = 0] = a;
   const [bx = 0, by = 0, bz = 0] = b;

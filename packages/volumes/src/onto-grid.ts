@@ -13,35 +13,28 @@ import {
   type Voxels,
 } from './volume.js';
 
-/** Most that a value may be beside a whole number: values that are scaled by a header are a little off. */
-const roughly = 0.01;
+/** How far a label may be from an integer: values that a header scales are slightly off. */
+const tolerance = 0.01;
 
-/** How the voxels of a label map lie in another grid. */
+/** How a label map lies on another grid. */
 export interface Placing {
-  /**
-   * Whether every voxel of the label map lies on one of the grid, whatever the order and direction of its axes: its values are then
-   * put there as they are. Otherwise each voxel of the grid gets the value of the nearest one.
-   */
+  /** Whether every voxel of the label map lies on a voxel of the grid. Otherwise the nearest voxels are taken. */
   readonly isExact: boolean;
-  /**
-   * Whether the label map has the voxels of the grid but lies elsewhere, since its program placed the slices of a tilted gantry
-   * wrongly. Each of its slices is then put on that of the same number.
-   */
+  /** Whether slices are matched by number, because a program misplaced the slices of a tilted gantry. */
   readonly isByNumber: boolean;
-  /** The slices of the grid that the label map reaches, in the order in which they are read. Values are valid until the next. */
+  /** The slices of the grid that the label map covers, in the order in which they are read. The next one overwrites values. */
   slices(): AsyncGenerator<LabelSlice, void, undefined>;
 }
 
-/** A slice of labels: whole numbers from 0. */
+/** A slice of labels. */
 export interface LabelSlice extends Slice {
   readonly values: Uint8Array | Uint16Array;
 }
 
 /**
- * Places a label map on a grid by where both lie, never by the shape or the order of their arrays. A label map whose slices are
- * those of the grid is read slice by slice; any other is held in memory, a byte for a voxel.
- * @throws VolumeError for one that may or may not be placed as the tilted slices of the grid are; for values that are no labels, when the
- *   slices are read
+ * Places a label map on a grid by the positions of both, never by the shape or order of their arrays. A label map whose slices are
+ * those of the grid is read slice by slice; any other is read into memory, with a byte or two for each voxel.
+ * @throws VolumeError if a tilted gantry makes its position uncertain; when slices are read, for values that are no labels
  */
 export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
   if (mask.components !== 1 || mask.frames !== 1)
@@ -54,7 +47,6 @@ export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
   const how = { isExact, isByNumber: misplaced !== null };
   if (axes && axes[2].axis === 2)
     return { ...how, slices: () => sliceBySlice(mask, at, axes, labelReader(mask)) };
-  // Indices of voxels that lie on each other differ from whole numbers by rounding alone.
   return { ...how, slices: () => nearest(mask, at, toMask, labelReader(mask)) };
 }
 
@@ -62,8 +54,8 @@ export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
 export const liesOnGrid = (volume: Geometry, grid: Geometry): boolean => orderOf(volume, grid) !== null;
 
 /**
- * The slices of a volume of any values on a grid that has its voxels, in whatever order its axes run; as in `Placing`.
- * @throws VolumeError for one on another grid
+ * The slices of a volume of any values on a grid with the same voxels, in whatever order its axes run.
+ * @throws VolumeError for a volume on another grid
  */
 export function slicesOnGrid(volume: VolumeFile, grid: Geometry & { readonly name: string }) {
   const axes = orderOf(volume, grid);
@@ -75,7 +67,7 @@ export function slicesOnGrid(volume: VolumeFile, grid: Geometry & { readonly nam
   return nearest(volume, grid, toIndices(volume, grid), asTheyAre);
 }
 
-/** From indices of the grid to those of the mask. */
+/** Maps indices of the grid to those of the mask. */
 function toIndices(mask: VolumeFile, grid: Geometry): Affine {
   const inverse = inverseOf(mask.affine);
   if (!inverse) throw new VolumeError(`${mask.path} has axes without a direction.`);
@@ -90,7 +82,7 @@ function toIndices(mask: VolumeFile, grid: Geometry): Affine {
   ) as unknown as Affine;
 }
 
-/** Reads a volume whose slices lie in those of the grid, one after another. */
+/** Reads a volume slice by slice, where its slices lie in those of the grid. */
 async function* sliceBySlice<V extends Voxels>(
   volume: VolumeFile,
   grid: Geometry,
@@ -116,7 +108,7 @@ async function* sliceBySlice<V extends Voxels>(
     yield { k: z.start + z.sign * k, values: put(read(values)) };
 }
 
-/** Gives each voxel of the grid the value of the nearest voxel; outside of the volume it is 0. */
+/** Gives each voxel of the grid the value of the nearest voxel, or 0 outside of the volume. */
 async function* nearest<V extends Voxels>(
   volume: VolumeFile,
   grid: Geometry,
@@ -129,7 +121,7 @@ async function* nearest<V extends Voxels>(
   for await (const { k, values } of volume.slices()) {
     const next = read(values);
     const before: V | null = all;
-    // Labels of one byte become words when one needs it.
+    // Bytes become words when a label needs them.
     if (before === null || next.BYTES_PER_ELEMENT > before.BYTES_PER_ELEMENT) {
       all = arrayLike(next, plane * nk) as V;
       if (before !== null) all.set(before);
@@ -157,13 +149,13 @@ async function* nearest<V extends Voxels>(
   }
 }
 
-/** Makes labels of values: in bytes, and once one of the volume needs it, in words. They are valid until the next call. */
+/** Converts values to labels, in bytes or, as soon as a label needs it, in words. The next call overwrites them. */
 export function labelReader(mask: VolumeFile): (values: Voxels) => Uint8Array | Uint16Array {
   let buffer: Uint8Array | Uint16Array | null = null;
   const labelOf = (value: number): number => {
     if (Number.isNaN(value)) return 0;
     const label = Math.round(value);
-    if (Math.abs(value - label) <= roughly && label >= 0 && label <= 0xffff) return label;
+    if (Math.abs(value - label) <= tolerance && label >= 0 && label <= 0xffff) return label;
     throw new VolumeError(
       `${path.basename(mask.path)} has the value ${value}, which is no label: labels are whole numbers from 0 to 65535.`,
     );

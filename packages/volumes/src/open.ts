@@ -12,15 +12,8 @@ import { openNrrd } from './nrrd.js';
 import { notUnpacked, type StoredVolume, storedData } from './stored-voxels.js';
 import { arrayLike, type Volume, VolumeError, type VolumeFile, type Voxels } from './volume.js';
 
-// Why not @itk-wasm/image-io: it cannot read less than a whole volume. Of a packed CT of 512 x 512 x 300 voxels (157 MB) it takes
-// 670 MiB and 3.9 s, where this takes 235 MiB and 1.9 s for all of it, and 83 MiB and 0.3 s for a slice in the middle; and it
-// installs 27 MB. dicom-parser reads headers of DICOM without the pixels, in 0.1 MB.
-
-/** Bytes that are read of a file that is not packed: more than a header has. */
-const startBytes = 1024 * 1024;
-
-/** Bytes that are read of any file first: the headers of packed formats are short. */
-const packedBytes = 4096;
+/** How much of a file is read to see its header. The headers of packed files are short. */
+const [startBytes, packedBytes] = [1 << 20, 4096];
 
 /** The first bytes of a file, unpacked. */
 async function startOf(file: string): Promise<{ readonly start: Buffer; readonly isPacked: boolean }> {
@@ -30,8 +23,8 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
   });
   let bytes: Buffer;
   try {
-    const read = async (most: number) => {
-      const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(most), 0, most, 0);
+    const read = async (length: number) => {
+      const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, 0);
       return buffer.subarray(0, bytesRead);
     };
     bytes = await read(packedBytes);
@@ -51,8 +44,8 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
 }
 
 /**
- * Reads the header of a volume: of a file, or of a directory with one DICOM series.
- * @throws VolumeError for what is no volume of a known format, or is truncated or damaged
+ * Opens a volume and reads its header: a file, or a directory with one DICOM series.
+ * @throws VolumeError for anything but a volume of a known format, and for a truncated or damaged file
  */
 export async function openVolume(file: string, options: DicomOptions = {}): Promise<VolumeFile> {
   return openFile(file, options);
@@ -66,7 +59,7 @@ async function openFile(file: string, options: DicomOptions): Promise<VolumeFile
   if (beginsAsNrrd(start)) return openNrrd(file, start);
   if (beginsAsMetaImage(start)) return openMetaImage(file, start);
   if (isDicom(file, start)) return openDicom(file, options);
-  // Of a pair, either file may be given.
+  // Either file of a pair may be given.
   const header = await headerOf(file);
   if (header) return openFile(header, options);
   throw new VolumeError(
@@ -77,7 +70,7 @@ async function openFile(file: string, options: DicomOptions): Promise<VolumeFile
 /**
  * Reads a volume into memory.
  * @param file a path, or a volume whose header has been read
- * @param options which of several volumes of the file; all of them if it is not given
+ * @param options `frame`: which of several volumes in the file; all by default
  * @throws VolumeError
  */
 export async function readVolume(
@@ -96,7 +89,7 @@ export async function readVolume(
 
 const isStored = (volume: VolumeFile): volume is StoredVolume => 'stored' in volume;
 
-/** The voxels of one frame, or of all one after another. */
+/** The voxels of one frame, or of all frames one after another. */
 async function dataOf({ size, components, frames, slices }: VolumeFile, frame?: number): Promise<Voxels> {
   const wanted = frame === undefined ? Array.from({ length: frames }, (_, at) => at) : [frame];
   const inSlice = size[0] * size[1] * components;

@@ -5,9 +5,9 @@ import { wordsOf } from './headers/dicom-parse.js';
 import type { SourceSeries } from './segments.js';
 
 /**
- * Attributes of the patient and the study that a derived object shares with its series: those of the modules Patient, Clinical
- * Trial Subject and Study, General Study, Patient Study and Frame of Reference (PS3.3) whose values are no sequences.
- * Those marked are written without a value where the series has none (type 2).
+ * The attributes that a derived object shares with its series: those of the modules Patient, Clinical Trial Subject and Study,
+ * General Study, Patient Study and Frame of Reference (PS3.3), except sequences. The needed ones (type 2) are written empty
+ * where the series has none.
  */
 const shared: readonly (readonly [tag: string, vr: string, isNeeded?: 'needed'])[] = [
   ['00080020', 'DA', 'needed'], // StudyDate
@@ -57,11 +57,11 @@ const shared: readonly (readonly [tag: string, vr: string, isNeeded?: 'needed'])
 /** Value representations whose texts are in the data set's character set. */
 const inCharacterSet = /^(?:PN|LO|SH|ST|LT|UT|UC)$/;
 
-/** The bytes of an element, as a copy: those of the whole header are not kept. */
+/** A copy of an element's bytes, so that the header can be freed. */
 const bytesOf = (set: DataSet, { dataOffset, length }: { dataOffset: number; length: number }): Uint8Array =>
   set.byteArray.slice(dataOffset, dataOffset + length);
 
-/** The attributes of the patient and the study of a file, with its bytes. */
+/** The attributes of the patient and the study in a file, byte for byte. */
 export const readIdentity = (set: DataSet): DicomElement[] =>
   shared.flatMap(([tag, vr, isNeeded]): DicomElement[] => {
     const element = set.elements[`x${tag}`];
@@ -69,7 +69,7 @@ export const readIdentity = (set: DataSet): DicomElement[] =>
     return isNeeded ? [[tag, vr, new Uint8Array(0)]] : [];
   });
 
-/** What a file says of lossy compression: LossyImageCompression, its ratio and its method. */
+/** LossyImageCompression of a file, with ratio and method; empty if it never was compressed so. */
 export function readLossy(set: DataSet): DicomElement[] {
   if (wordsOf(set, 'x00282110') !== '01') return [];
   const described = ['00282110', '00282112', '00282114'] as const;

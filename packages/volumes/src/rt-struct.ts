@@ -22,30 +22,29 @@ import { NoLabels } from './write-dicom-seg.js';
 
 export interface RtStructOptions {
   readonly maker: Maker;
-  /** Whether a label map on another grid is refused; otherwise the nearest voxels are taken. */
+  /** Whether a label map on another grid is refused. By default, the nearest voxels are taken. */
   readonly isStrict?: boolean;
 }
 
 const structureSetClass = '1.2.840.10008.5.1.4.1.1.481.3';
 
-/** Detached Study Management: retired, but still what structure sets name as the class of a study. */
+/** Detached Study Management. It is retired, but structure sets still use it as the class of a study. */
 const studyClass = '1.2.840.10008.3.1.2.3.1';
 
 /** A segment that occurs, with its contours. */
 interface Region {
   readonly segment: Segment;
-  /** Of its contours in the spool. */
+  /** The key of its contours in the spool. */
   readonly key: string;
 }
 
 /**
- * Writes label maps as an RT Structure Set into the study of a series: a region for each label that occurs, with closed planar
- * contours in the planes of the series' images. Holes are tied to the contour around them (keyholes), which programs read right
- * whether they take contours together by even-odd or by union. The UIDs are made as those of a segmentation are: the same
- * result is the same object. The file appears when it is complete.
- * Needs the memory of a few slices; the contours are kept in a file beside the one that is written until all are known.
- * @param layers of one grid; their segments may overlap
- * @throws NoLabels; VolumeError for what is no label map, and with `isStrict` for another grid; the system's errors
+ * Writes label maps as an RT Structure Set in the study of a series: a region for each label that occurs, with closed planar
+ * contours in the planes of the images. Holes are connected to the contour around them (keyholes), which works in programs that
+ * combine contours by even-odd and in those that unite them. The UIDs derive as in a segmentation: the same result is the same
+ * object. The file appears when it is complete. Needs the memory of a few slices; the contours wait in a temporary file.
+ * @param layers of one grid; they may overlap each other
+ * @throws NoLabels; VolumeError for anything but label maps, and with `isStrict` for another grid; the system's errors
  */
 export async function writeRtStruct(
   file: string,
@@ -93,7 +92,7 @@ export async function writeRtStruct(
   });
 }
 
-/** What refers to images; frames are named where a contour lies on one of several. */
+/** References to images. @param isOfFrames whether frame numbers are named, as for the image of a contour */
 const imageItems = (images: readonly SourceImage[], isOfFrames = false): DicomElement[][] =>
   images.map(({ sopClass, sopInstance, frame }) => [
     ['00081150', 'UI', sopClass],
@@ -112,7 +111,7 @@ const contourItem = (images: readonly SourceImage[], count: number, data: string
     implicitLittleEndian,
   );
 
-/** All elements before the contours, and all after them. */
+/** The elements before and after the contours, and the texts that lost characters. */
 function aroundContours(
   source: SourceSeries,
   { segments, seriesUid, instanceUid }: Pick<WrittenObject, 'segments' | 'seriesUid' | 'instanceUid'>,
@@ -144,7 +143,7 @@ function aroundContours(
     ['30060012', 'SQ', [study]],
   ];
   const before: DicomElement[] = [
-    // It has a date and a time of its own instead of those of its content.
+    // It has a structure set date and time instead of a content date and time.
     ...elements.filter(([tag]) => tag !== '00080023' && tag !== '00080033'),
     // OperatorsName
     ['00081070', 'PN', ''],
@@ -186,7 +185,7 @@ function aroundContours(
 const colourOf = (color: string): string[] =>
   [1, 3, 5].map((at) => String(Number.parseInt(color.slice(at, at + 2), 16)));
 
-/** Writes the file: its start, the contours of each region, and what follows them. */
+/** Writes the elements before the contours, the contours of each region, and the elements after them. */
 async function assemble(
   target: FileHandle,
   { before, after }: Pick<ReturnType<typeof aroundContours>, 'before' | 'after'>,

@@ -3,30 +3,27 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { LabelSlice } from './onto-grid.js';
 import { VolumeError } from './volume.js';
 
-/** A frame that is written: a label in slice k; 0 for all labels of that slice. */
+/** A frame to be written: a label in slice k, or 0 for all labels of that slice. */
 export interface SegFrame {
   readonly k: number;
   readonly value: number;
-  /** Which of several layers it is of; absent for the first one. */
+  /** Its layer; absent for the first one. */
   readonly layer?: number;
 }
 
-/** More labels than any label map has: a scan that is taken for one would fill the disk. */
-const mostLabels = 1000;
+/** More labels than any label map has. A scan that is mistaken for one would fill the disk. */
+const maxLabels = 1000;
 
 /** @throws VolumeError for more labels than a label map has */
 export function requireLabels(values: ReadonlySet<number>): void {
-  if (values.size > mostLabels)
-    throw new VolumeError(`There are more than ${mostLabels} different values: it is no map of labels.`);
+  if (values.size > maxLabels)
+    throw new VolumeError(`There are more than ${maxLabels} different values: it is no map of labels.`);
 }
 
-/** Bytes that are read and written at once. */
+/** How many bytes are read and written at once. */
 const chunk = 1 << 20;
 
-/**
- * The pixels of a segmentation, in a file of their own until what stands before them is known: the frames that have voxels, one
- * after another.
- */
+/** The frames of a segmentation that have voxels, in a temporary file until everything that comes before them is known. */
 export class SegFrames implements AsyncDisposable {
   readonly frames: SegFrame[] = [];
   /** The labels that occur in each layer. */
@@ -36,7 +33,7 @@ export class SegFrames implements AsyncDisposable {
   #pendingBytes = 0;
   /** Bytes in the file. */
   #length = 0;
-  /** Bits of the last byte that are taken, and that byte. */
+  /** The number of bits used in the last byte, and that byte. */
   #bits = 0;
   #last = 0;
 
@@ -47,9 +44,9 @@ export class SegFrames implements AsyncDisposable {
   ) {}
 
   /**
-   * Packs slices of labels, layer by layer: each label of a slice as single bits, which follow each other from frame to frame
-   * without padding (PS3.5, 8.1.1); of a map of labels, which is one layer, each slice as words.
-   * @param file is made, and removed at the end
+   * Packs slices of labels, layer by layer: each label of a slice as single bits, without padding between frames (PS3.5, 8.1.1),
+   * or, in a LABELMAP of one layer, each slice as words.
+   * @param file the temporary file, which is removed in the end
    * @throws VolumeError for more labels than a label map has
    */
   static async collect(
@@ -76,13 +73,13 @@ export class SegFrames implements AsyncDisposable {
     }
   }
 
-  /** Bits of a value of the frames. */
+  /** Bits of each value. */
   get bitsAllocated(): 1 | 8 | 16 {
     if (!this.isLabelMap) return 1;
     return this.values.some((values) => [...values].some((value) => value > 255)) ? 16 : 8;
   }
 
-  /** Bytes of all frames, without the byte that makes them even. */
+  /** Bytes of all frames, without padding. */
   get length(): number {
     return this.bitsAllocated === 8 ? this.#length / 2 : this.#length;
   }
@@ -156,7 +153,7 @@ export class SegFrames implements AsyncDisposable {
     requireLabels(values);
   }
 
-  /** Appends bits behind those that do not fill a byte yet. */
+  /** Appends bits after those that do not fill a byte yet. */
   #append(bits: Uint8Array, count: number): void {
     const taken = this.#bits;
     const end = taken + count;
@@ -171,7 +168,6 @@ export class SegFrames implements AsyncDisposable {
     }
     const whole = Math.floor(end / 8);
     this.#bits = end % 8;
-    // The last byte of the plane is not full, unless the bits before it have filled it.
     if (whole < bits.length) this.#last = bits[whole] as number;
     this.#push(whole < bits.length ? bits.subarray(0, whole) : bits);
   }

@@ -1,13 +1,13 @@
 import type { DicomElement } from './dicom-write.js';
 import type { Geometry } from './volume.js';
 
-/** A segment of a label map: the value of its voxels, what it is called and drawn in, and its code where the app says one. */
+/** A segment of a label map: the value of its voxels, its name, colour and code. */
 export interface Segment {
   readonly value: number;
   readonly name: string;
-  /** `#rrggbb`; null if nothing says it. */
+  /** `#rrggbb`; null if unknown. */
   readonly color: string | null;
-  /** A code of SNOMED CT. */
+  /** Its code in SNOMED CT; null if unknown. */
   readonly snomed: { readonly code: string; readonly meaning: string } | null;
 }
 
@@ -16,23 +16,20 @@ export interface SourceImage {
   readonly file: string;
   readonly sopClass: string;
   readonly sopInstance: string;
-  /** The number of the frame in its file, from 1; null for a file of one image. */
+  /** The frame number in its file, from 1; null for a file with one image. */
   readonly frame: number | null;
-  /** Of the centre of its first pixel, in mm to the left, to the back and upwards (ImagePositionPatient). */
+  /** The centre of its first pixel in mm, in LPS+ (ImagePositionPatient). */
   readonly position: readonly number[];
 }
 
-/**
- * What a result is put beside: the DICOM series as it lies on this machine, with what it says of its patient and study. Its
- * grid is that of the volume that `openSeries` reads from the same files.
- */
+/** The DICOM series that a result belongs to, with its patient and study. Its grid is the one that `openSeries` reads. */
 export interface SourceSeries extends Geometry {
-  /** What messages call it. */
+  /** The name in messages. */
   readonly name: string;
   readonly files: readonly string[];
   readonly studyUid: string;
   readonly seriesUid: string;
-  /** Made of the series' UID where the files have none. */
+  /** Derived from the series' UID where the files have none. */
   readonly frameOfReferenceUid: string;
   readonly seriesNumber: number | null;
   readonly modality: string | null;
@@ -41,27 +38,24 @@ export interface SourceSeries extends Geometry {
   /** Millimetres between rows, and between columns (PixelSpacing). */
   readonly pixelSpacing: readonly number[];
   readonly thickness: number | null;
-  /** The images by slice k of the grid; where several are of one place (time points), in their order. */
+  /** The images by slice k of the grid; several at one position (time points) are in order. */
   readonly slices: readonly (readonly SourceImage[])[];
-  /** Attributes of the patient, the study and the frame of reference, with the bytes of the files, for `patientAndStudy`. */
+  /** Attributes of the patient, the study and the frame of reference, byte for byte. */
   readonly identity: readonly DicomElement[];
-  /** SpecificCharacterSet of these bytes; null for the plain one. */
+  /** SpecificCharacterSet of these bytes; null for the default one. */
   readonly characterSet: string | null;
-  /** What the files say of lossy compression; empty if they never were compressed so. */
+  /** What the files say about lossy compression; empty if there was none. */
   readonly lossy: readonly DicomElement[];
 }
 
-/** What made a result, as the objects say that are written of it. */
+/** What made a result, as the written objects say. */
 export interface Maker {
-  /** The app, and its version; null where nobody says it. */
+  /** The app and its version; null if unknown. */
   readonly app: string | null;
   readonly appVersion: string | null;
   /** The version of this program. */
   readonly version: string;
-  /**
-   * What tells the result from others of the same app and series, such as the name of its file: what is made again under the
-   * same name becomes the same series.
-   */
+  /** Distinguishes results of the same app and series, such as the name of the file. The same name gives the same series. */
   readonly name: string;
   readonly madeAt: Date;
 }
@@ -70,9 +64,9 @@ export interface Maker {
 export interface WrittenObject {
   readonly seriesUid: string;
   readonly instanceUid: string;
-  /** Whether its voxels are those that were given, and were not looked up at other places. */
+  /** Whether its voxels are the given ones, not the nearest ones of another grid. */
   readonly isExact: boolean;
-  /** Whether its slices were put on the images of the same number, since what made them placed those of a tilted gantry wrongly. */
+  /** Whether slices were matched to images by number, because their program misplaced the slices of a tilted gantry. */
   readonly isByNumber: boolean;
   /** The labels that it has. */
   readonly segments: readonly Segment[];

@@ -4,29 +4,26 @@ import { type LabelSlice, labelReader } from './onto-grid.js';
 import type { Segment } from './segments.js';
 import { isSameGeometry, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
 
-/** A mask of one segment, whatever value its voxels have. */
+/** A mask of one segment, whatever the value of its voxels. */
 export interface SingleMask {
   readonly mask: VolumeFile;
   readonly segment: Omit<Segment, 'value'>;
 }
 
-/** Masks of single segments together. */
+/** Several masks of one segment each, combined. */
 export interface JoinedMasks {
-  /**
-   * Their voxels in as few label maps as overlaps allow, mostly one. The value of a segment is the number of its mask, from 1 in
-   * their order.
-   */
+  /** As few label maps as overlaps allow, mostly one. The value of a segment is the number of its mask, from 1. */
   readonly layers: readonly LabelLayer[];
-  /** The value that each mask has in its own file; 0 for an empty one. */
+  /** The value of each mask in its own file; 0 for an empty mask. */
   readonly values: readonly number[];
   /** The names of two segments that overlap; null if none do. */
   readonly overlap: readonly [string, string] | null;
 }
 
 /**
- * Puts masks of one grid together. All are read once to find what overlaps, in step, with the memory of a slice of each.
- * @param file what messages call them together
- * @throws VolumeError for a mask of several values, or on another grid than the first one
+ * Combines masks on one grid. They are read once in parallel to find overlaps, with one slice of each in memory.
+ * @param file the name of the result in messages
+ * @throws VolumeError for a mask with several values, or on another grid than the first one
  */
 export async function joinMasks(masks: readonly SingleMask[], file: string): Promise<JoinedMasks> {
   const [first] = masks;
@@ -37,7 +34,7 @@ export async function joinMasks(masks: readonly SingleMask[], file: string): Pro
   const values = masks.map(() => 0);
   const overlaps = masks.map(() => new Set<number>());
   for await (const { planes } of inStep(masks)) {
-    // The masks at each voxel: the last one, from 1, and all where there are several.
+    // The last mask at each voxel, from 1, and all masks where there are several.
     const last = new Uint16Array(first.mask.size[0] * first.mask.size[1]);
     const several = new Map<number, readonly number[]>();
     for (const [index, labels] of planes)
@@ -72,7 +69,7 @@ export async function joinMasks(masks: readonly SingleMask[], file: string): Pro
   };
 }
 
-/** Reads masks in step: of each slice, the masks that have voxels there, by their index. */
+/** Reads masks in parallel. Yields for each slice the masks that have voxels in it, by index. */
 async function* inStep(
   masks: readonly Pick<SingleMask, 'mask'>[],
   choice?: SliceChoice,
@@ -92,7 +89,7 @@ async function* inStep(
         if (!slice) return;
         k = slice.k;
         const labels = labelsOf(slice.values);
-        // Most organs are in few slices.
+        // Most organs occur in few slices.
         const bytes = Buffer.from(labels.buffer, labels.byteOffset, labels.byteLength);
         if (bytes.length !== none.length) none = Buffer.alloc(bytes.length);
         if (!bytes.equals(none)) planes.set(index, labels);
@@ -104,7 +101,7 @@ async function* inStep(
   }
 }
 
-/** Some of the masks, which do not overlap, as a label map. */
+/** Some masks that do not overlap, as a label map. */
 function layerOf(masks: readonly SingleMask[], members: readonly number[], file: string): LabelLayer {
   const chosen = members.flatMap((index) => masks[index] ?? []);
   const segments = chosen.map(({ segment }, at) => ({ ...segment, value: (members[at] ?? 0) + 1 }));

@@ -32,14 +32,14 @@ function colourOf(words: string | undefined): string | null {
     .join('')}`;
 }
 
-/** The segments of a header (`Segment0_Name:=liver`), in their order; empty where it is of no segmentation. */
+/** The segments of a header (`Segment0_Name:=liver`); empty for anything but a segmentation. */
 function segmentsOf(pairs: ReadonlyMap<string, string>): Segment[] {
   const segments: Segment[] = [];
   for (let at = 0; at < maxSegments; at += 1) {
     const field = (name: string) => pairs.get(`Segment${at}_${name}`)?.trim();
     const name = field('Name') ?? field('ID');
     if (name === undefined) break;
-    // Older versions have one layer for each segment.
+    // Older versions write one layer for each segment.
     const [value, layer] = [Number(field('LabelValue') ?? 1), Number(field('Layer') ?? at)];
     if (!Number.isInteger(value) || value <= 0 || value > 0xffff || !Number.isInteger(layer)) return [];
     segments.push({ name: name || `segment ${at + 1}`, colour: colourOf(field('Color')), value, layer });
@@ -48,8 +48,8 @@ function segmentsOf(pairs: ReadonlyMap<string, string>): Segment[] {
 }
 
 /**
- * A segmentation of 3D Slicer (`.seg.nrrd`) with the names and colours of its segments; any other volume as it is. Layers
- * become one volume of labels: with the values of the file where all differ, otherwise with the numbers of the segments.
+ * Adds names and colours to a segmentation of 3D Slicer (`.seg.nrrd`); any other volume stays as it is. Layers become one volume
+ * of labels, with the values of the file if all differ, otherwise with the numbers of the segments.
  */
 export function withSegments(
   volume: StoredVolume,
@@ -104,7 +104,7 @@ export function withSegments(
   };
 }
 
-/** All layers of one slice after another. Those that are stored one after another are held in memory. */
+/** Yields all layers of each slice. Layers that are stored one after another are read into memory. */
 async function* planesByPlace(
   { stored }: StoredVolume,
   only?: readonly number[],

@@ -8,9 +8,9 @@ import type { SourceImage, SourceSeries } from './segments.js';
 import { VolumeError } from './volume.js';
 
 /**
- * Reads what a result needs to lie beside a series: headers alone.
- * @param files of one series: a directory, a file of several frames, or a file for each slice
- * @throws VolumeError for what is no volume, and for a series that nothing can refer to, since it has no UIDs
+ * Reads what a result needs to refer to its series, from headers only.
+ * @param files of one series: a directory, a file with several frames, or a file for each slice
+ * @throws VolumeError for anything that is not a volume, and for a series without UIDs to refer to
  */
 export async function readSourceSeries(
   files: string | readonly string[],

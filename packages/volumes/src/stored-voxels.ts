@@ -19,7 +19,7 @@ import {
   valueTypes,
 } from './volume.js';
 
-/** What most headers say of their voxels. */
+/** What holds for the voxels of most headers. */
 const usual = {
   packedFrom: 0,
   components: 1 as 1 | 3 | 4,
@@ -30,33 +30,33 @@ const usual = {
 
 /** Where the voxels of a volume lie in a file, and how they are stored. */
 export interface StoredVoxels {
-  /** The file that the person named: for messages. */
+  /** The file that messages name. */
   readonly path: string;
-  /** The file with the voxels; or several files that are not packed, each with the same number of slices. */
+  /** The file with the voxels, or several unpacked files with the same number of slices each. */
   readonly dataFiles: readonly [string, ...string[]];
   /** Whether the file, or what follows `packedFrom`, is packed with gzip or zlib. */
   readonly isPacked: boolean;
   /** Bytes of the file before the packed data: 0 if the header is packed as well. */
   readonly packedFrom: number;
-  /** Bytes of each file before its first voxel, in unpacked data if it is packed; null if its voxels are its last bytes. */
+  /** Bytes before the first voxel in each file, after unpacking; null if the voxels are at the end of the file. */
   readonly start: number | null;
   readonly type: ValueType;
   readonly isBigEndian: boolean;
   readonly size: Size;
   readonly components: 1 | 3 | 4;
   readonly frames: number;
-  /** Whether the values of all frames are stored together for each voxel, and not one frame after another. */
+  /** Whether the values of all frames are stored together for each voxel, instead of one frame after another. */
   readonly isInterleaved: boolean;
   readonly slope: number;
   readonly intercept: number;
 }
 
-/** What a header says of its voxels, without what is as usual. */
+/** What a header says about its voxels; the rest is as usual. */
 export type VoxelsOfHeader = Omit<StoredVoxels, keyof typeof usual> & Partial<StoredVoxels>;
 
 /**
- * The files that a header names, in its own directory.
- * @throws VolumeError for a name that leads elsewhere
+ * The paths of the data files that a header names in its own directory.
+ * @throws VolumeError for a name that leads out of it
  */
 export function besideHeader(file: string, names: readonly string[]): [string, ...string[]] {
   const [first, ...others] = names.map((name) => {
@@ -73,23 +73,22 @@ export function besideHeader(file: string, names: readonly string[]): [string, .
   return [first, ...others];
 }
 
-/** Bytes that are unpacked at once: more is no faster, and many masks are read in step. Of a small volume it is less. */
-const chunkSize = 1 << 18;
-const leastChunk = 4096;
+/** How many bytes are unpacked at once. More is no faster, and many masks may be read at the same time. */
+const [minChunk, maxChunk] = [4096, 1 << 18];
 
-/** Most bytes of a slice, with all its frames where these are interleaved, and most values of one frame of it: 11,585 x 11,585. */
+/** The largest slice that is read: bytes with all interleaved frames, and values of one frame (11,585 x 11,585). */
 const [maxSlice, maxValues] = [2 ** 30, 2 ** 27];
 
-/** More slices than any scan has: time goes by for each of them, however small it is. */
+/** More slices than any scan has. Each costs time, however small it is. */
 const maxSlices = 65_536;
 
-/** Most bytes that are unpacked of a file: a minute's work. */
+/** The most bytes that are unpacked: about a minute's work. */
 const maxUnpacked = 2 ** 35;
 
 /** More volumes than any file has. */
 const maxFrames = 1_000_000;
 
-/** Most bytes that one packed byte can become. */
+/** How many bytes one packed byte can become (deflate). */
 const maxRatio = 1032;
 
 const truncated = (name: string, bytes: number, found: number): VolumeError =>
@@ -98,7 +97,7 @@ const truncated = (name: string, bytes: number, found: number): VolumeError =>
 export const notUnpacked = (file: string, why: string): VolumeError =>
   damaged(`${path.basename(file)} is damaged or cut short: its packed data cannot be unpacked (${why}).`);
 
-/** Bytes of one slice, with all its frames if these are interleaved; and of all voxels in each of the files. */
+/** The bytes of one slice with all interleaved frames, and of all voxels in each file. */
 function bytesOf(stored: StoredVoxels): { readonly slice: number; readonly inFile: number } {
   const { size, components, frames, isInterleaved, type, dataFiles } = stored;
   const slice = size[0] * size[1] * components * (isInterleaved ? frames : 1) * valueTypes[type].bytes;
@@ -106,7 +105,7 @@ function bytesOf(stored: StoredVoxels): { readonly slice: number; readonly inFil
 }
 
 /**
- * Refuses voxels that a file cannot hold, so that a damaged header is found before memory is taken.
+ * Refuses a header that claims more voxels than its file can hold, before memory is allocated for them.
  * @throws VolumeError
  */
 async function requireVoxels(stored: StoredVoxels): Promise<void> {
@@ -151,9 +150,9 @@ export interface StoredVolume extends VolumeFile {
 }
 
 /**
- * The volume of a header that has been read.
+ * The volume that a header describes.
  * @param rows of its affine (RAS+)
- * @throws VolumeError if the file is not whole, or its axes do not span a space
+ * @throws VolumeError for a file that is not whole, and for axes that do not span a space
  */
 export async function storedVolume(
   given: VoxelsOfHeader,
@@ -182,7 +181,7 @@ export async function storedVolume(
   };
 }
 
-/** Whether the rows of an affine are numbers, and its axes span a space. */
+/** Whether an affine consists of numbers, and its axes span a space. */
 export const isAffine = (rows: readonly (readonly number[])[]): boolean =>
   rows.flat().every(Number.isFinite) && inverseOf(rows as unknown as Affine) !== null;
 
@@ -208,7 +207,7 @@ function requireFrame({ path: named, frames }: StoredVoxels, frame: number): voi
 }
 
 /**
- * Reads the voxels of one frame, or of all one after another, in one pass over the file.
+ * Reads the voxels of one frame, or of all frames one after another, in one pass over the file.
  * @throws VolumeError
  */
 export async function storedData(stored: StoredVoxels, frame?: number): Promise<Voxels> {
@@ -221,7 +220,6 @@ export async function storedData(stored: StoredVoxels, frame?: number): Promise<
     data ??= arrayOf(stored, values, inSlice * nk * frames.length);
     data.set(values, ((frame === undefined ? each : 0) * nk + k) * inSlice);
   }
-  // There is at least one slice.
   return data as Voxels;
 }
 
@@ -262,13 +260,13 @@ export async function* storedPlanes(
   }
 }
 
-/** Where slices begin among the voxels of all files: a file may have too many slices for a list. */
+/** Where slices begin among the voxels of all files. A function, because a list of them may be too long. */
 interface Ranges {
   readonly count: number;
   from(at: number): number;
 }
 
-/** Fills the buffer with each range of the voxels of files that are not packed. */
+/** Fills the buffer with each range of unpacked files in turn. */
 async function* plainPieces(
   stored: StoredVoxels,
   ranges: Ranges,
@@ -305,7 +303,7 @@ async function* plainPieces(
   }
 }
 
-/** Fills the buffer with each range of a packed file: all before the last one is unpacked, and dropped. */
+/** Fills the buffer with each range of a packed file in turn. Everything before the last range is unpacked. */
 async function* packedPieces(
   stored: StoredVoxels,
   ranges: Ranges,
@@ -314,14 +312,14 @@ async function* packedPieces(
   const { path: named, dataFiles, packedFrom, isBigEndian, type } = stored;
   const start = stored.start ?? 0;
   const { inFile } = bytesOf(stored);
-  const pieceSize = Math.min(chunkSize, Math.max(leastChunk, start + inFile));
+  const pieceSize = Math.min(maxChunk, Math.max(minChunk, start + inFile));
   const source = createReadStream(dataFiles[0], { start: packedFrom, highWaterMark: pieceSize });
   const unpacker = createUnzip({ chunkSize: pieceSize });
-  // Errors reach the reader below.
+  // The loop below sees the errors.
   pipeline(source, unpacker, () => {});
-  // The checksum comes after the last voxel: whoever reads as far as that also reads on to it.
+  // The checksum follows the last voxel. It is verified whenever the last voxel is read.
   const isToEnd = ranges.from(ranges.count - 1) + buffer.length === inFile;
-  const maxAfter = start + inFile + chunkSize;
+  const maxAfter = start + inFile + maxChunk;
   let [position, at, filled] = [0, 0, 0];
   try {
     for await (const chunk of unpacker as AsyncIterable<Buffer>) {
@@ -353,7 +351,7 @@ async function* packedPieces(
   }
 }
 
-/** Makes values of one frame from the bytes in a buffer, which is read into again and again. */
+/** Decodes the values of one frame from a buffer that is filled again and again. */
 function decoderOf(stored: StoredVoxels, buffer: Buffer): (frame: number) => Voxels {
   const { type, isInterleaved, slope, intercept } = stored;
   const { bytes, array } = valueTypes[type];

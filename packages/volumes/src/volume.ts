@@ -1,13 +1,10 @@
 /** Voxels along i, j and k, the axes of the array; i varies fastest. */
 export type Size = readonly [number, number, number];
 
-/** One row of an affine: what i, j and k each add, and what voxel (0, 0, 0) has. */
+/** One row of an affine: what each step along i, j and k adds, and the value at voxel (0, 0, 0). */
 export type AffineRow = readonly [i: number, j: number, k: number, offset: number];
 
-/**
- * Where voxels lie: from the indices of a voxel to the millimetres of its centre, to the right, to the front and upwards
- * (RAS+, as in NIfTI; DICOM, MetaImage and ITK count to the left and to the back).
- */
+/** Maps the indices of a voxel to its centre in mm, in RAS+ as in NIfTI. DICOM, MetaImage and ITK use LPS+ instead. */
 export type Affine = readonly [right: AffineRow, front: AffineRow, up: AffineRow];
 
 /** A grid of voxels in space. */
@@ -27,7 +24,7 @@ export type Voxels =
   | Float32Array
   | Float64Array;
 
-/** Types of stored values: their bytes, and what holds them in memory. */
+/** The types of stored values: bytes of a value, and the array that holds them. */
 export const valueTypes = {
   uint8: { bytes: 1, array: Uint8Array },
   int8: { bytes: 1, array: Int8Array },
@@ -47,7 +44,7 @@ export type ValueType = keyof typeof valueTypes;
 export const arrayLike = (values: Voxels, length: number): Voxels =>
   new (values.constructor as new (length: number) => Voxels)(length);
 
-/** A label of a segmentation that says itself what its labels are. */
+/** A label that is named in its own file. */
 export interface Label {
   readonly value: number;
   readonly name: string;
@@ -61,34 +58,34 @@ export interface VolumeHeader extends Geometry {
   readonly format: string;
   /** Values of one voxel of a slice: 1, or 3 and 4 for RGB and RGBA. */
   readonly components: 1 | 3 | 4;
-  /** Volumes in the file: time points, or the components of vectors. 1 for nearly all. */
+  /** How many volumes are in the file: time points, or components of vectors. Nearly always 1. */
   readonly frames: number;
-  /** Whether the file says which way its axes run. If not, left and right may be swapped. */
+  /** Whether the file gives the directions of its axes. If not, left and right may be swapped. */
   readonly hasOrientation: boolean;
   /** Whether the sform and the qform of a NIfTI file contradict each other in left and right. Programs then mirror it or not. */
   readonly hasContradictorySides?: boolean;
   /** Modality by DICOM, `CT` or `MR`; null where the format has none. */
   readonly modality: string | null;
-  /** What the values are, where the file says it: Hounsfield units. */
+  /** The unit of the values, where the file says it. */
   readonly unit?: 'HU' | null;
   /** Whether the lowest value is meant to be white (MONOCHROME1 of DICOM). */
   readonly isInverted?: boolean;
-  /** What the file itself says of its labels; null for everything but DICOM SEG and the segmentations of 3D Slicer. */
+  /** The labels that the file names itself; null for everything but DICOM SEG and segmentations of 3D Slicer. */
   readonly labels: readonly Label[] | null;
 }
 
 /** A slice of a volume: all voxels of one k, i fastest, then j. */
 export interface Slice {
   readonly k: number;
-  /** size[0] x size[1] x components values, scaled as the header says. Valid until the next slice is asked for. */
+  /** size[0] x size[1] x components values, scaled as the header says. They are overwritten by the next slice. */
   readonly values: Voxels;
 }
 
 /** Which slices are read. */
 export interface SliceChoice {
-  /** Indices k, ascending; all of them if they are not given. */
+  /** Indices k, ascending; all by default. */
   readonly only?: readonly number[];
-  /** Which of the `frames`; the first one if it is not given. */
+  /** Which of the `frames`; the first by default. */
   readonly frame?: number;
 }
 
@@ -96,24 +93,24 @@ export interface SliceChoice {
 export interface VolumeFile extends VolumeHeader {
   /** The file, or the directory of a DICOM series. */
   readonly path: string;
-  /** The files that its header names for the voxels, if they are not in the file itself. */
+  /** The files with the voxels, if they are not in the file itself. */
   readonly dataFiles?: readonly string[];
   /**
-   * Reads slices, in ascending order. Needs the memory of a few slices where the format allows it; of packed files, all
-   * that lies before the last slice is unpacked and dropped.
+   * Reads slices in ascending order, in the memory of a few slices where the format allows it. A packed file is unpacked up to
+   * the last slice.
    * @throws VolumeError for a file that is truncated or damaged
    */
   slices(choice?: SliceChoice): AsyncGenerator<Slice, void, undefined>;
   /**
-   * Of a segmentation whose labels may overlap: its slices label by label, or layer by layer, each with all voxels of its
-   * labels, as often as there are layers and in any order. `slices` has one value for each voxel, that of the last one.
+   * Reads a segmentation whose labels may overlap: each slice once for every label or layer, in any order, with all voxels of
+   * that label. In `slices`, each voxel has only its last label.
    */
   layers?(): AsyncGenerator<Slice, void, undefined>;
 }
 
 /** A volume in memory. */
 export interface Volume extends VolumeHeader {
-  /** The voxels of all frames, one frame after another; in each i is fastest (after the components), then j, then k. */
+  /** The voxels of all frames, one frame after another; in each, i varies fastest (after the components), then j, then k. */
   readonly data: Voxels;
 }
 
@@ -126,7 +123,7 @@ export class VolumeError extends Error {
 export const damaged = (what: string): VolumeError =>
   new VolumeError(`${what} Copy it again from the original.`);
 
-/** How far apart two affines may place a voxel of the same index, as a part of a voxel: formats round differently. */
+/** How far apart two affines may place the same voxel, as a fraction of a voxel: formats round differently. */
 const placeTolerance = 0.05;
 
 /** Length of the step along each axis, in mm. */
@@ -144,13 +141,13 @@ export const placeOf = (
 
 /**
  * Whether the voxels of two volumes lie at the same places.
- * @param tolerance how far apart they may be, in smallest sides of a voxel
+ * @param tolerance how far apart they may be, as a fraction of the shortest side of a voxel
  */
 export function isSameGeometry(one: Geometry, other: Geometry, tolerance = placeTolerance): boolean {
   if (one.size.some((count, axis) => count !== other.size[axis])) return false;
-  const least = Math.min(...spacingOf(one));
+  const shortest = Math.min(...spacingOf(one));
   const [i, j, k] = one.size;
-  // An affine is known by where it places four corners.
+  // Four corners determine an affine.
   const corners: readonly Size[] = [
     [0, 0, 0],
     [i, 0, 0],
@@ -159,11 +156,11 @@ export function isSameGeometry(one: Geometry, other: Geometry, tolerance = place
   ];
   return corners.every((corner) => {
     const [a, b] = [placeOf(one, ...corner), placeOf(other, ...corner)];
-    return Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]) <= least * tolerance;
+    return Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]) <= shortest * tolerance;
   });
 }
 
-/** Millilitres of one voxel, also where its axes are not perpendicular. */
+/** The volume of a voxel in ml, also where the axes are not perpendicular. */
 export function voxelVolumeOf({ affine: [x, y, z] }: Pick<Geometry, 'affine'>): number {
   const determinant =
     x[0] * (y[1] * z[2] - y[2] * z[1]) -
@@ -172,7 +169,7 @@ export function voxelVolumeOf({ affine: [x, y, z] }: Pick<Geometry, 'affine'>): 
   return Math.abs(determinant) / 1000;
 }
 
-/** From millimetres (RAS+) to indices of voxels: the inverse of an affine. Null if it has none. */
+/** The inverse of an affine, from mm (RAS+) to indices of voxels; null if there is none. */
 export function inverseOf([[a, b, c, p], [d, e, f, q], [g, h, i, r]]: Affine): Affine | null {
   const cofactors = [
     [e * i - f * h, c * h - b * i, b * f - c * e],
@@ -188,8 +185,8 @@ export function inverseOf([[a, b, c, p], [d, e, f, q], [g, h, i, r]]: Affine): A
 }
 
 /**
- * By how many degrees the axes of a volume are from being perpendicular: of a series, those by which its gantry was tilted. Those of
- * straight series have little of it, from places that are rounded.
+ * How far the axes of a volume are from perpendicular, in degrees: the tilt of the gantry of a series. Rounded positions give
+ * straight series a small tilt as well.
  */
 export function shearOf({ affine }: Pick<Geometry, 'affine'>): number {
   const spacing = spacingOf({ affine });

@@ -20,28 +20,25 @@ import type { Maker, Segment, SourceSeries, WrittenObject } from './segments.js'
 import { VolumeError } from './volume.js';
 import { writeWhole } from './write.js';
 
-/** A label map without a single label: there is nothing to write of it. */
+/** A label map without any label, of which nothing can be written. */
 export class NoLabels extends VolumeError {}
 
 export interface SegOptions {
   readonly maker: Maker;
-  /**
-   * Whether each frame has all labels of a slice (LABELMAP), which few viewers know yet, and which holds one layer; otherwise one
-   * segment (BINARY).
-   */
+  /** Whether each frame has all labels of a slice (LABELMAP), which few viewers support and which holds one layer. */
   readonly isLabelMap?: boolean;
-  /** Whether a label map on another grid is refused; otherwise the labels of the nearest voxels are taken. */
+  /** Whether a label map on another grid is refused. By default, the nearest voxels are taken. */
   readonly isStrict?: boolean;
 }
 
 /**
- * Writes label maps as DICOM SEG into the study of their series, on the grid of that series: a frame for each segment and slice
- * that has voxels of it, with a reference to the images of its place. Each label that occurs is a segment; their numbers are
- * 1, 2, 3 in the order of the layers and of their values, as the standard demands, and the values themselves in a LABELMAP.
- * The UIDs are made of the series, of what made the label maps, and of their content: the same result is the same object, and
- * another one under the same name is a new object of the same series. The file appears when it is complete.
- * @param layers their segments may overlap, each with those of other layers
- * @throws NoLabels; VolumeError for what is no label map, and with `isStrict` for another grid; the system's errors
+ * Writes label maps as a DICOM SEG on the grid of their series, in its study. Each segment has a frame for every slice in which it
+ * has voxels, with a reference to the images at that position. Every label that occurs becomes a segment. Segments are numbered
+ * 1, 2, 3 in the order of layers and values, as the standard demands; in a LABELMAP, their numbers are the values.
+ * The UIDs derive from the series, the maker and the content: the same result is the same object, and a new result under the
+ * same name is a new object in the same series. The file appears when it is complete.
+ * @param layers may overlap each other
+ * @throws NoLabels; VolumeError for anything but label maps, and with `isStrict` for another grid; the system's errors
  */
 export async function writeDicomSeg(
   file: string,
@@ -105,13 +102,13 @@ function identityOf(
 const numberOf = (segments: readonly Segment[], at: number, isLabelMap: boolean): number =>
   isLabelMap ? (segments[at]?.value ?? 0) : at + 1;
 
-/** The dimensions by which frames are found, as all writers of segmentations name them. */
+/** The dimensions that index frames, as in all writers of segmentations. */
 const dimensions = {
   segment: { pointer: '0062000b', group: '0062000a', title: 'ReferencedSegmentNumber' },
   position: { pointer: '00200032', group: '00209113', title: 'ImagePositionPatient' },
 } as const;
 
-/** What stands before the descriptions of frames. */
+/** Everything before the functional groups of frames, and the texts that lost characters. */
 function startOf(
   source: SourceSeries,
   { segments, seriesUid, instanceUid }: Identity,
@@ -198,7 +195,7 @@ function startOf(
   return { start, altered };
 }
 
-/** What a segment is that no code describes, as 3D Slicer has it. */
+/** The category and type of a segment without a code, as in 3D Slicer. */
 const tissue = codeItem('85756007', 'SCT', 'Tissue');
 const anatomicalStructure = codeItem('123037004', 'SCT', 'Anatomical Structure');
 
@@ -214,7 +211,7 @@ function segmentItem(
     ['00620004', 'US', number],
     ['00620005', 'LO', text(name)],
     ['00620006', 'ST', `Label ${value}`],
-    // Whether a person drew what no app is named for cannot be told.
+    // Without an app, a person may have drawn it.
     ['00620008', 'CS', app === null ? 'SEMIAUTOMATIC' : 'AUTOMATIC'],
     ['00620009', 'LO', text(longString(app ?? 'unknown'))],
     ...(lab ? [['0062000d', 'US', lab] as const] : []),
@@ -222,10 +219,10 @@ function segmentItem(
   ];
 }
 
-/** Bytes of descriptions that are written at once. */
+/** How many bytes are written at once. */
 const chunk = 1 << 20;
 
-/** What each frame is of (PerFrameFunctionalGroupsSequence), in pieces. @param numbers those of segments, by layer and value */
+/** PerFrameFunctionalGroupsSequence, in pieces. @param numbers of segments, by layer and value */
 function* descriptionsOf(
   source: SourceSeries,
   numbers: readonly ReadonlyMap<number, number>[],
@@ -246,7 +243,7 @@ function* descriptionsOf(
     const indices = isLabelMap ? [place] : [segmentOf(frame), place];
     return encodeElements([['00209111', 'SQ', [[['00209157', 'UL', indices]]]]]);
   };
-  // Those of all frames have one length.
+  // The same for all frames.
   const contentLength = contentOf({ k: 0, value: 0 }).length;
   const lengthOf = (frame: SegFrame): number =>
     derivations(frame.k, frame).length +
@@ -279,7 +276,7 @@ function* descriptionsOf(
   yield Buffer.concat(pieces);
 }
 
-/** Makes what many frames share once. */
+/** Caches what many frames share. */
 function cached(make: (frame: SegFrame) => Buffer): (key: number, frame: SegFrame) => Buffer {
   const known = new Map<number, Buffer>();
   return (key, frame) => {
@@ -289,14 +286,14 @@ function cached(make: (frame: SegFrame) => Buffer): (key: number, frame: SegFram
   };
 }
 
-/** Of which images a frame was made. */
+/** The images from which a frame was derived. */
 const derivationOf = ({ slices }: SourceSeries, k: number): DicomElement => [
   '00089124',
   'SQ',
   [[sourceImages(slices[k] ?? []), ['00089215', 'SQ', [codeItem('113076', 'DCM', 'Segmentation')]]]],
 ];
 
-/** Where a frame lies on the even grid of the series: scanners round the places of its images, and readers want even ones. */
+/** The position of a frame on the even grid of the series. Scanners round positions, but readers want even ones. */
 const planePosition = (source: SourceSeries, k: number): DicomElement => [
   '00209113',
   'SQ',

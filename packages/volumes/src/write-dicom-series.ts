@@ -15,7 +15,7 @@ import { slicesOnGrid } from './onto-grid.js';
 import type { Maker, SourceSeries, WrittenObject } from './segments.js';
 import { VolumeError, type VolumeFile } from './volume.js';
 
-/** The classes of single images that a derived series may have, with what these demand besides. */
+/** The SOP classes of a derived series, and the other attributes that they require. */
 const kinds: Readonly<
   Record<string, { readonly sopClass: string; readonly demanded: readonly DicomElement[] }>
 > = {
@@ -42,41 +42,41 @@ const kinds: Readonly<
   },
 };
 
-/** What the values of 16 bits mean: value = stored x slope + intercept. */
+/** value = stored x slope + intercept, and the range of the values. */
 interface Scale {
   readonly slope: number;
   readonly intercept: number;
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
   readonly digest: string;
 }
 
-/** Whole numbers stay as they are; others are spread over the 16 bits. */
+/** Integers are kept; other values are spread over 16 bits. */
 async function scaleOf(volume: VolumeFile, source: SourceSeries): Promise<Scale> {
-  let [least, most, isWhole] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, true];
+  let [min, max, isWhole] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, true];
   const hash = createHash('sha256');
   for await (const { k, values } of slicesOnGrid(volume, source)) {
     hash.update(`${k} `).update(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
     for (const value of values) {
       if (!Number.isFinite(value)) continue;
-      if (value < least) least = value;
-      if (value > most) most = value;
+      if (value < min) min = value;
+      if (value > max) max = value;
       isWhole &&= Number.isInteger(value);
     }
   }
-  if (least > most) throw new VolumeError(`${path.basename(volume.path)} has no values.`);
+  if (min > max) throw new VolumeError(`${path.basename(volume.path)} has no values.`);
   const digest = hash.digest('hex');
-  if (isWhole && least >= -32768 && most <= 32767) return { slope: 1, intercept: 0, least, most, digest };
-  // Numbers of these texts have at most 16 characters: the stored values are those of the numbers that are written.
-  const slope = Number(decimalString((most - least) / 65_534 || 1));
-  return { slope, intercept: Number(decimalString((most + least) / 2)), least, most, digest };
+  if (isWhole && min >= -32768 && max <= 32767) return { slope: 1, intercept: 0, min, max, digest };
+  // Rounded to the texts that are written (at most 16 characters), so that stored values match them.
+  const slope = Number(decimalString((max - min) / 65_534 || 1));
+  return { slope, intercept: Number(decimalString((max + min) / 2)), min, max, digest };
 }
 
 /**
- * Writes a volume of intensities as a derived series of single images into the study of its series, of CT where its values are
- * Hounsfield units, otherwise of its series' modality. It has to lie on the grid of the series: intensities are not looked up at
- * other places. The UIDs are made of the series, of what made it, and of its content: another content is another series, since a
- * viewer would take images of both for one. The directory appears when it is complete; it must not be there.
+ * Writes a volume of intensities as a derived series in the study of its source: CT for Hounsfield units, otherwise the modality
+ * of the source. It must lie on the grid of the source, because intensities are not resampled. The UIDs derive from the source,
+ * the maker and the content: other content is another series, or a viewer would merge both. The directory must not exist, and
+ * appears when it is complete.
  * @throws VolumeError for another grid, and for a series that is neither CT nor MR; the system's errors
  */
 export async function writeDicomSeries(
@@ -120,7 +120,7 @@ export async function writeDicomSeries(
       for (let at = 0; at < stored.length; at += 1) {
         const value = values[at] as number;
         stored[at] = Math.round(
-          ((Number.isFinite(value) ? value : scale.least) - scale.intercept) / scale.slope,
+          ((Number.isFinite(value) ? value : scale.min) - scale.intercept) / scale.slope,
         );
       }
       const pixels = new Uint8Array(stored.buffer);
@@ -146,8 +146,8 @@ export async function writeDicomSeries(
   return { seriesUid, instanceUid, isExact: true, isByNumber: false, segments: [], altered };
 }
 
-/** What describes the pixels and the place of an image. */
-function imageOf(source: SourceSeries, k: number, { slope, intercept, least, most }: Scale): DicomElement[] {
+/** The elements for the pixels and the position of an image. */
+function imageOf(source: SourceSeries, k: number, { slope, intercept, min, max }: Scale): DicomElement[] {
   const between = spacingBetween(source);
   return [
     referencedSeries(source, source.slices[k]),
@@ -167,8 +167,8 @@ function imageOf(source: SourceSeries, k: number, { slope, intercept, least, mos
     ['00280101', 'US', 16],
     ['00280102', 'US', 15],
     ['00280103', 'US', 1],
-    ['00281050', 'DS', decimalString((least + most) / 2)],
-    ['00281051', 'DS', decimalString(Math.max(1, most - least))],
+    ['00281050', 'DS', decimalString((min + max) / 2)],
+    ['00281051', 'DS', decimalString(Math.max(1, max - min))],
     ['00281052', 'DS', decimalString(intercept)],
     ['00281053', 'DS', decimalString(slope)],
     ...(source.lossy.length > 0 ? source.lossy : [['00282110', 'CS', '00'] as const]),

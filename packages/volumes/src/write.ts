@@ -7,18 +7,15 @@ import { createDeflate, createGzip } from 'node:zlib';
 import { directionsOf, niftiHeader, type WritableVolume } from './nifti-header.js';
 import { spacingOf, VolumeError } from './volume.js';
 
-/**
- * Level 6 makes files of labels smaller than level 1 does by a third, in hardly more time. Scans it makes smaller by 3 to 10 %,
- * in five times the time.
- */
+/** Level 6 makes label maps a third smaller than level 1 at hardly any cost. Scans gain 3 to 10 % for five times the time. */
 const levelOf = ({ data }: WritableVolume): number => (data.BYTES_PER_ELEMENT === 1 ? 6 : 1);
 
-/** Bytes that are packed at once. */
+/** How many bytes are packed at once. */
 const chunkSize = 1 << 20;
 
 /**
- * Writes a volume as NIfTI-1, packed if the name ends with `.gz`. Several frames are written as the components of vectors, as
- * ITK does. The file appears when it is complete.
+ * Writes a volume as NIfTI-1, packed if the name ends with `.gz`. Several frames become the components of vectors, as in ITK.
+ * The file appears when it is complete.
  * @throws VolumeError for a volume that NIfTI-1 cannot hold; the system's errors
  */
 export async function writeNifti(file: string, volume: WritableVolume): Promise<void> {
@@ -36,8 +33,8 @@ export async function writeNifti(file: string, volume: WritableVolume): Promise<
 }
 
 /**
- * Writes a volume in the format that the name ends with: `.mha` (MetaImage) and `.nrrd` of one frame, both packed, and NIfTI
- * for all others. The file appears when it is complete.
+ * Writes a volume in the format of the file's name: `.mha` (MetaImage) and `.nrrd`, both packed and with one frame, or NIfTI
+ * for anything else. The file appears when it is complete.
  * @throws VolumeError for a volume that the format cannot hold; the system's errors
  */
 export async function writeVolume(file: string, volume: WritableVolume): Promise<void> {
@@ -60,7 +57,7 @@ export async function writeVolume(file: string, volume: WritableVolume): Promise
   });
 }
 
-/** The bytes of a volume, with those of a header before them. */
+/** The bytes of a header and a volume. */
 function chunksOf({ data }: WritableVolume, header?: Buffer): Readable {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   return Readable.from(
@@ -71,7 +68,7 @@ function chunksOf({ data }: WritableVolume, header?: Buffer): Readable {
   );
 }
 
-/** Writes a file under another name, and gives it its own when it is complete. */
+/** Writes a file under a temporary name, and renames it when it is complete. */
 export async function writeWhole<T>(file: string, write: (unfinished: string) => Promise<T>): Promise<T> {
   const unfinished = `${file}.${process.pid}.part`;
   try {
@@ -94,7 +91,7 @@ function requireValues(file: string, volume: WritableVolume): WritableVolume {
   return volume;
 }
 
-/** `Int16Array` as NRRD and MetaImage name its values. */
+/** What NRRD and MetaImage call the values of an array. */
 const typeNames = ({ data }: WritableVolume) => {
   const name = data.constructor.name.replace('Array', '').toLowerCase();
   const nrrd = { float32: 'float', float64: 'double' }[name] ?? name;
@@ -104,7 +101,7 @@ const typeNames = ({ data }: WritableVolume) => {
   return { nrrd, meta: `MET_${name.startsWith('u') ? 'U' : ''}${meta}` };
 };
 
-/** An affine in millimetres to the left and to the back: directions of the axes, and the place of the first voxel. */
+/** An affine in LPS+: the directions of the axes, and the place of the first voxel. */
 function toLeftAndBack({ affine }: WritableVolume) {
   const turned = ([right = 0, front = 0, up = 0]: readonly number[]) => [0 - right, 0 - front, up];
   return { directions: directionsOf(affine).map(turned), origin: turned(affine.map((row) => row[3])) };
@@ -134,7 +131,7 @@ function nrrdHeader(volume: WritableVolume): string {
   ].join('\n');
 }
 
-/** Digits that leave room for the number of packed bytes. */
+/** Reserves room for the number of packed bytes, which is known only in the end. */
 const noSize = '0'.repeat(15);
 
 function metaHeader(volume: WritableVolume): string {
@@ -158,7 +155,7 @@ function metaHeader(volume: WritableVolume): string {
   ].join('\n');
 }
 
-/** Readers of MetaImage want the number of packed bytes, which is only known after them. */
+/** Writes the number of packed bytes, which readers of MetaImage need, into the header. */
 async function putPackedSize(file: string, header: Buffer, bytes: number): Promise<void> {
   const handle = await open(file, 'r+');
   try {

@@ -18,18 +18,18 @@ test('a line of the table says what of an attribute may leave', () => {
   const [first, ...others] = readTable([{ reason: 'why', option: 'how', only: 'timed', rows }], lists);
   expect(first).toEqual({
     ...{ tag: '00080060', vrs: ['CS'], name: 'Modality (0008,0060)', treatment: 'terms', fallback: 'OT' },
-    ...{ mostValues: 16, reason: 'why', option: 'how', only: 'timed', allows: expect.any(Function) },
+    ...{ maxValues: 16, reason: 'why', option: 'how', only: 'timed', allows: expect.any(Function) },
   });
   expect(['CT', 'MR', 'X Y', 'X  Y', 'ct', '', 'CT | MR'].map((each) => first?.allows(each))).toEqual([
     ...[true, true, true, false, false, false, false],
   ]);
   expect(
-    others.map(({ name, vrs, treatment, fallback, mostValues }) => [
+    others.map(({ name, vrs, treatment, fallback, maxValues }) => [
       name,
       vrs,
       treatment,
       fallback,
-      mostValues,
+      maxValues,
     ]),
   ).toEqual([
     ['Rows (0028,0010)', ['US', 'SS'], 'numbers', null, Number.POSITIVE_INFINITY],

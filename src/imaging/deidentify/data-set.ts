@@ -104,7 +104,7 @@ function leavingValue(
 ): string | Uint8Array | null {
   const texts = (map: (text: string) => string): string =>
     textsOf(set, element)
-      .slice(0, attribute.mostValues)
+      .slice(0, attribute.maxValues)
       .map((text) => text && map(text))
       .join('\\');
   switch (attribute.treatment) {

@@ -70,13 +70,13 @@ export function numbersOf(
     const bytes = bytesOf(set, element);
     // Some programs write text where numbers belong.
     const isText = isInteger.test(vr) && bytes.length >= 6 && printable.test(bytes.toString('latin1'));
-    const isList = attribute.mostValues === Number.POSITIVE_INFINITY;
-    const isSound = Number.isInteger(count) && count <= attribute.mostValues && (isList || !isText);
+    const isList = attribute.maxValues === Number.POSITIVE_INFINITY;
+    const isSound = Number.isInteger(count) && count <= attribute.maxValues && (isList || !isText);
     return isSound ? bytes : null;
   }
   const texts = textsOf(set, element);
   const isSound = texts.every((each) => each === '' || (each.length <= 16 && decimal.test(each)));
-  return isSound && texts.length <= attribute.mostValues ? texts.join('\\') : null;
+  return isSound && texts.length <= attribute.maxValues ? texts.join('\\') : null;
 }
 
 /** The terms of a value, with nothing in the place of others; null if there is no known one at its beginning. */
@@ -84,6 +84,6 @@ export function termsOf(set: DataSet, element: Element, attribute: Attribute): s
   const given = textsOf(set, element);
   if (given.join('') === '') return '';
   const texts = given.map((each) => (attribute.allows(each) ? each : ''));
-  if (texts.length > attribute.mostValues || !texts[0]) return null;
+  if (texts.length > attribute.maxValues || !texts[0]) return null;
   return texts.join('\\').replace(/\\+$/, '');
 }

@@ -39,7 +39,7 @@ const attribute = (more: Partial<Attribute>): Attribute =>
     tag: '0',
     vrs: ['LO'],
     allows: (text: string) => /^[A-Z]+$/.test(text),
-    mostValues: 2,
+    maxValues: 2,
     ...more,
   }) as Attribute;
 
@@ -63,8 +63,8 @@ test('terms leave where they are known, and nothing of a value that begins with 
 });
 
 describe('numbers', () => {
-  const numbers = (value: string | Buffer, vr: string, mostValues = 3) =>
-    numbersOf(...only(value), attribute({ mostValues }), vr);
+  const numbers = (value: string | Buffer, vr: string, maxValues = 3) =>
+    numbersOf(...only(value), attribute({ maxValues }), vr);
 
   test('leave as they are, no more than there may be, and no text in their place', () => {
     expect(

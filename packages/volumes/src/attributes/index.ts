@@ -1,4 +1,4 @@
-/** Which attributes of DICOM may leave a machine when a person's identity must not, and which say who that is. */
+/** The DICOM attributes that may leave a machine when a person's identity must not, and those that identify people. */
 
 import { acquisitionAttributes } from './acquisition.js';
 import { emissionAttributes } from './emission.js';
@@ -14,17 +14,17 @@ const rows = readTable([...imageAttributes, ...acquisitionAttributes, ...emissio
 /** The attributes of the table, by their tags as eight hexadecimal digits. */
 export interface AttributeTable {
   readonly image: ReadonlyMap<string, Attribute>;
-  /** The same with times. */
+  /** With times as well. */
   readonly timed: ReadonlyMap<string, Attribute>;
-  /** The same with times, and with what uptake is computed from. */
+  /** With times and what is needed to compute uptake. */
   readonly emission: ReadonlyMap<string, Attribute>;
 }
 
-// Later rows replace earlier ones: what is emptied elsewhere is kept where it is needed.
+// Later rows replace earlier ones, so that a group can keep what others empty.
 const tableOf = (...only: readonly (string | undefined)[]): ReadonlyMap<string, Attribute> =>
   new Map(rows.filter((row) => only.includes(row.only)).map((row) => [row.tag, row]));
 
-/** Every attribute that may leave. What is not on it does not. */
+/** Every attribute that may leave. All others are removed. */
 export const attributes: AttributeTable = {
   image: tableOf(undefined),
   timed: tableOf(undefined, 'timed'),

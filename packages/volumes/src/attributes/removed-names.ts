@@ -1,6 +1,6 @@
 import { identifying } from '../identity/identifying.js';
 
-/** Others that are left out, and that people know by name. */
+/** Other attributes that are removed, with the names that people know. */
 const others = `
   00081030 StudyDescription
   0008103e SeriesDescription
@@ -23,7 +23,7 @@ const others = `
   00400254 PerformedProcedureStepDescription
   00400275 RequestAttributesSequence`;
 
-/** Keywords by tags of eight hexadecimal digits: what a person reads of an attribute that was left out. */
+/** The keywords of removed attributes, by tags of eight hexadecimal digits. */
 const keywords: ReadonlyMap<string, string> = new Map([
   ...[...identifying].map(([tag, keyword]) => [tag.toString(16).padStart(8, '0'), keyword] as const),
   ...[...others.matchAll(/([0-9a-f]{8}) (\w+)/g)].map(
@@ -31,10 +31,10 @@ const keywords: ReadonlyMap<string, string> = new Map([
   ),
 ]);
 
-/** Tags of attributes of which none may leave as it is. */
+/** The tags of attributes that must never leave unchanged. */
 export const identifyingTags: readonly string[] = [...keywords.keys()];
 
-/** An attribute that is left out, in words: `StudyDescription (0008,1030)`. */
+/** The name of a removed attribute: `StudyDescription (0008,1030)`. */
 export function nameOfRemoved(tag: string): string {
   const place = `(${tag.slice(0, 4)},${tag.slice(4).toUpperCase()})`;
   const keyword = keywords.get(tag);

@@ -1,22 +1,19 @@
 /** Attributes that may leave for one reason. */
 export interface AttributeGroup {
   readonly reason: string;
-  /** The option of PS3.15 (E.1-1) that keeps what the Basic Profile would remove. */
+  /** The option of PS3.15 (E.1-1) that keeps attributes which the Basic Profile removes. */
   readonly option?: string;
-  /** `emission`: of PET and nuclear medicine alone. `timed`: of these and of objects with functional groups. */
+  /** `emission`: only in PET and NM. `timed`: in these and in objects with functional groups. */
   readonly only?: 'emission' | 'timed';
   /**
-   * One a line: tag, value representations, keyword, with `*` if it has any number of values. After a colon the values that
-   * may leave, as `A | B`, a list of terms.ts (`@list`) or an expression (`/x/`), and after a question mark what is written in
-   * place of others: without it, the attribute is left out.
+   * One attribute on each line: tag, value representations and keyword, with `*` for any number of values. A colon introduces the
+   * values that may leave: `A | B`, a list of terms.ts (`@list`) or an expression (`/x/`). A question mark introduces the
+   * replacement for other values; without one, the attribute is removed.
    */
   readonly rows: string;
 }
 
-/**
- * What is written for a value: numbers that are numbers, one of the terms, a mapped UID, a UID of the standard, a pseudonym,
- * a shifted time, the items, or never the value itself.
- */
+/** What is written: valid numbers, listed terms, mapped or standard UIDs, a pseudonym, a shifted time, items, or a fallback. */
 export type Treatment =
   | 'numbers'
   | 'terms'
@@ -34,16 +31,16 @@ export interface Attribute {
   /** `Modality (0008,0060)`. */
   readonly name: string;
   readonly treatment: Treatment;
-  /** Whether a text, without the padding around it, may leave. */
+  /** Whether a text without padding may leave. */
   readonly allows: (text: string) => boolean;
-  /** What is written in place of a value that may not leave; null if nothing is. */
+  /** The replacement for a value that may not leave; null to remove the attribute. */
   readonly fallback: string | null;
-  readonly mostValues: number;
+  readonly maxValues: number;
   readonly reason: string;
   readonly option: string | null;
 }
 
-/** Most values of an attribute that is no list: a matrix has 16. */
+/** The most values of an attribute that is not a list: a matrix has 16. */
 const fewValues = 16;
 
 const line =
@@ -51,7 +48,7 @@ const line =
 
 const nothing = (): boolean => false;
 
-/** The test of what stands after the colon of a line. */
+/** The test for the part after the colon of a line. */
 function testOf(values: string, lists: Readonly<Record<string, string>>): (text: string) => boolean {
   const [, pattern, list] = /^(?:\/(.*)\/)?(?:@(\w+))?$/.exec(values) ?? [];
   const words = list === undefined ? (pattern === undefined ? values : '') : lists[list];
@@ -96,7 +93,7 @@ export function readTable(
           treatment: isNever ? 'fallback' : treatmentOf(ways[0] ?? '', told),
           allows: told === '' ? nothing : testOf(told, lists),
           fallback: replaced,
-          mostValues: list ? Number.POSITIVE_INFINITY : fewValues,
+          maxValues: list ? Number.POSITIVE_INFINITY : fewValues,
           reason,
           option: option ?? null,
           ...(only ? { only } : {}),

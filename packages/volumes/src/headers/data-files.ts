@@ -2,13 +2,13 @@ import path from 'node:path';
 import { beginsAsNifti } from './nifti-layout.js';
 import { parseMetaHeader, parseNrrdHeader, type TextHeader } from './text-headers.js';
 
-/** Volumes of two files of one name: the header, and its voxels. */
+/** A format whose volumes are two files with the same name: a header, and its voxels. */
 interface Pair {
   readonly header: RegExp;
   readonly headerEndings: readonly string[];
   readonly voxels: RegExp;
   readonly voxelEndings: readonly string[];
-  /** Whether a file is a header by its first bytes: other formats use this ending for text. */
+  /** Recognises a header by its first bytes, where other formats use the same ending. */
   readonly begins?: (start: Buffer) => boolean;
 }
 
@@ -29,14 +29,14 @@ const pairs: readonly Pair[] = [
   },
 ];
 
-/** A name, or a path, without an ending: `vol` of `vol.hdr` and `vol.img.gz`. */
+/** A name or path without its ending: `vol` for `vol.hdr` and `vol.img.gz`. */
 function stemOf(name: string, endings: readonly string[]): string {
   const lower = name.toLowerCase();
   const ending = endings.find((each) => lower.endsWith(each)) ?? '';
   return name.slice(0, name.length - ending.length);
 }
 
-/** The names of one half of a pair, by that of the other: first those in the same case of letters. */
+/** The possible names of the other file of a pair, those in the same case first. */
 function otherNames(name: string, endings: readonly string[], others: readonly string[]): string[] {
   const stem = stemOf(name, endings);
   const ending = name.slice(stem.length).replace(/\.(gz|bz2)$/, '');
@@ -48,19 +48,19 @@ function otherNames(name: string, endings: readonly string[], others: readonly s
   return [...new Set(all)].map((each) => stem + each);
 }
 
-/** The names, or paths, that the voxels of a header may have which is one half of a pair; none for any other file. */
+/** The names or paths that the voxels of a pair's header may have; empty for any other file. */
 export function voxelNamesOf(header: string): string[] {
   const pair = pairs.find((each) => each.header.test(header));
   return pair ? otherNames(header, pair.headerEndings, pair.voxelEndings) : [];
 }
 
-/** The names, or paths, that the header of voxels may have which are one half of a pair; none for any other file. */
+/** The names or paths that the header of a pair's voxels may have; empty for any other file. */
 export function headerNamesOf(voxels: string): string[] {
   const pair = pairs.find((each) => each.voxels.test(voxels));
   return pair ? otherNames(voxels, pair.voxelEndings, pair.headerEndings) : [];
 }
 
-/** The part of a name that both files of a pair share: `vol` of `vol.hdr` and `vol.img.gz`. Null for any other file. */
+/** What the names of a pair have in common: `vol` for `vol.hdr` and `vol.img.gz`. Null for any other file. */
 export function pairStem(name: string): string | null {
   for (const { header, headerEndings, voxels, voxelEndings } of pairs) {
     if (header.test(name)) return stemOf(name, headerEndings);
@@ -71,18 +71,18 @@ export function pairStem(name: string): string | null {
 
 export const isPairVoxels = (name: string): boolean => pairs.some(({ voxels }) => voxels.test(name));
 
-/** Bytes of a header of text that are read: at first, which nearly every one fits into, and then. */
+/** How much of a text header is read: first, and if it is longer. */
 const pieces = [4 * 1024, 1024 * 1024];
 
-/** Reads the first bytes of a file, up to this many. */
-type Read = (most: number) => Buffer;
+/** Reads the first bytes of a file, up to a number of them. */
+type Read = (length: number) => Buffer;
 
-/** The header of a file; null for one that does not end within what is read. */
+/** The header of a file; null if it does not end within what is read. */
 function textHeaderOf(read: Read, parse: (start: Buffer) => TextHeader | null): TextHeader | null {
-  for (const most of pieces) {
-    const start = read(most);
-    const isAll = start.length < most;
-    // A line that is cut off does not count.
+  for (const length of pieces) {
+    const start = read(length);
+    const isAll = start.length < length;
+    // A line that is cut off is ignored.
     const header = parse(isAll ? start : start.subarray(0, start.lastIndexOf('\n') + 1));
     if (isAll || header?.isWhole) return header;
   }
@@ -90,8 +90,8 @@ function textHeaderOf(read: Read, parse: (start: Buffer) => TextHeader | null): 
 }
 
 /**
- * The other files that hold the voxels of a file: for each, its possible names, relative to the header's directory. Null for a
- * file that has its own voxels, and if that is uncertain.
+ * The files with the voxels of a header: the possible names of each, relative to the header's directory. Null for a file that has
+ * its own voxels, and if it is uncertain.
  */
 export function voxelFilesOf(file: string, read: Read): readonly (readonly string[])[] | null {
   const name = path.basename(file);

@@ -4,21 +4,21 @@ import { isGzip, unzippedStart } from './dicom-start.js';
 import { parseNiftiHeader } from './nifti-layout.js';
 import { metaTypeOf, nrrdTypeOf, parseMetaHeader, parseNrrdHeader } from './text-headers.js';
 
-/** What a header says of the files that hold its voxels. */
+/** How a header describes the files with its voxels. */
 export interface DataLayout {
-  /** Bytes of all voxels, unpacked, in all files together. */
+  /** Bytes of all voxels in all files, unpacked. */
   readonly voxels: number;
-  /** Bytes before the voxels in each file, unpacked; null where the header leaves it open. */
+  /** Bytes before the voxels in each file, unpacked; null if unknown. */
   readonly before: number | null;
-  /** Whether the files are packed with gzip or zlib; null where their names say it. */
+  /** Whether the files are packed with gzip or zlib; null if their names tell. */
   readonly isPacked: boolean | null;
 }
 
-/** Bytes of a header that are read. */
-const mostRead = 1024 * 1024;
+/** How much of a header is read. */
+const maxRead = 1 << 20;
 
-/** Reads the first bytes of a file, up to this many. */
-type Read = (most: number) => Buffer;
+/** Reads the first bytes of a file, up to a number of them. */
+type Read = (length: number) => Buffer;
 
 const product = (counts: readonly number[]): number => counts.reduce((all, count) => all * count, 1);
 
@@ -29,14 +29,14 @@ const numbersIn = (text: string | undefined): number[] =>
     .filter((word) => word !== '')
     .map(Number);
 
-/** A layout, unless a number in it is none. */
+/** A layout; null if a number in it is invalid. */
 function layout(voxels: number, before: number | null, isPacked: boolean | null = false): DataLayout | null {
   const isKnown = Number.isSafeInteger(voxels) && voxels > 0;
   return isKnown && (before === null || Number.isSafeInteger(before)) ? { voxels, before, isPacked } : null;
 }
 
 function ofMetaImage(read: Read): DataLayout | null {
-  const fields = parseMetaHeader(read(mostRead))?.fields;
+  const fields = parseMetaHeader(read(maxRead))?.fields;
   if (!fields) return null;
   const bytes = bytesOf(metaTypeOf(fields.get('ElementType')));
   const count = product(numbersIn(fields.get('DimSize')));
@@ -49,12 +49,12 @@ function ofMetaImage(read: Read): DataLayout | null {
 const bytesOf = (type: ValueType | undefined): number => (type ? valueTypes[type].bytes : Number.NaN);
 
 function ofNrrd(read: Read): DataLayout | null {
-  const { fields } = parseNrrdHeader(read(mostRead));
+  const { fields } = parseNrrdHeader(read(maxRead));
   const type = fields.get('type');
   const bytes = type === 'block' ? Number(fields.get('blocksize')) : bytesOf(nrrdTypeOf(type));
   const encoding = (fields.get('encoding') ?? 'raw').toLowerCase();
   const isPacked = ['gz', 'gzip'].includes(encoding);
-  // Of voxels as text, and of lines before them, no header says how many bytes they take.
+  // The header does not give the size of voxels as text, or of lines before them.
   if ((!isPacked && encoding !== 'raw') || Number(fields.get('lineskip') ?? 0) > 0) return null;
   const before = Number(fields.get('byteskip') ?? 0);
   const count = product(numbersIn(fields.get('sizes')));
@@ -76,9 +76,9 @@ function ofNifti(read: Read): DataLayout | null {
   return layout(Math.ceil((voxels * header.bitpix) / 8), Math.max(0, header.voxOffset), null);
 }
 
-/** A header of Philips: a line of numbers for each image, or, up to version 3, one size for all of them. */
+/** PAR of Philips: a line of numbers for each image, or up to version 3 one size for all images. */
 function ofPar(read: Read): DataLayout | null {
-  const text = read(mostRead * 4).toString('latin1');
+  const text = read(maxRead * 4).toString('latin1');
   const images = text
     .split('\n')
     .filter((line) => /^\s*-?\d/.test(line))
@@ -102,7 +102,7 @@ function ofPar(read: Read): DataLayout | null {
 const afniBytes = [1, 2, 4, 4, 8, 8, 3];
 
 function ofAfni(read: Read): DataLayout | null {
-  const text = read(mostRead * 4).toString('latin1');
+  const text = read(maxRead * 4).toString('latin1');
   const attribute = (name: string) =>
     numbersIn(new RegExp(`name\\s*=\\s*${name}\\s+count\\s*=\\s*\\d+([-\\d\\s]*)`).exec(text)?.[1]);
   const [columns = Number.NaN, rows = Number.NaN, slices = Number.NaN] = attribute('DATASET_DIMENSIONS');
@@ -119,6 +119,6 @@ const readers: readonly (readonly [RegExp, (read: Read) => DataLayout | null])[]
   [/\.head$/i, ofAfni],
 ];
 
-/** What a header says of the files with its voxels; null where it does not say how many bytes they have. */
+/** How a header describes the files with its voxels; null if it does not give their size. */
 export const dataLayoutOf = (header: string, read: Read): DataLayout | null =>
   readers.find(([names]) => names.test(path.basename(header)))?.[1](read) ?? null;

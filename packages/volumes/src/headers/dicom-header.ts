@@ -4,9 +4,9 @@ import type { DataSet } from 'dicom-parser';
 import { numberOf, numbersOf, parseDicomStart, pixelData, wordsOf } from './dicom-parse.js';
 import { isGzip, unzippedStart } from './dicom-start.js';
 
-/** What a DICOM file says of the image in it. Null for what it does not contain. */
+/** What a DICOM file says about its image. Null where it says nothing. */
 export interface DicomHeader {
-  /** SeriesInstanceUID, with the study and the patient: careless tools give the series of several patients one UID. */
+  /** SeriesInstanceUID with the study and the patient, because some tools give series of several patients the same UID. */
   readonly seriesUid: string | null;
   readonly instanceUid: string | null;
   /** Empty if it is not given. */
@@ -20,23 +20,23 @@ export interface DicomHeader {
   readonly rows: number | null;
   readonly columns: number | null;
   readonly frames: number;
-  /** Position of the first voxel, in mm: three numbers (ImagePositionPatient). */
+  /** ImagePositionPatient: three numbers, in mm. */
   readonly position: readonly number[] | null;
-  /** Directions of its rows and columns: six numbers (ImageOrientationPatient). */
+  /** ImageOrientationPatient: six numbers. */
   readonly orientation: readonly number[] | null;
 }
 
-/** SOP classes of objects that are not images: doses, structures, plans, segmentations, reports, waveforms, DICOMDIR. */
+/** SOP classes that are no images: doses, structures, plans, segmentations, reports, waveforms, DICOMDIR. */
 const objectClass =
   /^1\.2\.840\.10008\.(1\.3\.10|5\.1\.4\.1\.1\.(481\.(?!1$)[\d.]+|66(\.\d+)*|67|68\.\d+|88\.\d+|11\.\d+|9\.[\d.]+|104\.\d+|78\.\d+|90\.\d+)|5\.1\.4\.34\.[\d.]+)$/;
 
-/** Whether a header is that of an image. One that names no class may be one. */
+/** Whether a header is that of an image, or of an object without a SOP class, which may be an image. */
 export const isImage = ({ sopClass }: DicomHeader): boolean => !objectClass.test(sopClass);
 
-/** SOP classes of voxels with labels: segments of their own, and one map of labels. Those of surfaces have no voxels. */
+/** SOP classes of segmentations with voxels: SEG and LABELMAP, but not surfaces. */
 const segmentationClass = /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[47]$/;
 
-/** Whether a header is that of a segmentation, which holds all of its segments in one file. */
+/** Whether a header is that of a segmentation. */
 export const isSegmentation = ({ sopClass }: DicomHeader): boolean => segmentationClass.test(sopClass);
 
 /** How much of a text is read, in bytes: DICOM allows 64 characters. */
@@ -70,19 +70,19 @@ export function textOf(set: DataSet, tag: string, root: DataSet = set): string {
   return text.replaceAll('\0', '').trim();
 }
 
-/** The numbers of an element; null if there are not exactly this many. */
+/** The numbers of an element; null unless there are exactly this many. */
 function vectorOf(set: DataSet, tag: string, length: number): number[] | null {
   const numbers = numbersOf(set, tag);
   return numbers?.length === length ? numbers : null;
 }
 
-/** What the elements of a file say of its image. */
+/** The header of a data set. */
 export function headerOf(set: DataSet): DicomHeader {
   const uid = wordsOf(set, 'x0020000e');
   return {
     seriesUid: uid && [uid, wordsOf(set, 'x0020000d'), wordsOf(set, 'x00100020')].join(' '),
     instanceUid: wordsOf(set, 'x00080018'),
-    // The DICOMDIR names its class in the group that describes the file alone.
+    // A DICOMDIR has its class only in the file meta information.
     sopClass: wordsOf(set, 'x00080016') ?? wordsOf(set, 'x00020002') ?? '',
     modality: wordsOf(set, 'x00080060'),
     seriesNumber: numberOf(set, 'x00200011'),
@@ -96,13 +96,11 @@ export function headerOf(set: DataSet): DicomHeader {
   };
 }
 
-/** Columns of the image: what comes after them is not needed. */
+/** Columns, the last element that is needed. */
 const columns = 'x00280011';
 
-/** How many bytes of a file are read at first; most headers are shorter. */
-const firstPiece = 16 * 1024;
-/** How many bytes are read of a file whose header is longer: private elements may take megabytes. */
-const longPiece = 4 * 1024 * 1024;
+/** How much of a file is read: first, and if the header is longer. Private elements may take megabytes. */
+const [firstPiece, longPiece] = [16 * 1024, 4 << 20];
 
 function unzipped(bytes: Buffer): Buffer {
   try {
@@ -114,13 +112,13 @@ function unzipped(bytes: Buffer): Buffer {
 
 /** What the beginning of a file shows. */
 interface FileStart {
-  /** Its first bytes, unzipped if it is a gzip file. */
+  /** Its first bytes, unpacked if it is a gzip file. */
   readonly bytes: Buffer;
-  /** Null for a file that is not DICOM, or whose header cannot be read. */
+  /** Null for a file that is not DICOM, or has an unreadable header. */
   readonly dicom: DicomHeader | null;
 }
 
-/** How many of the first bytes are returned: what formats are recognised by. */
+/** How many bytes are returned, to recognise formats by. */
 const maxStart = 1024;
 
 /** What the first bytes of a file show, and whether its header goes on after them. */

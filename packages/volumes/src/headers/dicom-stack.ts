@@ -9,21 +9,21 @@ const cross = ([a = 0, b = 0, c = 0]: Vector, [x = 0, y = 0, z = 0]: Vector): nu
   a * y - b * x,
 ];
 
-/** The direction across the plane of images (ImageOrientationPatient). */
+/** The normal of images with this ImageOrientationPatient. */
 export const normalOf = (orientation: Vector): number[] =>
   cross(orientation.slice(0, 3), orientation.slice(3));
 
-/** Millimetres below which two images are of the same place. */
+/** Images that are closer than this, in mm, have the same position. */
 const samePlace = 0.01;
 
-/** Images of one place. */
+/** The images at one position. */
 interface Level<T> {
-  /** How far along the normal they lie, in mm. */
+  /** Their distance along the normal, in mm. */
   readonly depth: number;
   readonly images: T[];
 }
 
-/** Images from the first to the last along the normal, all that are of one place together. */
+/** Groups images by position, in order along the normal. */
 export function stackOf<T>(images: readonly T[], depthOf: (image: T) => number): Level<T>[] {
   const ordered = images.map((image) => ({ image, depth: depthOf(image) })).sort((a, b) => a.depth - b.depth);
   const levels: Level<T>[] = [];
@@ -35,6 +35,6 @@ export function stackOf<T>(images: readonly T[], depthOf: (image: T) => number):
   return levels;
 }
 
-/** The distance from one place to the next that most have, of distances in any order. */
+/** The median of distances, in any order. */
 export const usualStep = (steps: readonly number[]): number =>
   steps.toSorted((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;

@@ -35,35 +35,29 @@ export const beginsAsMetaImage = (start: Buffer): boolean =>
 /** Whether a file begins as NRRD does. */
 export const beginsAsNrrd = (start: Buffer): boolean => start.toString('latin1', 0, 7) === 'NRRD000';
 
-/** A header of lines of text, in a file of its own or before the voxels. */
+/** A header of text lines, in a file of its own or before the voxels. */
 export interface TextHeader {
   readonly fields: ReadonlyMap<string, string>;
-  /** Pairs of NRRD that a program has added (`key:=value`), by their keys as they are written. */
+  /** Key/value pairs of NRRD (`key:=value`). */
   readonly pairs?: ReadonlyMap<string, string>;
   /** Its length in bytes. */
   readonly end: number;
-  /** The files that it names for the voxels, as it names them; null if the voxels follow it. */
+  /** The names of the data files, as written; null if the voxels follow the header. */
   readonly dataFiles: readonly string[] | null;
-  /** Whether all of it was there, even if the file goes on. */
+  /** Whether the header was complete. */
   readonly isWhole: boolean;
 }
 
-/** Most files that a header may name. */
-const maxFiles = 100_000;
-
-/** Most bytes of a header: room for the names of 10,000 files. What goes on has no end. */
+/** The longest header in bytes: room for the names of 10,000 files. */
 export const maxHeader = 1 << 20;
 
-/** Most characters of a line: longer ones are no header's. */
-const maxLine = 1 << 16;
+/** The most files that a header may name, and the longest line and pattern of names, in characters. */
+const [maxFiles, maxLine, maxPattern] = [100_000, 1 << 16, 1024];
 
-/** Most characters of a pattern of names: no file system has longer ones. */
-const maxPattern = 1024;
-
-/** Names are UTF-8, in a header that was decoded byte by byte. */
+/** Decodes a name as UTF-8 from a header that was read as Latin-1. */
 const decoded = (name: string): string => Buffer.from(name, 'latin1').toString();
 
-/** The names of data files in a header: one, or a pattern such as `slice%03d.raw 1 20 1` (from, to, step). */
+/** The data files that a header names: one, or a pattern such as `slice%03d.raw 1 20 1` (from, to, step). */
 function dataFileNames(words: string): string[] {
   if (words === '') return [];
   const parts = words.split(/[ \t]+/);
@@ -84,7 +78,7 @@ function dataFileNames(words: string): string[] {
 
 const isList = (words: string): boolean => /^list(\s|$)/i.test(words);
 
-/** The data files of a key: those of the lines below it if it says `LIST`, otherwise those that it names itself. */
+/** The data files of a field: those on the lines below if it says `LIST`, otherwise those that it names. */
 function namesIn(words: string, below: readonly string[]): string[] {
   if (!isList(words)) return dataFileNames(words);
   const names = below.map((line) => decoded(line.trim())).filter((name) => name !== '');
@@ -94,7 +88,7 @@ function namesIn(words: string, below: readonly string[]): string[] {
 /**
  * Parses a header of MetaImage (https://itk.org/Wiki/ITK/MetaIO/Documentation).
  * @param start the first bytes of a file, with the whole header
- * @returns null for a header without an end
+ * @returns null for a header that does not end
  */
 export function parseMetaHeader(start: Buffer): TextHeader | null {
   const text = start.toString('latin1', 0, maxHeader);
@@ -116,7 +110,7 @@ export function parseMetaHeader(start: Buffer): TextHeader | null {
 }
 
 /**
- * Parses a header of NRRD (https://teem.sourceforge.net/nrrd/format.html). Keys are in lower case, without blanks.
+ * Parses a header of NRRD (https://teem.sourceforge.net/nrrd/format.html). Keys become lower case, without blanks.
  * @param start the first bytes of a file, with the whole header
  */
 export function parseNrrdHeader(start: Buffer): TextHeader {

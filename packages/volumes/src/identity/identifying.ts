@@ -1,11 +1,11 @@
-/** Attributes whose value may be a code, where the file says that the patient's identity was removed. */
+/** Attributes that may have a pseudonym where the file says that the patient's identity was removed. */
 const codes = `
     00100010 PatientName
     00100020 PatientID`;
 
 /**
- * The attributes that say who somebody is, by what they tell. The Basic Profile of PS3.15 (Table E.1-1) removes or replaces
- * all of them. Those that say so only sometimes, such as descriptions and dates, are not among them.
+ * Identifying attributes by what they identify. The Basic Profile of PS3.15 (Table E.1-1) removes or replaces all of them.
+ * Attributes that identify only sometimes, such as descriptions and dates, are not included.
  */
 const byReason = {
   'the patient': `
@@ -100,7 +100,7 @@ const byReason = {
     00321033 RequestingService
     00404036 HumanPerformerOrganization
     0040a027 VerifyingOrganization`,
-  // Values from before they were replaced, and certificates with the name of whoever signed.
+  // Earlier values, and certificates with the name of the signer.
   'what was there before': `
     04000561 OriginalAttributesSequence
     fffafffa DigitalSignaturesSequence`,
@@ -109,7 +109,7 @@ const byReason = {
 /** Tags, as eight hexadecimal digits, with their keywords. */
 const rowsOf = (table: string) => [...table.matchAll(/([0-9a-f]{8}) (\w+)/g)];
 
-/** Keywords of the attributes that say who somebody is, by group and element. */
+/** The keywords of identifying attributes, by tag. */
 export const identifying: ReadonlyMap<number, string> = new Map(
   [codes, ...Object.values(byReason)]
     .flatMap(rowsOf)
@@ -118,5 +118,5 @@ export const identifying: ReadonlyMap<number, string> = new Map(
 
 const mayBeCodes = new Set(rowsOf(codes).map(([, tag = '']) => Number.parseInt(tag, 16)));
 
-/** Whether an attribute may have a code as its value where the patient's identity was removed. */
+/** Whether an attribute may have a pseudonym where the patient's identity was removed. */
 export const mayBeCode = (tag: number): boolean => mayBeCodes.has(tag);
