@@ -156,3 +156,25 @@ test('a volume in memory keeps its unit, and that its values are inverted', asyn
   const plain = await read('MONOCHROME2', 'MR');
   expect('isInverted' in plain || 'unit' in plain).toBe(false);
 });
+
+test('A sform and a qform that disagree on left and right are reported, and the sform counts.', async () => {
+  const sform = [-1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1, 0];
+  const read = async (qform: readonly number[], rows = sform) => {
+    const header = niftiHeader({ size: [3, 2, 4], sform: rows, qform });
+    return openVolume(await write(await workspace(), 'a.nii', header, Buffer.alloc(48)));
+  };
+  const contradictory = await read([0, 0, 0, 5, 0, 0]);
+  expect(contradictory.hasContradictorySides).toBe(true);
+  expect(contradictory.affine[0]).toEqual([-1, 0, 0, 5]);
+  // A half turn around the second axis has the first axis to the left as well.
+  expect((await read([0, 1, 0, 5, 0, 0])).hasContradictorySides).toBeUndefined();
+  // A sform of zeros does not count.
+  expect(
+    (
+      await read(
+        [0, 0, 0, 5, 0, 0],
+        sform.map(() => 0),
+      )
+    ).hasContradictorySides,
+  ).toBeUndefined();
+});

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { misplacedGrid } from '../src/gantry-tilt.js';
-import { orderOf } from '../src/grid-axes.js';
 import {
   type Affine,
   type Geometry,
@@ -9,7 +8,7 @@ import {
   type VolumeFile,
   type Voxels,
 } from '../src/index.js';
-import { labelReader, liesOnGrid, placeOnGrid, slicesOnGrid } from '../src/onto-grid.js';
+import { labelReader, placeOnGrid, slicesOnGrid } from '../src/onto-grid.js';
 import { joinMasks } from '../src/single-masks.js';
 
 type Row = readonly [number, number, number, number];
@@ -46,38 +45,6 @@ async function read(slices: AsyncIterable<{ k: number; values: Voxels }>): Promi
   return all;
 }
 const counted = (count: number) => Uint8Array.from({ length: count }, (_, at) => at + 1);
-
-describe('The axes of a mask', () => {
-  const axis = (of: number, sign = 1, start = 0) => ({ axis: of, sign, start });
-  test.each<[string, Geometry, ReturnType<typeof axis>[] | null]>([
-    ['are those of the grid', grid, [axis(0), axis(1), axis(2)]],
-    ['begin within it', moved(1, 2, 3, [2, 2, 1]), [axis(0, 1, 1), axis(1, 1, 1), axis(2, 1, 1)]],
-    ['are a twentieth of the smallest side beside it', moved(0.05), [axis(0), axis(1), axis(2)]],
-    ['are further beside it', moved(0.051), null],
-    ['end behind it', moved(1), null],
-    ['begin before it', moved(-1), null],
-    [
-      'run backwards',
-      geometry([4, 3, 2], [-1, 0, 0], [0, 2, 0], [0, 0, -3], [3, 0, 3]),
-      [axis(0, -1, 3), axis(1), axis(2, -1, 1)],
-    ],
-    [
-      'run in another order',
-      geometry([2, 4, 3], [0, 0, 3], [1, 0, 0], [0, 2, 0]),
-      [axis(1), axis(2), axis(0)],
-    ],
-    ['have twice the length', geometry([2, 3, 2], [2, 0, 0], [0, 2, 0], [0, 0, 3]), null],
-    ['are slightly longer, which adds up', geometry([4, 3, 2], [1.02, 0, 0], [0, 2, 0], [0, 0, 3]), null],
-    ['run diagonally', geometry([1, 1, 1], [1, 2, 0], [1, -2, 0], [0, 0, 3]), null],
-  ])('%s', (_, mask, order) => {
-    expect(orderOf(mask, grid)).toEqual(order);
-    expect(liesOnGrid(mask, grid)).toBe(order !== null);
-  });
-
-  test('have no order on a grid without a direction', () => {
-    expect(orderOf(grid, geometry([4, 3, 2], [1, 0, 0], [1, 0, 0], [0, 0, 3]))).toBeNull();
-  });
-});
 
 describe('A label map on a grid', () => {
   test('is refused with several values in a voxel, or several volumes', () => {

@@ -2,14 +2,6 @@ import { open, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
-  elementStart,
-  encodeElements,
-  encodeItem,
-  fileStart,
-  implicitLittleEndian,
-  itemStart,
-} from '../src/dicom-write.js';
-import {
   type Affine,
   type LabelLayer,
   openVolume,
@@ -23,7 +15,6 @@ import {
 } from '../src/index.js';
 import { SegFrames } from '../src/seg-frames.js';
 import { writeWhole } from '../src/write.js';
-import { parse } from './study.js';
 import { counting, refusalOf, workspace } from './written.js';
 
 const affine: Affine = [
@@ -153,37 +144,6 @@ test('a file has its name when it is whole; what could not be written is gone, a
     return 7;
   });
   expect([written, await readdir(directory), await readFile(file, 'utf8')]).toEqual([7, ['a'], 'after']);
-});
-
-test('elements have a start, an order and padding of their own', () => {
-  const hex = (bytes: Buffer) => bytes.toString('hex');
-  expect(hex(elementStart('00080060', 'CS', 4))).toBe('0800600043530400');
-  expect(hex(elementStart('7fe00010', 'OW', 4))).toBe('e07f10004f57000004000000');
-  expect(hex(elementStart('00080060', 'CS', 0xffff))).toBe('080060004353ffff');
-  expect(hex(elementStart('00080060', 'CS', 0x10000, implicitLittleEndian))).toBe('0800600000000100');
-  expect(hex(itemStart(4))).toBe('feff00e004000000');
-  expect(hex(encodeItem([['00080060', 'CS', 'M']]))).toBe('feff00e00a000000' + '08006000435302004d20');
-  const odd = encodeElements([
-    ['00080018', 'UI', '1'],
-    ['00080005', 'UN', Uint8Array.of(1)],
-    ['00080060', 'CS', ['A', 'B']],
-    ['00200013', 'IS', [1, 2]],
-    ['00281101', 'SS', [-1, 2]],
-    ['00081140', 'SQ', []],
-  ]);
-  expect(hex(odd)).toBe(
-    [
-      ...['08000500554e000002000000' + '0100', '0800180055490200' + '3100', '0800600043530400' + '415c4220'],
-      ...['080040115351000000000000', '2000130049530400' + '315c3220', '2800011153530400' + 'ffff0200'],
-    ].join(''),
-  );
-  const set = parse(Buffer.concat([fileStart({ sopClass: '1.2', sopInstance: '1.3' }), odd]));
-  expect(['x00020002', 'x00020003', 'x00020010', 'x00020013'].map((tag) => set.string(tag))).toEqual([
-    '1.2',
-    '1.3',
-    '1.2.840.10008.1.2.1',
-    'REMOTE_APP',
-  ]);
 });
 
 test('a segmentation of more than 1000 labels is none', async () => {
