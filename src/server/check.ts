@@ -8,13 +8,11 @@ import {
   type AppFindings,
   checkNetworkApps,
   lookAtApps,
-  ownCommand,
   pythonWithoutCuda,
   readSources,
   residentEngine,
   sourceProblems,
   staysLoaded,
-  type Thoroughness,
   trialRun,
   uniqueApps,
   viewAppDirectory,
@@ -40,17 +38,12 @@ export interface Finding {
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
 
 /** What was found about one app. */
-async function* findingsOf(
-  { id, problems, warnings, missing }: AppFindings,
-  argument: string,
-  thoroughness: Thoroughness,
-): AsyncGenerator<Finding> {
+function* findingsOf({ id, problems, warnings, missing }: AppFindings, argument: string): Generator<Finding> {
   const about = `app ${id}`;
-  const wrong = [...problems, ...(await warnings(thoroughness))];
-  const notes = await missing();
-  if (wrong.length + notes.length === 0) yield { kind: 'ok', about, says: argument };
+  const wrong = [...problems, ...warnings];
+  if (wrong.length + missing.length === 0) yield { kind: 'ok', about, says: argument };
   for (const says of wrong) yield { kind: 'problem', about, says };
-  for (const says of notes) yield { kind: 'note', about, says };
+  for (const says of missing) yield { kind: 'note', about, says };
 }
 
 async function* checkApps({
@@ -66,13 +59,11 @@ async function* checkApps({
   const allowed = [...byId.values()];
   if (allowed.length === 0)
     yield { kind: 'note', about: 'apps', says: 'none is allowed: name one with --apps' };
-  const { apps, forEngine, engineProblem } = await lookAtApps(allowed, engine, environment);
-  for (const found of apps) {
-    const argument = allowed.find(({ id }) => id === found.id)?.argument ?? '';
-    yield* findingsOf(found, argument, 'python');
-  }
+  const { apps, engineProblem } = await lookAtApps(allowed, engine, environment, 'python');
+  for (const found of apps) yield* findingsOf(found, byId.get(found.id)?.argument ?? '');
   if (engineProblem !== null) yield { kind: 'problem', about: 'engine', says: engineProblem };
-  else if (forEngine.length > 0) yield { kind: 'ok', about: 'engine', says: engine.join(' ') };
+  else if (apps.some(({ isOfEngine }) => isOfEngine))
+    yield { kind: 'ok', about: 'engine', says: engine.join(' ') };
 }
 
 async function* checkResidentEngine({
@@ -268,13 +259,12 @@ const jobEnvironment = (environment: NodeJS.ProcessEnv) =>
 
 /** Runs an app of this machine once, if it can be tried. */
 async function tryApp(
-  id: string,
+  { id, command }: AppFindings,
   directory: string,
   seconds: number,
   environment: NodeJS.ProcessEnv,
 ): Promise<Omit<Finding, 'about'>> {
   const app = await viewAppDirectory(id, directory);
-  const command = ownCommand(directory);
   if (!app.available || command === null) {
     return {
       kind: 'note',
@@ -289,11 +279,10 @@ async function tryApp(
 
 /** A PyTorch without CUDA, on a machine with GPUs. */
 async function* checkCuda(
-  id: string,
+  { id, command }: AppFindings,
   directory: string,
   environment: NodeJS.ProcessEnv,
 ): AsyncGenerator<Finding> {
-  const command = ownCommand(directory);
   const python = command && (await pythonWithoutCuda(directory, command, environment.PATH ?? ''));
   if (!python) return;
   const gpus = inventory(environment, () => {});
@@ -320,13 +309,13 @@ export async function* checkApp(
 ): AsyncGenerator<Finding> {
   const id = path.basename(directory);
   const allowed = { id, directory, repository: null, argument: directory, network: false };
-  const { apps } = await lookAtApps([allowed], [], environment);
+  const { apps } = await lookAtApps([allowed], [], environment, 'own-python');
   for (const found of apps) {
-    yield* findingsOf(found, directory, 'own-python');
+    yield* findingsOf(found, directory);
     if (found.problems.length > 0) continue;
-    yield* checkCuda(id, directory, environment);
+    yield* checkCuda(found, directory, environment);
     if (seconds === null) continue;
-    yield { about: 'trial run', ...(await tryApp(id, directory, seconds, environment)) };
+    yield { about: 'trial run', ...(await tryApp(found, directory, seconds, environment)) };
   }
 }
 

@@ -3,9 +3,14 @@ import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeEnvironment } from '../../src/cli/apps/app-environment.js';
-import { checkpointFault } from '../../src/cli/apps/checkpoint.js';
 import { firstSteps, initApp } from '../../src/cli/apps/init.js';
-import { channelInputs, colourOf, namesInFolder, sentence } from '../../src/cli/apps/model-app.js';
+import {
+  channelInputs,
+  checkCheckpoint,
+  colourOf,
+  inSentences,
+  namesInFolder,
+} from '../../src/cli/apps/model-app.js';
 import type { NewApp } from '../../src/cli/apps/new-app.js';
 import { runOnEnd } from '../../src/cli/submit/on-end.js';
 import { CommandIo } from '../../src/cli/terminal/index.js';
@@ -29,13 +34,9 @@ test('labels have colours that differ, and are the same each time', () => {
   expect(new Set(Array.from({ length: 120 }, (_, at) => colourOf(at))).size).toBe(120);
 });
 
-test.each([
-  ['A network', 'A network.'],
-  [' Segments the liver! ', 'Segments the liver!'],
-  ['Which one?\n', 'Which one?'],
-  ['v1.0 of a network', 'v1.0 of a network.'],
-])('%j is told as a sentence', (text, told) => {
-  expect(sentence(text)).toBe(told);
+test('the description of an app has each fact as a sentence', () => {
+  const facts = ['A network', '', ' Segments the liver! ', 'Which one?\n', 'v1.0 of a network'];
+  expect(inSentences(facts)).toBe('A network. Segments the liver! Which one? v1.0 of a network.');
 });
 
 test('each channel of a network is a group of inputs, in its order', () => {
@@ -60,10 +61,18 @@ test('a folder that is none, or is not there, is refused with what to name', asy
 
 test('a checkpoint has the beginning and the end of an archive', async () => {
   const root = await place();
+  const faultIn = (file: string) => {
+    try {
+      checkCheckpoint(file);
+      return null;
+    } catch (cause) {
+      return (cause as Error).message.replace(/^.* cannot be used: /, '');
+    }
+  };
   const faultOf = (content: string) => {
     const file = path.join(root, 'model.pt');
     writeFileSync(file, content, 'latin1');
-    return checkpointFault(file);
+    return faultIn(file);
   };
   const [start, end] = ['PK\x03\x04', `PK\x05\x06${'\0'.repeat(18)}`];
   expect(faultOf(`${start}${'w'.repeat(300)}${end}`)).toBeNull();
@@ -75,7 +84,7 @@ test('a checkpoint has the beginning and the end of an archive', async () => {
   expect(faultOf('version https://git-lfs.github.com/spec/v1\noid')).toBe(
     "it is a pointer of Git LFS: run 'git lfs pull' where it comes from",
   );
-  for (const fault of [faultOf(''), checkpointFault(path.join(root, 'none.pt'))])
+  for (const fault of [faultOf(''), faultIn(path.join(root, 'none.pt'))])
     expect(fault).toBe('it is empty, or cannot be read');
 });
 

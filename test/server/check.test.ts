@@ -354,18 +354,6 @@ describe('check', () => {
       { 'main.mjs': 'console.log(1);\nconst = 2;\n' },
       'main.mjs, line 2: SyntaxError: Unexpected token',
     ],
-    [
-      'a module of its own that is not there',
-      { command: ['node', 'main.mjs'] },
-      { 'main.mjs': "import './own.mjs';\n", 'own.mjs': "\nimport { a } from './gone.mjs';\n" },
-      "own.mjs, line 2: there is no module './gone.mjs'",
-    ],
-    [
-      'a package that is not there',
-      { command: ['node', 'main.mjs'] },
-      { 'main.mjs': "import fs from 'node:fs';\nimport x from '@no/such-package/part';\n" },
-      "main.mjs, line 2: there is no package '@no/such-package'",
-    ],
     ...(withoutPython
       ? []
       : ([

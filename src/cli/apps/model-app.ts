@@ -1,7 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { UsageError } from '../../client/errors.js';
-import { quotePath } from '../../contract/index.js';
-import { errorCode, faultWithoutPath } from '../../files/index.js';
+import { excerpt, quotePath } from '../../contract/index.js';
+import { errorCode, faultWithoutPath, firstBytes } from '../../files/index.js';
 
 /** The kinds of trained networks that `init --from` makes an app of. */
 export const modelKinds = ['nnunet', 'monai-bundle', 'totalsegmentator'] as const;
@@ -60,9 +60,25 @@ export function colourOf(index: number): string {
   return `#${part(0)}${part(8)}${part(4)}`;
 }
 
-/** A text as a sentence. */
-export const sentence = (text: string): string =>
-  /[.!?]$/.test(text.trim()) ? text.trim() : `${text.trim()}.`;
+/** The description of an app: each fact as a sentence, without empty ones. */
+export const inSentences = (facts: readonly string[]): string =>
+  facts
+    .filter((fact) => fact !== '')
+    .map((fact) => excerpt(fact, 1000).trim())
+    .map((fact) => (/[.!?]$/.test(fact) ? fact : `${fact}.`))
+    .join(' ');
+
+/** The names and colours of labels, as `app.json` has them. */
+export const terminologyOf = (labels: readonly { readonly value: number; readonly name: string }[]) =>
+  Object.fromEntries(labels.map(({ name, value }, index) => [value, { name, color: colourOf(index) }]));
+
+/** The command line that runs a network with these channels, for the README. */
+export const inferLine = (channels: readonly string[]): string =>
+  `remote-app infer ${channels.length > 1 ? channels.map((_, index) => `-i CHANNEL_${index}`).join(' ') : './scans'}`;
+
+/** What the README says of every app with `evaluation.py`. */
+export const aboutEvaluation =
+  '- `evaluate` and `pipeline` compare with true labels: Dice, and surfaces within the tolerance of `Evaluation.yml`.';
 
 /** What an app reads or writes, as `app.json` declares it. */
 export const volume = (name: string, type: string, more = {}) => ({
@@ -84,8 +100,10 @@ export const channelInputs = (channels: readonly string[], isHounsfield: (name: 
     ]),
   );
 
-/** What each app of a network writes, and the evaluation that `evaluation.py` of `templates/from/shared` makes of it. */
+/** What `app.json` says of every app of a network: how it runs, what it writes, and the evaluation by `evaluation.py`. */
 export const segmentation = {
+  resident: true,
+  mc_dropout: 0,
   outputs: { Labels: volume('Labels', 'SEGMENTATION') },
   inputs_evaluations: {
     'Overlap and surface distance': {
@@ -113,4 +131,37 @@ export function namesInFolder(folder: string, instead: (file: string) => string)
         : `is not a folder that can be read: ${faultWithoutPath(cause)}`;
     throw new UsageError(`${quotePath(folder)} ${what}`, { cause });
   }
+}
+
+/** A checkpoint is a zip archive: its first bytes, and the start of its end record, which has 22 bytes. */
+const archiveStart = Buffer.from('PK\x03\x04', 'latin1');
+const archiveEnd = Buffer.from('PK\x05\x06', 'latin1');
+const endBytes = 22;
+
+function lastBytes(file: string): Buffer {
+  const descriptor = openSync(file, 'r');
+  try {
+    const bytes = Buffer.alloc(endBytes);
+    readSync(descriptor, bytes, 0, endBytes, Math.max(fstatSync(descriptor).size - endBytes, 0));
+    return bytes;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Why a file is no checkpoint of PyTorch; null if it looks like one. */
+function checkpointFault(file: string): string | null {
+  const start = firstBytes(file, 200);
+  if (start.length === 0) return 'it is empty, or cannot be read';
+  if (start.toString('latin1').startsWith('version https://git-lfs'))
+    return "it is a pointer of Git LFS: run 'git lfs pull' where it comes from";
+  if (!start.subarray(0, 4).equals(archiveStart)) return 'it is not a checkpoint of PyTorch';
+  const isWhole = lastBytes(file).subarray(0, 4).equals(archiveEnd);
+  return isWhole ? null : 'its end is missing: copy it again';
+}
+
+/** @throws UsageError for a file that is no whole checkpoint. @param remedy the end of that sentence */
+export function checkCheckpoint(file: string, remedy = ''): void {
+  const fault = checkpointFault(file);
+  if (fault !== null) throw new UsageError(`${quotePath(file)} cannot be used: ${fault}${remedy}`);
 }

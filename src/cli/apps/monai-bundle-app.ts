@@ -2,12 +2,14 @@ import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt } from '../../contract/index.js';
 import {
+  aboutEvaluation,
   channelInputs,
-  colourOf,
+  inferLine,
+  inSentences,
   type ModelApp,
   type ModelSource,
   segmentation,
-  sentence,
+  terminologyOf,
 } from './model-app.js';
 import { BundleConfig, type Component, plainName } from './monai-bundle-config.js';
 import { type MonaiBundle, readMonaiBundle } from './monai-bundle-folder.js';
@@ -166,17 +168,13 @@ function parametersOf({ config }: MonaiBundle) {
 
 function descriptionOf({ metadata, licence }: MonaiBundle): string {
   const { name, version, task, description, intended_use, copyright } = metadata;
-  const facts = [
+  return inSentences([
     description || task,
     `A bundle of MONAI${name && `: ${name}`}${version && `, version ${version}`}`,
     intended_use,
     copyright,
     licence && `Licence: ${licence}`,
-  ];
-  return facts
-    .filter((each) => each !== '')
-    .map((each) => sentence(excerpt(each, 1000)))
-    .join(' ');
+  ]);
 }
 
 function manifestOf(bundle: MonaiBundle, labels: ReturnType<typeof labelsOf>) {
@@ -186,23 +184,18 @@ function manifestOf(bundle: MonaiBundle, labels: ReturnType<typeof labelsOf>) {
   return {
     short_description: labels ? `Segments ${named}` : named || 'A segmentation by MONAI',
     description: descriptionOf(bundle),
-    resident: true,
     tta: 0,
-    mc_dropout: 0,
     models: [path.basename(weights.checkpoint)],
     ...patchSizeOf(bundle),
     parameters: parametersOf(bundle),
     inputs: channelInputs(channels, isHounsfield),
     ...segmentation,
-    terminology: Object.fromEntries(
-      (labels ?? []).map(({ name, value }, index) => [String(value), { name, color: colourOf(index) }]),
-    ),
+    terminology: terminologyOf(labels ?? []),
   };
 }
 
 const aboutOf = (bundle: MonaiBundle, isUncertain: boolean): string => {
   const { channels, directory, config, metadata } = bundle;
-  const groups = channels.map((_, index) => `-i CHANNEL_${index}`).join(' ');
   const made = [
     metadata.monai_version && `MONAI ${metadata.monai_version}`,
     metadata.pytorch_version && `PyTorch ${metadata.pytorch_version}`,
@@ -210,7 +203,7 @@ const aboutOf = (bundle: MonaiBundle, isUncertain: boolean): string => {
   return `A bundle of MONAI, from \`${directory}\`. \`bundle/\` has its configuration, its code and its weights.
 Its configuration is code, which runs when the app is loaded: take bundles only from somebody whom you trust.
 
-    remote-app infer ${channels.length > 1 ? groups : './scans'}      # ${channels.join(', ')}
+    ${inferLine(channels)}      # ${channels.join(', ')}
 
 - The program runs the evaluator of \`${config.file}\`, with its preprocessing, inferer and postprocessing, as \`python -m monai.bundle run\`
   does. The scans, the device, the weights and the place of the results are those of the app; handlers are left out.
@@ -219,11 +212,11 @@ Its configuration is code, which runs when the app is loaded: take bundles only 
       ? '\n- `--uncertainty` also writes `<case>_stack.nii.gz`: how probable the network finds the label that it chose.'
       : '\n- The bundle has no probabilities on the grid of the scan: `pipeline` needs `--no-uncertainty`.'
   }
-- \`evaluate\` and \`pipeline\` compare with true labels: Dice, and surfaces within the tolerance of \`Evaluation.yml\`.${
-    made.length > 0
-      ? `\n- The bundle was made with ${made.join(' and ')}; the program is tried with MONAI ${triedMonai}.`
-      : ''
-  }
+${aboutEvaluation}${
+  made.length > 0
+    ? `\n- The bundle was made with ${made.join(' and ')}; the program is tried with MONAI ${triedMonai}.`
+    : ''
+}
 `;
 };
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quotePath, shellWord } from '../../contract/index.js';
 import { namesIn, treeEntries } from '../../files/index.js';
-import { checkpointFault } from './checkpoint.js';
+import { checkCheckpoint } from './model-app.js';
 import type { BundleConfig } from './monai-bundle-config.js';
 
 /** The weights of a bundle, by their paths below its directory. */
@@ -69,12 +69,8 @@ export function bundleWeights(config: BundleConfig): BundleWeights {
       );
   }
   const others = weights.filter(isNamed).map((name) => `models/${name}`);
-  for (const name of [checkpoint, ...others]) {
-    const place = path.join(directory, name);
-    const fault = checkpointFault(place);
-    if (fault !== null)
-      throw new UsageError(`${quotePath(place)} cannot be used: ${fault}${remedyOf(directory)}`);
-  }
+  for (const name of [checkpoint, ...others])
+    checkCheckpoint(path.join(directory, name), remedyOf(directory));
   const unused = weights.filter((name) => !isNamed(name));
   return {
     checkpoint,

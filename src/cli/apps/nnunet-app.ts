@@ -1,12 +1,14 @@
 import path from 'node:path';
 import { counted, excerpt, quotePath } from '../../contract/index.js';
 import {
+  aboutEvaluation,
   channelInputs,
-  colourOf,
+  inferLine,
+  inSentences,
   type ModelApp,
   type ModelSource,
   segmentation,
-  sentence,
+  terminologyOf,
 } from './model-app.js';
 import { type NnunetFolder, readNnunetFolder } from './nnunet-folder.js';
 
@@ -16,18 +18,13 @@ function maxPasses({ trainer, patchSize }: NnunetFolder): number {
   return 2 ** (/onlymirror01/i.test(trainer) ? 2 : patchSize.length) - 1;
 }
 
-function descriptionOf({ about, trainer, configuration, folds }: NnunetFolder): string {
-  const facts = [
+const descriptionOf = ({ about, trainer, configuration, folds }: NnunetFolder): string =>
+  inSentences([
     about.description,
     `A network of nnU-Net v2 (${configuration}, ${trainer}, ${counted(folds.length, 'fold')})`,
     about.reference && `Reference: ${about.reference}`,
     about.licence && `Licence: ${about.licence}`,
-  ];
-  return facts
-    .filter((each) => each !== '')
-    .map((each) => sentence(excerpt(each, 1000)))
-    .join(' ');
-}
+  ]);
 
 function manifestOf(folder: NnunetFolder) {
   const { channels, labels, folds, patchSize } = folder;
@@ -35,9 +32,7 @@ function manifestOf(folder: NnunetFolder) {
   return {
     short_description: `Segments ${named}`,
     description: descriptionOf(folder),
-    resident: true,
     tta: maxPasses(folder),
-    mc_dropout: 0,
     models: folds.map(({ name }) => name),
     patch_size: patchSize,
     parameters: {
@@ -50,28 +45,26 @@ function manifestOf(folder: NnunetFolder) {
     },
     inputs: channelInputs(channels, (name) => /^ct$/i.test(name)),
     ...segmentation,
-    terminology: Object.fromEntries(
-      labels.map(({ name, value }, index) => [String(value), { name, color: colourOf(index) }]),
-    ),
+    terminology: terminologyOf(labels),
   };
 }
 
 const aboutOf = (folder: NnunetFolder): string => {
   const { channels, folds, fileEnding } = folder;
   const passes = maxPasses(folder);
-  const groups = channels.map((_, index) => `-i CHANNEL_${index}`).join(' ');
+  const infer = inferLine(channels);
   const both = `${passes > 0 ? ` --tta ${passes}` : ''}${folds.length > 1 ? ` --ensemble ${folds.length}` : ''}`;
   return `A network of nnU-Net v2, from \`${folder.directory}\`. \`model/\` has its plans and its weights, which are Python pickles:
 loading them runs what is in them, so take them only from somebody whom you trust.
 
-    remote-app infer ${channels.length > 1 ? groups : './scans'}      # ${channels.join(', ')}
-    remote-app infer ${channels.length > 1 ? groups : './scans'}${both}      # what nnUNetv2_predict does by itself
+    ${infer}      # ${channels.join(', ')}
+    ${infer}${both}      # what nnUNetv2_predict does by itself
 
 - One fold and no mirroring is the default. \`--ensemble N\` takes the first N of ${folds.map(({ name }) => name).join(', ')};
   \`--ensemble-models\` takes those that you name.${passes > 0 ? ` \`--tta ${passes}\` mirrors all axes; less mirrors fewer.` : ''}
 - Results are called like the scan of the first channel, and end with \`${fileEnding}\`. DICOM series and other formats are converted first.
 - \`--uncertainty\` also writes \`<case>_stack.nii.gz\`: for each fold, how probable it finds the label that all folds chose together.
-- \`evaluate\` and \`pipeline\` compare with true labels: Dice, and surfaces within the tolerance of \`Evaluation.yml\`.
+${aboutEvaluation}
 - Postprocessing that nnU-Net found for a network is not applied, as \`nnUNetv2_predict\` does not apply it.
 `;
 };

@@ -4,8 +4,7 @@ import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
 import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
-import { checkpointFault } from './checkpoint.js';
-import { namesInFolder } from './model-app.js';
+import { checkCheckpoint, namesInFolder } from './model-app.js';
 
 /** What a results folder of nnU-Net v2 says of its network. */
 export interface NnunetFolder {
@@ -232,8 +231,7 @@ function foldsOf(directory: string): Pick<NnunetFolder, 'folds' | 'notes'> {
   const used = numbered.length > 0 ? numbered : whole;
   const folds = used.map((name) => {
     const file = path.join(directory, name, checkpoint);
-    const fault = checkpointFault(file);
-    if (fault !== null) throw new UsageError(`${quotePath(file)} cannot be used: ${fault}`);
+    checkCheckpoint(file);
     return { name: `${name}.pth`, file: realpathSync(file) };
   });
   const unfinished = all.filter((name) => !whole.includes(name));

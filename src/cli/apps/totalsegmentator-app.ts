@@ -5,8 +5,15 @@ import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, nearest, quoteName, quotePath } from '../../contract/index.js';
 import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
-import { checkpointFault } from './checkpoint.js';
-import { colourOf, type ModelApp, type ModelSource, segmentation, volume } from './model-app.js';
+import {
+  aboutEvaluation,
+  checkCheckpoint,
+  colourOf,
+  type ModelApp,
+  type ModelSource,
+  segmentation,
+  volume,
+} from './model-app.js';
 
 /** Where a network of TotalSegmentator is, below the directory of its weights. */
 interface Network {
@@ -126,14 +133,10 @@ function neededNetwork({ networks, releases }: Facts, directory: string | null, 
     directory !== null &&
     checkpoints.length > 0 &&
     files.every((file) => existsSync(path.join(directory, file)));
-  if (isThere)
-    for (const file of checkpoints) {
-      const fault = checkpointFault(path.join(directory, file));
-      if (fault !== null)
-        throw new UsageError(
-          `${quotePath(path.join(directory, file))} cannot be used: ${fault}; without ${quotePath(path.join(directory, folder))} TotalSegmentator downloads it again`,
-        );
-    }
+  if (isThere) {
+    const remedy = `; without ${quotePath(path.join(directory, folder))} TotalSegmentator downloads it again`;
+    for (const file of checkpoints) checkCheckpoint(path.join(directory, file), remedy);
+  }
   const url = release === null ? null : `${releases}/${release}/${folder}.zip`;
   return { id, folder, url, descriptions, checkpoints, isThere };
 }
@@ -148,9 +151,7 @@ function manifestOf(name: string, { modality, licence, labels, fast }: Task, { s
   return {
     short_description: `Segments ${excerpt(labels.join(', '), 200)}`,
     description: `The task ${name} of TotalSegmentator ${version}, in ${modality}: ${counted(labels.length, 'label')}. ${terms}. Not a medical device. Please cite https://doi.org/10.1148/ryai.230024.`,
-    resident: true,
     tta: 0,
-    mc_dropout: 0,
     models: [],
     parameters: fast
       ? {
@@ -192,7 +193,7 @@ Weights are Python pickles: loading them runs what is in them, so take them only
 - A result has the name of its scan, and the labels of \`TotalSegmentator --ml\`.
 - The app stays loaded from job to job, but TotalSegmentator loads its networks anew for each case: its API has no way to keep them.
 - No usage statistics are sent: \`.totalsegmentator/config.json\` says so, and the sandbox has no network.
-- \`evaluate\` and \`pipeline\` compare with true labels: Dice, and surfaces within the tolerance of \`Evaluation.yml\`.
+${aboutEvaluation}
 `;
 
 /** @throws UsageError for a task that there is not, one without its licence, and weights that are not there or not whole */

@@ -96,15 +96,6 @@ function manifestWarnings(directory: string, isOwn: boolean): ManifestFault[] {
   ];
 }
 
-/** What was found about the apps of a server, in sentences for its admin. */
-interface AllFindings {
-  readonly apps: readonly AppFindings[];
-  /** Apps that the engine runs. */
-  readonly forEngine: readonly string[];
-  /** What is wrong with the engine; null if it works or no app needs it. */
-  readonly engineProblem: string | null;
-}
-
 /** Faults as sentences that name the file, the line and the field. */
 function describe(directory: string, faults: readonly ManifestFault[]): string[] {
   if (faults.length === 0) return [];
@@ -116,15 +107,19 @@ function describe(directory: string, faults: readonly ManifestFault[]): string[]
   });
 }
 
-/** What was found about one app. */
+/** What was found about one app, in sentences for its admin. */
 export interface AppFindings {
   readonly id: string;
+  /** Its own command; null for an app of the engine, and for one whose `app.json` cannot be read. */
+  readonly command: readonly string[] | null;
+  /** Whether the engine runs it. */
+  readonly isOfEngine: boolean;
   /** Why it cannot be run. */
   readonly problems: readonly string[];
-  /** Looks for probable mistakes in an app that can be started: fields of `app.json`, packages that are not installed. */
-  readonly warnings: (thoroughness: Thoroughness) => Promise<readonly string[]>;
-  /** Looks for files that it names but that do not exist, so that a part of it cannot run. */
-  readonly missing: () => Promise<readonly string[]>;
+  /** Probable mistakes in an app that can be started: fields of `app.json`, packages that are not installed. */
+  readonly warnings: readonly string[];
+  /** Files that it names and does not have, so that a part of it cannot run. Not looked for with `files`. */
+  readonly missing: readonly string[];
 }
 
 /** The files that an app names but does not have. */
@@ -182,97 +177,66 @@ function lostProgram(
   return faults;
 }
 
-/** What is probably wrong with an app that can be started. */
-async function warningsOf(
-  directory: string,
-  command: readonly string[] | null,
-  searched: string,
-  thoroughness: Thoroughness,
-): Promise<string[]> {
-  const ofManifest = describe(directory, manifestWarnings(directory, command !== null));
-  const ofPackages = command ? await missingPackages(directory, command, searched, thoroughness) : [];
-  return [...ofManifest, ...ofPackages];
-}
-
-const nothing = async () => [];
-
-/** The app's own command, null if the engine runs the app; or why that cannot be determined. */
-type Read = { readonly command: readonly string[] | null } | { readonly cause: unknown };
-
-/** Reads the manifest of an app, if it is a directory. */
-function read({ directory }: AllowedApp): Read {
-  try {
-    return { command: directory === null ? null : ownCommand(directory) };
-  } catch (cause) {
-    return { cause };
-  }
-}
-
-function faultsOf(directory: string, own: Read, searched: string): readonly ManifestFault[] {
-  if ('command' in own) return lostProgram(directory, own.command, searched);
-  const { cause } = own;
-  return cause instanceof ManifestError ? cause.faults : [{ path: [], problem: faultWithoutPath(cause) }];
-}
-
-/** All that is wrong with the fields of an `app.json` that cannot be used, so that one look is enough. */
+/** All that is wrong with the fields of an `app.json` that cannot be used, so that its author sees everything at once. */
 function faultsOfFields(directory: string, faults: readonly ManifestFault[]): readonly ManifestFault[] {
   const placeOf = ({ path: keys }: ManifestFault) => keys.join('.');
   const known = new Set(faults.map(placeOf));
-  const others = manifestWarnings(directory, true).filter((fault) => !known.has(placeOf(fault)));
-  return [...faults, ...others];
+  return [...faults, ...manifestWarnings(directory, true).filter((fault) => !known.has(placeOf(fault)))];
 }
 
 async function findingsOf(
   { id, directory, repository }: AllowedApp,
-  own: Read,
   environment: NodeJS.ProcessEnv,
+  thoroughness: Thoroughness,
 ): Promise<AppFindings> {
-  const searched = environment.PATH ?? '';
+  const nothing = { id, command: null, isOfEngine: false, problems: [], warnings: [], missing: [] };
   if (repository !== null) {
-    const found = await lookInCache(repository, environment);
-    return {
-      id,
-      problems: describe(found.directory, found.faults),
-      warnings: nothing,
-      missing: async () => found.missing,
-    };
+    const { directory: cached, faults, missing } = await lookInCache(repository, environment);
+    return { ...nothing, isOfEngine: true, problems: describe(cached, faults), missing };
   }
-  if (directory === null) return { id, problems: [], warnings: nothing, missing: nothing };
+  if (directory === null) return nothing;
+  let command: readonly string[] | null;
+  try {
+    command = ownCommand(directory);
+  } catch (cause) {
+    const faults =
+      cause instanceof ManifestError ? cause.faults : [{ path: [], problem: faultWithoutPath(cause) }];
+    return { ...nothing, problems: describe(directory, faultsOfFields(directory, faults)) };
+  }
+  const searched = environment.PATH ?? '';
   return {
     id,
-    problems: describe(
-      directory,
-      'command' in own
-        ? faultsOf(directory, own, searched)
-        : faultsOfFields(directory, faultsOf(directory, own, searched)),
-    ),
-    warnings: async (thoroughness) =>
-      'command' in own ? warningsOf(directory, own.command, searched, thoroughness) : [],
-    missing: 'command' in own ? async () => describe(directory, await missingFiles(id, directory)) : nothing,
+    command,
+    isOfEngine: command === null,
+    problems: describe(directory, lostProgram(directory, command, searched)),
+    warnings: [
+      ...describe(directory, manifestWarnings(directory, command !== null)),
+      ...(command ? await missingPackages(directory, command, searched, thoroughness) : []),
+    ],
+    missing: thoroughness === 'files' ? [] : describe(directory, await missingFiles(id, directory)),
   };
 }
 
 /**
- * Checks everything that the apps need.
+ * Checks everything that the apps need: for the start of a server, and for `check`.
  * @param engine program and first arguments for the apps without a command of their own
  * @param environment variables of the server: its PATH, and those of the hub
+ * @returns `engineProblem`: what is wrong with the engine; null if it works or no app needs it
  */
 export async function lookAtApps(
-  apps: Iterable<AllowedApp>,
+  allowed: Iterable<AllowedApp>,
   engine: readonly string[],
   environment: NodeJS.ProcessEnv,
-): Promise<AllFindings> {
-  const all = [...apps].map((app) => ({ app, own: read(app) }));
-  const forEngine = all
-    .filter(({ own }) => 'command' in own && own.command === null)
-    .map(({ app }) => app.id);
+  thoroughness: Thoroughness,
+): Promise<{ readonly apps: readonly AppFindings[]; readonly engineProblem: string | null }> {
+  const apps = await Promise.all([...allowed].map((app) => findingsOf(app, environment, thoroughness)));
+  const ofEngine = apps.filter(({ isOfEngine }) => isOfEngine).map(({ id }) => id);
   const [program = ''] = engine;
-  const isMissing = forEngine.length > 0 && findProgram(program, environment.PATH ?? '') === undefined;
+  const isMissing = ofEngine.length > 0 && findProgram(program, environment.PATH ?? '') === undefined;
   return {
-    apps: await Promise.all(all.map(({ app, own }) => findingsOf(app, own, environment))),
-    forEngine,
+    apps,
     engineProblem: isMissing
-      ? `There is no program '${oneLine(program)}', the engine that runs ${forEngine.join(', ')}: install it, or name it with --engine`
+      ? `There is no program '${oneLine(program)}', the engine that runs ${ofEngine.join(', ')}: install it, or name it with --engine`
       : null,
   };
 }

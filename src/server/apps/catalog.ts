@@ -108,13 +108,13 @@ export class AppCatalog {
    */
   async problems(ids?: readonly string[]): Promise<string[]> {
     const asked = [...this.apps.current.values()].filter(({ id }) => ids?.includes(id) ?? true);
-    const { apps, engineProblem } = await lookAtApps(asked, this.engine, this.environment);
-    const ofApps = apps.map(async ({ id, problems, warnings }) => [
+    // No program is started for this check while the server is starting.
+    const { apps, engineProblem } = await lookAtApps(asked, this.engine, this.environment, 'files');
+    const ofApps = apps.flatMap(({ id, problems, warnings }) => [
       ...problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
-      // No program is started for this check while the server is starting.
-      ...(await warnings('files')).map((each) => `app ${quoteName(id)}: ${each}`),
+      ...warnings.map((each) => `app ${quoteName(id)}: ${each}`),
     ]);
-    return [...(await Promise.all(ofApps)).flat(), ...(engineProblem === null ? [] : [engineProblem])];
+    return engineProblem === null ? ofApps : [...ofApps, engineProblem];
   }
 
   /** Ids of the apps, those that the asker has. */

@@ -7,8 +7,8 @@ export {
   uniqueApps,
 } from './allowlist.js';
 export { type AppFindings, lookAtApps } from './app-problems.js';
-export { ownCommand, staysLoaded, viewAppDirectory } from './app-view.js';
+export { staysLoaded, viewAppDirectory } from './app-view.js';
 export { AppCatalog } from './catalog.js';
 export { residentEngine } from './command-line.js';
-export { pythonWithoutCuda, type Thoroughness } from './missing-packages.js';
+export { pythonWithoutCuda } from './missing-packages.js';
 export { trialRun } from './trial-run.js';

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { isBuiltin } from 'node:module';
 import path from 'node:path';
 import { z } from 'zod';
 import { counted, excerpt, oneLine, quoteName, quotePath } from '../../contract/index.js';
@@ -42,53 +41,16 @@ function missingNodePackages(directory: string, command: readonly string[]): str
   ];
 }
 
-/** What a module of JavaScript imports at its top. */
-const imported =
-  /^(?:import|export)\b[^'"\n;]*?(?:from\s*)?(['"])([^'"\n]+)\1|\brequire\((['"])([^'"\n]+)\3\)/gm;
-
-/** The package that a module is imported from. */
-const packageOf = (name: string): string =>
-  name
-    .split('/')
-    .slice(0, name.startsWith('@') ? 2 : 1)
-    .join('/');
-
-/** Sentences about modules that the program of an app and its own modules import, and that are not there. */
-function missingModules(directory: string, program: string, dependencies: readonly string[]): string[] {
-  const sentences: string[] = [];
-  const left = [program];
-  const seen = new Set(left);
-  for (let file = left.pop(); file !== undefined; file = left.pop()) {
-    const text = textOf(file) ?? '';
-    for (const match of text.matchAll(imported)) {
-      const name = match[2] ?? match[4] ?? '';
-      const line = text.slice(0, match.index).split('\n').length;
-      if (name.startsWith('.')) {
-        const found = path.resolve(path.dirname(file), name);
-        const isModule = ['', '.js', '.cjs', '.json', '/index.js'].some((end) => existsSync(found + end));
-        if (!isModule) sentences.push(`${file}, line ${line}: there is no module ${quoteName(name)}`);
-        else if (/\.[cm]?js$/.test(found) && !seen.has(found) && found.startsWith(directory + path.sep)) {
-          seen.add(found);
-          left.push(found);
-        }
-        continue;
-      }
-      const owner = packageOf(name);
-      // Those of package.json have a sentence of their own.
-      if (name.startsWith('/') || name.includes(':') || isBuiltin(name) || dependencies.includes(owner))
-        continue;
-      if (!isInstalled(owner, path.dirname(file)))
-        sentences.push(
-          `${file}, line ${line}: there is no package ${quoteName(owner)}; run 'npm install ${owner}'`,
-        );
-    }
-  }
-  return sentences;
-}
-
-/** A sentence about a program that Node cannot read; runs nothing of it. */
-async function syntaxProblem(node: string | undefined, program: string): Promise<string[]> {
-  if (node === undefined) return [];
+/** A sentence about a program that Node cannot parse. Nothing of it runs. */
+async function syntaxProblem(
+  directory: string,
+  command: readonly string[],
+  searched: string,
+): Promise<string[]> {
+  const [first = ''] = command;
+  const program = command.find((word) => /\.[cm]?js$/.test(word) && word.startsWith(directory + path.sep));
+  const node = path.basename(first) === 'node' ? findProgram(first, searched) : undefined;
+  if (node === undefined || program === undefined || !existsSync(program)) return [];
   const { exitCode, stderr } = await runProgram([node, '--check', program], {
     environment: process.env,
     limit: patience,
@@ -99,23 +61,6 @@ async function syntaxProblem(node: string | undefined, program: string): Promise
   const [, line = '1'] = /:(\d+)\n/.exec(stderr) ?? [];
   const [why = 'it cannot be read'] = /^\w*Error: .*$/m.exec(stderr) ?? [];
   return [`${program}, line ${line}: ${oneLine(why)}`];
-}
-
-/** What is wrong with the program of an app for Node: syntax, and modules that are not there. */
-async function problemsOfNodeProgram(
-  directory: string,
-  command: readonly string[],
-  searched: string,
-): Promise<string[]> {
-  const [first = ''] = command;
-  const program = command.find((word) => /\.[cm]?js$/.test(word) && word.startsWith(directory + path.sep));
-  if (program === undefined || !existsSync(program)) return [];
-  const { data } = packageSchema.safeParse(jsonOf(path.join(directory, 'package.json')));
-  const node = path.basename(first) === 'node' ? findProgram(first, searched) : undefined;
-  return [
-    ...(await syntaxProblem(node, program)),
-    ...missingModules(directory, program, Object.keys(data?.dependencies ?? {})),
-  ];
 }
 
 /** The names of a requirements.txt. Lines with options, addresses or conditions are left to pip. */
@@ -269,7 +214,7 @@ export async function missingPackages(
   const mayRunOwn = thoroughness === 'own-python';
   return [
     ...ofNode,
-    ...(await problemsOfNodeProgram(directory, command, searched)),
+    ...(await syntaxProblem(directory, command, searched)),
     ...(await missingPythonModules(directory, command, searched, mayRunOwn)),
   ];
 }

@@ -49,32 +49,40 @@ async function found(
 ) {
   const directory = await appWith(more, files);
   for (const each of executable) chmodSync(path.join(directory, each), 0o755);
-  const { apps, ...rest } = await lookAtApps([allowed(directory)], ['no-such-engine'], {
-    PATH: process.env.PATH,
-  });
+  const { PATH } = process.env;
+  const { apps, engineProblem } = await lookAtApps(
+    [allowed(directory)],
+    ['no-such-engine'],
+    { PATH },
+    'python',
+  );
   const plain = (lines: readonly string[] = []) =>
     lines.map((line) => line.replace(`${directory}/app.json, line 1: `, '').replaceAll(directory, '.'));
   const [app] = apps;
   return {
-    ...rest,
+    engineProblem,
     problems: plain(app?.problems),
-    warnings: plain(await app?.warnings('files')),
-    missing: plain(await app?.missing()),
+    warnings: plain(app?.warnings),
+    missing: plain(app?.missing),
   };
 }
 
-const fine = { problems: [], warnings: [], missing: [], forEngine: [], engineProblem: null };
+const fine = { problems: [], warnings: [], missing: [], engineProblem: null };
 
 test('an app of the engine needs the engine, and one with a command does not', async () => {
   expect(await found({ command: ['true'] })).toEqual(fine);
   expect(await found({})).toEqual({
     ...fine,
-    forEngine: ['app'],
     engineProblem:
       "There is no program 'no-such-engine', the engine that runs app: install it, or name it with --engine",
   });
   const directory = await appWith({});
-  const { engineProblem } = await lookAtApps([allowed(directory)], ['sh'], { PATH: process.env.PATH });
+  const { engineProblem } = await lookAtApps(
+    [allowed(directory)],
+    ['sh'],
+    { PATH: process.env.PATH },
+    'files',
+  );
   expect(engineProblem).toBeNull();
 });
 

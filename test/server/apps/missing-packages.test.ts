@@ -23,43 +23,6 @@ async function ofNode(files: Readonly<Record<string, string>>, program = 'main.m
   return told.map((line) => line.replaceAll(directory, '.'));
 }
 
-test('of what a program of Node imports is told what is nowhere, once, and where it is imported', async () => {
-  expect(
-    await ofNode({
-      'package.json': '{"dependencies": {"named": "1"}}',
-      'main.mjs': [
-        "import fs from 'fs';",
-        "import { a } from './own.mjs'; import b from 'node:path';",
-        "export * from '@lab/tools/part';",
-        "import 'named/part';",
-        "import c from 'there';",
-        "import d from './folder';",
-        "import e from './table';",
-        "import g from 'https://example.org/x.mjs';",
-        "import h from '../beside.mjs';",
-        "import i from './lost.mjs';",
-        'const j = "import k from \'quoted\'";',
-      ].join('\n'),
-      // The two import each other.
-      'own.mjs': "import './main.mjs';\nimport './sub/more.cjs';\n",
-      'sub/more.cjs': 'const x = require(\'old-package\');\nconst y = require("../own.mjs");\n',
-      'folder/index.js': '',
-      'table.json': '{}',
-      'node_modules/there/index.js': "import 'of-nobody';",
-      '../beside.mjs': "import 'not-of-the-app';",
-    }),
-  ).toEqual([
-    "./package.json: 1 package not installed: named; run 'npm install' in '.'",
-    "./main.mjs, line 3: there is no package '@lab/tools'; run 'npm install @lab/tools'",
-    "./main.mjs, line 10: there is no module './lost.mjs'",
-    "./sub/more.cjs, line 1: there is no package 'old-package'; run 'npm install old-package'",
-  ]);
-});
-
-test('what is imported by its whole path is no package', async () => {
-  expect(await ofNode({ 'main.mjs': "import a from '/opt/elsewhere.mjs';" })).toEqual([]);
-});
-
 test('a program that Node cannot read is told with its line, where Node runs it', async () => {
   const files = { 'main.mjs': 'const a = 1;\n\nconst = 2;\n', 'main.sh': 'const = 2;' };
   expect(await ofNode(files)).toEqual([
