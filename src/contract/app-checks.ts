@@ -32,17 +32,17 @@ export interface AppFacts {
   readonly parameters?: unknown;
 }
 
-/** Something that an app does not take. */
+/** A part of a request that an app does not accept. */
 export interface AppRefusal {
   /** Null for the operation as a whole. */
   readonly field: Field | null;
-  /** The requested value, as a person wrote it; null if it would tell nothing new. */
+  /** The requested value, as the user wrote it; null if repeating it adds nothing. */
   readonly value: string | null;
   /** The end of a sentence that begins with the app. */
   readonly problem: string;
 }
 
-/** How both sides say that a listed app cannot run. */
+/** The message about a listed app that cannot run, on both sides. */
 export const notAvailable = (app: string, reason: string): string =>
   `The app ${quoteName(app)} is not available: ${excerpt(reason.replaceAll(/\s*\n\s*/g, ' '))}`;
 
@@ -118,7 +118,7 @@ function isMeant(checkpoint: string, name: string): boolean {
 
 const hasNone = 'has no checkpoints to choose from';
 
-/** Whether an app says which checkpoints it has, be it that it has none. */
+/** Whether an app declares its checkpoints, even if it declares that it has none. */
 const saysCheckpoints = ({ checkpoints_name, checkpoints_name_available }: AppFacts): boolean =>
   checkpoints_name !== null && checkpoints_name_available !== null;
 
@@ -193,11 +193,11 @@ export function refusals(
   return [...operationRefusals(operation, values, app, groups !== null), ...ofFields];
 }
 
-/** What an input may be called that only takes volumes. Any other word is the app's own. */
+/** The values of `volume_type` that restrict an input to volumes. An app may use other words, which restrict nothing. */
 export const volumeTypes: readonly string[] = ['VOLUME', 'SEGMENTATION'];
 
 /**
- * The files that an app does not take, since its inputs are volumes and these are none.
+ * The files that an app refuses because its inputs must be volumes.
  * @param groups the files of each group of inputs, in their order
  */
 export function fileRefusals(

@@ -38,7 +38,7 @@ export type FieldRole =
   | 'timeLimit'
   /** The person's own label for a job or a set of jobs: also for the service only. */
   | 'tag'
-  /** The client's claim that nothing sent says who somebody is: also for the service only. No flag sets it by itself. */
+  /** The client's declaration that nothing sent identifies a person: also for the service only. No flag sets it directly. */
   | 'deidentified';
 
 /**
@@ -70,7 +70,7 @@ const rolesOfService: ReadonlySet<FieldRole | undefined> = new Set([
 /** Whether a field is only for the service: it never reaches an app's command line. */
 export const isOfService = ({ role }: Field): boolean => rolesOfService.has(role);
 
-/** Whether a person sets a field, by its flag. The client sets the others, for what it has done. */
+/** Whether a user sets the field with its flag. The client sets the others itself. */
 export const isTyped = ({ role }: Field): boolean => role !== 'deidentified';
 
 /** The value of a `duration` that stands for the most that the server allows. */
@@ -110,7 +110,7 @@ export interface Field {
   readonly bound?: AppBound;
 }
 
-/** Greatest integer that all languages for apps can represent. */
+/** The largest integer that every language of apps can represent. */
 export const maxInteger = 2 ** 31 - 1;
 
 /** The form field that holds the JSON object of an operation's options. */

@@ -1,6 +1,6 @@
 import { volumeSuffix } from './archives.js';
 
-/** A file that is sent, as far as its kind can be told. */
+/** What is known about a file before it is sent. */
 export interface SentContent {
   /** Its name, as the app gets it, or with the suffix of a packed directory. */
   readonly name: string;
@@ -8,14 +8,14 @@ export interface SentContent {
   readonly start: () => Uint8Array;
 }
 
-/** Bytes of a file by which its kind is told. */
+/** Number of bytes at the start of a file that are enough to recognise its kind. */
 export const kindBytes = 1024;
 
 interface Kind {
   readonly what: string;
   /** Endings of names, in lower case. */
   readonly endings: readonly string[];
-  /** How such files begin, byte by byte. */
+  /** Their first bytes. */
   readonly begins?: readonly string[];
 }
 
@@ -48,10 +48,10 @@ const objects: readonly (readonly [RegExp, string])[] = [
   [/^11\./, 'a presentation state of DICOM'],
 ];
 
-/** The characters of bytes, one for each. */
+/** One character per byte. */
 const textOf = (bytes: Uint8Array): string => String.fromCharCode(...bytes.subarray(0, kindBytes));
 
-/** What a file is that holds no volume, such as `a picture`; null for one that may hold one. */
+/** Describes a file that cannot hold a volume, as in `a picture`; null for any other file. */
 export function kindWithoutVolume({ name, start }: SentContent): string | null {
   const lower = name.toLowerCase();
   if (lower.endsWith(volumeSuffix)) return null;

@@ -9,7 +9,7 @@ export type FinalState = (typeof finalStates)[number];
 export const isFinal = (state: JobState): state is FinalState =>
   (finalStates as readonly JobState[]).includes(state);
 
-/** Whether the app was already loaded when the job came, or was loaded for it. */
+/** Whether the app was already loaded when the job started, or was loaded for it. */
 export const jobStarts = ['cold', 'warm'] as const;
 export type JobStart = (typeof jobStarts)[number];
 
@@ -35,10 +35,10 @@ export interface JobEnvelope {
   readonly accepted_options: readonly string[];
 }
 
-/** Most input names that are shown for a job. */
+/** Maximum number of input names shown for a job. */
 export const maxNames = 100;
 
-/** Most output files that are counted for a job; there may be more. */
+/** Maximum number of output files counted for a job; there may be more. */
 export const maxCounted = 1000;
 
 /** The answer of `GET /jobs/{id}`. Times are ISO 8601 or null. */
@@ -48,9 +48,9 @@ export interface JobView {
   readonly error: string | null;
   readonly app: string;
   readonly operation: string;
-  /** The person's own label for it; null without one. */
+  /** The submitter's own label; null without one. */
   readonly tag: string | null;
-  /** Whether its client said that nothing sent tells who somebody is. */
+  /** Whether the client declared that nothing it sent identifies a person. */
   readonly deidentified: boolean;
   /** Names of its input files, as they were sent; at most `maxNames`. */
   readonly inputs: readonly string[];
@@ -61,20 +61,19 @@ export interface JobView {
   /** When it became final, with its result already packed. */
   readonly finished_at: string | null;
   /**
-   * Seconds that its command ran, excluding the packing; null until it has ended, if it never ran, and for jobs of an
-   * earlier version.
+   * Seconds that its command ran, without packing; null until it has ended, and if it never ran.
    */
   readonly run_seconds: number | null;
   readonly expires_at: string | null;
-  /** Seconds that it is kept after its end; null for jobs of an earlier version. */
+  /** Seconds that it is kept after its end. */
   readonly keep: number | null;
   /** Seconds that it may run; null for no limit. */
   readonly time_limit: number | null;
   /** Files that a failed or killed job left in its output, at most `maxCounted`; null for others, or if not known. */
   readonly left_files: number | null;
   /**
-   * Bytes that it takes on the disk of the server: of an active job its upload, of one that has ended all that is left; null
-   * until they are counted.
+   * Bytes on the server's disk: the input of an active job, everything that is left of an ended one. Null until they are
+   * counted.
    */
   readonly bytes_kept: number | null;
   readonly assigned_gpus: readonly number[];
@@ -97,10 +96,10 @@ export type UnfinishedJob = Pick<JobView, 'job_id' | 'status'>;
 /** The same after the job has failed or was killed. */
 export type EndedJob = Pick<JobView, 'job_id' | 'status' | 'error'>;
 
-/** Most jobs of one answer of `GET /jobs`. */
+/** Maximum number of jobs in one answer of `GET /jobs`. */
 export const maxListed = 1000;
 
-/** The answer of `GET /jobs`, newest first; with as many jobs as were asked for there may be more, `before` the last one. */
+/** The answer of `GET /jobs`, newest first. A full answer may have a next page: ask for jobs `before` the last one. */
 export interface JobList {
   readonly jobs: readonly JobView[];
 }

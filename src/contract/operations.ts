@@ -380,7 +380,7 @@ export const eachOperation = <T>(make: (name: OperationName) => T): Record<Opera
 export const operationOf = (name: OperationName): Operation => operations[name];
 
 /**
- * An operation as a person calls it: by its command.
+ * The command that runs an operation.
  * @param name as sent by the server; an unknown name, from another server, is returned unchanged
  */
 export const commandOf = (name: string): string =>
@@ -397,8 +397,8 @@ function flagOf(isMeant: (field: Field) => boolean): string | undefined {
 export const fieldAsFlag = (name: string): string => flagOf((field) => field.name === name) ?? name;
 
 /**
- * A sentence of a server or an app as a person of our command line reads it: with flags as they type them, in place of fields of
- * a form (`Field 'options.patch_size'`) and of arguments of an app (`--patch_size`).
+ * Rewrites a message from a server or an app for users of our command line: form fields (`Field 'options.patch_size'`)
+ * and app arguments (`--patch_size`) become the flags that they type.
  */
 export const withFlags = (sentence: string): string =>
   sentence

@@ -11,17 +11,17 @@ export const escaped = (character: string): string => {
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`;
 };
 
-/** Outside text on one line of a log or a message: unprintable characters are shown as `\x0a` or `\u2028`. */
+/** Puts untrusted text on one line: unprintable characters become `\x0a` or `\u2028`. */
 export const oneLine = (text: string): string => text.replace(unprintable, escaped);
 
-/** An excerpt of somebody else's text, short enough for a person to read, on one line. */
+/** Shortens untrusted text and puts it on one line. */
 export const excerpt = (text: string, maxLength = 2000): string =>
   oneLine(text.length > maxLength ? `${text.slice(0, maxLength)}...` : text);
 
-/** An outside name for use in a sentence: quoted, on one line, and shortened if it is very long. */
+/** Quotes an untrusted name for a sentence: on one line, and shortened if it is very long. */
 export const quoteName = (name: string, maxLength = 200): string => `'${excerpt(name, maxLength)}'`;
 
-/** A path in a sentence: whole, so that a person can find the file. */
+/** Quotes a path in full, so that a person can find the file. */
 export const quotePath = (path: string): string => quoteName(path, 4096);
 
 /** The message of an error without a leading 'Error:', because whoever shows it adds one. */
@@ -41,7 +41,7 @@ export const counted = (count: number, what: string): string => `${count} ${what
 
 const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** Bytes as a person reads them, in powers of 1024. */
+/** A human-readable size, in powers of 1024. */
 export function formatBytes(bytes: number): string {
   const step = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), byteUnits.length - 1);
   const value = bytes / 1024 ** step;
@@ -52,17 +52,17 @@ export function formatBytes(bytes: number): string {
 const durationUnits = { d: 86_400, h: 3600, m: 60, s: 1 } as const;
 type Unit = keyof typeof durationUnits;
 
-/** Longest time, in seconds, that is read: 68 years. */
+/** The longest duration accepted, in seconds: 68 years. */
 export const longestDuration = 2 ** 31 - 1;
 
-/** Seconds of a text such as `90`, `90s`, `12h` or `7d`; undefined for any other text. */
+/** Parses `90`, `90s`, `12h` or `7d` into seconds; undefined for any other text. */
 export function readDuration(text: string): number | undefined {
   const [, digits = '', unit = 's'] = /^(\d+)\s*([smhd])?$/i.exec(text.trim()) ?? [];
   const seconds = Number(digits) * durationUnits[unit.toLowerCase() as Unit];
   return digits === '' || seconds > longestDuration ? undefined : seconds;
 }
 
-/** A number of seconds as `readDuration` reads it, in the largest unit that it is a multiple of: `7d`, `36h`, `90s`. */
+/** The inverse of `readDuration`, in the largest unit without a remainder: `7d`, `36h`, `90s`. */
 export function spellDuration(seconds: number): string {
   const [unit, size] = Object.entries(durationUnits).find(
     ([, each]) => seconds > 0 && seconds % each === 0,
@@ -70,7 +70,7 @@ export function spellDuration(seconds: number): string {
   return `${seconds / size}${unit}`;
 }
 
-/** The fewest letters to insert, remove, replace or swap with a neighbour to turn one word into the other. */
+/** The Damerau-Levenshtein distance of two words. */
 function distance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, index) => index);

@@ -9,24 +9,24 @@ import { type ProgramEnd, runProgram } from '../../programs/index.js';
 /** Milliseconds that one step may take: PyTorch alone is some gigabytes. */
 const limit = 2 * 60 * 60 * 1000;
 
-/** Most lines of the end of what a step printed that are told of a failure. */
+/** Maximum number of a failed step's last lines that the error repeats. */
 const toldLines = 5;
 
-/** What makes the environment of an app by hand, in its directory. */
+/** The command that makes the environment by hand, in the app's directory. */
 const environmentCommand = 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt';
 
 interface Step {
   readonly what: string;
   readonly words: readonly string[];
-  /** What the app lacks if it fails, and the command that mends it in the app's directory. */
+  /** What the app lacks if the step fails, and the command that completes it by hand. */
   readonly lacking: string;
   readonly remedy: string;
-  /** Lines that are told of a failure. */
+  /** Number of last lines that the error repeats. */
   readonly told: number;
 }
 
 /**
- * Runs one step of what completes an app, with a bar.
+ * Runs one step, and shows its last line as progress.
  * @throws ClientError with the last lines of what failed, and the command that does it by hand
  */
 async function take(
@@ -113,7 +113,7 @@ async function faultOf(run: Promise<ProgramEnd>): Promise<string | null> {
   }
 }
 
-/** A stream that tells each line, without empty ones. */
+/** A stream that passes on each line that is not empty. */
 function linesOf(tell: (line: string) => void): Writable {
   let rest = '';
   return new Writable({

@@ -19,7 +19,7 @@ interface InitRequest {
   readonly venv?: boolean | undefined;
 }
 
-/** Refuses what a kind of network does not take, and the lack of what it needs. @throws UsageError */
+/** Checks which words and flags a kind of network takes. @throws UsageError */
 function checkWords(kind: ModelKind, { source, language, task, weights }: InitRequest): void {
   if (language !== 'python') throw new UsageError(`An app --from ${kind} is in Python: leave --language out`);
   if (hasTasks(kind)) {

@@ -10,7 +10,7 @@ export type ModelKind = (typeof modelKinds)[number];
 /** Whether a kind is named by a task, and not by the folder of a network. */
 export const hasTasks = (kind: ModelKind): boolean => kind === 'totalsegmentator';
 
-/** What is known of a trained network before it is read. */
+/** Where a trained network is, as the user named it. */
 export interface ModelSource {
   /** The folder of the network, absolute; undefined where none was named. */
   readonly source: string | undefined;
@@ -41,7 +41,7 @@ export interface ModelApp {
   readonly source: string | null;
   /** Weights that were not found, by name; `main.py fetch` of the app downloads them. */
   readonly missing?: readonly string[];
-  /** What of the source was left out, in sentences. */
+  /** Sentences about parts of the source that were left out. */
   readonly notes: readonly string[];
 }
 
@@ -117,9 +117,9 @@ export const segmentation = {
 };
 
 /**
- * What a folder of a network has, by name.
- * @param instead asked of a file: what it is and what to name, in words behind its own name
- * @throws UsageError for what is no folder, or cannot be read
+ * The names in the folder of a network.
+ * @param instead for a file instead of a folder: the rest of the sentence, which says what to name
+ * @throws UsageError for a file, and for a folder that cannot be read
  */
 export function namesInFolder(folder: string, instead: (file: string) => string): string[] {
   try {
@@ -149,7 +149,7 @@ function lastBytes(file: string): Buffer {
   }
 }
 
-/** Why a file is no checkpoint of PyTorch; null if it looks like one. */
+/** Why a file is not a checkpoint of PyTorch; null if it looks like one. */
 function checkpointFault(file: string): string | null {
   const start = firstBytes(file, 200);
   if (start.length === 0) return 'it is empty, or cannot be read';
@@ -160,7 +160,7 @@ function checkpointFault(file: string): string | null {
   return isWhole ? null : 'its end is missing: copy it again';
 }
 
-/** @throws UsageError for a file that is no whole checkpoint. @param remedy the end of that sentence */
+/** @throws UsageError for a file that is not a complete checkpoint. @param remedy the end of the message */
 export function checkCheckpoint(file: string, remedy = ''): void {
   const fault = checkpointFault(file);
   if (fault !== null) throw new UsageError(`${quotePath(file)} cannot be used: ${fault}${remedy}`);

@@ -14,7 +14,7 @@ import {
 import { BundleConfig, type Component, plainName } from './monai-bundle-config.js';
 import { type MonaiBundle, readMonaiBundle } from './monai-bundle-folder.js';
 
-/** Packages that each app of a bundle has, with the oldest and the first too new version that it runs with. */
+/** Packages of every app of a bundle, with the oldest version that works and the first that is too new. */
 const provided: Readonly<Record<string, readonly [string, string?]>> = {
   'pytorch-ignite': ['0.5', '0.6'],
   torch: ['2.6', '3'],
@@ -25,10 +25,10 @@ const provided: Readonly<Record<string, readonly [string, string?]>> = {
   tqdm: ['4.60', '5'],
 };
 
-/** The version of MONAI that the apps are tried with. */
+/** The version of MONAI that the apps are tested with. */
 const triedMonai = '1.6.1';
 
-/** What classes of MONAI need, which not every bundle names. */
+/** Packages that classes of MONAI need, and that not every bundle names. */
 const neededBy: readonly (readonly [RegExp, string])[] = [
   [/^(KeepLargestConnectedComponentd|RemoveSmallObjectsd)$/, 'scikit-image'],
   [/^(SwinUNETR|UNETR|ViT|ViTAutoEnc)$/, 'einops'],
@@ -105,7 +105,7 @@ function labelsOf({
     : null;
 }
 
-/** Whether labels are interpolated on their way to the grid of the scan, which makes numbers between them. */
+/** Whether resampling to the grid of the scan interpolates labels, which produces values between them. */
 function interpolatesLabels({ config }: MonaiBundle): boolean {
   const transforms = postprocessing(config);
   const at = BundleConfig.classes(transforms).indexOf('AsDiscreted');
@@ -132,7 +132,7 @@ function hasProbabilities({ config }: MonaiBundle): boolean {
 const isSize = (value: unknown): value is number[] =>
   Array.isArray(value) && value.length > 0 && value.every((each) => Number.isInteger(each) && each > 0);
 
-/** The patches that the network sees, where it sees patches. */
+/** The patch size of a network that works on patches. */
 function patchSizeOf({ config, input }: MonaiBundle): { patch_size?: number[] } {
   const [inferer] = config.components('SlidingWindowInferer', 'SlidingWindowInfererAdapt', 'SliceInferer');
   const roi = config.valueOf(inferer?.roi_size);
@@ -140,7 +140,7 @@ function patchSizeOf({ config, input }: MonaiBundle): { patch_size?: number[] } 
   return isSize(input.spatial_shape) ? { patch_size: input.spatial_shape } : {};
 }
 
-/** What of the inferer a person may set. */
+/** The settings of the inferer that `--set` can change. */
 function parametersOf({ config }: MonaiBundle) {
   const [inferer] = config.components('SlidingWindowInferer', 'SlidingWindowInfererAdapt', 'SliceInferer');
   if (!inferer) return {};

@@ -22,10 +22,10 @@ interface Taken {
   readonly notes: readonly string[];
 }
 
-/** Most bytes of a file with code, or beside code, that is copied. */
+/** Maximum size of a file that is copied with the code. */
 const maxBytes = 16 * 1024 * 1024;
 
-/** The command that brings weights which a bundle says where to get. */
+/** The end of a message: the command that downloads the weights, if the bundle lists their address. */
 function remedyOf(directory: string): string {
   const hasList = namesIn(directory).some((name) => /^large_files\.(ya?ml|json)$/.test(name));
   return hasList

@@ -151,7 +151,7 @@ function channelsOf({ channel_def, num_channels: count = 1, modality }: BundleDa
   );
 }
 
-/** The ways that the program of the app goes; a bundle with others is refused. */
+/** Refuses a bundle that works in a way that the app's program does not support. @throws UsageError */
 function checkWorkflow(config: BundleConfig): void {
   const { content } = config;
   for (const key of ['preprocessing', 'postprocessing', 'evaluator'])
@@ -177,7 +177,7 @@ function checkWorkflow(config: BundleConfig): void {
     throw config.fault('does not write its labels by one SaveImaged: that cannot be served');
 }
 
-/** What of the configuration the program of the app does not do, in sentences. */
+/** Sentences about parts of the configuration that the app's program leaves out. */
 function notesOf({ content, file }: BundleConfig): string[] {
   const evaluator = content.evaluator as Readonly<Record<string, unknown>>;
   const handlers = [content.handlers, content.val_handlers, evaluator.val_handlers].flatMap(

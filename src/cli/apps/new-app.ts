@@ -42,7 +42,7 @@ export interface AppModel {
   readonly weights: 'linked' | 'copied' | 'fetched' | 'missing';
   /** Weights that were not found. */
   readonly missing: readonly string[];
-  /** What of the source was left out, in sentences. */
+  /** Sentences about parts of the source that were left out. */
   readonly notes: readonly string[];
 }
 

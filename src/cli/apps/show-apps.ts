@@ -25,7 +25,7 @@ import { monotonicTime } from '../../files/index.js';
 import { type CommandIo, columnsOf, formatPairs, wrapped } from '../terminal/index.js';
 import { naming } from './app-choice.js';
 
-/** Most choices that are listed, and most parameters. */
+/** Maximum numbers of choices and of parameters that are listed. */
 const maxChoices = 8;
 const maxParameters = 300;
 

@@ -143,7 +143,7 @@ async function missingFiles(id: string, directory: string): Promise<ManifestFaul
 /** Names of files that interpreters run. */
 const script = /\.([cm]?js|py|R|jl|sh|pl|rb|lua)$/;
 
-/** The program of an app's own command, if it cannot be run, and the script that it is to run, if there is none. */
+/** Finds out whether the program of an app's command can be executed, and whether its script exists. */
 function lostProgram(
   directory: string,
   command: readonly string[] | null,

@@ -4,13 +4,13 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { contentStamp, isForbidden, TimeSlice, treeEntries } from '../../files/index.js';
 
-/** Most files and directories of an app that has a version: a job that starts waits until they were looked at. */
+/** Maximum number of files and directories of an app with a version: each start of a job waits for a look at them. */
 const maxEntries = 5000;
-/** Most bytes of the same. */
+/** Maximum size of an app with a version. */
 const maxBytes = 256 * 1024 ** 3;
-/** Most contents that are remembered for all apps together. */
+/** Maximum number of hashes remembered for all apps together. */
 const maxContents = 50_000;
-/** Bytes that are read at once: hashing them takes well under a millisecond. */
+/** Bytes read at once: hashing them takes well under a millisecond. */
 const chunkBytes = 256 * 1024;
 
 /** A file of an app, as it was when the app was looked at. */

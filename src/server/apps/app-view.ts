@@ -12,7 +12,7 @@ import {
 } from './manifest.js';
 import { readPrediction } from './prediction.js';
 
-/** Whether a directory is that of an app. @throws the system's error where that cannot be told */
+/** Whether a directory has an `app.json`. @throws the system's error, such as EACCES */
 export function isAppDirectory(directory: string): boolean {
   try {
     return statSync(manifestFile(directory), { throwIfNoEntry: false }) !== undefined;

@@ -34,10 +34,10 @@ const engineExits: Readonly<Record<number, string>> = {
     'or for a GPU with more memory',
 };
 
-/** An identifier that was changed by a proxy that merges slashes. */
+/** An identifier as it arrives through a proxy that merges slashes. */
 const merged = (id: string): string => id.replace(/^\/+/, '').replaceAll(/\/{2,}/g, '/');
 
-/** Ids of the only apps that whoever asks has; null for all. */
+/** Ids of the apps that the principal may use; null for all. */
 type OwnApps = readonly string[] | null;
 
 const isOwn = (own: OwnApps, id: string): boolean => own === null || own.includes(id);
@@ -73,7 +73,7 @@ export class AppCatalog {
     );
   }
 
-  /** Where an app from a repository is; undefined for a directory. */
+  /** The repository of an app; undefined for a directory. */
   #repositoryOf({ repository }: AllowedApp): RepositoryApp | undefined {
     if (repository === null) return undefined;
     return { tracked: this.repositories.track(repository), folder: repository.folder };
@@ -117,14 +117,14 @@ export class AppCatalog {
     return engineProblem === null ? ofApps : [...ofApps, engineProblem];
   }
 
-  /** Ids of the apps, those that the asker has. */
+  /** Ids of the apps that the principal may use. */
   ids(own: OwnApps = null): string[] {
     return [...this.apps.current.keys()].filter((id) => isOwn(own, id));
   }
 
   /**
    * An app of the allowlist. Proxies merge slashes, so the identifier `/srv/apps/Tiny` may come as `srv/apps/Tiny`.
-   * @throws ServiceError `unknownApp` for an app that is not on the allowlist, and for one that the asker does not have
+   * @throws ServiceError `unknownApp` for an app that is not on the allowlist, or not one of the principal's
    */
   get(id: string, own: OwnApps): AllowedApp {
     const { current } = this.apps;

@@ -35,12 +35,12 @@ function spell({ kind, argument }: Field, value: FieldValue): string[] {
   return kind === 'overrides' ? words.flatMap((word) => [...flag, word]) : [...flag, ...words];
 }
 
-/** What says on which devices an app runs. */
+/** The parts of an invocation that determine its devices. */
 interface AppDevices extends Pick<AppInvocation, 'grant'> {
   readonly request: Pick<JobRequest, 'operation' | 'values'>;
 }
 
-/** The GPUs or, without one, the number of CPU workers: those that were asked for, as far as they were granted. */
+/** The granted GPUs or, without any, the requested CPU workers, at most as many as were granted. */
 function deviceWords(field: Field, { request, grant }: AppDevices): string[] {
   const hasGpus = grant.gpus.length > 0;
   if (field.role === 'gpus') return hasGpus ? spell(field, grant.gpus) : [];

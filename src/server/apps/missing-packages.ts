@@ -15,7 +15,7 @@ export function jsonOf(file: string): unknown {
   }
 }
 
-/** Milliseconds that an interpreter may take for this. */
+/** Milliseconds that an interpreter may take for a check. */
 const patience = 30_000;
 
 const packageSchema = z.object({ dependencies: z.record(z.string(), z.unknown()).optional() });
@@ -110,11 +110,11 @@ print(json.dumps({"packages": lost, "modules": modules, "broken": broken}))
 const modulesSchema = z.object({
   packages: z.array(z.string()),
   modules: z.array(z.tuple([z.string(), z.string(), z.number()])),
-  /** Files that are no Python. */
+  /** Files that Python cannot parse. */
   broken: z.array(z.tuple([z.string(), z.number(), z.string()])),
 });
 
-/** What a script prints, which is JSON. @returns null if the Python cannot say it */
+/** Runs a script that prints JSON. @returns null if it fails or prints anything else */
 async function askPython<T>(
   python: string,
   script: string,
@@ -134,11 +134,11 @@ async function askPython<T>(
   }
 }
 
-/** The Python that runs an app; undefined for another program, and where it is not there. */
+/** The Python that runs an app; undefined if another program runs it, or if it does not exist. */
 const pythonOf = ([first = '']: readonly string[], searched: string): string | undefined =>
   /^python[\d.]*$/.test(path.basename(first)) ? findProgram(first, searched) : undefined;
 
-/** Prints whether the installed PyTorch was built without CUDA, as its own file says; it is not imported, which takes seconds. */
+/** Prints whether the installed PyTorch was built without CUDA. Reads its version file, because importing it takes seconds. */
 const lookForCuda = `
 import importlib.util, json, os, re
 found = importlib.util.find_spec("torch")
@@ -146,7 +146,7 @@ text = open(os.path.join(os.path.dirname(found.origin), "version.py")).read() if
 print(json.dumps(re.search(r"^cuda\\b[^=]*=\\s*None", text, re.M) is not None))
 `;
 
-/** The Python of an app whose requirements name PyTorch, if it has one that can use no GPU of NVIDIA; null for every other. */
+/** The Python of an app that requires PyTorch, if its PyTorch was built without CUDA; otherwise null. */
 export async function pythonWithoutCuda(
   directory: string,
   command: readonly string[],

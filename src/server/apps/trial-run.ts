@@ -94,7 +94,7 @@ async function run(
   }
 }
 
-/** What of the numbers that the app wrote is left out of tables, in words. */
+/** Sentences about numbers that tables leave out. */
 function unreadNumbers(directory: string): string[] {
   return filesBelow(directory)
     .filter(({ name }) => carriesNumbers.test(name))

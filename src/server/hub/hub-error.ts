@@ -9,15 +9,15 @@ export interface HubQuestion {
   readonly hasToken: boolean;
 }
 
-/** Something in a repository is not available. The message is a sentence without a full stop, and names no path. */
+/** Something in a repository is unavailable. Clients see the message, so it names no path. It has no full stop. */
 export class HubError extends Error {
   override readonly name = 'HubError';
 
   constructor(
     message: string,
-    /** Whether an immediate retry may help. */
+    /** Whether a retry may help at once. */
     readonly isPassing = false,
-    /** Seconds to wait before the hub is asked again, if it says so. */
+    /** Seconds to wait before the next request, if the hub names them. */
     readonly retryAfter = 0,
   ) {
     super(message);

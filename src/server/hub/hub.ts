@@ -7,7 +7,7 @@ import { checkNames, listedSchema, maxTreeFiles, type TreeFile } from './tree.js
 /** Milliseconds for the head of an answer, and for a whole answer that is read into memory. */
 const answerTime = 30_000;
 
-/** Most bytes of an answer that is read into memory: a page of a file list has a thousand entries. */
+/** Maximum size of an answer that is read into memory: a page of a file list has a thousand entries. */
 const maxAnswer = 16 * 1024 * 1024;
 
 /** Ends the body with an error when it becomes too long. */
@@ -24,7 +24,7 @@ function bounded(body: ReadableStream<Uint8Array>, endpoint: string): ReadableSt
   );
 }
 
-/** Refuses a next page on another host: the address comes from the hub's answer, and the token would be sent there. */
+/** Refuses a next page on another host: the hub's answer names it, and it would receive the token. */
 function checkOrigin(url: string, endpoint: string): void {
   if (new URL(url).origin === new URL(endpoint).origin) return;
   throw new HubError(`${endpoint} sends its callers on to ${new URL(url).origin}, which is not followed`);
@@ -56,7 +56,7 @@ const boundedFetch =
     }
   };
 
-/** The hub's own package. A server imports it at its start if one of its apps is from a repository. */
+/** The hub's own package, imported at the start of a server that has an app from a repository. */
 export const loadHub = () => import('@huggingface/hub');
 
 /** A repository at a revision. */

@@ -28,7 +28,7 @@ interface RepositoriesOptions {
   readonly settings: HubSettings;
   /** Whether to fetch apps completely, and not only their descriptions: `serve --download`. */
   readonly download: boolean;
-  /** Tells the admin. */
+  /** Reports to the admin. */
   readonly say: (line: string) => void;
   readonly times?: CheckIntervals;
 }
@@ -60,7 +60,7 @@ export class Repositories {
     return found;
   }
 
-  /** Forgets all other repositories, and all other apps in these. */
+  /** Stops tracking all other repositories, and other apps of the remaining ones. */
   keepOnly(names: readonly RepositoryName[]): void {
     for (const [key, tracked] of this.#tracked) {
       const kept = names.filter((each) => keyOf(each) === key);
@@ -86,7 +86,7 @@ export class Repositories {
   }
 
   /**
-   * Checks all of them again soon. At least `CheckIntervals.asked` lies between two checks, however often clients ask.
+   * Checks all repositories soon, but at most once every `CheckIntervals.asked`, however often clients ask.
    */
   ask(): void {
     for (const each of this.#tracked.values()) {

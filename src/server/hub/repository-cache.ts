@@ -19,10 +19,10 @@ const commitHash = /^[0-9a-f]{40}$/;
 /** Whether a revision is a commit, which never changes. */
 export const isCommit = (revision: string): boolean => commitHash.test(revision);
 
-/** Most bytes of a file list: 20,000 files take about 6 MB. */
+/** Maximum size of a file list: 20,000 files take about 6 MB. */
 const maxTreeBytes = 32 * 1024 * 1024;
 
-/** Most files of an app that are checked. */
+/** Maximum number of files of an app. */
 const maxFiles = 20_000;
 
 /** A repository in the cache directory of `huggingface_hub`, in its layout: `refs`, `blobs`, `snapshots` and `trees`. */
@@ -113,7 +113,7 @@ export class RepositoryCache {
     return found.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Where content is kept that several repositories share: `blobs` of such a repository holds a link to it. */
+  /** The directory of content that repositories share: their own `blobs` hold links to it. */
   get #shared(): string {
     return path.join(this.cache, 'blobs');
   }
@@ -153,7 +153,7 @@ export class RepositoryCache {
   }
 }
 
-/** Whether a link already leads to this file. */
+/** Whether a path is a link to this file. */
 async function leadsTo(link: string, file: string): Promise<boolean> {
   try {
     await readlink(link);
@@ -239,7 +239,7 @@ export async function placeInSnapshot(
   }
 }
 
-/** Removes the remains of killed downloads from `blobs`: temporary files that nobody has written to for a day. */
+/** Deletes what killed downloads left in `blobs`: temporary files without a write for a day. */
 export async function removeAbandoned(cache: RepositoryCache): Promise<void> {
   const blobs = path.join(cache.directory, 'blobs');
   for (const name of await readdir(blobs).catch(() => [])) {

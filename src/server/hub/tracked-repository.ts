@@ -77,7 +77,7 @@ export class TrackedRepository {
   due = 0;
   /** When the last check began. */
   begun = Number.NEGATIVE_INFINITY;
-  /** The hub does not want to be asked before this time, whoever requests it. */
+  /** The hub's rate limit: no check before this time, not even for a client that asks. */
   notBefore = Number.NEGATIVE_INFINITY;
   isUnderWay = false;
   #folders = new Set<string | null>();
@@ -118,7 +118,7 @@ export class TrackedRepository {
 
   /**
    * Asks the hub for the commit, and downloads what is missing.
-   * @returns seconds for which the hub does not want to be asked; 0 if it does not say
+   * @returns seconds until the hub accepts requests again, from its `Retry-After`; 0 without one
    */
   async update(
     extent: Extent,

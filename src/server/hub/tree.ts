@@ -19,10 +19,10 @@ export interface TreeFile {
 /** The name of a file's content in the cache: the ETag that the hub sends. */
 export const blobName = ({ sha256, blobId }: TreeFile): string => sha256 ?? blobId;
 
-/** Most files of a repository that are read. */
+/** Maximum number of files of a repository. */
 export const maxTreeFiles = 20_000;
 
-/** Deepest nesting of a file. */
+/** Maximum depth of a file in its repository. */
 const deepest = 32;
 
 const hash40 = z.string().regex(/^[0-9a-f]{40}$/);

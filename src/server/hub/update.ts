@@ -98,12 +98,12 @@ export async function downloadBlob(file: TreeFile, options: DownloadOptions): Pr
 /** Which parts of an app are fetched. */
 export type Extent = 'description' | 'everything';
 
-/** Largest file that belongs to the description of an app, and most bytes and files of a description. */
+/** Limits of an app's description: size of one file, size of all, number of files. */
 const maxFileBytes = 32 * 1024 * 1024;
 const maxBytes = 256 * 1024 * 1024;
 const maxFiles = 2000;
 
-/** Bytes that a download leaves free on the disk; a small download leaves as many as its own size. */
+/** Bytes that a large download leaves free on the disk; a smaller one leaves its own size free. */
 const headroom = 1024 ** 3;
 
 export interface UpdateOptions {
@@ -178,7 +178,7 @@ async function placeKnown(commit: string, tree: readonly TreeFile[], options: Up
   }
 }
 
-/** Those of these files that are missing in the snapshot. */
+/** The files that the snapshot lacks. */
 async function missingOf(
   files: Iterable<TreeFile>,
   commit: string,
@@ -194,7 +194,7 @@ async function treeOf(commit: string, { cache, hub, signal }: UpdateOptions): Pr
   const known = cache.tree(commit);
   if (known !== null) return known;
   const listed = await hub.files(cache.repository, commit, signal);
-  // Only the list is not kept; it will be requested again.
+  // A failure to store the list is harmless: it will be requested again.
   await placeText(cache.treeFile(commit), formatTree(listed)).catch(() => {});
   return listed;
 }
