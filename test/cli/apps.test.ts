@@ -47,7 +47,7 @@ test('each channel of a network is a group of inputs, in its order', () => {
   ]);
 });
 
-test('a folder that is none, or is not there, is refused with what to name', async () => {
+test('a file, or a folder that does not exist, is refused with what to name instead', async () => {
   const root = await place({ 'a/one': '', 'a/two': '' });
   const file = path.join(root, 'a/one');
   expect(namesInFolder(path.join(root, 'a'), () => '').sort()).toEqual(['one', 'two']);
@@ -112,7 +112,7 @@ test.each([
   await expect(initApp(request, '/nowhere', io())).rejects.toThrow(refusal);
 });
 
-test('a new app is told by its files and by what to do next', async () => {
+test('a new app is announced with its files and the next steps', async () => {
   const root = await place();
   const directory = path.join(root, 'my app');
   const here = path.relative('', directory);
@@ -178,7 +178,7 @@ test('an environment is made in three steps, the last of which downloads what is
   expect((await environment(script, true)).told).toEqual([...steps, ...lines, ...fetched, 'ends', null]);
 });
 
-test('what a step prints is told line by line, however it comes', async () => {
+test('the output of a step is shown line by line, however it is split', async () => {
   // Longer than what a pipe hands over at once.
   const { told } = await environment(
     `${makesItself} *pip*) printf 'Begin%0100000dEnd\\nNext\\nunended' 0;; esac`,
@@ -189,7 +189,7 @@ test('what a step prints is told line by line, however it comes', async () => {
   expect([next, others]).toEqual(['Installing the packages of requirements.txt: Next', []]);
 });
 
-test('a step that fails says what the app lacks, and the command that mends it', async () => {
+test('a failed step reports what the app lacks, and the command that completes it', async () => {
   const fails = (what: string) => `${makesItself} *fetch*) ${what};; esac`;
   const failed = await environment(fails('echo one; echo two; exit 4'), true);
   expect(failed.error).toBe(
@@ -214,7 +214,7 @@ test.each([
   [1, 'failed'],
   [2, 'failed'],
   [130, 'interrupted'],
-])('the command of --on-end is told of exit code %d as %j', async (exit_code, status) => {
+])('the command of --on-end gets exit code %d as %j', async (exit_code, status) => {
   const file = path.join(await place(), 'told.json');
   const ended = { command: 'infer', exit_code, seconds: 1.5, app: 'a', job_id: null, cases: null };
   const { env, stderr } = io();

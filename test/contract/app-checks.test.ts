@@ -260,7 +260,7 @@ describe('an operation', () => {
   });
 });
 
-test('what a field that has not come yet may change is not refused', () => {
+test('nothing is refused that a field still to arrive may change', () => {
   const app = { has_capabilities: [true, false, false], finetunable: false };
   for (const name of ['evaluate', 'uncertainty', 'pipeline', 'fine_tune'] as const) {
     expect(refused(app, name, {}, null)).toBe('');

@@ -44,11 +44,11 @@ test.each([
   [{ has_capabilities: [false, true, false], finetunable: false }, ['evaluation']],
   [{ has_capabilities: [true] }, ['inference']],
   [{}, []],
-])('what %j can do in words', (facts, names) => {
+])('the capabilities %j are named in words', (facts, names) => {
   expect(capabilityNames({ ...app, ...facts })).toEqual(names);
 });
 
-test('of each group of files, those that the input of the same number does not take are refused', () => {
+test('files are refused that the input of their group does not accept', () => {
   const file = (name: string) => ({ name, start: () => Buffer.alloc(0) });
   const inputs = {
     CT: { display_name: '', volume_type: 'VOLUME' },
@@ -109,7 +109,7 @@ test.each([
   expect(shownValue(value)).toBe(text);
 });
 
-test('a parameter is told with its default and the place of its details', () => {
+test('a parameter is read with its default and the place of its details', () => {
   const bounds = { min: 1 };
   expect(
     readParameters({
@@ -162,14 +162,14 @@ const bounds = { min: 1 };
 const problemsOf = (parameters: unknown, ...overrides: readonly string[]) =>
   refusals({ ...app, parameters }, operationOf('infer'), { config_overrides: overrides }, null);
 
-test('an override that an app does not take is told with its field, its text and its problem', () => {
+test('a refused override is reported with its field, its text and its problem', () => {
   const field = operationOf('infer').fields.find(({ name }) => name === 'config_overrides');
   expect(problemsOf({ a: { choices: [1, 'x'] } }, 'a=1.0', 'a=x', 'a=2')).toEqual([
     { field, value: 'a=2', problem: "takes '1' or 'x' for 'a'" },
   ]);
 });
 
-test('what an app cannot do at all is told before what it does not take', () => {
+test('an operation that an app lacks is reported before values that it refuses', () => {
   const facts = { ...app, has_capabilities: [false, true], parameters: { a: { max: 1 } } };
   const told = refusals(facts, operationOf('infer'), { config_overrides: ['a=2'] }, {});
   expect(told.map(({ problem }) => problem)).toEqual([
@@ -192,18 +192,18 @@ test.each([
   [{ default: [1, 2] }, '[1,\n2]', null],
   [{ default: null, type: 'number' }, 'None', null],
   [{ default: 1 }, 'none', "takes a number for 'a'"],
-])('of a parameter that is %j the value %j is right or told why not', (facts, text, problem) => {
+])('for the parameter %j, the value %j is accepted or refused with a reason', (facts, text, problem) => {
   expect(problemsOf({ a: facts }, `a=${text}`).map((each) => each.problem)).toEqual(problem ? [problem] : []);
 });
 
-test('names are listed as far as 500 characters', () => {
+test('lists of names are cut off at 500 characters', () => {
   const names = Array.from({ length: 100 }, (_, at) => `parameter${at}`);
   expect(problemsOf(names, 'zzz=1')[0]?.problem).toBe(
     `has no parameter 'zzz'; it has: ${names.join(', ').slice(0, 500)}...`,
   );
 });
 
-test('all that is wrong with a parameter is told, each at its place', () => {
+test('every fault of a parameter is reported at its place', () => {
   expect(parameterFaults({ x: { min: 'a', max: 1, type: 'int', colour: 1, default: 2, valu: 3 } })).toEqual([
     { path: ['parameters', 'x', 'min'], problem: "must be a number, got 'a'" },
     {

@@ -10,7 +10,7 @@ test.each([
   expect(parseReport(text)).toEqual(report);
 });
 
-test.each(['{"a": nan}', '{"a": NaNa}', '{"a": 1', ''])('what is no JSON is refused: %s', (text) => {
+test.each(['{"a": nan}', '{"a": NaNa}', '{"a": 1', ''])('text that is not JSON is refused: %s', (text) => {
   expect(() => parseReport(text)).toThrow(SyntaxError);
 });
 

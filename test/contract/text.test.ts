@@ -68,7 +68,7 @@ test.each([
   [' error:  ERROR: no', 'no'],
   ['an Error: no', 'an Error: no'],
   ['Error:no', 'Error:no'],
-])('%j without its label', (text, plain) => {
+])('the label of %j is removed', (text, plain) => {
   expect(unlabelled(text)).toBe(plain);
 });
 

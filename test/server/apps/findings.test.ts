@@ -86,10 +86,13 @@ test('an app of the engine needs the engine, and one with a command does not', a
   expect(engineProblem).toBeNull();
 });
 
-test.each([{}, { command: ['true'] }])('of %j is told which checkpoint it names and lacks', async (more) => {
-  const { missing } = await found({ ...more, models: ['w.pt', 'gone.pt'] }, { 'w.pt': '' });
-  expect(missing).toEqual(['models.1: the file gone.pt is not there']);
-});
+test.each([{}, { command: ['true'] }])(
+  'an app with %j is reported with the checkpoints that it names and lacks',
+  async (more) => {
+    const { missing } = await found({ ...more, models: ['w.pt', 'gone.pt'] }, { 'w.pt': '' });
+    expect(missing).toEqual(['models.1: the file gone.pt is not there']);
+  },
+);
 
 test.each([
   // A fine app has none of these.
@@ -119,7 +122,7 @@ test.each([
     { command: ['true'], tta: '4', patch_size: null, models: null },
     ['tta: expected number, received string'],
   ],
-])('of %j is told what is probably wrong', async (more, warnings) => {
+])('an app with %j is reported with its probable mistakes', async (more, warnings) => {
   expect((await found(more, { 'e.yml': '' })).warnings).toEqual(warnings);
 });
 
@@ -158,7 +161,7 @@ test.each([
   expect((await found(more, files)).problems).toEqual(problems);
 });
 
-test('the files that an app names and lacks are told, with their places', async () => {
+test('files that an app names and lacks are reported with their places in app.json', async () => {
   const evaluations = { Dice: { 'Dice.yml': { A: volume }, 'Other.yml': { A: volume } } };
   const more = { command: ['true'], models: ['a.pt', 'b', 'c.pt'], inputs_evaluations: evaluations };
   expect((await found(more, { 'w/a.pt': '', 'b.pt': '', 'Dice.yml': '' })).missing).toEqual([
@@ -167,7 +170,7 @@ test('the files that an app names and lacks are told, with their places', async 
   ]);
 });
 
-test('an app is described by what is in its directory', async () => {
+test('the description of an app follows from the files in its directory', async () => {
   const directory = await appWith(
     {
       inputs: { A: volume },
@@ -246,7 +249,7 @@ test('words of a command that are files of the app are made absolute, and no oth
   ]).toEqual([true, false, false]);
 });
 
-test('of packages of Node those are told that are nowhere above the app, and only for a program of Node', async () => {
+test('missing Node packages are reported for a Node program only, and only if no directory above the app has them', async () => {
   const directory = await appWith(
     {},
     {
@@ -268,7 +271,7 @@ test('of packages of Node those are told that are nowhere above the app, and onl
   expect(await missing('node', 'main.js')).toEqual([]);
 });
 
-test('of an app of a repository is told what the cache has of it, or why it is not there', async () => {
+test('an app of a repository is reported with what the cache holds, or with why it is missing', async () => {
   const cache = await place();
   const files = { 'X/app.json': JSON.stringify(least), 'X/w.pt': 'w', 'Y/app.json': '{' };
   const commit = await plantCache(cache, 'lab/app', files);

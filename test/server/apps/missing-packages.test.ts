@@ -23,7 +23,7 @@ async function ofNode(files: Readonly<Record<string, string>>, program = 'main.m
   return told.map((line) => line.replaceAll(directory, '.'));
 }
 
-test('a program that Node cannot read is told with its line, where Node runs it', async () => {
+test('a program that Node cannot parse is reported with its line, if Node runs it', async () => {
   const files = { 'main.mjs': 'const a = 1;\n\nconst = 2;\n', 'main.sh': 'const = 2;' };
   expect(await ofNode(files)).toEqual([
     expect.stringMatching(/^\.\/main\.mjs, line 3: SyntaxError: Unexpected token /),
@@ -78,7 +78,7 @@ const requirements = [
 const answer = (packages: string[], modules: unknown[] = [], broken: unknown[] = []) =>
   `printf %s '${JSON.stringify({ packages, modules, broken })}'`;
 
-test('a Python of the app itself is asked by its author alone, since it runs outside of a sandbox', async () => {
+test("an app's own Python is started only for its author, because it runs outside the sandbox", async () => {
   const { told, asked } = await withPython(
     answer(['torch', 'numpy'], [['yaml', 'net.py', 3]], [['old.py', 7, 'Missing\nparentheses']]),
     { 'requirements.txt': requirements },
@@ -93,14 +93,14 @@ test('a Python of the app itself is asked by its author alone, since it runs out
   expect(asked()).toEqual(['.', './main.py', 'torch', 'SimpleITK', 'pydicom', 'numpy']);
 });
 
-test('a Python that runs no program of the app is asked for its requirements alone', async () => {
+test('a Python that runs no file of the app is asked only for its requirements', async () => {
   const { told, asked, python } = await withPython(answer([]), { 'requirements.txt': 'torch' });
   expect(await told('own-python', [python, '-m', 'lab', '/opt/main.py'])).toEqual([]);
   expect(asked()).toEqual(['.', '', 'torch']);
 });
 
 test.each(['exit 1', 'echo no', `echo '{"packages": 1}'`, `${answer(['torch'])}; exit 3`])(
-  'nothing is told of a Python that does %j',
+  'a Python that does %j yields no findings',
   async (script) => {
     expect(await (await withPython(script)).told('own-python')).toEqual([]);
   },

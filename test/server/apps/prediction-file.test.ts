@@ -11,7 +11,7 @@ async function read(text: string) {
 
 const nothing = { patchSize: null, parameters: null };
 
-test('the values of the model are what --set changes, without how it is built and trained', async () => {
+test('--set can change the values of the model, but not its structure and training', async () => {
   const text = `Predictor:
   Model:
     classpath: model:Net
@@ -47,6 +47,6 @@ test.each([
     'that is too much once it is written out',
     `Predictor: {Model: {Net: {a: &a [${'x,'.repeat(9999)}], b: *a, c: *a, d: *a}}}`,
   ],
-])('a file %s says nothing', async (_, text) => {
+])('a prediction file %s yields no facts', async (_, text) => {
   expect(await read(text)).toEqual(nothing);
 });

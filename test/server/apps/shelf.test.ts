@@ -27,7 +27,7 @@ async function shelf(...names: string[]) {
   return { root, told, apps };
 }
 
-test('a reload tells which apps were added and removed, and keeps those that there are if it fails', async () => {
+test('a reload reports added and removed apps, and keeps the current ones if it fails', async () => {
   const { root, told, apps } = await shelf('a', 'b');
   apps.reload();
   expect([[...apps.current.keys()], told]).toEqual([['a', 'b'], []]);
@@ -42,7 +42,7 @@ test('a reload tells which apps were added and removed, and keeps those that the
   expect([...apps.current.keys()]).toEqual(['b', 'c']);
 });
 
-test('a directory without apps beside others is told at the start', async () => {
+test('a directory without apps is reported at the start', async () => {
   const empty = await place();
   const { root } = await shelf('a');
   const told: unknown[] = [];
@@ -62,7 +62,7 @@ test('a directory without apps beside others is told at the start', async () => 
   ]);
 });
 
-test('apps that may use the network are among those that there are', async () => {
+test('--network refuses an app that does not exist', async () => {
   const { root } = await shelf('a', 'b');
   mkdirSync(path.join(root, 'lost+found'));
   const apps = uniqueApps(readSources([root]));

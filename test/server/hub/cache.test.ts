@@ -97,13 +97,13 @@ test.each([
   '',
   `${'d/'.repeat(32)}a`,
   `${'d/'.repeat(9)}${'n'.repeat(1100)}`,
-])('%j is none', (name) => {
+])('%j is refused as the name of a cached file', (name) => {
   expect(() => checkNames([listed('app.json'), listed(name)], 'lab/app')).toThrow(
     /^Repository 'lab\/app' has a file named .*, which is no name for a file of the cache$/,
   );
 });
 
-test('the files of an app are those below its folder, by their names in it', () => {
+test('the files of an app are those below its folder, with names relative to it', () => {
   const files = ['app.json', 'X/app.json', 'X/w/a.pt', 'XY/app.json'].map((name) => listed(name));
   expect([...filesOfApp(files, 'X').keys()]).toEqual(['app.json', 'w/a.pt']);
   expect(filesOfApp(files, 'X').get('w/a.pt')?.path).toBe('X/w/a.pt');
@@ -121,7 +121,7 @@ test('a revision is at the commit that its file names, and a commit at itself', 
   ]);
 });
 
-test('a list of files that cannot be used is none', async () => {
+test('an unusable list of files counts as missing', async () => {
   const files = [listed('app.json')];
   const { cache } = await cacheWith({
     [`trees/${commit}.json`]: formatTree(files),
@@ -133,7 +133,7 @@ test('a list of files that cannot be used is none', async () => {
   for (const other of [oid, 'e'.repeat(40), 'f'.repeat(40)]) expect(cache.tree(other)).toBeNull();
 });
 
-test('a file is there if it is whole', async () => {
+test('a file counts as present only if it is complete', async () => {
   const { cache } = await cacheWith({
     [`snapshots/${commit}/whole`]: 'abc',
     [`snapshots/${commit}/part`]: 'ab',
@@ -154,7 +154,7 @@ test('a file is there if it is whole', async () => {
   ]);
 });
 
-test('the files of a snapshot are in the order of their names, without links to what is gone or elsewhere', async () => {
+test('the files of a snapshot are sorted, without dangling links and links elsewhere', async () => {
   const { root, cache } = await cacheWith({
     [`snapshots/${commit}/X/b`]: 'b',
     [`snapshots/${commit}/X/a/z`]: 'z',
@@ -180,7 +180,7 @@ test('the files of a snapshot are in the order of their names, without links to 
   expect(await cache.files(oid, null)).toEqual([]);
 });
 
-test('content that repositories share is named to the sandbox, and nothing else that a link leads to', async () => {
+test('the sandbox gets the content that repositories share, and no other target of a link', async () => {
   const root = await place();
   await plantCache(root, 'lab/app', { 'app.json': '{}', 'w.pt': 'weights' }, 'shared');
   const cache = new RepositoryCache(root, 'lab/app');
@@ -209,7 +209,7 @@ test.each([true, false])('a file is put into a snapshot as a link, or as a copy:
   expect(readdirSync(path.join(cache.directory, 'blobs')).sort()).toEqual([oid, sha256]);
 });
 
-test('a snapshot that leads out of the cache gets no file', async () => {
+test('no file is written into a snapshot that leads out of the cache', async () => {
   const { root, cache } = await cacheWith({ [`blobs/${oid}`]: 'abc', 'snapshots/': '' });
   // The second one begins like the directory of the snapshots.
   for (const elsewhere of [path.join(root, 'elsewhere'), path.join(cache.directory, 'snapshots-of-others')]) {
@@ -223,14 +223,14 @@ test('a snapshot that leads out of the cache gets no file', async () => {
   }
 });
 
-test('a text is replaced, and nothing is left beside it', async () => {
+test('replacing a text leaves no temporary file', async () => {
   const file = path.join(await place(), 'refs/pr/1');
   await placeText(file, 'one');
   await placeText(file, 'two');
   expect([readFileSync(file, 'utf8'), readdirSync(path.dirname(file))]).toEqual(['two', ['1']]);
 });
 
-test('what a download left is removed after a day', async () => {
+test('leftovers of a download are deleted after a day', async () => {
   const names = ['old.0a1b2c3d.incomplete', 'new.0a1b2c3d.incomplete', 'old.incomplete', 'old'];
   const { cache } = await cacheWith(Object.fromEntries(names.map((name) => [`blobs/${name}`, ''])));
   const aged = (hours: number) => new Date(Date.now() - hours * 3600_000);
@@ -262,7 +262,7 @@ async function missing(files: Readonly<Record<string, string>>, folder: string |
   return sentence;
 }
 
-test('an app that is missing is told by what its repository has, or by why that is not known', async () => {
+test('the message about a missing app lists the apps of its repository, or says why they are unknown', async () => {
   const soon =
     "The description of 'lab/app@v2' is being fetched from https://huggingface.co; ask again in a moment";
   expect(await missing({}, 'X')).toBe(soon);
@@ -284,7 +284,7 @@ test('an app that is missing is told by what its repository has, or by why that 
   expect(await missing(several, 'X')).toBe(soon);
 });
 
-test('an app that is there has the files of the cache, and the names of those that are still to come', async () => {
+test('an available app has the files of the cache, and the names of those not yet downloaded', async () => {
   const { root, cache } = await cacheWith({
     'refs/main': commit,
     [`snapshots/${commit}/X/app.json`]: '{}',

@@ -29,7 +29,7 @@ const looking = (times: { between: number; retry: number; longestRetry: number; 
     times,
   });
 
-test('a hub that fails is asked again by itself, until it answers', async () => {
+test('a check that failed is retried until the hub answers', async () => {
   hub.fail(() => ({ status: 503 }));
   const repositories = looking({ between: long, retry: 10, longestRetry: 20, asked: 0 });
   const tracked = repositories.track(name);
@@ -48,7 +48,7 @@ test('a hub that fails is asked again by itself, until it answers', async () => 
   await repositories.close();
 });
 
-test('a cache that cannot be written is told without its path', async () => {
+test('the message about a cache that cannot be written does not name its path', async () => {
   await plant(directory.path, { '.cache': 'a file' });
   const repositories = looking({ between: long, retry: long, longestRetry: long, asked: 0 });
   const tracked = repositories.track(name);
@@ -60,7 +60,7 @@ test('a cache that cannot be written is told without its path', async () => {
   await repositories.close();
 });
 
-test('a repository is checked again after a time, and its new commit is there', async () => {
+test('a repository is checked again after the interval, and its new commit appears', async () => {
   const repositories = looking({ between: 20, retry: long, longestRetry: long, asked: 0 });
   const tracked = repositories.track(name);
   repositories.start();
@@ -70,7 +70,7 @@ test('a repository is checked again after a time, and its new commit is there', 
   await repositories.close();
 });
 
-test('two apps of one repository are one question, and two repositories are asked one after the other', async () => {
+test('two apps of one repository need one request, and repositories are checked one after the other', async () => {
   hub.commit('lab/other', files);
   const repositories = looking({ between: long, retry: long, longestRetry: long, asked: 0 });
   const [one, two] = [repositories.track(name), repositories.track({ ...name, folder: 'CBCT' })];
@@ -103,7 +103,7 @@ test('a repository whose apps are no longer on the list is not checked again', a
   await repositories.close();
 });
 
-test('a hub that names a time is not asked before it, by itself or for a client', async () => {
+test('a hub that sends Retry-After is not asked earlier, not even for a client', async () => {
   hub.fail(() => ({ status: 429, headers: { 'retry-after': '3000' } }));
   const repositories = looking({ between: 0, retry: 0, longestRetry: 0, asked: 0 });
   const tracked = repositories.track(name);
@@ -135,7 +135,7 @@ test('an app that is no longer on the list is not fetched with another one of it
   await repositories.close();
 });
 
-test('of a download that is small, only its end is told', async () => {
+test('only the end of a small download is reported', async () => {
   const settings = hubSettings({ HOME: directory.path, HF_ENDPOINT: hub.url });
   const repositories = new Repositories({ settings, download: true, say: (line) => lines.push(line) });
   repositories.track(name);
@@ -147,7 +147,7 @@ test('of a download that is small, only its end is told', async () => {
   await repositories.close();
 });
 
-test('a hub that goes on failing is asked at growing intervals, up to the longest', async () => {
+test('the intervals between retries grow up to the longest one', async () => {
   hub.fail(() => ({ status: 503 }));
   const repositories = looking({ between: 0, retry: 1e6, longestRetry: 3e6, asked: 0 });
   const tracked = repositories.track(name);
@@ -161,7 +161,7 @@ test('a hub that goes on failing is asked at growing intervals, up to the longes
   await repositories.close();
 });
 
-test('clients do not have a hub asked more often than is allowed, and never one that is not to be asked', async () => {
+test('clients cannot make the server ask a hub more often than allowed, or ask it at all when offline', async () => {
   const repositories = looking({ between: 2 * long, retry: long, longestRetry: long, asked: long });
   const tracked = repositories.track(name);
   await repositories.fetchAll(new AbortController().signal);

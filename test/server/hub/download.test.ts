@@ -52,7 +52,7 @@ const options = (more: Partial<UpdateOptions> = {}): UpdateOptions => ({
 const main = { repository, revision: 'main' };
 
 describe('a download', () => {
-  test('goes on where its connection broke', async () => {
+  test('resumes where its connection broke', async () => {
     const file = await named('MR/CV_0.pt');
     fake.cuts.push(100_000, 50_000);
     await download(file);
@@ -65,14 +65,14 @@ describe('a download', () => {
     expect(await blobs()).toEqual([blobName(file)]);
   });
 
-  test('that breaks often goes on as long as there are new bytes', async () => {
+  test('that breaks often is resumed as long as new bytes arrive', async () => {
     const file = await named('MR/CV_0.pt');
     fake.cuts.push(...Array.from({ length: 8 }, () => 30_000));
     await download(file);
     expect(await readFile(cache.blobFile(file))).toEqual(weights);
   });
 
-  test('that breaks again and again without a byte fails, and leaves nothing', async () => {
+  test('that breaks repeatedly without a byte fails, and leaves no file', async () => {
     const file = await named('MR/CV_0.pt');
     fake.cuts.push(...Array.from({ length: 20 }, () => 0));
     await expect(download(file)).rejects.toThrow(/was not reached|ended too early/);
@@ -234,7 +234,7 @@ test.skipIf(disk === null)(
   },
 );
 
-test('of an update is told how much has come of what is missing, and a content of two names comes once', async () => {
+test('an update reports its progress, and downloads a content with two names once', async () => {
   const told: { bytes: number; total: number }[] = [];
   const onProgress = (progress: { bytes: number; total: number }) => told.push(progress);
   const noise = Buffer.alloc(300_000, 'ab');
@@ -268,7 +268,7 @@ test.each([
   );
 });
 
-test('a hub that sends a whole file in place of its rest is not listened to', async () => {
+test('a hub that answers a range request with the whole file is refused', async () => {
   await using server = await ScriptedServer.start((_, response) => void response.end('0123456789'));
   const whole = { path: 'w', size: 10, blobId: 'a'.repeat(40), sha256: null, xetHash: null };
   const read = async (from: number) => {
@@ -283,7 +283,7 @@ test('a hub that sends a whole file in place of its rest is not listened to', as
   expect(server.received.map(({ headers }) => headers.range)).toEqual([undefined, 'bytes=4-9']);
 });
 
-test('what leads out of the cache of a repository is no file of it', async () => {
+test("a link out of a repository's cache is not one of its files", async () => {
   await update(main, options());
   const secret = path.join(directory.path, 'secret');
   await writeFile(secret, 'secret');

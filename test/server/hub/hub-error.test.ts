@@ -32,7 +32,7 @@ test.for([
   [400, '', "https://hub.example answered 400 when it was asked for 'owner/name'", false],
   [500, '', "https://hub.example answered 500 when it was asked for 'owner/name'", true],
   [503, '', "https://hub.example answered 503 when it was asked for 'owner/name'", true],
-] as const)('the answer %i %s is told as what it means', ([status, code, message, isPassing]) => {
+] as const)('the answer %i %s becomes a message that explains it', ([status, code, message, isPassing]) => {
   const error = answerError(answer(status, code === '' ? {} : { 'x-error-code': code }), asked);
   expect([error.message, error.isPassing, error.retryAfter]).toEqual([
     message,
@@ -41,7 +41,7 @@ test.for([
   ]);
 });
 
-test('a token that may not read a repository is told apart from none', () => {
+test('a token without access and a missing token have different messages', () => {
   for (const code of ['GatedRepo', '']) {
     const { message } = answerError(answer(403, { 'x-error-code': code }), { ...asked, hasToken: true });
     expect(message).toMatch(
@@ -57,11 +57,11 @@ test.for([
   ['soon', 429, 60],
   ['30', 503, 30],
   ['30', 404, 0],
-] as const)('a wait of %s after %i is one of %i seconds', ([given, status, seconds]) => {
+] as const)('a Retry-After of %s with status %i means %i seconds', ([given, status, seconds]) => {
   expect(answerError(answer(status, { 'retry-after': given }), asked).retryAfter).toBe(seconds);
 });
 
-test('a request without an answer says why, and may be made again', () => {
+test('the error for a request without an answer names the cause, and is retried', () => {
   const timeout = Object.assign(new Error('aborted'), { name: 'TimeoutError' });
   const refused = new TypeError('fetch failed', {
     cause: Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }),

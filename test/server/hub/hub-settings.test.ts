@@ -65,7 +65,7 @@ test.each([
   expect(hubSettings({ HOME: 'h', ...environment })).toMatchObject(settings);
 });
 
-test('of two tokens in the environment the newer name counts, and a blank one is none', async () => {
+test('the newer variable wins over the older one, and a blank token counts as missing', async () => {
   await using directory = await temporary();
   const root = directory.path;
   await plant(root, { token: ' \n' });

@@ -12,7 +12,7 @@ import { unzip } from '../../support/unzip.mjs';
 
 const layouts: Layout[] = ['snapshot', 'files', 'shared', 'copies'];
 
-test.each(layouts)('what Python has downloaded is used, without a hub: %s', async (layout) => {
+test.each(layouts)('files that Python downloaded are used without a hub: %s', async (layout) => {
   await using cache = await temporary();
   const commit = await plantCache(
     cache.path,
