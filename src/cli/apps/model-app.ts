@@ -64,7 +64,7 @@ export function colourOf(index: number): string {
 export const inSentences = (facts: readonly string[]): string =>
   facts
     .filter((fact) => fact !== '')
-    .map((fact) => excerpt(fact, 1000).trim())
+    .map((fact) => excerpt(fact.trim(), 1000))
     .map((fact) => (/[.!?]$/.test(fact) ? fact : `${fact}.`))
     .join(' ');
 
