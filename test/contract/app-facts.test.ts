@@ -7,7 +7,7 @@ import {
   notAvailable,
   refusals,
 } from '../../src/contract/app-checks.js';
-import { parameterFaults, readParameters, shownValue } from '../../src/contract/app-parameters.js';
+import { readParameters, shownValue } from '../../src/contract/app-parameters.js';
 import { operationOf } from '../../src/contract/operations.js';
 
 const app: AppFacts = {
@@ -201,22 +201,4 @@ test('lists of names are cut off at 500 characters', () => {
   expect(problemsOf(names, 'zzz=1')[0]?.problem).toBe(
     `has no parameter 'zzz'; it has: ${names.join(', ').slice(0, 500)}...`,
   );
-});
-
-test('every fault of a parameter is reported at its place', () => {
-  expect(parameterFaults({ x: { min: 'a', max: 1, type: 'int', colour: 1, default: 2, valu: 3 } })).toEqual([
-    { path: ['parameters', 'x', 'min'], problem: "must be a number, got 'a'" },
-    {
-      path: ['parameters', 'x', 'type'],
-      problem: "must be one of: number, integer, boolean, text, got 'int'",
-    },
-    { path: ['parameters', 'x', 'default'], problem: "is '2': the app itself takes 'x' of at most 1" },
-  ]);
-  expect(parameterFaults({ '-x': { min: 3, max: 2 } })).toEqual([
-    { path: ['parameters', '-x', 'min'], problem: 'is above max, 2' },
-    {
-      path: ['parameters', '-x'],
-      problem: "'-x' cannot be set: a name has no '=', and does not begin with '-' or a space",
-    },
-  ]);
 });

@@ -1,22 +1,8 @@
-import {
-  existsSync,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { hubSettings } from '../../../src/server/hub/hub-settings.js';
-import {
-  placeInSnapshot,
-  placeText,
-  RepositoryCache,
-  removeAbandoned,
-} from '../../../src/server/hub/repository-cache.js';
+import { placeInSnapshot, RepositoryCache } from '../../../src/server/hub/repository-cache.js';
 import { TrackedRepository } from '../../../src/server/hub/tracked-repository.js';
 import {
   checkNames,
@@ -221,29 +207,6 @@ test('no file is written into a snapshot that leads out of the cache', async () 
     );
     expect(readdirSync(elsewhere)).toEqual([]);
   }
-});
-
-test('replacing a text leaves no temporary file', async () => {
-  const file = path.join(await place(), 'refs/pr/1');
-  await placeText(file, 'one');
-  await placeText(file, 'two');
-  expect([readFileSync(file, 'utf8'), readdirSync(path.dirname(file))]).toEqual(['two', ['1']]);
-});
-
-test('leftovers of a download are deleted after a day', async () => {
-  const names = ['old.0a1b2c3d.incomplete', 'new.0a1b2c3d.incomplete', 'old.incomplete', 'old'];
-  const { cache } = await cacheWith(Object.fromEntries(names.map((name) => [`blobs/${name}`, ''])));
-  const aged = (hours: number) => new Date(Date.now() - hours * 3600_000);
-  for (const name of names) {
-    const time = aged(name.startsWith('new') ? 23.9 : 24.1);
-    utimesSync(path.join(cache.directory, 'blobs', name), time, time);
-  }
-  await removeAbandoned(cache);
-  expect(names.filter((name) => existsSync(path.join(cache.directory, 'blobs', name)))).toEqual(
-    names.slice(1),
-  );
-  rmSync(path.join(cache.directory, 'blobs'), { recursive: true });
-  await removeAbandoned(cache);
 });
 
 /** What a server says of an app that the cache does not have. */
