@@ -97,15 +97,26 @@ const optional: Record<string, string[]> = {
 const all = operationNames.flatMap((name) => operationOf(name).fields.map((field) => ({ name, field })));
 
 describe('the operations table', () => {
-  test('has the five operations with their paths, verbs and commands', () => {
-    const words = operationNames.map((name) => [name, operations[name].segment, operations[name].verb]);
-    expect(words).toEqual([
-      ['infer', 'infer', 'infer'],
-      ['evaluate', 'evaluate', 'eval'],
-      ['uncertainty', 'uncertainty', 'uncertainty'],
-      ['pipeline', 'pipeline', 'pipeline'],
-      ['fine_tune', 'fine_tune', 'fine-tune'],
+  test('has the five operations with what differs between them', () => {
+    const rows = operationNames.map((name) => {
+      const { segment, verb, timeLimit, paths, writesOutputs, needs } = operationOf(name);
+      return [
+        segment,
+        verb,
+        timeLimit,
+        paths,
+        writesOutputs,
+        needs.map(({ capability }) => capability).join(),
+      ];
+    });
+    expect(rows).toEqual([
+      ['infer', 'infer', 'max_run_time', 'inputs', true, 'inference'],
+      ['evaluate', 'eval', 'max_run_time', 'results', false, 'evaluation'],
+      ['uncertainty', 'uncertainty', 'max_run_time', 'results', false, 'uncertainty'],
+      ['pipeline', 'pipeline', 'max_run_time', 'inputs', false, 'inference,evaluation,uncertainty'],
+      ['fine_tune', 'fine-tune', 'max_fine_tune_time', 'dataSet', false, 'fine-tuning'],
     ]);
+    expect(rows.map(([segment]) => segment)).toEqual(operationNames);
   });
 
   test.for(operationNames)('has exactly the fields and defaults of %s that clients rely on', (name) => {
