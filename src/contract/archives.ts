@@ -17,6 +17,9 @@ export const logName = 'remote-app-log.txt';
 /** The table of many cases, beside the directories of their results. */
 export const tableName = 'cases.csv';
 
+/** The file at the root of a data set of BIDS. */
+export const bidsDescription = 'dataset_description.json';
+
 /** Where a client saves a result if no directory is named. */
 export const defaultOutput = './Output';
 

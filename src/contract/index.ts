@@ -18,6 +18,7 @@ export type {
 export { parameterFaults, readParameters, shownValue } from './app-parameters.js';
 export {
   beginsAsZip,
+  bidsDescription,
   configName,
   defaultOutput,
   isWeights,
@@ -170,6 +171,7 @@ export {
   readDuration,
   shellQuoted,
   shellWord,
+  someOf,
   spellDuration,
   unlabelled,
 } from './text.js';

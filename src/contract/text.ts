@@ -36,6 +36,15 @@ export const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'
 /** The same, quoted only if necessary. */
 export const shellWord = (text: string): string => (isPlainWord(text) ? text : shellQuoted(text));
 
+/** An error or a note spells out at most this many names. */
+const maxShown = 5;
+
+/** The first few of these texts on one line, and how many more there are. */
+export function someOf(shown: readonly string[]): string {
+  const rest = shown.length > maxShown ? ` and ${shown.length - maxShown} more` : '';
+  return oneLine(shown.slice(0, maxShown).join(', ')) + rest;
+}
+
 /** A number with its noun: `1 file`, `3 files`. */
 export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 

@@ -38,6 +38,8 @@ export { hashFile } from './hash-file.js';
 export { appendLine, appendLines, appendWhole, lastLines, openLines } from './lines.js';
 export { privateMode, sharedMode } from './modes.js';
 export {
+  byName,
+  differingParts,
   expandHome,
   foldedName,
   freeName,
@@ -46,6 +48,7 @@ export {
   maxNameBytes,
   Notes,
   windowsName,
+  withoutEnding,
 } from './names.js';
 export { closeInherited, NotOurFile, openDirectory, openOwnFile, readOwnFile } from './own-file.js';
 export { isGroupAlive, isSignalable } from './process-status.js';

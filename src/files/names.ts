@@ -110,3 +110,74 @@ export class Notes {
     return this.#more === 0 ? [...this.#told] : [...this.#told, `and ${this.#more} more`];
   }
 }
+
+const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;
+
+/** The digits of a text from this position on. */
+function digitsAt(text: string, start: number): string {
+  let end = start;
+  while (isDigit(text.charCodeAt(end))) end += 1;
+  return text.slice(start, end);
+}
+
+const byCodeUnits = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Compares two digit strings as numbers of any length. */
+function byNumber(a: string, b: string): number {
+  const [short, other] = [a.replace(/^0+/, ''), b.replace(/^0+/, '')];
+  return short.length - other.length || byCodeUnits(short, other);
+}
+
+/**
+ * The order of names: digits count as numbers, so that `case10` comes after `case2` whatever follows the number;
+ * everything else is compared by code units, in every locale. Names that differ only in zeros before a number are
+ * compared by code units.
+ */
+export function byName(a: string, b: string): number {
+  let [atA, atB] = [0, 0];
+  while (atA < a.length && atB < b.length) {
+    const [unitA, unitB] = [a.charCodeAt(atA), b.charCodeAt(atB)];
+    if (isDigit(unitA) && isDigit(unitB)) {
+      const [numberA, numberB] = [digitsAt(a, atA), digitsAt(b, atB)];
+      const difference = byNumber(numberA, numberB);
+      if (difference !== 0) return difference;
+      atA += numberA.length;
+      atB += numberB.length;
+    } else {
+      if (unitA !== unitB) return unitA - unitB;
+      atA += 1;
+      atB += 1;
+    }
+  }
+  return a.length - atA - (b.length - atB) || byCodeUnits(a, b);
+}
+
+/**
+ * How many characters the texts have in common from their start. Numbers are not split: `case1` and `case12` share
+ * `case`.
+ */
+function sharedStart(texts: readonly string[]): number {
+  const [first = '', ...others] = texts;
+  let shared = first.length;
+  for (const other of others) {
+    let at = 0;
+    while (at < shared && other[at] === first[at]) at += 1;
+    shared = at;
+  }
+  if (!texts.some((text) => /\d/.test(text[shared] ?? ''))) return shared;
+  return first.slice(0, shared).replace(/\d+$/, '').length;
+}
+
+const reversed = (text: string): string => text.split('').reverse().join('');
+
+/** The texts without the start and the end that all have in common. */
+export function differingParts(texts: readonly string[]): string[] {
+  const start = sharedStart(texts);
+  const rests = texts.map((text) => reversed(text.slice(start)));
+  const end = sharedStart(rests);
+  return rests.map((rest) => reversed(rest.slice(end)));
+}
+
+/** A name without its ending: `scan` of `scan.nii.gz`, `scan.mha` and `scan.ome.zarr`. */
+export const withoutEnding = (name: string): string =>
+  name.replace(/(?:(?:\.[a-z]\w*)?\.(?:gz|bz2)|(?:\.ome)?\.[a-z]\w*)$/i, '');

@@ -83,10 +83,9 @@ export const modules: Readonly<Record<string, Module>> = {
       'cli/terminal',
       'client/cohort',
       'client/case',
-      'imaging/convert',
+      'imaging',
       'client/submit',
       'imaging/inputs',
-      'imaging/deidentify',
       'client/connection',
       'client',
       'files',
@@ -110,7 +109,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/case',
       'client/logs',
       'client/result',
-      'imaging/deidentify',
+      'imaging',
       'client/connection',
       'client',
       'files',
@@ -120,6 +119,7 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'cli/server': {
     imports: [
+      'imaging',
       'cli/apps',
       'cli/command',
       'cli/terminal',
@@ -144,42 +144,42 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Apps are shown and written, not run; a new one may get its Python environment.',
   },
   'cli/command': {
-    imports: [
-      'cli/terminal',
-      'client/ssh',
-      'imaging/deidentify',
-      'client/connection',
-      'client',
-      'files',
-      'contract',
-    ],
+    imports: ['cli/terminal', 'client/ssh', 'client/connection', 'client', 'files', 'contract'],
     reason: 'Only `serve` knows the server, and what the commands share knows no command.',
   },
   'cli/terminal': {
     imports: ['imaging/pictures', 'client', 'files', 'contract'],
     reason: 'What is written for a person is told by others.',
   },
+  imaging: {
+    imports: ['imaging/convert', 'imaging/deidentify', 'imaging/inputs', 'client/case'],
+    reason: 'The entry of imaging implements what client/case asks of it, and knows no command.',
+  },
+  'imaging/convert': {
+    imports: ['imaging/pictures', 'imaging/inputs', 'client/case', 'client', 'files', 'contract'],
+    reason: 'Results are converted from files, without a server and without a command line.',
+  },
+  'imaging/pictures': {
+    imports: ['imaging/inputs', 'client', 'files', 'contract'],
+    reason: 'Pictures are drawn from files, without a server and without a command line.',
+  },
+  'imaging/deidentify': {
+    imports: ['imaging/inputs', 'client/case', 'client', 'archive', 'files', 'contract'],
+    reason: 'What may leave of a scan is known without a server and without a command line.',
+  },
+  'imaging/inputs': {
+    imports: ['client/case', 'client', 'archive', 'files', 'contract'],
+    reason: 'Files are found without a server.',
+  },
   'client/cohort': {
-    imports: [
-      'client/case',
-      'client/submit',
-      'imaging/inputs',
-      'imaging/deidentify',
-      'client/connection',
-      'client',
-      'files',
-      'contract',
-    ],
+    imports: ['client/case', 'client/submit', 'client/connection', 'client', 'files', 'contract'],
     reason: 'Many cases are each run as one; what is kept of them together is known here alone.',
   },
   'client/case': {
     imports: [
-      'imaging/convert',
       'client/submit',
-      'imaging/inputs',
       'client/logs',
       'client/result',
-      'imaging/deidentify',
       'client/connection',
       'client',
       'files',
@@ -188,32 +188,8 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The client knows the contract, not the server, and no flags.',
   },
   'client/submit': {
-    imports: [
-      'imaging/inputs',
-      'imaging/deidentify',
-      'client/connection',
-      'client',
-      'archive',
-      'files',
-      'contract',
-    ],
+    imports: ['client/connection', 'client', 'archive', 'files', 'contract'],
     reason: 'What is sent knows the connection, not what the server does with it.',
-  },
-  'imaging/convert': {
-    imports: ['imaging/pictures', 'imaging/inputs', 'client', 'files', 'contract'],
-    reason: 'Results are converted from files, without a server and without a command line.',
-  },
-  'imaging/pictures': {
-    imports: ['imaging/inputs', 'client', 'files', 'contract'],
-    reason: 'Pictures are drawn from files, without a server and without a command line.',
-  },
-  'imaging/deidentify': {
-    imports: ['imaging/inputs', 'client', 'archive', 'files', 'contract'],
-    reason: 'What may leave of a scan is known without a server and without a command line.',
-  },
-  'imaging/inputs': {
-    imports: ['client', 'archive', 'files', 'contract'],
-    reason: 'Files are found without a server.',
   },
   'client/logs': {
     imports: ['client/connection', 'client', 'files', 'contract'],
@@ -225,7 +201,7 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'client/gateway': {
     imports: ['client/connection', 'client', 'multipart', 'files', 'contract'],
-    reason: 'A gateway passes on requests and answers. Of what is in them it asks only whether it is DICOM.',
+    reason: 'A gateway passes on requests and answers, and is told which files it must not.',
   },
   'client/ssh': {
     imports: ['client/connection', 'client', 'files', 'contract'],
@@ -236,7 +212,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A connection carries requests and answers, and does not know what they are for.',
   },
   client: {
-    imports: ['files', 'contract'],
+    imports: ['archive', 'files', 'contract'],
     reason: "The client's errors and its reporter stand below all its modules.",
   },
   'server/serve.ts': {

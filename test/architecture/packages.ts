@@ -45,7 +45,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'Only imaging reads volumes; the server moves files.',
   },
   '@remote-app/volumes/headers': {
-    modules: ['imaging/deidentify', 'imaging/inputs', 'client/gateway'],
+    modules: ['imaging/deidentify', 'imaging/inputs'],
     reason: 'Only the client finds and sends scans, so only it reads how they begin.',
   },
   '@remote-app/volumes/identity': {

@@ -1,7 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import { defaultProfile } from '../../client/connection/index.js';
 import { UsageError } from '../../client/errors.js';
-import type { DeidentifyChoice, Mode } from '../../imaging/deidentify/index.js';
+import type { DeidentifyChoice, Mode } from '../../client/outgoing.js';
 import type { Settings, TypedFlags } from './settings.js';
 import { FlagValueError } from './usage-errors.js';
 

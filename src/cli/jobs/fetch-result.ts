@@ -85,17 +85,17 @@ export async function fetchJobResult(
 ): Promise<ResultSummary> {
   const destination = await readDestination(flags, io, json);
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
-  const [{ fetchResult }, { readFacts, readNames, recordLater }, { keepLog }, { translateResult }] =
+  const [{ fetchResult }, { readFacts, readNames, recordLater }, { keepLog }, { imaging }] =
     await Promise.all([
       import('../../client/result/index.js'),
       import('../../client/case/index.js'),
       import('../../client/logs/index.js'),
-      import('../../imaging/deidentify/index.js'),
+      import('../../imaging/index.js'),
     ]);
   const facts = isPartial ? null : readFacts(configDir, jobId, connection.server);
   const complete = async (directory: string) => {
     const log = await keepLog(connection, jobId, directory);
-    await translateResult(directory, readNames(configDir, jobId));
+    await imaging.finish(directory, { originals: readNames(configDir, jobId) }, reporter);
     if (facts) await recordLater(connection, jobId, facts, { directory, log }, reporter);
   };
   const options = { wait, isImpatient, isPartial, reporter, complete };

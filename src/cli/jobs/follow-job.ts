@@ -1,4 +1,5 @@
 import type { Connection } from '../../client/connection/index.js';
+import { withOriginals } from '../../client/outgoing.js';
 import type { Reporter } from '../../client/reporter.js';
 
 export interface LogSummary {
@@ -18,10 +19,9 @@ export async function followJob(
   reporter: Reporter,
   configDir: string,
 ): Promise<LogSummary> {
-  const [{ followToEnd }, { readNames }, { withOriginals }] = await Promise.all([
+  const [{ followToEnd }, { readNames }] = await Promise.all([
     import('../../client/logs/index.js'),
     import('../../client/case/index.js'),
-    import('../../imaging/deidentify/index.js'),
   ]);
   const originals = readNames(configDir, jobId);
   const translate = (text: string) => withOriginals(text, originals);

@@ -69,8 +69,9 @@ export async function forwardUntil(
   },
 ): Promise<void> {
   const { openGateway } = await import('../../client/gateway/index.js');
+  const startFault = refusesDicom ? (await import('../../imaging/index.js')).startFault : null;
   const onAnswer = outageTeller(connection, reporter);
-  const gateway = await openGateway(connection, { port, refusesDicom, onAnswer });
+  const gateway = await openGateway(connection, { port, startFault, onAnswer });
   try {
     const { host, secret: token } = gateway;
     const forwarding = { host, port: gateway.port, token, server: connection.server };

@@ -1,8 +1,9 @@
 import { createInterface } from 'node:readline';
 import * as Flags from '@oclif/core/flags';
+import type { ChooseSeries } from '../../client/case/index.js';
 import { Interrupted, UsageError } from '../../client/errors.js';
+import type { Series } from '../../client/found-files.js';
 import { oneLine, quoteName } from '../../contract/index.js';
-import type { ChooseSeries, Series } from '../../imaging/inputs/index.js';
 import type { CommandIo } from '../terminal/index.js';
 
 /** The flags for choosing which series of a directory are sent. */

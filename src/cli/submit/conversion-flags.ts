@@ -1,7 +1,7 @@
 import type { Interfaces } from '@oclif/core';
 import * as Flags from '@oclif/core/flags';
+import type { ConversionRequest } from '../../client/case/index.js';
 import { resultFormats } from '../../client/result-formats.js';
-import type { ConversionRequest } from '../../imaging/convert/index.js';
 
 /** What results are converted to. */
 export const conversionFlags = {

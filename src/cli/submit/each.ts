@@ -1,4 +1,5 @@
 import path from 'node:path';
+import type { ConversionRequest } from '../../client/case/index.js';
 import {
   type CaseStatus,
   type CohortSummary,
@@ -9,18 +10,18 @@ import {
 } from '../../client/cohort/index.js';
 import type { Connection } from '../../client/connection/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
+import type { FoundCase } from '../../client/found-files.js';
+import type { DeidentifyChoice } from '../../client/outgoing.js';
 import type { Submission } from '../../client/submission.js';
 import { type LeavingPlan, planLeaving, type SentFiles, sentFilesOf } from '../../client/submit/index.js';
 import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
-import type { ConversionRequest } from '../../imaging/convert/index.js';
-import { type DeidentifyChoice, outgoingOf } from '../../imaging/deidentify/index.js';
-import type { FoundCase } from '../../imaging/inputs/index.js';
+import { imaging } from '../../imaging/index.js';
 import { isToStdout } from '../jobs/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
 import { seriesChoice } from './choose-series.js';
 import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.js';
 import type { EachFlags } from './each-flags.js';
-import { deidentifierOf, type LeavingDocument, tellLeaving, typedOf } from './show-leaving.js';
+import { type LeavingDocument, prepareDryRun, tellLeaving, typedOf } from './show-leaving.js';
 
 /** The flags that this reads. */
 type CohortFlags = Partial<EachFlags> & {
@@ -82,25 +83,30 @@ export async function listCases(
   try {
     const chooseSeries = seriesChoice(flags.series, io, { mayAsk: false });
     const { cases: found } = await findCasesToSend(submission, {
+      imaging,
       output: outputOfEach(flags),
       chooseSeries,
       reporter,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
       layout: flags.layout ?? 'cases',
     });
-    const deidentifier = await deidentifierOf(deidentify, reporter);
+    const preparation = await prepareDryRun(
+      found.map(({ files }) => files),
+      deidentify,
+      reporter,
+    );
     const names = found.map(({ name }) => name);
-    const numbers = deidentifier
+    const numbers = preparation.note
       ? numberedCases(outputOfEach(flags), names, { isWritten: false })
       : new Map<string, number>();
     const [kept, removed]: [Record<string, number>, Record<string, number>] = [{}, {}];
     const cases: PlannedCase[] = [];
     const planOf = async ({ name, files }: FoundCase): Promise<PlannedCase> => {
-      const outgoing = outgoingOf(deidentifier, files, numbers.get(name));
+      const outgoing = preparation.outgoing(files, numbers.get(name));
       const plan = await planLeaving(files, outgoing, reporter);
       addUp(kept, plan.kept);
       addUp(removed, plan.removed);
-      const { sent } = sentFilesOf(outgoing ? outgoing.names.applied(files) : files);
+      const { sent } = sentFilesOf(outgoing?.renamed ?? files);
       return { case: name, sent, bytes: plan.files.reduce((sum, { bytes }) => sum + bytes, 0) };
     };
     for (const each of found) {
@@ -113,11 +119,15 @@ export async function listCases(
       });
       if (planned) cases.push(planned);
     }
-    const about = { deidentify: deidentifier?.mode ?? null, kept, removed } satisfies Partial<LeavingPlan>;
+    const about = {
+      deidentify: preparation.note?.mode ?? null,
+      kept,
+      removed,
+    } satisfies Partial<LeavingPlan>;
     if (json) return { cases, ...about, typed: typedOf(submission) };
     const rows = cases.map((each) => {
       const files = Object.values(each.sent).flat(2);
-      const leaves = deidentifier ? [files.map((file) => file.name).join(', ')] : [];
+      const leaves = preparation.note ? [files.map((file) => file.name).join(', ')] : [];
       return [
         each.case,
         ...leaves,
@@ -125,7 +135,7 @@ export async function listCases(
         oneLine(files.map((file) => file.path).join(', ')),
       ];
     });
-    const heading = ['CASE', ...(deidentifier ? ['LEAVES AS'] : []), 'BYTES', 'FILES'];
+    const heading = ['CASE', ...(preparation.note ? ['LEAVES AS'] : []), 'BYTES', 'FILES'];
     await io.writeOut(`${formatTable(heading, rows).join('\n')}\n`);
     tellLeaving(about, submission, reporter);
     reporter.note(`${counted(cases.length, 'case')}; nothing was sent`);
@@ -185,6 +195,7 @@ export async function runEach(
   const view = await openCohortView(io, json, flags.watch ?? false);
   try {
     const summary = await runCohort(connection, submission, {
+      imaging,
       output,
       deidentify,
       atMost: flags['at-most'] ?? defaultAtMost,

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
-import { tellSending } from '../../client/submit/index.js';
+import { type NamedUnit, type Volume, volumesOf } from '../../client/found-files.js';
 import {
   counted,
   defaultOutput,
@@ -11,7 +11,7 @@ import {
   operationOf,
 } from '../../contract/index.js';
 import { expandHome } from '../../files/index.js';
-import { findFiles, type NamedUnit, type Volume, volumesOf } from '../../imaging/inputs/index.js';
+import { imaging } from '../../imaging/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
 import { type SelectionFlags, selectionOf } from './choose-files.js';
 import { seriesChoice } from './choose-series.js';
@@ -117,18 +117,19 @@ export async function showInputs(
     selection: selectionOf(flags),
   };
   try {
-    const found = await findFiles(submission, {
+    const found = await imaging.find(submission, {
       chooseSeries: seriesChoice(flags.series, io, { mayAsk: false }),
       place: { directory: path.resolve(defaultOutput), mayReplace: false },
-      onRead: (done, total) => reporter.progress('Reading', done, total),
       listsRefused: true,
+      isListed: true,
+      reporter,
     });
     const volumes = found.volumes.flatMap(({ groups }) => groups.flatMap(volumesOf).flatMap(viewOf));
     const [bad, ...others] = found.refused;
     if (volumes.length === 0 && bad && others.length === 0) throw new UsageError(bad.sentence);
     const [head = [], ...rows] = withoutEmptyColumns(volumes.map(row));
     if (!isQuiet && volumes.length > 0) await io.writeOut(`${formatTable(head, rows).join('\n')}\n`);
-    tellSending(found, reporter, { isListed: true });
+    for (const note of found.notes) reporter.note(note);
     for (const { sentence } of found.refused) reporter.note(oneLine(`Cannot be sent: ${sentence}`));
     if (bad) {
       const count = found.refused.length;

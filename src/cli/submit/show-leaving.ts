@@ -1,15 +1,12 @@
 import path from 'node:path';
+import { type ChooseSeries, findInputs } from '../../client/case/index.js';
+import type { FoundFiles } from '../../client/found-files.js';
+import type { DeidentifyChoice } from '../../client/outgoing.js';
 import type { Reporter } from '../../client/reporter.js';
 import type { Submission } from '../../client/submission.js';
-import { findInputs, type LeavingPlan, planLeaving, tellSending } from '../../client/submit/index.js';
+import { type LeavingPlan, planLeaving } from '../../client/submit/index.js';
 import { counted, flagName, formatBytes, oneLine } from '../../contract/index.js';
-import {
-  type DeidentifyChoice,
-  deidentifierFor,
-  type Outgoing,
-  outgoingOf,
-} from '../../imaging/deidentify/index.js';
-import type { ChooseSeries, FoundFiles } from '../../imaging/inputs/index.js';
+import { imaging } from '../../imaging/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
 
 /** What would leave, in the document of `--dry-run --json`. */
@@ -24,8 +21,11 @@ type Typed = Pick<Submission, 'operation' | 'fields' | 'options'>;
 export const typedOf = ({ fields, options }: Typed): LeavingDocument['typed'] => ({ ...fields, ...options });
 
 /** How the files of a dry run would leave. No server is asked. */
-export const deidentifierOf = (choice: DeidentifyChoice, reporter: Reporter) =>
-  deidentifierFor(choice, { requiresDeidentified: null }, '', reporter);
+export const prepareDryRun = (
+  cases: readonly FoundFiles[],
+  deidentify: DeidentifyChoice,
+  reporter: Reporter,
+) => imaging.prepare(cases, { deidentify, requiresDeidentified: null, server: '' }, reporter);
 
 /** Names by the number of files that have them: `in 2 files: dim, pixdim; in 1 file: descrip`. */
 function namesIn(counts: Readonly<Record<string, number>>): string {
@@ -78,12 +78,12 @@ export async function showLeaving(
 ): Promise<LeavingDocument> {
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   try {
-    const finding = { place: { directory: path.resolve(output), mayReplace: false }, chooseSeries };
-    const found: FoundFiles = await findInputs(submission, finding, reporter, async () => null, signal);
-    const deidentifier = await deidentifierOf(choice, reporter);
-    const outgoing: Outgoing | null = outgoingOf(deidentifier, found);
+    const place = { directory: path.resolve(output), mayReplace: false };
+    const finding = { place, chooseSeries, isListed: true, reporter, signal };
+    const found = await findInputs(imaging, submission, finding, async () => null);
+    const outgoing = (await prepareDryRun([found], choice, reporter)).outgoing(found);
     const plan = await planLeaving(found, outgoing, reporter, signal);
-    tellSending(found, reporter, { isListed: true });
+    for (const note of found.notes) reporter.note(note);
     const document = { ...plan, typed: typedOf(submission) };
     if (json) return document;
     const rows = plan.files.map((each) => [

@@ -4,6 +4,7 @@ import * as Flags from '@oclif/core/flags';
 import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
 import { UsageError, withResumeHint } from '../../client/errors.js';
+import type { DeidentifyChoice } from '../../client/outgoing.js';
 import {
   exitCodes,
   type Field,
@@ -15,7 +16,6 @@ import {
   operationOf,
 } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
-import type { DeidentifyChoice } from '../../imaging/deidentify/index.js';
 import { chooseApp, naming } from '../apps/index.js';
 import {
   appFlag,
@@ -252,9 +252,10 @@ export abstract class SubmitCommand extends ClientCommand {
     const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
     if (flags['dry-run']) return this.#showLeaving(name, parsed, deidentify);
     const connection = await this.connectTo(settings, flags);
-    const [{ readSubmission }, client] = await Promise.all([
+    const [{ readSubmission }, client, { imaging }] = await Promise.all([
       import('./read-submission.js'),
       import('../../client/case/index.js'),
+      import('../../imaging/index.js'),
     ]);
     const reporter = await this.reporter({
       stdoutIsTaken: this.jsonEnabled() || (isToStdout(flags) && !flags.detach),
@@ -289,6 +290,7 @@ export abstract class SubmitCommand extends ClientCommand {
       });
     };
     const options = {
+      imaging,
       reporter,
       killTimeout: flags['kill-timeout'],
       output,

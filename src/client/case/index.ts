@@ -1,5 +1,17 @@
 /** One case: from files on this machine to its result on this machine, with the record of what made it. */
 
+export { findInputs } from './find-inputs.js';
+export type {
+  ChooseSeries,
+  Conversion,
+  ConversionRequest,
+  Finding,
+  Finishing,
+  Imaging,
+  Preparation,
+  Preparing,
+  ResultFacts,
+} from './imaging.js';
 export { forgetFacts, keepFacts, keepNames, readFacts, readNames } from './kept-facts.js';
 export {
   type CaseRecord,
@@ -18,6 +30,6 @@ export {
   withNames,
   writeRecord,
 } from './record.js';
-export { converterFor, type InputFacts, recordLater, recordResult, serverFacts } from './recorder.js';
+export { type InputFacts, recordLater, recordResult, serverFacts } from './recorder.js';
 export { askPatiently, causeOf, runCase } from './run-case.js';
 export { type FinishedJob, type FinishOptions, runJob, type StartedJob, startJob } from './run-job.js';

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
-import type { OriginalNames } from '../../imaging/deidentify/index.js';
 import type { AppAnswer } from '../connection/index.js';
+import type { OriginalNames } from '../outgoing.js';
 import { forgetSentJob, keepSentJob, readSentJob } from '../sent-jobs.js';
 import { recordedInput } from './record.js';
 import type { InputFacts } from './recorder.js';

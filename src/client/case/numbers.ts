@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { carriesNumbers, maxNumbersBytes, parseReport, quoteName } from '../../contract/index.js';
-import { readSmallFile } from '../../files/index.js';
-import { distinctParts, withoutVolumeEnding } from '../../imaging/inputs/index.js';
+import { differingParts, readSmallFile, withoutEnding } from '../../files/index.js';
 
 /** Most numbers of one case. */
 const mostNumbers = 1000;
@@ -59,9 +58,9 @@ function withoutCaseNames(metrics: Tree): Tree {
   );
 }
 
-/** What a report calls one of its files. */
+/** What a report calls one of its files, without the ending: `sub-01_mask` of `sub-01_mask.nii.gz`. */
 const fileOf = (each: unknown, at: number): string =>
-  isTree(each) && typeof each.case === 'string' ? withoutVolumeEnding(each.case) : String(at + 1);
+  isTree(each) && typeof each.case === 'string' ? withoutEnding(each.case).toLowerCase() : String(at + 1);
 
 /**
  * The part of a report that is about the case. The rest is how it was computed, or a mean over the cases, of which there is one.
@@ -72,7 +71,9 @@ function ofCase(report: unknown): unknown {
   if (isTree(report.case)) return withoutCaseNames(report.case);
   if (!Array.isArray(report.cases)) return report;
   if (report.cases.length < 2) return report.cases[0] ?? null;
-  const parts = distinctParts(report.cases.map(fileOf));
+  const parts = differingParts(report.cases.map(fileOf)).map((part) =>
+    part.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, ''),
+  );
   return Object.fromEntries(report.cases.map((each, at) => [parts[at] || String(at + 1), each]));
 }
 

@@ -10,12 +10,12 @@ import {
   recordName,
 } from '../../contract/index.js';
 import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
-import type { Conversion } from '../../imaging/convert/index.js';
-import type { DeidentifiedNote } from '../../imaging/deidentify/index.js';
-import { type FoundFiles, filesOfUnit } from '../../imaging/inputs/index.js';
 import type { AppAnswer, JobAnswer } from '../connection/index.js';
+import { type FoundFiles, filesOfUnit } from '../found-files.js';
+import type { DeidentifiedNote } from '../outgoing.js';
 import { resultFormats } from '../result-formats.js';
 import type { Submission } from '../submission.js';
+import type { Conversion } from './imaging.js';
 import type { ReadNumbers } from './numbers.js';
 
 /** Largest record that is read, in bytes: one of a case with 100,000 slices. */

@@ -1,8 +1,5 @@
 import { quotePath, recordName } from '../../contract/index.js';
 import { isSystemError } from '../../files/index.js';
-import type { Conversion, ConversionRequest, ResultFacts } from '../../imaging/convert/index.js';
-import { noteOf } from '../../imaging/deidentify/index.js';
-import type { FoundFiles } from '../../imaging/inputs/index.js';
 import {
   app as askApp,
   devices as askDevices,
@@ -10,7 +7,9 @@ import {
   limits as askLimits,
   type Connection,
 } from '../connection/index.js';
+import type { FoundFiles } from '../found-files.js';
 import type { Reporter } from '../reporter.js';
+import type { Conversion, ConversionRequest, Imaging, ResultFacts } from './imaging.js';
 import { numbersOf } from './numbers.js';
 import {
   computationOf,
@@ -42,24 +41,12 @@ export async function serverFacts(connection: Connection): Promise<ServerFacts> 
   };
 }
 
-/** Converts the files of a result, in the directory where it is completed. */
-export type Convert = (directory: string, facts: ResultFacts) => Promise<Conversion>;
-
-/**
- * What converts results as a person asked for; undefined if nobody did. Loaded before anything is sent: the program may be
- * upgraded while the job runs.
- * @returns for each case, by what was found of it, its conversion
- * @throws UsageError for files whose results cannot be converted so
- */
-export async function converterFor(
-  found: readonly FoundFiles[],
-  request: ConversionRequest | undefined,
-): Promise<((found: FoundFiles, reporter: Reporter) => Convert) | undefined> {
-  if (request === undefined) return undefined;
-  const { checkRequest, convertResult } = await import('../../imaging/convert/index.js');
-  for (const each of found) checkRequest(each, request);
-  return (files, reporter) => (directory, facts) =>
-    convertResult(directory, files, request, facts, (note) => reporter.note(note));
+/** How the volumes of a result are converted. */
+export interface Converting {
+  readonly imaging: Imaging;
+  readonly request: ConversionRequest;
+  readonly found: FoundFiles;
+  readonly reporter: Reporter;
 }
 
 /** What its description says of the app that made a result. */
@@ -74,6 +61,9 @@ function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): R
   };
 }
 
+const convert = (directory: string, facts: RecordFacts, { imaging, request, found, reporter }: Converting) =>
+  imaging.finish(directory, { conversion: { request, found, facts: resultFactsOf(facts) } }, reporter);
+
 /**
  * Writes the record of a job among the files of its result, which are converted before. @throws the system's error
  * @returns what became of the conversion; null if none was asked for
@@ -82,10 +72,10 @@ export async function recordResult(
   directory: string,
   facts: RecordFacts,
   signal: AbortSignal | undefined,
-  convert?: Convert,
+  converting?: Converting,
 ): Promise<Conversion | null> {
   freeRecordName(directory);
-  const conversion = (await convert?.(directory, resultFactsOf(facts))) ?? null;
+  const conversion = converting ? await convert(directory, facts, converting) : null;
   const outputs = await hashOutputs(directory, signal, facts.log ?? null);
   const names = facts.app?.available ? facts.app.terminology : undefined;
   const record = makeRecord(facts, outputs, numbersOf(directory, outputs, names), conversion);
@@ -103,11 +93,11 @@ export async function recordLater(
   facts: InputFacts,
   { directory, log }: { readonly directory: string; readonly log: string | null },
   reporter: Reporter,
-  convert?: Convert,
+  converting?: Converting,
 ): Promise<Conversion | null> {
   const job = await askJob(connection, jobId, maxWait).catch(() => null);
   try {
-    return await recordResult(directory, { ...facts, job, jobId, log }, connection.signal, convert);
+    return await recordResult(directory, { ...facts, job, jobId, log }, connection.signal, converting);
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
     reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);
@@ -132,8 +122,9 @@ export class BackgroundRecorder implements Disposable {
       readonly clientVersion: string;
       /** Keeps what is known for a command that fetches the result later. Never throws. */
       readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
-      /** Converts the files of the result. */
-      readonly convert?: Convert | undefined;
+      readonly imaging: Imaging;
+      /** What the volumes of the result are converted to. */
+      readonly conversion?: ConversionRequest | undefined;
     },
   ) {
     this.#stamp = stampIfThere(work.found);
@@ -169,7 +160,7 @@ export class BackgroundRecorder implements Disposable {
     ]);
     const { clientVersion } = this.how;
     return {
-      computation: computationOf(submission, app, noteOf(outgoing)),
+      computation: computationOf(submission, app, outgoing?.note ?? null),
       inputs,
       app,
       server,
@@ -192,8 +183,9 @@ export class BackgroundRecorder implements Disposable {
       );
       return null;
     }
-    const place = { directory, log };
-    return recordLater(this.connection, jobId, facts, place, this.how.reporter, this.how.convert);
+    const { imaging, reporter, conversion: request } = this.how;
+    const converting = request && { imaging, request, found: this.work.found, reporter };
+    return recordLater(this.connection, jobId, facts, { directory, log }, reporter, converting);
   }
 
   /** Stops reading the inputs, for example because the job has failed. */

@@ -1,12 +1,5 @@
 import { errorKinds, exitCodes, isFinal, type JobEnvelope, killErrors } from '../../contract/index.js';
 import {
-  type Outgoing,
-  originalsOf,
-  translateResult,
-  withOriginals,
-} from '../../imaging/deidentify/index.js';
-import type { FoundFiles } from '../../imaging/inputs/index.js';
-import {
   job as askJob,
   backoff,
   type Connection,
@@ -23,11 +16,14 @@ import {
   JobFailed,
   JobForgotten,
 } from '../errors.js';
+import type { FoundFiles } from '../found-files.js';
 import { FollowedLog, followToEnd, keepLog } from '../logs/index.js';
+import { type Outgoing, withOriginals } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
 import type { Destination, SavedArchive, StreamedArchive } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
+import type { Imaging } from './imaging.js';
 import { type KillOptions, killAndSay, killedOnInterrupt, killQuietly } from './kill-job.js';
 import { stampOfInputs } from './record.js';
 
@@ -60,6 +56,7 @@ export interface OneOfMany {
 }
 
 export interface SendOptions extends KillOptions {
+  readonly imaging: Imaging;
   /** Absent for a case that is the only one of its command. */
   readonly many?: OneOfMany | undefined;
   /** Called when its files are about to be packed and sent. */
@@ -206,7 +203,7 @@ export async function runCase<T>(
   // Before anything is sent: the program may be upgraded while the job runs.
   const { fetchResult } = await import('../result/index.js');
   const { reporter, many, wait } = options;
-  const originals = originalsOf(work.outgoing);
+  const originals = work.outgoing?.originals ?? {};
   const translate = (text: string) => withOriginals(text, originals);
   let earlier = many?.jobId;
   for (let repeats = 0; ; repeats += 1) {
@@ -227,7 +224,7 @@ export async function runCase<T>(
       // The job is done; an interruption from here on does not affect it.
       const complete = async (directory: string) => {
         const log = await keepLog(connection, jobId, directory, followed);
-        await translateResult(directory, originals);
+        await options.imaging.finish(directory, { originals }, reporter);
         await options.record(jobId, directory, log);
       };
       const how = { wait, reporter, isDone: true, complete };

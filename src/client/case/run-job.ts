@@ -1,20 +1,15 @@
-import type { JobEnvelope, Operation } from '../../contract/index.js';
-import type { Conversion, ConversionRequest } from '../../imaging/convert/index.js';
-import {
-  type DeidentifyChoice,
-  deidentifierFor,
-  type Outgoing,
-  originalsOf,
-  outgoingOf,
-} from '../../imaging/deidentify/index.js';
-import { type ChooseSeries, type FoundFiles, someOf } from '../../imaging/inputs/index.js';
+import { type JobEnvelope, type Operation, someOf } from '../../contract/index.js';
 import { app, type Connection } from '../connection/index.js';
+import type { FoundFiles } from '../found-files.js';
+import type { DeidentifyChoice, Outgoing } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
 import type { Destination } from '../result/index.js';
 import type { Submission } from '../submission.js';
-import { checkOperation, findInputs, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
+import { checkOperation, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
+import { findInputs } from './find-inputs.js';
+import type { ChooseSeries, Conversion, ConversionRequest } from './imaging.js';
 import { keepNames } from './kept-facts.js';
-import { BackgroundRecorder, converterFor, type InputFacts } from './recorder.js';
+import { BackgroundRecorder, type InputFacts } from './recorder.js';
 import { type Case, type Fetched, runCase, type SendOptions, sendCase } from './run-case.js';
 
 export interface RunOptions extends SendOptions {
@@ -58,41 +53,37 @@ export type FinishedJob = {
   Fetched;
 
 /** The one case of a command. Finds the files first, because a mistake in a path needs no server; then asks the server. */
-async function onlyCase(
-  connection: Connection,
-  submission: Submission,
-  { reporter, output, mayReplace = false, chooseSeries, deidentify }: RunOptions,
-): Promise<Case> {
-  const finding = { place: { directory: output, mayReplace }, chooseSeries };
+async function onlyCase(connection: Connection, submission: Submission, options: RunOptions): Promise<Case> {
+  const { imaging, reporter, output, mayReplace = false, chooseSeries } = options;
+  const place = { directory: output, mayReplace };
+  const finding = { place, chooseSeries, reporter, signal: connection.signal };
   const describe = () => app(connection, submission.app);
-  const found = await findInputs(submission, finding, reporter, describe, connection.signal).catch(
-    async (error: unknown) => {
-      await checkOperation(connection, submission);
-      throw error;
-    },
-  );
+  const found = await findInputs(imaging, submission, finding, describe).catch(async (error: unknown) => {
+    await checkOperation(connection, submission);
+    throw error;
+  });
   reporter.waiting(`Asking ${connection.server} what it takes`);
   const terms = await preflight(connection, submission).finally(() => reporter.waiting(null));
-  const deidentifier = await deidentifierFor(deidentify, terms, connection.server, reporter);
-  const outgoing = outgoingOf(deidentifier, found);
+  const { requiresDeidentified } = terms;
+  const preparing = { ...options, requiresDeidentified, server: connection.server };
+  const outgoing = (await imaging.prepare([found], preparing, reporter)).outgoing(found);
   if (outgoing) tellNames(found, outgoing, reporter);
   return { submission, found, terms, outgoing };
 }
 
 /** Says under which names files leave. */
-function tellNames({ volumes }: FoundFiles, { names }: Outgoing, reporter: Reporter): void {
+function tellNames({ volumes }: FoundFiles, outgoing: Outgoing, reporter: Reporter): void {
   const units = volumes.flatMap(({ groups }) => groups.flat());
-  const shown = units.map((unit) => `${unit.path} -> ${names.nameOf(unit)}`);
+  const shown = units.map((unit) => `${unit.path} -> ${outgoing.nameOf(unit)}`);
   if (shown.length > 0) reporter.note(`Sent under neutral names: ${someOf(shown)}`);
 }
 
 /** Keeps the names that a person knows for commands that show the log of a job, or fetch its result, later. */
 const keepOriginals = ({ outgoing }: Case, { deidentify }: RunOptions, jobId: string): void => {
-  if (outgoing) keepNames(deidentify.configDir, jobId, originalsOf(outgoing));
+  if (outgoing) keepNames(deidentify.configDir, jobId, outgoing.originals);
 };
 
-const sentOf = ({ found, outgoing }: Case): SentFiles =>
-  sentFilesOf(outgoing ? outgoing.names.applied(found) : found);
+const sentOf = ({ found, outgoing }: Case): SentFiles => sentFilesOf(outgoing?.renamed ?? found);
 
 /**
  * Submits a job that nobody waits for.
@@ -123,8 +114,7 @@ export async function runJob(
   const { reporter, destination } = options;
   const { app, operation } = submission;
   const work = await onlyCase(connection, submission, options);
-  const convert = (await converterFor([work.found], options.conversion))?.(work.found, reporter);
-  using recorder = new BackgroundRecorder(connection, work, { ...options, convert });
+  using recorder = new BackgroundRecorder(connection, work, options);
   let conversion = null as Conversion | null;
   const { jobId, received } = await runCase(connection, work, {
     ...options,

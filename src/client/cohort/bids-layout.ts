@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { exitCodes, quotePath, recordName } from '../../contract/index.js';
+import { bidsDescription, exitCodes, quotePath, recordName, someOf } from '../../contract/index.js';
 import {
   foldedName,
   freeName,
@@ -9,20 +9,14 @@ import {
   namesIn,
   readSmallFile,
   sharedMode,
+  withoutEnding,
   writeJsonFile,
 } from '../../files/index.js';
-import {
-  bidsDescription,
-  type FoundCase,
-  groupBy,
-  hasZarrName,
-  someOf,
-  withoutVolumeEnding,
-} from '../../imaging/inputs/index.js';
 import { type CaseRecord, readRecord, withNames, writeRecord } from '../case/index.js';
 import type { AppAnswer } from '../connection/index.js';
 import { bidsRecordEnding, isBidsResult } from '../earlier-results.js';
 import { ClientError, UsageError } from '../errors.js';
+import type { FoundCase } from '../found-files.js';
 import { CaseDirectories, type CasePlace, type Layout, type LayoutName } from './layout.js';
 
 /** Directories of BIDS that say how data were taken. */
@@ -52,7 +46,7 @@ function wantedPlace({ subject, session, files }: FoundCase): {
   readonly suffix: string;
 } {
   const file = path.resolve(files.volumes[0]?.groups[0]?.[0]?.path ?? '');
-  const parts = withoutVolumeEnding(path.basename(file)).split('_');
+  const parts = withoutEnding(path.basename(file)).split('_');
   const last = parts.at(-1) ?? '';
   const own = [`sub-${subject}`, ...(session === null ? [] : [`ses-${session}`])];
   const others = parts.filter((part) => isEntity(part) && !/^(sub|ses|desc)-/.test(part));
@@ -80,9 +74,7 @@ const convertedEnding = /\.(?:(?:seg|labelmap|rtstruct)\.dcm|seg\.nrrd)$/i;
 /** What an output is called after the prefix of its case: `mask.nii.gz` of `sub-01_T1w_mask.nii.gz`. */
 function wordOf(unit: string, stems: readonly string[]): string {
   const base = path.posix.basename(unit);
-  const volume = withoutVolumeEnding(base);
-  const converted = convertedEnding.exec(base)?.[0];
-  const ending = converted ?? (volume === base ? path.posix.extname(base) : base.slice(volume.length));
+  const ending = convertedEnding.exec(base)?.[0] ?? base.slice(withoutEnding(base).length);
   const stem = base.slice(0, base.length - ending.length);
   const before = stems.filter((each) => stem.startsWith(each)).sort((a, b) => b.length - a.length)[0] ?? '';
   return (asLabel(stem.slice(before.length)) || 'result') + ending;
@@ -170,18 +162,18 @@ export class BidsLayout implements Layout {
     if (!place || !record)
       throw new ClientError('Its record cannot be read, by which its files are named', exitCodes.failed);
     const { prefix } = place;
-    const stems = [name, ...record.inputs.map((each) => withoutVolumeEnding(each.name.split('/')[0] ?? ''))];
+    const stems = [name, ...record.inputs.map((each) => withoutEnding(each.name.split('/')[0] ?? ''))];
     const log = record.log === null ? null : `${prefix}log.txt`;
     const taken = new Set([place.record, log ?? ''].map(foldedName));
     const names = new Map<string, string>();
-    const groups = groupBy(
-      record.outputs.map((each) => each.name),
-      (output) => output.split('/')[0] ?? '',
-    );
-    for (const [first = '', ...others] of groups) {
-      const top = first.split('/')[0] ?? '';
+    const groups = new Map<string, string[]>();
+    for (const { name: output } of record.outputs) {
+      const top = output.split('/')[0] ?? '';
+      groups.set(top, [...(groups.get(top) ?? []), output]);
+    }
+    for (const [top, [first = '', ...others]] of groups) {
       // A directory with one file is a wrapping.
-      const unit = others.length === 0 && !hasZarrName(top) ? first : top;
+      const unit = others.length === 0 && !/\.zarr$/i.test(top) ? first : top;
       const wanted = prefix + wordOf(unit, stems);
       const free = freeName(wanted, new Map(), (each) => taken.has(foldedName(each)));
       taken.add(foldedName(free));

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { foldedName, freeName } from '../../files/index.js';
-import { type FoundCase, type FoundFiles, filesOfUnit } from '../../imaging/inputs/index.js';
 import { type CaseRecord, digestOf, hashInputs, stampIfThere } from '../case/index.js';
+import { type FoundCase, type FoundFiles, filesOfUnit } from '../found-files.js';
 import { LastLooks } from './last-looks.js';
 import type { Layout } from './layout.js';
 

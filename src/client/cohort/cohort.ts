@@ -1,17 +1,15 @@
 import path from 'node:path';
-import { counted, oneLine, tableName } from '../../contract/index.js';
+import { counted, oneLine, someOf, tableName } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
-import { type Deidentifier, deidentifierFor, noteOf, outgoingOf } from '../../imaging/deidentify/index.js';
-import { type FoundCase, type FoundFiles, someOf } from '../../imaging/inputs/index.js';
 import {
   askPatiently,
   type CaseRecord,
   type Computation,
   computationOf,
-  converterFor,
   digestOf,
   hashInputs,
   keyOf,
+  type Preparation,
   type RecordedInput,
   recordResult,
   runCase,
@@ -22,6 +20,7 @@ import {
 } from '../case/index.js';
 import { type AppAnswer, type Connection, kill } from '../connection/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
+import type { FoundCase } from '../found-files.js';
 import type { Submission } from '../submission.js';
 import { preflight, type ServerTerms } from '../submit/index.js';
 import { BidsLayout, checkDerivatives, describeDerivatives } from './bids-layout.js';
@@ -52,7 +51,6 @@ class Cohort {
   readonly #table: CaseTable;
   readonly #known: KnownJobs;
   readonly #computation: Computation;
-  readonly #files: ReadonlyMap<string, FoundFiles>;
   /** Aborted when no other case is begun any more. */
   readonly #stop = new AbortController();
   /** What the command throws once it has stopped. */
@@ -71,14 +69,12 @@ class Cohort {
     private readonly terms: ServerTerms,
     private readonly app: AppAnswer | null,
     private readonly others: readonly CaseState[],
-    private readonly converter: Awaited<ReturnType<typeof converterFor>>,
-    private readonly deidentifier: Deidentifier | null,
+    private readonly preparation: Preparation,
     /** The numbers of the cases in their neutral names. */
     private readonly numbers: ReadonlyMap<string, number>,
   ) {
-    this.#computation = computationOf(submission, app, noteOf(deidentifier && { deidentifier }));
+    this.#computation = computationOf(submission, app, preparation.note);
     this.#known = new KnownJobs(path.join(directory.own, 'jobs.jsonl'));
-    this.#files = new Map(cases.map(({ name, files }) => [name, files]));
     this.#owners = new JobOwners((name) => directory.record(name)?.key);
     for (const { name, jobId } of others) if (jobId !== null) this.#owners.know(jobId, name, null);
     this.#table = new CaseTable(cases, others, directory.directory, options.watcher, (error) =>
@@ -102,7 +98,7 @@ class Cohort {
       if (this.#fault) throw this.#fault.error;
     } finally {
       this.#table.write();
-      this.directory.saveSeen(new Set(this.#files.keys()));
+      this.directory.saveSeen(new Set(this.cases.map(({ name }) => name)));
       this.#known.close(new Set(this.#table.with('done').map(({ name }) => name)));
     }
     this.#tellOfTable();
@@ -199,7 +195,7 @@ class Cohort {
       // The file is named by the system's words.
       const isOfFile = isSystemError(error) && !this.connection.signal?.aborted;
       await this.#failed(
-        name,
+        found,
         isOfFile ? new UsageError(`It cannot be read: ${(error as Error).message}`) : error,
       );
       return null;
@@ -223,10 +219,11 @@ class Cohort {
           submission,
           found: files,
           terms,
-          outgoing: outgoingOf(this.deidentifier, files, this.numbers.get(name)),
+          outgoing: this.preparation.outgoing(files, this.numbers.get(name)),
         },
         {
           reporter,
+          imaging: this.options.imaging,
           killTimeout,
           wait,
           many: {
@@ -263,9 +260,10 @@ class Cohort {
               server: await this.#server,
               clientVersion,
             };
-            const convert = this.converter?.(files, reporter);
+            const { imaging, conversion: request } = this.options;
+            const converting = request && { imaging, request, found: files, reporter };
             await writing(directory, goOnLater, () =>
-              recordResult(directory, { ...facts, job, jobId, log }, connection.signal, convert),
+              recordResult(directory, { ...facts, job, jobId, log }, connection.signal, converting),
             );
           },
         },
@@ -276,7 +274,7 @@ class Cohort {
       const isFetching = this.#table.with('fetching').some((each) => each.name === name);
       if (error instanceof JobFailed && last) this.#known.set(name, { ...last, isOver: true });
       else if (connection.signal?.aborted && last && !last.isOver && !isFetching) this.#leftJobs += 1;
-      await this.#failed(name, error, reporter.text);
+      await this.#failed(found, error, reporter.text);
     }
   }
 
@@ -289,7 +287,8 @@ class Cohort {
    * A case has failed, or the command stops, by its error or by an interruption.
    * @param lastLine of its app
    */
-  async #failed(name: string, error: unknown, lastLine = ''): Promise<void> {
+  async #failed(found: FoundCase, error: unknown, lastLine = ''): Promise<void> {
+    const { name } = found;
     const { signal } = this.connection;
     if (signal?.aborted) {
       this.#stop.abort();
@@ -300,8 +299,7 @@ class Cohort {
       this.#table.change(name, { status: 'waiting' });
       this.#stopWith(error);
     } else {
-      const files = this.#files.get(name);
-      const about = await aboutEarlierResult(this.directory, name, files, this.#computation, signal).catch(
+      const about = await aboutEarlierResult(this.directory, found, this.#computation, signal).catch(
         (cause: unknown) => {
           this.#stopWith(new WriteError(this.directory.directoryOf(name), cause, goOnLater));
           return '';
@@ -356,18 +354,20 @@ export async function runCohort(
   const terms = await preflight(connection, submission);
   const app = await describeApp(connection, submission.app, options.reporter);
   const { cases, layout } = await findCasesToSend(submission, options, app, connection.signal);
-  const sent = cases.map(({ files }) => files);
-  const converter = await converterFor(sent, options.conversion);
+  const preparation = await options.imaging.prepare(
+    cases.map(({ files }) => files),
+    { ...options, requiresDeidentified: terms.requiresDeidentified, server: connection.server },
+    options.reporter,
+  );
   using directory = await writing(output, goOnLater, () => CohortDirectory.open(output, layout));
   if (layout instanceof BidsLayout) {
     layout.plan(cases, submission.app);
     await writing(output, goOnLater, async () => describeDerivatives(output, submission.app, app, options));
   }
   const others = await otherCases(directory, new Set(cases.map(({ name }) => name)));
-  const deidentifier = await deidentifierFor(options.deidentify, terms, connection.server, options.reporter);
   const names = cases.map(({ name }) => name);
   const numbers = await writing(output, goOnLater, async () =>
-    deidentifier ? numberedCases(output, names, { isWritten: true }) : new Map<string, number>(),
+    preparation.note ? numberedCases(output, names, { isWritten: true }) : new Map<string, number>(),
   );
   const cohort = new Cohort(
     connection,
@@ -378,8 +378,7 @@ export async function runCohort(
     terms,
     app,
     others,
-    converter,
-    deidentifier,
+    preparation,
     numbers,
   );
   // Awaited here: the directory is locked until the function returns.

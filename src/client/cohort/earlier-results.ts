@@ -1,5 +1,4 @@
 import { counted, oneLine, quoteName } from '../../contract/index.js';
-import { type FoundFiles, hasPlaceholder, labelOf } from '../../imaging/inputs/index.js';
 import {
   type CaseRecord,
   type Computation,
@@ -9,6 +8,7 @@ import {
   stampIfThere,
 } from '../case/index.js';
 import { readCaseTable } from '../case-table.js';
+import { type FoundCase, labelOf } from '../found-files.js';
 import type { CohortDirectory } from './cohort-directory.js';
 import type { CaseState } from './state.js';
 
@@ -73,17 +73,17 @@ export async function otherCases(
  */
 export async function aboutEarlierResult(
   directory: CohortDirectory,
-  name: string,
-  files: FoundFiles | undefined,
+  found: FoundCase,
   computation: Computation,
   signal: AbortSignal | undefined,
 ): Promise<string> {
+  const { name, files } = found;
   const record = directory.record(name);
-  if (!record || !files) return '';
+  if (!record) return '';
   const stamp = stampIfThere(files);
   const seen = stamp && directory.seenDigest(name, stamp);
   // What is not there any more may be what it was.
-  const isThere = stamp !== null && !hasPlaceholder(files);
+  const isThere = stamp !== null && !found.isAway;
   const digest = isThere ? (seen ?? (await hashInputs(files, signal).then(digestOf, () => null))) : null;
   if (digest === null) return '; whether the result that is there belongs to it cannot be told';
   if (digest !== digestOf(record.inputs))

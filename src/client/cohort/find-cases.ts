@@ -1,5 +1,5 @@
 import { monotonicTime } from '../../files/index.js';
-import { divideIntoCases, type FoundCase } from '../../imaging/inputs/index.js';
+import { findInputs } from '../case/index.js';
 import {
   type AppAnswer,
   app as askApp,
@@ -9,9 +9,9 @@ import {
   untilAnswered,
 } from '../connection/index.js';
 import { HttpError, isTransient } from '../errors.js';
+import type { FoundCase } from '../found-files.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
-import { findInputs, tellSending } from '../submit/index.js';
 import { type BidsLayout, checkSubjects, layoutOf } from './bids-layout.js';
 import { namedAsBefore } from './case-names.js';
 import type { CaseDirectories } from './layout.js';
@@ -30,12 +30,13 @@ const maxWait = 30;
 export async function findCasesToSend(
   submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles' | 'selection'>,
   {
+    imaging,
     output,
     chooseSeries,
     reporter,
     skipsIncomplete,
     layout: layoutName,
-  }: Pick<CohortOptions, 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete' | 'layout'>,
+  }: Pick<CohortOptions, 'imaging' | 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete' | 'layout'>,
   view: AppAnswer | null = null,
   signal?: AbortSignal,
 ): Promise<{ readonly cases: readonly FoundCase[]; readonly layout: CaseDirectories | BidsLayout }> {
@@ -44,11 +45,12 @@ export async function findCasesToSend(
     place: { directory: output, mayReplace: true },
     chooseSeries,
     isEach: true,
+    isListed: true,
     skipsIncomplete,
+    ...{ reporter, signal },
   };
-  const found = await findInputs(submission, finding, reporter, async () => view, signal);
-  tellSending(found, reporter, { isListed: true });
-  const cases = divideIntoCases(found);
+  const { cases, notes } = await findInputs(imaging, submission, finding, async () => view);
+  for (const note of notes) reporter.note(note);
   if (layoutName === 'bids') checkSubjects(cases);
   return { cases: await namedAsBefore(output, layout, cases, signal), layout };
 }

@@ -1,5 +1,5 @@
-import type { DeidentifyChoice } from '../../imaging/deidentify/index.js';
 import type { FinishOptions } from '../case/index.js';
+import type { DeidentifyChoice } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
 import type { LayoutName } from './layout.js';
 
@@ -49,7 +49,10 @@ export interface CohortWatcher {
 }
 
 export interface CohortOptions
-  extends Pick<FinishOptions, 'chooseSeries' | 'clientVersion' | 'conversion' | 'killTimeout' | 'wait'> {
+  extends Pick<
+    FinishOptions,
+    'chooseSeries' | 'imaging' | 'clientVersion' | 'conversion' | 'killTimeout' | 'wait'
+  > {
   /** The directory of the results. */
   readonly output: string;
   /** Whether and how files are de-identified. */

@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { tableName } from '../../contract/index.js';
-import { monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
-import { byName, type FoundCase } from '../../imaging/inputs/index.js';
+import { byName, monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
 import { tableCell } from '../case-table.js';
 import { WriteError } from '../errors.js';
+import type { FoundCase } from '../found-files.js';
 import { goOnLater } from './failures.js';
 import { type CaseState, type CaseStatus, type CohortWatcher, isOver } from './state.js';
 

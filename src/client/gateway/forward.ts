@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { authScheme, type ErrorBody, errorKinds, mediaTypes, ServiceError } from '../../contract/index.js';
 import { type Connection, header, type Reply } from '../connection/index.js';
 import { HttpError, isGatewayError, isRedirect, proxyLoginStatus, TransportError } from '../errors.js';
-import { withoutDicom } from './dicom-guard.js';
+import { guardedForm, type StartFault } from './form-guard.js';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -78,8 +78,8 @@ const isAboutTheWay = (reply: Reply): boolean =>
 
 /** How requests are forwarded. */
 export interface Forwarding {
-  /** Whether DICOM is refused, because the person wants what leaves to be de-identified. */
-  readonly refusesDicom: boolean;
+  /** Why files may not leave, by their first bytes; null to forward everything. */
+  readonly startFault: StartFault | null;
   /** Is told the error if the server gave no answer, and null if it did. */
   readonly onAnswer: (problem: Error | null) => void;
 }
@@ -105,11 +105,11 @@ async function ask(
   request: IncomingMessage,
   response: ServerResponse,
   signal: AbortSignal,
-  refusesDicom: boolean,
+  startFault: StartFault | null,
 ): Promise<Reply> {
   const [, path = '', query = ''] = /^([^?]*)(.*)$/s.exec(request.url ?? '') ?? [];
   const sent = hasBody(request) ? bodyOf(request, response) : null;
-  const body = sent && new CheckedBody(refusesDicom ? withoutDicom(request, sent) : sent);
+  const body = sent && new CheckedBody(startFault ? guardedForm(request, sent, startFault) : sent);
   const reply = await connection
     .send(path, {
       method: request.method,
@@ -135,12 +135,12 @@ export async function forward(
   connection: Connection,
   request: IncomingMessage,
   response: ServerResponse,
-  { refusesDicom, onAnswer }: Forwarding,
+  { startFault, onAnswer }: Forwarding,
 ): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    const reply = await ask(connection, request, response, gone.signal, refusesDicom);
+    const reply = await ask(connection, request, response, gone.signal, startFault);
     onAnswer(null);
     response.writeHead(reply.statusCode, passedOn(reply.headers));
     // A log may have no line for a while.

@@ -91,7 +91,7 @@ const reasons: Readonly<Record<string, string>> = {
  */
 export async function openGateway(connection: Connection, options: GatewayOptions): Promise<Gateway> {
   const secret = randomBytes(32).toString('base64url');
-  const { refusesDicom = false, onAnswer = () => {} } = options;
+  const { startFault = null, onAnswer = () => {} } = options;
   const admission = new Admission(secret);
   const handler: RequestListener = (request, response) => {
     try {
@@ -100,7 +100,7 @@ export async function openGateway(connection: Connection, options: GatewayOption
       refuse(response, error);
       return;
     }
-    void forward(connection, request, response, { refusesDicom, onAnswer });
+    void forward(connection, request, response, { startFault, onAnswer });
   };
   const opened = await listenOnLoopback(options.port, handler).catch((cause: unknown) => {
     const why = reasons[errorCode(cause)] ?? (cause instanceof Error ? cause.message : String(cause));

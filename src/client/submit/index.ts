@@ -1,6 +1,4 @@
-export { findInputs } from './find-inputs.js';
 export { type LeavingPlan, planLeaving } from './leaving-plan.js';
 export { checkOperation, preflight, type ServerTerms } from './preflight.js';
 export { type SentFiles, type Staged, sentFilesOf, stage } from './staging.js';
 export { submit, unacknowledged } from './submit.js';
-export { tellSending } from './tell-sending.js';

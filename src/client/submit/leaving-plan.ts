@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { type Mode, type Outgoing, refusedDataSet, sizeOf } from '../../imaging/deidentify/index.js';
-import { type FoundFiles, filesOfUnit, type NamedUnit } from '../../imaging/inputs/index.js';
+import { type FoundFiles, filesOfUnit } from '../found-files.js';
+import type { Mode, Outgoing } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
 import { TemporaryDirectory } from './temporary-directory.js';
 
@@ -50,7 +50,6 @@ export async function planLeaving(
   reporter: Reporter,
   signal?: AbortSignal,
 ): Promise<LeavingPlan> {
-  if (dataSet && outgoing) throw refusedDataSet();
   const [kept, removed] = [new Counts(), new Counts()];
   const tally = {
     add: (leaving: { readonly kept: readonly string[]; readonly removed: readonly string[] }) => {
@@ -63,18 +62,7 @@ export async function planLeaving(
   const work = {
     newFile: async () => path.join(await directory.path(), String(made++)),
     signal,
-    onBytes: () => {},
-  };
-  const bytesOf = async (unit: NamedUnit, { deidentifier, names }: Outgoing): Promise<number> => {
-    if (unit.kind === 'file') return deidentifier.describe(unit, names, work, tally);
-    let bytes = 0;
-    const together = await deidentifier.filesTogether(unit, work, tally);
-    for (const [at, { pieces, size = 0 }] of together.entries()) {
-      signal?.throwIfAborted();
-      reporter.progress('Reading', at, together.length);
-      bytes += pieces ? sizeOf(await pieces()) : size;
-    }
-    return bytes;
+    onBytes: (bytes: number) => reporter.progress('Reading', bytes, 0),
   };
   const files: PlannedFile[] = [];
   try {
@@ -83,8 +71,8 @@ export async function planLeaving(
         for (const unit of units) {
           const sizes = filesOfUnit(unit);
           const asItIs = sizes.reduce((sum, { size = 0 }) => sum + size, 0);
-          const bytes = outgoing ? await bytesOf(unit, outgoing) : asItIs;
-          const name = outgoing ? outgoing.names.nameOf(unit) : unit.name;
+          const bytes = outgoing ? await outgoing.describe(unit, work, tally) : asItIs;
+          const name = outgoing ? outgoing.nameOf(unit) : unit.name;
           files.push({ field: field.name, group, path: unit.path, name, files: sizes.length, bytes });
         }
       }
@@ -99,5 +87,5 @@ export async function planLeaving(
     const { path: at, name } = set;
     files.push({ field: dataSet.field.name, group: 0, path: at, name, files: listed.length, bytes });
   }
-  return { deidentify: outgoing?.deidentifier.mode ?? null, files, kept: kept.all, removed: removed.all };
+  return { deidentify: outgoing?.note.mode ?? null, files, kept: kept.all, removed: removed.all };
 }

@@ -14,9 +14,9 @@ import {
   quoteName,
   readText,
   refusals,
+  someOf,
 } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
-import { type FoundFiles, someOf } from '../../imaging/inputs/index.js';
 import {
   type AvailableAppAnswer,
   apps,
@@ -26,6 +26,7 @@ import {
   limits,
 } from '../connection/index.js';
 import { ClientError, HttpError, TransportError, UsageError } from '../errors.js';
+import type { FoundFiles } from '../found-files.js';
 import type { Submission } from '../submission.js';
 import { checkSizes, checkTimes, keptForADay, type SizedSource } from './limits.js';
 

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, type Stats } from 'node:fs';
+import type { PackedPiece } from '../../archive/index.js';
 import { exitCodes, quotePath } from '../../contract/index.js';
 import { faultWithoutPath } from '../../files/index.js';
-import type { Piece } from '../../imaging/deidentify/index.js';
 import { ClientError } from '../errors.js';
 
 /** A file of known size. */
@@ -160,7 +160,7 @@ export interface FilePart extends SizedFile {
   /** The name as the server sees it: the last part of a path. */
   readonly filename: string;
   /** What is sent in place of the file's content, of `size` bytes together, and the state of the file that they were chosen by. */
-  readonly pieces?: readonly Piece[];
+  readonly pieces?: readonly PackedPiece[];
   readonly state?: string;
 }
 

@@ -5,15 +5,14 @@ import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
 import { groupsField, optionsField, quotePath, volumeSuffix } from '../../contract/index.js';
 import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/index.js';
-import { type Outgoing, refusedDataSet, type Workplace } from '../../imaging/deidentify/index.js';
-import type { FoundFiles, NamedDataSet, NamedUnit } from '../../imaging/inputs/index.js';
 import { UsageError, WriteError, writing } from '../errors.js';
+import type { FoundFiles, NamedDataSet, NamedUnit } from '../found-files.js';
+import type { Outgoing, Workplace } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import type { SizedSource } from './limits.js';
 import type { ServerTerms } from './preflight.js';
 import { type FilePart, stateOf } from './segments.js';
-import { tellSending } from './tell-sending.js';
 import { TemporaryDirectory } from './temporary-directory.js';
 
 /** A file that is sent, or a directory that is sent as one archive. */
@@ -147,10 +146,10 @@ function planNeutral(
   group: number,
   unit: NamedUnit,
   packing: Packing,
-  { deidentifier, names }: Outgoing,
+  outgoing: Outgoing,
 ): Plan {
   const { path: source } = unit;
-  const name = names.nameOf(unit);
+  const name = outgoing.nameOf(unit);
   const makeFiles = async <T>(index: number, make: (work: Workplace, directory: string) => Promise<T>) => {
     const directory = await directoryOf(packing);
     let made = 0;
@@ -164,14 +163,14 @@ function planNeutral(
   const plan = { field, group, path: source, filename: name + suffixOf(unit) };
   if (unit.kind !== 'file') {
     const make = async (index: number) => {
-      const files = await makeFiles(index, (work) => deidentifier.filesTogether(unit, work));
+      const files = await makeFiles(index, (work) => outgoing.filesOf(unit, work));
       return pack(source, files, packing, `${field}-${index}`);
     };
     return { ...plan, make };
   }
   const make = async (index: number) => {
     const state = stateOf(statSync(source));
-    const prepared = await makeFiles(index, (work) => deidentifier.prepare(unit, names, work));
+    const prepared = await makeFiles(index, (work) => outgoing.fileOf(unit, work));
     const content = prepared ?? { path: source, size: unit.size };
     return { ...content, ...(content.path === source ? { state } : {}) };
   };
@@ -245,7 +244,6 @@ export async function stage(
   signal: AbortSignal | undefined,
 ): Promise<Staged> {
   const { volumes, dataSet } = found;
-  if (outgoing && dataSet) throw refusedDataSet();
   const units = volumes.flatMap(({ groups }) => groups.flat());
   const all = [...units, ...(dataSet ? [dataSet.set] : [])];
   const isByContent =
@@ -259,7 +257,7 @@ export async function stage(
   });
   checkKinds(volumes);
   checkSizes(sources);
-  tellSending(found, reporter);
+  for (const note of found.notes) reporter.note(note);
   const directory = new TemporaryDirectory();
   const packing = { directory, reporter, signal, outgoing, isByContent };
   const plans = [
@@ -286,7 +284,7 @@ export async function stage(
     }),
   );
   const fields: Record<string, string> = { ...others, ...submission.fields };
-  if (outgoing?.deidentifier.mode === 'full' && requiresDeidentified !== null) fields[claim] = 'true';
+  if (outgoing?.note.mode === 'full' && requiresDeidentified !== null) fields[claim] = 'true';
   const remove = () => directory.remove();
   if (isByContent) return { fields, parts: [], uploads: files, remove };
   for (const { field, groups } of volumes)

@@ -1,47 +1,17 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { type Maker, NoLabels, openVolume, VolumeError } from '@remote-app/volumes';
+import { NoLabels, openVolume, VolumeError } from '@remote-app/volumes';
+import type { Conversion, ConversionRequest, ResultFacts } from '../../client/case/index.js';
+import type { FoundFiles } from '../../client/found-files.js';
 import { ofSegments, type ResultFormat } from '../../client/result-formats.js';
 import { counted } from '../../contract/index.js';
-import { type FoundFiles, findVolumes, withoutVolumeEnding } from '../inputs/index.js';
+import { findVolumes, withoutVolumeEnding } from '../inputs/index.js';
 import { type Looks, looksOf, type Terminology } from '../pictures/index.js';
 import { convertVolume, endingOf, type VolumeToConvert } from './convert-volume.js';
 import { groupMasks, type ResultMask } from './mask-groups.js';
 import { checkScans, namedBy, type Scan, Scans, scanOf } from './scans.js';
 import { segmentsOf } from './segments.js';
-
-/**
- * A file of a result that was written from another one of it; from several masks, there is one of these for each. Names are paths
- * with slashes in its directory.
- */
-export interface ConvertedOutput {
-  readonly from: string;
-  readonly as: ResultFormat;
-  readonly name: string;
-}
-
-/** What became of the formats that were asked for. */
-export interface Conversion {
-  readonly as: readonly ResultFormat[];
-  readonly outputs: readonly ConvertedOutput[];
-  /** Why something was not converted, in sentences without a full stop. */
-  readonly problems: readonly string[];
-}
-
-/** What a person asked for with --as. */
-export interface ConversionRequest {
-  readonly formats: readonly ResultFormat[];
-  /** Whether label maps on other grids than their scans are refused. */
-  readonly isStrict: boolean;
-}
-
-/** What made a result, and what it calls its labels. */
-export interface ResultFacts extends Omit<Maker, 'name'> {
-  readonly terminology: Terminology;
-  /** The unit of the intensities that come back; null if the app names none. */
-  readonly unit: string | null;
-}
 
 /** The scans among what is sent. */
 const scansOf = (found: FoundFiles): Scan[] =>
@@ -112,7 +82,7 @@ export async function convertResult(
   tell: (note: string) => void,
 ): Promise<Conversion> {
   const scans = new Scans(scansOf(found));
-  const outputs: ConvertedOutput[] = [];
+  const outputs: Conversion['outputs'][number][] = [];
   const problems: string[] = [];
   const units = await findVolumes([directory]).catch(() => []);
   const files = units.flatMap((each) => (each.kind === 'file' ? [each.path] : [])).sort();

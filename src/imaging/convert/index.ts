@@ -1,11 +1,5 @@
 /** Volumes of results in the formats of viewers, beside the scans that they are of. */
-export {
-  type Conversion,
-  type ConversionRequest,
-  checkRequest,
-  convertResult,
-  type ResultFacts,
-} from './convert-result.js';
+export { checkRequest, convertResult } from './convert-result.js';
 export { convertVolume, endingOf, type VolumeToConvert, type WrittenVolume } from './convert-volume.js';
 export { joinNamed } from './mask-groups.js';
 export { checkScans, namedBy, type Scan, Scans, scanOf } from './scans.js';

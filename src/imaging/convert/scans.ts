@@ -7,10 +7,11 @@ import {
   type VolumeFile,
 } from '@remote-app/volumes';
 import { UsageError } from '../../client/errors.js';
+import type { Unit } from '../../client/found-files.js';
 import { ofStudy, type ResultFormat } from '../../client/result-formats.js';
 import { quotePath } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
-import { type Unit, withoutVolumeEnding } from '../inputs/index.js';
+import { withoutVolumeEnding } from '../inputs/index.js';
 import { foldersOf, type Named, ScanMatcher } from '../pictures/index.js';
 
 /** A scan that results may be of. */

@@ -1,35 +1,21 @@
 import { createHmac } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { isGzip } from '@remote-app/volumes/headers';
-import type { ListedFile } from '../../archive/index.js';
+import type { ListedFile, PackedPiece } from '../../archive/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
+import type { NamedUnit } from '../../client/found-files.js';
+import type { Mode, PreparedFile, Tally, Workplace } from '../../client/outgoing.js';
 import { quotePath } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
-import { hasDicomName, type NamedUnit } from '../inputs/index.js';
+import { hasDicomName } from '../inputs/index.js';
 import { deidentifyDicom } from './dicom.js';
 import type { NeutralNames } from './names.js';
-import { type Deidentified, type Piece, sizeOf } from './pieces.js';
+import { type Deidentified, sizeOf } from './pieces.js';
 import { CannotDeidentify, refusals } from './refusals.js';
-import { gzipHeaderOf, type Prepared, repack, unpack } from './repack.js';
+import { gzipHeaderOf, repack, unpack } from './repack.js';
 import { Pseudonyms } from './uids.js';
 import { isDicomFile, type Leaving, namesFiles, volumeLeaving, voxelsLeaving } from './volume-file.js';
 import { notUnderstood } from './volume-start.js';
-
-/** What is done: with everything that leaves, or with the names of files alone. */
-export type Mode = 'full' | 'names';
-
-/** Makes what leaves instead of files. */
-export interface Workplace {
-  /** The path of a file that is not there yet, in a private directory. */
-  readonly newFile: () => Promise<string>;
-  readonly signal?: AbortSignal | undefined;
-  readonly onBytes: (bytes: number) => void;
-}
-
-/** Counts what is kept and what is removed, for a person. */
-export interface Tally {
-  readonly add: (leaving: Pick<Leaving, 'kept' | 'removed'>) => void;
-}
 
 /** Names of what is refused and may be allowed. */
 export const refusalNames: readonly string[] = Object.entries(refusals).flatMap(([name, { isAllowable }]) =>
@@ -64,7 +50,7 @@ export class Deidentifier {
     names: NeutralNames,
     work: Workplace,
     tally?: Tally,
-  ): Promise<Prepared | null> {
+  ): Promise<PreparedFile | null> {
     const { path: file } = unit;
     if (this.#isDicom(unit)) return this.#dicom(file, work, tally);
     const leaving = this.#leavingOf(unit, names);
@@ -75,18 +61,22 @@ export class Deidentifier {
     return { path: file, pieces: content.pieces, size: sizeOf(content.pieces) };
   }
 
-  /** What leaves of a file, without making it: its bytes are those of the file where it would be packed anew. */
-  async describe(
-    unit: NamedUnit & { readonly kind: 'file' },
-    names: NeutralNames,
-    work: Workplace,
-    tally: Tally,
-  ): Promise<number> {
-    if (this.#isDicom(unit)) return (await this.#dicom(unit.path, work, tally)).size;
-    const leaving = this.#leavingOf(unit, names);
-    if (leaving === null) return unit.size;
-    tally.add(leaving);
-    return 'repack' in leaving.content ? unit.size : sizeOf(leaving.content.pieces);
+  /** Counts what leaves of a volume without making it. @returns its bytes, those of the file where it would be packed anew */
+  async describe(unit: NamedUnit, names: NeutralNames, work: Workplace, tally: Tally): Promise<number> {
+    if (unit.kind === 'file') {
+      if (this.#isDicom(unit)) return (await this.#dicom(unit.path, work, tally)).size;
+      const leaving = this.#leavingOf(unit, names);
+      if (leaving === null) return unit.size;
+      tally.add(leaving);
+      return 'repack' in leaving.content ? unit.size : sizeOf(leaving.content.pieces);
+    }
+    let bytes = 0;
+    for (const { pieces, size = 0 } of await this.filesTogether(unit, work, tally)) {
+      work.signal?.throwIfAborted();
+      bytes += pieces ? sizeOf(await pieces()) : size;
+      work.onBytes(bytes);
+    }
+    return bytes;
   }
 
   /**
@@ -131,7 +121,7 @@ export class Deidentifier {
     };
   }
 
-  async #dicom(file: string, work: Workplace, tally: Tally | undefined): Promise<Prepared> {
+  async #dicom(file: string, work: Workplace, tally: Tally | undefined): Promise<PreparedFile> {
     const plain = await unpackedIfPacked(file, work);
     const leaving = await this.#deidentified(plain, file);
     tally?.add(leaving);
@@ -171,7 +161,7 @@ export class Deidentifier {
 }
 
 /** A file without the name and the time that gzip stores in its header; null for a file that is not packed. */
-function withoutGzipName(file: string): readonly Piece[] | null {
+function withoutGzipName(file: string): readonly PackedPiece[] | null {
   const start = firstBytes(file, gzipStart);
   if (!isGzip(start)) return null;
   const header = gzipHeaderOf(start);

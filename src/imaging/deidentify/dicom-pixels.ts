@@ -6,7 +6,7 @@ import {
   openBytes,
   type PixelData,
 } from '@remote-app/volumes';
-import type { Piece } from './pieces.js';
+import type { PackedPiece } from '../../archive/index.js';
 import { type DataSet, textOf } from './values.js';
 
 const sequenceEnd = Buffer.from('feffdde000000000', 'hex');
@@ -15,7 +15,7 @@ const sequenceEnd = Buffer.from('feffdde000000000', 'hex');
 export interface PixelPieces {
   /** What goes before the first piece: the beginning of the element. */
   readonly start: Buffer;
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly PackedPiece[];
 }
 
 /** Bytes that uncompressed pixels have by their description; null where that is not whole. */

@@ -11,9 +11,10 @@ import {
   VolumeError,
 } from '@remote-app/volumes';
 import { attributes } from '@remote-app/volumes/attributes';
+import type { PackedPiece } from '../../archive/index.js';
 import { type Rewriting, rewritten } from './data-set.js';
 import { pixelPieces } from './dicom-pixels.js';
-import { type Deidentified, type Piece, sizeOf } from './pieces.js';
+import { type Deidentified, sizeOf } from './pieces.js';
 import { CannotDeidentify, classFor, isEmission, isEnhanced, reasonsAgainst, refusals } from './refusals.js';
 import { StudyTimes } from './times.js';
 import type { Pseudonyms } from './uids.js';
@@ -101,7 +102,7 @@ export async function deidentifyDicom(
   const body = encodeElements(elements, encoding);
   const start = await pixelPieces(file, dicom, pixels, encoding);
   const head = Buffer.concat([fileStart({ syntax, sopClass, sopInstance: instance }), body, start.start]);
-  const pieces: Piece[] = [head, ...start.pieces];
+  const pieces: PackedPiece[] = [head, ...start.pieces];
   return { pieces, size: sizeOf(pieces), kept: [...how.kept], removed: [...how.removed] };
 }
 

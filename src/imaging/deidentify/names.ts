@@ -1,17 +1,10 @@
 import path from 'node:path';
-import {
-  type FoundFiles,
-  hasZarrName,
-  isSidecar,
-  type NamedUnit,
-  withoutVolumeEnding,
-} from '../inputs/index.js';
+import type { FoundFiles, NamedUnit } from '../../client/found-files.js';
+import type { OriginalNames } from '../../client/outgoing.js';
+import { hasZarrName, isSidecar, withoutVolumeEnding } from '../inputs/index.js';
 
 /** A name that says nothing of a case: `case-0001`. */
 const neutral = (number: number): string => `case-${String(number).padStart(4, '0')}`;
-
-/** Such a name in a text, as a word of its own or before an ending. */
-const anyNeutral = /(?<![\p{L}\p{N}])case-\d{4,}(?!\d)/gu;
 
 /** The ending of a name: what programs know a format by. Of a file without a known one, nothing is left. */
 function endingOf(name: string): string {
@@ -24,9 +17,6 @@ function endingOf(name: string): string {
 
 /** A name without its ending, in lower case: files of one stem belong together. */
 const stemOf = (name: string): string => name.slice(0, name.length - endingOf(name).length).toLowerCase();
-
-/** The original names of cases, by their neutral ones. */
-export type OriginalNames = Readonly<Record<string, string>>;
 
 /**
  * The neutral names of the files of a submission: those at the same place in all groups share one, and so do a header, its voxels, and
@@ -128,7 +118,3 @@ export class NeutralNames {
 /** How many cases a group has. */
 const countOf = (group: readonly NamedUnit[]): number =>
   new Set(group.filter(({ isHalf }) => !isHalf).map(({ name }) => stemOf(name))).size;
-
-/** A text in which neutral names are those that the person knows. */
-export const withOriginals = (text: string, originals: OriginalNames): string =>
-  text.replace(anyNeutral, (name) => (Object.hasOwn(originals, name) ? (originals[name] ?? name) : name));

@@ -1,64 +1,44 @@
 import path from 'node:path';
+import type { Preparation, Preparing } from '../../client/case/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
+import type { FoundFiles } from '../../client/found-files.js';
+import type { DeidentifiedNote, Outgoing } from '../../client/outgoing.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes, quoteName } from '../../contract/index.js';
 import { makeDirectory, readJsonFile, writeJsonFile } from '../../files/index.js';
-import type { FoundFiles } from '../inputs/index.js';
-import type { Deidentifier, Mode } from './deidentifier.js';
+import type { Deidentifier } from './deidentifier.js';
 import { profileKey } from './key.js';
-import { NeutralNames, type OriginalNames } from './names.js';
+import { NeutralNames } from './names.js';
 
-/** What a person wants, by flags, environment and profile. */
-export interface DeidentifyChoice {
-  /** Null where nothing asks for it. */
-  readonly mode: Mode | null;
-  /** Whether it is refused for this command, so that not even the server's wish counts. */
-  readonly isRefused: boolean;
-  /** Kinds of files that are sent although nothing can make them neutral. */
-  readonly allowed: readonly string[];
-  readonly configDir: string;
-  /** The profile whose key is used. */
-  readonly profile: string;
-}
-
-/** What a server says of it. */
-export interface DeidentifyTerms {
-  /** Whether it takes de-identified submissions alone; null if it does not know the field that says that one is. */
-  readonly requiresDeidentified: boolean | null;
-}
-
-/** How the files of one submission leave. */
-export interface Outgoing {
-  readonly deidentifier: Deidentifier;
-  readonly names: NeutralNames;
-  /** The idempotency key that a server gets instead of this one. */
-  readonly keyFor: (key: string) => string;
-}
-
-/** What is noted of it in a record. */
-export interface DeidentifiedNote {
-  readonly mode: Mode;
-  readonly allowed: readonly string[];
-}
-
-export const noteOf = (outgoing: Pick<Outgoing, 'deidentifier'> | null): DeidentifiedNote | null =>
-  outgoing && { mode: outgoing.deidentifier.mode, allowed: [...outgoing.deidentifier.allowed].sort() };
-
-/** @param first the number of the first case */
-export const outgoingOf = (
-  deidentifier: Deidentifier | null,
-  found: FoundFiles,
-  first = 1,
-): Outgoing | null =>
-  deidentifier && {
-    deidentifier,
-    names: new NeutralNames(found, deidentifier.mode === 'full', first),
+/** How the files of one submission leave. @param first the number of the first case in its neutral name */
+function outgoingOf(deidentifier: Deidentifier, found: FoundFiles, first = 1): Outgoing {
+  if (found.dataSet) throw refusedDataSet();
+  const names = new NeutralNames(found, deidentifier.mode === 'full', first);
+  return {
+    note: noteOf(deidentifier),
+    originals: names.originals,
+    renamed: names.applied(found),
+    nameOf: (unit) => names.nameOf(unit),
     // Other names of the same files make another submission.
     keyFor: (key) => deidentifier.keyFor(`${key} ${first}`),
+    fileOf: (unit, work) => deidentifier.prepare(unit, names, work),
+    filesOf: (unit, work) => deidentifier.filesTogether(unit, work),
+    describe: (unit, work, tally) => deidentifier.describe(unit, names, work, tally),
   };
+}
 
-/** The names that the person knows, by those under which their files have left; none where they have left under their own. */
-export const originalsOf = (outgoing: Outgoing | null): OriginalNames => outgoing?.names.originals ?? {};
+const noteOf = ({ mode, allowed }: Deidentifier): DeidentifiedNote => ({
+  mode,
+  allowed: [...allowed].sort(),
+});
+
+/** Data sets are made of names: which files are cases, groups and labels is told by them. */
+const refusedDataSet = (): ClientError =>
+  new ClientError(
+    'Data sets for fine-tuning cannot be de-identified: their names say what belongs together. ' +
+      'Give --no-deidentify to send this one as it is',
+    exitCodes.usage,
+  );
 
 /** Said once for each configuration directory. */
 const ofFaces =
@@ -80,13 +60,11 @@ function tellOfFaces(configDir: string, reporter: Reporter): void {
  * What makes the files of a command neutral; null where they leave as they are.
  * @throws UsageError where the server takes nothing else and the person refuses it
  */
-export async function deidentifierFor(
-  choice: DeidentifyChoice,
-  { requiresDeidentified }: DeidentifyTerms,
-  server: string,
+async function deidentifierFor(
+  { deidentify, requiresDeidentified, server }: Omit<Preparing, 'conversion'>,
   reporter: Reporter,
 ): Promise<Deidentifier | null> {
-  const { mode: asked, isRefused, allowed, configDir, profile } = choice;
+  const { mode: asked, isRefused, allowed, configDir, profile } = deidentify;
   if (requiresDeidentified && isRefused)
     throw new UsageError(`${server} takes de-identified files alone; leave out --no-deidentify`);
   if (requiresDeidentified && asked === 'names')
@@ -114,10 +92,14 @@ export async function deidentifierFor(
   return new Deidentifier(mode, new Set(allowed), profileKey(configDir, profile));
 }
 
-/** Data sets are made of names: which files are cases, groups and labels is told by them. */
-export const refusedDataSet = (): ClientError =>
-  new ClientError(
-    'Data sets for fine-tuning cannot be de-identified: their names say what belongs together. ' +
-      'Give --no-deidentify to send this one as it is',
-    exitCodes.usage,
-  );
+/** How the files of a command leave. */
+export async function prepareLeaving(
+  preparing: Omit<Preparing, 'conversion'>,
+  reporter: Reporter,
+): Promise<Preparation> {
+  const deidentifier = await deidentifierFor(preparing, reporter);
+  return {
+    note: deidentifier && noteOf(deidentifier),
+    outgoing: (found, first) => deidentifier && outgoingOf(deidentifier, found, first),
+  };
+}

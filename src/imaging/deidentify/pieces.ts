@@ -1,15 +1,12 @@
 import type { PackedPiece } from '../../archive/index.js';
 
-/** A part of a file as it leaves: bytes of our own, or a range of the bytes of the file as it is (`end` is behind the last). */
-export type Piece = PackedPiece;
-
 /** Bytes of all pieces. */
-export const sizeOf = (pieces: readonly Piece[]): number =>
+export const sizeOf = (pieces: readonly PackedPiece[]): number =>
   pieces.reduce((sum, each) => sum + (each instanceof Uint8Array ? each.length : each.end - each.start), 0);
 
 /** A file without what identifies a person. */
 export interface Deidentified {
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly PackedPiece[];
   /** Bytes of all pieces. */
   readonly size: number;
   /** What it still says, and what was left out, as a person calls it: `Modality (0008,0060)`. Never values. */

@@ -3,9 +3,9 @@ import { stat } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { createDeflate, createGzip, createUnzip } from 'node:zlib';
 import { UsageError } from '../../client/errors.js';
+import type { PreparedFile } from '../../client/outgoing.js';
 import { quotePath } from '../../contract/index.js';
 import { privateMode } from '../../files/index.js';
-import type { Piece } from './pieces.js';
 import type { Packing, VolumeStart } from './volume-start.js';
 
 /** Packed voxels that are packed anew: what else is packed with them, and the header of gzip, stay behind. */
@@ -22,14 +22,6 @@ export interface Repack {
   readonly to: Packing;
   /** What precedes the packed bytes, by how many these are. */
   readonly front: (packed: number) => Buffer;
-}
-
-/** Bytes of a file that leave. */
-export interface Prepared {
-  /** The file that the ranges are of. */
-  readonly path: string;
-  readonly pieces: readonly Piece[];
-  readonly size: number;
 }
 
 /** The least work: what is sent is read once. */
@@ -75,7 +67,7 @@ export async function repack(
     signal,
     onBytes,
   }: { readonly signal?: AbortSignal | undefined; readonly onBytes: (bytes: number) => void },
-): Promise<Prepared> {
+): Promise<PreparedFile> {
   const source = createReadStream(file, { start: how.from, highWaterMark: 1 << 18 });
   const unzip = createUnzip({ chunkSize: 1 << 18 });
   source.on('error', (error) => unzip.destroy(error)).pipe(unzip);

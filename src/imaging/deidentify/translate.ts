@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { type OriginalNames, withOriginals } from '../../client/outgoing.js';
 import { isSafeName, TimeSlice } from '../../files/index.js';
-import { type OriginalNames, withOriginals } from './names.js';
 
 /** Largest file of text in which names are replaced, in bytes. */
 const maxText = 16 << 20;

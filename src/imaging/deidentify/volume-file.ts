@@ -10,6 +10,7 @@ import {
   maxHeader,
   unzippedStart,
 } from '@remote-app/volumes/headers';
+import type { PackedPiece } from '../../archive/index.js';
 import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
@@ -17,12 +18,11 @@ import { beginsAsFreeSurfer, freeSurferStart } from './free-surfer.js';
 import { metaImageStart } from './meta-image.js';
 import { niftiStart } from './nifti.js';
 import { nrrdStart } from './nrrd.js';
-import type { Piece } from './pieces.js';
 import type { Repack } from './repack.js';
 import { notUnderstood, type VolumeStart } from './volume-start.js';
 
 /** What leaves of a file: pieces of it, or what is packed anew. */
-export type Content = { readonly pieces: readonly Piece[] } | { readonly repack: Repack };
+export type Content = { readonly pieces: readonly PackedPiece[] } | { readonly repack: Repack };
 
 /** A file as it leaves. */
 export interface Leaving {

@@ -1,38 +1,19 @@
-import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
-import { quotePath } from '../../contract/index.js';
+import {
+  type FoundCase,
+  type FoundFiles,
+  filesOfUnit,
+  labelOf,
+  type NamedUnit,
+  type Volume,
+  volumesOf,
+} from '../../client/found-files.js';
+import { quotePath, someOf } from '../../contract/index.js';
 import { foldedName, freeName, windowsName } from '../../files/index.js';
-import { someOf } from './entries.js';
-import { type FoundFiles, type NamedUnit, wantedPath } from './find-files.js';
 import { withoutVolumeEnding } from './formats.js';
-import { namesOf } from './names.js';
+import { namesOf, wantedPath } from './names.js';
+import { notesOf } from './notes.js';
 import { isPlaceholder } from './placeholders.js';
-import { labelOf } from './selection.js';
-
-/** One case of several: a volume, with the files of the other groups that belong to it. */
-export interface FoundCase {
-  /** Distinguishes it from the others, and can be the name of a directory: `sub-01_ses-1`. */
-  readonly name: string;
-  /** The labels of `sub-` and `ses-` in the paths of its files, as in BIDS; null without one. */
-  readonly subject: string | null;
-  readonly session: string | null;
-  /** What is sent of it alone. */
-  readonly files: FoundFiles;
-  /** Why it cannot be sent, in a sentence that names the file; null if it can. */
-  readonly fault: string | null;
-}
-
-/** A volume of a group: one unit, or a header and the files with its voxels. */
-export type Volume = readonly NamedUnit[];
-
-/** The volumes of a group, in its order. */
-export function volumesOf(units: readonly NamedUnit[]): Volume[] {
-  const halves = new Map<string, NamedUnit[]>();
-  for (const unit of units) {
-    for (const header of unit.headers) halves.set(header, [...(halves.get(header) ?? []), unit]);
-  }
-  return units.filter(({ isHalf }) => !isHalf).map((unit) => [unit, ...(halves.get(unit.path) ?? [])]);
-}
 
 /** A volume under the names that it gets if it is sent alone, without other cases. */
 function renamed(volume: Volume): Volume {
@@ -95,21 +76,19 @@ function checkCount(group: readonly Volume[], first: readonly Volume[], flag: st
   );
 }
 
-/** What is told once about all cases. */
-const nothingBeside = {
-  incomplete: [],
-  ...{ skipped: [], copies: [], strays: [], followed: [] },
-  ...{ objects: [], unknown: [], headless: [], pairings: [], refused: [] },
-};
+const unitsOf = (volumes: FoundFiles['volumes']): NamedUnit[] =>
+  volumes.flatMap(({ groups }) => groups.flat());
+
+/** What is reported once for all cases. */
+const nothingBeside = { skipped: [], copies: [], strays: [], followed: [], objects: [], refused: [] };
 
 /**
  * Divides what was found into cases: each volume of the first group, with the one of each other group that is paired with it. A
  * single file of a group that may be left out, such as one mask, belongs to every case.
- * @param found with `isEach`
  * @throws UsageError if the groups have different numbers of volumes
  */
-export function divideIntoCases(found: FoundFiles): FoundCase[] {
-  const fields = found.volumes.map(({ field, groups }) => ({ field, groups: groups.map(volumesOf) }));
+export function divideIntoCases(found: FoundFiles['volumes']): FoundCase[] {
+  const fields = found.map(({ field, groups }) => ({ field, groups: groups.map(volumesOf) }));
   const first = fields[0]?.groups[0] ?? [];
   for (const { field, groups } of fields) {
     for (const group of groups) {
@@ -137,26 +116,10 @@ export function divideIntoCases(found: FoundFiles): FoundCase[] {
     name: names[index] ?? '',
     subject: labelIn(index, 'sub'),
     session: labelIn(index, 'ses'),
-    fault: faultOf(volumes.flatMap(({ groups }) => groups.flat())),
-    files: { ...nothingBeside, volumes, dataSet: null },
-  }));
-}
-
-/** The files of a unit, by their names inside it; the name of a single file is the unit's own. */
-export function filesOfUnit(
-  unit: NamedUnit,
-): readonly { readonly name: string; readonly path: string; readonly size: number | undefined }[] {
-  if (unit.kind === 'file') return [{ name: unit.name, path: unit.path, size: unit.size }];
-  return unit.files
-    .filter(({ name }) => !name.endsWith('/'))
-    .map(({ name, path: file, size }) => ({ name: path.posix.join(unit.name, name), path: file, size }));
-}
-
-/** Whether a program has not fetched the content of one of the files: they are what they were, as far as is known. */
-export const hasPlaceholder = ({ volumes }: FoundFiles): boolean =>
-  volumes.some(({ groups }) =>
-    groups
-      .flat()
+    fault: faultOf(unitsOf(volumes)),
+    files: { ...nothingBeside, volumes, dataSet: null, cases: [], notes: notesOf(unitsOf(volumes), false) },
+    isAway: unitsOf(volumes)
       .flatMap(filesOfUnit)
       .some((file) => isPlaceholder(file.path)),
-  );
+  }));
+}

@@ -2,22 +2,21 @@ import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { isImage, isSegmentation } from '@remote-app/volumes/headers';
+import type { ChooseSeries } from '../../client/case/index.js';
+import type { FoundFiles, Series, Unit } from '../../client/found-files.js';
 import { volumeSuffix } from '../../contract/index.js';
-import { faultWithoutPath, isSystemError } from '../../files/index.js';
+import { byName, faultWithoutPath, isSystemError } from '../../files/index.js';
 import { archiveFault } from './data-set.js';
 import { partition, splitCompanions, splitCopies } from './duplicates.js';
-import { byName, emptyFile, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import { emptyFile, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import { dicom, formatNameOf, isSidecar, zarr } from './formats.js';
 import { matchesOf, replacement, splitPattern } from './glob.js';
 import { type Followed, verdictOn } from './leaving.js';
 import { type FoundFile, type Recognised, recognise } from './recognise.js';
-import { type DicomFile, groupSeries, type Series, seriesName } from './series.js';
-import type { Collected, LeftObject, Unit } from './unit.js';
+import { type DicomFile, groupSeries, seriesName } from './series.js';
+import type { Collected } from './unit.js';
 import { type Found, Walk, type WalkOptions } from './walk.js';
 import { readStore } from './zarr.js';
-
-/** Chooses some of the series of a directory; null to send all that it has. Volumes that are not DICOM are no matter of it. */
-export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
 
 export interface CollectOptions extends WalkOptions {
   /** Whether DICOM segmentations are volumes; asked if a directory has any beside images. By default they are not. */
@@ -50,7 +49,7 @@ class Collector {
   readonly copies: string[] = [];
   readonly strays: string[] = [];
   readonly followed: Followed[] = [];
-  readonly objects: LeftObject[] = [];
+  readonly objects: FoundFiles['objects'][number][] = [];
   readonly unknown: string[] = [];
   /** Sidecars that a path names. They may have been meant, or be the result of a pattern that a shell expanded. */
   readonly named: string[] = [];

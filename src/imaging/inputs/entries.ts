@@ -4,65 +4,10 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { UsageError } from '../../client/errors.js';
-import { oneLine, quotePath } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, isMissing } from '../../files/index.js';
+import type { Refused } from '../../client/found-files.js';
+import { quotePath, someOf } from '../../contract/index.js';
+import { byName, errorCode, faultWithoutPath, isMissing } from '../../files/index.js';
 import { linkFault, placeholderFault } from './placeholders.js';
-
-const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;
-
-/** The digits of a text from this position on. */
-function digitsAt(text: string, start: number): string {
-  let end = start;
-  while (isDigit(text.charCodeAt(end))) end += 1;
-  return text.slice(start, end);
-}
-
-const byCodeUnits = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-
-/** Compares two digit strings as numbers of any length. */
-function byNumber(a: string, b: string): number {
-  const [short, other] = [a.replace(/^0+/, ''), b.replace(/^0+/, '')];
-  return short.length - other.length || byCodeUnits(short, other);
-}
-
-/**
- * The order of names: digits count as numbers, so that `case10` comes after `case2` whatever follows the number;
- * everything else is compared by code units, in every locale. Names that differ only in zeros before a number are
- * compared by code units.
- */
-export function byName(a: string, b: string): number {
-  let [atA, atB] = [0, 0];
-  while (atA < a.length && atB < b.length) {
-    const [unitA, unitB] = [a.charCodeAt(atA), b.charCodeAt(atB)];
-    if (isDigit(unitA) && isDigit(unitB)) {
-      const [numberA, numberB] = [digitsAt(a, atA), digitsAt(b, atB)];
-      const difference = byNumber(numberA, numberB);
-      if (difference !== 0) return difference;
-      atA += numberA.length;
-      atB += numberB.length;
-    } else {
-      if (unitA !== unitB) return unitA - unitB;
-      atA += 1;
-      atB += 1;
-    }
-  }
-  return a.length - atA - (b.length - atB) || byCodeUnits(a, b);
-}
-
-/** Most files that are named to a person. */
-export const mostShown = 5;
-
-/** The first few of these texts on one line, and how many more there are. */
-export function someOf(shown: readonly string[]): string {
-  const rest = shown.length > mostShown ? ` and ${shown.length - mostShown} more` : '';
-  return oneLine(shown.slice(0, mostShown).join(', ')) + rest;
-}
-
-/** A path that cannot be sent, and a sentence that says why. */
-export interface Refused {
-  readonly path: string;
-  readonly sentence: string;
-}
 
 /**
  * The reasons why files cannot be sent, or shown. No file is left out silently, since an app must compute on the whole

@@ -1,37 +1,22 @@
 import path from 'node:path';
+import type { Finding } from '../../client/case/index.js';
 import { UsageError } from '../../client/errors.js';
+import type { FoundFiles, NamedUnit, Unit } from '../../client/found-files.js';
 import type { Submission } from '../../client/submission.js';
-import { type Field, quotePath } from '../../contract/index.js';
-import { type ChooseSeries, type CollectOptions, collectUnits } from './collect.js';
+import { quotePath, someOf } from '../../contract/index.js';
+import { divideIntoCases } from './cases.js';
+import { type CollectOptions, collectUnits } from './collect.js';
 import { type DataSet, findDataSet } from './data-set.js';
-import { Obstacles, type Refused, someOf } from './entries.js';
+import { Obstacles } from './entries.js';
 import { isWholeVolumeName } from './formats.js';
 import { type Completed, checkHalves, completed } from './halves.js';
 import { refuseIncomplete, withoutIncomplete } from './incomplete.js';
 import type { Followed } from './leaving.js';
-import { namesOf, type Pairing, pairGroups, plainName, withoutHalves } from './names.js';
+import { namesOf, type Pairing, pairGroups, plainName, wantedPath, withoutHalves } from './names.js';
+import { notesOf } from './notes.js';
 import { checkReplaceable } from './replaceable.js';
 import { Selector } from './selection.js';
-import type { Collected, Unit } from './unit.js';
-
-/** A volume, or a data set, and the name by which the app gets it; of a data set, the name of the archive. */
-type Named<T> = T & { readonly name: string };
-
-export type NamedUnit = Named<Unit> & {
-  /** Whether it has the voxels of another file of its group, which is its header. */
-  readonly isHalf: boolean;
-  /** Paths of the headers whose voxels it has. */
-  readonly headers: readonly string[];
-};
-export type NamedDataSet = Named<DataSet>;
-
-/** Where results go. */
-export interface ResultPlace {
-  /** Its content is not sent along with a directory that contains it. */
-  readonly directory: string;
-  /** Whether a result replaces files of the same names: none of them may be an input. */
-  readonly mayReplace: boolean;
-}
+import type { Collected } from './unit.js';
 
 /** Whether files are paired by their names, or in the order in which a person typed them. */
 const isTyped = ({ by, groups }: Pairing, typed: ReadonlySet<string>): boolean =>
@@ -58,26 +43,8 @@ function checkPairing(pairing: Pairing, typed: ReadonlySet<string>): void {
   );
 }
 
-/** What a submission sends, before anything is packed. */
-export interface FoundFiles extends Omit<Collected, 'units'> {
-  readonly volumes: readonly { readonly field: Field; readonly groups: readonly (readonly NamedUnit[])[] }[];
-  readonly dataSet: { readonly field: Field; readonly set: NamedDataSet } | null;
-  /** Files that are sent although their header is not there. */
-  readonly headless: readonly string[];
-  /** Which cases are left out because they lack a file of a group, in sentences. */
-  readonly incomplete: readonly string[];
-  /** Groups whose file pairing is reported to the person. */
-  readonly pairings: readonly Pairing[];
-  /** What cannot be sent, if that was asked for. */
-  readonly refused: readonly Refused[];
-}
-
 /** Headers that name, in their content, the file that has their voxels. */
 const detachedHeader = /\.(mhd|nhdr)$/i;
-
-/** The path whose last part is the name that a unit should have. */
-export const wantedPath = (unit: Unit): string =>
-  unit.kind === 'series' ? path.join(unit.path, '..', unit.wanted) : unit.path;
 
 function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
   const { units, halves } = group;
@@ -116,37 +83,20 @@ function archiveName(set: DataSet): string {
   return set.files === null ? name : `${name}.zip`;
 }
 
-/** How files are found. */
-export interface FindOptions {
-  /** Where results go; null if there are none. */
-  readonly place?: ResultPlace | null;
-  /** Chooses among the series of a directory; without it all of them are sent. */
-  readonly chooseSeries?: ChooseSeries | undefined;
-  /** Whether the app asks for segmentations in this group of inputs, counted from 0. Without it, it does not. */
-  readonly asksForSegmentations?: (group: number) => Promise<boolean>;
-  /** Called while the beginnings of many files are read. */
-  readonly onRead?: (done: number, total: number) => void;
-  /**
-   * Whether each case is sent by itself: files of one name in two cases then do not get into each other's way, and a file that
-   * cannot be sent has its `fault`.
-   */
-  readonly isEach?: boolean;
-  /** Whether what cannot be sent is listed beside what can, in `refused`, and is no error. */
-  readonly listsRefused?: boolean;
-  /** With `isEach`, whether cases that lack a file of a group are left out. */
-  readonly skipsIncomplete?: boolean;
-}
-
 /**
  * Finds all files of a submission and the names under which they are sent.
  * @throws UsageError for what cannot be sent
  */
 export async function findFiles(
   submission: Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>,
-  options: FindOptions = {},
+  finding: Partial<Finding> = {},
 ): Promise<FoundFiles> {
-  const { place = null, chooseSeries, asksForSegmentations, onRead, isEach = false } = options;
-  const { skipsIncomplete = false } = options;
+  const { place = null, chooseSeries, takesSegmentations, isEach = false, isListed = false } = finding;
+  const { skipsIncomplete = false, listsRefused = false, reporter, signal } = finding;
+  const onRead = (done: number, total: number) => {
+    signal?.throwIfAborted();
+    reporter?.progress('Reading', done, total);
+  };
   const output = place?.directory ?? null;
   const { archive, allFiles = false } = submission;
   const selector = new Selector(submission.selection);
@@ -172,7 +122,7 @@ export async function findFiles(
         selector: isOfImages ? selector : ofOthers,
         choose,
         onRead,
-        takesSegmentations: async () => !isOfImages || ((await asksForSegmentations?.(index)) ?? false),
+        takesSegmentations: async () => !isOfImages || ((await takesSegmentations?.(index)) ?? false),
       });
       found.push(collected);
       const whole = await completed(collected.units, obstacles, isEach);
@@ -192,7 +142,7 @@ export async function findFiles(
   }
   selector.check();
   const refused = [...damaged.all, ...obstacles.all];
-  if (options.listsRefused) {
+  if (listsRefused) {
     const bad = new Set([...refused, ...incomplete].map((each) => each.path));
     for (const [at, units] of named.entries()) named[at] = units.filter((unit) => !isPartOf(unit, bad));
   } else {
@@ -219,27 +169,29 @@ export async function findFiles(
   // On its own, the voxel file of a header has no known format.
   const sent = new Set(named.flat().map((unit) => path.resolve(unit.path)));
   const skipped = found.flatMap((each) => each.skipped).filter((each) => !sent.has(path.resolve(each)));
-  const objects = found.flatMap((each) => each.objects);
-  const unknown = found.flatMap((each) => each.unknown);
-  const copies = found.flatMap((each) => each.copies);
-  const strays = [...found.flatMap((each) => each.strays), ...(treeOf(set)?.strays ?? [])];
   const all = new Set(
     [...named.flat(), ...(set ? [set] : [])].flatMap((each) => [each.path, ...filesOf(each)]),
   );
   const links = new Map([...followed, ...(treeOf(set)?.followed ?? [])].map((each) => [each.path, each]));
-  return {
-    volumes,
-    dataSet,
+  const besides = {
     skipped,
-    copies,
-    strays,
+    copies: found.flatMap((each) => each.copies),
+    strays: [...found.flatMap((each) => each.strays), ...(treeOf(set)?.strays ?? [])],
     followed: [...links.values()].filter((each) => all.has(each.path)),
-    objects,
-    unknown,
+    objects: found.flatMap((each) => each.objects),
+    unknown: found.flatMap((each) => each.unknown),
     headless,
     incomplete: skipsIncomplete ? lacking : [],
     pairings,
+  };
+  const units = volumes.flatMap(({ groups }) => groups.flat());
+  return {
+    volumes,
+    dataSet,
+    cases: isEach ? divideIntoCases(volumes) : [],
+    notes: notesOf(units, isListed, besides),
     refused,
+    ...besides,
   };
 }
 

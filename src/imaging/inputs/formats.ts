@@ -208,9 +208,6 @@ const leftover =
 export const isHidden = (name: string): boolean =>
   (name.startsWith('.') && !isPlaceholderName(name)) || leftover.test(name);
 
-/** The file at the root of a data set of BIDS. */
-export const bidsDescription = 'dataset_description.json';
-
 /** Directories at the root of a data set of BIDS that hold no raw scans: results, programs, what was shown to people. */
 export const isBesideBidsData = (name: string): boolean =>
   ['derivatives', 'sourcedata', 'code', 'stimuli', 'phenotype'].includes(name);

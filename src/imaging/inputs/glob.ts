@@ -2,7 +2,8 @@ import { type Dirent, readdir as readdirWithCallback, realpathSync } from 'node:
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
-import { byName, exists, lookAt, misnamed } from './entries.js';
+import { byName } from '../../files/index.js';
+import { exists, lookAt, misnamed } from './entries.js';
 
 const globCharacters = /[*?[\]{}!]/;
 

@@ -9,12 +9,12 @@ import {
   pairStem,
   voxelFilesOf,
 } from '@remote-app/volumes/headers';
+import type { Unit } from '../../client/found-files.js';
 import { quoteName, quotePath } from '../../contract/index.js';
 import { firstBytes, foldedName } from '../../files/index.js';
 import { emptyFile, lookAt, type Obstacles } from './entries.js';
 import { formatNameOf } from './formats.js';
 import { type Followed, verdictOn } from './leaving.js';
-import type { Unit } from './unit.js';
 
 /** A header, and the files that have its voxels. */
 interface Halves {

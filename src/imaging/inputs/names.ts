@@ -1,41 +1,16 @@
 import path from 'node:path';
+import type { Unit } from '../../client/found-files.js';
 import { volumeSuffix } from '../../contract/index.js';
-import { foldedName, freeName } from '../../files/index.js';
+import { differingParts, foldedName, freeName } from '../../files/index.js';
 import { withoutVolumeEnding } from './formats.js';
-
-/**
- * How many characters the texts have in common from their start. Numbers are not split: `case1` and `case12` share
- * `case`.
- */
-function sharedStart(texts: readonly string[]): number {
-  const [first = '', ...others] = texts;
-  let shared = first.length;
-  for (const other of others) {
-    let at = 0;
-    while (at < shared && other[at] === first[at]) at += 1;
-    shared = at;
-  }
-  if (!texts.some((text) => /\d/.test(text[shared] ?? ''))) return shared;
-  return first.slice(0, shared).replace(/\d+$/, '').length;
-}
-
-const reversed = (text: string): string => text.split('').reverse().join('');
 
 /**
  * The parts that distinguish the names of one group: each name without the extension of a volume, and without the start
  * and end that all have in common. `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
  */
 export function keysOf(names: readonly string[]): string[] {
-  const stems = names.map((name) => foldedName(withoutVolumeEnding(name)));
-  const start = sharedStart(stems);
-  const rests = stems.map((stem) => reversed(stem.slice(start)));
-  const end = sharedStart(rests);
-  return rests.map((rest) => reversed(rest.slice(end)));
+  return differingParts(names.map((name) => foldedName(withoutVolumeEnding(name))));
 }
-
-/** What tells names of one kind apart, in lower case: `mask` and `lesion` of `sub-01_mask` and `sub-01_lesion`. */
-export const distinctParts = (names: readonly string[]): string[] =>
-  keysOf(names).map((key) => key.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, ''));
 
 /** A name up to its first dot: `vol` of `vol.hdr`, `vol.img` and `vol.nii.gz`. */
 const stemOf = (name: string): string => name.slice(0, Math.max(0, name.indexOf('.', 1)) || name.length);
@@ -56,6 +31,10 @@ const wantedName = (target: string): string => plainName(target).replaceAll(/\\|
 const asPrefix = (part: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
   part.replace(/[.<>:"|?*\\\u0000-\u001f\u007f]+/g, '-').replace(/^-+/, '');
+
+/** The path whose last part is the name that a unit should have. */
+export const wantedPath = (unit: Unit): string =>
+  unit.kind === 'series' ? path.join(unit.path, '..', unit.wanted) : unit.path;
 
 /** Groups elements by their keys, in the order of the first element of each group. */
 export function groupBy<T>(elements: readonly T[], keyOf: (element: T) => string): T[][] {

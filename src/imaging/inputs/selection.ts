@@ -1,14 +1,10 @@
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
+import { labelOf } from '../../client/found-files.js';
 import type { Selection } from '../../client/submission.js';
-import { quoteName } from '../../contract/index.js';
-import { someOf } from './entries.js';
+import { quoteName, someOf } from '../../contract/index.js';
 import { withoutVolumeEnding } from './formats.js';
 import { matches } from './series.js';
-
-/** The last label of an entity of BIDS in a path: `01` of `sub-01/anat/sub-01_T1w.nii.gz`. */
-export const labelOf = (file: string, entity: string): string | null =>
-  [...file.matchAll(new RegExp(`(?:^|[/\\\\_])${entity}-([\\p{L}\\p{N}+]+)`, 'gu'))].at(-1)?.[1] ?? null;
 
 /** What follows the last `_` of a name, without its ending. */
 function suffixOf(file: string): string | null {

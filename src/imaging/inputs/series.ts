@@ -7,9 +7,9 @@ import {
   stackOf,
   usualStep,
 } from '@remote-app/volumes/headers';
-import type { ListedFile } from '../../archive/index.js';
+import type { Series } from '../../client/found-files.js';
 import { counted } from '../../contract/index.js';
-import { byName } from './entries.js';
+import { byName } from '../../files/index.js';
 import { commonLength, groupBy, namesOf } from './names.js';
 
 /** A DICOM file in a directory. The header is null if it cannot be read. */
@@ -17,30 +17,6 @@ export interface DicomFile {
   readonly path: string;
   readonly size: number;
   readonly header: DicomHeader | null;
-}
-
-/** Images that are one case: those of a series, or one file with several frames, or one projection. */
-export interface Series {
-  /** The directory that contains all its files, directly or below. */
-  readonly path: string;
-  /** Whether it is one file, which is sent as it is: the others are sent as a directory. */
-  readonly isFile: boolean;
-  /** The files as the app gets them, in one directory. */
-  readonly files: readonly ListedFile[];
-  /** The places of these files in the list, in the order of their slices; of their numbers where these have no place. */
-  readonly order: readonly number[];
-  /** SeriesNumber; null if there is none. */
-  readonly number: number | null;
-  /** SeriesDescription; empty if there is none. */
-  readonly description: string;
-  /** `CT`, `MR`; empty if it is not given. */
-  readonly modality: string;
-  readonly images: number;
-  /** Columns, rows, and number of images or frames. */
-  readonly size: readonly number[];
-  readonly plane: 'axial' | 'coronal' | 'sagittal' | 'oblique' | null;
-  /** What a person should know before the series is sent, as ends of sentences that begin with the series. */
-  readonly remarks: readonly string[];
 }
 
 /** Modalities whose images are complete in themselves, and not slices of a volume. */

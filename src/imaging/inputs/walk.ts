@@ -1,9 +1,9 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { isResultDirectory } from '../../client/earlier-results.js';
-import { resultName } from '../../contract/index.js';
+import { bidsDescription, resultName } from '../../contract/index.js';
 import { entriesOf, lookAt, type Obstacles } from './entries.js';
-import { bidsDescription, hasZarrName, isBesideBidsData, isHidden, isSidecar } from './formats.js';
+import { hasZarrName, isBesideBidsData, isHidden, isSidecar } from './formats.js';
 import { foundOnTheWay } from './glob.js';
 import { leadsElsewhere } from './leaving.js';
 import type { FoundFile } from './recognise.js';

@@ -1,8 +1,9 @@
 import path from 'node:path';
 import { openSeries, openVolume, VolumeError, type VolumeFile } from '@remote-app/volumes';
+import type { Unit } from '../../client/found-files.js';
 import { quotePath, resultName } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
-import { findVolumes, groupBy, namesOf, type Unit, withoutVolumeEnding } from '../inputs/index.js';
+import { findVolumes, groupBy, namesOf, withoutVolumeEnding } from '../inputs/index.js';
 import { foldersOf, recordedMeanings, resultOf } from './find-scan.js';
 import { type Looks, looksOf } from './looks.js';
 import { organGroups, organsOf } from './organs.js';

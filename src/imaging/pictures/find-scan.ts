@@ -3,8 +3,8 @@ import path from 'node:path';
 import * as z from 'zod/mini';
 import { bidsRecordEnding, bidsRecordOf } from '../../client/earlier-results.js';
 import { logName, recordName, resultName, tableName } from '../../contract/index.js';
-import { foldedName, hashFile, readSmallFile } from '../../files/index.js';
-import { byName, groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
+import { byName, foldedName, hashFile, readSmallFile } from '../../files/index.js';
+import { groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 import { type Named, rankOf, ScanMatcher } from './match.js';
 
 /** The directories of a path. */

@@ -2,8 +2,7 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import { type EarlierRow, readCaseTable } from '../../client/case-table.js';
 import { oneLine } from '../../contract/index.js';
-import { foldedName, namesIn } from '../../files/index.js';
-import { byName } from '../inputs/index.js';
+import { byName, foldedName, namesIn } from '../../files/index.js';
 import type { Draft } from './pair.js';
 import type { ShownCase } from './shown-case.js';
 

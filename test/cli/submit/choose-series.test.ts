@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { seriesChoice } from '../../../src/cli/submit/choose-series.js';
 import { CommandIo } from '../../../src/cli/terminal/index.js';
-import type { Series } from '../../../src/imaging/inputs/index.js';
+import type { Series } from '../../../src/client/found-files.js';
 import { built, builtCommands } from '../../support/built.js';
 import { dicomSeries } from '../../support/dicom.js';
 import { fakeService } from '../../support/fake-service.js';

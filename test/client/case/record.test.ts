@@ -17,9 +17,9 @@ import {
   withNames,
   writeRecord,
 } from '../../../src/client/case/record.js';
+import type { FoundFiles } from '../../../src/client/found-files.js';
 import { recordName } from '../../../src/contract/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
-import type { FoundFiles } from '../../../src/imaging/inputs/index.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 

@@ -1,25 +1,22 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { Conversion, ConversionRequest, ResultFacts } from '../../../src/client/case/imaging.js';
 import { type InputFacts, readRecord, recordLater, recordResult } from '../../../src/client/case/index.js';
 import { computationOf, type RecordFacts } from '../../../src/client/case/record.js';
-import {
-  BackgroundRecorder,
-  type Convert,
-  converterFor,
-  serverFacts,
-} from '../../../src/client/case/recorder.js';
+import { BackgroundRecorder, type Converting, serverFacts } from '../../../src/client/case/recorder.js';
 import type { Case } from '../../../src/client/case/run-case.js';
 import { Interrupted } from '../../../src/client/errors.js';
+import type { FoundFiles } from '../../../src/client/found-files.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { operationOf } from '../../../src/contract/operations.js';
-import type { ConversionRequest } from '../../../src/imaging/convert/index.js';
-import type { FoundFiles } from '../../../src/imaging/inputs/index.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { fakeService, jobId } from '../../support/fake-service.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { asTheyAre } from '../support/stage.js';
 
 const submissionOf = (name: 'infer' | 'uncertainty') => ({
   ...{ operation: operationOf(name), app: 'tissue', fields: {}, options: {} },
@@ -32,6 +29,17 @@ const app = {
   outputs: { CT: { display_name: 'x', volume_type: 'VOLUME', unit: 'HU' } },
   terminology: { 1: { name: 'Liver' } },
 } as unknown as NonNullable<RecordFacts['app']>;
+
+type Convert = (directory: string, facts: ResultFacts) => Promise<Conversion>;
+
+/** Conversion by this function. */
+const converting = (convert: Convert): Converting => ({
+  imaging: {
+    ...imaging,
+    finish: async (directory, { conversion }) => (conversion ? convert(directory, conversion.facts) : null),
+  },
+  ...{ request: { formats: ['nrrd'], isStrict: false }, found: {} as FoundFiles, reporter: memoryReporter() },
+});
 
 test('a result is converted before its record is made, with all that the app says, and what was written is in the record', async () => {
   await using directory = await temporary();
@@ -47,7 +55,7 @@ test('a result is converted before its record is made, with all that the app say
   };
   const job = { version: 'sha256:2', finished_at: '2026-01-02T03:04:05Z', run_seconds: 1 };
   const known = { ...facts, app, job, clientVersion: '1.2.3' } as unknown as RecordFacts;
-  expect(await recordResult(directory.path, known, undefined, convert)).toEqual(conversion);
+  expect(await recordResult(directory.path, known, undefined, converting(convert))).toEqual(conversion);
   const record = readRecord(directory.path);
   expect([record?.conversion, record?.outputs.map(({ name }) => name), record?.numbers]).toEqual([
     conversion,
@@ -55,10 +63,10 @@ test('a result is converted before its record is made, with all that the app say
     { 'liver.volume_ml': 3 },
   ]);
   const before = Date.now();
-  await recordResult(directory.path, { ...known, job: null }, undefined, convert);
+  await recordResult(directory.path, { ...known, job: null }, undefined, converting(convert));
   const scores = { ...known, computation: computationOf(submissionOf('uncertainty'), app, null) };
-  await recordResult(directory.path, scores, undefined, convert);
-  await recordResult(directory.path, { ...known, app: null }, undefined, convert);
+  await recordResult(directory.path, scores, undefined, converting(convert));
+  await recordResult(directory.path, { ...known, app: null }, undefined, converting(convert));
   const one = {
     ...{ app: 'tissue', appVersion: 'sha256:2', version: '1.2.3', madeAt: new Date('2026-01-02T03:04:05Z') },
     ...{ unit: 'HU', terminology: { 1: { name: 'Liver' } } },
@@ -80,7 +88,7 @@ describe('the record of a job that was sent before', () => {
     await using connection = connectTo(server.url);
     const reporter = memoryReporter();
     const where = { directory: place, log: 'remote-app-log.txt' };
-    const made = await recordLater(connection, jobId, sent, where, reporter, convert);
+    const made = await recordLater(connection, jobId, sent, where, reporter, convert && converting(convert));
     return { made, notes: reporter.notes };
   };
 
@@ -116,7 +124,7 @@ describe('the record of a job that is waited for', () => {
     const reporter = memoryReporter();
     const kept: InputFacts[] = [];
     const work = { submission, found, terms: unknownTerms, outgoing: null } as unknown as Case;
-    const how = { reporter, clientVersion: '1.2.3' };
+    const how = { imaging, reporter, clientVersion: '1.2.3' };
     const keepFacts = (_: string, each: InputFacts) => kept.push(each);
     using recorder = new BackgroundRecorder(connection, work, { ...how, keepFacts });
     if (isBegun) recorder.begins(jobId);
@@ -164,7 +172,7 @@ describe('the record of a job that is waited for', () => {
     const reporter = memoryReporter();
     const found = foundOf(path.join(directory.path, 'ct.nii'));
     const work = { submission, found, terms: unknownTerms, outgoing: null } as unknown as Case;
-    const how = { reporter, clientVersion: '1.2.3' };
+    const how = { imaging, reporter, clientVersion: '1.2.3' };
     const recorder = new BackgroundRecorder(connection, work, how);
     recorder.begins(jobId);
     recorder[Symbol.dispose]();
@@ -191,11 +199,15 @@ test('no result is asked for in a format that one of the cases cannot have', asy
     }) as unknown as FoundFiles;
   const request: ConversionRequest = { formats: ['dicom'], isStrict: false };
   const scan = found('a.dcm', 'DICOM');
-  await expect(converterFor([scan], request)).resolves.toBeTypeOf('function');
-  await expect(converterFor([scan, found('b.nii', 'NIfTI')], request)).rejects.toThrow(
-    "'b.nii' is no DICOM series",
-  );
-  await expect(converterFor([scan], undefined)).resolves.toBeUndefined();
+  const asked = (conversion: ConversionRequest | undefined, ...cases: FoundFiles[]) =>
+    imaging.prepare(
+      cases,
+      { deidentify: asTheyAre, requiresDeidentified: null, server: '', conversion },
+      memoryReporter(),
+    );
+  await asked(request, scan);
+  await asked(undefined, scan, found('b.nii', 'NIfTI'));
+  await expect(asked(request, scan, found('b.nii', 'NIfTI'))).rejects.toThrow("'b.nii' is no DICOM series");
 });
 
 test('a server says its version, and GPUs have the names at their places in its list, and none that it does not say', async () => {

@@ -8,6 +8,7 @@ import type { Submission } from '../../../src/client/submission.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { errorKinds } from '../../../src/contract/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
 import { type Fake, fakeService, jobId } from '../../support/fake-service.js';
 import { json } from '../../support/scripted-server.js';
@@ -40,6 +41,7 @@ async function run(
   const waits: unknown[] = [];
   const work = { submission, found, terms: unknownTerms, outgoing: null };
   const outcome = await runCase(connection, work, {
+    imaging,
     reporter: {
       ...memoryReporter(),
       line: async () => isRead,

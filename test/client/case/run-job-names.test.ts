@@ -2,11 +2,12 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import type { ChooseSeries } from '../../../src/client/case/imaging.js';
 import { readNames } from '../../../src/client/case/index.js';
 import { type FinishedJob, runJob, type StartedJob, startJob } from '../../../src/client/case/run-job.js';
 import { Interrupted } from '../../../src/client/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
-import type { ChooseSeries } from '../../../src/imaging/inputs/index.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { dicomSeries } from '../../support/dicom.js';
 import { type Fake, fakeService, jobId } from '../../support/fake-service.js';
 import { json } from '../../support/scripted-server.js';
@@ -48,6 +49,7 @@ async function run({ fake = {}, files = { 'ada.nii': 'x' }, mode = null, isStart
     keep = resolve;
   });
   const how = {
+    imaging,
     reporter: { ...reporter, waiting: (what: string | null) => void waits.push(what) },
     output,
     destination: { directory: output, taken: 'number' },

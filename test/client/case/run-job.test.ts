@@ -10,6 +10,7 @@ import { Interrupted } from '../../../src/client/errors.js';
 import type { TransferPhase } from '../../../src/client/reporter.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { operationOf } from '../../../src/contract/operations.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { type Fake, fakeService, jobId } from '../../support/fake-service.js';
 import { openFilesOf } from '../../support/processes.js';
 import { json } from '../../support/scripted-server.js';
@@ -71,6 +72,7 @@ async function run(
   const output = path.join(directory.path, 'Output');
   const destination = { directory: output, taken: 'number' } as const;
   const how = {
+    imaging,
     reporter,
     output,
     destination,

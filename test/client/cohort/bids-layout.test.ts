@@ -55,7 +55,7 @@ test('outputs keep their formats, and get names that no other file of the result
   const directory = path.join(root.path, 'new');
   const outputs = {
     ...{ 'a.labelmap.dcm': 'a.labelmap.dcm', 'a.rtstruct.dcm': 'a.rtstruct.dcm', 'a.seg.nrrd': 'a.seg.nrrd' },
-    ...{ 'b.SEG.DCM': 'b.SEG.DCM', 'b.nrrd': 'b.nrrd', 'b.tar.gz': 'bTar.gz', 'c.csv': 'c.csv' },
+    ...{ 'b.SEG.DCM': 'b.SEG.DCM', 'b.nrrd': 'b.nrrd', 'b.tar.gz': 'b.tar.gz', 'c.csv': 'c.csv' },
     ...{ 'log.txt': 'log_1.txt', 'record.json': 'record_1.json', 'series_lung.nii': 'lung.nii' },
     ...{ 'mask.nii': 'mask.nii', 'v/mask.nii': 'mask_1.nii', 'w/MASK.nii': 'MASK_2.nii' },
   };

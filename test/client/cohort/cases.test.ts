@@ -2,6 +2,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { findCasesToSend } from '../../../src/client/cohort/index.js';
 import { fieldWithRole, type OperationName, operationOf } from '../../../src/contract/operations.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { dicomSeries } from '../../support/dicom.js';
 import { metaHeader } from '../../support/headers.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -32,6 +33,7 @@ async function casesOf(
         })),
     },
     {
+      imaging,
       output: path.join(root.path, 'Out'),
       reporter: memoryReporter(),
       layout: 'cases',
@@ -264,6 +266,7 @@ test('series are not described, which the table has, and none is read once the c
     findCasesToSend(
       { operation, archive: null, files },
       {
+        imaging,
         output: path.join(root.path, 'Out'),
         reporter,
         layout: 'cases',

@@ -15,7 +15,8 @@ import { aboutEarlierResult, otherCases, stateOfResult } from '../../../src/clie
 import { findCasesToSend } from '../../../src/client/cohort/index.js';
 import { WriteError } from '../../../src/client/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
-import { type FoundFiles, findFiles } from '../../../src/imaging/inputs/index.js';
+import { imaging } from '../../../src/imaging/index.js';
+import { findFiles } from '../../../src/imaging/inputs/index.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
@@ -179,7 +180,8 @@ describe('a result', () => {
     const oid = 'a'.repeat(64);
     await writeFile(pet, `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize 9437184\n`);
     const computation = computationOf(submission, null, null);
-    expect(await aboutEarlierResult(cohort, 'case', files, computation, undefined)).toBe(
+    const found = { ...{ name: 'case', subject: null, session: null, fault: null }, files, isAway: true };
+    expect(await aboutEarlierResult(cohort, found, computation, undefined)).toBe(
       '; whether the result that is there belongs to it cannot be told',
     );
     expect(await filesOf(cohort)).toEqual({ 'mask.nii': 'mask' });
@@ -193,6 +195,7 @@ describe('a result', () => {
       await plant(root.path, Object.fromEntries(names.map((name) => [`scans/${name}/ct.nii`, 'equal'])));
       const files = [{ field, groups: [[path.join(root.path, 'scans')]] }];
       const options = {
+        imaging,
         output,
         reporter: memoryReporter(),
         layout: 'cases',
@@ -347,8 +350,9 @@ test('a failed case says what the result is that is there', async () => {
   const files = await findFiles({ ...submission, files: [{ field, groups: [[scan]] }] });
   using cohort = await CohortDirectory.open(path.join(root.path, 'Out'));
   const computation = computationOf(submission, null, null);
-  const about = (more: object = {}, found: FoundFiles | undefined = files) =>
-    aboutEarlierResult(cohort, 'case', found, { ...computation, ...more }, undefined);
+  const found = { ...{ name: 'case', subject: null, session: null, fault: null }, files, isAway: false };
+  const about = (more: object = {}) =>
+    aboutEarlierResult(cohort, found, { ...computation, ...more }, undefined);
   expect(await about()).toBe('');
   const inputs = await hashInputs(files);
   await cohort.receive('case', { digest: digestOf(inputs), isForced: false }, async (directory) => {

@@ -6,6 +6,7 @@ import { type CaseState, runCohort } from '../../../src/client/cohort/index.js';
 import type { CohortOptions } from '../../../src/client/cohort/state.js';
 import { Interrupted } from '../../../src/client/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { type Fake, fakeService } from '../../support/fake-service.js';
 import { json } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -91,6 +92,7 @@ async function run(
     { operation, app: 'tissue', fields: {}, options: {}, files, archive: null },
     {
       ...{
+        imaging,
         output,
         deidentify: asTheyAre,
         layout: 'cases',

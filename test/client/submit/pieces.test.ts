@@ -2,7 +2,7 @@ import { existsSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { findInputs } from '../../../src/client/submit/index.js';
+import { findInputs } from '../../../src/client/case/index.js';
 import { Multipart, uniqueText } from '../../../src/client/submit/multipart.js';
 import {
   behind,
@@ -14,6 +14,7 @@ import {
 } from '../../../src/client/submit/segments.js';
 import { TemporaryDirectory } from '../../../src/client/submit/temporary-directory.js';
 import { operationOf } from '../../../src/contract/operations.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { dicomFile, dicomSeries } from '../../support/dicom.js';
 import { openBelow } from '../../support/open-files.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -129,9 +130,9 @@ test('An app is asked whether it takes segmentations only where that is not know
     const reporter = memoryReporter();
     let asked = 0;
     const found = await findInputs(
+      imaging,
       { operation, files: [{ field, groups: [[root.path]] }], archive: null },
-      {},
-      reporter,
+      { place: null, reporter },
       async () => {
         asked += 1;
         return type === null
@@ -153,6 +154,11 @@ test('An app is asked whether it takes segmentations only where that is not know
   const operation = operationOf('infer');
   const [field] = operation.fields.filter((each) => each.role === 'paths');
   const submission = { operation, files: field ? [{ field, groups: [[root.path]] }] : [], archive: null };
-  const finding = findInputs(submission, {}, memoryReporter(), async () => null, AbortSignal.abort(stopped));
+  const finding = findInputs(
+    imaging,
+    submission,
+    { place: null, reporter: memoryReporter(), signal: AbortSignal.abort(stopped) },
+    async () => null,
+  );
   await expect(finding).rejects.toBe(stopped);
 });

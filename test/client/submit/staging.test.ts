@@ -278,10 +278,8 @@ describe('staging', () => {
     const field = fieldOf('fine_tune', 'dataset');
     const given = submission('fine_tune', { archive: { field, path: path.join(directory.path, 'set') } });
     const found = await findFiles(given);
-    const leaving = (await outgoing(path.join(directory.path, 'config')))(found);
-    const staged = stageFound(given, found, unknownTerms, leaving, memoryReporter(), undefined);
-    await expect(staged).rejects.toThrow('Data sets for fine-tuning cannot be de-identified');
-    await expect(planLeaving(found, leaving, memoryReporter())).rejects.toThrow('cannot be de-identified');
+    const leaving = await outgoing(path.join(directory.path, 'config'));
+    expect(() => leaving(found)).toThrow('Data sets for fine-tuning cannot be de-identified');
   });
 
   test('Staging plans a series as it is sent without what identifies a person, and leaves nothing of that', async () => {
@@ -302,10 +300,7 @@ describe('staging', () => {
     await staged.remove();
     expect(planned).toMatchObject([{ path: at('ct'), name: 'case-0001', files: 2, bytes }]);
     expect([bytes, readdirSync(at('tmp'))]).toEqual([expect.any(Number), []]);
-    expect(reporter.moves.slice(-2)).toEqual([
-      ['Reading', 0, 2],
-      ['Reading', 1, 2],
-    ]);
+    expect(reporter.moves.at(-1)).toEqual(['Reading', expect.any(Number), 0]);
     const reason = new Error('stop');
     const stopped = planLeaving(found, leaving, memoryReporter(), AbortSignal.abort(reason));
     await expect(stopped).rejects.toBe(reason);
@@ -342,7 +337,7 @@ describe('staging', () => {
       const volumes = [{ field, groups: [Array(count).fill(unit)] }];
       const nothing = {
         ...{ skipped: [], copies: [], strays: [], followed: [], objects: [], unknown: [] },
-        ...{ headless: [], pairings: [], incomplete: [], refused: [], dataSet: null },
+        ...{ notes: [], cases: [], refused: [], dataSet: null },
       };
       const terms = { ...unknownTerms, takesUploads: true };
       const found = { volumes, ...nothing } as unknown as Awaited<ReturnType<typeof findFiles>>;

@@ -1,20 +1,14 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import type { Mode } from '../../../src/client/outgoing.js';
 import type { FilePart } from '../../../src/client/submit/segments.js';
-import {
-  deidentifierFor,
-  type Mode,
-  type Outgoing,
-  outgoingOf,
-} from '../../../src/imaging/deidentify/index.js';
-import type { FoundFiles } from '../../../src/imaging/inputs/index.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { memoryReporter } from './connect.js';
 
 /** How files leave that are de-identified with the key of a profile in this directory. */
 export async function outgoing(configDir: string, mode: Mode = 'full', allowed: readonly string[] = []) {
-  const choice = { mode, isRefused: false, allowed, configDir, profile: 'default' };
-  const terms = { requiresDeidentified: null };
-  const deidentifier = await deidentifierFor(choice, terms, 'the server', memoryReporter());
-  return (found: FoundFiles): Outgoing | null => outgoingOf(deidentifier, found);
+  const deidentify = { mode, isRefused: false, allowed, configDir, profile: 'default' };
+  const preparing = { deidentify, requiresDeidentified: null, server: 'the server' };
+  return (await imaging.prepare([], preparing, memoryReporter())).outgoing;
 }
 
 /** The bytes of a part as they are sent. */

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
+import type { FoundCase } from '../../../src/client/found-files.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { filesBelow } from '../../../src/files/index.js';
-import type { FoundCase } from '../../../src/imaging/inputs/index.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant } from '../../support/temporary.js';
 

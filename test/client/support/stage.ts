@@ -1,3 +1,6 @@
+import type { Finding } from '../../../src/client/case/index.js';
+import type { FoundFiles } from '../../../src/client/found-files.js';
+import type { DeidentifyChoice, Outgoing } from '../../../src/client/outgoing.js';
 import type { Reporter } from '../../../src/client/reporter.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { unknownTerms } from '../../../src/client/submit/preflight.js';
@@ -7,8 +10,7 @@ import {
   sentFilesOf,
   stage as stageFound,
 } from '../../../src/client/submit/staging.js';
-import type { DeidentifyChoice, Outgoing } from '../../../src/imaging/deidentify/index.js';
-import { type FindOptions, type FoundFiles, findFiles } from '../../../src/imaging/inputs/index.js';
+import { findFiles } from '../../../src/imaging/inputs/index.js';
 
 /** Sends files as they are. */
 export const asTheyAre: DeidentifyChoice = {
@@ -20,11 +22,10 @@ export async function stage(
   submission: Submission,
   reporter: Reporter,
   signal?: AbortSignal,
-  finding: FindOptions = {},
+  finding: Partial<Finding> = {},
   outgoingOf: (found: FoundFiles) => Outgoing | null = () => null,
 ): Promise<Staged & { readonly sending: SentFiles }> {
-  const onRead = (done: number, total: number) => reporter.progress('Reading', done, total);
-  const found = await findFiles(submission, { ...finding, onRead });
+  const found = await findFiles(submission, { ...finding, reporter });
   const staged = await stageFound(submission, found, unknownTerms, outgoingOf(found), reporter, signal);
   return { ...staged, sending: sentFilesOf(found) };
 }

@@ -13,6 +13,8 @@ import {
   writeSeries,
 } from '../../../packages/volumes/test/study.js';
 import { workspace } from '../../../packages/volumes/test/written.js';
+import type { ResultFacts } from '../../../src/client/case/imaging.js';
+import type { FoundFiles } from '../../../src/client/found-files.js';
 import { type ResultFormat, resultFormats } from '../../../src/client/result-formats.js';
 import {
   checkRequest,
@@ -20,12 +22,10 @@ import {
   convertVolume,
   joinNamed,
   namedBy,
-  type ResultFacts,
   type Scan,
   Scans,
   type VolumeToConvert,
 } from '../../../src/imaging/convert/index.js';
-import type { FoundFiles } from '../../../src/imaging/inputs/index.js';
 import { element } from '../../support/dicom-files.js';
 
 const count = size[0] * size[1] * size[2];

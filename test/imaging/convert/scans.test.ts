@@ -1,5 +1,6 @@
 import type { VolumeFile } from '@remote-app/volumes';
 import { describe, expect, test } from 'vitest';
+import type { Unit } from '../../../src/client/found-files.js';
 import { resultFormats } from '../../../src/client/result-formats.js';
 import {
   checkScans,
@@ -11,7 +12,6 @@ import {
   segmentsOf,
 } from '../../../src/imaging/convert/index.js';
 import { segmentNamed } from '../../../src/imaging/convert/segments.js';
-import type { Unit } from '../../../src/imaging/inputs/index.js';
 
 const scan = (path: string, series: readonly string[] | null = [path]): Scan => ({
   ...namedBy(path),

@@ -1,7 +1,7 @@
 import { elementStart, explicitBigEndian, explicitLittleEndian } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
+import type { PackedPiece as Piece } from '../../../src/archive/index.js';
 import { pixelPieces } from '../../../src/imaging/deidentify/dicom-pixels.js';
-import type { Piece } from '../../../src/imaging/deidentify/pieces.js';
 
 type Given = Parameters<typeof pixelPieces>;
 

@@ -2,9 +2,12 @@ import { readFileSync, truncateSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { FoundFiles } from '../../../src/client/found-files.js';
+import { withOriginals } from '../../../src/client/outgoing.js';
 import { operationOf } from '../../../src/contract/index.js';
-import { NeutralNames, translateResult, withOriginals } from '../../../src/imaging/deidentify/index.js';
-import { type FoundFiles, findFiles } from '../../../src/imaging/inputs/index.js';
+import { translateResult } from '../../../src/imaging/deidentify/index.js';
+import { NeutralNames } from '../../../src/imaging/deidentify/names.js';
+import { findFiles } from '../../../src/imaging/inputs/index.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
 

@@ -1,13 +1,8 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import {
-  type DeidentifyChoice,
-  deidentifierFor,
-  noteOf,
-  originalsOf,
-  outgoingOf,
-} from '../../../src/imaging/deidentify/index.js';
-import type { FoundFiles } from '../../../src/imaging/inputs/index.js';
+import type { FoundFiles } from '../../../src/client/found-files.js';
+import type { DeidentifyChoice } from '../../../src/client/outgoing.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { memoryReporter } from '../../client/support/connect.js';
 import { temporary } from '../../support/temporary.js';
 
@@ -22,8 +17,9 @@ async function choose(choice: Partial<DeidentifyChoice>, requires: boolean | nul
     ...{ configDir: configDir || path.join(directory.path, 'config') },
     ...choice,
   } as DeidentifyChoice;
-  const made = await deidentifierFor(all, { requiresDeidentified: requires }, 'the server', reporter);
-  return { made, mode: made?.mode ?? null, notes: reporter.notes };
+  const preparing = { deidentify: all, requiresDeidentified: requires, server: 'the server' };
+  const { note, outgoing } = await imaging.prepare([], preparing, reporter);
+  return { note, outgoing: outgoing(nothing), second: outgoing(nothing, 2), notes: reporter.notes };
 }
 
 const faces =
@@ -42,7 +38,7 @@ describe('what makes files neutral', () => {
     [{}, true, 'full', [unasked, faces]],
   ])('for %j, and a server that asks for it: %j', async (choice, requires, mode, notes) => {
     const chosen = await choose(choice, requires);
-    expect([chosen.mode, chosen.notes]).toEqual([mode, notes]);
+    expect([chosen.note?.mode ?? null, chosen.notes]).toEqual([mode, notes]);
   });
 
   test.each([
@@ -69,20 +65,20 @@ describe('what makes files neutral', () => {
 
   test('has the key of its profile, and gives other keys for other names and numbers', async () => {
     await using directory = await temporary();
-    const keyOf = async (profile: string, first?: number) => {
-      const { made } = await choose({ mode: 'full', profile }, null, directory.path);
-      return outgoingOf(made, nothing, first)?.keyFor('k');
+    const keysOf = async (profile: string) => {
+      const { outgoing, second } = await choose({ mode: 'full', profile }, null, directory.path);
+      return [outgoing?.keyFor('k'), second?.keyFor('k')];
     };
-    const keys = [await keyOf('default'), await keyOf('default', 1)];
-    expect(keys[0]).toBe(keys[1]);
+    const keys = await keysOf('default');
+    expect(await keysOf('default')).toEqual(keys);
     expect(keys[0]).toMatch(/^[0-9a-f]{64}$/);
-    expect(new Set([keys[0], await keyOf('default', 2), await keyOf('lab')]).size).toBe(3);
+    expect(new Set([...keys, ...(await keysOf('lab'))]).size).toBe(4);
   });
 
   test('is noted with what was allowed', async () => {
-    const { made } = await choose({ mode: 'full', allowed: ['ultrasound', 'burned-in'] });
-    const outgoing = outgoingOf(made, nothing);
-    expect(noteOf(outgoing)).toEqual({ mode: 'full', allowed: ['burned-in', 'ultrasound'] });
-    expect([noteOf(null), outgoingOf(null, nothing), originalsOf(null)]).toEqual([null, null, {}]);
+    const { note, outgoing } = await choose({ mode: 'full', allowed: ['ultrasound', 'burned-in'] });
+    expect(note).toEqual({ mode: 'full', allowed: ['burned-in', 'ultrasound'] });
+    expect(outgoing?.note).toEqual(note);
+    expect(await choose({})).toMatchObject({ note: null, outgoing: null });
   });
 });

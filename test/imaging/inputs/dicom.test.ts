@@ -2,12 +2,10 @@ import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { tellSending } from '../../../src/client/submit/tell-sending.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
 import { selectSeries } from '../../../src/imaging/inputs/series.js';
 import { collect } from '../../client/support/collect.js';
-import { memoryReporter } from '../../client/support/connect.js';
 import { stageInputs } from '../../client/support/stage-inputs.js';
 import { dicomFile, dicomSeries, type Slice } from '../../support/dicom.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -76,11 +74,10 @@ describe('a directory of DICOM files', () => {
     await plant(root.path, within('in', Object.fromEntries(files)));
     const field = fieldWithRole(operationOf('infer'), 'paths');
     const paths = [{ field, groups: [[path.join(root.path, 'in')]] }];
-    const reporter = memoryReporter();
-    tellSending(await findFiles({ files: paths, archive: null }), reporter);
-    expect(reporter.notes).toHaveLength(22);
-    expect(reporter.notes[0]).toMatch(/^22 DICOM series are sent/);
-    expect(reporter.notes[21]).toBe("  and 2 more; 'remote-app inputs' lists them all");
+    const { notes } = await findFiles({ files: paths, archive: null });
+    expect(notes).toHaveLength(22);
+    expect(notes[0]).toMatch(/^22 DICOM series are sent/);
+    expect(notes[21]).toBe("  and 2 more; 'remote-app inputs' lists them all");
   });
 
   test('with a plan, a dose and structures comes to the images, and names the others', async () => {

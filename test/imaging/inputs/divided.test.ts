@@ -1,14 +1,9 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { filesOfUnit, type NamedUnit, volumesOf } from '../../../src/client/found-files.js';
 import { operationOf } from '../../../src/contract/operations.js';
-import {
-  divideIntoCases,
-  filesOfUnit,
-  hasPlaceholder,
-  volumesOf,
-} from '../../../src/imaging/inputs/cases.js';
+import { divideIntoCases } from '../../../src/imaging/inputs/cases.js';
 import { refuseIncomplete, withoutIncomplete } from '../../../src/imaging/inputs/incomplete.js';
-import type { FoundFiles, NamedUnit } from '../../../src/imaging/inputs/index.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const fieldOf = (name: string) => {
@@ -32,9 +27,7 @@ const unit = (file: string, more: object = {}) =>
 
 describe('cases', () => {
   const found = (groups: Readonly<Record<string, readonly (readonly NamedUnit[])[]>>) =>
-    ({
-      volumes: Object.entries(groups).map(([name, all]) => ({ field: fieldOf(name), groups: all })),
-    }) as unknown as FoundFiles;
+    Object.entries(groups).map(([name, all]) => ({ field: fieldOf(name), groups: all }));
   const namesOf = (...groups: readonly (readonly string[])[]) =>
     divideIntoCases(found({ inputs: groups.map((group) => group.map((each) => unit(each))) })).map(
       ({ name }) => name,
@@ -144,7 +137,7 @@ describe('cases', () => {
     await using root = await temporary();
     await plant(root.path, { 'a.nii': 'x', 'b.nii.dvc': 'x' });
     const has = (...names: string[]) =>
-      hasPlaceholder(found({ inputs: [names.map((name) => unit(path.join(root.path, name)))] }));
+      divideIntoCases(found({ inputs: names.map((name) => [unit(path.join(root.path, name))]) }))[0]?.isAway;
     expect([has('a.nii'), has('a.nii', 'b.nii.dvc')]).toEqual([false, true]);
   });
 });

@@ -140,13 +140,13 @@ describe('what is found', () => {
     const lacks =
       "1 of 2 cases has no file in --gt: 'in/a_T1.nii'; 1 file of --gt belongs to no case: 'gt/c_seg.nii'";
     expect(await sentenceOf(find(groups))).toBe(`${lacks}; add what is missing, or leave these out`);
-    const { volumes, incomplete } = await find(groups, { isEach: true, skipsIncomplete: true });
+    const { volumes, notes } = await find(groups, { isEach: true, skipsIncomplete: true });
     expect(volumes.map((each) => each.groups.flat().map(({ name }) => name))).toEqual([
       ['b_T1.nii'],
       ['b_seg.nii'],
     ]);
-    expect(incomplete.map(short).join('; ')).toBe(lacks);
-    expect((await find({ inputs: [['in']], gt: [['in']] })).incomplete).toEqual([]);
+    expect(notes.map((note) => short(note.replace('Left out: ', ''))).join('; ')).toBe(lacks);
+    expect((await find({ inputs: [['in']], gt: [['in']] })).notes).toEqual([]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { byName } from '../../../src/imaging/inputs/entries.js';
+import { byName } from '../../../src/files/index.js';
 
 test.each([
   ['numbers count as numbers', ['case1_gt.nii', 'case2_gt.nii', 'case10_gt.nii']],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { commonLength, distinctParts, keysOf, namesOf } from '../../../src/imaging/inputs/names.js';
+import { commonLength, keysOf, namesOf } from '../../../src/imaging/inputs/names.js';
 
 describe('the names under which files of one group are sent', () => {
   test.each<[string, string[], string[]]>([
@@ -120,14 +120,6 @@ test.each<[string[], string[]]>([
   [['only.nii'], ['']],
 ])('%j are told apart by the keys %j, in which numbers are whole', (names, keys) => {
   expect(keysOf(names)).toEqual(keys);
-});
-
-test('what tells names apart begins and ends with a letter or a digit', () => {
-  expect(distinctParts(['sub-01_mask.nii', 'sub-01_lesion.nii', 'sub-01_(a).nii'])).toEqual([
-    'mask',
-    'lesion',
-    'a',
-  ]);
 });
 
 test.each<[string[][], number]>([

@@ -1,8 +1,10 @@
 import { type Stats, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { labelOf, type Series } from '../../../src/client/found-files.js';
+import { someOf } from '../../../src/contract/index.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
-import { Obstacles, someOf } from '../../../src/imaging/inputs/entries.js';
+import { Obstacles } from '../../../src/imaging/inputs/entries.js';
 import {
   formatNameOf,
   hasZarrName,
@@ -17,14 +19,8 @@ import { withoutIncomplete, withoutSuffix } from '../../../src/imaging/inputs/in
 import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
 import { namesOf } from '../../../src/imaging/inputs/names.js';
 import { isPlaceholder, linkFault, placeholderFault } from '../../../src/imaging/inputs/placeholders.js';
-import { labelOf, Selector } from '../../../src/imaging/inputs/selection.js';
-import {
-  describeSeries,
-  matches,
-  planeOf,
-  type Series,
-  seriesName,
-} from '../../../src/imaging/inputs/series.js';
+import { Selector } from '../../../src/imaging/inputs/selection.js';
+import { describeSeries, matches, planeOf, seriesName } from '../../../src/imaging/inputs/series.js';
 import { readStore } from '../../../src/imaging/inputs/zarr.js';
 import { collect } from '../../client/support/collect.js';
 import { dicomFile, dicomSeries } from '../../support/dicom.js';
@@ -415,7 +411,7 @@ describe('directories', () => {
     const found = await findFiles(
       { files, archive: null },
       {
-        asksForSegmentations: async (group) => asked.push(group) > 1,
+        takesSegmentations: async (group) => asked.push(group) > 1,
         chooseSeries: async (series) => {
           chosen.push(series.length);
           return series.slice(0, 2);

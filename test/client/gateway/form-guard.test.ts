@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { withoutDicom } from '../../../src/client/gateway/dicom-guard.js';
+import { guardedForm } from '../../../src/client/gateway/form-guard.js';
+import { startFault } from '../../../src/imaging/index.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { answerTo, begin, gatewayTo } from './support.js';
 
@@ -13,6 +14,8 @@ const dicom = Buffer.concat([
   Buffer.alloc(40_000, 'name of a patient'),
 ]);
 const nifti = Buffer.alloc(40_000, 7);
+nifti.writeInt32LE(348, 0);
+nifti.write('n+1\0', 344, 'latin1');
 
 const part = (disposition: string, content: Buffer): Buffer =>
   Buffer.concat([
@@ -26,7 +29,7 @@ const end = Buffer.from(`--${boundary}--\r\n`);
 /** What a server has received of a body that is sent through a gateway that refuses DICOM, and what the client is told. */
 async function sent(pieces: readonly Buffer[], type = `multipart/form-data; boundary=${boundary}`) {
   await using server = await ScriptedServer.start((_, response) => json(response, 200, {}));
-  await using gateway = await gatewayTo(server.url, {}, { refusesDicom: true });
+  await using gateway = await gatewayTo(server.url, {}, { startFault });
   const request = begin(gateway, '/apps/brain/infer', { method: 'POST', headers: { 'content-type': type } });
   const response = await answerTo(request, pieces);
   const answer = await text(response);
@@ -50,7 +53,7 @@ describe('a gateway that refuses DICOM', () => {
     const parts = [
       part('name="gpu"', Buffer.from('0')),
       fileNamed('t1.nii', nifti),
-      fileNamed('a.nii', Buffer.alloc(3)),
+      fileNamed('a.nii.gz', gzipSync(nifti)),
     ];
     const { status, received } = await sent(form(...parts));
     expect(status).toBe(200);
@@ -74,7 +77,7 @@ describe('a gateway that refuses DICOM', () => {
     }
     const request = { headers: { 'content-type': type } } as IncomingMessage;
     const chunks: Buffer[] = [];
-    for await (const piece of withoutDicom(request, body())) {
+    for await (const piece of guardedForm(request, body(), startFault)) {
       chunks.push(piece);
       out += piece.length;
     }
@@ -96,7 +99,8 @@ describe('a gateway that refuses DICOM', () => {
     ['DICOM under another name', 'ct.nii', dicom, "File 'ct.nii' is DICOM"],
     ['packed DICOM', 'ct.gz', gzipSync(dicom), "File 'ct.gz' is DICOM"],
     ['DICOM without a preamble', 'old', noPreamble, "File 'old' is DICOM"],
-    ['an archive', 's.konfaidir.zip', zip, "File 's.konfaidir.zip' is an archive, in which DICOM may be"],
+    ['an archive', 's.konfaidir.zip', zip, "File 's.konfaidir.zip' does not begin like a known volume"],
+    ['DICOM that is packed twice', 'ct.gz', gzipSync(gzipSync(dicom)), "File 'ct.gz' does not begin"],
     [
       'what cannot be unpacked',
       'x.gz',
@@ -115,6 +119,20 @@ describe('a gateway that refuses DICOM', () => {
       // The server is not to blame, and has nothing of the file.
       expect(told).toEqual([]);
       expect(received.map(({ body }) => body.includes(content.subarray(0, 30)))).not.toContain(true);
+    }
+  });
+
+  test('refuses DICOM in a field without a file name, and bytes behind the form', async () => {
+    const field = await sent(whole(part('name="inputs"', dicom)));
+    expect([field.status, field.answer]).toEqual([
+      422,
+      expect.stringContaining("Field 'inputs' is not text"),
+    ]);
+    for (const size of [1 << 20, 100]) {
+      const form = [...whole(fileNamed('t1.nii', nifti)), dicom.subarray(0, 200)];
+      const { status, answer, received } = await sent(inPieces(size, form));
+      expect([status, answer]).toEqual([422, expect.stringContaining('Bytes behind the form')]);
+      expect(received.map(({ body }) => body.includes('DICM'))).not.toContain(true);
     }
   });
 

@@ -1,23 +1,16 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { tellSending } from '../../../src/client/submit/tell-sending.js';
-import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
-import type { FoundFiles, NamedUnit, Series } from '../../../src/imaging/inputs/index.js';
+import type { NamedUnit, Series } from '../../../src/client/found-files.js';
+import { type Besides, notesOf } from '../../../src/imaging/inputs/notes.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
-import { memoryReporter } from '../support/connect.js';
 
-const field = fieldWithRole(operationOf('infer'), 'paths');
-
-/** What is told of files that are sent, with this beside them. */
-function told(units: readonly Partial<NamedUnit>[], more: Partial<FoundFiles> = {}, isListed = false) {
-  const reporter = memoryReporter();
+/** The notes on files that are sent, with this beside them. */
+function told(units: readonly Partial<NamedUnit>[], more: Partial<Besides> = {}, isListed = false) {
   const nothing = {
     ...{ skipped: [], copies: [], strays: [], followed: [], objects: [], unknown: [] },
-    ...{ headless: [], pairings: [], incomplete: [], refused: [], dataSet: null },
+    ...{ headless: [], pairings: [], incomplete: [] },
   };
-  const volumes = [{ field, groups: [units as readonly NamedUnit[]] }];
-  tellSending({ volumes, ...nothing, ...more }, reporter, { isListed });
-  return reporter.notes;
+  return notesOf(units as readonly NamedUnit[], isListed, { ...nothing, ...more });
 }
 
 const series = (number: number, remarks: readonly string[] = []): Partial<NamedUnit> => ({

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isDicomStart, isGzip, unzippedStart } from '@remote-app/volumes/headers';
-import { beginsAsZip, mediaTypes, quoteName, ServiceError } from '../../contract/index.js';
+import { mediaTypes, quoteName, ServiceError } from '../../contract/index.js';
 import {
   FormParser,
   type PartReceiver,
@@ -8,6 +7,9 @@ import {
   readBoundary,
   readPartHeaders,
 } from '../../multipart/index.js';
+
+/** Why a file that begins with these bytes may not leave, in words that follow its name; null if it may. */
+export type StartFault = (start: Buffer) => string | null;
 
 /** What to do about a refusal. */
 const advice =
@@ -20,36 +22,28 @@ const refusal = (what: string): ServiceError =>
     `${what}, and your profile or REMOTE_APP_DEIDENTIFY asks for --deidentify, which this gateway cannot do: ${advice}`,
   );
 
-/** Bytes of a file that decide what it is; packed ones are unpacked first. */
+/** Bytes of a part that decide whether it may leave. */
 const startBytes = 16 << 10;
 
-/** @throws ServiceError for DICOM, and for an archive, which may have it inside */
-function checkStart(name: string, start: Buffer): void {
-  const file = `File ${quoteName(name)}`;
-  if (beginsAsZip(start.toString('latin1', 0, 4)))
-    throw refusal(`${file} is an archive, in which DICOM may be`);
-  let content = start;
-  try {
-    if (isGzip(start)) content = unzippedStart(start);
-  } catch {
-    throw refusal(`${file} cannot be unpacked, so that nobody knows whether it is DICOM`);
-  }
-  if (isDicomStart(content)) throw refusal(`${file} is DICOM`);
-}
+/** Only a file has bytes that are not text. */
+const fieldFault: StartFault = (start) => (start.includes(0) ? 'is not text' : null);
 
-/** Looks at the beginning of each file of a form. */
-class FileStarts implements PartReceiver {
-  /** Whether the file that arrives is not known yet. */
+/** Looks at the beginning of each part of a form. */
+class PartStarts implements PartReceiver {
+  /** Whether the current part has not been decided yet. */
   isOpen = false;
 
+  constructor(private readonly faultOf: StartFault) {}
+
   async begin(headers: Readonly<Record<string, string>>): Promise<PartSink> {
-    const { file } = readPartHeaders(headers);
-    if (file === null) return { take: () => undefined, end: () => undefined };
+    const { field, file } = readPartHeaders(headers);
     let start = Buffer.alloc(0);
     this.isOpen = true;
     const decide = () => {
       this.isOpen = false;
-      checkStart(file, start);
+      const fault = file === null ? fieldFault(start) : this.faultOf(start);
+      if (fault !== null)
+        throw refusal(`${file === null ? `Field ${quoteName(field)}` : `File ${quoteName(file)}`} ${fault}`);
     };
     return {
       take: (piece) => {
@@ -69,26 +63,36 @@ class FileStarts implements PartReceiver {
 }
 
 /**
- * The body of a request, from which nothing is passed on of a file before its beginning shows that it is not DICOM.
- * @throws ServiceError for DICOM, for an archive, and for a body that cannot be looked into
+ * The body of a request. No byte of a part is passed on before the part's beginning shows that it may leave.
+ * @throws ServiceError for a part that may not leave, for bytes behind the form, and for a body that is not a form
  */
-export async function* withoutDicom(
+export async function* guardedForm(
   { headers }: IncomingMessage,
   body: AsyncIterable<Buffer>,
+  faultOf: StartFault,
 ): AsyncGenerator<Buffer> {
   const type = headers['content-type'] ?? '';
   if (!type.toLowerCase().startsWith(mediaTypes.form))
     throw refusal(`A body of the type ${quoteName(type)} is not looked into`);
-  const starts = new FileStarts();
-  const parser = new FormParser(readBoundary(type), starts);
+  const boundary = readBoundary(type);
+  const starts = new PartStarts(faultOf);
+  const parser = new FormParser(boundary, starts);
   // An error is that of the write that caused it.
   parser.on('error', () => {});
+  const close = Buffer.from(`--${boundary}--`, 'latin1');
+  let isClosed = false;
+  let tail: Buffer = Buffer.alloc(0);
   const held: Buffer[] = [];
   for await (const piece of body) {
     held.push(piece);
     await new Promise<void>((resolve, reject) => {
       parser.write(piece, (error) => (error ? reject(error) : resolve()));
     });
+    tail = isClosed ? piece : Buffer.concat([tail.subarray(1 - close.length), piece]);
+    const end = isClosed ? 0 : tail.indexOf(close) + close.length;
+    isClosed ||= tail.includes(close);
+    if (isClosed && tail.toString('latin1', end).trim() !== '')
+      throw refusal('Bytes behind the form are not looked into');
     if (!starts.isOpen) yield* held.splice(0);
   }
   await new Promise<void>((resolve, reject) => {

@@ -1,0 +1,148 @@
+import path from 'node:path';
+import type { ListedFile } from '../archive/index.js';
+import type { Field } from '../contract/index.js';
+
+/** Images that are one case: those of a DICOM series, one file with several frames, or one projection. */
+export interface Series {
+  /** The directory that contains all its files, directly or below. */
+  readonly path: string;
+  /** Whether it is one file, which is sent as it is: the others are sent as a directory. */
+  readonly isFile: boolean;
+  /** The files as the app gets them, in one directory. */
+  readonly files: readonly ListedFile[];
+  /** The indexes of these files in the order of their slices, or of their numbers where the slices have no position. */
+  readonly order: readonly number[];
+  /** SeriesNumber; null if there is none. */
+  readonly number: number | null;
+  /** SeriesDescription; empty if there is none. */
+  readonly description: string;
+  /** `CT`, `MR`; empty if it is not given. */
+  readonly modality: string;
+  readonly images: number;
+  /** Columns, rows, and number of images or frames. */
+  readonly size: readonly number[];
+  readonly plane: 'axial' | 'coronal' | 'sagittal' | 'oblique' | null;
+  /** What a person should know before the series is sent, as ends of sentences that begin with the series. */
+  readonly remarks: readonly string[];
+}
+
+/** One volume to send: a file, or the files of a directory that travel together (a DICOM series, a Zarr store). */
+export type Unit = {
+  readonly path: string;
+  /** The name of its format; null if the format is unknown. */
+  readonly format: string | null;
+} & (
+  | {
+      readonly kind: 'file';
+      readonly size: number;
+      /** Why it cannot be sent while other cases can, in words that follow its path. */
+      readonly fault?: string;
+      /** What is known about a DICOM file in a directory. */
+      readonly series?: Series;
+      /** Whether a path names this file itself. */
+      readonly isNamed?: boolean;
+      /** The real path of the directory that was named, if the file was found below one. */
+      readonly root?: string;
+      /** Why it is sent only if it has the voxels of a header: it is a link, and its content is not recognised. */
+      readonly doubt?: string;
+    }
+  | { readonly kind: 'store'; readonly files: readonly ListedFile[] }
+  | {
+      readonly kind: 'series';
+      readonly files: readonly ListedFile[];
+      readonly series: Series;
+      /** The name that it should have if its directory holds several series. */
+      readonly wanted: string;
+    }
+);
+
+/** A volume, and the name by which the app gets it. */
+export type NamedUnit = Unit & {
+  readonly name: string;
+  /** Whether it has the voxels of another file of its group, which is its header. */
+  readonly isHalf: boolean;
+  /** Paths of the headers whose voxels it has. */
+  readonly headers: readonly string[];
+};
+
+/** The data set of a fine-tuning: the files of a directory, or a zip archive as it is. */
+export type NamedDataSet = {
+  readonly path: string;
+  /** The name of the archive that is sent. */
+  readonly name: string;
+} & (
+  | {
+      /** Files, and empty directories. */
+      readonly files: readonly ListedFile[];
+    }
+  | { readonly files: null; readonly size: number }
+);
+
+/** A volume of a group: one unit, or a header and the files with its voxels. */
+export type Volume = readonly NamedUnit[];
+
+/** A path that cannot be sent, and a sentence that says why. */
+export interface Refused {
+  readonly path: string;
+  readonly sentence: string;
+}
+
+/** What a submission sends, before anything is packed. */
+export interface FoundFiles {
+  readonly volumes: readonly { readonly field: Field; readonly groups: readonly (readonly NamedUnit[])[] }[];
+  readonly dataSet: { readonly field: Field; readonly set: NamedDataSet } | null;
+  /** The cases into which the volumes are divided, if each is sent by itself; otherwise empty. */
+  readonly cases: readonly FoundCase[];
+  /** What a person should know about what is sent, renamed and left out, in sentences without a full stop. */
+  readonly notes: readonly string[];
+  /** Files beside volumes, which are not volumes themselves and are not sent. */
+  readonly skipped: readonly string[];
+  /** Copies of images that are sent. */
+  readonly copies: readonly string[];
+  /** Paths in Zarr stores that do not belong to them, and are not sent. */
+  readonly strays: readonly string[];
+  /** Links that lead out of what was named and are followed, because they lead to volumes. */
+  readonly followed: readonly { readonly path: string; readonly target: string }[];
+  /** DICOM objects without an image, such as a plan, which are not sent. The modality is `of an unknown kind` if it is not given. */
+  readonly objects: readonly { readonly path: string; readonly modality: string }[];
+  /** What cannot be sent, if that was asked for. */
+  readonly refused: readonly Refused[];
+}
+
+/** One case of several: a volume, with the files of the other groups that belong to it. */
+export interface FoundCase {
+  /** Distinguishes it from the others, and can be the name of a directory: `sub-01_ses-1`. */
+  readonly name: string;
+  /** The labels of `sub-` and `ses-` in the paths of its files, as in BIDS; null without one. */
+  readonly subject: string | null;
+  readonly session: string | null;
+  /** What is sent of it alone. */
+  readonly files: FoundFiles;
+  /** Why it cannot be sent, in a sentence that names the file; null if it can. */
+  readonly fault: string | null;
+  /** Whether the content of a file has yet to be fetched from a cloud or an annex: it may be what it was. */
+  readonly isAway: boolean;
+}
+
+/** The last label of an entity of BIDS in a path: `01` of `sub-01/anat/sub-01_T1w.nii.gz`. */
+export const labelOf = (file: string, entity: string): string | null =>
+  [...file.matchAll(new RegExp(`(?:^|[/\\\\_])${entity}-([\\p{L}\\p{N}+]+)`, 'gu'))].at(-1)?.[1] ?? null;
+
+/** The volumes of a group, in its order. */
+export function volumesOf(units: readonly NamedUnit[]): Volume[] {
+  const halves = new Map<string, NamedUnit[]>();
+  for (const unit of units) {
+    for (const header of unit.headers) halves.set(header, [...(halves.get(header) ?? []), unit]);
+  }
+  return units.filter(({ isHalf }) => !isHalf).map((unit) => [unit, ...(halves.get(unit.path) ?? [])]);
+}
+
+/** The files of a unit, by their names inside it; the name of a single file is the unit's own. */
+export function filesOfUnit(
+  unit: NamedUnit,
+): readonly { readonly name: string; readonly path: string; readonly size: number | undefined }[] {
+  if (unit.kind === 'file') return [{ name: unit.name, path: unit.path, size: unit.size }];
+  return unit.files
+    .filter(({ name }) => !name.endsWith('/'))
+    .map(({ name, path: file, size }) => ({ name: path.posix.join(unit.name, name), path: file, size }));
+}

@@ -1,0 +1,26 @@
+import type { Imaging } from '../client/case/index.js';
+import { prepareLeaving, translateResult } from './deidentify/index.js';
+import { findFiles } from './inputs/index.js';
+
+export { startFault } from './deidentify/index.js';
+
+/** Everything that is known about scans, for the client and the command line. */
+export const imaging: Imaging = {
+  find: findFiles,
+
+  async prepare(cases, { conversion, ...preparing }, reporter) {
+    if (conversion) {
+      const { checkRequest } = await import('./convert/index.js');
+      for (const found of cases) checkRequest(found, conversion);
+    }
+    return prepareLeaving(preparing, reporter);
+  },
+
+  async finish(directory, { originals = {}, conversion }, reporter) {
+    await translateResult(directory, originals);
+    if (!conversion) return null;
+    const { convertResult } = await import('./convert/index.js');
+    const { found, request, facts } = conversion;
+    return convertResult(directory, found, request, facts, (note) => reporter.note(note));
+  },
+};
