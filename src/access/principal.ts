@@ -52,13 +52,13 @@ export interface Principal {
   readonly apps: readonly string[] | null;
 }
 
-/** Whoever holds the token of the environment, or anybody on a server that asks for no token. */
+/** The holder of the environment's token, or anybody on a server that requires no token. */
 export const theAdmin: Principal = { name: null, role: 'admin', limits: noLimits, apps: null };
 
 /** The owner of a job: the name of a token, or null for the admin of the environment's token. */
 export type Owner = string | null;
 
-/** Whether somebody may see and change what belongs to an owner. */
+/** Whether a principal may see and change what belongs to an owner. */
 export const mayReach = ({ name, role }: Principal, owner: Owner): boolean =>
   role === 'admin' || name === owner;
 

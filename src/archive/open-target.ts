@@ -111,7 +111,7 @@ export class OpenedTarget {
   /** Closes the complete file and gives it its name. */
   async keep(): Promise<void> {
     closeSync(this.descriptor);
-    if (this.written !== this.place) await replaceFile(this.written, this.place);
+    if (this.written !== this.place) replaceFile(this.written, this.place);
   }
 
   /** Closes and removes an incomplete file. An older file that it would have replaced stays. Never throws. */

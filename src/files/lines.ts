@@ -37,15 +37,15 @@ function removeLast(descriptor: number, bytes: number): void {
   }
 }
 
-/** The bytes at the end of a file, at most so many. */
-function tailOf(descriptor: number, most: number): Buffer {
+/** The last bytes of a file. */
+function tailOf(descriptor: number, max: number): Buffer {
   const { size } = fstatSync(descriptor);
-  const tail = Buffer.alloc(Math.min(size, most));
+  const tail = Buffer.alloc(Math.min(size, max));
   return tail.subarray(0, readSync(descriptor, tail, 0, tail.length, size - tail.length));
 }
 
 /**
- * Appends lines, all of them or none. A line that a crash has cut off before is ended first: it stays as a line of its own,
+ * Appends lines, all of them or none. If a crash has cut off the last line, it is ended first and stays as a line of its own,
  * which readers skip.
  * @param descriptor opened for reading and appending
  */
@@ -90,8 +90,8 @@ export function appendLine(
 }
 
 /**
- * The lines at the end of a file, up to so many bytes. The first may be the end of a longer one, and any may be cut off:
- * a reader skips what it can't parse.
+ * The lines in the last bytes of a file. The first may be the end of a longer line, and any may be cut off: readers skip
+ * what they can't parse.
  */
 export function lastLines(file: string, maxBytes: number): string[] {
   const descriptor = openRegular(file, O_RDONLY);

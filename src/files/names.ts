@@ -87,27 +87,27 @@ export function expandHome(given: string, home = homedir()): string {
   return /^~(?=$|[/\\])/.test(given) ? path.join(home, given.slice(1)) : given;
 }
 
-/** Whether a path begins with the home directory of another user as a shell spells it, `~ana/`, and is no file of that name. */
+/** Whether a path begins with another user's home directory as a shell spells it (`~ana/`), and no file has that name. */
 export const isOfAnotherHome = (given: string): boolean => {
   const [, first] = /^(~[A-Za-z_][\w.-]*)\//.exec(given) ?? [];
   return first !== undefined && !existsSync(first);
 };
 
-/** Most notes that are listed one by one. */
+/** Notes that are listed; more are counted. */
 const maxNotes = 20;
 
 /** Sentences on what was renamed, cut or left out while an archive was packed or extracted. */
 export class Notes {
-  readonly #told: string[] = [];
+  readonly #notes: string[] = [];
   #more = 0;
 
   add(sentence: string): void {
-    if (this.#told.length < maxNotes) this.#told.push(sentence);
+    if (this.#notes.length < maxNotes) this.#notes.push(sentence);
     else this.#more += 1;
   }
 
   list(): string[] {
-    return this.#more === 0 ? [...this.#told] : [...this.#told, `and ${this.#more} more`];
+    return this.#more === 0 ? [...this.#notes] : [...this.#notes, `and ${this.#more} more`];
   }
 }
 

@@ -87,9 +87,9 @@ export function readOwnFile(file: string, maxBytes: number, isOnlyName = false):
 const closeOnExec = 0o2000000;
 
 /**
- * Closes files that were left open by whatever started this process, so that no job inherits them. Node opens its own
- * files with the flag that keeps them from other programs, and sets it on what it finds at its start, up to the first gap
- * above 15: a file without it is not ours. Does nothing except on Linux.
+ * Closes files that whoever started this process has left open, so that no job inherits them. Node opens its own files with
+ * the close-on-exec flag, and sets it at its start on the descriptors up to the first gap above 15, so a file without the
+ * flag is not ours. Only on Linux.
  */
 export function closeInherited(): void {
   if (platform() !== 'linux') return;

@@ -1,11 +1,11 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
-/** The first bytes of a regular file, up to this many; empty for anything else, and for what cannot be read. */
-export function firstBytes(file: string | Buffer, most: number): Buffer {
+/** The first bytes of a regular file; empty for anything else, and for a file that cannot be read. */
+export function firstBytes(file: string | Buffer, max: number): Buffer {
   try {
     const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
-      const buffer = Buffer.alloc(fstatSync(descriptor).isFile() ? most : 0);
+      const buffer = Buffer.alloc(fstatSync(descriptor).isFile() ? max : 0);
       return buffer.subarray(0, readSync(descriptor, buffer, 0, buffer.length, 0));
     } finally {
       closeSync(descriptor);
@@ -15,47 +15,40 @@ export function firstBytes(file: string | Buffer, most: number): Buffer {
   }
 }
 
-/** Bytes of a script that are read: more than Linux reads of its first line. */
+/** Bytes that are read of a script; Linux reads fewer of the first line. */
 const maxBytes = 4096;
 
 /** The beginning of a script. */
 interface ScriptStart {
-  /** The words of its first line: what runs it, and that program's arguments. Empty for what is no script. */
+  /** The program that the first line names, and its arguments. Empty if the file is not a script. */
   readonly shebang: readonly string[];
   /** Its first bytes, the first line among them. */
   readonly text: string;
 }
 
-/** @returns the start of a script; of a file that is none, or cannot be read, one without words */
+/** Reads the start of a script. `shebang` is empty if the file is not a script or cannot be read. */
 export function readScriptStart(file: string): ScriptStart {
   const text = firstBytes(file, maxBytes).toString('latin1');
   return { shebang: /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [], text };
 }
 
-/** Default size limit of a small file, in bytes: far more than a token or a list of profiles needs. */
-const usual = 64 * 1024;
+/** Default size limit in bytes, far more than a token or a list of profiles needs. */
+const defaultMaxBytes = 64 * 1024;
 
 /** The path does not lead to a small file. The message says what it is, without the path. */
 class NotSmallFile extends Error {
   override readonly name = 'NotSmallFile';
 }
 
-/** A path to something that the shell opened, such as `<(command)` or stdin: a FIFO that has a writer. */
+/** A path to something that the shell has opened, such as `<(command)` or stdin: a FIFO with a writer. */
 const handedOver = /^\/(dev\/(stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
-/**
- * Initial size of the read buffer, and by how much it grows when it is full: most files are far shorter than the limit.
- */
-const firstPiece = 8 * 1024;
-const growth = 4;
-
 /** Reads until the buffer is full or the file ends. */
-function readUpTo(descriptor: number, most: number): Buffer {
-  let buffer = Buffer.alloc(Math.min(most, firstPiece));
+function readUpTo(descriptor: number, max: number): Buffer {
+  const buffer = Buffer.alloc(max);
   let filled = 0;
-  while (filled < most) {
-    if (filled === buffer.length) buffer = Buffer.concat([buffer], Math.min(most, growth * filled));
-    const count = readSync(descriptor, buffer, filled, buffer.length - filled, null);
+  while (filled < max) {
+    const count = readSync(descriptor, buffer, filled, max - filled, null);
     if (count === 0) break;
     filled += count;
   }
@@ -75,7 +68,7 @@ export function decodedText(bytes: Buffer): string {
  * @param maxBytes largest size that is read
  * @throws NotSmallFile, or the system's error
  */
-export function readSmallFile(file: string, maxBytes = usual): string {
+export function readSmallFile(file: string, maxBytes = defaultMaxBytes): string {
   const isHandedOver = handedOver.test(file);
   const descriptor = openSync(file, constants.O_RDONLY | (isHandedOver ? 0 : constants.O_NONBLOCK));
   try {

@@ -23,15 +23,14 @@ export class Turns {
    */
   async take(signal: AbortSignal): Promise<Release> {
     signal.throwIfAborted();
-    // Everybody who waits may have the same signal. Node takes more than ten listeners for a leak.
+    // All callers may share one signal, and Node reports more than ten listeners as a leak.
     setMaxListeners(0, signal);
     return new Promise((resolve, reject) => {
-      const leave = () => reject(signal.reason);
-      signal.addEventListener('abort', leave, { once: true });
-      // The waiting caller has given up; the turn goes to the next one.
+      const giveUp = () => reject(signal.reason);
+      signal.addEventListener('abort', giveUp, { once: true });
       void this.#limit(async () => {
         if (signal.aborted) return;
-        signal.removeEventListener('abort', leave);
+        signal.removeEventListener('abort', giveUp);
         await new Promise<void>((release) => resolve(release));
       });
     });

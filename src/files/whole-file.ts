@@ -13,9 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { rename } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { namesIn } from './directories.js';
 import { errorCode } from './errors.js';
 import { lockPath } from './file-lock.js';
@@ -24,7 +22,7 @@ import { openDirectory, openOwnFile, readOwnFile } from './own-file.js';
 import { readSmallFile } from './read-file.js';
 import { syncDescriptor, syncDirectory, syncDirectorySync } from './sync.js';
 
-/** How long to wait before each further try, in milliseconds: 1.5 seconds in all. */
+/** Milliseconds to wait before each retry, 1.5 seconds in all. */
 const waits = [10, 40, 150, 300, 1000];
 
 /** Windows refuses to move or replace a file that a virus scanner or an indexer has open. */
@@ -32,25 +30,11 @@ const isHeld = (cause: unknown): boolean =>
   process.platform === 'win32' && ['EPERM', 'EACCES', 'EBUSY'].includes(errorCode(cause));
 
 /**
- * Renames a file, replacing any file of that name.
+ * Renames a file, replacing any file of that name. Blocks.
  * @param move for tests
  * @throws the system's error
  */
-export async function replaceFile(from: string, to: string, move = rename): Promise<void> {
-  for (const wait of waits) {
-    try {
-      await move(from, to);
-      return;
-    } catch (cause) {
-      if (!isHeld(cause)) throw cause;
-    }
-    await sleep(wait);
-  }
-  await move(from, to);
-}
-
-/** The same, blocking. */
-export function replaceFileSync(from: string, to: string, move = renameSync): void {
+export function replaceFile(from: string, to: string, move = renameSync): void {
   const clock = new Int32Array(new SharedArrayBuffer(4));
   for (const wait of waits) {
     try {
@@ -126,7 +110,7 @@ class Partial implements Disposable {
   /** Gives the text its name. @throws EEXIST if the file was to be new, and there is one */
   place(isNew: boolean): void {
     if (isNew) linkSync(this.#path, this.#target);
-    else replaceFileSync(this.#path, this.#target);
+    else replaceFile(this.#path, this.#target);
     this.#isPlaced = !isNew;
   }
 

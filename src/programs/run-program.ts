@@ -7,7 +7,7 @@ import { isGroupAlive, startError } from '../files/index.js';
 export interface ProgramOptions {
   /** Milliseconds until the program is ended. */
   readonly limit: number;
-  /** Most bytes of stdout and of stderr that are kept; by default none is. */
+  /** Bytes of stdout and of stderr that are kept; by default none. */
   readonly maxBytes?: number;
   /** What happens beyond `maxBytes`: the program is ended, or only the first or the last bytes are kept. */
   readonly beyond?: 'end' | 'keepFirst' | 'keepLast';
@@ -102,7 +102,7 @@ function collect(
 
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Calls `end` at a signal that would end this process, and then lets it end this process. @returns how to stop that */
+/** Calls `end` at a signal that ends this process, before it does. @returns a function that stops this */
 function beforeEndOfProcess(end: () => void): () => void {
   const onSignal = (signal: NodeJS.Signals) => {
     end();
@@ -151,9 +151,8 @@ class GroupEnd {
   }
 
   /**
-   * Ends what the program has left of its group. Returns when that is gone, or at the latest after both graces: the system may
-   * keep an ended process for as long as nobody asks for its exit code. That is waited for only where this process ended the
-   * program, whose processes somebody may look for.
+   * Ends what the program has left of its group, and waits for it, but not longer than both grace periods: a zombie stays
+   * until its parent reaps it. Zombies are waited for only if this process ended the program.
    */
   async finish(): Promise<void> {
     if (!this.#isThere()) return;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { stateOf, type TokenEntry } from '../access/index.js';
 import { counted, excerpt, nearest, operations, quoteName, refusals } from '../contract/index.js';
 import { errorCode } from '../files/index.js';
-import { NamedTokens } from './access/index.js';
+import { readTokenFile } from './access/index.js';
 import {
   type AppFindings,
   checkNetworkApps,
@@ -146,7 +146,7 @@ function* checkAppsOf({ name, apps = [] }: TokenEntry, known: readonly string[])
 async function* checkToken({ token, tokensFile, host, apps }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'token';
   if (tokensFile !== null) {
-    const { entries } = new NamedTokens(tokensFile, () => {});
+    const { tokens: entries } = readTokenFile(tokensFile);
     const valid = entries.filter((entry) => stateOf(entry) === 'active');
     yield { kind: 'ok', about, says: `${counted(valid.length, 'valid named token')} in ${tokensFile}` };
     const known = allowedApps(apps);

@@ -17,7 +17,7 @@ export interface AcceptedJob extends JobFacts {
   readonly bytes: number;
 }
 
-/** Why a job was removed: it expired, somebody removed it, or its result was fetched and the disk was nearly full. */
+/** Why a job was removed: it expired, somebody removed it, or its result was downloaded and the disk was nearly full. */
 export type GoneCause = 'expired' | 'removed' | 'fetched';
 
 export interface GoneJob extends JobFacts {
@@ -65,7 +65,7 @@ export interface EndedJob extends JobFacts {
   readonly bytes: number | null;
 }
 
-/** An upload came whole. */
+/** An upload was completed. */
 export interface CompletedUpload {
   /** Name of the token that sent it; null for the token of the environment, or none. */
   readonly owner: string | null;
@@ -90,13 +90,13 @@ export interface RefusedRequest {
   readonly route: string | null;
 }
 
-/** Ids of apps that are served from now on, and of those that no longer are. */
+/** Ids of apps that were added to the server or removed from it. */
 export interface ChangedApps {
   readonly added: readonly string[];
   readonly removed: readonly string[];
 }
 
-/** New jobs are refused from now on, or accepted again. */
+/** The server was drained and refuses new jobs, or accepts them again. */
 export interface Drained {
   readonly isDraining: boolean;
   /** Number of jobs that have not ended. */
@@ -109,13 +109,13 @@ export interface ChangedTokens {
   readonly after: TokenDocument;
 }
 
-/** The file of the named tokens can be used again, after it was reported that it cannot. */
+/** The token file can be used again, after it was reported as unusable. */
 export interface MendedTokens {
   /** How many there are, revoked ones included. */
   readonly tokens: number;
 }
 
-/** Everything that happens in a server, by event name. */
+/** The events of a server, by name. */
 export interface ServerHappenings {
   accepted: AcceptedJob;
   waiting: WaitingJob;
@@ -133,8 +133,8 @@ export interface ServerHappenings {
 type Listeners = { [Name in keyof ServerHappenings]: [ServerHappenings[Name]] };
 
 /**
- * Passes what happens in the server to those who record it, such as the log and the metrics. An error in a listener is
- * reported, and never reaches the job or the request that the event is about.
+ * Passes events to the parts that record them, such as the log and the metrics. An error in a listener is reported and
+ * never affects the job or the request that the event is about.
  */
 export class ServerEvents {
   readonly #emitter = new EventEmitter<Listeners>();
@@ -145,7 +145,7 @@ export class ServerEvents {
     try {
       (this.#emitter as EventEmitter).emit(name, happening);
     } catch (cause) {
-      this.report(`What happened could not be noted (${name})`, cause);
+      this.report(`An event could not be recorded (${name})`, cause);
     }
   }
 

@@ -7,19 +7,19 @@ import type { Report } from './report.js';
 import { SetupError } from './setup-error.js';
 
 /** Milliseconds that the program may take for one job. */
-const usualLongest = 30_000;
+const defaultLimit = 30_000;
 /** Programs that run at once. */
-const mostAtOnce = 4;
-/** Jobs that may wait for one of them. */
-const mostWaiting = 1000;
-/** Milliseconds that a stopping server waits for them. */
+const maxAtOnce = 4;
+/** Jobs that may wait for their turn. */
+const maxWaiting = 1000;
+/** Milliseconds that a stopping server waits for running programs. */
 const closeGrace = 3000;
 /** Bytes of stderr that are kept for the report of a failure. */
 const maxErrorBytes = 4096;
 
 /**
- * What the program gets on stdin, as JSON. It has nothing that names a file or a person's scan: no input names, tag,
- * options or error text, which may be an app's own words. Times are ISO 8601.
+ * What the program gets on stdin, as JSON. Nothing in it names a file: no input names, tag, options or error text, which an
+ * app may have written. Times are ISO 8601.
  */
 export interface EndDocument {
   readonly job_id: string;
@@ -84,48 +84,48 @@ export interface OnEndDeps {
 }
 
 /**
- * Runs the admin's program for each job that ends. That is noted on the disk before the program starts, so that it runs at
- * most once per job: after a crash in between, it does not run at all. Ends for which it had no turn before the server stopped
- * are left to the next server. A failure of the program affects no job.
+ * Runs the admin's program for each job that ends. This is recorded on disk before the program starts, so it runs at most
+ * once per job: after a crash in between, it does not run at all. Jobs whose turn has not come when the server stops are
+ * left to the next server. A failure of the program affects no job.
  */
 export class OnEnd {
-  readonly #turns = new Turns(mostAtOnce);
+  readonly #turns = new Turns(maxAtOnce);
   readonly #closing = new AbortController();
-  readonly #told = new Set<Promise<void>>();
+  readonly #pending = new Set<Promise<void>>();
   #lastFailure = '';
 
-  /** @param longest milliseconds that the program may take for one job; then it is killed, with what it has started */
+  /** @param limit milliseconds that the program may take for one job; then it is killed, with what it has started */
   constructor(
     private readonly deps: OnEndDeps,
-    private readonly longest = usualLongest,
+    private readonly limit = defaultLimit,
   ) {}
 
   follow(events: ServerEvents): void {
-    events.on('ended', (end) => this.take(end));
+    events.on('ended', (end) => this.enqueue(end));
   }
 
-  /** Runs the program for this job when it is its turn. */
-  take(end: EndedJob): void {
-    if (this.#told.size >= mostWaiting + mostAtOnce) {
+  /** Runs the program for this job as soon as it is its turn. */
+  enqueue(end: EndedJob): void {
+    if (this.#pending.size >= maxWaiting + maxAtOnce) {
       this.#fail(
         end,
-        `${counted(mostWaiting, 'other job')} wait for it; the next start of the server runs it`,
+        `${counted(maxWaiting, 'other job')} wait for it; the next start of the server runs it`,
       );
       return;
     }
-    const told = this.#tell(end).finally(() => this.#told.delete(told));
-    this.#told.add(told);
+    const run = this.#runInTurn(end).finally(() => this.#pending.delete(run));
+    this.#pending.add(run);
   }
 
-  /** Waits a moment for the programs, ends those that are left, and leaves waiting jobs to the next server. */
+  /** Waits a moment for running programs, ends the others, and leaves waiting jobs to the next server. */
   async close(): Promise<void> {
-    await Promise.race([Promise.all(this.#told), delay(closeGrace, undefined, { ref: false })]);
+    await Promise.race([Promise.all(this.#pending), delay(closeGrace, undefined, { ref: false })]);
     this.#closing.abort();
-    await Promise.all(this.#told);
+    await Promise.all(this.#pending);
   }
 
   /** Never rejects. */
-  async #tell(end: EndedJob): Promise<void> {
+  async #runInTurn(end: EndedJob): Promise<void> {
     let release: Release;
     try {
       release = await this.#turns.take(this.#closing.signal);
@@ -146,15 +146,15 @@ export class OnEnd {
   async #run(end: EndedJob): Promise<void> {
     const { exitCode, signal, stderr, endedFor } = await runProgram(this.deps.command, {
       environment: this.deps.environment,
-      // A program that does not read it is none the worse for it.
+      // The program need not read it.
       input: `${JSON.stringify(this.#documentOf(end))}\n`,
-      limit: this.longest,
+      limit: this.limit,
       maxBytes: maxErrorBytes,
       beyond: 'keepFirst',
       stop: this.#closing.signal,
     });
     const ended = signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
-    const how = endedFor === 'limit' ? `it was ended after ${this.longest / 1000} s` : ended;
+    const how = endedFor === 'limit' ? `it was ended after ${this.limit / 1000} s` : ended;
     if (exitCode === 0) this.#lastFailure = '';
     else this.#fail(end, [how, excerpt(stderr.trim().replaceAll(/\s+/g, ' '))].filter(Boolean).join(': '));
   }

@@ -1,29 +1,27 @@
-import path from 'node:path';
 import { systemClock } from '../files/index.js';
 import { areReplaced } from '../runner/index.js';
 import { Access } from './access/index.js';
 import { AllowedApps, AppCatalog, residentEngine } from './apps/index.js';
 import { openAuditLog } from './audit/index.js';
-import { checkFileSystem, lockDataDirectory, prepareDataDirectory } from './data-directory/index.js';
-import { GpuInventory, NvidiaSmi } from './devices/index.js';
+import { lockDataDirectory, prepareDataDirectory } from './data-directory/index.js';
+import type { GpuInventory } from './devices/index.js';
 import type { ServerEvents } from './events.js';
-import { halfLife, LocalExecutor } from './executors/local/index.js';
+import { halfLife, type LocalExecutor } from './executors/local/index.js';
 import { hubSettings, Repositories } from './hub/index.js';
 import { JobService } from './jobs/index.js';
 import { checkOnEnd, deviceNames, OnEnd } from './on-end.js';
-import { shareOfRam } from './ram.js';
+import { environmentWithoutTokens, openExecutor } from './open-executor.js';
 import type { Report } from './report.js';
 import type { SandboxReport, ServeContext } from './running-server.js';
 import {
   blindSpots,
   checkSecrets,
   type FoundSandbox,
-  findSandbox,
   programPlaces,
   sandboxRules,
   type Visible,
 } from './sandbox/index.js';
-import { killGrace, maxLogBytes, mostKeptJobs, type ServerSettings } from './settings.js';
+import { mostKeptJobs, type ServerSettings } from './settings.js';
 import { UploadStore } from './uploads/index.js';
 import { UsageLedger } from './usage/index.js';
 
@@ -53,93 +51,28 @@ function openApps(settings: ServerSettings, { say, report }: ServeContext, event
   };
 }
 
-/** The environment of the runners: the server's own, without the variables that hold a token. */
-function runnerEnvironment({ environment, tokenVariables }: ServerSettings): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !tokenVariables.includes(name)));
-}
-
 /** Whether an upgrade has replaced the programs that run jobs; reports it once. */
 function upgradeWatch(report: Report): () => boolean {
-  let isTold = false;
+  let isReported = false;
   return () => {
     if (!areReplaced()) return false;
-    if (!isTold) {
-      const until = 'until then jobs that run go on, the others wait, and new ones are refused';
-      report('The program was upgraded under the running server: restart it', until);
+    if (!isReported) {
+      const until = 'until then running jobs continue, waiting jobs wait, and new jobs are refused';
+      report('The program was upgraded while the server runs: restart the server', until);
     }
-    isTold = true;
+    isReported = true;
     return true;
   };
 }
 
-/** What is found where no sandbox is looked for. */
-const noSandbox: FoundSandbox = { sandbox: null, problem: '' };
-
-/** Why jobs of a cluster have no sandbox. */
-const noneOnCluster: FoundSandbox = {
-  sandbox: null,
-  problem:
-    'with --executor slurm there is none, since a job in one sees its own GPUs alone, and only their node knows these',
-};
-
-interface OpenContext extends Pick<ServeContext, 'executor' | 'clock'> {
+interface OpenContext extends Pick<ServeContext, 'openExecutor' | 'clock'> {
   readonly access: Access;
   readonly catalog: AppCatalog;
   readonly events: ServerEvents;
   readonly report: Report;
 }
 
-/** The executor, and what it has found out about the machine or the cluster. @throws SetupError */
-async function openExecutor(
-  settings: ServerSettings,
-  { access, report, executor: make }: OpenContext,
-  isUpgraded: () => boolean,
-) {
-  const { passEnvironment, dataDirectory, slurm } = settings;
-  if (make) return { executor: make(access), local: null, gpus: null, cluster: null, found: noSandbox };
-  const given = {
-    environment: runnerEnvironment(settings),
-    killGrace,
-    maxLogBytes,
-    passEnvironment,
-    mostGpus: access.mostGpus,
-    mostJobs: access.mostJobs,
-    report,
-  };
-  if (slurm) {
-    const { openSlurm } = await import('./executors/slurm/index.js');
-    const opened = await openSlurm({ ...given, options: slurm, dataDirectory });
-    return { ...opened, local: null, gpus: null, found: noneOnCluster };
-  }
-  const sayOdd = (oddity: string) =>
-    report('nvidia-smi lists the GPUs, which are used, and something is odd', oddity);
-  const gpus = new GpuInventory(
-    settings.environment.CUDA_VISIBLE_DEVICES,
-    new NvidiaSmi(undefined, undefined, sayOdd, settings.environment),
-  );
-  try {
-    const [found] = await Promise.all([findSandbox(settings.sandbox, sandboxRules(settings)), gpus.start()]);
-    const local = new LocalExecutor({
-      ...given,
-      gpus,
-      isUpgraded,
-      cpuSlots: settings.cpuSlots,
-      sandbox: found.sandbox,
-      limits: settings.jobLimits,
-      workers: {
-        directory: path.join(dataDirectory, 'workers'),
-        idle: settings.residentIdle,
-        memoryUse: shareOfRam,
-      },
-    });
-    return { executor: local, local, gpus, cluster: null, found };
-  } catch (cause) {
-    gpus.close();
-    throw cause;
-  }
-}
-
-/** Reports to the executor what owners used before this start, so that a restart does not change whose turn it is. */
+/** Tells the executor what owners used before this start, so that a restart does not change whose turn is next. */
 async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Promise<void> {
   // Earlier use hardly counts.
   await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
@@ -147,7 +80,7 @@ async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Pro
   });
 }
 
-/** What runs a program of the admin for each job that ends; null without one. @throws SetupError if there is none */
+/** The hook that runs the admin's program for each job that ends; null without `--on-end`. @throws SetupError */
 function openOnEnd(
   settings: ServerSettings,
   jobs: JobService,
@@ -159,7 +92,7 @@ function openOnEnd(
   checkOnEnd(onEnd, environment.PATH ?? '');
   return new OnEnd({
     command: onEnd,
-    environment: runnerEnvironment(settings),
+    environment: environmentWithoutTokens(settings),
     deviceNames: (end) => deviceNames(end, gpus?.current ?? []),
     begin: (end) => jobs.beginEndNotice(end),
     report,
@@ -172,7 +105,7 @@ function openUploads(
   { access, events, report, clock = systemClock }: OpenContext,
 ): UploadStore | null {
   const uploads = new UploadStore({ dataDirectory, keep: keepUploads, clock, events, report });
-  // Also without any being kept: those of an earlier server are removed.
+  // If none are kept, those of an earlier server are removed.
   uploads.load(keepUploads === 0 ? [] : access.owners());
   if (keepUploads === 0) return null;
   events.on('tokens', () => uploads.keepOnly(access.owners()));
@@ -183,7 +116,8 @@ function openUploads(
 async function openJobs(settings: ServerSettings, context: OpenContext) {
   const { access, catalog, events, report, clock = systemClock } = context;
   const isUpgraded = upgradeWatch(report);
-  const opened = await openExecutor(settings, context, isUpgraded);
+  const open = context.openExecutor ?? openExecutor;
+  const opened = await open(settings, { limits: access, isUpgraded, report });
   const { executor, local } = opened;
   try {
     if (opened.found.sandbox) checkSecrets(sandboxRules(settings), catalog.directories(), settings.engine);
@@ -202,8 +136,8 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
       versionOf: (job) => catalog.versionOf(job.request.app),
       accessOf: (job) => catalog.accessOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
-      mostJobs: access.mostJobs,
-      mostKept: access.mostKept,
+      mostJobs: access.maxJobs,
+      mostKept: access.maxKept,
       mostKeptJobs,
       areEndsNoticed: settings.onEnd !== null,
       isUpgraded,
@@ -220,11 +154,11 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
   }
 }
 
-/** The places of an engine that jobs see: its program, and the Python environment or the like that this belongs to. */
+/** What jobs see of the engine: its program, and the Python environment that it belongs to. */
 const enginePlaces = ({ engine: [program = ''], environment }: ServerSettings): Visible[] =>
   programPlaces(program, environment.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
 
-/** What the admin is told about the sandbox; null if none was requested. */
+/** The sandbox as the admin is told about it; null with `--sandbox off`. */
 function reportSandbox(
   found: FoundSandbox,
   settings: ServerSettings,
@@ -232,22 +166,12 @@ function reportSandbox(
 ): SandboxReport | null {
   if (settings.sandbox === 'off') return null;
   const { binds, download, jobLimits: limits, passEnvironment } = settings;
-  if (!found.sandbox)
-    return {
-      version: null,
-      problem: found.problem,
-      unfiltered: '',
-      binds,
-      limits,
-      blindSpots: [],
-      offline: [],
-    };
+  const none = { version: null, problem: '', unfiltered: '', binds, limits, blindSpots: [], offline: [] };
+  if (!found.sandbox) return { ...none, problem: found.problem };
   return {
+    ...none,
     version: found.version,
-    problem: '',
     unfiltered: found.unfiltered,
-    binds,
-    limits,
     blindSpots: blindSpots({
       environment: settings.environment,
       binds: [...binds, ...enginePlaces(settings)],
@@ -259,13 +183,17 @@ function reportSandbox(
   };
 }
 
-/** Tells the admin which apps cannot stay loaded because of the sandbox. */
-async function sayResident(local: LocalExecutor | null, catalog: AppCatalog, report: Report): Promise<void> {
+/** Warns the admin if the sandbox keeps apps from staying loaded. */
+async function warnOfReloading(
+  local: LocalExecutor | null,
+  catalog: AppCatalog,
+  report: Report,
+): Promise<void> {
   if (!local || !catalog.ids().some((id) => catalog.residentName(id) !== null)) return;
   const problem = await local.residentProblem();
   if (problem === null) return;
   report(
-    'Apps that could stay loaded are started for each job: the sandbox cannot show them one job after the other',
+    'Resident apps are started for each job, because the sandbox cannot show them one job after another',
     problem,
   );
 }
@@ -297,8 +225,6 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
     release();
   };
   try {
-    // The runners need it, which another executor does without.
-    if (!context.executor) checkFileSystem(settings.dataDirectory);
     await catalog.prepare();
     opened = await openJobs(settings, { ...context, access, catalog, events });
     if (settings.download) await repositories.fetchAll(hurry);
@@ -311,15 +237,15 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
     ...{ access, audit, catalog, jobs, uploads, executor, usage, gpus, cluster },
     dataDirectory: settings.dataDirectory,
     sandboxReport: () => reportSandbox(found, settings, catalog),
-    /** Starts the jobs, and the background tasks beside them. */
+    /** Starts the jobs and the background tasks. */
     start: () => {
-      for (const end of jobs.unnoticedEnds()) onEnd?.take(end);
+      for (const end of jobs.unnoticedEnds()) onEnd?.enqueue(end);
       jobs.resume();
       uploads?.start();
       repositories.start();
-      void sayResident(local, catalog, report);
+      void warnOfReloading(local, catalog, report);
     },
-    /** Kills the jobs or leaves them, and ends the background tasks. */
+    /** Kills the jobs or leaves them running, as `--on-exit` says, and ends the background tasks. */
     stop: async () => {
       gpus?.close();
       const repositoriesClosed = repositories.close();

@@ -1,22 +1,10 @@
 import type { Clock } from '../files/index.js';
 import type { GpuInventory } from './devices/index.js';
 import type { ServerEvents } from './events.js';
-import type { Executor } from './executors/index.js';
 import type { ClusterReport } from './executors/slurm/index.js';
+import type { openExecutor } from './open-executor.js';
 import type { Report } from './report.js';
 import type { ServerSettings } from './settings.js';
-
-/** An executor, and what the server tells it besides. */
-export interface OwnersExecutor extends Executor {
-  /** The limits of owners may have changed. */
-  reconsider(): void;
-}
-
-/** The limits of owners: GPUs and jobs at once; null for any number. */
-export interface OwnersLimits {
-  readonly mostGpus: (owner: string | null) => number | null;
-  readonly mostJobs: (owner: string | null) => number | null;
-}
 
 /** Where a server reports to, and what can cut its start short. */
 export interface ServeContext {
@@ -27,8 +15,8 @@ export interface ServeContext {
   readonly say: (line: string) => void;
   /** When aborted, stops downloads that run before the server listens. */
   readonly hurry: AbortSignal;
-  /** Makes the executor; by default the one that the settings name. */
-  readonly executor?: (limits: OwnersLimits) => OwnersExecutor;
+  /** By default opens the executor that the settings name. */
+  readonly openExecutor?: typeof openExecutor;
   /** By default those of the machine. */
   readonly clock?: Clock;
 }

@@ -77,5 +77,5 @@ export const killGrace = 3000;
 /** Bytes of a job's log that are kept from its start. */
 export const maxLogBytes = 256 << 20;
 
-/** Jobs that have ended and that one owner may keep: each takes a few kilobytes of memory, and time at a start. */
+/** Ended jobs that one owner may keep. Each takes a few kilobytes of memory, and time at a start. */
 export const mostKeptJobs = 10_000;

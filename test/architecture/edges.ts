@@ -244,7 +244,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'server/uploads',
       'server/jobs',
       'server/executors/local',
-      'server/executors/slurm',
+      'server/open-executor.ts',
       'server/devices',
       'server/sandbox',
       'server/data-directory',
@@ -252,18 +252,31 @@ export const modules: Readonly<Record<string, Module>> = {
       'runner',
       'files',
     ],
-    reason: 'Which executor runs the jobs is decided here: nobody else knows more than one.',
+    reason: 'Everything that a server needs is opened here, before it answers a request.',
   },
   'server/running-server.ts': {
     imports: [
       'server/settings.ts',
-      'server/executors',
+      'server/open-executor.ts',
       'server/executors/slurm',
       'server/devices',
       'server',
       'files',
     ],
     reason: 'What a running server offers is a type.',
+  },
+  'server/open-executor.ts': {
+    imports: [
+      'server/settings.ts',
+      'server/executors',
+      'server/executors/local',
+      'server/executors/slurm',
+      'server/devices',
+      'server/sandbox',
+      'server/data-directory',
+      'server',
+    ],
+    reason: 'Which executor runs the jobs is decided here: nobody else knows more than one.',
   },
   'server/check.ts': {
     imports: [
@@ -375,16 +388,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The local executor places jobs and runs them; it knows no record of a job and no transport.',
   },
   'server/executors/slurm': {
-    imports: [
-      'server/sandbox',
-      'server/data-directory',
-      'server/executors',
-      'server',
-      'runner',
-      'files',
-      'programs',
-      'contract',
-    ],
+    imports: ['server/sandbox', 'server/executors', 'server', 'runner', 'files', 'programs', 'contract'],
     reason:
       'Slurm places and runs jobs; what is known here of a cluster is known nowhere else in the server.',
   },

@@ -105,14 +105,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'The client makes its requests with undici, and HTTP ends at the doors of the server and the gateway.',
   },
   'node:child_process': {
-    modules: [
-      'cli/serve',
-      'client/ssh',
-      'server/executors/local',
-      'server/executors/resident',
-      'runner',
-      'files',
-    ],
+    modules: ['client/ssh', 'server/executors/local', 'server/executors/resident', 'runner', 'files'],
     reason:
       'Runners, workers and what outlives this process are started with it, and what these or a start without execa run.',
   },

@@ -6,14 +6,8 @@ import {
   errorCode,
   faultWithoutPath,
   isDiskFull,
-  isFileTooLarge,
-  isForbidden,
   isGone,
-  isMissing,
   isOutOfInodes,
-  isProgramAway,
-  isShortage,
-  isSystemError,
   lacksInodes,
 } from '../../src/files/errors.js';
 import { smallDisk } from '../support/small-disk.js';
@@ -22,8 +16,6 @@ import { plant, temporary } from '../support/temporary.js';
 /** An error as Node makes it for a call of the system. */
 const systemError = (name: keyof typeof constants.errno, code: string = name) =>
   Object.assign(new Error(`${code}, open '/secret'`), { code, errno: -constants.errno[name] });
-
-const ownError = (code: string) => Object.assign(new Error('own'), { code });
 
 test('a disk is full when its bytes or inodes are used up, or the quota of its user', () => {
   expect(isDiskFull(systemError('ENOSPC'))).toBe(true);
@@ -35,37 +27,6 @@ test('a disk is full when its bytes or inodes are used up, or the quota of its u
     'disk quota exceeded (EDQUOT)',
   ]);
   expect(isDiskFull(systemError('EACCES'))).toBe(false);
-});
-
-test('each kind of error has its codes', () => {
-  const codes = [
-    ...(['ENOSPC', 'EFBIG', 'EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOTDIR', 'EMFILE', 'ENFILE'] as const),
-    ...(['EAGAIN', 'ENOMEM', 'EIO', 'EEXIST'] as const),
-  ];
-  const which = (is: (cause: unknown) => boolean) => codes.filter((code) => is(systemError(code)));
-  expect({
-    full: which(isDiskFull),
-    tooLarge: which(isFileTooLarge),
-    forbidden: which(isForbidden),
-    missing: which(isMissing),
-    shortage: which(isShortage),
-    ofTheSystem: which(isSystemError).length,
-  }).toEqual({
-    full: ['ENOSPC'],
-    tooLarge: ['EFBIG'],
-    forbidden: ['EACCES', 'EPERM', 'EROFS'],
-    missing: ['ENOENT', 'ENOTDIR'],
-    shortage: ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'],
-    ofTheSystem: codes.length,
-  });
-  const own = ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND', 'ERR_INVALID_URL'];
-  expect(own.filter((code) => isProgramAway(ownError(code)))).toEqual(own.slice(0, 2));
-  expect(isSystemError(ownError('ERR_INVALID_URL'))).toBe(false);
-  expect([errorCode(ownError('ERR_INVALID_URL')), errorCode(new Error('x')), errorCode('ENOENT')]).toEqual([
-    'ERR_INVALID_URL',
-    '',
-    '',
-  ]);
 });
 
 test.each<[unknown, string]>([

@@ -40,18 +40,6 @@ test.skipIf(disk === null)(
   },
 );
 
-test('a line that a crash has cut off stays, and the next one is a line of its own', async () => {
-  await using directory = await temporary();
-  const file = path.join(directory.path, 'lines');
-  appendLine(file, 'first');
-  writeFileSync(file, 'first\ncut o');
-  appendLine(file, 'second');
-  appendLine(file, 'third', { isKept: true });
-  expect(readFileSync(file, 'utf8')).toBe('first\ncut o\nsecond\nthird\n');
-  expect(lastLines(file, 1000)).toEqual(['first', 'cut o', 'second', 'third']);
-  expect(lastLines(file, 12)).toEqual(['econd', 'third']);
-});
-
 test('only a regular file has lines, and nothing blocks', async () => {
   await using directory = await temporary();
   const name = (each: string) => path.join(directory.path, each);

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import type { EndedJob } from '../../src/server/events.js';
-import { checkOnEnd, deviceNames, type EndDocument, OnEnd } from '../../src/server/on-end.js';
+import { deviceNames, type EndDocument, OnEnd } from '../../src/server/on-end.js';
 import { least, steps } from '../support/form.js';
 import { file } from '../support/form.mjs';
 import { processesWith } from '../support/processes.js';
@@ -197,7 +197,7 @@ test('a program that takes too long is killed with what it has started', async (
   const { words, directory } = program(`trap '' TERM\n(trap '' TERM; sleep 1000) & touch ran; sleep 1000`);
   const { reports, deps: given } = deps(words, async (each) => each);
   const onEnd = new OnEnd(given, 1000);
-  onEnd.take(end('a'));
+  onEnd.enqueue(end('a'));
   await until('the failure is reported', () => reports.length > 0);
   expect(reports).toEqual([expect.stringMatching(/for job a; .*it was ended after 1 s/)]);
   expect(existsSync(path.join(directory, 'ran'))).toBe(true);
@@ -217,7 +217,7 @@ test('more jobs than may wait for the program are left to the next server', asyn
     return opened;
   });
   const onEnd = new OnEnd(given);
-  for (let job = 0; job < 1010; job += 1) onEnd.take(end(`job-${job}`));
+  for (let job = 0; job < 1010; job += 1) onEnd.enqueue(end(`job-${job}`));
   await until('four are asked for', () => asked.length > 0);
   expect(asked).toEqual(['job-0', 'job-1', 'job-2', 'job-3']);
   expect(reports).toEqual([expect.stringMatching(/for job job-1004; .*1000 other jobs wait for it/)]);
@@ -238,7 +238,7 @@ test('a failure is reported again after a success, or as another one', async () 
     rmSync(ran, { force: true });
     if (failure === null) rmSync(fails);
     else writeFileSync(fails, failure);
-    onEnd.take(end('a'));
+    onEnd.enqueue(end('a'));
     await until('it has run', () => existsSync(ran) && processesWith({ directory }).length === 0);
   }
   await onEnd.close();
@@ -247,18 +247,6 @@ test('a failure is reported again after a success, or as another one', async () 
     'exit code 4: no disk',
     'exit code 4: no disk',
   ]);
-});
-
-test('a program for ends is a file that may be executed', () => {
-  const { words } = program('true');
-  const [script = ''] = words.split(' ');
-  checkOnEnd([script], '');
-  checkOnEnd(['sh'], process.env.PATH ?? '');
-  chmodSync(script, 0o644);
-  expect(() => checkOnEnd([script], '')).toThrow(
-    `--on-end '${script}': it is not a file that can be executed`,
-  );
-  expect(() => checkOnEnd(['sh'], '/nowhere')).toThrow("--on-end 'sh': it is not on PATH");
 });
 
 test('devices are named by their UUIDs, else by their ids, else by their numbers', () => {

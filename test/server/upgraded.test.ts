@@ -114,7 +114,7 @@ test('what runs ends with its result where the program is replaced under a serve
   const upgraded = [503, expect.stringMatching(/^The program was upgraded under the running server/)];
   for (let count = 0; count < 2; count += 1)
     expect(await refusal(await api.submit('infer', least.infer))).toEqual(upgraded);
-  const told = server.stderr.match(/The program was upgraded under the running server: restart it/g);
+  const told = server.stderr.match(/The program was upgraded while the server runs: restart the server/g);
   expect(told).toHaveLength(1);
 
   for (const where of [

@@ -41,14 +41,11 @@ function deadConfiguration(): string {
 
 /** The executor of the cluster, whose jobs of the CPU have a node with one core, so that they run one after the other. */
 async function executorOf(gpus: number | null, killGrace: number): Promise<SlurmExecutor> {
-  const notices = path.join(mkdtempSync(path.join(cluster.shared, 'notices-')), 'notices');
   const configuration = gpus === null ? deadConfiguration() : cluster.environment.SLURM_CONF;
   const partition = gpus === 0 ? 'cpu' : 'gpu';
   const executor = new SlurmExecutor({
     options: { partition, account: null, qos: null, time: null, constraint: null, args: [] },
     environment: { ...process.env, SLURM_CONF: configuration },
-    programs: { node: process.execPath, runner: program('main'), cleanup: program('cleanup') },
-    notices,
     passEnvironment: [],
     killGrace,
     maxLogBytes: 1 << 20,

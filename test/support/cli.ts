@@ -112,7 +112,7 @@ export class Cli {
 
   /** What `serve` prints when it refuses its flags or settings, in the test's process. */
   async refusedStart(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
-    const { serveFlags, serverSettings, startTelling, ServerLog } = await builtServer();
+    const { serveFlags, serverSettings, startLogged, ServerLog } = await builtServer();
     const environment = this.#environment(env);
     const log = new ServerLog({ write: () => true });
     const start = async () => {
@@ -123,7 +123,7 @@ export class Cli {
         dataDir: this.home,
       };
       const hurry = new AbortController().signal;
-      return startTelling(serverSettings(flags, place, environment), log, { isOpenAsked: false, hurry });
+      return startLogged(serverSettings(flags, place, environment), log, { isOpenAsked: false, hurry });
     };
     const refused = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));
     const said = await withOwnEnvironment(this.directory, environment, () => start().catch(refused));

@@ -12,6 +12,7 @@ import type {
   DeviceMemory,
   DeviceRequest,
   Ended,
+  Executor,
   Grant,
   JobRef,
   RunEvent,
@@ -20,7 +21,7 @@ import type {
 } from '../../src/server/executors/index.js';
 import type * as schedulerModule from '../../src/server/executors/local/scheduler.js';
 import type { Ticket } from '../../src/server/executors/local/tickets.js';
-import type { OwnersExecutor, OwnersLimits } from '../../src/server/running-server.js';
+import type { OwnersLimits } from '../../src/server/open-executor.js';
 import { play as probe } from '../fixtures/apps/probe/play.mjs';
 import { load } from './built.js';
 
@@ -168,7 +169,7 @@ export interface ScriptedSettings {
  * Runs jobs in the process of the test: placed by the scheduler of this machine, each does the steps that it was submitted
  * with, as the probe does (`test/fixtures/apps/probe`). No runner and no app is started.
  */
-export class ScriptedExecutor implements OwnersExecutor {
+export class ScriptedExecutor implements Executor {
   readonly #scheduler: schedulerModule.Scheduler;
   readonly #gpus: readonly Required<Omit<Device, 'isFree' | 'node'>>[];
   readonly #tickets = new Map<string, { readonly ticket: Ticket; isStopped: boolean; over: Promise<void> }>();
@@ -186,7 +187,8 @@ export class ScriptedExecutor implements OwnersExecutor {
       uuid: `GPU-${id}`,
     }));
     this.#scheduler = new built.Scheduler(this.#gpus, settings.cpuSlots, {
-      ...limits,
+      mostGpus: limits.maxGpus,
+      mostJobs: limits.maxJobs,
       now: () => settings.clock.monotonic(),
     });
   }

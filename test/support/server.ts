@@ -7,9 +7,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Parser } from '@oclif/core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import type { ToldServer } from '../../src/cli/serve/serve-until-stopped.js';
+import type { LoggedServer } from '../../src/cli/serve/serve-until-stopped.js';
 import { systemClock } from '../../src/files/index.js';
-import type { OwnersLimits } from '../../src/server/running-server.js';
+import type { ExecutorContext, OpenedExecutor } from '../../src/server/open-executor.js';
 import type { ServerSettings } from '../../src/server/settings.js';
 import { Api } from './api.js';
 import { builtServer } from './built.js';
@@ -113,7 +113,7 @@ export class TestServer implements AsyncDisposable {
   stderr = '';
   #child: ChildProcess | null = null;
   /** The server in this process. */
-  #running: ToldServer | null = null;
+  #running: LoggedServer | null = null;
   readonly #scripted: ScriptedRuns;
   #executor: ScriptedExecutor | null = null;
   #root = '';
@@ -212,7 +212,7 @@ export class TestServer implements AsyncDisposable {
   }
 
   async #startHere(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
-    const { startTelling, introduce, ServerLog, ...given } = await builtServer();
+    const { startLogged, introduce, ServerLog, ...given } = await builtServer();
     const { runners, clock } = this.options;
     const left = runners ? [] : ['--on-exit', 'keep'];
     const { flags } = await Parser.parse([...words.slice(1), ...left], { flags: given.serveFlags });
@@ -225,11 +225,11 @@ export class TestServer implements AsyncDisposable {
       },
     });
     const log = new ServerLog(output('stderr'), { format: flags['log-format'], level: flags['log-level'] });
-    this.#running = await startTelling(settings, log, {
+    this.#running = await startLogged(settings, log, {
       isOpenAsked: flags.auth === 'off',
       hurry: new AbortController().signal,
       ...(clock ? { clock } : {}),
-      ...(runners ? {} : { executor: await this.#scriptedExecutor(settings) }),
+      ...(runners ? {} : { openExecutor: await this.#scriptedExecutor(settings) }),
     });
     introduce(this.#running.server, log, output('stdout'));
     this.url = this.#running.server.url;
@@ -238,9 +238,10 @@ export class TestServer implements AsyncDisposable {
   async #scriptedExecutor({ cpuSlots }: ServerSettings) {
     const { gpus = 0, clock = systemClock } = this.options;
     const make = await ScriptedExecutor.maker(this.#scripted, { gpus, cpuSlots, clock });
-    return (limits: OwnersLimits) => {
+    return async (_: ServerSettings, { limits }: ExecutorContext): Promise<OpenedExecutor> => {
       this.#executor = make(limits);
-      return this.#executor;
+      const found = { sandbox: null, problem: '' };
+      return { executor: this.#executor, local: null, gpus: null, cluster: null, found };
     };
   }
 

@@ -33,11 +33,11 @@ function saySandbox(found: SandboxReport, log: ServerLog): void {
     );
   }
   const { processes, memory } = found.limits;
-  const most = [
+  const limits = [
     ...(processes === null ? [] : [`${processes} processes and threads`]),
     ...(memory === null ? [] : [`${formatBytes(memory)} of memory`]),
   ];
-  if (most.length > 0) log.say(`A job may use ${most.join(' and ')}; it is ended when it uses more.`);
+  if (limits.length > 0) log.say(`A job may use ${limits.join(' and ')}; it is ended when it uses more.`);
   for (const variable of found.blindSpots) {
     log.warn(
       `${variable}: jobs do not see that place in their sandbox; show it to them with --bind or --bind-rw.`,
@@ -50,7 +50,7 @@ function saySandbox(found: SandboxReport, log: ServerLog): void {
   }
 }
 
-/** Warns the admin about a server without a token, which everybody who can reach it may use. */
+/** Warns the admin about a server without a token, which anybody who can reach it may use. */
 export function warnOfOpenness(settings: ServerSettings, isAsked: boolean, log: ServerLog): void {
   if (settings.token !== null || settings.tokensFile !== null) return;
   const why = isAsked ? '--auth off' : `no token in ${settings.tokenVariables.at(-1)}`;
@@ -62,12 +62,12 @@ export function warnOfOpenness(settings: ServerSettings, isAsked: boolean, log: 
   log.warn('=====================================================================');
 }
 
-/** Warns the admin of GPUs that are listed and do not work. */
+/** Warns the admin about GPUs that are listed but do not work. */
 function warnOfFailed(gpus: GpuInventory, log: ServerLog): void {
   for (const gpu of gpus.failed) log.warn(`${failureInWords(gpu)}: it is left out, and gets no jobs.`);
 }
 
-/** Tells the admin which GPUs there are and which of them do not work, or that the GPUs are not known. */
+/** Tells the admin which GPUs there are and which do not work, or that they are not known. */
 function sayGpus(gpus: GpuInventory, log: ServerLog): void {
   gpus.on('known', () => warnOfFailed(gpus, log));
   if (gpus.current) {
@@ -92,7 +92,7 @@ function sayGpus(gpus: GpuInventory, log: ServerLog): void {
   });
 }
 
-/** Most apps that are named at the start. */
+/** Apps that are named at the start; more are counted. */
 const maxNamed = 20;
 
 /** Tells the admin which apps are served, and where their jobs are kept. */
@@ -117,5 +117,5 @@ export function introduce(server: RunningServer, log: ServerLog, stdout: Output)
   if (ended + active > 0) log.say(`Recovered ${active} active and ${ended} finished jobs.`);
   if (server.metricsUrl) log.say(`Metrics at ${server.metricsUrl}${routes.metrics.path}`);
   const line = `Listening on ${server.url}`;
-  if (!stdout.write(`${log.spell(line)}\n`)) log.say(`${line} (stdout could not be written to)`);
+  if (!stdout.write(`${log.format(line)}\n`)) log.say(`${line} (stdout could not be written to)`);
 }

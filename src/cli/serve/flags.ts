@@ -23,6 +23,13 @@ const repeatable = Flags.custom<string>({
 export const logLevels = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
+/** What a line of JSON says besides its message. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** A line of the server's log in JSON, without its line end. */
+export const logLine = (level: LogLevel, message: string, fields: LogFields = {}): string =>
+  JSON.stringify({ time: new Date().toISOString(), level, message, ...fields });
+
 /** How a line of the server's log is written. */
 const logFormats = ['text', 'json'] as const;
 type LogFormat = (typeof logFormats)[number];

@@ -1,7 +1,6 @@
 /** What `serve` and `check` share. The server's half of the program is imported only when it is started or checked. */
 
-export { type LogSettings, type ServeFlags, serveFlags } from './flags.js';
-export { logLine } from './log-line.js';
+export { type LogSettings, logLine, type ServeFlags, serveFlags } from './flags.js';
 export { serverSettings } from './settings.js';
 export type { AppCheck } from './show-check.js';
 export { runTimeFlag } from './values.js';

@@ -11,7 +11,7 @@ function read(file: string): string {
   }
 }
 
-/** A group of control, and all above it: each may have a quota. */
+/** A control group and all groups above it. Each may have a quota. */
 function withParents(group: string): string[] {
   const names = group.split('/').filter(Boolean);
   return [...names.keys(), names.length].map((count) => names.slice(0, count).join('/'));
@@ -24,8 +24,8 @@ function processors(quota: string | undefined, period: string | undefined): numb
 }
 
 /**
- * The smallest quota of the processor time of this process, in processors, as containers and units of systemd set it: that of
- * cgroups of version 2 (`cpu.max`) or 1 (`cpu.cfs_quota_us`). Infinite if there is none.
+ * The smallest processor quota of this process, in processors, as containers and systemd units set it: `cpu.max` in cgroups
+ * of version 2, `cpu.cfs_quota_us` in version 1. Infinite if there is none.
  * @param root of the file system, for tests
  */
 export function processorQuota(root = '/'): number {
@@ -41,7 +41,7 @@ export function processorQuota(root = '/'): number {
         });
       }
       if (!kinds.split(',').includes('cpu')) return [];
-      // In a container the name of the group may be that outside of it: then its own is the topmost.
+      // In a container, the group may have its outside name; then its quota is found at the top.
       return withParents(group).flatMap((each) =>
         [kinds, 'cpu'].map((kind) => {
           const place = ['sys/fs/cgroup', kind, each];
@@ -52,6 +52,6 @@ export function processorQuota(root = '/'): number {
   return Math.min(Number.POSITIVE_INFINITY, ...quotas);
 }
 
-/** How many processors this process may use at once: at least one, and no part of one. */
+/** The number of processors that this process may use at once, rounded down, at least 1. */
 export const usableProcessors = (root = '/'): number =>
   Math.max(1, Math.floor(Math.min(availableParallelism(), processorQuota(root))));

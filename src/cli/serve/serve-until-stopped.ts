@@ -29,27 +29,27 @@ function warnOfNewApps(server: RunningServer, events: ServerEvents, log: ServerL
       (problems) => {
         for (const each of problems) log.warn(each);
       },
-      (cause) => log.report('New apps could not be looked at', cause),
+      (cause) => log.report('New apps could not be checked', cause),
     );
   });
 }
 
-/** A server that tells its admin what happens. */
-export interface ToldServer {
+/** A running server that writes its log. */
+export interface LoggedServer {
   readonly server: RunningServer;
   /** Reads again what may change while the server runs. */
   reload(): void;
 }
 
 /**
- * Starts the service, and writes into the log what it finds and what happens in it.
+ * Starts the service and logs what it finds and what happens.
  * @throws UsageError
  */
-export async function startTelling(
+export async function startLogged(
   settings: ServerSettings,
   log: ServerLog,
-  context: Pick<ServeContext, 'hurry' | 'executor' | 'clock'> & { readonly isOpenAsked: boolean },
-): Promise<ToldServer> {
+  context: Pick<ServeContext, 'hurry' | 'openExecutor' | 'clock'> & { readonly isOpenAsked: boolean },
+): Promise<LoggedServer> {
   const report = (problem: string, cause: unknown) => log.report(problem, cause);
   const say = (line: string) => log.say(line);
   warnOfOpenness(settings, context.isOpenAsked, log);
@@ -82,7 +82,7 @@ interface ServeOptions {
   readonly logged: LogSettings;
 }
 
-/** Boots the service and resolves when SIGINT or SIGTERM has stopped it. */
+/** Runs the service until SIGINT or SIGTERM stops it. */
 export async function serveUntilStopped(
   settings: ServerSettings,
   { isOpenAsked, logged }: ServeOptions,
@@ -95,12 +95,12 @@ export async function serveUntilStopped(
   process.removeAllListeners('warning').on('warning', (warning) => report('Warning', warning));
   surviveUncaughtErrors(report);
   closeInherited();
-  // The umask must not remove the owner's permissions; those of others stay as the admin has set them.
+  // The owner keeps all permissions; the umask of the admin decides about those of others.
   process.umask(process.umask() & 0o077);
   const signals = new StopSignals((line) => log.say(line));
   const hurry = new AbortController();
   void signals.asked.then(() => hurry.abort());
-  const told = startTelling(settings, log, { isOpenAsked, hurry: hurry.signal });
+  const told = startLogged(settings, log, { isOpenAsked, hurry: hurry.signal });
   const { server, reload: onHangUp } = await told.catch((cause) => {
     endSoon();
     throw cause;
@@ -109,7 +109,7 @@ export async function serveUntilStopped(
   replaceStream(process.stdout);
   const notify = (state: 'READY=1' | 'STOPPING=1') =>
     notifyServiceManager(state, settings.environment).catch((cause) =>
-      report('systemd could not be told how far the service is', cause),
+      report('systemd could not be notified', cause),
     );
   if (!signals.isAsked) {
     introduce(server, log, new DirectOutput(1));

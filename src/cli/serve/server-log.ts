@@ -2,8 +2,7 @@ import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { counted, oneLine } from '../../contract/index.js';
 import { errorCode, isOutOfInodes } from '../../files/index.js';
 import { Colours } from '../terminal/index.js';
-import { type LogLevel, type LogSettings, logLevels } from './flags.js';
-import { type LogFields, logLine } from './log-line.js';
+import { type LogFields, type LogLevel, type LogSettings, logLevels, logLine } from './flags.js';
 
 /** Size of one write, in bytes: a pipe takes this many at once or none of them. */
 const pieceLength = 4096;
@@ -75,10 +74,10 @@ export function replaceStream(stream: NodeJS.WriteStream): void {
   stream.on('error', () => {});
 }
 
-/** Milliseconds between two tries to write how many lines were lost. */
+/** Milliseconds between two attempts to write how many lines were lost. */
 const retryInterval = 1000;
 
-/** Indents the lines of a stack after the first, so that none of them looks like a line of the log. */
+/** Indents all lines of a stack but the first, so that none of them looks like a line of the log. */
 const onLines = (text: string): string => text.split('\n').map(oneLine).join('\n    ');
 
 const now = (): string => new Date().toISOString();
@@ -157,8 +156,8 @@ export class ServerLog {
     return this.isJournal ? '' : `${now()} `;
   }
 
-  /** A line of this server's that is written elsewhere, in the format of its log. */
-  spell(line: string): string {
+  /** A line in the format of the log, for another output. */
+  format(line: string): string {
     return this.#isJson ? logLine('info', line) : line;
   }
 

@@ -1,11 +1,11 @@
 import { runProgram } from '../../programs/index.js';
 
 /** Milliseconds that the program may take. */
-const longest = 5000;
+const limit = 5000;
 
 /**
- * Tells systemd that the service is ready, or stops, where the unit says `Type=notify`. Node has no datagram sockets with a
- * path, which sd_notify(3) uses, so the program of systemd does it; the unit needs `NotifyAccess=all` for that.
+ * Tells systemd that the service is ready or stops, if the unit says `Type=notify`. sd_notify(3) needs a datagram socket with
+ * a path, which Node lacks, so systemd's own program does it; the unit needs `NotifyAccess=all` for that.
  * @param state an assignment of sd_notify(3)
  * @param environment of the server; without `NOTIFY_SOCKET` nothing is done
  */
@@ -17,7 +17,7 @@ export async function notifyServiceManager(
   if (!socket) return;
   const { exitCode, stderr } = await runProgram(['systemd-notify', state], {
     environment: { NOTIFY_SOCKET: socket, PATH: `${searchPath}:/usr/bin:/bin` },
-    limit: longest,
+    limit,
     maxBytes: 1000,
     beyond: 'keepFirst',
   });

@@ -11,12 +11,12 @@ import { usableProcessors } from './processors.js';
 import { slurmOptions } from './slurm-options.js';
 import { duration, jobMemory, runTime, size } from './values.js';
 
-/** Permissions that a secret must not have. Its group may read it only if it belongs to root. */
+/** Permissions that a secret must not have. The group may read it only if it belongs to root. */
 const open = { forOthers: 0o007, forGroup: 0o070, forGroupToWrite: 0o030 };
 
 /**
- * Checks that only this user and root can read a file. Root's own file may be read by its group as well: packages often give a
- * service its secrets that way.
+ * Checks that only this user and root can read a file. A file of root may also be readable by its group, because packages
+ * often give a service its secrets that way.
  * @throws UsageError
  */
 function checkSecrecy(file: string): void {

@@ -1,64 +1,14 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import type { Writable } from 'node:stream';
 import { exitCodes } from '../../contract/index.js';
 
-/** Seconds until the process is killed, and seconds once it is about to end. */
-const longest = { normal: 9, hurried: 1 };
-
-/**
- * A shell script that reads a pipe whose other end this process holds. The pipe ends when the process has ended; a line in
- * it means that the process must end now. `timeout` returns 124 (or 143) if neither came in time.
- */
-const script = `
-waitFor() { timeout "$1" sh -c 'read -r line'; }
-waitFor ${longest.normal}
-code=$?
-if [ $code -eq 0 ]; then
-  waitFor ${longest.hurried}
-  code=$?
-fi
-case $code in 124 | 143) kill -9 "$1" ;; esac
-`;
-
-/**
- * A separate process that kills this one if it has not ended in time: a main thread blocked in a system call runs no
- * timer, and any other blocked thread keeps Node from exiting.
- */
-class LastResort {
-  readonly #helper: ChildProcessByStdio<Writable, null, null>;
-
-  constructor() {
-    // Not execa: this process ends before its helper, must not wait for it, and loads nothing more once it is to end.
-    this.#helper = spawn('sh', ['-c', script, 'sh', String(process.pid)], {
-      cwd: '/',
-      // Detached, so that a second Ctrl-C in the terminal does not end it.
-      detached: true,
-      stdio: ['pipe', 'ignore', 'ignore'],
-      env: { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
-    });
-    // The server stops without this help if it cannot be started.
-    this.#helper.on('error', () => {});
-    this.#helper.stdin?.on('error', () => {});
-    this.#helper.unref();
-    Object(this.#helper.stdin).unref?.();
-  }
-
-  /** Says that the process is about to end: it is killed if that takes more than a second. */
-  hurry(): void {
-    this.#helper.stdin?.write('\n');
-  }
-}
-
-/** Milliseconds from the first signal until the process exits, even if something hangs. */
+/** Milliseconds from the first signal until the process ends, even if something hangs. */
 const deadline = 8000;
 
-/** Signals that would end the process by default, and that the server ignores. */
+/** Signals that end a process by default, and that the server ignores. */
 const survived = ['SIGUSR2', 'SIGXFSZ'] as const;
 
 /**
- * Handles signals for `serve`. The first SIGINT or SIGTERM asks it to stop within ten seconds; the second one ends it at
- * once. SIGHUP is for the server to read its configuration again; it comes from a closed terminal as well. Similar signals are
- * ignored.
+ * Handles the signals of `serve`. The first SIGINT or SIGTERM asks the server to stop within ten seconds; the second ends
+ * it at once. SIGHUP makes the server read its apps and tokens again; closing the terminal sends it as well.
  */
 export class StopSignals {
   /** Resolves with the first signal. */
@@ -66,7 +16,6 @@ export class StopSignals {
   /** Called at each SIGHUP. */
   onHangUp: (() => void) | null = null;
   #timer: NodeJS.Timeout | null = null;
-  #lastResort: LastResort | null = null;
 
   constructor(private readonly say: (line: string) => void) {
     const goOn = (name: NodeJS.Signals) => this.say(`${name}: the server goes on; SIGTERM stops it.`);
@@ -77,7 +26,7 @@ export class StopSignals {
     });
     this.asked = new Promise((resolve) => {
       const stop = () => {
-        if (this.isAsked) this.#endNow();
+        if (this.isAsked) process.exit(exitCodes.failed);
         this.#arm();
         resolve();
       };
@@ -85,32 +34,23 @@ export class StopSignals {
     });
   }
 
-  /** Whether a signal has come. */
+  /** Whether a signal to stop was received. */
   get isAsked(): boolean {
     return this.#timer !== null;
   }
 
-  /** Says that everything is closed, so the process can exit. The deadline stays, in case something still holds it. */
+  /** Everything is closed, so the process can exit. The deadline stays, in case something keeps it alive. */
   closed(): void {
     this.#timer?.unref();
   }
 
   #arm(): void {
-    try {
-      this.#lastResort = new LastResort();
-    } catch {
-      // No process could be started, so the timer has to do it.
-    }
-    // Not unreferenced: runners and their timers do not keep the process alive, and Node would exit before the jobs end.
+    // Referenced: runners and their timers do not keep the process alive, and Node would exit before the jobs end.
     this.#timer = setTimeout(() => {
       const open = [...new Set(process.getActiveResourcesInfo())].join(', ');
       this.say(`The stop took too long; ending now. Still open: ${open || 'nothing'}.`);
-      this.#endNow();
+      // Not `process.exit`, which waits for threads, and one may be blocked by a file system.
+      process.kill(process.pid, 'SIGKILL');
     }, deadline);
-  }
-
-  #endNow(): never {
-    this.#lastResort?.hurry();
-    process.exit(exitCodes.failed);
   }
 }

@@ -11,13 +11,13 @@ export function size(flag: string, text: string): number {
   return bytes;
 }
 
-/** Bytes that Node and Python need to start and do anything useful; a shell alone needs less. */
-const leastMemory = 64 * 2 ** 20;
+/** Bytes that Node and Python need to start and do anything useful. */
+const minMemory = 64 * 2 ** 20;
 
 /** Bytes of memory that a job may use. @throws FlagValueError for less than a program needs to start */
 export function jobMemory(flag: string, text: string): number {
   const bytes = size(flag, text);
-  if (bytes < leastMemory) throw new FlagValueError(flag, 'a size of at least 64MiB, such as 8GiB', text);
+  if (bytes < minMemory) throw new FlagValueError(flag, 'a size of at least 64MiB, such as 8GiB', text);
   return bytes;
 }
 

@@ -99,7 +99,7 @@ async function save(file: string, content: Uint8Array | AsyncIterable<string>): 
   await writing(file, 'show the cases again', async () => {
     try {
       await writeFile(partial, content);
-      await replaceFile(partial, file);
+      replaceFile(partial, file);
     } catch (cause) {
       await rm(partial, { force: true });
       throw cause;

@@ -160,7 +160,7 @@ async function moveInto(from: string, to: string, mayReplace: boolean): Promise<
     const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
     const there = lstatSync(target, { throwIfNoEntry: false });
     if (!there || (mayReplace && !entry.isDirectory() && !there.isDirectory())) {
-      await replaceFile(source, target);
+      replaceFile(source, target);
     } else if (entry.isDirectory() && there.isDirectory()) {
       unplaced += await moveInto(source, target, mayReplace);
     } else if (entry.isDirectory()) {
@@ -244,7 +244,7 @@ export class PrivateDirectory {
       if (errorCode(cause) === 'EEXIST') return null;
       throw cause;
     }
-    await replaceFile(path.join(this.files, first), path.join(place, first));
+    replaceFile(path.join(this.files, first), path.join(place, first));
     return moveInto(this.files, place, false);
   }
 

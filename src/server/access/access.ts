@@ -20,8 +20,8 @@ import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 
-/** Milliseconds between two looks at the file. */
-const lookEvery = 1000;
+/** Milliseconds between two checks of the file. */
+const checkInterval = 1000;
 
 /** Changes when the file's content, owner or mode changes, or the owner or mode of its directory. */
 function stampOf(file: string): string {
@@ -39,9 +39,20 @@ function stampOf(file: string): string {
   return stamps.join('\n');
 }
 
+/** Reads the tokens for a start. @throws SetupError if the file cannot be used */
+export function readTokenFile(file: string): TokenDocument {
+  try {
+    return readTokens(file);
+  } catch (cause) {
+    if (!(cause instanceof TokenFileError)) throw cause;
+    throw new SetupError(`${cause.message}; 'remote-app token create' makes a file`, { cause });
+  }
+}
+
 /**
- * The named tokens of a file, which may change while the server runs: it is checked for each request, and once a second for
- * those in progress and for jobs that wait. If it becomes unusable, that is reported, and the current tokens stay valid.
+ * The named tokens of a file, which may change while the server runs. The file is checked at each request, and once a
+ * second for requests in progress and jobs that wait. If it becomes unusable, that is reported, and the current tokens
+ * stay valid.
  */
 export class NamedTokens {
   #document: TokenDocument;
@@ -54,20 +65,11 @@ export class NamedTokens {
   constructor(
     private readonly file: string,
     private readonly report: Report,
-    /** Called with the file's content before and after each change. */
-    private readonly changed: (before: TokenDocument, after: TokenDocument) => void = () => {},
-    /** Called when a file that was reported can be used again. */
-    private readonly mended: (tokens: number) => void = () => {},
+    /** Emits `tokens` at each change, and `tokensMended` when a file that was reported can be used again. */
+    private readonly events: ServerEvents,
   ) {
     this.#stamp = stampOf(file);
-    try {
-      this.#document = readTokens(file);
-    } catch (cause) {
-      if (cause instanceof TokenFileError) {
-        throw new SetupError(`${cause.message}; 'remote-app token create' makes a file`, { cause });
-      }
-      throw cause;
-    }
+    this.#document = readTokenFile(file);
   }
 
   /** All tokens, revoked ones included. */
@@ -83,14 +85,14 @@ export class NamedTokens {
 
   /**
    * Checks the file now and from now on, because a job may wait for a limit to change.
-   * @param looked is called after each check
+   * @param onCheck called after each check
    */
-  follow(signal: AbortSignal, looked: () => void): void {
+  follow(signal: AbortSignal, onCheck: () => void): void {
     this.reload();
     const timer = setInterval(() => {
       this.reload();
-      looked();
-    }, lookEvery).unref();
+      onCheck();
+    }, checkInterval).unref();
     signal.addEventListener('abort', () => clearInterval(timer));
   }
 
@@ -112,13 +114,13 @@ export class NamedTokens {
     // have been revoked.
     this.#stamp = stamp;
     this.#noteUsable();
-    this.changed(before, this.#document);
+    this.events.tell('tokens', { before, after: this.#document });
   }
 
   #noteUsable(): void {
     if (this.#complaint === null) return;
     this.#complaint = null;
-    this.mended(this.entries.length);
+    this.events.tell('tokensMended', { tokens: this.entries.length });
   }
 
   /** Reports once why the file cannot be used. */
@@ -131,8 +133,8 @@ export class NamedTokens {
   }
 }
 
-/** A request under way. */
-interface UnderWay {
+/** A request in progress. */
+interface OngoingRequest {
   readonly token: string;
   readonly sender: Principal;
   /** Called when its answer must stop, possibly more than once; gets the refusal if the token is no longer valid. */
@@ -149,7 +151,7 @@ export class Access {
   #known: ReadonlyMap<string, TokenEntry | null> = new Map();
   #entries: readonly TokenEntry[] | null = null;
   readonly #own: string | null;
-  readonly #underWay = new Set<UnderWay>();
+  readonly #ongoing = new Set<OngoingRequest>();
 
   /**
    * @param token of the environment; null if there is none
@@ -172,10 +174,7 @@ export class Access {
     events: ServerEvents,
     report: Report,
   ): Access {
-    if (tokensFile === null) return new Access(token, null);
-    const changed = (before: TokenDocument, after: TokenDocument) => events.tell('tokens', { before, after });
-    const mended = (tokens: number) => events.tell('tokensMended', { tokens });
-    return new Access(token, new NamedTokens(tokensFile, report, changed, mended));
+    return new Access(token, tokensFile === null ? null : new NamedTokens(tokensFile, report, events));
   }
 
   /**
@@ -201,7 +200,7 @@ export class Access {
    * @throws ServiceError `invalidToken` for one that is wrong, was revoked or has expired
    */
   identify(token: string): Principal {
-    // Two calls of the system: a token that was revoked is refused from the next request on.
+    // Cheap, and a revoked token is refused from the next request on.
     this.named?.reload();
     this.#index();
     const entry = this.#known.get(hashOf(token));
@@ -228,20 +227,19 @@ export class Access {
   }
 
   /** Ends a request once its token may no longer make it. @returns a function to call when the request is over */
-  watch(token: string, sender: Principal, end: UnderWay['end']): () => void {
+  watch(token: string, sender: Principal, end: OngoingRequest['end']): () => void {
     // The token of the environment cannot change.
     if (this.named === null) return () => {};
     const request = { token, sender, end };
-    this.#underWay.add(request);
-    return () => this.#underWay.delete(request);
+    this.#ongoing.add(request);
+    return () => this.#ongoing.delete(request);
   }
 
-  /** Checks whether the requests in progress may continue, because tokens are changed and expire. */
+  /** Ends the requests in progress whose tokens were changed or have expired. */
   #review(): void {
-    for (const { token, sender, end } of this.#underWay) {
+    for (const { token, sender, end } of this.#ongoing) {
       try {
-        // What an admin may do depends on the route: the client repeats the request, and the answer depends on its new
-        // role.
+        // Which routes need an admin is not known here. The client repeats the request and gets the answer for its new role.
         if (this.identifyAgain(token, sender).role !== 'admin' && sender.role === 'admin') end(null);
       } catch (cause) {
         if (!(cause instanceof ServiceError)) throw cause;
@@ -251,13 +249,13 @@ export class Access {
   }
 
   /** GPUs that an owner may have at once; null for any number. */
-  readonly mostGpus = (owner: Owner) => this.limitsOf(owner).max_gpus?.most ?? null;
+  readonly maxGpus = (owner: Owner) => this.limitsOf(owner).max_gpus?.most ?? null;
 
   /** Jobs that an owner may have at once; null for any number. */
-  readonly mostJobs = (owner: Owner) => this.limitsOf(owner).max_jobs?.most ?? null;
+  readonly maxJobs = (owner: Owner) => this.limitsOf(owner).max_jobs?.most ?? null;
 
   /** Bytes that an owner may keep; null for any number. */
-  readonly mostKept = (owner: Owner) => this.limitsOf(owner).max_kept?.most ?? null;
+  readonly maxKept = (owner: Owner) => this.limitsOf(owner).max_kept?.most ?? null;
 
   /** Everybody whose token has not been revoked, and whoever has the token of the environment or needs none. */
   owners(): Owner[] {
@@ -270,7 +268,7 @@ export class Access {
     return (owner === null ? null : this.named?.limitsOf(owner)) ?? noLimits;
   }
 
-  /** Reads the tokens again, if they have changed. */
+  /** Rebuilds the index by hash if the tokens have changed. */
   #index(): void {
     const entries = this.named?.entries ?? [];
     if (entries === this.#entries) return;

@@ -1,2 +1,2 @@
 /** Identifies who sends a request: the token of the environment, or named tokens from a file. */
-export { Access, NamedTokens } from './access.js';
+export { Access, readTokenFile } from './access.js';

@@ -3,11 +3,9 @@ import {
   constants,
   ftruncateSync,
   openSync,
-  readFileSync,
   readSync,
   rmSync,
   statfsSync,
-  statSync,
   writeSync,
 } from 'node:fs';
 import { hostname } from 'node:os';
@@ -58,28 +56,8 @@ function writeInPlace(descriptor: number, text: string): void {
   writeSync(descriptor, text, 0);
 }
 
-/** Whether a lock on a directory is seen by everybody who can reach the directory. */
+/** Whether a lock on the directory is visible to everybody who can use the directory. */
 const isLocal = (directory: string): boolean => localFileSystems.has(statfsSync(directory).type >>> 0);
-
-/**
- * The mount option that makes the locks of a file system local to this machine, if it has one; else undefined.
- * @param dev the number of its device
- * @param mountinfo what `/proc/self/mountinfo` says
- */
-export function localLockIn(mountinfo: string, dev: number): string | undefined {
-  // Decodes a device number as the C library does.
-  const device = ` ${(dev >>> 8) & 0xfff}:${(dev & 0xff) | ((dev >>> 12) & 0xfff00)} `;
-  const mount = mountinfo.split('\n').find((line) => line.includes(device) && / - nfs4? /.test(line));
-  return /\blocal_lock=(?:all|flock)\b/.exec(mount ?? '')?.[0];
-}
-
-function localLockOption(directory: string): string | undefined {
-  try {
-    return localLockIn(readFileSync('/proc/self/mountinfo', 'utf8'), statSync(directory).dev);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Which server has the lock, according to `serve.lock`, for a message; empty if that cannot be read. */
 function holderNoted(file: string): string {
@@ -101,7 +79,7 @@ function holderNoted(file: string): string {
 
 interface Held {
   readonly descriptor: number;
-  /** Whether the lock is on `serve.lock` rather than on the directory. */
+  /** Whether the lock is on `serve.lock` instead of the directory. */
   readonly isFile: boolean;
 }
 
@@ -113,13 +91,6 @@ interface Held {
  */
 function acquire(directory: string, isLooking: boolean): Held | null {
   const file = lockFileOf(directory);
-  const option = localLockOption(directory);
-  if (option !== undefined) {
-    throw new SetupError(
-      `The data directory ${directory} is on NFS whose locks hold on this machine alone (${option}), so two servers ` +
-        'might work on it: mount it without "nolock" and "local_lock"',
-    );
-  }
   const isFile = !isLocal(directory);
   const outcome = isFile ? lockFile(file, !isLooking) : lockPath(directory, O_RDONLY | O_DIRECTORY);
   if (outcome === null) return null;
@@ -142,7 +113,7 @@ function acquire(directory: string, isLooking: boolean): Held | null {
   );
 }
 
-/** Writes into `serve.lock` which server has the lock. Errors are ignored: the note is for people, and the lock holds without it. */
+/** Writes into `serve.lock` which server has the lock. Errors are ignored: the note is for people, and the lock works without it. */
 function noteHolder(directory: string, { descriptor, isFile }: Held): void {
   const note = { host: hostname(), pid: process.pid, boot: thisBoot(), since: new Date().toISOString() };
   try {
@@ -175,10 +146,10 @@ export function lookAtLock(directory: string): void {
 }
 
 /**
- * Makes this process the only server of a data directory, by a lock of the kernel. The directory itself is locked, because a
- * lock file could be removed by mistake. Where other machines may share the file system, the file `serve.lock` is locked
- * instead, since NFS and similar file systems share only locks on files. `serve.lock` also says who has the lock; its
- * content decides nothing.
+ * Makes this process the only server of a data directory, with a lock of the kernel. The directory itself is locked, because
+ * a lock file could be removed by mistake. On a file system that other machines may share, the file `serve.lock` is locked
+ * instead, because NFS and the like share only locks on files. `serve.lock` also names the server that has the lock, for
+ * people; nothing depends on its content.
  * @param directory its real path
  * @returns a function that releases the lock
  * @throws SetupError if another server has it, or nothing can be locked

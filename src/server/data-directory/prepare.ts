@@ -28,15 +28,15 @@ import { SetupError } from '../setup-error.js';
 import { lookAtLock } from './lock.js';
 
 /** The directories that servers make in a data directory. */
-const names = ['jobs', 'incoming', 'trash', 'uploads', 'slurm'] as const;
+const names = ['jobs', 'incoming', 'trash', 'uploads'] as const;
 type OwnName = (typeof names)[number];
 
 /** Whether the directory may be a link: an admin may keep the jobs elsewhere on the same file system. */
 const mayBeLink = (name: OwnName): boolean => name === 'jobs';
 
 /**
- * Creates one of the server's directories: for uploads, jobs, or files that are being removed. A file or link of the same
- * name is set aside. All of them must be on one file system, because jobs are renamed from one to another.
+ * Creates one of the server's directories, such as that of the jobs. A file or link of the same name is set aside. All must
+ * be on one file system, because jobs are renamed from one to another.
  * @returns its path
  * @throws SetupError if it is on another file system
  */
@@ -82,8 +82,8 @@ function lookAtOwnDirectories(dataDirectory: string): void {
 }
 
 /**
- * Moves an entry that is not a job, or that cannot be read, to `DATA/set-aside`, and reports it. Its content is not changed;
- * an admin decides what to do with it. An entry that cannot be moved stays where it is.
+ * Moves an entry that is not a job, or that cannot be read, to `DATA/set-aside`, and reports it. Its content stays as it
+ * is, for the admin to look at. An entry that cannot be moved stays where it is.
  */
 export function setAside(dataDirectory: string, entry: string, why: string, report: Report): void {
   const directory = path.join(dataDirectory, 'set-aside');
@@ -113,7 +113,7 @@ export function readOrSetAside(dataDirectory: string, file: string, report: Repo
   }
 }
 
-/** Why a file system cannot store a file, and what to do; null if the system's own message is enough. */
+/** Why a file system cannot store a file, and what the admin can do; null if the system's own message is enough. */
 function shortage(directory: string, cause: unknown): string | null {
   switch (errorCode(cause)) {
     case 'ENOSPC':
@@ -156,7 +156,7 @@ export function prepareDataDirectory(given: string): string {
   }
 }
 
-/** The directory, or the nearest one above it that is there; a link that leads nowhere counts as there. */
+/** The directory, or the nearest existing one above it. A dangling link counts as existing. */
 function nearestDirectory(directory: string): string {
   const isThere = lstatSync(directory, { throwIfNoEntry: false }) !== undefined;
   return isThere ? directory : nearestDirectory(path.dirname(directory));
@@ -205,14 +205,14 @@ function takesFifos(fifo: string): boolean {
     makeFifo(fifo);
     return true;
   } catch (cause) {
-    // The program could not be started, which says nothing about the file system.
+    // A program that could not be started says nothing about the file system.
     if (isSystemError(cause)) return true;
     writeFileSync(fifo, '');
     return false;
   }
 }
 
-/** Creates a directory for the checks. Null on a full disk, where jobs of an earlier server may still be running. */
+/** Creates a directory for the checks. Null on a full disk, where jobs of an earlier server may still run. */
 function makeProbe(directory: string): string | null {
   try {
     return mkdtempSync(path.join(directory, 'probe-'));
@@ -224,8 +224,8 @@ function makeProbe(directory: string): string | null {
 
 /**
  * Checks that the file system has what every job needs: permissions and FIFOs. FAT, exFAT and many network shares have
- * neither; saying so at the start is better than letting each job fail. On a full disk nothing can be tried: an earlier server
- * may have running jobs on it, and what else a start needs is said where it fails.
+ * neither, and it is better to say so at the start than to let each job fail. On a full disk nothing is checked, because
+ * jobs of an earlier server may still run there.
  * @throws SetupError
  */
 export function checkFileSystem(directory: string): void {

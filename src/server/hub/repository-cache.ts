@@ -182,7 +182,7 @@ export async function placeText(file: string, text: string): Promise<void> {
     await using handle = await open(partial, 'wx');
     await handle.writeFile(text);
     await handle.sync();
-    await replaceFile(partial, file);
+    replaceFile(partial, file);
   } catch (cause) {
     await rm(partial, { force: true });
     throw cause;
@@ -214,7 +214,7 @@ async function tryLink(blob: string, target: string): Promise<boolean> {
     if (errorCode(cause) !== 'EEXIST') throw cause;
     if (await leadsTo(target, blob)) return true;
     await symlink(content, partial);
-    await replaceFile(partial, target);
+    replaceFile(partial, target);
   }
   return true;
 }
@@ -233,7 +233,7 @@ export async function placeInSnapshot(
   const partial = `${blob}.${uniquePart()}.incomplete`;
   try {
     await copyFile(blob, partial, constants.COPYFILE_EXCL);
-    await replaceFile(partial, target);
+    replaceFile(partial, target);
   } finally {
     await rm(partial, { force: true });
   }

@@ -88,7 +88,7 @@ export async function downloadBlob(file: TreeFile, options: DownloadOptions): Pr
     await using handle = await open(partial, 'wx');
     await receive(file, handle, options);
     await handle.sync();
-    await replaceFile(partial, blob);
+    replaceFile(partial, blob);
   } catch (cause) {
     await rm(partial, { force: true });
     throw cause;

@@ -44,7 +44,7 @@ interface DiskUse {
 }
 
 /**
- * Asks for the free space of a file system, one request at a time: each unanswered one occupies one of the few threads
+ * Asks for the free space of a file system, one request at a time. Each request that hangs occupies one of the few threads
  * that read and write files.
  */
 class DiskLook {
@@ -78,44 +78,32 @@ const buckets = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_4
  */
 function countJobs(events: ServerEvents, registry: Registry): void {
   const registers = [registry];
-  const accepted = new Counter({
-    name: 'remote_app_jobs_accepted_total',
-    help: 'Jobs that were accepted',
-    labelNames: ['app', 'operation'] as const,
-    registers,
-  });
-  const ended = new Counter({
-    name: 'remote_app_jobs_ended_total',
-    help: 'Jobs that have ended, by how: done, error or killed',
-    labelNames: ['app', 'operation', 'state'] as const,
-    registers,
-  });
-  const wait = new Histogram({
-    name: 'remote_app_queue_wait_seconds',
-    help: 'Time from the acceptance of a job until it started, by what it started on: gpu or cpu',
-    labelNames: ['device'] as const,
-    buckets,
-    registers,
-  });
-  const run = new Histogram({
-    name: 'remote_app_run_seconds',
-    help: 'Time that a job ran',
-    labelNames: ['app', 'operation'] as const,
-    buckets,
-    registers,
-  });
-  const gpuTime = new Counter({
-    name: 'remote_app_gpu_seconds_total',
-    help: 'Time that ended jobs had GPUs, summed over the GPUs',
-    labelNames: ['app'] as const,
-    registers,
-  });
-  const refused = new Counter({
-    name: 'remote_app_refusals_total',
-    help: 'Requests that were answered with an error',
-    labelNames: ['status', 'error'] as const,
-    registers,
-  });
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const histogram = (name: string, help: string, ...labelNames: string[]) =>
+    new Histogram({ name, help, labelNames, buckets, registers });
+  const accepted = counter('remote_app_jobs_accepted_total', 'Jobs that were accepted', 'app', 'operation');
+  const ended = counter(
+    'remote_app_jobs_ended_total',
+    'Jobs that have ended, by how: done, error or killed',
+    ...['app', 'operation', 'state'],
+  );
+  const wait = histogram(
+    'remote_app_queue_wait_seconds',
+    'Time from the acceptance of a job until it started, by what it started on: gpu or cpu',
+    'device',
+  );
+  const run = histogram('remote_app_run_seconds', 'Time that a job ran', 'app', 'operation');
+  const gpuTime = counter(
+    'remote_app_gpu_seconds_total',
+    'Time that ended jobs had GPUs, summed over the GPUs',
+    'app',
+  );
+  const refused = counter(
+    'remote_app_refusals_total',
+    'Requests that were answered with an error',
+    ...['status', 'error'],
+  );
   events.on('accepted', ({ app, operation }) => accepted.inc({ app, operation }));
   events.on('started', ({ gpus, waited }) => {
     wait.observe({ device: gpus.length > 0 ? 'gpu' : 'cpu' }, waited);
@@ -129,7 +117,7 @@ function countJobs(events: ServerEvents, registry: Registry): void {
   events.on('refused', ({ status, error }) => refused.inc({ status: String(status), error }));
 }
 
-/** Metrics of uploads that are named by their content: those that came, and those that are kept. */
+/** Metrics of uploads: those that were completed, and those that are kept. */
 function countUploads({ events, uploads }: MetricSources, registry: Registry): void {
   const registers = [registry];
   const whole = new Counter({ name: 'remote_app_uploads_total', help: 'Uploads that came whole', registers });
@@ -244,8 +232,8 @@ function showServer(sources: MetricSources, registry: Registry): void {
 }
 
 /**
- * The process metrics of Prometheus' own libraries, under the same names. The library's collection of these is not used:
- * it measures the delay of the event loop a hundred times a second.
+ * The usual metrics of a process, under the names that Prometheus' libraries give them. prom-client's own collection is not
+ * used, because it measures the delay of the event loop a hundred times a second.
  */
 function showProcess(registry: Registry): void {
   const { gauge, counter } = oneValue([registry]);

@@ -23,7 +23,7 @@ import {
 /** `serve --sandbox`. */
 export type SandboxMode = 'auto' | 'bwrap' | 'off';
 
-/** The result of a start: a sandbox, or why there is none. */
+/** A sandbox, or why there is none. */
 export type FoundSandbox =
   | {
       readonly sandbox: Sandbox;
@@ -57,7 +57,7 @@ function checkBinds({ binds, dataDirectory }: SandboxRules): void {
     const real = realPath(file);
     if (isWithin(real, dataDirectory) || isWithin(dataDirectory, real)) {
       throw new SetupError(
-        `${flag} ${file}: the data directory ${dataDirectory} is there, and no job may see that of the others; name a directory beside it`,
+        `${flag} ${file}: the data directory ${dataDirectory} is there, and no job may see the files of others; name a directory beside it`,
       );
     }
   }
@@ -87,8 +87,8 @@ async function find(rules: SandboxRules): Promise<FoundSandbox> {
 }
 
 /**
- * Finds out whether jobs can have a sandbox here, by starting one.
- * @throws SetupError where `bwrap` is asked for and does not work
+ * Checks whether jobs can have a sandbox here, by starting one.
+ * @throws SetupError if `--sandbox bwrap` was given and bwrap does not work
  */
 export async function findSandbox(mode: SandboxMode, rules: SandboxRules): Promise<FoundSandbox> {
   if (mode === 'off') return { sandbox: null, problem: '' };
@@ -148,8 +148,8 @@ function linksIn(directory: string, levels = maxDepth): string[] {
 }
 
 /**
- * Sentences about places that a job may need but does not see in its sandbox: those named by variables, such as a model
- * cache in a home directory, and the targets of links in an app, such as its weights. An app that needs them fails.
+ * Sentences about files that a job may need but cannot see in its sandbox: those that variables name, such as a model cache in
+ * a home directory, and the targets of links in an app, such as its weights.
  */
 export function blindSpots({ environment, binds, added, apps, secrets }: BlindSpotsOptions): string[] {
   const bound = binds.map((each) => realPath(each.path));

@@ -6,9 +6,8 @@ import { findProgram } from '../../files/index.js';
 import { type ProgramEnd, runProgram } from '../../programs/index.js';
 
 /**
- * The directory in which a worker sees its jobs. The sandbox exists before the jobs, so it is started inside an outer
- * one whose user may mount. Mounts below the directory in the outer one appear in the sandbox too, until they are
- * unmounted.
+ * The directory in which a worker sees its jobs. A worker's sandbox is older than its jobs, so it runs inside an outer
+ * sandbox whose user may mount. What is mounted below the directory there also appears in the worker's sandbox.
  */
 export interface JobMounts {
   /** An empty directory of the worker host. */
@@ -17,7 +16,7 @@ export interface JobMounts {
   readonly jobs: string;
 }
 
-/** The descriptor on which the worker host says which job to show, and is told when it is visible. */
+/** The descriptor on which the worker host asks for a job to be shown, and learns when it is. */
 const mountsDescriptor = 5;
 
 /** The parts of its directory that a job sees. */

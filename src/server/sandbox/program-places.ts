@@ -3,8 +3,8 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { findProgram, readScriptStart } from '../../files/index.js';
 
-/** Most links and interpreters that are followed from a program. */
-const mostSteps = 16;
+/** Links and interpreters that are followed from a program. */
+const maxSteps = 16;
 
 /** Whether a directory holds a complete Python environment. */
 const isEnvironment = (prefix: string): boolean =>
@@ -71,7 +71,7 @@ export function programPlaces(name: string, searchPath: string): string[] {
   const places = new Set<string>();
   const left = [findProgram(name, searchPath)];
   const seen = new Set<string>();
-  while (left.length > 0 && seen.size < mostSteps) {
+  while (left.length > 0 && seen.size < maxSteps) {
     const file = left.shift();
     if (file === undefined || seen.has(file)) continue;
     seen.add(file);
@@ -108,9 +108,9 @@ function packageOf(directory: string): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Where the packages lie that an app depends on and that are links in the `node_modules` above it, as members of a workspace
- * are: what npm would install of each, and the packages that it finds. Links in the app itself do not count: what they lead to
- * is not for the app to choose.
+ * The packages that an app depends on and that are links in a `node_modules` above it, as in a workspace: of each what npm
+ * would install, and the packages that it finds in turn. Links inside the app do not count, because an app must not choose
+ * what its jobs see.
  */
 export function linkedPackages(directory: string): string[] {
   const names = Object.keys(packageOf(directory).dependencies ?? {}).filter((name) => packageName.test(name));

@@ -42,13 +42,13 @@ interface ConfinedWorker extends Omit<Confined, 'directory'> {
   readonly home: string;
   readonly temporary: string;
   readonly jobMounts: JobMounts;
-  /** Files that it consists of, besides those that it may access. */
+  /** Files that belong to the app, besides those in `access`. */
   readonly watched: readonly string[];
 }
 
 /**
- * The descriptor on which bwrap tells how the command ended, and the one from which it reads the filter of system calls. The
- * runner, or the worker host, has the other end of each; the command does not have them.
+ * The descriptor on which bwrap reports how the command ended, and the one from which it reads the filter of system calls.
+ * The runner or the worker host has the other ends; the command has neither.
  */
 const descriptors = { job: { status: 3, filter: 4 }, worker: { status: 4, filter: 6 } };
 
@@ -225,8 +225,8 @@ export interface JobLimits {
 }
 
 /**
- * How many times its memory limit one process of a job may reserve. A job is ended when it uses more than its limit,
- * which is checked twice a second; this stops a process that grows faster. A program may reserve more than it uses.
+ * How many times its memory limit one process of a job may reserve. The use of a job is checked twice a second; this stops a
+ * process that grows faster. It is more than 1 because programs reserve more than they use.
  */
 const reserve = 2;
 

@@ -51,8 +51,8 @@ export function placesOf(real: string, visible: readonly string[]): string[] {
   return [...new Set(places)];
 }
 
-/** Most links that are followed to one file, as in Linux. */
-const mostLinks = 40;
+/** Links that are followed to one file, as in Linux. */
+const maxLinks = 40;
 
 /**
  * The names that lead to a file: those of all links followed on the way, and finally its own. Their directories contain
@@ -65,7 +65,7 @@ export function namesOf(file: string): string[] {
   const left = file.split(path.sep);
   for (let part = left.shift(); part !== undefined; part = left.shift()) {
     const name = path.join(reached, part);
-    const target = links.length < mostLinks ? linkText(name) : undefined;
+    const target = links.length < maxLinks ? linkText(name) : undefined;
     if (target === undefined) reached = name;
     else {
       links.push(name);

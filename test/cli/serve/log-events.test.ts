@@ -18,44 +18,6 @@ function logged() {
 const job = { id: 'aa01bc23de45', app: 'tissue', operation: 'infer', owner: 'ana' };
 const known = { job_id: job.id, app: 'tissue', operation: 'infer', owner: 'ana' };
 
-test('each step of a job is a line, with its facts', () => {
-  const { events, lines } = logged();
-  events.tell('accepted', { ...job, bytes: 2048 });
-  events.tell('waiting', { ...job, for: 'a GPU', position: 2 });
-  events.tell('started', { ...job, gpus: [0, 3], waited: 65 });
-  events.tell('started', { ...job, owner: null, gpus: [], waited: 1 });
-  events.tell('removed', { ...job, cause: 'expired' });
-  events.tell('removed', { ...job, cause: 'fetched' });
-  expect(lines).toEqual([
-    [
-      'info',
-      'Job aa01bc23de45 of ana: accepted, infer on tissue, 2.0 KiB',
-      { event: 'accepted', ...known, bytes: 2048 },
-    ],
-    [
-      'info',
-      'Job aa01bc23de45 of ana: waits for a GPU, position 2 in the queue',
-      { event: 'waiting', ...known, waiting_for: 'a GPU', queue_position: 2 },
-    ],
-    [
-      'info',
-      'Job aa01bc23de45 of ana: starts on GPU 0, 3, 1 min 5 s after it came',
-      { event: 'started', ...known, gpus: [0, 3], waited_seconds: 65 },
-    ],
-    [
-      'info',
-      'Job aa01bc23de45: starts on the CPU, 1 s after it came',
-      { event: 'started', ...known, owner: null, gpus: [], waited_seconds: 1 },
-    ],
-    ['debug', 'Job aa01bc23de45 of ana: removed with its files', { event: 'removed', ...known }],
-    [
-      'info',
-      'Job aa01bc23de45 of ana: removed before its time: its result was fetched, and the disk is short',
-      { event: 'removed', ...known },
-    ],
-  ]);
-});
-
 test('the end of a job says how and why, but not what an app says of the names of files', () => {
   const end = { ...job, state: 'done', error: null, isRefused: false, gpus: [1], seconds: 65, bytes: 4096 };
   const failed = { ...end, state: 'error', error: 'exit code 1', bytes: null };

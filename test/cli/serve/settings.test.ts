@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { Parser } from '@oclif/core';
@@ -88,30 +88,6 @@ test('a program is one word where a file has that name', async () => {
   ]);
 });
 
-test('a token file is not for the eyes of others', async () => {
-  await using directory = await temporary();
-  const file = path.join(directory.path, 'token');
-  writeFileSync(file, 'secret\n');
-  const given = (mode: number, owner = process.getuid?.() ?? 0) => {
-    chmodSync(file, mode);
-    if (process.getuid?.() === 0) chownSync(file, owner, 0);
-    return settings([`--token-file=${file}`], { SERVICE_API_TOKEN: 'other' }).then(
-      ({ token, secretFiles }) => [token, secretFiles],
-      ({ message }: Error) => message,
-    );
-  };
-  expect(await given(0o600)).toEqual(['secret', [file]]);
-  const seen = `Others than its owner can read the token file '${file}': run chmod 600 '${file}', and give the server another token`;
-  expect(await given(0o604)).toBe(seen);
-  if (process.getuid?.() === 0) {
-    expect(await given(0o640)).toEqual(['secret', [file]]);
-    expect(await given(0o620)).toBe(seen);
-    expect(await given(0o600, 12_345)).toBe(
-      `The token file '${file}' belongs to another user, who can change it: give it to the user of the server`,
-    );
-  } else expect(await given(0o640)).toBe(seen);
-});
-
 test.each([
   [['--auth=required'], {}, /^--auth required, and there is no token: .* or set SERVICE_API_TOKEN$/],
   [['--auth=off', '--tokens=t'], {}, /^--auth off asks nobody for a token, and --tokens names tokens/],
@@ -149,10 +125,4 @@ test.each([
 ] as const)('--%s takes %j, and not %j', async (name, right, wrong, takes) => {
   await settings([`--${name}=${right}`]);
   await expect(settings([`--${name}=${wrong}`])).rejects.toThrow(`--${name} takes ${takes}, got '${wrong}'`);
-});
-
-test('a server that requires tokens has its own, or a file of them', async () => {
-  expect((await settings(['--auth=required'], { SERVICE_API_TOKEN: 'x' })).token).toBe('x');
-  expect((await settings(['--auth=required', '--tokens=t'])).tokensFile).toBe(path.resolve('t'));
-  expect((await settings(['--sandbox=off'])).sandbox).toBe('off');
 });

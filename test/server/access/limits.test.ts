@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
-import { type LimitTable, limitsFor, noLimits } from '../../../src/access/principal.js';
+import { type LimitTable, noLimits } from '../../../src/access/principal.js';
 import { OwnerLimits } from '../../../src/server/jobs/owner-limits.js';
 import { least, steps } from '../../support/form.js';
 import { file } from '../../support/form.mjs';
@@ -34,16 +34,6 @@ const server = sharedServer({
 const api = (name: string) => tokens.api(server, name);
 const onCpu = { cpu: '1' };
 const waiting = () => ({ ...least.infer, ...onCpu, ...steps(`wait=${server.gate().path}`) });
-
-test('what a token says of itself goes before the limits of its role, also that it has none', () => {
-  const ana = { name: 'ana', role: 'user', limits: { max_jobs: null, max_gpus: 1 } } as const;
-  expect(limitsFor(ana, { user: { max_jobs: 2, max_gpus: 4, max_kept: 5 } })).toEqual({
-    max_jobs: null,
-    max_gpus: { most: 1, whose: "of the token 'ana'" },
-    max_kept: { most: 5, whose: "of the role 'user'" },
-    max_upload: null,
-  });
-});
 
 describe('a limit of active jobs', () => {
   const killAll = async (name: string) => {

@@ -14,12 +14,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { thisBoot } from '../../../src/files/index.js';
 import { makeFifo } from '../../../src/runner/index.js';
-import {
-  DirectoryInUse,
-  localLockIn,
-  lockDataDirectory,
-  lookAtLock,
-} from '../../../src/server/data-directory/lock.js';
+import { DirectoryInUse, lockDataDirectory, lookAtLock } from '../../../src/server/data-directory/lock.js';
 import { SetupError } from '../../../src/server/setup-error.js';
 import { openBelow } from '../../support/open-files.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -82,48 +77,6 @@ test('a note behind a link, or a FIFO in its place, names nobody', async () => {
     rmSync(noteOf(data));
   }
   release();
-});
-
-/** A line of `/proc/self/mountinfo`. */
-const mounted = (device: string, type: string, options: string) =>
-  `36 35 ${device} / /mnt rw,noatime shared:1 - ${type} host:/export rw,${options}`;
-
-test.each([
-  ['all', mounted('0:46', 'nfs', 'vers=3,local_lock=all,addr=10.0.0.1'), 46, 'local_lock=all'],
-  ['those on files', mounted('0:46', 'nfs4', 'local_lock=flock'), 46, 'local_lock=flock'],
-  ['no', mounted('0:46', 'nfs4', 'vers=4.2,local_lock=none,addr=10.0.0.1'), 46, undefined],
-  ['other', mounted('0:46', 'nfs', 'local_lock=posix'), 46, undefined],
-  ["another mount's", mounted('0:460', 'nfs', 'local_lock=all'), 46, undefined],
-  ["another file system's", mounted('0:46', 'ext4', 'local_lock=all'), 46, undefined],
-  ['a large minor', mounted('3:4660', 'nfs', 'local_lock=all'), (0x12 << 20) | 0x334, 'local_lock=all'],
-])('of a mount by NFS %s locks may be of this machine alone', (_, line, dev, option) => {
-  const others = [mounted('8:1', 'ext4', 'errors=remount-ro'), mounted('0:47', 'nfs', 'local_lock=none')];
-  expect(localLockIn([...others, line, ''].join('\n'), dev)).toBe(option);
-});
-
-test('a note is told up to a limit, in one line', async () => {
-  await using root = await temporary();
-  const release = lockDataDirectory(root.path);
-  const note = { pid: 7, host: `a\n${'h'.repeat(300)}`, since: 's'.repeat(50) };
-  writeFileSync(noteOf(root.path), JSON.stringify(note));
-  expect(() => lookAtLock(root.path)).toThrow(
-    `Another server (process 7 on a\\x0a${'h'.repeat(250)}, since ${'s'.repeat(40)}) uses`,
-  );
-  release();
-});
-
-test('the note of a server that has the old place of a moved directory stays', async () => {
-  await using root = await temporary();
-  const [data, moved] = ['data', 'moved'].map((name) => path.join(root.path, name)) as [string, string];
-  mkdirSync(data);
-  const release = lockDataDirectory(data);
-  renameSync(data, moved);
-  mkdirSync(data);
-  const other = lockDataDirectory(data);
-  release();
-  expect(existsSync(noteOf(data))).toBe(true);
-  other();
-  expect(existsSync(noteOf(data))).toBe(false);
 });
 
 test.each([

@@ -1,112 +1,15 @@
-import { chmodSync, existsSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { realpathSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { blindSpots, findSandbox } from '../../../src/server/sandbox/find-sandbox.js';
 import { problemOf } from '../../../src/server/sandbox/job-mounts.js';
-import { kernelSettings, nameServers, systemFiles } from '../../../src/server/sandbox/machine-files.js';
-import { linkedPackages, packagesAbove, programPlaces } from '../../../src/server/sandbox/program-places.js';
-import {
-  isWithin,
-  namesOf,
-  placesOf,
-  realPath,
-  withRealPaths,
-} from '../../../src/server/sandbox/visible-files.js';
+import { linkedPackages, packagesAbove } from '../../../src/server/sandbox/program-places.js';
+import { isWithin } from '../../../src/server/sandbox/visible-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const root = await temporary();
 afterAll(() => root[Symbol.asyncDispose]());
 const at = (name: string) => path.join(realpathSync(root.path), name);
-
-test('a place is within itself and what is above it, and in no other that begins like it', () => {
-  const pairs = [
-    ['/a', '/a'],
-    ['/a', '/a/b'],
-    ['/', '/a'],
-    ['/a', '/ab'],
-    ['/a/b', '/a'],
-  ] as const;
-  expect(pairs.map(([directory, file]) => isWithin(directory, file))).toEqual([
-    true,
-    true,
-    true,
-    false,
-    false,
-  ]);
-});
-
-test('what is shown has its own name and its real one, is writable if either is, and comes after its parents', async () => {
-  await plant(at('shown'), { 'real/a': '' });
-  symlinkSync('real', at('shown/link'));
-  const [real, link] = [at('shown/real'), at('shown/link')];
-  const shown = [
-    { path: at('shown/real/a'), isWritable: false },
-    { path: link, isWritable: false },
-    { path: real, isWritable: true },
-  ];
-  const expected = [
-    { path: link, isWritable: false },
-    { path: real, isWritable: true },
-    { path: at('shown/real/a'), isWritable: false },
-  ];
-  expect(withRealPaths(shown)).toEqual(expected);
-  expect(withRealPaths(shown.toReversed())).toEqual(expected);
-  expect(realPath(at('shown/none'))).toBe(at('shown/none'));
-  expect(placesOf(at('shown/real/a'), [link, real, at('shown'), at('other')])).toEqual([
-    at('shown/link/a'),
-    at('shown/real/a'),
-  ]);
-});
-
-test('at most forty links are followed to a file', async () => {
-  await plant(at('links'), { file: '' });
-  for (let count = 1; count <= 41; count += 1)
-    symlinkSync(count === 1 ? 'file' : `${count - 1}`, at(`links/${count}`));
-  expect(namesOf(at('links/40')).at(-1)).toBe(at('links/file'));
-  expect(namesOf(at('links/41')).at(-1)).toBe(at('links/1'));
-  symlinkSync(at('links'), at('absolute'));
-  expect(namesOf(at('absolute/none'))).toEqual([at('absolute'), at('links/none')]);
-});
-
-test('a program in a bin brings the libraries beside it; one elsewhere its directory', async () => {
-  await plant(at('installed'), {
-    'sbin/tool': '',
-    'lib64/a': '',
-    'libexec/a': '',
-    'share/a': '',
-    'alone/tool': '',
-    'alone/data/a': '',
-    'conda/conda-meta/history': '',
-    'conda/bin/tool': '',
-    'spaced/pyvenv.cfg': `version = 3\nhome =   ${at('installed/my python/bin')}  \n`,
-    'spaced/bin/python': '',
-    'my python/bin/python3': '',
-  });
-  for (const name of [
-    'sbin/tool',
-    'alone/tool',
-    'conda/bin/tool',
-    'spaced/bin/python',
-    'my python/bin/python3',
-  ])
-    chmodSync(at(`installed/${name}`), 0o755);
-  const places = (name: string) =>
-    programPlaces(at(`installed/${name}`), '').map((each) => path.relative(at('installed'), each));
-  expect(places('sbin/tool')).toEqual(['lib64', 'libexec', 'sbin']);
-  expect(places('alone/tool')).toEqual(['alone']);
-  expect(places('conda/bin/tool')).toEqual(['conda']);
-  expect(places('spaced/bin/python')).toEqual(['my python/bin', 'spaced']);
-  // Whatever the home directory has besides.
-  expect(programPlaces(path.join(homedir(), 'no-such-program'), '')).toEqual([]);
-});
-
-test('programs that are links to each other come to an end', () => {
-  mkdirSync(at('circle'));
-  symlinkSync('b', at('circle/a'));
-  symlinkSync('a', at('circle/b'));
-  expect(programPlaces('a', at('circle'))).toEqual([]);
-});
 
 test('of the packages above an app those are seen that it names, as npm would install them', async () => {
   await plant(at('work'), {
@@ -156,23 +59,6 @@ test('of the packages above an app those are seen that it names, as npm would in
   expect([linkedPackages(at('work/apps/bare')), linkedPackages(at('work/apps/broken'))]).toEqual([[], []]);
 });
 
-test('of this machine every job reads the directories of the system, and no setting of the kernel is missed', () => {
-  const { directories, links, hiddenFiles, hiddenDirectories } = systemFiles();
-  expect(directories).toEqual(expect.arrayContaining(['/usr', '/etc']));
-  expect([...directories, ...links.map(([name]) => name)]).toContain('/bin');
-  expect(hiddenFiles).toContain('/etc/shadow');
-  expect(hiddenFiles).not.toContain('/etc/passwd');
-  expect([...hiddenFiles, ...hiddenDirectories].every((each) => each.startsWith('/etc/'))).toBe(true);
-  if (process.getuid?.() === 0) {
-    const settings = kernelSettings();
-    expect(settings).toEqual(
-      expect.arrayContaining(['/proc/sys', '/proc/irq'].filter((each) => existsSync(each))),
-    );
-    for (const name of ['/proc/1', '/proc/self', '/proc/cpuinfo']) expect(settings).not.toContain(name);
-  }
-  expect(nameServers()).toEqual([realPath('/etc/resolv.conf')].filter((each) => !isWithin('/etc', each)));
-});
-
 const end = { exitCode: 0, signal: null, stdout: '', stderr: '', endedFor: null };
 
 test.for([
@@ -183,10 +69,6 @@ test.for([
   [{ ...end, exitCode: null, signal: 'SIGKILL', endedFor: 'limit' }, 'no answer within 10 seconds'],
 ] as const)('a trial that ended as %j failed because of: %s', async ([trial, problem]) => {
   expect(await problemOf(Promise.resolve(trial as never))).toBe(problem);
-});
-
-test('a trial that could not be made failed because of its error, in one line', async () => {
-  expect(await problemOf(Promise.reject(new Error('there is\nno program')))).toBe('there is\\x0ano program');
 });
 
 test('what an admin shows to jobs must exist, and have nothing to do with the data directory', async () => {

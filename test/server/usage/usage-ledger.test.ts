@@ -1,42 +1,9 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { type EndedJob, ServerEvents } from '../../../src/server/events.js';
 import { UsageLedger } from '../../../src/server/usage/usage-ledger.js';
-import { openBelow } from '../../support/open-files.js';
 import { temporary } from '../../support/temporary.js';
-
-test('a line is passed over that is longer than any that the server writes', async () => {
-  await using directory = await temporary();
-  const used = { time: '2026-01-01T00:00:00.000Z', job_id: '0123456789ab', owner: null };
-  const figures = { gpu_seconds: 3600, bytes_in: 1, bytes_out: 2 };
-  const lines = ['a', 'b'.repeat(1 << 20), 'c'].map((app) => JSON.stringify({ ...used, app, ...figures }));
-  writeFileSync(path.join(directory.path, 'usage'), lines.join('\n'));
-  const rows = await new UsageLedger(directory.path, () => {}).summary(0, () => true, []);
-  const row = {
-    owner: null,
-    jobs: 1,
-    gpu_hours: 1,
-    bytes_in: 1,
-    bytes_out: 2,
-    bytes_kept: 0,
-    last_used: used.time,
-  };
-  expect(rows).toEqual(['a', 'c'].map((app) => ({ ...row, app })));
-});
-
-test('what cannot be noted is reported, and who else listens is told of the end all the same', async () => {
-  await using directory = await temporary();
-  const told: string[] = [];
-  const report = (problem: string) => told.push(problem);
-  const events = new ServerEvents(report);
-  new UsageLedger(directory.path, report).follow(events);
-  events.on('ended', ({ id }) => told.push(id));
-  mkdirSync(path.join(directory.path, 'usage'));
-  const facts = { id: '0123456789ab', owner: null, app: 'a', gpus: [0], endedAt: '2026-01-01T00:00:00.000Z' };
-  events.tell('ended', facts as unknown as EndedJob);
-  expect(told).toEqual(['What job 0123456789ab used could not be noted', '0123456789ab']);
-});
 
 test('jobs count by owner and app, those with the largest use of GPUs first, then those with the most jobs', async () => {
   await using directory = await temporary();
@@ -121,37 +88,6 @@ test('what is kept counts beside what was used: of jobs that have not ended, and
     [null, 'a', 0, 0, 6, day(2)],
     ['null', 'a', 0, 0, 8, day(2)],
   ]);
-});
-
-test('a file is read by one reader after the other, also after one that failed, and does not stay open', async () => {
-  await using directory = await temporary();
-  writeFileSync(path.join(directory.path, 'usage'), '');
-  const ledger = new UsageLedger(directory.path, () => {});
-  expect(openBelow(directory.path)).toEqual([]);
-  const line = JSON.stringify({
-    time: day(1),
-    job_id: '0123456789ab',
-    owner: null,
-    app: 'a',
-    gpu_seconds: 1,
-    bytes_in: 1,
-    bytes_out: 1,
-  });
-  writeFileSync(path.join(directory.path, 'usage'), `${line}\n`);
-  const seen: string[] = [];
-  const failed = ledger.each(0, () => {
-    seen.push('first');
-    throw new Error('It cannot be taken');
-  });
-  const next = ledger.each(0, () => void seen.push('second'));
-  await expect(failed).rejects.toThrow('It cannot be taken');
-  await next;
-  expect(seen).toEqual(['first', 'second']);
-  // An admin may have removed it; what cannot be read is not taken for nothing.
-  rmSync(path.join(directory.path, 'usage'));
-  await ledger.each(0, () => expect.fail());
-  mkdirSync(path.join(directory.path, 'usage'));
-  await expect(ledger.each(0, () => expect.fail())).rejects.toMatchObject({ code: 'EISDIR' });
 });
 
 test('what is no file is set aside at a start, and the next job that ends is noted', async () => {

@@ -1,32 +1,27 @@
-import { EventEmitter } from 'node:events';
 import { closeSync, constants, fstatSync, mkdirSync, readSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt } from '../../../contract/index.js';
 import { isGone, openOwnFile, readOwnFile } from '../../../files/index.js';
-import { runFiles } from '../../../runner/index.js';
+import { cleanupProgram, runFiles, runnerProgram } from '../../../runner/index.js';
 import type { JobRef } from '../index.js';
 
 /** Exit code of the batch script if the job directory is not visible on its node (EX_NOINPUT). */
 const noDirectory = 66;
 
-/**
- * How often the script checks `go`, every 50 ms, before it gives the node back: for two minutes, enough to restart the
- * server.
- */
-const mostReads = 2400;
+/** The script reads `go` every 50 ms. After two minutes, enough to restart the server, it gives the node back. */
+const maxReads = 2400;
 
 /**
- * The batch script of every job, which differs only in its variables. It writes where it is and with which GPUs, waits until the server has
- * recorded that in `go`, and starts the runner, which does the rest. It passes SIGTERM on to the runner. If the runner was
- * killed, it ends what is left of the job on this node. It exits with 0 and starts nothing if the server does not answer, if
- * the server chose another batch script of the same job, or if the job has run before.
+ * The batch script of every job; only its variables differ. It writes down its node and its GPUs, waits until the server
+ * has recorded them and answers in `go`, and starts the runner. It passes SIGTERM on to the runner. If the runner was
+ * killed, the script ends what is left of the job on the node. It exits with 0 and starts nothing if the server does not
+ * answer, has chosen another submission of the same job, or if the job has run before.
  */
 export const batchScript = `#!/bin/sh
 cd "$REMOTE_APP_SLURM_DIRECTORY" && [ -e Slurm/go ] || {
   echo "the job directory is not on node $SLURMD_NODENAME: $REMOTE_APP_SLURM_DIRECTORY"
   exit ${noDirectory}
 }
-notify() { echo "$SLURM_JOB_ID" >>"$REMOTE_APP_SLURM_NOTICES"; } 2>/dev/null
 gpus=\${CUDA_VISIBLE_DEVICES:-\${ROCR_VISIBLE_DEVICES:-}}
 ids=\${SLURM_STEP_GPUS:-\${SLURM_JOB_GPUS:-}}
 [ -n "$gpus" ] || [ -z "$ids" ] ||
@@ -37,12 +32,11 @@ until printf '\\n%s %s %s .\\n' "$SLURM_JOB_ID" "$SLURMD_NODENAME" "\${gpus:--}"
 do sleep 1; [ -z "$stopped" ] || exit 0
 done 2>/dev/null
 [ ! -e claimed ] || exit 0
-notify
 go= reads=0
 while [ "$go" != "$SLURM_JOB_ID" ]; do
   [ -z "$stopped" ] || exit 0
   [ -z "$go" ] && [ -e Slurm/go ] || exit 0
-  [ "$reads" -lt ${mostReads} ] || exit 0
+  [ "$reads" -lt ${maxReads} ] || exit 0
   reads=$((reads + 1))
   sleep 0.05
   read -r go <Slurm/go
@@ -54,31 +48,16 @@ status=0
 while kill -0 "$runner" 2>/dev/null; do wait "$runner"; status=$?; done
 [ -e exit.json ] || [ ! -e claimed ] ||
   "$REMOTE_APP_SLURM_NODE" "$REMOTE_APP_SLURM_CLEANUP" "$REMOTE_APP_SLURM_DIRECTORY" "$REMOTE_APP_SLURM_JOB"
-notify
 exit "$status"
 `;
 
-/** The programs that a node starts. Their paths are the same on every node. */
-export interface NodePrograms {
-  /** Node.js. */
-  readonly node: string;
-  readonly runner: string;
-  /** Ends the processes that a killed runner has left. */
-  readonly cleanup: string;
-}
-
-/** The variables of the batch script. The app does not get them. */
-export const batchEnvironment = (
-  { id, path: directory }: JobRef,
-  { node, runner, cleanup }: NodePrograms,
-  notices: string,
-): Readonly<Record<string, string>> => ({
+/** The variables of the batch script, which the app does not get. The paths of the programs are the same on every node. */
+export const batchEnvironment = ({ id, path: directory }: JobRef): Readonly<Record<string, string>> => ({
   REMOTE_APP_SLURM_DIRECTORY: directory,
   REMOTE_APP_SLURM_JOB: id,
-  REMOTE_APP_SLURM_NOTICES: path.resolve(notices),
-  REMOTE_APP_SLURM_NODE: node,
-  REMOTE_APP_SLURM_RUNNER: runner,
-  REMOTE_APP_SLURM_CLEANUP: cleanup,
+  REMOTE_APP_SLURM_NODE: process.execPath,
+  REMOTE_APP_SLURM_RUNNER: runnerProgram,
+  REMOTE_APP_SLURM_CLEANUP: cleanupProgram,
 });
 
 /** Largest of these files that is read, in bytes. */
@@ -87,9 +66,9 @@ const maxBytes = 1 << 20;
 const tailBytes = 2000;
 
 /**
- * The files by which the server and the batch script agree on a start, in `Slurm` of the job directory. All are made before
- * the job is submitted and are written in place: an NFS client checks a file with its server on opening it, but may remember
- * for half a minute that a file did not exist.
+ * The files through which the server and the batch script agree on a start, in `Slurm` of the job directory. They are
+ * created before the job is submitted and written in place: an NFS client asks its server about a file that it opens, but
+ * may remember for half a minute that a file did not exist.
  */
 const files = (directory: string) => {
   const own = path.join(directory, 'Slurm');
@@ -97,7 +76,7 @@ const files = (directory: string) => {
   return { own, id: file('id'), placed: file('placed'), go: file('go'), out: file('out') };
 };
 
-/** Output of the batch script, relative to the job directory. It is not the job's log. */
+/** Where the batch script's own output goes, relative to the job directory. The job's log is another file. */
 export const batchOutput = 'Slurm/out';
 
 function overwrite(file: string, text: string): void {
@@ -125,10 +104,10 @@ export function prepare(directory: string): void {
   for (const file of [placed, go]) overwrite(file, '');
 }
 
-/** Records Slurm's number of the job, which is needed to ask accounting after a restart. */
+/** Records Slurm's id of the job, which a restarted server needs to ask accounting. */
 export const noteId = (directory: string, id: number): void => overwrite(files(directory).id, `${id}\n`);
 
-/** That number; null if there is none. */
+/** The recorded id; null if there is none. */
 export function notedId(directory: string): number | null {
   try {
     return Number(/^(\d+)\n$/.exec(readOwnFile(files(directory).id, maxBytes) ?? '')?.[1]) || null;
@@ -150,7 +129,7 @@ export interface Placement {
 
 const placedLine = /^(\d+) (\S+) (\S+) \.$/gm;
 
-/** GPUs that only SLURM_JOB_GPUS or SLURM_STEP_GPUS names, and how many nvidia-smi shows to the job. */
+/** GPUs that only SLURM_JOB_GPUS or SLURM_STEP_GPUS names, and how many of them nvidia-smi shows to the job. */
 const grantedOnly = /^granted:([\d,-]+):(\d*)$/;
 
 /** The numbers of `0,2-3`, as Slurm writes them. */
@@ -160,13 +139,13 @@ const numbersOf = (ranges: string): number[] =>
     return Array.from({ length: last - first + 1 }, (_, index) => first + index);
   });
 
-/** The GPUs of a line of `placed`. */
+/** Parses the GPUs in a line of `placed`. */
 function devicesIn(text: string): Pick<Placement, 'devices' | 'areNamed'> {
   if (text === '-') return { devices: [], areNamed: false };
   const [, ranges, visible] = grantedOnly.exec(text) ?? [];
   if (ranges === undefined) return { devices: text.split(','), areNamed: true };
   const numbers = numbersOf(ranges);
-  // Where a job sees its own GPUs alone, CUDA numbers them from 0, while Slurm gives their numbers on the node.
+  // If a job sees only its own GPUs, CUDA numbers them from 0, while Slurm reports their numbers on the node.
   const isConstrained = Number(visible) === numbers.length;
   const devices = numbers.map((number, index) => String(isConstrained ? index : number));
   return { devices, areNamed: false };
@@ -186,7 +165,7 @@ export function placementOf(directory: string, id: number): Placement | null {
   return { node, ...devicesIn(devices), starts: lines.length };
 }
 
-/** Tells the batch script with this number to start the runner. @throws the system's error */
+/** Lets the batch script of this submission start the runner. @throws the system's error */
 export const allowStart = (directory: string, id: number): void => overwrite(files(directory).go, `${id}\n`);
 
 /** The last line that the batch script printed; empty if there is none. */
@@ -222,57 +201,4 @@ export function refreshDirectory(directory: string): void {
 export function hasRun(directory: string): boolean {
   const { claim, end } = runFiles(directory);
   return ![claim, end].every(isGone);
-}
-
-/** Milliseconds between two reads of the file. */
-const readInterval = 100;
-
-/**
- * A file of the data directory to which every batch script appends Slurm's number of its job when it starts and when it has
- * ended, so that the server reads one file however many jobs wait. If two nodes write at once, a number may be lost; the
- * next answer of squeue makes up for it.
- */
-export class Notices extends EventEmitter<{ notice: [id: number] }> {
-  #position = 0;
-  #timer: NodeJS.Timeout | undefined;
-
-  /** Empties the file. @throws the system's error */
-  constructor(readonly file: string) {
-    super();
-    overwrite(file, '');
-  }
-
-  /** Starts to read the file, unless that has begun. */
-  start(): void {
-    this.#timer ??= setInterval(() => this.#emitNew(), readInterval).unref();
-  }
-
-  stop(): void {
-    clearInterval(this.#timer);
-    this.#timer = undefined;
-  }
-
-  #emitNew(): void {
-    for (const line of this.#readNew().split('\n')) {
-      const id = Number(line);
-      if (Number.isInteger(id) && id > 0) this.emit('notice', id);
-    }
-  }
-
-  /** What was appended since the previous call. */
-  #readNew(): string {
-    try {
-      const descriptor = openOwnFile(this.file, constants.O_RDONLY);
-      try {
-        const added = Buffer.alloc(Math.min(fstatSync(descriptor).size - this.#position, 1 << 16));
-        const length = readSync(descriptor, added, 0, added.length, this.#position);
-        this.#position += length;
-        return added.toString('latin1', 0, length);
-      } finally {
-        closeSync(descriptor);
-      }
-    } catch {
-      return '';
-    }
-  }
 }

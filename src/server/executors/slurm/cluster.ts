@@ -119,7 +119,7 @@ export class Cluster {
   #askedAt = Number.NEGATIVE_INFINITY;
   #underWay: Promise<void> | null = null;
 
-  /** @param ask calls sinfo with these words */
+  /** @param ask calls sinfo with these arguments */
   constructor(
     private readonly partition: string | null,
     private readonly ask: (words: readonly string[]) => Promise<string>,
@@ -145,7 +145,7 @@ export class Cluster {
     return this.#underWay;
   }
 
-  /** The same for a request, which continues with the last answer if Slurm is slow. */
+  /** Like `refresh`, for a request that can continue with the last answer if Slurm is slow. */
   async refreshSoon(): Promise<void> {
     await Promise.race([this.refresh(), delay(maxWait, undefined, { ref: false })]);
   }
@@ -168,7 +168,7 @@ export class Cluster {
   }
 
   /**
-   * All GPUs, node by node. A GPU's id is its index in this list. A job gets as many GPUs as it names, but Slurm chooses which.
+   * All GPUs, node by node. A GPU's id is its index in this list. A job gets as many GPUs as it names; Slurm chooses which.
    * @throws ServiceError `gpusUnknown`
    */
   async devices(): Promise<readonly Device[]> {
@@ -195,7 +195,7 @@ export class Cluster {
     };
   }
 
-  /** Most minutes that a job may run in its partition; null if not known. */
+  /** Minutes that a job may run in its partition; null if not known. */
   get maxMinutes(): number | null {
     const known = (this.#nodes ?? []).flatMap(({ maxMinutes }) => maxMinutes ?? []);
     return known.length === 0 ? null : Math.max(...known);

@@ -3,10 +3,12 @@ import type { Report } from '../../report.js';
 import type { Cluster } from './cluster.js';
 import type { OwnerQuota } from './owner-quota.js';
 import { type JobQueue, phaseOf } from './queue.js';
-import type { Slurm, SlurmSettings } from './slurm.js';
+import type { Slurm } from './slurm.js';
 
 /** Shared by all jobs of the executor. */
-export interface SlurmContext extends Pick<SlurmSettings, 'environment' | 'passEnvironment'> {
+export interface SlurmContext {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly passEnvironment: readonly string[];
   readonly slurm: Slurm;
   readonly queue: JobQueue;
   readonly cluster: Cluster;
@@ -20,7 +22,7 @@ export interface SlurmContext extends Pick<SlurmSettings, 'environment' | 'passE
   readonly report: Report;
 }
 
-/** Ends a wait, even if `call` comes just before the wait begins. */
+/** Ends a wait, also one that begins just after the call. */
 export class Wake {
   #isAwake = false;
   #resolve: (() => void) | null = null;

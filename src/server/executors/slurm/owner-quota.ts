@@ -3,8 +3,6 @@ import { counted } from '../../../contract/index.js';
 /** How many an owner may have at once; null for any number. */
 export type OwnerLimit = (owner: string | null) => number | null;
 
-const unlimited: OwnerLimit = () => null;
-
 interface Waiting {
   readonly owner: string | null;
   readonly gpus: number;
@@ -24,52 +22,56 @@ export class OwnerQuota {
   readonly #held = new Map<string | null, Held>();
   #waiting: Waiting[] = [];
 
-  constructor(
-    private readonly mostGpus = unlimited,
-    private readonly mostJobs = unlimited,
-  ) {}
+  readonly #maxGpus: OwnerLimit;
+  readonly #maxJobs: OwnerLimit;
+
+  constructor({
+    maxGpus = () => null,
+    maxJobs = () => null,
+  }: { maxGpus?: OwnerLimit; maxJobs?: OwnerLimit } = {}) {
+    this.#maxGpus = maxGpus;
+    this.#maxJobs = maxJobs;
+  }
 
   /** A phrase for what a job of this owner waits for. */
   describe(owner: string | null): string {
     const who = owner ?? 'the admin';
     const { jobs, gpus } = this.#heldBy(owner);
-    const mostJobs = this.mostJobs(owner);
-    return mostJobs !== null && jobs >= mostJobs
-      ? `its turn: ${who} may have ${counted(mostJobs, 'job')} at once and has ${jobs}`
-      : `a GPU: ${who} may have ${this.mostGpus(owner)} at once and has ${gpus}`;
+    const maxJobs = this.#maxJobs(owner);
+    return maxJobs !== null && jobs >= maxJobs
+      ? `its turn: ${who} may have ${counted(maxJobs, 'job')} at once and has ${jobs}`
+      : `a GPU: ${who} may have ${this.#maxGpus(owner)} at once and has ${gpus}`;
   }
 
   /**
    * Counts a job and its GPUs as soon as the limits allow, and calls `taken` then, which may be before this returns.
-   * @returns a function that returns them, or stops waiting for them
+   * @returns a function that gives them back, or stops waiting for them
    */
   take(owner: string | null, gpus: number, taken: () => void): () => void {
-    let isTaken = false;
+    let giveBack = () => {};
     const waiting = {
       owner,
       gpus,
       give: () => {
-        isTaken = true;
-        this.#add(owner, gpus, 1);
+        giveBack = this.hold(owner, gpus);
         taken();
       },
     };
     this.#waiting.push(waiting);
     this.reconsider();
-    let isReturned = false;
     return () => {
-      if (isReturned) return;
-      isReturned = true;
-      if (isTaken) this.#add(owner, -gpus, -1);
       this.#waiting = this.#waiting.filter((each) => each !== waiting);
-      this.reconsider();
+      giveBack();
     };
   }
 
-  /** Counts a running job and its GPUs, even beyond the limits. Returns a function that returns them. */
+  /** Counts a running job and its GPUs, even beyond the limits. @returns a function that gives them back */
   hold(owner: string | null, gpus: number): () => void {
     this.#add(owner, gpus, 1);
+    let isHeld = true;
     return () => {
+      if (!isHeld) return;
+      isHeld = false;
       this.#add(owner, -gpus, -1);
       this.reconsider();
     };
@@ -80,12 +82,12 @@ export class OwnerQuota {
     const passedOver = new Set<string | null>();
     for (const each of [...this.#waiting]) {
       const { owner } = each;
-      const [mostGpus, mostJobs] = [this.mostGpus(owner), this.mostJobs(owner)];
+      const [maxGpus, maxJobs] = [this.#maxGpus(owner), this.#maxJobs(owner)];
       const { jobs, gpus } = this.#heldBy(owner);
-      const hasAllGpus = mostGpus !== null && gpus + each.gpus > mostGpus;
-      const hasAllJobs = mostJobs !== null && jobs >= mostJobs;
+      const isOverGpus = maxGpus !== null && gpus + each.gpus > maxGpus;
+      const isOverJobs = maxJobs !== null && jobs >= maxJobs;
       // CPU jobs do not wait for the GPU jobs of the same owner.
-      if (hasAllJobs || (each.gpus > 0 && (hasAllGpus || passedOver.has(owner)))) {
+      if (isOverJobs || (each.gpus > 0 && (isOverGpus || passedOver.has(owner)))) {
         passedOver.add(owner);
         continue;
       }

@@ -85,7 +85,7 @@ const meanings: Readonly<Record<string, string>> = {
   Licenses: 'a licence',
 };
 
-/** Whether Slurm has not determined a reason yet, as for a job that was just submitted. */
+/** Whether Slurm has no reason yet, as for a job that was just submitted. */
 export const isUndecided = (reason: string): boolean => reason === 'None' || reason === '';
 
 /** A phrase for what a job waits for in Slurm, with Slurm's own reason. */
@@ -102,7 +102,7 @@ const interval = 1000;
 /** The same while the controller is not responding. */
 const outageInterval = 5000;
 
-/** All jobs of this service in Slurm at one time. */
+/** The jobs of this service in Slurm, as of one call of squeue. */
 export interface QueueView {
   /** When squeue was called (`performance.now()`). */
   readonly at: number;
@@ -127,7 +127,7 @@ export class JobQueue extends EventEmitter<{ refreshed: [] }> {
   #lastEnd = Number.NEGATIVE_INFINITY;
   #isCalling = false;
 
-  /** @param ask calls squeue with these words */
+  /** @param ask calls squeue with these arguments */
   constructor(private readonly ask: (words: readonly string[]) => Promise<string>) {
     super();
     // There is a listener for each job.

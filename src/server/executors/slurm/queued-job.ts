@@ -38,8 +38,8 @@ export function minutesFor(timeLimit: number | null, maxMinutes: number | null):
 }
 
 /**
- * Brings one job into Slurm's queue: finds it there if an earlier server has submitted it, or submits it. It is not submitted
- * as long as it may be in the queue already.
+ * Gets one job into Slurm's queue. If an earlier server may have submitted it, it is looked up first, so that it is never
+ * submitted twice.
  */
 class Submission {
   /** Slurm's number of the job, once it is in the queue. */
@@ -48,10 +48,10 @@ class Submission {
   refusal: string | null = null;
   /** What the job waits for before it is in the queue, as a phrase; null if nothing delays it. */
   obstacle: string | null = null;
-  /** Settles when it is in the queue, refused or given up. Never rejects. */
+  /** Resolves when it is in the queue, refused or given up. Never rejects. */
   readonly settled: Promise<void>;
   readonly #givenUp = new AbortController();
-  #mayBeThere: boolean;
+  #mayBeQueued: boolean;
 
   /**
    * @param changed called whenever one of the values has changed
@@ -63,15 +63,15 @@ class Submission {
     private readonly changed: () => void,
     private readonly isFirst: boolean,
   ) {
-    this.#mayBeThere = order.isAccepted || isPrepared(order.directory.path);
+    this.#mayBeQueued = order.isAccepted || isPrepared(order.directory.path);
     this.settled = this.#run().catch((cause) => {
       if (!this.#isGivenUp) this.#end({ refusal: `It could not be submitted: ${faultWithoutPath(cause)}` });
     });
   }
 
   /** Whether Slurm may have the job. */
-  get mayBeThere(): boolean {
-    return this.#mayBeThere;
+  get mayBeQueued(): boolean {
+    return this.#mayBeQueued;
   }
 
   /** Stops trying. `settled` still waits for a running call of sbatch. */
@@ -104,7 +104,7 @@ class Submission {
 
   /** Looks for it in the queue, if it may be there. @returns why that failed; null if it did not */
   async #find(): Promise<string | null> {
-    if (!this.#mayBeThere) return null;
+    if (!this.#mayBeQueued) return null;
     const { queue } = this.context;
     await queue.refresh();
     if (queue.problem !== null) return `Slurm, which does not answer (${queue.problem})`;
@@ -121,9 +121,9 @@ class Submission {
     const { devices, timeLimit } = this.order;
     const workers = devices.kind === 'cpu' ? devices.workers : 1;
     // A job that asks for more cores than any node has would never run; it gets all cores of one.
-    const most = this.context.cluster.nodes === null ? workers : this.context.cluster.largest.cpus;
+    const max = this.context.cluster.nodes === null ? workers : this.context.cluster.largest.cpus;
     const minutes = minutesFor(timeLimit, this.context.cluster.maxMinutes);
-    return { gpus: gpusOf(devices), cpus: Math.min(workers, most), minutes };
+    return { gpus: gpusOf(devices), cpus: Math.min(workers, max), minutes };
   }
 
   /** @returns what it waits for; null if it is in the queue or refused */
@@ -134,7 +134,7 @@ class Submission {
       if (lacksRoom(directory.path)) return 'room on the disk';
       prepare(directory.path);
       // True even if this process or sbatch is killed now.
-      this.#mayBeThere = true;
+      this.#mayBeQueued = true;
       const id = await this.context.slurm.submit(directory, this.#resources);
       this.#end({ id });
       noteId(directory.path, id);
@@ -152,9 +152,9 @@ class Submission {
   }
 }
 
-/** Milliseconds that a start may take before the job counts as waiting, because most start at once. */
+/** Milliseconds before a job counts as waiting. Most start sooner. */
 const briefWait = 3000;
-/** Most submissions of a job, if they end before it starts: nodes may fail one after the other. */
+/** How often a job is submitted if its submissions end before it starts: nodes may fail one after another. */
 const maxSubmissions = 10;
 /**
  * States in Slurm after which a job is not submitted again: it would end the same way, or somebody ended it on purpose.
@@ -164,7 +164,7 @@ const finalStates = ['FAILED', 'CANCELLED', 'TIMEOUT', 'OUT_OF_MEMORY'];
 /** The sort key of a waiting job: smaller numbers go first, the first number before the second. */
 export type Rank = readonly [number, number];
 
-/** A job until Slurm has placed it: it is submitted, waits, and is submitted again if its node fails before the start. */
+/** A job until Slurm has placed it. It is submitted, waits, and is submitted again if its node fails before the start. */
 export class QueuedJob {
   readonly #wake = new Wake();
   readonly #createdAt = performance.now();
@@ -202,11 +202,11 @@ export class QueuedJob {
     return this.#submission?.id ?? null;
   }
 
-  /** Its sort key among the jobs that wait; null if it does not wait. */
+  /** Its sort key among the waiting jobs; null if it does not wait. */
   get rank(): Rank | null {
     if (!this.#isWaiting) return null;
     const row = this.#row;
-    // Jobs that are not in Slurm's queue yet come after those that are, in the order in which they came.
+    // Jobs that are not in Slurm's queue yet come after those that are, in order of arrival.
     return row ? [-row.priority, row.id] : [1, this.arrival];
   }
 
@@ -214,7 +214,7 @@ export class QueuedJob {
     return this.context.queue.view?.rows.find(({ id }) => id === this.id);
   }
 
-  /** Tells the job that something may have changed. */
+  /** Makes the job check what has changed. */
   wake(): void {
     this.#wake.call();
   }
@@ -225,7 +225,7 @@ export class QueuedJob {
     this.wake();
   }
 
-  /** Brings it into Slurm's queue, for the first time or again. */
+  /** Submits it to Slurm, for the first time or again. */
   submit(): void {
     this.#submissions += 1;
     this.#since = performance.now();
@@ -241,7 +241,7 @@ export class QueuedJob {
    * @returns where it was placed; null if it was stopped or already runs; a sentence if it cannot run
    */
   async *untilPlaced(): AsyncGenerator<Waiting, Placement | string | null> {
-    let told: Waiting | undefined;
+    let last: Waiting | undefined;
     this.#isWaiting = false;
     while (!this.#isStopped && !hasRun(this.#path)) {
       const placement = this.id === null ? null : placementOf(this.#path, this.id);
@@ -253,8 +253,8 @@ export class QueuedJob {
       this.#isWaiting = reason !== null;
       const waiting: Waiting | undefined =
         reason === null ? undefined : { kind: 'waiting', for: reason, position: this.position() };
-      if (waiting && (told?.for !== waiting.for || told.position !== waiting.position)) {
-        told = waiting;
+      if (waiting && (last?.for !== waiting.for || last.position !== waiting.position)) {
+        last = waiting;
         yield waiting;
       } else {
         await this.#wake.next();
@@ -280,7 +280,7 @@ export class QueuedJob {
     if (this.#submission === null) return;
     this.#submission.giveUp();
     await this.#submission.settled;
-    if (this.id === null && !this.#submission.mayBeThere) return;
+    if (this.id === null && !this.#submission.mayBeQueued) return;
     await cancelUnstarted(this.#path, this.context);
   }
 

@@ -24,7 +24,7 @@ export interface SlurmEnd {
 /** How the end event describes an end that Slurm caused. */
 type Cause = Pick<Ended, 'fault'> & { readonly error: string };
 
-/** For each state in which Slurm, or somebody using it, ended the job. */
+/** By the state of a job that Slurm, or somebody who uses Slurm, has ended. */
 const causes: Readonly<Record<string, (end: SlurmEnd, onNode: string) => Cause>> = {
   CANCELLED: ({ id }) => ({
     fault: 'lost',
@@ -184,7 +184,7 @@ export class RunFollower {
   readonly #since = performance.now();
   #stopping: Stopping | null = null;
   #isLate = false;
-  /** Since when Slurm no longer knows it, not even its end. */
+  /** When Slurm was first found to have forgotten it; null while Slurm knows it. */
   #missingSince: number | null = null;
 
   /** @param id its id in Slurm; null if that is not known */

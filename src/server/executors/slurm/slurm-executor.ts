@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { ServiceError } from '../../../contract/index.js';
 import { findProgram, Turns } from '../../../files/index.js';
-import { cleanupProgram, runFiles, runnerProgram } from '../../../runner/index.js';
-import { ownDirectory } from '../../data-directory/index.js';
+import { runFiles } from '../../../runner/index.js';
+import type { Report } from '../../report.js';
 import { SetupError } from '../../setup-error.js';
 import type {
   AskedDevices,
@@ -15,7 +15,7 @@ import type {
   RunEvent,
   RunOrder,
 } from '../index.js';
-import { hasRun, Notices } from './batch-script.js';
+import { hasRun } from './batch-script.js';
 import { Cluster } from './cluster.js';
 import { cancelUnstarted, type SlurmContext } from './context.js';
 import { type OwnerLimit, OwnerQuota } from './owner-quota.js';
@@ -25,13 +25,14 @@ import { RunFollower } from './run-follower.js';
 import { Slurm, SlurmFailure, type SlurmOptions, type SlurmSettings } from './slurm.js';
 import { SlurmRun } from './slurm-run.js';
 
-interface SlurmExecutorSettings
-  extends SlurmSettings,
-    Pick<SlurmContext, 'killGrace' | 'maxLogBytes' | 'report'> {
-  /** GPUs that an owner may have at once; null for any number. */
-  readonly mostGpus?: OwnerLimit;
-  /** The same for jobs. */
-  readonly mostJobs?: OwnerLimit;
+interface SlurmExecutorSettings extends SlurmSettings {
+  /** Milliseconds between SIGTERM and SIGKILL. */
+  readonly killGrace: number;
+  /** Bytes kept from the start of a job's log. */
+  readonly maxLogBytes: number;
+  readonly maxGpus?: OwnerLimit;
+  readonly maxJobs?: OwnerLimit;
+  readonly report: Report;
 }
 
 const compare = (a: Rank, b: Rank): number => a[0] - b[0] || a[1] - b[1];
@@ -39,13 +40,11 @@ const compare = (a: Rank, b: Rank): number => a[0] - b[0] || a[1] - b[1];
 /** Runs jobs on the nodes of a Slurm cluster: Slurm queues, places and limits them, and a runner on the node runs them. */
 export class SlurmExecutor implements Executor {
   readonly #context: SlurmContext;
-  readonly #notices: Notices;
   readonly #runs = new Set<SlurmRun>();
   #arrivals = 0;
 
-  /** @throws the system's error if the file of the notices cannot be made */
   constructor(settings: SlurmExecutorSettings) {
-    const { options, report, mostGpus, mostJobs } = settings;
+    const { options, report } = settings;
     const slurm = new Slurm(settings);
     const queue = new JobQueue((words) => slurm.squeue(words));
     this.#context = {
@@ -53,10 +52,9 @@ export class SlurmExecutor implements Executor {
       slurm,
       queue,
       cluster: new Cluster(options.partition, (words) => slurm.sinfo(words)),
-      quota: new OwnerQuota(mostGpus, mostJobs),
+      quota: new OwnerQuota(settings),
       turns: new Turns(1),
     };
-    this.#notices = new Notices(settings.notices);
     let isOut = false;
     queue.on('refreshed', () => {
       if (queue.problem !== null && !isOut)
@@ -64,9 +62,6 @@ export class SlurmExecutor implements Executor {
       if (queue.problem === null && isOut) report('Slurm answers again', 'jobs are submitted to it');
       isOut = queue.problem !== null;
       for (const run of this.#runs) run.wake();
-    });
-    this.#notices.on('notice', (id) => {
-      for (const run of this.#runs) if (run.id === null || run.id === id) run.wake();
     });
   }
 
@@ -105,15 +100,11 @@ export class SlurmExecutor implements Executor {
     this.#arrivals += 1;
     const run = new SlurmRun(order, this.#context, this.#arrivals, (of) => this.#positionOf(of));
     this.#runs.add(run);
-    this.#notices.start();
-    void run.over.then(() => {
-      this.#runs.delete(run);
-      if (this.#runs.size === 0) this.#notices.stop();
-    });
+    void run.over.then(() => this.#runs.delete(run));
     return run.events();
   }
 
-  /** The position of a job among the waiting ones: 1 is next. */
+  /** A job's position in the queue: 1 is next. */
   #positionOf(run: SlurmRun): number {
     const own = run.rank;
     if (own === null) return this.#runs.size;
@@ -155,7 +146,7 @@ export class SlurmExecutor implements Executor {
     return queue.view === null || queue.rowsOf(directory).some((row) => phaseOf(row) === 'active');
   }
 
-  /** Includes jobs that wait in Slurm although their directories were removed. */
+  /** Includes jobs still in Slurm whose directories were removed. */
   runningUnder(parent: string): readonly JobRef[] {
     const rows = this.#context.queue.view?.rows ?? [];
     const below = rows.filter((row) => phaseOf(row) !== 'ended' && path.dirname(row.directory) === parent);
@@ -165,15 +156,13 @@ export class SlurmExecutor implements Executor {
     return running.map(({ jobId, directory }) => ({ id: jobId, path: directory }));
   }
 
-  /**
-   * Slurm reserves the devices of a job itself; in the meantime the queue is kept up to date for questions about the job.
-   */
+  /** Slurm reserves the devices itself. This only keeps the view of the queue current. */
   hold(): () => void {
     return this.#context.queue.follow();
   }
 }
 
-/** What a start has found out about the cluster, for the admin. */
+/** What the server knows about the cluster after it started, for the admin. */
 export interface ClusterReport {
   readonly version: string;
   /** Nodes that jobs may run on, and their GPUs; null while Slurm does not answer. */
@@ -197,7 +186,7 @@ function refusal(message: string): SetupError {
 }
 
 /**
- * Finds out whether Slurm takes jobs with these settings.
+ * Checks whether Slurm accepts jobs with these settings.
  * @throws SetupError if commands are missing or Slurm would refuse every job, but not if it does not answer
  */
 async function examineSlurm(
@@ -240,33 +229,22 @@ async function examineSlurm(
 
 /** Examines the cluster without an executor, for `serve --check`. @throws SetupError */
 export function lookAtSlurm(options: SlurmOptions, environment: NodeJS.ProcessEnv): Promise<ClusterReport> {
-  const slurm = new Slurm({ options, environment, programs, passEnvironment: [], notices: '/dev/null' });
+  const slurm = new Slurm({ options, environment, passEnvironment: [] });
   const cluster = new Cluster(options.partition, (words) => slurm.sinfo(words));
   return examineSlurm(slurm, cluster, options, environment.PATH ?? '');
 }
 
-const programs = { node: process.execPath, runner: runnerProgram, cleanup: cleanupProgram };
-
-/** The settings of the executor, without those that are determined here. */
-export type OpenSlurmSettings = Omit<SlurmExecutorSettings, 'programs' | 'notices'> & {
-  readonly dataDirectory: string;
-};
-
 /**
- * The executor of a cluster. It knows the jobs of an earlier server that are still in Slurm, unless Slurm does not
- * answer.
+ * Opens the executor of a cluster. If Slurm answers, it knows the jobs that an earlier server has left in the queue.
  * @throws SetupError
  */
-export async function openSlurm({
-  dataDirectory,
-  ...settings
-}: OpenSlurmSettings): Promise<{ readonly executor: SlurmExecutor; readonly cluster: ClusterReport }> {
-  const notices = path.join(ownDirectory(dataDirectory, 'slurm', settings.report), 'notices');
-  const all = { ...settings, programs, notices };
-  const executor = new SlurmExecutor(all);
+export async function openSlurm(
+  settings: SlurmExecutorSettings,
+): Promise<{ readonly executor: SlurmExecutor; readonly cluster: ClusterReport }> {
+  const executor = new SlurmExecutor(settings);
   const { options, environment } = settings;
   const [cluster] = await Promise.all([
-    examineSlurm(new Slurm(all), executor.cluster, options, environment.PATH ?? ''),
+    examineSlurm(new Slurm(settings), executor.cluster, options, environment.PATH ?? ''),
     executor.start(),
   ]);
   return { executor, cluster };

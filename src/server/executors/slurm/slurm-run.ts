@@ -48,7 +48,7 @@ function grantOf({ devices }: Placement, cpuSlots: number): Grant {
   };
 }
 
-/** Why a job that was granted GPUs is not started: it would run on the CPU, or on a GPU of somebody else. */
+/** Why a job with GPUs is not started: it would run on the CPU, or on somebody else's GPU. */
 const withoutGpus = (node: string, id: number | null): string =>
   `Slurm granted it GPUs, but node ${oneLine(node)} does not say which (Slurm job ${id}): neither CUDA_VISIBLE_DEVICES nor ` +
   'SLURM_JOB_GPUS is set there; the admin of the cluster gives them device files in gres.conf, or --cpu runs it without';
@@ -98,8 +98,8 @@ export class SlurmRun {
   #follower: RunFollower | null = null;
 
   /**
-   * @param arrival its number in the order in which jobs came
-   * @param position its position among the jobs that wait
+   * @param arrival its number in order of arrival
+   * @param position its position among the waiting jobs
    */
   constructor(
     private readonly order: RunOrder,
@@ -123,12 +123,12 @@ export class SlurmRun {
     return this.#queued.id;
   }
 
-  /** Its sort key among the jobs that wait; null if it does not wait. */
+  /** Its sort key among the waiting jobs; null if it does not wait. */
   get rank(): Rank | null {
     return this.#queued.rank;
   }
 
-  /** Tells it that something may have changed: squeue has answered, or its batch script has started or ended. */
+  /** Makes it check what has changed, after an answer of squeue. */
   wake(): void {
     this.#queued.wake();
     this.#follower?.wake();

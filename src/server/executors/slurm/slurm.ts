@@ -3,7 +3,7 @@ import { errorCode, faultWithoutPath } from '../../../files/index.js';
 import { runProgram } from '../../../programs/index.js';
 import { passedNames } from '../../sandbox/index.js';
 import type { JobRef } from '../index.js';
-import { batchEnvironment, batchOutput, batchScript, type NodePrograms } from './batch-script.js';
+import { batchEnvironment, batchOutput, batchScript } from './batch-script.js';
 import { phaseOf, slurmName } from './queue.js';
 
 /** `serve --slurm-*`: what every job requests from Slurm. */
@@ -141,11 +141,8 @@ export interface SlurmSettings {
   readonly options: SlurmOptions;
   /** The environment of the commands and of jobs: the server's, without its token variables. */
   readonly environment: NodeJS.ProcessEnv;
-  readonly programs: NodePrograms;
   /** Names of further variables that jobs get: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
-  /** The file to which batch scripts append. */
-  readonly notices: string;
 }
 
 /** Variables by which Slurm names the devices of a job. The server's own are not passed on. */
@@ -196,7 +193,6 @@ export class Slurm {
    * @throws SlurmFailure; if it is temporary, the job may have been submitted nevertheless
    */
   async submit(job: JobRef, resources: Resources): Promise<number> {
-    const { programs, notices } = this.settings;
     const words = [
       ...this.#optionsFor(resources),
       '--parsable',
@@ -207,7 +203,7 @@ export class Slurm {
       '--no-requeue',
       '--export=ALL',
     ];
-    const environment = { ...this.#jobEnvironment(), ...batchEnvironment(job, programs, notices) };
+    const environment = { ...this.#jobEnvironment(), ...batchEnvironment(job) };
     const answer = await runSlurm('sbatch', words, environment, batchScript);
     // A number; in a federation, the name of the cluster follows it.
     const [, id] = /^([1-9]\d{0,9})(?:;\S*)?$/m.exec(answer) ?? [];

@@ -46,25 +46,3 @@ test.for([
 ] as const)('%s is refused', async ([argv, sentence]) => {
   await expect(options(...argv)).rejects.toThrow(sentence);
 });
-
-test('what the service says itself of a job is not said by --slurm-arg', async () => {
-  const own = [
-    ...[
-      'array',
-      'chdir',
-      'clusters',
-      'error',
-      'export',
-      'export-file',
-      'input',
-      'job-name',
-      'nodes',
-      'ntasks',
-    ],
-    ...['open-mode', 'output', 'parsable', 'quiet', 'requeue', 'no-requeue', 'test-only', 'wait', 'wrap'],
-  ];
-  for (const name of own)
-    await expect(options('--executor=slurm', `--slurm-arg=--${name}=1`)).rejects.toThrow(
-      `the service sets --${name} itself; leave it out`,
-    );
-});

@@ -4,7 +4,7 @@ import { OwnerQuota } from '../../../../src/server/executors/slurm/owner-quota.j
 /** A quota of two GPUs for one owner, and the names of the jobs that have their GPUs. */
 function open(most: number | null = 2) {
   const limits = { most };
-  const quota = new OwnerQuota((owner) => (owner === 'ana' ? limits.most : null));
+  const quota = new OwnerQuota({ maxGpus: (owner) => (owner === 'ana' ? limits.most : null) });
   const served: string[] = [];
   const take = (name: string, owner: string | null, gpus: number) =>
     quota.take(owner, gpus, () => served.push(name));
@@ -52,10 +52,7 @@ test('running jobs count, and a higher limit serves jobs that wait', () => {
 
 test('an owner has no more jobs at once than allowed, on whatever devices, and is told which limit it is', () => {
   const served: string[] = [];
-  const quota = new OwnerQuota(
-    () => 2,
-    (owner) => (owner === null ? 1 : null),
-  );
+  const quota = new OwnerQuota({ maxGpus: () => 2, maxJobs: (owner) => (owner === null ? 1 : null) });
   const take = (name: string, owner: string | null, gpus: number) =>
     quota.take(owner, gpus, () => served.push(name));
   const release = take('a', null, 0);

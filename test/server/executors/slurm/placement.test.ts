@@ -35,7 +35,6 @@ async function placed(variables: Record<string, string>, shown: number) {
       SLURM_JOB_ID: '17',
       SLURMD_NODENAME: 'n1',
       REMOTE_APP_SLURM_DIRECTORY: job,
-      REMOTE_APP_SLURM_NOTICES: path.join(root.path, 'notices'),
       REMOTE_APP_SLURM_NODE: 'true',
       ...variables,
     },

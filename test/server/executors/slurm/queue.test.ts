@@ -1,33 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { JobQueue, phaseOf, waitingWords } from '../../../../src/server/executors/slurm/queue.js';
+import { JobQueue } from '../../../../src/server/executors/slurm/queue.js';
 
 const line = (id: number, rest: string) => `${id}|PENDING|7||1:00:00|Priority|${rest}`;
-
-test('a state that nobody knows counts as running', () => {
-  const phases = {
-    PENDING: 'waiting',
-    REQUEUED: 'waiting',
-    CONFIGURING: 'active',
-    RUNNING: 'active',
-    SUSPENDED: 'active',
-  };
-  const ended = ['COMPLETED', 'CANCELLED', 'FAILED', 'TIMEOUT', 'NODE_FAIL', 'PREEMPTED', 'OUT_OF_MEMORY'];
-  for (const [state, phase] of Object.entries(phases))
-    expect([state, phaseOf({ state })]).toEqual([state, phase]);
-  for (const state of ended) expect([state, phaseOf({ state })]).toEqual([state, 'ended']);
-});
-
-test.for([
-  ['', 'Slurm to start it'],
-  ['None', 'Slurm to start it'],
-  ['Priority', 'jobs before it in the queue of the cluster (Slurm: Priority)'],
-  ['Resources,Reserved', 'free resources of the cluster (Slurm: Resources,Reserved)'],
-  ['QOSMaxJobsPerUserLimit', 'its turn under a limit of the cluster (Slurm: QOSMaxJobsPerUserLimit)'],
-  ['AssocGrpGRES', 'its turn under a limit of the cluster (Slurm: AssocGrpGRES)'],
-  ['SomethingNew', 'Slurm to start it (Slurm: SomethingNew)'],
-] as const)('%j is a reason to wait for %s', ([reason, words]) => {
-  expect(waitingWords(reason)).toBe(words);
-});
 
 test('the queue is asked once for all who wait, and tells of a failure until it answers again', async () => {
   const answers: ((value: string | Error) => void)[] = [];

@@ -29,9 +29,7 @@ async function submitted(
   const slurm = new Slurm({
     options: { ...options, time },
     environment: { PATH: `${root.path}:${process.env.PATH}`, ...environment },
-    programs: { node: '/usr/bin/node', runner: '/opt/main.js', cleanup: '/opt/cleanup.js' },
     passEnvironment: ['LAB_MODELS'],
-    notices: '/data/slurm/notices',
   });
   const id = await slurm.submit(
     { id: '0123456789ab', path: '/data/jobs/0123456789ab' },

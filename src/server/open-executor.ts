@@ -1,0 +1,104 @@
+import path from 'node:path';
+import { checkFileSystem } from './data-directory/index.js';
+import { GpuInventory, NvidiaSmi } from './devices/index.js';
+import type { Executor } from './executors/index.js';
+import { LocalExecutor } from './executors/local/index.js';
+import type { ClusterReport } from './executors/slurm/index.js';
+import { shareOfRam } from './ram.js';
+import type { Report } from './report.js';
+import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/index.js';
+import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
+
+/** The limits of owners: GPUs and jobs at once; null for any number. */
+export interface OwnersLimits {
+  readonly maxGpus: (owner: string | null) => number | null;
+  readonly maxJobs: (owner: string | null) => number | null;
+}
+
+/** An executor, and what was found out about the machine or the cluster when it was opened. */
+export interface OpenedExecutor {
+  readonly executor: Executor & {
+    /** Called when the limits of owners may have changed. */
+    reconsider(): void;
+  };
+  /** The executor itself if it is that of this machine; otherwise null. */
+  readonly local: LocalExecutor | null;
+  /** Null if jobs run on a cluster. */
+  readonly gpus: GpuInventory | null;
+  /** Null if jobs run on this machine. */
+  readonly cluster: ClusterReport | null;
+  readonly found: FoundSandbox;
+}
+
+export interface ExecutorContext {
+  readonly limits: OwnersLimits;
+  /** Whether an upgrade has replaced the programs that run jobs. */
+  readonly isUpgraded: () => boolean;
+  readonly report: Report;
+}
+
+/** The environment of programs that the server starts: its own, without the variables that hold a token. */
+export const environmentWithoutTokens = ({
+  environment,
+  tokenVariables,
+}: ServerSettings): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !tokenVariables.includes(name)));
+
+async function openCluster(
+  settings: ServerSettings,
+  slurm: NonNullable<ServerSettings['slurm']>,
+  { limits, report }: ExecutorContext,
+): Promise<OpenedExecutor> {
+  const { openSlurm } = await import('./executors/slurm/index.js');
+  const { passEnvironment } = settings;
+  const environment = environmentWithoutTokens(settings);
+  const given = { environment, passEnvironment, killGrace, maxLogBytes, report };
+  const opened = await openSlurm({ ...given, ...limits, options: slurm });
+  const problem =
+    'there is none with --executor slurm, because only the node knows which GPUs a job has, and a sandbox must show only these';
+  return { ...opened, local: null, gpus: null, found: { sandbox: null, problem } };
+}
+
+/**
+ * Opens the executor that the settings name.
+ * @throws SetupError, or the system's error of the data directory
+ */
+export async function openExecutor(
+  settings: ServerSettings,
+  context: ExecutorContext,
+): Promise<OpenedExecutor> {
+  const { passEnvironment, dataDirectory, slurm, environment } = settings;
+  const { limits, isUpgraded, report } = context;
+  checkFileSystem(dataDirectory);
+  if (slurm) return openCluster(settings, slurm, context);
+  const reportOddity = (oddity: string) =>
+    report('nvidia-smi lists the GPUs, and they are used, but its answer is odd', oddity);
+  const smi = new NvidiaSmi(undefined, undefined, reportOddity, environment);
+  const gpus = new GpuInventory(environment.CUDA_VISIBLE_DEVICES, smi);
+  try {
+    const [found] = await Promise.all([findSandbox(settings.sandbox, sandboxRules(settings)), gpus.start()]);
+    const local = new LocalExecutor({
+      environment: environmentWithoutTokens(settings),
+      killGrace,
+      maxLogBytes,
+      passEnvironment,
+      mostGpus: limits.maxGpus,
+      mostJobs: limits.maxJobs,
+      report,
+      gpus,
+      isUpgraded,
+      cpuSlots: settings.cpuSlots,
+      sandbox: found.sandbox,
+      limits: settings.jobLimits,
+      workers: {
+        directory: path.join(dataDirectory, 'workers'),
+        idle: settings.residentIdle,
+        memoryUse: shareOfRam,
+      },
+    });
+    return { executor: local, local, gpus, cluster: null, found };
+  } catch (cause) {
+    gpus.close();
+    throw cause;
+  }
+}
