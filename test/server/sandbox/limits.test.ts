@@ -100,7 +100,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
       /\s+/g,
       ' ',
     );
-    const told = 'The system refuses it more, or, where the server runs as root, it is ended';
+    const told = 'The system refuses more. If the server runs as root, the job is ended';
     expect(page.includes(told)).toBe(true);
     expect(sandboxFlags['processes-per-job'].summary).toMatch(
       /more are refused, or end the job of a server that is root$/,
