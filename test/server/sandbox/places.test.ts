@@ -83,7 +83,7 @@ test('what an admin shows to jobs must exist, and have nothing to do with the da
       (found) => found,
       (cause: Error) => cause.message,
     );
-  const shown = `the data directory ${at('server/data')} is there, and no job may see that of the others; name a directory beside it`;
+  const shown = `the data directory ${at('server/data')} is there, and no job may see the files of others; name a directory beside it`;
   expect(await refusal(at('server'))).toBe(`--bind ${at('server')}: ${shown}`);
   expect(await refusal(at('server/data/jobs'), true)).toBe(`--bind-rw ${at('server/data/jobs')}: ${shown}`);
   expect(await refusal(at('none'))).toBe(`--bind ${at('none')}: there is no such file or directory`);
