@@ -16,7 +16,7 @@ import { ArchiveError } from './errors.js';
 const drivePath = /^[A-Za-z]:/;
 
 /** Most parts of the path of an entry. */
-export const mostParts = 64;
+export const maxParts = 64;
 
 /**
  * The path that an archive's entry gets under `root`. Null for a name that would leave `root`, is absolute on any system,
@@ -28,7 +28,7 @@ export function entryPath(
   platform: NodeJS.Platform = process.platform,
 ): string | null {
   const parts = name.replace(/\/+$/, '').split('/');
-  if (drivePath.test(name) || parts.length > mostParts || !parts.every((part) => isSafeName(part, platform)))
+  if (drivePath.test(name) || parts.length > maxParts || !parts.every((part) => isSafeName(part, platform)))
     return null;
   return path.join(root, ...parts);
 }

@@ -3,7 +3,7 @@ import { lstat, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { maxEntries } from '../contract/index.js';
-import { freeName, Notes, privateMode, syncDirectory } from '../files/index.js';
+import { freeName, Notes, privateMode, syncDirectory, TooManyEntries } from '../files/index.js';
 import { carriedName, changedName } from './member-names.js';
 import { newFlags } from './open-target.js';
 import { EntryPacker } from './pack-entry.js';
@@ -39,10 +39,10 @@ export interface PackOptions {
   /** Whether to make files of this process's user readable if they are not. */
   readonly openUp?: boolean;
   /**
-   * How many entries are packed at most; by default as many as are extracted. archiver takes some 10 KB of memory for each
+   * How many entries are packed; by default as many as are extracted. archiver takes some 10 KB of memory for each
    * when it writes the end of the archive.
    */
-  readonly most?: number;
+  readonly max?: number;
   /** The number of entries that needs zip64 and gets none from archiver, 65,535; tests have a smaller one. */
   readonly ambiguous?: number;
   /** Whether its end is that of zip64, also where nothing in it needs it. */
@@ -72,7 +72,7 @@ class NeedsZip64 extends Error {
 /** The options that apply to any packing. */
 type Course = Pick<
   PackOptions,
-  'signal' | 'onProgress' | 'pace' | 'most' | 'ambiguous' | 'forceZip64' | 'withoutStats' | 'isStored'
+  'signal' | 'onProgress' | 'pace' | 'max' | 'ambiguous' | 'forceZip64' | 'withoutStats' | 'isStored'
 >;
 
 export interface Packed {
@@ -124,7 +124,7 @@ async function packAll(
   strict: boolean,
   course: Course,
 ): Promise<Packed> {
-  const { signal, onProgress, pace, most = maxEntries, ambiguous = ambiguousCount } = course;
+  const { signal, onProgress, pace, max = maxEntries, ambiguous = ambiguousCount } = course;
   const { forceZip64 = false, withoutStats = false, isStored = false } = course;
   const zip = new ZipWriter(sink, signal, { forceZip64, withoutStats });
   const onMore = (count: number, bytes: number) => {
@@ -134,19 +134,26 @@ async function packAll(
   const entries = new EntryPacker(zip, { notes, strict, isStored, onMore });
   let isCut = false;
   try {
-    for await (const file of filesWith(() => entries.count())) {
-      isCut = entries.entries >= most;
-      if (isCut) break;
-      await entries.add(file);
+    try {
+      for await (const file of filesWith(() => entries.count())) {
+        isCut = entries.entries >= max;
+        if (isCut) break;
+        await entries.add(file);
+      }
+    } catch (cause) {
+      if (!(cause instanceof TooManyEntries)) throw cause;
+      isCut = true;
     }
     if (isCut && strict)
-      throw new Error(`An archive of more than ${most} files and directories could not be extracted`);
+      throw new Error(`An archive of more than ${max} files and directories could not be extracted`);
     if (zip.entries === ambiguous && !forceZip64) throw new NeedsZip64(ambiguous);
     await zip.finish();
   } catch (cause) {
     throw await zip.abandon(cause);
   }
-  const cut = isCut ? [`Only ${most} files and directories were packed; the others were left out`] : [];
+  const cut = isCut
+    ? [`Only ${entries.entries} files and directories were packed; the others were left out`]
+    : [];
   return { files: entries.files, bytes: entries.bytes, notes: [...cut, ...notes.list()] };
 }
 

@@ -1,11 +1,20 @@
 import { isUtf8 } from 'node:buffer';
-import { fstatSync, type Stats } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
-import { quoteName } from '../contract/index.js';
-import { errorCode, faultWithoutPath, freeName, isShortage, Notes } from '../files/index.js';
-import { mostParts } from './entry-places.js';
+import { constants, type Stats } from 'node:fs';
+import { chmod, type FileHandle, lstat, open, realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { maxEntries, quoteName } from '../contract/index.js';
+import {
+  errorCode,
+  faultWithoutPath,
+  freeName,
+  isShortage,
+  Notes,
+  type WalkedDirectory,
+  type WalkedEntry,
+  walkDirectories,
+} from '../files/index.js';
+import { maxParts } from './entry-places.js';
 import { carriedPart, changedName } from './member-names.js';
-import { type Item, OpenedDirectory } from './opened-directory.js';
 
 /** Bytes, or a range of those of the file that is packed (`end` is behind the last). */
 export type PackedPiece = Uint8Array | { readonly start: number; readonly end: number };
@@ -33,210 +42,169 @@ export interface WalkOptions {
   readonly onLeftOut?: () => Promise<void> | void;
 }
 
-/** Entries of a directory that are held in memory and sorted at once. */
-const sortedEntries = 10_000;
+/** Follows no link, and does not block on a FIFO that has no writer. */
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Deepest nesting of directories whose files can be extracted again. */
-const deepest = mostParts - 1;
+const maxDepth = maxParts - 1;
 
-/** A directory that is still to be walked. Siblings share one parent object, which keeps many of them small in memory. */
-interface Pending {
-  readonly parent: Pending | null;
-  readonly depth: number;
-  readonly key: string;
-  /** Its name in the archive, which ends with a slash. */
-  readonly name: string;
+/** Adds permissions that the owner lacks, if this process's user is the owner. False if nothing was changed. */
+async function addPermissions(target: Buffer, permissions: number): Promise<boolean> {
+  const { uid, mode } = await lstat(target);
+  if (uid !== process.geteuid?.() || (mode & permissions) === permissions) return false;
+  await chmod(target, (mode & 0o7777) | permissions);
+  return true;
 }
-
-const top: Pending = { parent: null, depth: 0, key: '', name: '' };
-
-/** The directories from the root to this one, without the root. */
-function pathTo(directory: Pending): Pending[] {
-  const found: Pending[] = [];
-  for (let at = directory; at.parent; at = at.parent) found.push(at);
-  return found.reverse();
-}
-
-/**
- * The names that the files of one directory get in an archive. Names in a zip archive are UTF-8: a file name whose bytes are
- * not valid UTF-8 is decoded as Latin-1. A changed name is numbered if a neighbour has it already.
- */
-class MemberNames {
-  readonly #counts = new Map<string, number>();
-  readonly #given = new Set<string>();
-
-  /** @param prefix the directory's own name in the archive; empty, or it ends with a slash */
-  constructor(
-    private readonly directory: OpenedDirectory,
-    readonly prefix: string,
-    private readonly notes: Notes,
-  ) {}
-
-  /** The last part of the archive name of a file whose name has these bytes, one character per byte. */
-  of(key: string): string {
-    const bytes = Buffer.from(key, 'latin1');
-    const isText = isUtf8(bytes);
-    const own = isText ? bytes.toString() : key;
-    const carried = carriedPart(own, this.prefix === '');
-    if (isText && carried === own) return own;
-    const name = freeName(carried, this.#counts, (each) => this.#given.has(each) || this.directory.has(each));
-    this.#given.add(name);
-    this.notes.add(changedName(this.prefix + name, isText));
-    return name;
-  }
-}
-
-const inOrder = (items: Item[]): Item[] => items.sort((a, b) => (a.key < b.key ? -1 : 1));
 
 /**
  * The regular files and empty directories under `root`: first the files of a directory, sorted by name, then those of its
  * directories. A symbolic link to a file under `root` counts as that file. All other entries (links that lead out of
- * `root`, FIFOs, files that cannot be read) are skipped with a note. No path is looked up twice and the system never
- * follows a link, so a link planted or swapped in by a job cannot lead out of `root`.
+ * `root`, FIFOs, files that cannot be read) are skipped with a note. What is under `root` must not change meanwhile: a result
+ * is packed when no process of its job is left.
  * @throws the system's error if `root` is not a readable directory
  */
 export async function* walkFiles(root: string, options: WalkOptions): AsyncGenerator<OpenedFile> {
-  await using opened = await OpenedDirectory.open(root, options);
-  const walk = new Walk(opened, options);
-  const pending = [top];
-  for (let next = pending.pop(); next; next = pending.pop()) yield* walk.directory(next, pending);
+  if (!(await lstat(root)).isDirectory())
+    throw Object.assign(new Error('Not a directory'), { code: 'ENOTDIR' });
+  yield* new FileWalk(path.resolve(root), await realpath(root), options).files();
 }
 
-class Walk {
+class FileWalk {
+  /** The names that directories have in the archive, which end with a slash, by the bytes of their paths. */
+  readonly #names = new Map<string, string>();
+
   constructor(
-    private readonly root: OpenedDirectory,
+    private readonly root: string,
+    private readonly real: string,
     private readonly options: WalkOptions,
   ) {}
 
-  /** The files of one directory. Adds its directories to those that are still to be walked. */
-  async *directory(parent: Pending, pending: Pending[]): AsyncGenerator<OpenedFile> {
-    const way = pathTo(parent);
-    const keys = way.map(({ key }) => key);
-    const prefix = way.map(({ name }) => name).join('');
-    const opened = await this.#tried(prefix, () => this.root.descend(keys));
-    if (!opened) return;
-    await using directory = opened;
-    const names = new MemberNames(directory, prefix, this.options.notes);
-    const below: string[] = [];
-    let isEmpty = true;
-    for await (const batch of this.#batches(directory, prefix)) {
-      isEmpty = false;
-      for (const item of batch) {
-        if (item.type === 'directory') below.push(item.key);
-        else if (!(yield* this.#file(directory, item, names))) await this.options.onLeftOut?.();
-      }
-    }
-    if (isEmpty && prefix !== '' && this.options.include(prefix)) {
-      yield { name: prefix, stats: await directory.handle.stat(), file: null };
-    }
-    // The last one is walked next.
-    for (const key of below.reverse()) {
-      const name = `${names.of(key)}/`;
-      const depth = parent.depth + 1;
-      if (depth <= deepest) pending.push({ parent, depth, key, name });
-      else this.#pass(prefix + name, `lies more than ${deepest} directories deep`);
-    }
+  async *files(): AsyncGenerator<OpenedFile> {
+    const { openUp, signal } = this.options;
+    if (openUp) await addPermissions(Buffer.from(this.root), 0o500);
+    const directories = walkDirectories(this.root, {
+      maxEntries: 2 * maxEntries,
+      enters: (entry, depth) => this.#enters(entry, depth),
+      onUnreadable: (directory, cause) => this.#passUnreadable(this.#nameOf(directory), cause),
+      signal,
+    });
+    for await (const directory of directories) yield* this.#filesOf(directory);
   }
 
-  /** The entries of a directory in groups of limited size, because a directory may have millions. */
-  async *#batches(directory: OpenedDirectory, prefix: string): AsyncGenerator<Item[]> {
-    let batch: Item[] = [];
-    try {
-      for await (const item of directory.items()) {
-        batch.push(item);
-        if (batch.length < sortedEntries) continue;
-        yield inOrder(batch);
-        batch = [];
-      }
-    } catch (cause) {
-      this.#unreadable(prefix, cause);
+  async #enters({ path: directory }: WalkedEntry, depth: number): Promise<boolean> {
+    if (depth > maxDepth) {
+      this.#pass(this.#nameOf(directory), `lies more than ${maxDepth} directories deep`);
+      return false;
     }
-    if (batch.length > 0) yield inOrder(batch);
+    // If the permissions can't be added, listing the directory fails and says so.
+    if (this.options.openUp) await addPermissions(directory, 0o500).catch(() => {});
+    return true;
+  }
+
+  #nameOf(directory: Buffer): string {
+    return this.#names.get(directory.toString('latin1')) ?? '';
+  }
+
+  async *#filesOf({ path: directory, stats, entries }: WalkedDirectory): AsyncGenerator<OpenedFile> {
+    const prefix = this.#nameOf(directory);
+    this.#names.delete(directory.toString('latin1'));
+    if (entries.length === 0 && prefix !== '' && this.options.include(prefix)) {
+      yield { name: prefix, stats, file: null };
+    }
+    const nameIn = memberNames(prefix, entries, this.options.notes);
+    for (const entry of entries) {
+      if (entry.kind === 'directory') continue;
+      if (!(yield* this.#file(entry, prefix + nameIn(entry)))) await this.options.onLeftOut?.();
+    }
+    for (const entry of entries)
+      if (entry.kind === 'directory')
+        this.#names.set(entry.path.toString('latin1'), `${prefix}${nameIn(entry)}/`);
   }
 
   /** One entry, if it is a file to pack. @returns whether it is */
-  async *#file(
-    directory: OpenedDirectory,
-    { key, type }: Item,
-    names: MemberNames,
-  ): AsyncGenerator<OpenedFile, boolean> {
-    const name = names.prefix + names.of(key);
+  async *#file({ path: place, kind }: WalkedEntry, name: string): AsyncGenerator<OpenedFile, boolean> {
     if (!this.options.include(name)) return false;
-    if (type === 'other') {
-      this.#pass(name, 'is neither a file nor a directory');
-      return false;
-    }
-    const opened = await this.#tried(name, () =>
-      type === 'link' ? this.#target(directory, key) : directory.openFile(key),
-    );
-    if (opened === undefined) return false;
-    if (opened === null) {
-      this.#pass(name, 'is a link that leads to no file of this directory');
-      return false;
-    }
+    if (kind === 'other') return this.#pass(name, 'is neither a file nor a directory');
+    const target = kind === 'link' ? await this.#targetOf(place) : place;
+    if (target === null) return this.#pass(name, 'is a link that leads to no file of this directory');
+    let file: FileHandle;
     try {
-      // A stat of an open file is faster than a turn of the thread pool.
-      const stats = fstatSync(opened.fd);
-      const isFile = stats.isFile();
-      if (isFile) yield { name, stats, file: opened };
-      else this.#pass(name, type === 'link' ? 'is a link that leads to no file' : 'is no longer a file');
-      return isFile;
-    } finally {
-      await opened.close();
-    }
-  }
-
-  /** Opens the target of a link; null if it is not below the root. */
-  async #target(directory: OpenedDirectory, key: string): Promise<FileHandle | null> {
-    const place = await directory.resolve(key, this.root);
-    const file = place?.pop();
-    if (!place || file === undefined || !this.options.includeTarget([...place, file].join('/'))) return null;
-    await using parent = await this.root.descend(place);
-    return await parent.openFile(file);
-  }
-
-  /** Undefined if it cannot be opened; a note says so. */
-  async #tried<T>(name: string, open: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await open();
+      file = await this.#open(target);
     } catch (cause) {
-      // The root has no name. If it cannot be opened there is nothing to pack.
-      if (name === '') throw cause;
-      this.#unreadable(name, cause);
-      return undefined;
+      return this.#passUnreadable(name, cause);
+    }
+    try {
+      const stats = await file.stat();
+      if (!stats.isFile()) return this.#pass(name, 'is a link that leads to no file');
+      yield { name, stats, file };
+      return true;
+    } finally {
+      await file.close();
     }
   }
 
-  #unreadable(name: string, cause: unknown): void {
-    // If the root cannot be opened, packing fails.
-    if (name === '' || isShortage(cause) || errorCode(cause) === 'ABORT_ERR') throw cause;
-    this.#pass(name, `cannot be read: ${faultWithoutPath(cause)}`);
+  /** The target of a link; null if it is not below the root. */
+  async #targetOf(link: Buffer): Promise<Buffer | null> {
+    const target = await realpath(link, { encoding: 'buffer' }).catch(() => null);
+    const prefix = Buffer.from(this.real + path.sep);
+    if (!target?.subarray(0, prefix.length).equals(prefix)) return null;
+    return this.options.includeTarget(target.subarray(prefix.length).toString()) ? target : null;
   }
 
-  #pass(name: string, why: string): void {
+  async #open(place: Buffer): Promise<FileHandle> {
+    try {
+      return await open(place, readFlags);
+    } catch (cause) {
+      const isRefused = errorCode(cause) === 'EACCES' && this.options.openUp;
+      if (!isRefused || !(await addPermissions(place, 0o400).catch(() => false))) throw cause;
+      return await open(place, readFlags);
+    }
+  }
+
+  #passUnreadable(name: string, cause: unknown): false {
+    if (isShortage(cause)) throw cause;
+    return this.#pass(name, `cannot be read: ${faultWithoutPath(cause)}`);
+  }
+
+  #pass(name: string, why: string): false {
     this.options.notes.add(`${quoteName(name)} ${why}, and was left out`);
+    return false;
   }
 }
 
 /**
- * Counts the files that `packTo` would pack, up to `most`.
+ * The names that the entries of a directory get in an archive. Names in a zip archive are UTF-8: a name whose bytes are not valid
+ * UTF-8 is decoded as Latin-1. A changed name is numbered if a neighbour has it already.
+ * @param prefix the directory's own name in the archive; empty, or it ends with a slash
+ */
+function memberNames(prefix: string, entries: readonly WalkedEntry[], notes: Notes) {
+  const taken = new Set(entries.map(({ name }) => name.toString()));
+  const counts = new Map<string, number>();
+  return ({ name: bytes }: WalkedEntry): string => {
+    const isText = isUtf8(bytes);
+    const own = bytes.toString(isText ? 'utf8' : 'latin1');
+    const carried = carriedPart(own, prefix === '');
+    if (isText && carried === own) return own;
+    const name = freeName(carried, counts, (each) => taken.has(each));
+    taken.add(name);
+    notes.add(changedName(prefix + name, isText));
+    return name;
+  };
+}
+
+/**
+ * Counts the files that `packTo` would pack, up to `max`.
  * @param source a directory, not a link to one
  * @throws the system's error if `source` is not a directory, or the reason of the signal
  */
-export async function countFiles(source: string, most: number, signal?: AbortSignal): Promise<number> {
+export async function countFiles(source: string, max: number, signal?: AbortSignal): Promise<number> {
   const all = () => true;
-  const notes = new Notes();
+  const options = { include: all, includeTarget: all, openUp: true, notes: new Notes(), signal };
   let count = 0;
-  for await (const { file } of walkFiles(source, {
-    include: all,
-    includeTarget: all,
-    openUp: true,
-    notes,
-    signal,
-  })) {
+  for await (const { file } of walkFiles(source, options)) {
     signal?.throwIfAborted();
     if (file !== null) count += 1;
-    if (count >= most) break;
+    if (count >= max) break;
   }
   return count;
 }

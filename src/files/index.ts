@@ -56,6 +56,13 @@ export { decodedText, firstBytes, readScriptStart, readSmallFile } from './read-
 export { syncDirectory, syncDirectorySync, syncFile, syncTree } from './sync.js';
 export { type Release, Turns } from './turns.js';
 export {
+  type DirectoryWalkOptions,
+  TooManyEntries,
+  type WalkedDirectory,
+  type WalkedEntry,
+  walkDirectories,
+} from './walk.js';
+export {
   dropReserve,
   editJsonFile,
   jsonText,

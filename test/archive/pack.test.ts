@@ -137,12 +137,12 @@ describe('packing a directory', () => {
     const source = path.join(root.path, 'source');
     await plant(source, { a: 'a', b: 'b', c: 'c', 'd/': '' });
     const archive = path.join(root.path, 'a.zip');
-    expect(await packDirectory(source, archive, { most: 4 })).toMatchObject({ files: 3, notes: [] });
-    const { notes } = await packDirectory(source, archive, { most: 2 });
+    expect(await packDirectory(source, archive, { max: 4 })).toMatchObject({ files: 3, notes: [] });
+    const { notes } = await packDirectory(source, archive, { max: 2 });
     expect(await names(archive)).toEqual(['a', 'b']);
     expect(notes).toEqual(['Only 2 files and directories were packed; the others were left out']);
     const listed = ['a', 'b', 'c'].map((name) => ({ name, path: path.join(source, name) }));
-    await expect(packListed(listed, archive, { most: 2 })).rejects.toThrow('more than 2 files');
+    await expect(packListed(listed, archive, { max: 2 })).rejects.toThrow('more than 2 files');
   });
 
   test('has zip64 where its number of entries means that, and only there', async () => {

@@ -1,10 +1,17 @@
 import { lstatSync, statfsSync } from 'node:fs';
-import { lstat, opendir } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { countFiles } from '../../archive/index.js';
 import { formatBytes, maxCounted, quotePath } from '../../contract/index.js';
-import { type Clock, faultWithoutPath, isMissing, pause } from '../../files/index.js';
+import {
+  type Clock,
+  errorCode,
+  faultWithoutPath,
+  isMissing,
+  pause,
+  walkDirectories,
+} from '../../files/index.js';
 import type { JobDirectory } from './job-directory.js';
 
 /** What a tree has in it. */
@@ -37,36 +44,31 @@ async function countTree(
   seen: Set<string>,
   unseen: (place: string, cause: unknown) => void,
 ): Promise<void> {
-  /** @returns whether it is a directory */
-  const count = async (name: string): Promise<boolean> => {
-    const stats = await lstat(name);
-    const { dev, ino, nlink, blocks, size } = stats;
-    const isDirectory = stats.isDirectory();
-    if (!isDirectory) use.length += size;
-    const id = `${dev}:${ino}`;
-    if (isDirectory || nlink === 1 || !seen.has(id)) use.allocated += blocks * 512;
-    if (!isDirectory && nlink > 1) seen.add(id);
-    return isDirectory;
+  const missed = (place: Buffer | string, cause: unknown) => {
+    if (!isMissing(cause)) unseen(place.toString(), cause);
   };
-  /** Does a step for a place, which may be gone by then. */
-  const at = async (name: string, step: () => Promise<boolean>): Promise<boolean> => {
+  const count = async (place: Buffer) => {
     try {
-      return await step();
+      const stats = await lstat(place);
+      const { dev, ino, nlink, blocks, size } = stats;
+      const isDirectory = stats.isDirectory();
+      if (!isDirectory) use.length += size;
+      const id = `${dev}:${ino}`;
+      if (isDirectory || nlink === 1 || !seen.has(id)) use.allocated += blocks * 512;
+      if (!isDirectory && nlink > 1) seen.add(id);
     } catch (cause) {
-      if (!isMissing(cause)) unseen(name, cause);
-      return false;
+      missed(place, cause);
     }
   };
-  const left = (await at(root, () => count(root))) ? [root] : [];
-  for (let directory = left.pop(); directory !== undefined; directory = left.pop()) {
-    const current = directory;
-    await at(current, async () => {
-      for await (const entry of await opendir(current)) {
-        const name = path.join(current, entry.name);
-        if (await at(name, () => count(name))) left.push(name);
-      }
-      return true;
-    });
+  await count(Buffer.from(root));
+  try {
+    for await (const { entries } of walkDirectories(root, { onUnreadable: missed })) {
+      for (const { path: place } of entries) await count(place);
+    }
+  } catch (cause) {
+    // The app may have replaced it by a file, which is counted.
+    if (cause instanceof Unseen) throw cause;
+    if (errorCode(cause) !== 'ENOTDIR') missed(root, cause);
   }
 }
 

@@ -1,0 +1,104 @@
+import type { Dirent, Stats } from 'node:fs';
+import { lstat, opendir, stat } from 'node:fs/promises';
+import path from 'node:path';
+
+/** Something that a directory contains. */
+export interface WalkedEntry {
+  /** The bytes of its name, which need not be UTF-8. */
+  readonly name: Buffer;
+  readonly path: Buffer;
+  /** Of a link's target, if links are followed and it has one. */
+  readonly kind: 'directory' | 'file' | 'link' | 'other';
+}
+
+/** A directory, with what it contains in the order of the names' bytes. */
+export interface WalkedDirectory {
+  readonly path: Buffer;
+  /** 0 for the directory in which the walk begins. */
+  readonly depth: number;
+  readonly stats: Stats;
+  readonly entries: readonly WalkedEntry[];
+}
+
+export interface DirectoryWalkOptions {
+  /** Whether links to directories are walked too. */
+  readonly followsLinks?: boolean;
+  /** Whether to walk a directory, which is `depth` below the first one; by default all are walked. */
+  readonly enters?: (entry: WalkedEntry, depth: number) => Promise<boolean> | boolean;
+  /** How many entries are looked at in all. */
+  readonly maxEntries?: number;
+  /** Called with a directory that cannot be read or is gone; what it throws ends the walk. */
+  readonly onUnreadable?: (directory: Buffer, cause: unknown) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A walk has found more entries than it may look at. */
+export class TooManyEntries extends Error {}
+
+/**
+ * A directory and those below it, each before the ones that it contains. Each is visited once, however many links lead to it:
+ * directories are remembered by device and inode, so that links which form circles or a mesh end like any other tree.
+ *
+ * The server walks without following links. A client that sends what a link leads to sets `followsLinks`, gives a limit, and
+ * decides by `enters` which directories to send.
+ * @throws the system's error if the first directory cannot be read; TooManyEntries, after the entries within the limit
+ */
+export async function* walkDirectories(
+  root: string,
+  options: DirectoryWalkOptions = {},
+): AsyncGenerator<WalkedDirectory> {
+  const { followsLinks = false, maxEntries = Number.POSITIVE_INFINITY, signal } = options;
+  const { enters = () => true, onUnreadable = () => {} } = options;
+  const seen = new Set<string>();
+  const pending: { path: Buffer; depth: number }[] = [{ path: Buffer.from(root), depth: 0 }];
+  let left = maxEntries;
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    signal?.throwIfAborted();
+    const { path: directory, depth } = next;
+    let stats: Stats;
+    let entries: WalkedEntry[];
+    try {
+      stats = await (followsLinks ? stat : lstat)(directory);
+      const id = `${stats.dev}:${stats.ino}`;
+      if (seen.has(id)) continue;
+      seen.add(id);
+      entries = await entriesOf(directory, left, followsLinks);
+    } catch (cause) {
+      if (depth === 0) throw cause;
+      onUnreadable(directory, cause);
+      continue;
+    }
+    const isCut = entries.length > left;
+    if (isCut) entries.pop();
+    left -= entries.length;
+    yield { path: directory, depth, stats, entries };
+    if (isCut) throw new TooManyEntries(`There are more than ${maxEntries} files and directories`);
+    const below = entries.filter(({ kind }) => kind === 'directory');
+    // The last one is walked next.
+    for (const entry of below.reverse()) {
+      if (await enters(entry, depth + 1)) pending.push({ path: entry.path, depth: depth + 1 });
+    }
+  }
+}
+
+/** What a directory contains, sorted; at most one entry more than `max`. */
+async function entriesOf(directory: Buffer, max: number, followsLinks: boolean): Promise<WalkedEntry[]> {
+  const entries: WalkedEntry[] = [];
+  // Names as bytes; the types list neither this encoding nor a path of bytes that are not UTF-8.
+  const options = { encoding: 'buffer' as BufferEncoding, bufferSize: 1024 };
+  for await (const entry of await opendir(directory as unknown as string, options)) {
+    const name = Buffer.from(entry.name);
+    const place = Buffer.concat([directory, Buffer.from(path.sep), name]);
+    const kind = kindOf(entry);
+    const target = kind === 'link' && followsLinks ? await stat(place).catch(() => null) : null;
+    entries.push({ name, path: place, kind: target ? kindOf(target) : kind });
+    if (entries.length > max) break;
+  }
+  return entries.sort((a, b) => Buffer.compare(a.name, b.name));
+}
+
+function kindOf(entry: Dirent | Stats): WalkedEntry['kind'] {
+  if (entry.isFile()) return 'file';
+  if (entry.isDirectory()) return 'directory';
+  return entry.isSymbolicLink() ? 'link' : 'other';
+}
