@@ -1,4 +1,4 @@
-import { type DicomElement, decimalString } from './dicom-write.js';
+import { type DicomElement, decimalString, sequence } from './dicom-write.js';
 import { dot, normalOf } from './headers/dicom-stack.js';
 import { type PatientAndStudy, patientAndStudy } from './patient-study.js';
 import type { Maker, SourceImage, SourceSeries } from './segments.js';
@@ -99,27 +99,18 @@ export function referencedSeries(
     ['00081150', 'UI', sopClass],
     ['00081155', 'UI', instance],
   ]);
-  return [
-    '00081115',
-    'SQ',
-    [
-      [
-        ['0008114a', 'SQ', items],
-        ['0020000e', 'UI', source.seriesUid],
-      ],
-    ],
-  ];
+  return sequence('00081115', [sequence('0008114a', ...items), ['0020000e', 'UI', source.seriesUid]]);
 }
 
 /** SourceImageSequence for images at the same position. */
-export const sourceImages = (images: readonly SourceImage[]): DicomElement => [
-  '00082112',
-  'SQ',
-  images.map(({ sopClass, sopInstance, frame }): DicomElement[] => [
-    ['00081150', 'UI', sopClass],
-    ['00081155', 'UI', sopInstance],
-    ...(frame === null ? [] : [['00081160', 'IS', String(frame)] as const]),
-    ['0028135a', 'CS', 'YES'],
-    ['0040a170', 'SQ', [codeItem('121322', 'DCM', 'Source image for image processing operation')]],
-  ]),
-];
+export const sourceImages = (images: readonly SourceImage[]): DicomElement =>
+  sequence(
+    '00082112',
+    ...images.map(({ sopClass, sopInstance, frame }): DicomElement[] => [
+      ['00081150', 'UI', sopClass],
+      ['00081155', 'UI', sopInstance],
+      ...(frame === null ? [] : [['00081160', 'IS', String(frame)] as const]),
+      ['0028135a', 'CS', 'YES'],
+      sequence('0040a170', codeItem('121322', 'DCM', 'Source image for image processing operation')),
+    ]),
+  );

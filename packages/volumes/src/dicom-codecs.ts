@@ -1,19 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import type { PixelFormat } from './dicom-pixels.js';
 import { decodeLosslessJpeg } from './jpeg-lossless.js';
 import { VolumeError } from './volume.js';
 
 /** What the compressed pixels of a frame must decode to. */
-export interface Frame {
-  readonly name: string;
-  readonly syntax: string;
-  readonly rows: number;
-  readonly columns: number;
-  readonly samples: number;
-  readonly bitsAllocated: number;
-  /** PhotometricInterpretation. */
-  readonly photometric: string;
-}
+export type Frame = Pick<
+  PixelFormat,
+  'name' | 'syntax' | 'rows' | 'columns' | 'samples' | 'bitsAllocated' | 'photometric'
+>;
 
 /** The values of one frame, pixel by pixel. */
 export interface Samples {
@@ -29,16 +24,12 @@ type Decode = (bytes: Buffer, frame: Frame) => Samples | Promise<Samples>;
 const damaged = ({ name }: Frame): VolumeError =>
   new VolumeError(`The compressed pixels of ${name} are damaged: copy it again from the original.`);
 
-const buffers: Readonly<Record<number, (buffer: ArrayBufferLike) => Samples['data']>> = {
-  1: (buffer) => new Uint8Array(buffer),
-  2: (buffer) => new Uint16Array(buffer),
-  4: (buffer) => new Uint32Array(buffer),
-};
+const arrays = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
 
 function typed(frame: Frame, bytes: Uint8Array, width: number): Samples['data'] {
-  const view = buffers[width];
-  if (!view || bytes.length !== frame.rows * frame.columns * frame.samples * width) throw damaged(frame);
-  return view(bytes.slice().buffer);
+  const Kind = arrays[width as keyof typeof arrays];
+  if (!Kind || bytes.length !== frame.rows * frame.columns * frame.samples * width) throw damaged(frame);
+  return new Kind(bytes.slice().buffer);
 }
 
 /** RLE: one segment for each byte of each sample, highest byte first, packed as PackBits does (PS3.5, annex G). */

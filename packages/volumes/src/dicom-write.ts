@@ -12,6 +12,13 @@ export type DicomValue =
 /** An element to be written. The tag has eight hexadecimal digits. */
 export type DicomElement = readonly [tag: string, vr: string, value: DicomValue];
 
+/** A sequence of these items. */
+export const sequence = (tag: string, ...items: readonly DicomElement[][]): DicomElement => [
+  tag,
+  'SQ',
+  items,
+];
+
 export const explicitLittleEndian = syntaxes.explicit;
 /** Has four bytes for every length: explicit texts of numbers end at 65,534 bytes. */
 export const implicitLittleEndian = syntaxes.implicit;

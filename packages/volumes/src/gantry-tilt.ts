@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { orderOf } from './grid-axes.js';
+import { cross, dot } from './headers/dicom-stack.js';
 import {
   type Affine,
   type Geometry,
@@ -21,7 +22,7 @@ export function misplacedGrid(mask: VolumeFile, grid: Geometry): Geometry | null
   const [betweenColumns, betweenRows, step] = spacingOf(grid);
   const normal = normalTo(grid);
   const way = grid.affine.map((row) => row[2]);
-  const between = way.reduce((sum, part, axis) => sum + part * (normal[axis] ?? 0), 0);
+  const between = dot(way, normal);
   const slant = Math.sqrt(Math.max(0, step ** 2 - between ** 2));
   // A tilt of less than a pixel makes no difference.
   if (slant * (grid.size[2] - 1) < Math.min(betweenColumns, betweenRows)) return null;
@@ -47,11 +48,11 @@ export function misplacedGrid(mask: VolumeFile, grid: Geometry): Geometry | null
 const ascending = (one: number, other: number): number => one - other;
 
 /** The unit normal of the slices of a grid, towards higher slice numbers. */
-function normalTo({ affine: [x, y, z] }: Geometry): [number, number, number] {
-  const across = [y[0] * z[1] - z[0] * y[1], z[0] * x[1] - x[0] * z[1], x[0] * y[1] - y[0] * x[1]] as const;
-  const rise = across[0] * x[2] + across[1] * y[2] + across[2] * z[2];
-  const length = Math.hypot(...across) * Math.sign(rise);
-  return [across[0] / length, across[1] / length, across[2] / length];
+function normalTo({ affine }: Geometry): number[] {
+  const [i = [], j = [], k = []] = [0, 1, 2].map((axis) => affine.map((row) => row[axis] ?? 0));
+  const across = cross(i, j);
+  const length = Math.hypot(...across) * Math.sign(dot(across, k));
+  return across.map((part) => part / length);
 }
 
 /** The grid with another step from slice to slice. */

@@ -1,3 +1,4 @@
+import { cross, dot } from './headers/dicom-stack.js';
 import { extensionBytes, type NiftiField, placeOfField } from './headers/nifti-layout.js';
 import { centredAffine, niftiTypes } from './nifti.js';
 import {
@@ -87,20 +88,14 @@ function rotationOf(affine: Geometry['affine']): Columns {
   // Polar decomposition: the mean of a matrix and its transposed inverse converges to the rotation.
   for (let round = 0; round < 10; round += 1) {
     const [x, y, z] = columns;
-    const other = [cross(y, z), cross(z, x), cross(x, y)] as const;
-    const determinant = x[0] * other[0][0] + x[1] * other[0][1] + x[2] * other[0][2];
+    const other = [cross(y, z), cross(z, x), cross(x, y)];
+    const determinant = dot(x, other[0] ?? []);
     columns = columns.map((column, axis) =>
       column.map((each, row) => (each + (other[axis]?.[row] ?? 0) / determinant) / 2),
     ) as unknown as Columns;
   }
   return columns;
 }
-
-const cross = (a: Vector, b: Vector): Vector => [
-  a[1] * b[2] - a[2] * b[1],
-  a[2] * b[0] - a[0] * b[2],
-  a[0] * b[1] - a[1] * b[0],
-];
 
 /** Whether a rotation places each voxel within half a voxel of where the affine does. */
 function isRotation({ size, affine }: Geometry): boolean {
@@ -116,8 +111,7 @@ function isRotation({ size, affine }: Geometry): boolean {
 /** The directions of an affine as a quaternion (b, c, d), and whether the third axis is mirrored. */
 function quaternionOf(affine: Geometry['affine']) {
   const [x, y, z] = rotationOf(affine);
-  const normal = cross(x, y);
-  const isMirrored = normal[0] * z[0] + normal[1] * z[1] + normal[2] * z[2] < 0;
+  const isMirrored = dot(cross(x, y), z) < 0;
   const [zx, zy, zz] = z.map((each) => (isMirrored ? -each : each)) as Vector;
   const [[xx, xy, xz], [yx, yy, yz]] = [x, y];
   // Four times the products of the parts a, b, c and d with each other.

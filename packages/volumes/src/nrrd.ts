@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { cross } from './headers/dicom-stack.js';
 import { maxHeader, nrrdTypeOf, parseNrrdHeader } from './headers/text-headers.js';
 import { withSegments } from './slicer-segments.js';
 import { besideHeader, type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
@@ -132,9 +133,7 @@ function axesOf(name: string, fields: ReadonlyMap<string, string>): Axes {
 
 /** A step of 1 mm perpendicular to a plane. */
 function across([a = [], b = []]: readonly (readonly number[])[]): number[] {
-  const [ax = 0, ay = 0, az = 0] = a;
-  const [bx = 0, by = 0, bz = 0] = b;
-  const normal = [ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx];
+  const normal = cross(a, b);
   const length = Math.hypot(...normal);
   return normal.map((each) => each / length);
 }

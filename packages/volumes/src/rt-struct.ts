@@ -13,6 +13,7 @@ import {
   fileStart,
   implicitLittleEndian,
   itemStart,
+  sequence,
 } from './dicom-write.js';
 import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
 import { requireLabels } from './seg-frames.js';
@@ -129,19 +130,15 @@ function aroundContours(
     texts: segments.flatMap(({ name, snomed }) => [name, snomed?.meaning ?? '']),
   });
   const instances = new Map(source.slices.flat().map((image) => [image.sopInstance, image]));
-  const series: DicomElement[] = [
+  const series = sequence('30060014', [
     ['0020000e', 'UI', source.seriesUid],
-    ['30060016', 'SQ', imageItems([...instances.values()])],
-  ];
-  const study: DicomElement[] = [
+    sequence('30060016', ...imageItems([...instances.values()])),
+  ]);
+  const study = sequence('30060012', [
     ['00081150', 'UI', studyClass],
     ['00081155', 'UI', source.studyUid],
-    ['30060014', 'SQ', [series]],
-  ];
-  const frame: DicomElement[] = [
-    ['00200052', 'UI', source.frameOfReferenceUid],
-    ['30060012', 'SQ', [study]],
-  ];
+    series,
+  ]);
   const before: DicomElement[] = [
     // It has a structure set date and time instead of a content date and time.
     ...elements.filter(([tag]) => tag !== '00080023' && tag !== '00080033'),
@@ -150,32 +147,28 @@ function aroundContours(
     ['30060002', 'SH', text([...longString(label)].slice(0, 16).join(''))],
     ['30060008', 'DA', dateOf(maker.madeAt)],
     ['30060009', 'TM', timeOf(maker.madeAt)],
-    ['30060010', 'SQ', [frame]],
-    [
+    sequence('30060010', [['00200052', 'UI', source.frameOfReferenceUid], study]),
+    sequence(
       '30060020',
-      'SQ',
-      segments.map(({ name }, at): DicomElement[] => [
+      ...segments.map(({ name }, at): DicomElement[] => [
         ['30060022', 'IS', String(at + 1)],
         ['30060024', 'UI', source.frameOfReferenceUid],
         ['30060026', 'LO', text(longString(name))],
         ['30060036', 'CS', 'AUTOMATIC'],
       ]),
-    ],
+    ),
   ];
   const after: DicomElement[] = [
-    [
+    sequence(
       '30060080',
-      'SQ',
-      segments.map(({ snomed }, at): DicomElement[] => [
+      ...segments.map(({ snomed }, at): DicomElement[] => [
         ['30060082', 'IS', String(at + 1)],
         ['30060084', 'IS', String(at + 1)],
-        ...(snomed
-          ? [['30060086', 'SQ', [codeItem(snomed.code, 'SCT', text(snomed.meaning))]] as const]
-          : []),
+        ...(snomed ? [sequence('30060086', codeItem(snomed.code, 'SCT', text(snomed.meaning)))] : []),
         ['300600a4', 'CS', ''],
         ['300600a6', 'PN', ''],
       ]),
-    ],
+    ),
     ['300e0002', 'CS', 'UNAPPROVED'],
   ];
   return { before, after, altered };
@@ -193,12 +186,13 @@ async function assemble(
   spool: ContourSpool,
 ): Promise<void> {
   const encode = (elements: readonly DicomElement[]) => encodeElements(elements, implicitLittleEndian);
-  const sequence = (tag: string, length: number) => elementStart(tag, 'SQ', length, implicitLittleEndian);
+  const sequenceStart = (tag: string, length: number) =>
+    elementStart(tag, 'SQ', length, implicitLittleEndian);
   const items = regions.map(({ segment: { color }, key }, at) => {
     const contours = spool.lengthOf(key);
     const start = Buffer.concat([
       encode(color === null ? [] : [['3006002a', 'IS', colourOf(color)]]),
-      sequence('30060040', contours),
+      sequenceStart('30060040', contours),
     ]);
     const end = encode([['30060084', 'IS', String(at + 1)]]);
     const length = start.length + contours + end.length;
@@ -210,12 +204,8 @@ async function assemble(
     };
   });
   await target.appendFile(encode(before));
-  await target.appendFile(
-    sequence(
-      '30060039',
-      items.reduce((sum, { length }) => sum + length, 0),
-    ),
-  );
+  const length = items.reduce((sum, each) => sum + each.length, 0);
+  await target.appendFile(sequenceStart('30060039', length));
   for (const { key, start, end } of items) {
     await target.appendFile(start);
     await spool.copyTo(key, target);

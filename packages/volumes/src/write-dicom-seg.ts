@@ -13,7 +13,14 @@ import {
   spacingBetween,
 } from './derived-object.js';
 import { derivedUid } from './dicom-uid.js';
-import { type DicomElement, decimalString, elementStart, encodeElements, fileStart } from './dicom-write.js';
+import {
+  type DicomElement,
+  decimalString,
+  elementStart,
+  encodeElements,
+  fileStart,
+  sequence,
+} from './dicom-write.js';
 import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
 import { type SegFrame, SegFrames } from './seg-frames.js';
 import type { Maker, Segment, SourceSeries, WrittenObject } from './segments.js';
@@ -128,6 +135,7 @@ function startOf(
     maker,
     texts: names,
   });
+  const indexed = [...(isLabelMap ? [] : [dimensions.segment]), dimensions.position];
   const organization = derivedUid(instanceUid, 'dimensions');
   const between = spacingBetween(source);
   const isLossy = source.lossy.length > 0;
@@ -137,19 +145,16 @@ function startOf(
       ...elements,
       ['00080008', 'CS', ['DERIVED', 'PRIMARY']],
       referencedSeries(source),
-      ['00209221', 'SQ', [[['00209164', 'UI', organization]]]],
-      [
+      sequence('00209221', [['00209164', 'UI', organization]]),
+      sequence(
         '00209222',
-        'SQ',
-        [...(isLabelMap ? [] : [dimensions.segment]), dimensions.position].map(
-          ({ pointer, group, title }): DicomElement[] => [
-            ['00209164', 'UI', organization],
-            ['00209165', 'AT', pointer],
-            ['00209167', 'AT', group],
-            ['00209421', 'LO', title],
-          ],
-        ),
-      ],
+        ...indexed.map(({ pointer, group, title }): DicomElement[] => [
+          ['00209164', 'UI', organization],
+          ['00209165', 'AT', pointer],
+          ['00209167', 'AT', group],
+          ['00209421', 'LO', title],
+        ]),
+      ),
       ['00280002', 'US', 1],
       ['00280004', 'CS', 'MONOCHROME2'],
       ['00280008', 'IS', String(frames.frames.length)],
@@ -162,34 +167,21 @@ function startOf(
       ...(isLabelMap ? [['00280120', 'US', 0] as const] : []),
       ...(isLossy ? source.lossy : [['00282110', 'CS', '00'] as const]),
       ['00620001', 'CS', isLabelMap ? 'LABELMAP' : 'BINARY'],
-      [
+      sequence(
         '00620002',
-        'SQ',
-        segments.map((segment, at) => segmentItem(segment, numberOf(segments, at, isLabelMap), maker, text)),
-      ],
+        ...segments.map((each, at) => segmentItem(each, numberOf(segments, at, isLabelMap), maker, text)),
+      ),
       ['00700080', 'CS', 'SEGMENTATION'],
       ['00700081', 'LO', text(longString(maker.name))],
       ['00700084', 'PN', ''],
-      [
-        '52009229',
-        'SQ',
-        [
-          [
-            ['00209116', 'SQ', [[['00200037', 'DS', decimals(source.orientation)]]]],
-            [
-              '00289110',
-              'SQ',
-              [
-                [
-                  ['00180050', 'DS', decimalString(source.thickness || between)],
-                  ['00180088', 'DS', decimalString(between)],
-                  ['00280030', 'DS', decimals(source.pixelSpacing)],
-                ],
-              ],
-            ],
-          ],
-        ],
-      ],
+      sequence('52009229', [
+        sequence('00209116', [['00200037', 'DS', decimals(source.orientation)]]),
+        sequence('00289110', [
+          ['00180050', 'DS', decimalString(source.thickness || between)],
+          ['00180088', 'DS', decimalString(between)],
+          ['00280030', 'DS', decimals(source.pixelSpacing)],
+        ]),
+      ]),
     ]),
   ]);
   return { start, altered };
@@ -236,12 +228,12 @@ function* descriptionsOf(
   const positions = cached(({ k }) => encodeElements([planePosition(source, k)]));
   const segmentOf = ({ value, layer = 0 }: SegFrame): number => numbers[layer]?.get(value) ?? 0;
   const segmentGroups = cached((frame) =>
-    encodeElements(isLabelMap ? [] : [['0062000a', 'SQ', [[['0062000b', 'US', segmentOf(frame)]]]]]),
+    encodeElements(isLabelMap ? [] : [sequence('0062000a', [['0062000b', 'US', segmentOf(frame)]])]),
   );
   const contentOf = (frame: SegFrame): Buffer => {
     const place = ranks.get(frame.k) ?? 0;
     const indices = isLabelMap ? [place] : [segmentOf(frame), place];
-    return encodeElements([['00209111', 'SQ', [[['00209157', 'UL', indices]]]]]);
+    return encodeElements([sequence('00209111', [['00209157', 'UL', indices]])]);
   };
   // The same for all frames.
   const contentLength = contentOf({ k: 0, value: 0 }).length;
@@ -287,18 +279,15 @@ function cached(make: (frame: SegFrame) => Buffer): (key: number, frame: SegFram
 }
 
 /** The images from which a frame was derived. */
-const derivationOf = ({ slices }: SourceSeries, k: number): DicomElement => [
-  '00089124',
-  'SQ',
-  [[sourceImages(slices[k] ?? []), ['00089215', 'SQ', [codeItem('113076', 'DCM', 'Segmentation')]]]],
-];
+const derivationOf = ({ slices }: SourceSeries, k: number): DicomElement =>
+  sequence('00089124', [
+    sourceImages(slices[k] ?? []),
+    sequence('00089215', codeItem('113076', 'DCM', 'Segmentation')),
+  ]);
 
 /** The position of a frame on the even grid of the series. Scanners round positions, but readers want even ones. */
-const planePosition = (source: SourceSeries, k: number): DicomElement => [
-  '00209113',
-  'SQ',
-  [[['00200032', 'DS', decimals(positionOf(source, k))]]],
-];
+const planePosition = (source: SourceSeries, k: number): DicomElement =>
+  sequence('00209113', [['00200032', 'DS', decimals(positionOf(source, k))]]);
 
 async function appendPixels(target: FileHandle, frames: SegFrames): Promise<void> {
   const { length, bitsAllocated } = frames;

@@ -191,7 +191,7 @@ describe('Headers are refused by their names', () => {
   });
 });
 
-test('Reading the headers of a series ends when it is interrupted', async () => {
+test('Reading the headers of a series ends when it is interrupted.', async () => {
   const directory = await workspace();
   const files: string[] = [];
   for (let k = 0; k < 3; k += 1)

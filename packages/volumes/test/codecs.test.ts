@@ -112,7 +112,7 @@ describe('JPEG-LS', () => {
   });
 
   test('of 12 bits has values of 16', async () => {
-    const of = { ...colour, samples: 1, syntax: syntax('4.81') };
+    const of = { ...colour, samples: 1 as const, syntax: syntax('4.81') };
     expect(await decodeFrame(bytesOf(grey), of)).toEqual({ data: Uint16Array.of(0, 4095, 300, 7), bits: 12 });
     // Whatever stands before the frame, and fill bytes.
     const more = bytesOf(grey.replace('ffd8', 'ffd8fffe0004abcdff'));
@@ -132,7 +132,7 @@ describe('JPEG-LS', () => {
   ])(
     '%s is damaged, and the next one is read',
     async (_, hex, given) => {
-      const of = { ...colour, samples: 1, ...given };
+      const of: Frame = { ...colour, samples: 1, ...given };
       await expect(decodeFrame(bytesOf(hex), of)).rejects.toThrow(damaged);
       expect((await decodeFrame(bytesOf(grey), { ...colour, samples: 1 })).bits).toBe(12);
     },
@@ -212,6 +212,6 @@ test.each([
   [syntax('4.204'), 'HTJ2K as a stream (JPIP)'],
   [syntax('4.92'), 'JPEG 2000 part 2, JPIP'],
   [syntax('4.53'), `transfer syntax ${syntax('4.53')}`],
-])('%s cannot be read, and is told by its name', (unknown, name) => {
+])('%s cannot be read, and is told by its name.', (unknown, name) => {
   expect(() => requireDecoder('f', unknown)).toThrow(unreadable(name));
 });

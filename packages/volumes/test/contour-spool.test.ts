@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { temporary } from '../../../test/support/temporary.js';
 import { ContourSpool } from '../src/contour-spool.js';
 
-test('contours of several regions come back whole and in their order, from memory and from the file', async () => {
+test('Contours of several regions come back whole and in their order, from memory and from the file.', async () => {
   await using directory = await temporary();
   const [file, target] = ['spool', 'object'].map((name) => path.join(directory.path, name)) as [
     string,

@@ -74,21 +74,21 @@ const shapes: Readonly<Record<string, Mask>> = {
   'values beside each other': drawn('112233', '142333', '114433'),
 };
 
-test.each(Object.entries(shapes))('contours of %s give the mask back', (title, mask) => {
+test.each(Object.entries(shapes))('Contours of %s give the mask back.', (title, mask) => {
   expectSame(mask, title);
 });
 
-test('a hole and its island make two contours, of which neither needs the other to be a mask', () => {
+test('A hole and its island make two contours, of which neither needs the other to be a mask.', () => {
   const contours = contoursOf(drawn('11111', '1...1', '1.1.1', '1...1', '11111'));
   expect(contours.map((each) => pixelsOf(each).length)).toEqual([16 + 3, 4]);
 });
 
-test('a straight edge has no points but its ends', () => {
+test('A straight edge has no points but its ends.', () => {
   const [square] = contoursOf(drawn('1111', '1111', '1111', '1111'));
   expect(square && pixelsOf(square)).toHaveLength(8);
 });
 
-test('no point of a contour is nearer than a third of a pixel to a centre', () => {
+test('No point of a contour is nearer than a third of a pixel to a centre.', () => {
   for (const mask of Object.values(shapes))
     for (const line of contoursOf(mask).map(pixelsOf))
       for (const [at, [fromX, fromY]] of line.entries()) {
@@ -101,7 +101,7 @@ test('no point of a contour is nearer than a third of a pixel to a centre', () =
       }
 });
 
-test('masks by chance, sparse and dense, give themselves back', () => {
+test('Masks by chance, sparse and dense, give themselves back.', () => {
   const random = new Random('contours');
   for (let round = 0; round < 150; round += 1) {
     const [width, height] = [random.integer(1, 24), random.integer(1, 24)];
@@ -114,7 +114,7 @@ test('masks by chance, sparse and dense, give themselves back', () => {
   }
 });
 
-test('one finder reads slice after slice', () => {
+test('One finder reads slice after slice.', () => {
   const finder = new ContourFinder(3, 3);
   const [one, other] = [drawn('111', '1.1', '111'), drawn('...', '.2.', '..2')];
   const first = finder.find(one.values);
@@ -123,7 +123,7 @@ test('one finder reads slice after slice', () => {
   expect(finder.find(other.values).map(({ value }) => value)).toEqual([2, 2]);
 });
 
-test('a contour lies just under half a pixel around its voxels, and its texts are as exact as pixels are small', () => {
+test('A contour lies just under half a pixel around its voxels, and its texts are as exact as pixels are small.', () => {
   const [contour] = new ContourFinder(3, 3).find(Uint8Array.of(0, 0, 0, 0, 7, 0, 0, 0, 0));
   expect(contour).toEqual({ value: 7, points: Int32Array.of(100, 51, 149, 100, 100, 149, 51, 100) });
   expect(

@@ -39,7 +39,7 @@ test.each<[string, ...(string | Buffer)[]]>([
   ['a.mgh', mghHeader({ size: [...size, 1], code: 4 }), bytes],
   ['a.nrrd', nrrd('3 2 4', 'encoding: raw', ''), bytes],
   ['a.mha', meta('3 2 4', local), bytes],
-])('%s of which the last bytes are missing is refused when it is opened', async (name, ...parts) => {
+])('%s of which the last bytes are missing is refused when it is opened.', async (name, ...parts) => {
   const file = await write(await workspace(), name, ...parts);
   await openVolume(file);
   await truncate(file, Buffer.concat(parts.map((part) => Buffer.from(part))).length - 5);
@@ -56,7 +56,7 @@ test.each<[string, (voxels: Buffer) => Buffer]>([
     'a.mha',
     (voxels) => Buffer.concat([Buffer.from(meta('3 2 4', 'CompressedData = True', local)), zlib(voxels)]),
   ],
-])('packed data of %s that end early, are changed, or are too few, are refused', async (name, packed) => {
+])('Packed data of %s that end early, are changed, or are too few, are refused.', async (name, packed) => {
   const whole = packed(bytes);
   const damaged = `${name} is damaged or cut short: its packed data cannot be unpacked`;
   expect(await refusalOfFile(name, whole.subarray(0, -6))).toBe(
@@ -72,7 +72,7 @@ test.each<[string, (voxels: Buffer) => Buffer]>([
   );
 });
 
-test('a slice before the damaged place of a packed file can be read', async () => {
+test('A slice before the damaged place of a packed file can be read.', async () => {
   const voxels = Buffer.alloc(4 * 512 * 512, 3);
   const whole = gzip(niftiHeader({ size: [512, 512, 4], type: 'uint8' }), voxels);
   const file = await write(await workspace(), 'a.nii.gz', whole.subarray(0, -20));
@@ -149,7 +149,7 @@ describe('a header that lies is refused before memory is taken:', () => {
   });
 });
 
-test('a data file that is missing, short, or outside the folder of its header is named', async () => {
+test('A data file that is missing, short, or outside the folder of its header is named.', async () => {
   const header = meta('3 2 4', 'ElementDataFile = a.raw');
   expect(await refusalOfFile('a.mhd', header)).toBe(
     'a.mhd has its voxels in a.raw, which is not there: keep both together.',
@@ -165,7 +165,7 @@ test('a data file that is missing, short, or outside the folder of its header is
   expect(await refusalOf(openVolume(path.join(directory, 'a.hdr')))).toContain('and 40 are there');
 });
 
-test('what is not read says what it is, and what to do', async () => {
+test('What is not read says what it is, and what to do.', async () => {
   expect(await refusalOfNifti({ code: 32 })).toContain('a.nii holds complex numbers: convert it');
   expect(await refusalOfNifti({ code: 1536 })).toContain('holds numbers of 128 bits: convert it');
   expect(await refusalOfNifti({ code: 9999 })).toContain('values of an unknown type (9999)');
@@ -186,7 +186,7 @@ test('what is not read says what it is, and what to do', async () => {
   );
 });
 
-test('what is no volume is said to be none', async () => {
+test('What is no volume is said to be none.', async () => {
   const advice =
     'cannot be read as a volume: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file, or a directory with a DICOM series.';
   for (const [name, content] of [
@@ -202,14 +202,14 @@ test('what is no volume is said to be none', async () => {
   );
 });
 
-test('a slice that a volume does not have is refused by its number', async () => {
+test('A slice that a volume does not have is refused by its number.', async () => {
   const volume = await openVolume(await write(await workspace(), 'a.nii', niftiHeader({ size }), bytes));
   expect(await refusalOf(volume.slices({ only: [4] }).next())).toBe(
     'a.nii has 4 slices: there is no number 5.',
   );
 });
 
-test('whoever stops after a slice leaves no file open', async () => {
+test('Whoever stops after a slice leaves no file open.', async () => {
   const directory = await workspace();
   const voxels = Buffer.alloc(8 * 1024 * 1024, 1);
   const header = niftiHeader({ size: [1024, 1024, 8], type: 'uint8' });

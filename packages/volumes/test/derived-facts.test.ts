@@ -15,13 +15,13 @@ test.each([
   ['#ff0000', [35579, 53664, 50858]],
   ['#010203', [330, 32853, 32773]],
   ['#dd8265', [41984, 41604, 40995]],
-])('the colour %s is %j as DICOM recommends it', (hex, lab) => {
+])('The colour %s is %j as DICOM recommends it.', (hex, lab) => {
   const found = cieLabOf(hex);
   expect(found).toEqual(lab.map((value) => expect.closeTo(value, -1)));
   expect(found && hexOfCieLab(found)).toBe(hex);
 });
 
-test('each colour comes back, and a text that is none has no colour', () => {
+test('Each colour comes back, and a text that is none has no colour.', () => {
   for (const part of [0, 1, 5, 10, 11, 40, 127, 128, 200, 255])
     for (const hex of [
       `#${part.toString(16).padStart(2, '0')}2030`,
@@ -43,14 +43,14 @@ test('each colour comes back, and a text that is none has no colour', () => {
   ]);
 });
 
-test('a UID is made of its parts, and is one of a UUID of its own kind', () => {
+test('A UID is made of its parts, and is one of a UUID of its own kind.', () => {
   expect(derivedUid('series', 1)).toBe('2.25.325661949560586952941930750006775892001');
   expect(derivedUid('series', '1')).not.toBe(derivedUid('series', 1));
   const hex = BigInt(derivedUid('a').slice(5)).toString(16).padStart(32, '0');
   expect([hex[12], '89ab'.includes(hex[16] ?? '')]).toEqual(['8', true]);
 });
 
-test('dates, times and texts are as DICOM has them', () => {
+test('Dates, times and texts are as DICOM has them.', () => {
   const at = new Date(2026, 0, 2, 3, 4, 5);
   expect([dateOf(at), timeOf(at)]).toEqual(['20260102', '030405']);
   expect(longString(` a\\b\nc\u0085d `)).toBe('a b c d');
@@ -72,7 +72,7 @@ test.each([
   [1.23456789012345e-7, '1.23456789012e-7'],
   [-1.23456789012345e-300, '-1.23456789e-300'],
   [12_345_678_901_234_567_000, '1.2345678901e+19'],
-])('the number %d is written as %s', (value, text) => {
+])('The number %d is written as %s.', (value, text) => {
   expect(decimalString(value)).toBe(text);
 });
 
@@ -108,7 +108,7 @@ const source: SourceSeries = {
 const valuesOf = (elements: readonly DicomElement[]) =>
   Object.fromEntries(elements.map(([tag, , value]) => [tag, value]));
 
-test('texts and names that are not ASCII make all of an object UTF-8, or lose what its character set does not have', () => {
+test('Texts and names that are not ASCII make all of an object UTF-8, or lose what its character set does not have.', () => {
   const named = (characterSet: string | null, name: Buffer) => ({
     ...source,
     characterSet,
@@ -148,7 +148,7 @@ test('texts and names that are not ASCII make all of an object UTF-8, or lose wh
 
 const setOf = (...more: Element[]) => parse(dicomFile({ pixels: new Int16Array(4), size: [2, 2], more }));
 
-test('what a file says of its patient, and of lossy compression, is kept byte by byte', () => {
+test('What a file says of its patient, and of lossy compression, is kept byte by byte.', () => {
   const identity = readIdentity(
     setOf(element(0x00100010, 'PN', 'Anna'), element(0x00081030, 'LO', ''), element(0x00104000, 'LT', 'x ')),
   );
@@ -188,7 +188,7 @@ test('what a file says of its patient, and of lossy compression, is kept byte by
   ]);
 });
 
-test('a label is called as the app says, or by its value', () => {
+test('A label is called as the app says, or by its value.', () => {
   const snomed = { code: '1', meaning: 'Liver' };
   const known = [
     { value: 1, name: ' Liv\\er', color: '#ff0000', snomed },
@@ -206,7 +206,7 @@ test.each([
   [[2, 0, 0], [0, 3, 0], [0, 1, 1], 45],
   [[2, 0, 0], [3, 3, 0], [0, 0, 1], 45],
   [[2, 0, 0], [0, 3, 0], [-0.5, 0, Math.sqrt(0.75)], 30],
-])('axes along %j, %j and %j are %d degrees from being perpendicular', (i, j, k, degrees) => {
+])('Axes along %j, %j and %j are %d degrees from being perpendicular.', (i, j, k, degrees) => {
   const affine = [0, 1, 2].map((row) => [i[row], j[row], k[row], 7]) as unknown as SourceSeries['affine'];
   expect(shearOf({ affine })).toBeCloseTo(degrees, 9);
 });

@@ -155,7 +155,7 @@ describe('a DICOM file', () => {
   });
 });
 
-test('a file that is not DICOM is not looked at', async () => {
+test('A file that is not DICOM is not looked at.', async () => {
   expect(await look(Buffer.from('PatientName (0010,0010): Canary'))).toBeNull();
   expect(await look(Buffer.alloc(0))).toBeNull();
 });

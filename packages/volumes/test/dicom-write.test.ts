@@ -62,7 +62,7 @@ describe.each([
   });
 });
 
-test('the group that describes the file tells its own length', () => {
+test('The group that describes the file tells its own length.', () => {
   const set = readBack(explicitLittleEndian);
   const start = fileStart({ sopClass: '1.2.3', sopInstance: '2.25.12' });
   expect(set.uint32('x00020000')).toBe(start.length - 128 - 4 - 12);
@@ -70,7 +70,7 @@ test('the group that describes the file tells its own length', () => {
   expect(set.string('x00020012')?.length).toBeLessThanOrEqual(64);
 });
 
-test('numbers as text have at most 16 characters', () => {
+test('Numbers as text have at most 16 characters.', () => {
   const numbers = [Math.PI, -Math.PI * 1e-7, 1e21 / 3, -Math.PI * 1e-300, 0, Math.PI * 1e16];
   for (const number of numbers) {
     const text = decimalString(number);
@@ -79,11 +79,11 @@ test('numbers as text have at most 16 characters', () => {
   }
 });
 
-test('bytes are asked for where numbers would be written as text', () => {
+test('Bytes are asked for where numbers would be written as text.', () => {
   expect(() => encodeElements([['00080001', 'UV', 258]])).toThrow('needs bytes');
 });
 
-test('a value that is too long for its length of two bytes is refused', () => {
+test('A value that is too long for its length of two bytes is refused.', () => {
   expect(() => elementStart('00080060', 'CS', 0x10000)).toThrow('too long');
 });
 
@@ -96,7 +96,7 @@ const structures: readonly DicomElement[] = [
   ['00280010', 'US', 512],
 ];
 
-test('texts of any length are written without value representations, inside sequences as well', () => {
+test('Texts of any length are written without value representations, inside sequences as well.', () => {
   const bytes = Buffer.concat([
     fileStart({ syntax: implicitLittleEndian, sopClass: '1.2.3', sopInstance: '2.25.1' }),
     encodeElements(structures, implicitLittleEndian),
@@ -112,6 +112,6 @@ test('texts of any length are written without value representations, inside sequ
   expect(Object.keys(second?.dataSet?.elements ?? {})).toEqual([]);
 });
 
-test('such a text is refused where its length has two bytes', () => {
+test('Such a text is refused where its length has two bytes.', () => {
   expect(() => encodeElements(structures)).toThrow(/30060050 \(DS\) of \d+ bytes is too long/);
 });

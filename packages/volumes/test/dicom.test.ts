@@ -377,7 +377,7 @@ describe('A file is refused', () => {
   });
 });
 
-test('A dose has its frames along the normal, by their offsets, and a scale of its own', async () => {
+test('A dose has its frames along the normal, by their offsets, and a scale of its own.', async () => {
   const more = [
     element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.481.2'),
     element(0x00280008, 'IS', '3'),

@@ -143,7 +143,7 @@ test.each([
   }
 });
 
-test('a file is known by its content, whatever its name is', async () => {
+test('A file is known by its content, whatever its name is.', async () => {
   const directory = await workspace();
   const bytes = bytesOf(counting(count), 'int16');
   const files = {
@@ -212,7 +212,7 @@ describe('the place of a NIfTI volume', () => {
   });
 });
 
-test('ANALYZE is read as a pair without orientation', async () => {
+test('ANALYZE is read as a pair without orientation.', async () => {
   const directory = await workspace();
   await write(directory, 'old.hdr', niftiHeader({ size, magic: '', pixelSizes: [0, 2, 2, 2] }));
   await write(directory, 'old.img', bytesOf(counting(count), 'int16'));
@@ -223,7 +223,7 @@ test('ANALYZE is read as a pair without orientation', async () => {
   });
 });
 
-test('a pair is read whose voxels alone are packed', async () => {
+test('A pair is read whose voxels alone are packed.', async () => {
   const directory = await workspace();
   await write(directory, 'a.hdr', niftiHeader({ size, magic: 'ni1' }));
   await write(directory, 'a.img.gz', gzip(bytesOf(counting(count), 'int16')));
@@ -247,7 +247,7 @@ test.each([
   [0, 5],
   [Number.NaN, 0],
   [1, Number.NaN],
-])('a slope of %d with an intercept of %d scales nothing', async (slope, intercept) => {
+])('A slope of %d with an intercept of %d scales nothing.', async (slope, intercept) => {
   const header = niftiHeader({ size, slope, intercept });
   const file = await write(await workspace(), 'a.nii', header, bytesOf(counting(count), 'int16'));
   expect((await readVolume(file)).data).toEqual(Int16Array.from(counting(count)));
@@ -352,7 +352,7 @@ test.each([
     'a.nrrd',
     'NRRD0004\ntype: uchar\ndimension: 4\nsizes: 3 3 2 4\nkinds: RGB-color domain domain domain\nencoding: raw\n\n',
   ],
-])('three channels of bytes in %s are a colour', async (_, name, header) => {
+])('Three channels of bytes in %s are a colour.', async (_, name, header) => {
   const values = counting(3 * count);
   const file = await write(await workspace(), name, header, Buffer.from(values));
   expect(await readVolume(file)).toMatchObject({
@@ -369,7 +369,7 @@ test.each([
   ['left-anterior-superior', [-1, 1, 1]],
   ['LPS', [-1, -1, 1]],
   ['left-posterior-superior', [-1, -1, 1]],
-])('NRRD in the space %s lies where it says', async (space, [x = 1, y = 1, z = 1]) => {
+])('NRRD in the space %s lies where it says.', async (space, [x = 1, y = 1, z = 1]) => {
   const header = nrrd('type: short', 'endian: little', 'encoding: raw').replace(
     'left-posterior-superior',
     space,
@@ -385,7 +385,7 @@ test.each([
   });
 });
 
-test('NRRD of a scanner space, or of spacings alone, does not know left from right', async () => {
+test('NRRD of a scanner space, or of spacings alone, does not know left from right.', async () => {
   const directory = await workspace();
   const bytes = bytesOf(counting(count), 'int16');
   const header = nrrd('type: short', 'endian: little', 'encoding: raw');
@@ -401,7 +401,7 @@ test('NRRD of a scanner space, or of spacings alone, does not know left from rig
   });
 });
 
-test('a plane of NRRD in space becomes a volume of one slice', async () => {
+test('A plane of NRRD in space becomes a volume of one slice.', async () => {
   const header =
     'NRRD0004\ntype: short\ndimension: 2\nsizes: 6 4\nspace: RAS\nspace directions: (0,2,0) (0,0,2)\nspace origin: (1,2,3)\nendian: little\nencoding: raw\n\n';
   const file = await write(await workspace(), 'a.nrrd', header, bytesOf(counting(count), 'int16'));
@@ -415,7 +415,7 @@ test('a plane of NRRD in space becomes a volume of one slice', async () => {
   });
 });
 
-test('an oblique MetaImage has the columns of its matrix as axes, to the left and to the back', async () => {
+test('An oblique MetaImage has the columns of its matrix as axes, to the left and to the back.', async () => {
   const header = meta('ElementType = MET_SHORT', 'ElementDataFile = LOCAL').replace(
     'TransformMatrix = 1 0 0 0 1 0 0 0 1',
     'TransformMatrix = 0.8 0.6 0 -0.6 0.8 0 0 0 1',
@@ -431,7 +431,7 @@ test('an oblique MetaImage has the columns of its matrix as axes, to the left an
   });
 });
 
-test('an MGH that is placed lies around its centre', async () => {
+test('An MGH that is placed lies around its centre.', async () => {
   const axes = [-1, 0, 0, 0, 0, -1, 0, 1, 0];
   const header = mghHeader({ size: [3, 2, 4, 1], code: 4, spacing: [2, 3, 4], axes, centre: [5, 6, 7] });
   const file = await write(await workspace(), 'a.mgh', header, bytesOf(counting(count), 'int16', true));

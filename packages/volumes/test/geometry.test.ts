@@ -56,13 +56,13 @@ const sheared: Affine = [
   [3, 4, 5, 30],
 ];
 
-test('the place, the spacing and the volume of voxels follow from the affine', () => {
+test('The place, the spacing and the volume of voxels follow from the affine.', () => {
   expect(placeOf({ affine: sheared }, 1, 2, 3)).toEqual([21, -13, 56]);
   expect(spacingOf({ affine: sheared })).toEqual([17, 26, 27].map(Math.sqrt));
   expect(voxelVolumeOf({ affine: sheared })).toBeCloseTo(0.014, 12);
 });
 
-test('the inverse leads from places back to voxels, and there is none of a flat grid', () => {
+test('The inverse leads from places back to voxels, and there is none of a flat grid.', () => {
   const inverse = inverseOf(sheared);
   if (!inverse) throw new Error('There is no inverse.');
   const [i, j, k] = placeOf({ affine: inverse }, 21, -13, 56);
@@ -72,7 +72,7 @@ test('the inverse leads from places back to voxels, and there is none of a flat 
   expect(inverseOf([right, front, [Number.NaN, 0, 1, 0]])).toBeNull();
 });
 
-test('a label map whose axes are swapped is turned, also where its rows are as long as its columns', async () => {
+test('A label map whose axes are swapped is turned, also where its rows are as long as its columns.', async () => {
   const plain: Affine = [
     [1, 0, 0, 0],
     [0, 1, 0, 0],

@@ -9,7 +9,7 @@ async function opened(name: string, ...parts: (string | Buffer)[]): Promise<Volu
 }
 const refusal = async (name: string, ...parts: (string | Buffer)[]) => refusalOf(opened(name, ...parts));
 
-test('the order of bytes of NRRD is known in any case of letters', async () => {
+test('The order of bytes of NRRD is known in any case of letters.', async () => {
   const header = lines(
     ...['NRRD0004', 'type: short', 'endian: BIG', 'encoding: raw', 'dimension: 3', 'sizes: 3 2 4', ''],
   );

@@ -26,11 +26,11 @@ test.each([
   ['xNDims = 3', false],
   ['NDims 3', false],
   [`${' '.repeat(64)}NDims = 3`, false],
-])('%j begins as MetaImage: %s', (text, is) => {
+])('%j begins as MetaImage: %s.', (text, is) => {
   expect(beginsAsMetaImage(Buffer.from(text))).toBe(is);
 });
 
-test('other headers are known by how they begin', () => {
+test('Other headers are known by how they begin.', () => {
   expect(
     ['NRRD0004', 'NRRD000', 'nrrd0004', 'xNRRD0004'].map((text) => beginsAsNrrd(Buffer.from(text))),
   ).toEqual([...[true, true, false, false]]);
@@ -71,11 +71,11 @@ test.each([
   ['b+tlrc.BRIK.gz', [], ['b+tlrc.HEAD', 'b+tlrc.head']],
   ['b.HEAD', [], []],
   ['a.nii', [], []],
-])('the other half of %s may have these names', (name, voxels, headers) => {
+])('The other half of %s may have these names.', (name, voxels, headers) => {
   expect([voxelNamesOf(name), headerNamesOf(name)]).toEqual([voxels, headers]);
 });
 
-test('both halves of a pair have one stem, and the voxels are known by their names', () => {
+test('Both halves of a pair have one stem, and the voxels are known by their names.', () => {
   const names = ['a.hdr', 'A.IMG.gz', 'a.b.par', 'a.rec', 'b+acpc.head', 'b+acpc.brik.bz2', 'a.nii', 'hdr'];
   expect(names.map(pairStem)).toEqual(['a', 'A', 'a.b', 'a', 'b+acpc', 'b+acpc', null, null]);
   expect(names.map(isPairVoxels)).toEqual([false, true, false, true, false, true, false, false]);

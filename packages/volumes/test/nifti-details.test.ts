@@ -125,7 +125,7 @@ describe('NIfTI and FreeSurfer', () => {
   });
 });
 
-test('a FreeSurfer volume that is not placed is coronal, whatever else its header says', async () => {
+test('A FreeSurfer volume that is not placed is coronal, whatever else its header says.', async () => {
   const axes = [1, 0, 0, 0, 1, 0, 0, 0, 1];
   const header = mghHeader({ size: [2, 2, 4, 1], code: 4, spacing: [2, 3, 4], axes, centre: [5, 6, 7] });
   header.writeInt16BE(0, 28);
@@ -138,7 +138,7 @@ test('a FreeSurfer volume that is not placed is coronal, whatever else its heade
   ]);
 });
 
-test('a volume in memory keeps its unit, and that its values are inverted', async () => {
+test('A volume in memory keeps its unit, and that its values are inverted.', async () => {
   const more = (photometric: string, modality: string) => [
     ...[element(0x00280004, 'CS', photometric), element(0x00080060, 'CS', modality)],
     element(0x00180050, 'DS', '1'),

@@ -118,7 +118,7 @@ describe('A label map on a grid', () => {
   });
 });
 
-test('a volume of any values is put on a grid that has its voxels, all of them', async () => {
+test('A volume of any values is put on a grid that has its voxels, all of them.', async () => {
   const named = { ...grid, name: 'scan' };
   const turned = geometry([2, 4, 3], [0, 0, 3], [1, 0, 0], [0, 2, 0]);
   const data = Float32Array.from({ length: 24 }, (_, at) => at - 0.5);
@@ -174,14 +174,14 @@ describe('The grid of a tilted series', () => {
   });
 });
 
-test('geometries are the same to a part of the smallest side', () => {
+test('Geometries are the same to a part of the smallest side.', () => {
   expect([0.05, 0.051].map((x) => isSameGeometry(grid, moved(x)))).toEqual([true, false]);
   expect([0.5, 0.51].map((x) => isSameGeometry(grid, moved(x), 0.5))).toEqual([true, false]);
   const longer = geometry(grid.size, [1, 0, 0], [0, 2, 0], [0, 0, 3.03]);
   expect(isSameGeometry(grid, longer)).toBe(false);
 });
 
-test('masks of one file of several volumes are not joined, nor those of different grids', async () => {
+test('Masks of one file of several volumes are not joined, nor those of different grids.', async () => {
   const segment = (name: string) => ({ name, color: null, snomed: null });
   const one = {
     mask: volume(

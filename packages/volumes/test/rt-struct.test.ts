@@ -100,7 +100,7 @@ test.each([
   },
 );
 
-test('a plane across an axis has the very text of the place of its image', async () => {
+test('A plane across an axis has the very text of the place of its image.', async () => {
   const source = await writeSeries();
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   for (const region of itemsOf(set, 'x30060039')) {
@@ -114,7 +114,7 @@ test('a plane across an axis has the very text of the place of its image', async
   }
 });
 
-test('regions have numbers, names, colours and codes', async () => {
+test('Regions have numbers, names, colours and codes.', async () => {
   const source = await writeSeries();
   const { set, written } = await structures([{ mask: await maskOn(source), segments }], source);
   const regions = itemsOf(set, 'x30060020');
@@ -149,7 +149,7 @@ test('regions have numbers, names, colours and codes', async () => {
   ]);
 });
 
-test('it lies in the study of its series, and refers to all images', async () => {
+test('It lies in the study of its series, and refers to all images.', async () => {
   const source = await writeSeries();
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   const tags = ['00080060', '0020000d', '00100010', '00100020', '00080050', '00200052', '300e0002'];
@@ -173,7 +173,7 @@ test('it lies in the study of its series, and refers to all images', async () =>
   ]).toEqual(['1.2.3.9', '1.2.3', '1.2.3.4', [1, 2, 3, 4].map((number) => `1.2.3.5.${number}`)]);
 });
 
-test('contours of an enhanced series refer to its frames, and the list of images to its file', async () => {
+test('Contours of an enhanced series refer to its frames, and the list of images to its file.', async () => {
   const source = await writeSeries({ isEnhanced: true });
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   const frames = itemsOf(set, 'x30060039')
@@ -191,7 +191,7 @@ test('contours of an enhanced series refer to its frames, and the list of images
   ]);
 });
 
-test('regions of several layers may overlap', async () => {
+test('Regions of several layers may overlap.', async () => {
   const source = await writeSeries();
   const any = labels.map((value) => Number(value > 0));
   const layers = [
@@ -209,7 +209,7 @@ test('regions of several layers may overlap', async () => {
   ]);
 });
 
-test('the same result is the same object, and another one is a new object of the same series', async () => {
+test('The same result is the same object, and another one is a new object of the same series.', async () => {
   const source = await writeSeries();
   const uidsOf = async (data: Uint8Array<ArrayBuffer>, named = segments) => {
     const { written, set } = await structures(
@@ -240,7 +240,7 @@ test('the same result is the same object, and another one is a new object of the
   }
 });
 
-test('names that are not ASCII make a data set in UTF-8', async () => {
+test('Names that are not ASCII make a data set in UTF-8.', async () => {
   const source = await writeSeries({ more: [element(0x00080005, 'CS', 'ISO_IR 100')] });
   const named = [{ value: 1, name: 'Hépar \u809d', color: null, snomed: null }];
   const { set } = await structures([{ mask: await maskOn(source), segments: named }], source);
@@ -253,7 +253,7 @@ test('names that are not ASCII make a data set in UTF-8', async () => {
   ).toBe('Hépar \u809d');
 });
 
-test('a scan that is taken for a label map is refused before its contours fill the disk', async () => {
+test('A scan that is taken for a label map is refused before its contours fill the disk.', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const mask: VolumeFile = {
@@ -268,7 +268,7 @@ test('a scan that is taken for a label map is refused before its contours fill t
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('nothing is written of label maps without labels, or on another grid if that is asked for', async () => {
+test('Nothing is written of label maps without labels, or on another grid if that is asked for.', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'structures.dcm');

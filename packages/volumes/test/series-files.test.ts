@@ -16,7 +16,7 @@ const firstOf = async (file: string) => {
   return [];
 };
 
-test('a file is DICOM by how it begins, or by its name', () => {
+test('A file is DICOM by how it begins, or by its name.', () => {
   const begun = dicomFile(slice);
   expect(isDicom('a', begun)).toBe(true);
   const names = ['a.dcm', 'a.DICOM', 'a.ima', 'a.dcm.gz', 'dcm', 'a.nii'];
@@ -30,7 +30,7 @@ test('a file is DICOM by how it begins, or by its name', () => {
   ]);
 });
 
-test('of a directory every file is a slice, unless its name says otherwise', async () => {
+test('Of a directory every file is a slice, unless its name says otherwise.', async () => {
   const directory = await workspace();
   const endings = ['txt', 'md', 'json', 'xml', 'htm', 'HTML', 'csv', 'tsv', 'pdf', 'log', 'ini', 'inf'];
   const others = [...endings.map((ending) => `notes.${ending}`), 'Thumbs.db'];
@@ -46,7 +46,7 @@ test('of a directory every file is a slice, unless its name says otherwise', asy
   );
 });
 
-test('a file without a group that describes it is read as what it looks like', async () => {
+test('A file without a group that describes it is read as what it looks like.', async () => {
   const bare = { hasPreamble: false, hasMeta: false };
   const more = [element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.4'), thick];
   for (const encoding of [{}, { isBig: true }, { isImplicit: true }]) {
@@ -120,7 +120,7 @@ describe('Values of DICOM', () => {
   });
 });
 
-test('an image without a place is as large as it says, or as one millimetre', async () => {
+test('An image without a place is as large as it says, or as one millimetre.', async () => {
   const placeless = async (...more: Element[]) => {
     const without = [element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.7'), element(0x00200037, 'DS', '')];
     const file = await fileOf({ position: undefined, spacing: [], more: [...without, ...more] });
@@ -327,7 +327,7 @@ describe('A segmentation of 3D Slicer', () => {
 test.each([
   ['SOPInstanceUID', 0x00080018],
   ['SOPClassUID', 0x00080016],
-])('nothing is put beside a series whose images have no %s', async (_, tag) => {
+])('Nothing is put beside a series whose images have no %s.', async (_, tag) => {
   const bare = { hasPreamble: false, hasMeta: false };
   const more = [element(0x00080008, 'CS', 'ORIGINAL\\PRIMARY'), thick];
   const read = async (...others: Element[]) =>

@@ -41,7 +41,7 @@ const planesOf = async (stored: StoredVoxels, frames: readonly number[], only?: 
 };
 const again = 'Copy it again from the original.';
 
-test('a volume says where it is, what is in it, and which other files it is in', async () => {
+test('A volume says where it is, what is in it, and which other files it is in.', async () => {
   const stored = await voxels();
   const { slices, ...volume } = await storedVolume(stored, affine, { ...header, modality: 'CT', unit: 'HU' });
   expect(volume).toEqual({

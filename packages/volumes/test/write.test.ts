@@ -49,7 +49,7 @@ test.each(endings.flatMap((ending) => arrays.map((array) => [ending, array.name,
   },
 );
 
-test.each(endings)('%s keeps all 48 orientations, turned as well', async (ending) => {
+test.each(endings)('%s keeps all 48 orientations, turned as well.', async (ending) => {
   const directory = await workspace();
   const data = Uint8Array.from(counting(24));
   const turn = [
@@ -74,7 +74,7 @@ test.each(endings)('%s keeps all 48 orientations, turned as well', async (ending
     }
 });
 
-test.each(endings)('%s keeps colours', async (ending) => {
+test.each(endings)('%s keeps colours.', async (ending) => {
   const directory = await workspace();
   for (const components of [3, 4] as const) {
     const file = path.join(directory, `${components}${ending}`);
@@ -84,7 +84,7 @@ test.each(endings)('%s keeps colours', async (ending) => {
   }
 });
 
-test('a name in capitals says as well that a file is packed', async () => {
+test('A name in capitals says as well that a file is packed.', async () => {
   const file = path.join(await workspace(), 'A.NII.GZ');
   const data = Float32Array.from(counting(24));
   await writeNifti(file, { size, affine, data });
@@ -92,7 +92,7 @@ test('a name in capitals says as well that a file is packed', async () => {
   expect((await readVolume(file)).data).toEqual(data);
 });
 
-test('several frames become the components of vectors, as ITK writes them', async () => {
+test('Several frames become the components of vectors, as ITK writes them.', async () => {
   const file = path.join(await workspace(), 'a.nii');
   const data = Float32Array.from(counting(72));
   await writeNifti(file, { size, affine, data, frames: 3 });
@@ -103,7 +103,7 @@ test('several frames become the components of vectors, as ITK writes them', asyn
   expect(bytes.readInt16LE(68)).toBe(1007);
 });
 
-test('a volume without an orientation is written without one, unless it lies elsewhere', async () => {
+test('A volume without an orientation is written without one, unless it lies elsewhere.', async () => {
   const directory = await workspace();
   const voxels = bytesOf(counting(24), 'int16');
   const file = await write(directory, 'a.nii', niftiHeader({ size, pixelSizes: [1, 2, 3, 4] }), voxels);
@@ -159,7 +159,7 @@ test.each<[string, Partial<WritableVolume>, string]>([
     { size: [40_000, 1, 1], data: new Uint8Array(40_000) },
     'a.nii.gz cannot be written: NIfTI-1 holds at most 32767 voxels along an axis.',
   ],
-])('%s of %j is refused, and no file is left', async (name, given, sentence) => {
+])('%s of %j is refused, and no file is left.', async (name, given, sentence) => {
   const directory = await workspace();
   const volume = { size, affine, data: new Uint8Array(24), ...given };
   expect(await refusalOf(writeVolume(path.join(directory, name), volume))).toBe(sentence);
@@ -180,7 +180,7 @@ test.each(endings)(
   },
 );
 
-test.each(endings)('the same volume gives the same bytes of %s', async (ending) => {
+test.each(endings)('The same volume gives the same bytes of %s.', async (ending) => {
   const directory = await workspace();
   const volume = { size, affine, data: Int16Array.from(counting(24)) };
   const files = ['one', 'other'].map((name) => path.join(directory, name + ending));

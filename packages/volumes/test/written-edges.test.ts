@@ -128,7 +128,7 @@ describe('A written header', () => {
   });
 });
 
-test('a file has its name when it is whole; what could not be written is gone, and what was there before stays', async () => {
+test('A file has its name when it is whole; what could not be written is gone, and what was there before stays.', async () => {
   const directory = await workspace();
   const file = path.join(directory, 'a');
   await writeFile(file, 'before');
@@ -146,7 +146,7 @@ test('a file has its name when it is whole; what could not be written is gone, a
   expect([written, await readdir(directory), await readFile(file, 'utf8')]).toEqual([7, ['a'], 'after']);
 });
 
-test('a segmentation of more than 1000 labels is none', async () => {
+test('A segmentation of more than 1000 labels is none.', async () => {
   const collect = async (count: number) => {
     const file = path.join(await workspace(), 'frames');
     const slices = (async function* () {
@@ -161,7 +161,7 @@ test('a segmentation of more than 1000 labels is none', async () => {
   );
 });
 
-test('frames of single bits follow each other without gaps, however many bits one has', async () => {
+test('Frames of single bits follow each other without gaps, however many bits one has.', async () => {
   const directory = await workspace();
   for (const length of [3, 8, 11, 16]) {
     const planes = [0, 1, 2, 3].map((k) =>
@@ -184,7 +184,7 @@ test('frames of single bits follow each other without gaps, however many bits on
   expect((await readdir(directory)).includes('frames')).toBe(false);
 });
 
-test('a .seg.nrrd has a name for each label, words for large ones, and all slices of its grid', async () => {
+test('A .seg.nrrd has a name for each label, words for large ones, and all slices of its grid.', async () => {
   const directory = await workspace();
   const file = path.join(directory, 'a.seg.nrrd');
   const named = (value: number, name: string): Segment => ({ value, name, color: null, snomed: null });

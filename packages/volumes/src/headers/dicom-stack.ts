@@ -3,7 +3,7 @@ type Vector = readonly number[];
 export const dot = (a: Vector, b: Vector): number =>
   a.reduce((sum, value, axis) => sum + value * (b[axis] ?? 0), 0);
 
-const cross = ([a = 0, b = 0, c = 0]: Vector, [x = 0, y = 0, z = 0]: Vector): number[] => [
+export const cross = ([a = 0, b = 0, c = 0]: Vector, [x = 0, y = 0, z = 0]: Vector): number[] => [
   b * z - c * y,
   c * x - a * z,
   a * y - b * x,
