@@ -95,11 +95,27 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A submission is read from the command line here; how it is sent is the business of the client.',
   },
   'cli/show': {
-    imports: ['cli/terminal', 'imaging/pictures', 'client/connection', 'client', 'files', 'contract'],
+    imports: [
+      'imaging/matching',
+      'cli/terminal',
+      'imaging/pictures',
+      'client/connection',
+      'client',
+      'files',
+      'contract',
+    ],
     reason: 'Pictures are shown from files; a server is asked only for the names of labels.',
   },
   'cli/convert': {
-    imports: ['cli/terminal', 'imaging/convert', 'imaging/pictures', 'imaging/inputs', 'client', 'contract'],
+    imports: [
+      'imaging/matching',
+      'cli/terminal',
+      'imaging/convert',
+      'imaging/pictures',
+      'imaging/inputs',
+      'client',
+      'contract',
+    ],
     reason: 'Files are converted without a server.',
   },
   'cli/jobs': {
@@ -156,12 +172,25 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The entry of imaging implements what client/case asks of it, and knows no command.',
   },
   'imaging/convert': {
-    imports: ['imaging/pictures', 'imaging/inputs', 'client/case', 'client', 'files', 'contract'],
+    imports: [
+      'imaging/matching',
+      'imaging/pictures',
+      'imaging/inputs',
+      'client/case',
+      'client',
+      'files',
+      'contract',
+    ],
     reason: 'Results are converted from files, without a server and without a command line.',
   },
   'imaging/pictures': {
-    imports: ['imaging/inputs', 'client', 'files', 'contract'],
+    imports: ['imaging/matching', 'imaging/inputs', 'client', 'files', 'contract'],
     reason: 'Pictures are drawn from files, without a server and without a command line.',
+  },
+  'imaging/matching': {
+    imports: ['imaging/inputs', 'client', 'files', 'contract'],
+    reason:
+      'Which scan a result belongs to is told by records, names and grids, and nothing is drawn for it.',
   },
   'imaging/deidentify': {
     imports: ['imaging/inputs', 'client/case', 'client', 'archive', 'files', 'contract'],

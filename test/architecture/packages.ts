@@ -35,6 +35,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   },
   '@remote-app/volumes': {
     modules: [
+      'imaging/matching',
       'imaging/convert',
       'imaging/deidentify',
       'imaging/pictures',
@@ -86,7 +87,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     modules: [
       'cli/apps',
       'client/connection',
-      'imaging/pictures',
+      'imaging/matching',
       'client/case',
       'imaging/inputs',
       'server/apps',

@@ -17,7 +17,6 @@ import {
 } from '../../imaging/convert/index.js';
 import { findVolumes, withoutVolumeEnding } from '../../imaging/inputs/index.js';
 import {
-  looksOf,
   type Named,
   organGroups,
   readTerminology,
@@ -25,7 +24,8 @@ import {
   recordedMeanings,
   resultOf,
   type Terminology,
-} from '../../imaging/pictures/index.js';
+} from '../../imaging/matching/index.js';
+import { looksOf } from '../../imaging/pictures/index.js';
 import { type CommandIo, openReporter } from '../terminal/index.js';
 
 /** A file that was written, as `--json` prints it. */

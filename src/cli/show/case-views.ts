@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { VolumeError, type VolumeFile } from '@remote-app/volumes';
-import { type CaseView, type ShownCase, type Terminology, viewCase } from '../../imaging/pictures/index.js';
+import type { Terminology } from '../../imaging/matching/index.js';
+import { type CaseView, type ShownCase, viewCase } from '../../imaging/pictures/index.js';
 
 export interface ViewOptions {
   /** Which volume of a file with several, counted from 1. */

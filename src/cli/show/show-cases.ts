@@ -8,6 +8,7 @@ import { ClientError, Interrupted, UsageError, writing } from '../../client/erro
 import type { Reporter } from '../../client/reporter.js';
 import { counted, quotePath } from '../../contract/index.js';
 import { expandHome, replaceFile } from '../../files/index.js';
+import { readTerminology, type Terminology } from '../../imaging/matching/index.js';
 import {
   type Canvas,
   type CaseView,
@@ -17,13 +18,11 @@ import {
   type PageCase,
   PageError,
   pageDefaults,
-  readTerminology,
   type SheetCase,
   SheetTooLarge,
   type ShownCase,
   sheetOf,
   swatchOf,
-  type Terminology,
   windowText,
 } from '../../imaging/pictures/index.js';
 import { type CommandIo, canvasOfTerminal, columnsOf, formatTable, wrapped } from '../terminal/index.js';

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { type JoinedMasks, joinMasks, VolumeError, type VolumeFile } from '@remote-app/volumes';
 import { withoutVolumeEnding } from '../inputs/index.js';
-import { type Named, nameInGroup, organGroups, type Terminology } from '../pictures/index.js';
+import { type Named, nameInGroup, organGroups, type Terminology } from '../matching/index.js';
 import type { Scans } from './scans.js';
 import { segmentNamed } from './segments.js';
 

@@ -12,7 +12,7 @@ import { ofStudy, type ResultFormat } from '../../client/result-formats.js';
 import { quotePath } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import { withoutVolumeEnding } from '../inputs/index.js';
-import { foldersOf, type Named, ScanMatcher } from '../pictures/index.js';
+import { foldersOf, type Named, ScanMatcher } from '../matching/index.js';
 
 /** A scan that results may be of. */
 export interface Scan extends Named {

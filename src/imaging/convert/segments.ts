@@ -1,5 +1,6 @@
 import type { Segment, VolumeFile } from '@remote-app/volumes';
-import { organKey, readColour, type Terminology } from '../pictures/index.js';
+import { organKey, type Terminology } from '../matching/index.js';
+import { readColour } from '../pictures/index.js';
 
 /** `#eb8` and `#e0b088` as `#rrggbb`; null for what is no colour. */
 function hexOf(color: string | undefined | null): string | null {

@@ -4,10 +4,18 @@ import type { Unit } from '../../client/found-files.js';
 import { quotePath, resultName } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import { findVolumes, groupBy, namesOf, withoutVolumeEnding } from '../inputs/index.js';
-import { foldersOf, recordedMeanings, resultOf } from './find-scan.js';
+import {
+  type Draft,
+  foldersOf,
+  type Item,
+  openerOf,
+  organGroups,
+  organsOf,
+  pair,
+  recordedMeanings,
+  resultOf,
+} from '../matching/index.js';
 import { type Looks, looksOf } from './looks.js';
-import { organGroups, organsOf } from './organs.js';
-import { type Draft, type Item, openerOf, pair } from './pair.js';
 import type { Layer, ShownCase } from './shown-case.js';
 import { rowsOf, withRows } from './table-rows.js';
 

@@ -1,7 +1,6 @@
 /** Pictures of scans and of what came back: for the terminal, as PNG and as an HTML page. */
 export { findCasesToShow } from './cases.js';
 export { drawSlice } from './draw.js';
-export { foldersOf, recordedMaker, recordedMeanings, resultOf } from './find-scan.js';
 export {
   htmlPage,
   type PageCase,
@@ -12,8 +11,6 @@ export {
 } from './html.js';
 export { readColour } from './labels.js';
 export { type Looks, looksOf } from './looks.js';
-export { type Named, ScanMatcher } from './match.js';
-export { nameInGroup, organGroups, organKey } from './organs.js';
 export type {
   CaseView,
   Colour,
@@ -27,5 +24,4 @@ export type {
 export { millilitresText, placeText, type SheetCase, SheetTooLarge, sheetOf, windowText } from './sheet.js';
 export type { Layer, ShownCase } from './shown-case.js';
 export { type Canvas, drawForTerminal, swatchOf } from './terminal.js';
-export { readTerminology } from './terminology.js';
-export { type CaseVolumes, type Terminology, type ViewOptions, viewCase } from './view-case.js';
+export { type CaseVolumes, type ViewOptions, viewCase } from './view-case.js';

@@ -1,5 +1,5 @@
 import type { VolumeFile } from '@remote-app/volumes';
-import type { Terminology } from './view-case.js';
+import type { Terminology } from '../matching/index.js';
 
 /** What is drawn on a scan, or beside it. */
 export interface Layer {

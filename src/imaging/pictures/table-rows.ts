@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type EarlierRow, readCaseTable } from '../../client/case-table.js';
 import { oneLine } from '../../contract/index.js';
 import { byName, foldedName, namesIn } from '../../files/index.js';
-import type { Draft } from './pair.js';
+import type { Draft } from '../matching/index.js';
 import type { ShownCase } from './shown-case.js';
 
 /** A row of a table of cases. */

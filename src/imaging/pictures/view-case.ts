@@ -15,6 +15,7 @@ import {
   voxelVolumeOf,
 } from '@remote-app/volumes';
 import { counted } from '../../contract/index.js';
+import type { Terminology } from '../matching/index.js';
 import { type Counts, chooseSlices, colourOf, countLabels, readColour, toIndices } from './labels.js';
 import { pausing } from './pausing.js';
 import type { CaseView, PlaneView, ShownLabel, SliceView } from './picture.js';
@@ -32,18 +33,6 @@ export interface CaseVolumes {
   /** What the app calls the unit of the scan's values; null if it does not say. */
   readonly unit?: string | null;
 }
-
-/** By value of a label, its name, its colour as in HTML and its code in SNOMED CT. */
-export type Terminology = Readonly<
-  Record<
-    string,
-    {
-      readonly name: string;
-      readonly color?: string | undefined;
-      readonly snomed?: { readonly code: string; readonly meaning: string } | undefined;
-    }
-  >
->;
 
 export interface ViewOptions {
   /** How many slices of each plane are read. */

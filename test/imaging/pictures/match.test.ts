@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ScanMatcher } from '../../../src/imaging/pictures/match.js';
+import { ScanMatcher } from '../../../src/imaging/matching/match.js';
 
 const named = (stem: string, ...folders: string[]) => ({ stem, folders });
 

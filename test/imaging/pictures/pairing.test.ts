@@ -10,8 +10,8 @@ import {
   recordedMeanings,
   resultOf,
   ScanSearch,
-} from '../../../src/imaging/pictures/find-scan.js';
-import { type Item, pair, tableCaseOf } from '../../../src/imaging/pictures/pair.js';
+} from '../../../src/imaging/matching/find-scan.js';
+import { type Item, pair, tableCaseOf } from '../../../src/imaging/matching/pair.js';
 import { plant } from '../../support/temporary.js';
 import { volumeOf } from './phantom.js';
 import { ownStudy } from './study.js';

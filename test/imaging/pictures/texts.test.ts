@@ -3,16 +3,16 @@ import path from 'node:path';
 import { decode } from 'fast-png';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
+import { readTerminology } from '../../../src/imaging/matching/index.js';
+import { areTogether, rankOf } from '../../../src/imaging/matching/match.js';
 import { glyphOf } from '../../../src/imaging/pictures/font.js';
 import {
   type Canvas,
   type CaseView,
   drawForTerminal,
-  readTerminology,
   sheetOf,
   swatchOf,
 } from '../../../src/imaging/pictures/index.js';
-import { areTogether, rankOf } from '../../../src/imaging/pictures/match.js';
 import type { Colour, PlaneView, ShownLabel, SliceView } from '../../../src/imaging/pictures/picture.js';
 import { millilitresText, placeText, windowText } from '../../../src/imaging/pictures/sheet.js';
 import { WholeLabels } from '../../../src/imaging/pictures/whole-labels.js';

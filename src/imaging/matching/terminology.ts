@@ -2,7 +2,18 @@ import * as z from 'zod/mini';
 import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
-import type { Terminology } from './view-case.js';
+
+/** By value of a label, its name, its colour as in HTML and its code in SNOMED CT. */
+export type Terminology = Readonly<
+  Record<
+    string,
+    {
+      readonly name: string;
+      readonly color?: string | undefined;
+      readonly snomed?: { readonly code: string; readonly meaning: string } | undefined;
+    }
+  >
+>;
 
 /** Largest file of names that is read, in bytes. */
 const maxBytes = 1 << 20;
