@@ -464,7 +464,7 @@ test("KonfAI's server gets no case twice in one run, also if its answer is lost"
   const { code, stderr } = await cli.run(words);
   expect([code, server.inputs]).toEqual([1, [['a.nii'], ['b.nii'], ['c.nii']]]);
   expect(stderr).toContain('3 cases: 2 done, 1 failed\n');
-  expect(stderr).toMatch(/^ {2}a: .*; the server may have the job, and cannot be asked for it/m);
+  expect(stderr).toMatch(/^ {2}a: .*; the server may have the job, but has no way to look it up/m);
   expect((await cli.run(words)).stderr).toContain('3 cases: 3 done (2 of them before)\n');
   expect(server.inputs).toHaveLength(4);
 });

@@ -32,7 +32,12 @@ function install(directory: string): string {
     .filter((name) => name !== 'node_modules/onnxruntime-node')
     // Those inside others come with these.
     .filter((name) => name.lastIndexOf('node_modules/') === 0);
-  const names = ['bin', 'dist', 'package.json', 'oclif.manifest.json', 'docs', ...dependencies];
+  const volumes = [
+    'node_modules/@remote-app/volumes',
+    'packages/volumes/dist',
+    'packages/volumes/package.json',
+  ];
+  const names = ['bin', 'dist', 'package.json', 'oclif.manifest.json', 'docs', ...volumes, ...dependencies];
   const isThere = (name: string) => existsSync(path.join(project, name));
   mkdirSync(directory);
   execFileSync('cp', ['-a', '--parents', ...names.filter(isThere), directory], { cwd: project });
