@@ -2,12 +2,10 @@ import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import type { JobsOutput } from '../../src/cli/command/index.js';
-import { killJobs } from '../../src/cli/jobs/kill-jobs.js';
-import { waitForJobs } from '../../src/cli/jobs/wait-jobs.js';
 import { watch } from '../../src/cli/jobs/watch.js';
 import { CommandIo } from '../../src/cli/terminal/index.js';
 import { Interrupted } from '../../src/client/errors.js';
-import { connectTo, memoryReporter } from '../client/support/connect.js';
+import { connectTo } from '../client/support/connect.js';
 import { json, ScriptedServer } from '../support/scripted-server.js';
 
 /** A server whose jobs are all done, or were killed. */
@@ -38,26 +36,6 @@ function printing() {
   };
   return { io, lines, output, written: async () => (await buffer(streams.stdout.end())).toString() };
 }
-
-test('a job that is named twice is killed once, and waited for once', async () => {
-  const { connection, server } = await connected();
-  const { output, lines } = printing();
-  const reporter = memoryReporter();
-  const killed = await killJobs(connection, ['a', 'b', 'a'], 5, reporter, output);
-  expect(killed.jobs.map((each) => each.job_id)).toEqual(['a', 'b']);
-  const waited = await waitForJobs(connection, {
-    ids: ['b', 'a', 'b'],
-    timeout: undefined,
-    output,
-    reporter,
-  });
-  expect(waited.jobs.map(({ job_id, exit_code }) => [job_id, exit_code])).toEqual([
-    ['b', 0],
-    ['a', 0],
-  ]);
-  expect(lines).toHaveLength(4);
-  expect(server.received).toHaveLength(4);
-});
 
 test.each([
   ['SIGINT', true],

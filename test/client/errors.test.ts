@@ -4,17 +4,8 @@ import {
   ClientError,
   HttpError,
   Interrupted,
-  isBusy,
-  isExpiredJob,
-  isGatewayError,
-  isOfAnother,
-  isRedirect,
   isServerFailure,
-  isStall,
   isTransient,
-  isUnknownJob,
-  JobFailed,
-  JobForgotten,
   OutputError,
   TransportError,
   type TransportFault,
@@ -45,17 +36,6 @@ test.each([
   expect([isTransient(error), isServerFailure(error)]).toEqual([transient, failure]);
 });
 
-test('Statuses are told from one another', () => {
-  const kinds = (status: number) => [isBusy, isStall, isUnknownJob, isExpiredJob].map((is) => is(of(status)));
-  expect([429, 408, 404, 410, 503].map(kinds)).toEqual([
-    [true, false, false, false],
-    [false, true, false, false],
-    [false, false, true, false],
-    [false, false, false, true],
-    [false, false, false, false],
-  ]);
-});
-
 test.each([
   [of(302), 5, undefined],
   [of(404), 2, undefined],
@@ -78,13 +58,6 @@ test.each([
   expect([error.exitCode, error.details.fault]).toEqual([exitCode, fault]);
 });
 
-test('Statuses of redirects, of gateways and of other programs are those alone', () => {
-  const all = Array.from({ length: 400 }, (_, at) => 200 + at);
-  expect(all.filter(isOfAnother)).toEqual([404, 405, 410, 501]);
-  expect(all.filter(isGatewayError)).toEqual([502, 503, 504]);
-  expect([299, 300, 399, 400].map(isRedirect)).toEqual([false, true, true, false]);
-});
-
 test.each([
   ['ENOSPC', 'free some space'],
   ['EDQUOT', 'free some of your quota'],
@@ -97,20 +70,6 @@ test.each([
   const cause = Object.assign(new Error(`${code}: x`), { code, errno: -constants.errno[code] });
   const { message, details } = new WriteError('/nowhere/a', cause, 'go on');
   expect([message.slice(message.indexOf(')') + 1), details]).toEqual([`; ${remedy}, then go on`, { code }]);
-});
-
-test('A command to run next is one line, with what named the server', () => {
-  expect(nextCommand('jobs')).toBe('remote-app jobs');
-  expect(
-    nextCommand('jobs', [
-      ['server', 'http://x'],
-      ['ca', 'a\nb;c'],
-    ]),
-  ).toBe("remote-app jobs --server http://x --ca 'a\\x0ab;c'");
-});
-
-test('The wait that a server asks for is among the details', () => {
-  expect(new HttpError(429, 'Later', 7).details).toEqual({ http_status: 429, retry_after: 7 });
 });
 
 describe('a command that no longer follows its job', () => {
@@ -152,36 +111,6 @@ describe('a command that no longer follows its job', () => {
     expect(withResumeHint(connection, 'ab', told, { isDone: true })).toBe(told);
     const other = new Error('x');
     expect(withResumeHint(connection, 'ab', other, { isKnown: true })).toBe(other);
-  });
-
-  test('A command that no longer follows its job says that a server has forgotten it', () => {
-    expect(new JobForgotten('ab', 'http://x', of(404))).toMatchObject({
-      exitCode: 1,
-      details: { http_status: 404, job_id: 'ab' },
-      message: expect.stringMatching(/^http:\/\/x does not know job ab any more: .* submit the job again$/),
-    });
-  });
-});
-
-test('A failed job has the words of its app without their label, and all that is known of it', () => {
-  const facts = { expiresAt: '2030-01-01T00:00:00Z', leftFiles: 2, now: 5, fetch: 'x' };
-  const failed = new JobFailed('ab', 'refused', 'Error: ERROR: the volume is empty', facts);
-  expect(failed).toMatchObject({
-    message: 'Job ab was refused by its app: the volume is empty',
-    exitCode: 2,
-  });
-  expect(failed.details).toEqual({
-    job_id: 'ab',
-    status: 'error',
-    refused: true,
-    reason: 'Error: ERROR: the volume is empty',
-    expires_at: '2030-01-01T00:00:00Z',
-    left_files: 2,
-  });
-  expect(new JobFailed('ab', 'killed', 'x')).toMatchObject({
-    message: 'Job ab was killed: x',
-    exitCode: 1,
-    details: { status: 'killed', refused: false, expires_at: null, left_files: null },
   });
 });
 

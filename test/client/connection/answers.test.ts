@@ -106,6 +106,8 @@ describe('an answer', () => {
     ],
     ['/jobs', `{"jobs":[${'0,'.repeat(200_000)}0]}`, 'jobs has more than 100000 entries'],
     ['/ram', '{"used_gb":"1","total_gb":2}', "used_gb is '1', not a number"],
+    ['/ram', '{"used_gb":-1,"total_gb":2}', 'used_gb is smaller than 0'],
+    ['/ram', '{"used_gb":[],"total_gb":2}', 'used_gb is a list, not a number'],
     ['/ram', '{"used_gb":1e999,"total_gb":2}', 'used_gb is Infinity, not a number'],
     [
       '/available_devices',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Reply } from '../../../src/client/connection/index.js';
-import { refusal, retryAfter } from '../../../src/client/connection/reply.js';
+import { refusal } from '../../../src/client/connection/reply.js';
 import { explainTls } from '../../../src/client/connection/tls.js';
 import {
   explainTransport,
@@ -192,19 +192,5 @@ describe('a refusal', () => {
       "http://gpu sends /jobs/ab on to 'https://x/'; if it has moved, give its new address",
     );
     expect((await told(201, { detail: 'x' }, { headers })).message).toBe('x');
-  });
-
-  test('A refusal is believed up to a day of waiting', () => {
-    const after = (value: string | string[]) => retryAfter(reply(503, { 'retry-after': value }));
-    expect(['0', '86400', '86401', '-1', '1.5', 'soon', ''].map(after)).toEqual([
-      0,
-      86_400,
-      null,
-      null,
-      null,
-      null,
-      null,
-    ]);
-    expect([after(['5', '6']), retryAfter(reply(503))]).toEqual([5, null]);
   });
 });

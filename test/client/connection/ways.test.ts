@@ -3,11 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as api from '../../../src/client/connection/api.js';
-import type { Reply } from '../../../src/client/connection/index.js';
 import { chooseProxy, proxyTo } from '../../../src/client/connection/proxy.js';
-import { refusal } from '../../../src/client/connection/reply.js';
-import { explainTransport, needsTls, under } from '../../../src/client/connection/transport.js';
-import { wireDetails } from '../../../src/contract/index.js';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
 
@@ -38,92 +34,6 @@ test('A request ends with its own signal, in place of that of its connection', a
   controller.abort(other);
   await expect(api.job(connection, 'ab')).rejects.toThrow(/other|aborted/);
   expect(server.received).toHaveLength(0);
-});
-
-test.each([
-  ['ECONNREFUSED', 'nothing listens there'],
-  ['ENOTFOUND', 'no such host'],
-  ['EAI_AGAIN', 'the host name could not be looked up'],
-  ['EHOSTUNREACH', 'no route to the host'],
-  ['ENETUNREACH', 'no route to the network'],
-  ['UND_ERR_CONNECT_TIMEOUT', 'the connection timed out'],
-])('A server that is not reached is told with why: %s', (code, why) => {
-  const error = Object.assign(new Error('x'), { code });
-  expect(explainTransport(error, 'http://gpu')).toMatchObject({
-    fault: 'unreached',
-    message: `http://gpu cannot be reached: ${why}`,
-  });
-});
-
-test('A server is named with the scheme that it speaks', () => {
-  expect([under('https', 'http://gpu:8000/x'), under('http', 'https://gpu')]).toEqual([
-    ...['https://gpu:8000/x', 'http://gpu'],
-  ]);
-  expect(needsTls('http://gpu')).toMatchObject({
-    fault: 'unusable',
-    message: 'http://gpu speaks TLS; use https://gpu',
-  });
-});
-
-describe('a refusal', () => {
-  const told = async (
-    status: number,
-    body: unknown,
-    { path = '/jobs/ab', headers = {}, transport = {} } = {},
-  ) => {
-    const reply = { statusCode: status, headers } as unknown as Reply;
-    const text = typeof body === 'string' ? body : JSON.stringify(body);
-    const asked = { server: 'http://gpu', path, list: 'remote-app jobs' };
-    return refusal(reply, text, { ...asked, transport: transport as never });
-  };
-
-  test('A refusal of a token says how to log in', async () => {
-    expect((await told(401, { detail: wireDetails.missingToken })).message).toBe(
-      "http://gpu needs a token: run 'remote-app login --server http://gpu'",
-    );
-    expect((await told(401, { detail: wireDetails.invalidToken })).message).toBe(
-      "http://gpu does not accept this token: run 'remote-app login --server http://gpu' with another one",
-    );
-    expect((await told(401, { detail: 'Another reason' })).message).toBe('Another reason');
-    expect((await told(404, { detail: wireDetails.unknownJob }, { path: '/limits' })).message).toBe(
-      wireDetails.unknownJob,
-    );
-    expect((await told(404, { detail: 'There is no GET /x' }, { path: '/x' })).message).toBe(
-      'http://gpu has no /x: is that the address of the service?',
-    );
-    expect((await told(404, { detail: 'Not Found here' })).message).toBe('Not Found here');
-  });
-
-  test('A refusal of another program is told by its status', async () => {
-    expect((await told(418, '')).message).toBe('http://gpu answered with HTTP 418');
-    expect(await told(404, '<p>')).toMatchObject({
-      ...{ isOfProxy: true, exitCode: 5 },
-      message: 'http://gpu answered with HTTP 404, and not as the service does: is that its address?',
-    });
-    for (const status of [502, 503, 504])
-      expect((await told(status, '[]')).message).toBe(
-        `A proxy answers at http://gpu, but the server behind it does not (HTTP ${status}); its admin can check whether it is running`,
-      );
-    const forward = { name: 'The proxy p', forward: { origin: 'p', headers: {} } };
-    expect((await told(500, '', { transport: forward })).message).toBe('http://gpu answered with HTTP 500');
-    expect((await told(403, '', { transport: { name: 'The proxy p' } })).message).toBe(
-      'http://gpu answered with HTTP 403',
-    );
-    const asked: string[] = [];
-    const loginRefused = (challenge: string) => {
-      asked.push(challenge);
-      return new Error('log in') as never;
-    };
-    const headers = { 'proxy-authenticate': ['Basic realm="a"', 'NTLM'] };
-    expect((await told(407, '', { headers, transport: { loginRefused } })).message).toBe('log in');
-    await told(407, '', { transport: { loginRefused } });
-    expect([asked, (await told(407, '')).message]).toEqual([
-      ['Basic realm="a", NTLM', ''],
-      'http://gpu answered with HTTP 407',
-    ]);
-    // Without a place to go to, it is no redirect.
-    expect((await told(302, { detail: 'x' })).message).toBe('x');
-  });
 });
 
 describe('a proxy', () => {

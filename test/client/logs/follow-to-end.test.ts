@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { FollowedLog, followToEnd, keepLog } from '../../../src/client/logs/index.js';
@@ -292,15 +292,5 @@ describe('the log beside a result', () => {
   test('The log beside a result is not there after an interruption', async () => {
     const reason = new Error('stop');
     expect(await kept(200, 'text/plain', 'one\n', AbortSignal.abort(reason))).toEqual([reason, []]);
-  });
-
-  test("The log beside a result leaves the app's output of that name as it is", async () => {
-    await using directory = await temporary();
-    const file = path.join(directory.path, 'remote-app-log.txt');
-    writeFileSync(file, 'mine');
-    await using server = await ScriptedServer.start((_, response) => void response.end('one\n'));
-    await using connection = connectTo(server.url);
-    expect(await keepLog(connection, 'ab', directory.path)).toBeNull();
-    expect(readFileSync(file, 'utf8')).toBe('mine');
   });
 });

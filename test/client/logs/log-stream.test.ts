@@ -78,11 +78,6 @@ describe('A followed log', () => {
     expect(asked).toEqual(['since=0']);
   });
 
-  test('A followed log yields why the job failed', async () => {
-    const { events } = await follow([{ send: 'data: __ERROR__ Subprocess failed (exit code 3)\n\n' }]);
-    expect(events).toEqual(['error Subprocess failed (exit code 3)']);
-  });
-
   test('A followed log continues after the last line when the connection breaks, and loses or repeats no line', async () => {
     const { events, asked } = await follow([
       { upTo: 2, send: 'id: 3\ndata: li', end: 'cut' },
@@ -101,11 +96,6 @@ describe('A followed log', () => {
       { send: `${lines(1, 4)}data: __DONE__\n\n` },
     ]);
     expect(events).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'done']);
-  });
-
-  test('A followed log starts where it is told to', async () => {
-    const { asked } = await follow([{ send: 'data: __DONE__\n\n' }], { since: 17 });
-    expect(asked).toEqual(['since=17']);
   });
 
   test('A followed log joins characters that arrive in two pieces, and ignores keep-alives', async () => {
@@ -257,13 +247,6 @@ describe('A followed log', () => {
       });
     },
   );
-
-  test('A followed log that is not there is an error that says so', async () => {
-    await using server = await ScriptedServer.start((_, response) => void response.end('{}'));
-    await using connection = connectTo(server.url);
-    const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
-    await expect(read).rejects.toMatchObject({ name: 'AnswerError', exitCode: 5 });
-  });
 
   test('A followed log gives up if the job is gone after the connection broke', async () => {
     const { events, failure } = await follow([{ send: lines(1, 1), end: 'cleanly' }, { refuse: 410 }]);

@@ -1,14 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Patience } from '../../../src/client/connection/index.js';
-import { HttpError } from '../../../src/client/errors.js';
-import {
-  checkedEnd,
-  endByState,
-  explainMute,
-  followText,
-  isTaken,
-  NoLogText,
-} from '../../../src/client/logs/log-text.js';
+import { followText, NoLogText } from '../../../src/client/logs/log-text.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
 
@@ -72,11 +64,6 @@ describe('a log that is read as text', () => {
     expect((await follow([text('')], [done])).events).toEqual(['done']);
   });
 
-  test('A log that is read as text ends with why the job failed, or with how it ended', async () => {
-    expect((await follow([text('')], [{ status: 'error', error: 'sad' }])).events).toEqual(['error: sad']);
-    expect((await follow([text('')], [{ status: 'killed' }])).events).toEqual(['error: the job is killed']);
-  });
-
   test('A log that is read as text goes on from its last byte, after a server that fails or sends another part', async () => {
     const part = text('\nthree\n', 206, { 'content-range': 'bytes 6-12/13' });
     const other = text('x', 206, { 'content-range': 'bytes 7-7/13' });
@@ -111,47 +98,5 @@ describe('a log that is read as text', () => {
       expect((await follow([handler], [done])).failure).toBeInstanceOf(NoLogText);
     const refused: Handler = (_, response) => json(response, 403, { detail: 'Not yours' });
     expect((await follow([refused], [done])).failure).toMatchObject({ status: 403, message: 'Not yours' });
-  });
-});
-
-describe('the end of a job whose log does not say it', () => {
-  /** Asks a server that answers so about the job. */
-  async function ask<T>(status: number, body: object, question: typeof endByState | typeof explainMute) {
-    await using server = await ScriptedServer.start((_, response) => json(response, status, body));
-    await using connection = connectTo(server.url);
-    return (await question(connection, 'ab').catch((error: Error) => error)) as T;
-  }
-
-  test('The end of a job whose log does not say it is asked for, and is not there while it runs', async () => {
-    expect(await ask(200, { status: 'running' }, endByState)).toBeNull();
-    expect(await ask(200, done, checkedEnd)).toEqual({ kind: 'done' });
-  });
-
-  test('The end of a job whose log does not say it is believed where the server cannot say it, and asked for again where it is away', async () => {
-    expect(await ask(404, { detail: 'x' }, checkedEnd)).toBeNull();
-    expect(await ask(429, { detail: 'x' }, checkedEnd)).toBeInstanceOf(HttpError);
-  });
-
-  test('The end of a job whose log does not say it explains streams in which nothing comes, as another reader does', async () => {
-    expect(await ask(200, { status: 'error', error: 'sad' }, explainMute)).toEqual({
-      kind: 'error',
-      message: 'sad',
-    });
-    expect(await ask(200, { status: 'running' }, explainMute)).toMatchObject({
-      exitCode: 6,
-      details: { job_id: 'ab' },
-      message: expect.stringMatching(
-        /^The log of job ab is being read already, and \S+ gives it to one reader at a time; 'remote-app status ab' tells how the job does, 'remote-app result ab' waits for its result$/,
-      ),
-    });
-    expect(await ask(429, { detail: 'x' }, explainMute)).toBeNull();
-    expect(await ask(404, { detail: 'x' }, explainMute)).toMatchObject({ status: 404 });
-  });
-
-  test('The end of a job whose log does not say it is not taken from a proxy', () => {
-    const of = (status: number, isOfProxy = false) => new HttpError(status, 'x', null, isOfProxy);
-    expect([isTaken(of(429)), isTaken(of(429, true)), isTaken(of(503)), isTaken(new Error('x'))]).toEqual([
-      ...[true, false, false, false],
-    ]);
   });
 });

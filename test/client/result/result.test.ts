@@ -102,15 +102,6 @@ describe('a result', () => {
     });
   });
 
-  test('A result with impossible file names is extracted under other names, with a note', async () => {
-    const bytes = zipOf({ 'result.zip': 'of the app', 'aux.nii.gz': 'mask' });
-    const { result, names, notes } = await fetchResult([send(bytes)]);
-    expect(names).toEqual(['aux.nii.gz', 'result.zip', 'result_1.zip']);
-    const told = ["'result.zip' was extracted as 'result_1.zip': its own name cannot be used here"];
-    expect(result).toMatchObject({ files: 2, notes: told });
-    expect(notes).toEqual([...told, expect.stringMatching(/^Saved 2 file/)]);
-  });
-
   test('A result replaces nothing that has come to the directory since the download began: a numbered one is taken', async () => {
     const { result, own, names, output } = await fetchResultInto(zip, {
       'a.nii': 'own',
@@ -463,13 +454,6 @@ describe('a result', () => {
     expect(result).toMatchObject({ exitCode: 2, message: expect.stringMatching(/^No job '\w+' on http:/) });
   });
 
-  test('A result that is not a valid archive is kept as it came, and nothing is extracted', async () => {
-    const { result, names, output } = await fetchResult([send(Buffer.from('PK\u0003\u0004 and no more'))]);
-    expect(result).toMatchObject({ exitCode: 1, details: { job_id: 'ab' } });
-    expect((result as Error).message).toContain(path.join(output, 'result.zip'));
-    expect(names).toEqual(['result.zip']);
-  });
-
   test.each([
     ['a page', send(Buffer.from('<!DOCTYPE html><title>Log in'))],
     ['0 bytes', send(Buffer.alloc(0))],
@@ -488,19 +472,6 @@ describe('a result', () => {
     expect([names, requests]).toEqual([[], 1]);
   });
 
-  test('A result that is larger than the disk is refused before it is written', async () => {
-    const { result, names, requests } = await fetchResult([
-      (_, response) =>
-        void response.writeHead(200, { 'content-length': 2 ** 50, etag: '"a"' }).flushHeaders(),
-    ]);
-    expect(result).toMatchObject({
-      exitCode: 1,
-      message: expect.stringMatching(/1024\.0 TiB.*free.*result ab/),
-      details: { code: 'ENOSPC', job_id: 'ab' },
-    });
-    expect([names, requests]).toEqual([[], 1]);
-  });
-
   test.each([['1e9'], ['99999999999'], ['-1'], ['NaN'], ['soon']])(
     'A result is not waited for with an unreasonable Retry-After of %s seconds',
     async (seconds) => {
@@ -510,24 +481,6 @@ describe('a result', () => {
       expect(mask).toBe('mask');
     },
   );
-
-  test('A result that cannot be written is an error at once', async () => {
-    await using directory = await temporary();
-    await plant(directory.path, { file: '' });
-    await using server = await ScriptedServer.start(send(zip));
-    await using connection = connectTo(server.url);
-    const output = path.join(directory.path, 'file', 'Output');
-    const failure = await saveResult(
-      connection,
-      'ab',
-      { directory: output, taken: 'number' },
-      { wait: 5, reporter: memoryReporter() },
-    ).catch((error: unknown) => error);
-    expect(failure).toMatchObject({
-      exitCode: 1,
-      message: expect.stringMatching(/^Cannot write .*(ENOTDIR|EEXIST).*result ab/),
-    });
-  });
 
   test('A result leaves nothing of a download that broke off', async () => {
     const cut: Handler = (_, response) => {

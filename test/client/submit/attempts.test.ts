@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Connection, Patience } from '../../../src/client/connection/index.js';
-import { HttpError, Interrupted, TransportError } from '../../../src/client/errors.js';
+import { HttpError, TransportError } from '../../../src/client/errors.js';
 import { type AttemptProgress, Attempts, UploadWatch } from '../../../src/client/submit/attempts.js';
-import { shuttingDownDetail } from '../../../src/contract/errors.js';
 import { memoryReporter } from '../support/connect.js';
 
 const cut = new TransportError('broken', 'It broke');
@@ -13,54 +12,18 @@ const half: AttemptProgress = { allBytesSent: false, bytes: 50 };
 const everything: AttemptProgress = { allBytesSent: true, bytes: 100 };
 
 /** Attempts whose waits are noted, and are over at once. */
-function attempts({
-  isMet = true,
-  isRepeatable = true,
-  isOver = false,
-  reason,
-}: {
-  isMet?: boolean;
-  isRepeatable?: boolean;
-  isOver?: boolean;
-  reason?: Error;
-} = {}) {
+function attempts({ isMet = true, isRepeatable = true } = {}) {
   const waited: string[] = [];
-  const patienceOf = (name: string) =>
-    ({
-      words: `${name} s`,
-      after: async (error: Error) => {
-        waited.push(`${name}: ${error.message}`);
-        if (isOver || reason) throw reason ?? error;
-      },
-    }) as unknown as Patience;
-  const connection = {
-    isMet,
-    nextCommand: (words: string) => `remote-app ${words}`,
-    patience: () => patienceOf('busy'),
-  } as unknown as Connection;
+  const patience = { after: async (error: Error) => void waited.push(error.message) } as unknown as Patience;
+  const connection = { isMet, patience: () => patience } as unknown as Connection;
   const sent = { size: 100, isRepeatable, next: 'send it later' };
-  const all = new Attempts(connection, memoryReporter(), sent, patienceOf('away'));
+  const all = new Attempts(connection, memoryReporter(), sent, patience);
   const fails = (error: unknown, progress: AttemptProgress) =>
     all.after(error, progress).catch((reason: Error) => reason);
-  return { all, fails, waited };
+  return { fails, waited };
 }
 
 describe('Attempts', () => {
-  test.each([
-    ['a cut', cut],
-    ['a port that nothing listens on', new TransportError('unreached', 'x')],
-    ['an upload that stalled', refused(408)],
-    ["a proxy's page", refused(502, 'x', true)],
-    ['a server that is stopping', refused(503, shuttingDownDetail)],
-  ])('After %s, an upload is sent again if the server was reached before.', async (_, error) => {
-    const { all, fails, waited } = attempts();
-    expect(all.isFirst).toBe(true);
-    expect(await fails(error, nothing)).toBeUndefined();
-    expect([all.isFirst, waited]).toEqual([false, [`away: ${error.message}`]]);
-    const isCut = error === cut;
-    expect(await attempts({ isMet: false }).fails(error, nothing)).toBe(isCut ? undefined : error);
-  });
-
   test.each([
     ['silence', new TransportError('timeout', 'x')],
     ['a certificate that is not trusted', new TransportError('unusable', 'x')],
@@ -91,19 +54,6 @@ describe('Attempts', () => {
     });
   });
 
-  test('An upload is given up when the patience is over, and the error says what became of it.', async () => {
-    const words = "the server may have accepted the job: 'remote-app jobs' lists it then";
-    expect(await attempts({ isOver: true }).fails(cut, everything)).toMatchObject({
-      message: `It broke; the upload is given up after away s; ${words}`,
-      exitCode: 5,
-      details: { fault: 'broken' },
-      cause: cut,
-    });
-    expect(await attempts({ isOver: true }).fails(cut, nothing)).toMatchObject({
-      message: 'It broke; the upload is given up after away s; no job was made: send it later',
-    });
-  });
-
   test('A submission that could become a second job is not sent again.', async () => {
     const { fails, waited } = attempts({ isRepeatable: false });
     expect(await fails(cut, everything)).toMatchObject({
@@ -114,34 +64,6 @@ describe('Attempts', () => {
     });
     expect(waited).toEqual([]);
     expect(await fails(cut, half)).toBeUndefined();
-  });
-
-  test('A busy server is waited for with a patience of its own.', async () => {
-    const { fails, waited } = attempts();
-    const busy = refused(429, 'The queue is full');
-    for (let time = 1; time <= 9; time += 1) expect(await fails(busy, everything)).toBeUndefined();
-    expect(new Set(waited)).toEqual(new Set(['busy: The queue is full']));
-    expect(await attempts({ isOver: true }).fails(busy, half)).toMatchObject({
-      message:
-        'The queue is full; no place was free for busy s, and no job was made: run the command again later, ' +
-        'or have it wait for longer with --patience',
-      exitCode: 6,
-      cause: busy,
-    });
-  });
-
-  test('An interruption ends the attempts and says that there may be a job.', async () => {
-    const interrupted = new Interrupted('SIGINT');
-    expect(await attempts().fails(interrupted, nothing)).toBe(interrupted);
-    expect(await attempts({ reason: interrupted }).fails(refused(429), half)).toBe(interrupted);
-    expect(await attempts({ reason: interrupted }).fails(cut, nothing)).toBe(interrupted);
-    const late = await attempts({ reason: interrupted }).fails(cut, everything);
-    expect(late).toMatchObject({
-      message: expect.stringMatching(/^Interrupted; the server may have accepted/),
-    });
-    expect(await attempts().fails(interrupted, everything)).toMatchObject({
-      message: "Interrupted; the server may have accepted the job: 'remote-app jobs' lists it then",
-    });
   });
 });
 

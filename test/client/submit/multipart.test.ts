@@ -46,16 +46,6 @@ describe('a multipart body', () => {
     expect(body.length).toBe(bytes.length);
   });
 
-  test('A multipart body announces its length before a file is read, for files of every size', async () => {
-    await using directory = await temporary();
-    await plant(directory.path, { empty: '', large: Buffer.alloc(700_001, 7) });
-    const body = new Multipart({ ü: 'ß' }, [
-      part(directory.path, 'empty', 0),
-      part(directory.path, 'large', 700_001),
-    ]);
-    expect((await buffer(body.stream(() => {}))).length).toBe(body.length);
-  });
-
   test('A multipart body has pieces of a file in place of its content, and counts what is read of files', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': '0123456789' });
@@ -83,7 +73,7 @@ describe('a multipart body', () => {
 
   test('A multipart body is read by another parser with the same fields and files', async () => {
     await using directory = await temporary();
-    const name = 'Schädel "1".nii';
+    const name = 'Schädel "1"\r\n.nii';
     await plant(directory.path, { [name]: 'x' });
     const body = new Multipart({ options: '{"a":1}' }, [part(directory.path, name, 1)]);
     const bytes = new Uint8Array(await buffer(body.stream(() => {})));
@@ -153,16 +143,6 @@ describe('a multipart body', () => {
     const body = new Multipart({}, [part(directory.path, 'a', 3)]);
     const first = await buffer(body.stream(() => {}));
     expect(await buffer(body.stream(() => {}))).toEqual(first);
-  });
-
-  test('A multipart body reports how many bytes it has sent', async () => {
-    await using directory = await temporary();
-    await plant(directory.path, { a: 'aaa' });
-    const body = new Multipart({}, [part(directory.path, 'a', 3)]);
-    const seen: number[] = [];
-    await buffer(body.stream((sent) => seen.push(sent)));
-    expect(seen.at(-1)).toBe(body.length);
-    expect(seen).toEqual([...seen].sort((a, b) => a - b));
   });
 
   test('A multipart body reports how many bytes of its files it has sent', async () => {

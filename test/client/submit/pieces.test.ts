@@ -1,9 +1,7 @@
 import { existsSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { buffer } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { findInputs } from '../../../src/client/case/index.js';
-import { Multipart, uniqueText } from '../../../src/client/submit/multipart.js';
 import {
   behind,
   contentOf,
@@ -67,19 +65,6 @@ describe('the bytes of a body', () => {
     });
     expect(() => read([{ path: gone, start: 0, end: 1 }])).toThrow(cannot);
     expect(openBelow(root.path)).toEqual([]);
-  });
-
-  test('The bytes of a body have names that cannot end their line', async () => {
-    const body = new Multipart({ 'a"b\r\nc': '"\n' }, []);
-    const [, boundary = ''] = body.contentType.split('boundary=');
-    const bytes = String(await buffer(body.stream(() => {})));
-    expect([body.contentType.split(';')[0], bytes]).toEqual([
-      'multipart/form-data',
-      `--${boundary}\r\nContent-Disposition: form-data; name="a%22b%0D%0Ac"\r\n\r\n"\n\r\n--${boundary}--\r\n`,
-    ]);
-    const texts = Array.from({ length: 50 }, uniqueText);
-    expect(texts.filter((each) => !/^[0-9a-f]{32}$/.test(each))).toEqual([]);
-    expect(new Set(texts).size).toBe(50);
   });
 });
 
