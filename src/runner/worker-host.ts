@@ -144,15 +144,17 @@ export class WorkerHost {
         );
       }
     });
-    worker.answers.once('end', () => void this.#endMute(worker));
+    worker.answers.once('end', () => void this.#endMute(worker).catch(() => {}));
     void worker.exit.then((exit) => this.#handleExit(worker, exit));
   }
 
-  /** Ends a worker that can no longer answer. If it is about to exit anyway, its exit code gives the reason. */
+  /**
+   * Ends a worker that can no longer answer and is still running. One that was killed has closed its pipes too: how it ended is
+   * reported when its exit is noticed, which may take long on a busy machine.
+   */
   async #endMute(worker: WorkerProcess): Promise<void> {
-    const hasEnded = worker.exit.then(() => true);
-    if (await Promise.race([hasEnded, delay(mutePatience, false, { ref: false })])) return;
-    this.#blame(worker, 'closed the pipe of its answers');
+    await delay(mutePatience, undefined, { ref: false });
+    if (isAlive(worker.identity)) this.#blame(worker, 'closed the pipe of its answers');
   }
 
   /** Sends what the worker prints to the runner of its job; drops it without a job. */

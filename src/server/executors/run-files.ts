@@ -11,16 +11,15 @@ import { type Ended, type Grant, gpusOfEnvironment } from './executor.js';
 /** Largest `run.json` and `runner.json` that are read, in bytes. */
 const maxBytes = 64 << 20;
 
-// Values with a default are missing in files that earlier versions wrote.
 const identity = z.object({
   pid: z.number().int().positive(),
   startTime: z.number().min(0),
-  boot: z.string().default(''),
+  boot: z.string(),
 });
 
 const runnerRecord = z.object({
   runner: identity,
-  command: identity.nullable().default(null),
+  command: identity.nullable(),
 }) satisfies z.ZodType<RunnerRecord>;
 
 const runEnd = z.object({
@@ -30,16 +29,16 @@ const runEnd = z.object({
     .regex(/^SIG[A-Z0-9]{1,12}$/)
     .nullable(),
   error: z.string().max(maxEndBytes).nullable(),
-  lostLines: z.number().int().min(0).default(0),
-  fault: z.enum(['diskFull', 'outOfMemory']).nullable().default(null),
-  wasAlone: z.boolean().default(false),
+  lostLines: z.number().int().min(0),
+  fault: z.enum(['diskFull', 'outOfMemory']).nullable(),
+  wasAlone: z.boolean(),
   endedAt: z.iso.datetime(),
 }) satisfies z.ZodType<RunEnd>;
 
 /** The part of `run.json` that the server reads: the devices, which are in the environment of the command. */
 const runRequest = z.object({
   environment: z.record(z.string(), z.string()),
-  gpuUuids: z.array(z.string()).default([]),
+  gpuUuids: z.array(z.string()),
 });
 
 /** Reads a file of a run; undefined if there is none. @throws if its content was not written by a server or runner */

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, mkdirSync, readSync } from 'node:fs';
 import path from 'node:path';
-import { excerpt, isFinal, oneLine, redrawEnd, resultName, servicePrefix } from '../../contract/index.js';
+import { excerpt, oneLine, redrawEnd, resultName, servicePrefix } from '../../contract/index.js';
 import {
   appendLines,
   dropReserve,
@@ -16,11 +16,11 @@ import {
   writeReservedJson,
   writeTextFile,
 } from '../../files/index.js';
-import { filesInRecord, type JobFiles, type JobRecord, parseFiles, parseRecord } from './job-record.js';
+import { type JobFiles, type JobRecord, parseFiles, parseRecord } from './job-record.js';
 
 /** Bytes at the end of a log that are searched for the service's last lines. */
 const tailBytes = 16 * 1024;
-/** Most bytes of `files.json`, which may name up to 100,000 files, and of `job.json`, which did so in earlier versions. */
+/** Most bytes of `files.json`, which may name up to 100,000 files, and of `job.json`. */
 const maxRecordBytes = 256 << 20;
 /** Bytes by which a record may grow between its first and its last state: times, devices, an error message. */
 const recordGrowth = 8192;
@@ -140,22 +140,14 @@ export class JobDirectory {
    */
   load(): JobRecord | undefined {
     const text = readOwnFile(this.recordFile, maxRecordBytes);
-    return text === undefined ? undefined : this.#parse(text);
-  }
-
-  /** Reads a record. One of an earlier version has the list of files in it, which gets a file of its own. */
-  #parse(text: string): JobRecord {
-    const record = parseRecord(text, this.id);
-    const files = isFinal(record.state) || !isGone(this.filesFile) ? undefined : filesInRecord(text);
-    if (files) writeTextFile(this.filesFile, jsonText(files));
-    return record;
+    return text === undefined ? undefined : parseRecord(text, this.id);
   }
 
   /** The record of the job as it was accepted; undefined once its last record is written, or if it cannot be read. */
   loadFirst(): JobRecord | undefined {
     try {
       const text = readReserve(this.recordFile, maxRecordBytes);
-      return text === undefined ? undefined : this.#parse(text);
+      return text === undefined ? undefined : parseRecord(text, this.id);
     } catch {
       return undefined;
     }

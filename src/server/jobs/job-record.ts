@@ -9,7 +9,7 @@ import {
   operationNames,
 } from '../../contract/index.js';
 
-/** The version of `job.json` that this server writes. The oldest records have no version. */
+/** The version of `job.json`. */
 const currentVersion = 1;
 
 const time = z.iso.datetime();
@@ -32,19 +32,18 @@ const jobRequest = z.object({
   values: z.record(z.string(), value),
   device: deviceRequest,
   acceptedOptions: z.array(z.string()),
-  /** Missing in records of an earlier version. */
-  tag: z.string().nullable().default(null),
-  /** Whether the client said that nothing sent tells who somebody is. Missing in records of an earlier version. */
-  deidentified: z.boolean().default(false),
-  /** Names of the first input files, as the client sent them. Missing in records of an earlier version. */
-  inputs: z.array(z.string()).default([]),
+  tag: z.string().nullable(),
+  /** Whether the client said that nothing sent tells who somebody is. */
+  deidentified: z.boolean(),
+  /** Names of the first input files, as the client sent them. */
+  inputs: z.array(z.string()),
   idempotencyKey: z.string().nullable(),
-  /** Name of the token used for the submission; null for the admin. Missing in records of an earlier version. */
-  owner: z.string().nullable().default(null),
-  /** Seconds that it is kept after its end. Missing in records of an earlier version. */
-  keep: z.number().min(0).max(longestDuration).nullable().default(null),
-  /** Seconds that it may run; null for no limit, which earlier versions did not have. */
-  timeLimit: z.number().min(0).max(longestDuration).nullable().default(null),
+  /** Name of the token used for the submission; null for the admin. */
+  owner: z.string().nullable(),
+  /** Seconds that it is kept after its end. */
+  keep: z.number().min(0).max(longestDuration).nullable(),
+  /** Seconds that it may run; null for no limit. */
+  timeLimit: z.number().min(0).max(longestDuration).nullable(),
 });
 
 const jobRecord = z.object({
@@ -53,50 +52,48 @@ const jobRecord = z.object({
   request: jobRequest,
   state: z.enum(jobStates),
   error: z.string().nullable(),
-  /** Whether the app refused its input; the error then gives the reason. Missing in records of an earlier version. */
-  isRefused: z.boolean().default(false),
+  /** Whether the app refused its input; the error then gives the reason. */
+  isRefused: z.boolean(),
   createdAt: time,
-  /** Bytes of its upload. Missing in records of an earlier version. */
-  uploadBytes: z.number().min(0).nullable().default(null),
+  /** Bytes of its upload. */
+  uploadBytes: z.number().min(0).nullable(),
   startedAt: time.nullable(),
   finishedAt: time.nullable(),
-  /** Seconds that its command ran; null before its end, and if it never ran. Missing in records of an earlier version. */
-  ranFor: z.number().min(0).nullable().default(null),
+  /** Seconds that its command ran; null before its end, and if it never ran. */
+  ranFor: z.number().min(0).nullable(),
   /**
-   * Number of files left in its output if it failed, up to the counting limit. Missing in records of an earlier version.
+   * Number of files left in its output if it failed, up to the counting limit.
    */
-  leftFiles: id.nullable().default(null),
-  /** Of its command; null before its end, and if it never ran. Missing in records of an earlier version. */
-  exitCode: z.number().int().nullable().default(null),
+  leftFiles: id.nullable(),
+  /** Of its command; null before its end, and if it never ran. */
+  exitCode: z.number().int().nullable(),
   /**
-   * Whether the program of `serve --on-end` is to be run for its end, or was about to be; null if it need not be. Missing in
-   * records of an earlier version.
+   * Whether the program of `serve --on-end` is to be run for its end, or was about to be; null if it need not be.
    */
-  endNotice: z.enum(['due', 'begun']).nullable().default(null),
-  /** Bytes of its result, as counted by `resultSize`; null without one. Missing in records of an earlier version. */
-  resultBytes: z.number().min(0).nullable().default(null),
+  endNotice: z.enum(['due', 'begun']).nullable(),
+  /** Bytes of its result, as counted by `resultSize`; null without one. */
+  resultBytes: z.number().min(0).nullable(),
   /** Until when it is kept, as announced at its end: a later server keeps that promise. */
   expiresAt: time.nullable(),
-  /** The same on the monotonic clock. Missing in records of an earlier version. */
-  expiresAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable().default(null),
-  /** When its result was fetched to the last byte; null until then, and in records of an earlier version. */
-  fetchedAt: time.nullable().default(null),
+  /** The same on the monotonic clock. */
+  expiresAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable(),
+  /** When its result was fetched to the last byte; null until then. */
+  fetchedAt: time.nullable(),
   /** When its run time is used up, on the monotonic clock; null before it runs, and without a limit. */
-  limitAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable().default(null),
+  limitAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable(),
   gpus: z.array(id),
-  /** Missing in records of an earlier version. */
-  gpuUuids: z.array(z.string()).default([]),
+  gpuUuids: z.array(z.string()),
   cpuSlots: id,
   /**
-   * Whether its app was already loaded; null if its app does not stay loaded. Missing in records of an earlier version.
+   * Whether its app was already loaded; null if its app does not stay loaded.
    */
-  start: z.enum(jobStarts).nullable().default(null),
-  /** The version of its app when its command began; null if that is not known. Missing in records of an earlier version. */
-  appVersion: z.string().nullable().default(null),
+  start: z.enum(jobStarts).nullable(),
+  /** The version of its app when its command began; null if that is not known. */
+  appVersion: z.string().nullable(),
   /** Somebody asked for its end: it then counts as killed, however its command ends. */
   killRequested: z.boolean(),
-  /** Who asked first. Missing in records of an earlier version. */
-  killCause: z.enum(Object.keys(killErrors) as [KillCause, ...KillCause[]]).default('user'),
+  /** Who asked first. */
+  killCause: z.enum(Object.keys(killErrors) as [KillCause, ...KillCause[]]),
 });
 
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
@@ -150,12 +147,6 @@ export function parseFiles(text: string): JobFiles {
   return parsed.data;
 }
 
-/** The files in a `job.json` of an earlier version, which had no `files.json`; undefined if it has none. */
-export function filesInRecord(text: string): JobFiles | undefined {
-  const { files } = (JSON.parse(text) as { request: { files?: unknown } }).request;
-  return files === undefined ? undefined : jobFiles.safeParse(files).data;
-}
-
 /**
  * Reads the text of a `job.json`.
  * @param jobId the name of its directory
@@ -168,11 +159,7 @@ export function parseRecord(text: string, jobId: string): JobRecord {
   } catch {
     throw new Error(text.trim() === '' ? 'its job.json is empty' : 'its job.json is not JSON');
   }
-  const versioned =
-    typeof json === 'object' && json !== null && !('version' in json)
-      ? { ...json, version: currentVersion }
-      : json;
-  const parsed = jobRecord.safeParse(versioned);
+  const parsed = jobRecord.safeParse(json);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const where = issue?.path.join('.') || 'it';

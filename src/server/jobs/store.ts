@@ -123,8 +123,6 @@ export class JobStore {
       }
       const record = directory.load();
       if (record) return { kind: 'job', directory, record };
-      // Earlier versions received uploads in the directory of the job.
-      if (readdirSync(entry).join() === 'Incoming') return { kind: 'incoming', directory };
       return { kind: 'damaged', directory, why: 'it has no job.json', accepted: undefined };
     } catch (cause) {
       const why = faultWithoutPath(cause);

@@ -19,11 +19,12 @@ const local = localSubject();
 executorContract('the local executor', local);
 fullDiskContract('the local executor', local);
 
-test('the local executor reads the end that an older runner wrote', async () => {
+test('the local executor reads the end of a job that ended while there was no server', async () => {
   await using bench = await Bench.open(local);
   const job = bench.job();
-  const older = { exitCode: null, signal: 'SIGKILL', error: null, endedAt: '2026-01-01T00:00:00.000Z' };
-  writeFileSync(path.join(job.path, 'exit.json'), JSON.stringify(older));
+  const end = { exitCode: null, signal: 'SIGKILL', error: null, fault: null, lostLines: 0, wasAlone: false };
+  const record = { ...end, endedAt: '2026-01-01T00:00:00.000Z' };
+  writeFileSync(path.join(job.path, 'exit.json'), JSON.stringify(record));
   const grant = { gpus: [], gpuUuids: [], cpuSlots: 1 };
   const run = new Followed((await bench.executor()).run(job.order('exit 0', { isAccepted: true, grant })));
   expect(await run.ended).toEqual({
@@ -40,11 +41,11 @@ test('the end of a run is read again after a failure of the system', async () =>
   await using directory = await temporary();
   await plant(directory.path, { job: 'not a directory yet' });
   const job = path.join(directory.path, 'job');
-  const end = settleRunEnd(job, false);
+  const settled = settleRunEnd(job, false);
   rmSync(job);
-  const record = { exitCode: 3, signal: null, error: null, endedAt: '2026-01-01T00:00:00.000Z' };
-  await plant(job, { 'exit.json': JSON.stringify(record) });
-  expect(await end).toMatchObject({ exitCode: 3, fault: null });
+  const end = { exitCode: 3, signal: null, error: null, fault: null, lostLines: 0, wasAlone: false };
+  await plant(job, { 'exit.json': JSON.stringify({ ...end, endedAt: '2026-01-01T00:00:00.000Z' }) });
+  expect(await settled).toMatchObject({ exitCode: 3, fault: null });
 });
 
 const runner = (name: string) =>

@@ -102,12 +102,12 @@ test('the devices of a run are those of its environment, and its processes those
   expect([readRunGpus(directory), readRunnerRecord(directory)]).toEqual([undefined, undefined]);
   write('run.json', { environment: { CUDA_VISIBLE_DEVICES: '1,3' }, gpuUuids: ['GPU-a', 'GPU-b'] });
   expect(readRunGpus(directory)).toEqual({ gpus: [1, 3], gpuUuids: ['GPU-a', 'GPU-b'] });
-  // As earlier versions wrote it.
-  write('run.json', { environment: { CUDA_VISIBLE_DEVICES: '' } });
+  write('run.json', { environment: { CUDA_VISIBLE_DEVICES: '' }, gpuUuids: [] });
   expect(readRunGpus(directory)).toEqual({ gpus: [], gpuUuids: [] });
-  write('runner.json', { runner: { pid: 7, startTime: 5 } });
-  expect(readRunnerRecord(directory)).toEqual({ runner: { pid: 7, startTime: 5, boot: '' }, command: null });
-  write('runner.json', { runner: { pid: -1, startTime: 5 } });
+  const record = { runner: { pid: 7, startTime: 5, boot: '' }, command: null };
+  write('runner.json', record);
+  expect(readRunnerRecord(directory)).toEqual(record);
+  write('runner.json', { ...record, runner: { ...record.runner, pid: -1 } });
   expect(() => readRunnerRecord(directory)).toThrow();
 });
 

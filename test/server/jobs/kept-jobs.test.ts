@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { theAdmin } from '../../../src/access/index.js';
@@ -94,16 +94,6 @@ describe('the list of files of a job', () => {
     expect(directory.loadFiles()).toEqual(files);
     rmSync(directory.filesFile);
     expect(() => directory.loadFiles()).toThrow('The list of its files is gone');
-  });
-
-  test('of an earlier version is taken out of the record of a job that has not ended', async () => {
-    await using root = await temporary();
-    const directory = new JobDirectory(idOf(1), root.path);
-    const record = newRecord(directory.id, { ...request, owner: null }, new Date().toISOString());
-    const files = { inputs: [['/data/ct.nii']] };
-    writeFileSync(directory.recordFile, JSON.stringify({ ...record, request: { ...record.request, files } }));
-    expect(JSON.stringify(directory.load())).not.toContain('ct.nii');
-    expect(directory.loadFiles()).toEqual(files);
   });
 });
 

@@ -250,16 +250,6 @@ describe('a start', () => {
     expect((await linked.api.fetch(`/jobs/${id}`)).status).toBe(410);
   });
 
-  test('reads the record of a version without a version number and UUIDs', async () => {
-    await using server = await TestServer.start();
-    const { id, view } = await server.api.run('infer', kept);
-    await server.stop();
-    rewrite(server.jobDirectory(id), ({ version: _, gpuUuids: __, ...record }) => record);
-    await server.start();
-    expect((await server.api.job(id)).finished_at).toBe(view.finished_at);
-    expect(String((await server.api.result(id)).get('a.txt'))).toBe('kept');
-  });
-
   test('sets aside entries that are not its own, and removes only incomplete uploads', async () => {
     await using server = await TestServer.start();
     const jobs = path.join(server.dataDirectory, 'jobs');
@@ -268,7 +258,6 @@ describe('a start', () => {
       mkdirSync(path.join(jobs, name));
       writeFileSync(path.join(jobs, name, 'chapter.txt'), name);
     }
-    mkdirSync(path.join(jobs, 'abcdef012345', 'Incoming'), { recursive: true });
     mkdirSync(path.join(server.dataDirectory, 'incoming', 'abcdef012346'));
     mkdirSync(path.join(server.dataDirectory, 'incoming', 'letters'));
     symlinkSync('/etc', path.join(jobs, 'abcdef012347'));

@@ -21,7 +21,7 @@ test.for([
   if (when === 'before') await queue.refresh();
   const follower = new RunFollower({ directory, timeLimit: null }, context, 17);
   if (when === 'after') await queue.refresh();
-  const end = { exitCode: 0, signal: null, error: null, fault: null, lostLines: 0 };
+  const end = { exitCode: 0, signal: null, error: null, fault: null, lostLines: 0, wasAlone: false };
   writeFileSync(
     path.join(directory.path, 'exit.json'),
     JSON.stringify({ ...end, endedAt: new Date().toISOString() }),
