@@ -35,7 +35,7 @@ const errorFields = {
   left_files: z.number().int().nullable().optional().describe('How many files it left in its output'),
   ignored_options: z.array(z.string()).optional().describe('Options that the server did not read'),
 };
-const error = object(errorFields).describe('Why it failed');
+const error = object(errorFields).describe('Why it failed, or what to know of its result');
 export const errorDocument = object({ error });
 
 const failure = object({
@@ -68,7 +68,7 @@ const saved = {
 const job = object({
   job_id: id,
   status: state.describe('Its state'),
-  error: z.string().nullable().describe('Why it failed'),
+  error: z.string().nullable().describe('Why it failed, or what to know of its result'),
   app: z.string().nullable(),
   operation: z.string().nullable(),
   tag: z.string().nullable().describe("The person's own word for it"),
@@ -240,13 +240,15 @@ const numbers = z
   .record(z.string(), z.number())
   .describe('The numbers that its result carries, as in the table');
 const caseFields = {
-  case: z.string().describe('Its name, which its directory has'),
+  case: z.string().describe('Its name: the path of its result'),
   subject: z.string().nullable().describe('The label of `sub-` in the paths of its files'),
   session: z.string().nullable().describe('That of `ses-`'),
-  reason: z.string().nullable().describe('Why it failed'),
+  reason: z.string().nullable().describe('Why it failed, or what to know of its result'),
+  version: z.string().nullable().describe('The version of the app that made its result'),
   seconds: z.number().nullable().describe('How long its job ran'),
   job_id: id.nullable(),
   is_new: z.boolean().describe('Whether this command brought its result, and not an earlier one'),
+  edited: z.array(z.string()).describe('Files of its result, or beside it, that a person has changed'),
   numbers,
 };
 const counts = z.record(z.string(), z.number().int());
@@ -279,13 +281,13 @@ const eachCase = [
   {
     when: 'with `--each`',
     schema: object({
-      output: path('the directory with one directory for each case'),
+      output: path('the directory of the results'),
       table: path('`cases.csv`'),
       cases: z.array(
         object({
           ...caseFields,
           status: z
-            .enum(['done', 'edited', 'failed', 'waiting'])
+            .enum(['done', 'failed', 'waiting'])
             .describe('waiting: the command ended before its turn'),
         }),
       ),
@@ -295,7 +297,7 @@ const eachCase = [
     when: 'with `--each --watch`, one on a line for each change of a case, before the document above',
     schema: object({
       ...caseFields,
-      status: z.enum(['waiting', 'reading', 'sending', 'running', 'fetching', 'done', 'edited', 'failed']),
+      status: z.enum(['waiting', 'reading', 'sending', 'running', 'fetching', 'done', 'failed']),
     }),
   },
   {

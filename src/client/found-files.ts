@@ -31,6 +31,8 @@ export type Unit = {
   readonly path: string;
   /** The name of its format; null if the format is unknown. */
   readonly format: string | null;
+  /** The directory, as it was typed, below which it was found; absent for a file that was named itself. */
+  readonly base?: string;
 } & (
   | {
       readonly kind: 'file';
@@ -111,7 +113,7 @@ export interface FoundFiles {
 
 /** One case of several: a volume, with the files of the other groups that belong to it. */
 export interface FoundCase {
-  /** Distinguishes it from the others, and can be the name of a directory: `sub-01_ses-1`. */
+  /** Its path below what was named, with slashes, or its entities in BIDS: `A/t1`, `sub-01_ses-1_T1w` (case-names.ts). */
   readonly name: string;
   /** The labels of `sub-` and `ses-` in the paths of its files, as in BIDS; null without one. */
   readonly subject: string | null;

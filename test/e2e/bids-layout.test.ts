@@ -36,7 +36,7 @@ const filesOf = (study: Study): string[] =>
     .filter((name) => !name.startsWith('.remote-app'))
     .sort();
 
-const first = 'sub-01/ses-1/anat/sub-01_ses-1_desc-masker';
+const first = 'sub-01/ses-1/anat/sub-01_ses-1_desc-maskerT1w';
 
 test('results are derivatives of BIDS, which the same command finds done', async () => {
   await using study = await longitudinal();
@@ -48,8 +48,8 @@ test('results are derivatives of BIDS, which the same command finds done', async
     'cases.csv',
     'dataset_description.json',
     ...four(first),
-    ...four('sub-01/ses-2/anat/sub-01_ses-2_desc-masker'),
-    ...four('sub-02/anat/sub-02_acq-fast_desc-masker'),
+    ...four('sub-01/ses-2/anat/sub-01_ses-2_desc-maskerT1w'),
+    ...four('sub-02/anat/sub-02_acq-fast_desc-maskerT1w'),
   ]);
   expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
   expect(JSON.parse(readFileSync(at(study, 'dataset_description.json'), 'utf8'))).toMatchObject({
@@ -60,13 +60,13 @@ test('results are derivatives of BIDS, which the same command finds done', async
   expect(JSON.parse(readFileSync(at(study, `${first}_record.json`), 'utf8'))).toMatchObject({
     case: 'sub-01_ses-1_T1w',
     outputs: [
-      { name: 'sub-01_ses-1_desc-masker_mask.nii' },
-      { name: 'sub-01_ses-1_desc-masker_measurements.json' },
+      { name: 'sub-01_ses-1_desc-maskerT1w_mask.nii' },
+      { name: 'sub-01_ses-1_desc-maskerT1w_measurements.json' },
     ],
-    log: 'sub-01_ses-1_desc-masker_log.txt',
+    log: 'sub-01_ses-1_desc-maskerT1w_log.txt',
     numbers: { letters: 3 },
   });
-  expect(tableOf(study).map((row) => [row[0], row[1], ...row.slice(5)])).toEqual([
+  expect(tableOf(study).map((row) => [row[0], row[1], ...row.slice(6)])).toEqual([
     ['case', 'status', 'subject', 'session', 'letters'],
     ['sub-01_ses-1_T1w', 'done', '01', '1', '3'],
     ['sub-01_ses-2_T1w', 'done', '01', '2', '3'],
@@ -74,7 +74,7 @@ test('results are derivatives of BIDS, which the same command finds done', async
   ]);
   expect((await run(study)).stderr).toContain('3 cases: 3 done (3 of them before)\n');
   await rm(at(study, '.remote-app'), { recursive: true });
-  expect((await run(study, '--verify')).stderr).toContain('3 cases: 3 done (3 of them before)\n');
+  expect((await run(study)).stderr).toContain('3 cases: 3 done (3 of them before)\n');
   expect(study.computed).toEqual(['one', 'three', 'two']);
 });
 
@@ -89,7 +89,7 @@ test('another sequence of a session that arrives later has a name of its own, an
     '4 cases: 3 done (2 of them before), 1 failed\n',
   );
   expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
-  expect(readFileSync(at(study, `${first}T2w_mask.nii`), 'utf8')).toBe('mask of four');
+  expect(readFileSync(at(study, `${first.replace('T1w', 'T2w')}_mask.nii`), 'utf8')).toBe('mask of four');
   expect(
     tableOf(study)
       .map(([name, status]) => [name, status])
@@ -105,34 +105,17 @@ test('another sequence of a session that arrives later has a name of its own, an
   expect((await run(study, '--suffix', 'T2w')).stderr).toContain('1 case: 1 done (1 of them before)\n');
 });
 
-test('a corrected mask keeps its name, and --recompute puts a new one beside it', async () => {
+test('a corrected mask keeps its name, and stays beside the result of a rescan', async () => {
   await using study = await longitudinal();
   await run(study);
   appendFileSync(at(study, `${first}_mask.nii`), ', corrected');
-  expect((await run(study)).stderr).toContain('3 cases: 2 done (2 of them before), 1 edited\n');
-  expect(tableOf(study)[1]?.[2]).toBe("A person has changed 'sub-01_ses-1_desc-masker_mask.nii'");
-  expect((await run(study, '--recompute')).stderr).toContain('1 edited\n');
-  const read = (end: string) => readFileSync(at(study, `${first}_${end}`), 'utf8');
-  expect([read('mask.nii'), read('mask_1.nii')]).toEqual(['mask of one, corrected', 'mask of one']);
-  expect((await run(study, '--recompute', '--force', '--tta', '2')).code).toBe(0);
-  expect(read('mask.nii')).toBe('mask of one');
-});
-
-test('a result whose scan was replaced by a broken one is set aside, and comes back with the scan', async () => {
-  await using study = await longitudinal();
-  await run(study);
-  const scan = study.at('bids/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii');
-  writeFileSync(scan, 'bad');
-  expect((await run(study)).code).toBe(1);
-  expect(filesOf(study).filter((name) => name.startsWith(first))).toEqual([]);
-  expect(readdirSync(at(study, 'sub-01'))).toEqual(['ses-2']);
-  const aside = '.remote-app/stale/sub-01_ses-1_T1w';
-  expect(tableOf(study)[1]?.[2]).toContain(`; the result of its earlier input was moved to ${aside}`);
-  expect(readFileSync(at(study, aside, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
-  writeFileSync(scan, 'one');
   expect((await run(study)).stderr).toContain('3 cases: 3 done (3 of them before)\n');
-  expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
-  expect(existsSync(at(study, aside))).toBe(false);
+  expect(tableOf(study)[1]?.[2]).toBe("A person has changed 'sub-01_ses-1_desc-maskerT1w_mask.nii'");
+  writeFileSync(study.at('bids/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii'), 'rescan');
+  const { code, stderr } = await run(study);
+  expect(code, stderr).toBe(0);
+  const read = (end: string) => readFileSync(at(study, `${first}_${end}`), 'utf8');
+  expect([read('mask.nii'), read('mask_edited.nii')]).toEqual(['mask of rescan', 'mask of one, corrected']);
 });
 
 test('a command that was killed while it replaced a result leaves the earlier one', async () => {
@@ -145,9 +128,17 @@ test('a command that was killed while it replaced a result leaves the earlier on
     ['log.txt', 'mask.nii'],
     ['log.txt', 'mask.nii', 'measurements.json', 'record.json'],
   ]) {
+    const place = {
+      directory: folder,
+      prefix: `${path.basename(first)}_`,
+      record: `${path.basename(first)}_record.json`,
+    };
+    await plant(at(study), { '.remote-app/old-a/place.json': JSON.stringify(place) });
     for (const end of half) {
       const name = `${first}_${end}`;
-      await plant(at(study), { [`.remote-app/old/sub-01_ses-1_T1w/${name}`]: readFileSync(at(study, name)) });
+      await plant(at(study), {
+        [`.remote-app/old-a/files/${path.basename(name)}`]: readFileSync(at(study, name)),
+      });
       await rm(at(study, name));
     }
     if (half.includes('record.json')) writeFileSync(at(study, `${first}_mask.nii`), 'new');
@@ -155,7 +146,7 @@ test('a command that was killed while it replaced a result leaves the earlier on
     expect(filesOf(study)).toEqual(before);
     expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
     expect(readdirSync(at(study, folder))).toHaveLength(4);
-    expect(existsSync(at(study, '.remote-app/old'))).toBe(false);
+    expect(existsSync(at(study, '.remote-app/old-a'))).toBe(false);
   }
 });
 
@@ -163,13 +154,18 @@ test('a command that was killed while it removed a replaced result leaves the ne
   await using study = await longitudinal();
   await run(study);
   const before = filesOf(study);
+  const place = {
+    ...{ directory: path.dirname(first), prefix: `${path.basename(first)}_` },
+    record: `${path.basename(first)}_record.json`,
+  };
   // Its record was removed first.
   await plant(at(study), {
-    [`.remote-app/old/sub-01_ses-1_T1w/${first}_mask.nii`]: 'mask of an earlier scan',
+    [`.remote-app/old-a/files/${path.basename(first)}_mask.nii`]: 'mask of an earlier scan',
+    '.remote-app/old-a/place.json': JSON.stringify(place),
   });
   expect((await run(study)).stderr).toContain('3 cases: 3 done (3 of them before)\n');
   expect(readFileSync(at(study, `${first}_mask.nii`), 'utf8')).toBe('mask of one');
-  expect([filesOf(study), existsSync(at(study, '.remote-app/old'))]).toEqual([before, false]);
+  expect([filesOf(study), existsSync(at(study, '.remote-app/old-a'))]).toEqual([before, false]);
 });
 
 test.each([

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import path from 'node:path';
@@ -53,10 +53,10 @@ test('each volume is a job with a directory, a record and a row, and the same co
     server_version: record.client_version,
   });
   expect(study.table).toEqual([
-    ['case', 'status', 'reason', 'seconds', 'job', 'subject', 'letters'],
-    ['sub-01_T1w', 'done', '', expect.any(String), expect.any(String), '01', '3'],
-    ['sub-02_T1w', 'done', '', expect.any(String), record.job_id, '02', '3'],
-    ['sub-03_T1w', 'done', '', expect.any(String), expect.any(String), '03', '5'],
+    ['case', 'status', 'reason', 'version', 'seconds', 'job', 'subject', 'letters'],
+    ['sub-01_T1w', 'done', '', record.app_version, expect.any(String), expect.any(String), '01', '3'],
+    ['sub-02_T1w', 'done', '', record.app_version, expect.any(String), record.job_id, '02', '3'],
+    ['sub-03_T1w', 'done', '', record.app_version, expect.any(String), expect.any(String), '03', '5'],
   ]);
   expect(
     (await study.cli.run(['jobs', '--tag', 'study1', '-q'], study.env)).stdout.trim().split('\n'),
@@ -66,7 +66,6 @@ test('each volume is a job with a directory, a record and a row, and the same co
   expect(again.code, again.stderr).toBe(0);
   expect(again.stdout).toBe('');
   expect(again.stderr).toContain('3 cases: 3 done (3 of them before)\n');
-  expect((await study.run('--verify')).stderr).toContain('3 cases: 3 done (3 of them before)\n');
   expect(study.server.jobDirectories()).toHaveLength(3);
   expect(study.computed).toEqual(['one', 'three', 'two']);
 });
@@ -84,66 +83,14 @@ test('only what has changed is computed again', async () => {
   expect((await study.run('--tta', '2')).stderr).toContain('3 cases: 3 done (2 of them before)\n');
 });
 
-describe('a mask that was drawn on', () => {
-  test('keeps its name and is not computed again, and --recompute puts a new one beside it', async () => {
-    await using study = await Study.create(['one', 'two']);
-    await study.run();
-    const mask = study.at('Out', 'sub-01_T1w', 'mask.nii');
-    appendFileSync(mask, ', corrected');
-    const read = (name: string) => readFileSync(study.at('Out', 'sub-01_T1w', name), 'utf8');
-    // Other options, too, leave a correction as it is.
-    for (const more of [[], ['--force'], ['--tta', '2', '--dry-run']]) {
-      const { code, stderr } = await study.run(...more);
-      expect(code, stderr).toBe(0);
-      if (!more.includes('--dry-run'))
-        expect(stderr).toContain('2 cases: 1 done (1 of them before), 1 edited\n');
-      expect(read('mask.nii')).toBe('mask of one, corrected');
-    }
-    expect(study.table[1]?.slice(0, 3)).toEqual(['sub-01_T1w', 'edited', "A person has changed 'mask.nii'"]);
-    expect(study.table[1]?.at(-1)).toBe('3');
-    const again = await study.run('--recompute');
-    expect(again.code, again.stderr).toBe(0);
-    expect([read('mask.nii'), read('mask_1.nii')]).toEqual(['mask of one, corrected', 'mask of one']);
-    // The server still had the result of the same key.
-    expect(study.computed).toEqual(['one', 'two']);
-    expect((await study.run('--recompute')).stderr).toContain('1 edited\n');
-    expect(study.table[1]?.[1]).toBe('edited');
-    // One that was drawn on another scan is set aside.
-    const other = path.join('sub-02_T1w', 'mask.nii');
-    writeFileSync(study.at('Out', other), 'drawn');
-    writeFileSync(study.at(scan('sub-02')), 'three');
-    expect((await study.run()).stderr).toContain('2 cases: 1 done, 1 edited\n');
-    expect(readFileSync(study.at('Out', other), 'utf8')).toBe('mask of three');
-    expect(readFileSync(study.at('Out', '.remote-app', 'stale', other), 'utf8')).toBe('drawn');
-  });
-});
-
-describe('a result whose scan was replaced by one that fails', () => {
-  test.each([['bad scan'], ['bad.'], ['']])('is set aside, and the row says so: %j', async (scanNow) => {
-    await using study = await Study.create(['one', 'two']);
-    await study.run();
-    writeFileSync(study.at(scan('sub-01')), scanNow);
-    expect((await study.run()).code).toBe(1);
-    expect(existsSync(study.at('Out', 'sub-01_T1w'))).toBe(false);
-    const aside = path.join('.remote-app', 'stale', 'sub-01_T1w');
-    expect(readFileSync(study.at('Out', aside, 'mask.nii'), 'utf8')).toBe('mask of one');
-    const [, [name, status, reason] = []] = study.table;
-    expect([name, status]).toEqual(['sub-01_T1w', 'failed']);
-    expect(reason).toMatch(new RegExp(`[^.]; the result of its earlier input was moved to ${aside}`));
-    writeFileSync(study.at(scan('sub-01')), 'one');
-    expect((await study.run()).stderr).toContain('2 cases: 2 done (2 of them before)\n');
-    expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), 'utf8')).toBe('mask of one');
-  });
-
-  test('stays where it is if the content of the scan is only not fetched any more', async () => {
-    await using study = await Study.create(['one']);
-    await study.run();
-    await rm(study.at(scan('sub-01')));
-    symlinkSync('../../.git/annex/objects/x.nii', study.at(scan('sub-01')));
-    expect((await study.run()).code).toBe(1);
-    expect(existsSync(study.at('Out', 'sub-01_T1w', 'mask.nii'))).toBe(true);
-    expect(study.table[1]?.slice(0, 2)).toEqual(['sub-01_T1w', 'failed']);
-  });
+test('a result stays where it is if the content of the scan is only not fetched any more', async () => {
+  await using study = await Study.create(['one']);
+  await study.run();
+  await rm(study.at(scan('sub-01')));
+  symlinkSync('../../.git/annex/objects/x.nii', study.at(scan('sub-01')));
+  expect((await study.run()).code).toBe(1);
+  expect(existsSync(study.at('Out', 'sub-01_T1w', 'mask.nii'))).toBe(true);
+  expect(study.table[1]?.slice(0, 2)).toEqual(['sub-01_T1w', 'failed']);
 });
 
 test('a server that answers with the job of another case does not make that case done', async () => {
@@ -189,50 +136,6 @@ test('a result that is not extracted is not said to be saved, since it is not', 
   );
 });
 
-describe('a cohort that grows', () => {
-  test('keeps the names of its cases, and gives new ones names of their own', async () => {
-    await using study = await Study.create([]);
-    const first = { 'sub-01/ses-1/T1w.nii': 'one', 'sub-02/ses-1/T1w.nii': 'two' };
-    await plant(study.at('bids'), first);
-    await study.run();
-    const before = study.table.slice(1).map(([name]) => name);
-    expect(before).toEqual(['sub-01_T1w', 'sub-02_T1w']);
-    await plant(study.at('bids'), { 'sub-01/ses-2/T1w.nii': 'three', 'sub-03/ses-1/T1w.nii': 'four' });
-    const { stderr } = await study.run();
-    expect(stderr).toContain('4 cases: 4 done (2 of them before)\n');
-    expect(study.table.slice(1).map(([name]) => name)).toEqual([
-      'sub-01_T1w',
-      'sub-01_ses-2_T1w',
-      'sub-02_T1w',
-      'sub-03_ses-1_T1w',
-    ]);
-    expect(study.computed).toEqual(['four', 'one', 'three', 'two']);
-    // Without what was seen, the records tell.
-    await rm(study.at('Out', '.remote-app'), { recursive: true });
-    expect((await study.run()).stderr).toContain('4 cases: 4 done (4 of them before)\n');
-    // A scan that is replaced keeps its name as well.
-    writeFileSync(study.at('bids/sub-01/ses-1/T1w.nii'), 'ONE');
-    await plant(study.at('bids'), { 'sub-02/ses-2/T1w.nii': 'five' });
-    expect((await study.run()).stderr).toContain('5 cases: 5 done (3 of them before)\n');
-    expect(readFileSync(study.at('Out/sub-01_T1w/mask.nii'), 'utf8')).toBe('mask of ONE');
-    expect((await study.run('--dry-run')).stdout).toContain('\nsub-01_T1w ');
-  });
-
-  test('gives a scan of another place that has the name of an earlier case one of its own', async () => {
-    await using study = await Study.create([]);
-    await plant(study.cli.directory, { 'a/scan.nii': 'one', 'b/scan.nii': 'two' });
-    const each = (place: string) => study.cli.run(['infer', '--each', place, '-o', 'Out'], study.env);
-    await each('a');
-    expect((await each('b')).code).toBe(0);
-    expect(readFileSync(study.at('Out/scan/mask.nii'), 'utf8')).toBe('mask of one');
-    expect(readFileSync(study.at('Out/scan_1/mask.nii'), 'utf8')).toBe('mask of two');
-    expect(study.table.slice(1).map(([name, status]) => [name, status])).toEqual([
-      ['scan', 'done'],
-      ['scan_1', 'done'],
-    ]);
-  });
-});
-
 test('a command for some cases leaves the rows of the others', async () => {
   await using study = await Study.create(['one', 'two', 'bad', 'four']);
   await study.run();
@@ -244,7 +147,7 @@ test('a command for some cases leaves the rows of the others', async () => {
   expect(study.table.map(([name, status]) => [name, status])).toEqual([
     ['case', 'status'],
     ['sub-01_T1w', 'done'],
-    ['sub-02_T1w', 'edited'],
+    ['sub-02_T1w', 'done'],
     ['sub-03_T1w', 'failed'],
     ['sub-04_T1w', 'done'],
   ]);
@@ -260,12 +163,12 @@ test('the subject and the session of a BIDS tree are columns, also of cases that
     'sub-02/anat/T1w.nii': 'bad',
   });
   const whole = await study.run('--json');
-  const entities = (rows: readonly string[][]) => rows.map((row) => [row[0], ...row.slice(5, 7)]);
+  const entities = (rows: readonly string[][]) => rows.map((row) => [row[0], ...row.slice(6, 8)]);
   const expected = [
     ['case', 'subject', 'session'],
     ['sub-01_ses-post_T1w', '01', 'post'],
     ['sub-01_ses-pre_T1w', '01', 'pre'],
-    ['T1w', '02', ''],
+    ['sub-02/anat/T1w', '02', ''],
   ];
   expect(entities(study.table)).toEqual(expected);
   expect(JSON.parse(whole.stdout).cases[0]).toMatchObject({ subject: '01', session: 'post' });
@@ -364,7 +267,7 @@ describe('a command that is ended', () => {
       'Interrupted; 1 of 4 cases are done; 2 jobs go on on the server; the same command goes on with the others',
     );
     await study.open();
-    expect((await study.run()).stderr).toContain('4 cases: 3 done, 1 edited\n');
+    expect((await study.run()).stderr).toContain('4 cases: 4 done (1 of them before)\n');
     expect(study.computed).toEqual(['one', 'three', 'two', 'zero']);
   });
 
@@ -392,7 +295,7 @@ describe('a command that is ended', () => {
       'sub-04_T1w',
       'sub-08_T1w',
     ]);
-    expect(readdirSync(study.at('Out', '.remote-app')).sort()).toEqual(['jobs.jsonl', 'seen.json']);
+    expect(readdirSync(study.at('Out', '.remote-app')).sort()).toEqual(['jobs.jsonl']);
   });
 
   test('by Ctrl-C stops its jobs, and the same command goes on', async () => {
@@ -535,7 +438,7 @@ test('a server that is away when it is asked about a job that it has just taken 
   });
   const { code, stderr } = await cli.run(['infer', '--each', 'scans', '-o', 'Out', '--server', server.url]);
   expect(code, stderr).toBe(0);
-  expect(readFileSync(path.join(cli.directory, 'Out/cases.csv'), 'utf8')).toContain('a,done,,3,');
+  expect(readFileSync(path.join(cli.directory, 'Out/cases.csv'), 'utf8')).toContain('a,done,,,3,');
 });
 
 test('a server that is away when it is asked about the app is waited for, since the key depends on the version', async () => {
@@ -664,6 +567,7 @@ test('a directory with files that no record names gets no result', async () => {
   expect(study.computed).toEqual(['two']);
   expect((await study.run('--force')).code).toBe(0);
   expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), 'utf8')).toBe('mask of one');
+  expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask_edited.nii'), 'utf8')).toBe('mine');
 });
 
 test('a plain infer leaves a record beside its result', async () => {

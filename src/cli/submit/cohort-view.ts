@@ -29,11 +29,15 @@ export interface CaseDocument {
   /** `waiting` in the document at the end: the command ended before its turn. */
   readonly status: CaseStatus;
   readonly reason: string | null;
+  /** The version of the app that made its result. */
+  readonly version: string | null;
   /** How long its job ran. */
   readonly seconds: number | null;
   readonly job_id: string | null;
   /** Whether this command brought the result, and not an earlier one. */
   readonly is_new: boolean;
+  /** Files of the result, or beside it, that a person has changed. */
+  readonly edited: readonly string[];
   /** The numbers that its result carries. */
   readonly numbers: Readonly<Record<string, number>>;
 }
@@ -44,9 +48,11 @@ export const caseDocument = ({
   session,
   status,
   reason,
+  version,
   seconds,
   jobId,
   isNew,
+  edited,
   numbers,
 }: CaseState): CaseDocument => ({
   case: name,
@@ -54,9 +60,11 @@ export const caseDocument = ({
   session,
   status,
   reason,
+  version,
   seconds,
   job_id: jobId,
   is_new: isNew,
+  edited,
   numbers,
 });
 
@@ -161,7 +169,7 @@ export class Tally {
    * end together, so the time between two ends says little. Null until a case has ended.
    */
   get left(): string | null {
-    const left = this.#states.size - this.with('done', 'edited', 'failed').length;
+    const left = this.#states.size - this.with('done', 'failed').length;
     const count = Math.min(this.#most, this.#ends.length - 1);
     if (left === 0 || count < 1) return null;
     const spans = this.#ends.slice(count).map((end, index) => end - (this.#ends[index] ?? end));
@@ -170,15 +178,14 @@ export class Tally {
   }
 
   get line(): string {
-    const [done, edited, waiting, failed] = [
+    const [done, waiting, failed] = [
       this.with('done').length,
-      this.with('edited').length,
       this.with('waiting').length,
       this.with('failed').length,
     ];
     const { left } = this;
     return (
-      `${done} of ${this.#states.size} done, ${edited > 0 ? `${edited} edited, ` : ''}${this.#inProgress} in progress, ${waiting} waiting` +
+      `${done} of ${this.#states.size} done, ${this.#inProgress} in progress, ${waiting} waiting` +
       `${failed > 0 ? `, ${failed} failed` : ''}${left === null ? '' : `; about ${left} left`}`
     );
   }
@@ -265,7 +272,7 @@ function plainLines(
       if (done > 0) reporter.note(`${done} of ${states.length} cases are done already`);
     },
     changed: ({ name, status, reason, seconds, isNew }) => {
-      if (!hasBegun || !(status === 'failed' || status === 'edited' || (status === 'done' && isNew))) return;
+      if (!hasBegun || !(status === 'failed' || (status === 'done' && isNew))) return;
       const more =
         status !== 'done' ? `: ${reason ?? ''}` : seconds === null ? '' : ` (${formatDuration(seconds)})`;
       const line = `${oneLine(`${status} ${name}${more}`)}\n`;

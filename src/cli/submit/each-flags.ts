@@ -8,8 +8,8 @@ export const eachFlags = {
     helpGroup: 'EACH',
     exclusive: ['detach'],
     description:
-      'Run one job for each volume, or for each one with the files of the other groups that are paired with it; each result goes to a ' +
-      'directory of its own in --output. What is done already is not sent again: the same command goes on where it ended',
+      'Run one job for each volume, or for each one with the files of the other groups that are paired with it; each result goes ' +
+      'to --output under the path of its input. What is done already is not sent again: the same command goes on where it ended',
   }),
   'at-most': wholeNumber({
     helpGroup: 'EACH',
@@ -24,16 +24,12 @@ export const eachFlags = {
     dependsOn: ['each'],
     description: 'End at the first case that fails; otherwise the others go on',
   }),
-  verify: Flags.boolean({
+  'keep-version': Flags.boolean({
     helpGroup: 'EACH',
     dependsOn: ['each'],
-    description: 'Read all inputs and results again, also those that nobody has touched since the last time',
-  }),
-  recompute: Flags.boolean({
-    helpGroup: 'EACH',
-    dependsOn: ['each'],
+    exclusive: ['force'],
     description:
-      'Compute the cases again whose results somebody has changed; the new results get other names beside the changed files',
+      'After an upgrade of the app, keep the results of the earlier version and compute only the other cases; --force computes all again',
   }),
   'skip-incomplete': Flags.boolean({
     helpGroup: 'EACH',

@@ -14,7 +14,15 @@ import type { FoundCase } from '../../client/found-files.js';
 import type { DeidentifyChoice } from '../../client/outgoing.js';
 import type { Submission } from '../../client/submission.js';
 import { type LeavingPlan, planLeaving, type SentFiles, sentFilesOf } from '../../client/submit/index.js';
-import { counted, defaultOutput, exitCodes, formatBytes, oneLine, quotePath } from '../../contract/index.js';
+import {
+  counted,
+  defaultOutput,
+  exitCodes,
+  formatBytes,
+  oneLine,
+  quotePath,
+  someOf,
+} from '../../contract/index.js';
 import { imaging } from '../../imaging/index.js';
 import { isToStdout } from '../jobs/index.js';
 import { type CommandIo, formatTable, openReporter } from '../terminal/index.js';
@@ -88,7 +96,6 @@ export async function listCases(
       chooseSeries,
       reporter,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
-      layout: flags.layout ?? 'cases',
     });
     const preparation = await prepareDryRun(
       found.map(({ files }) => files),
@@ -146,22 +153,23 @@ export async function listCases(
 }
 
 /** The summary at the end: counts, the failures, where the table is. */
-function summaryLines({ cases, table }: CohortSummary): string[] {
+function summaryLines({ cases, table, orphaned }: CohortSummary): string[] {
   const of = (status: CaseStatus) => cases.filter((each) => each.status === status);
-  const [done, edited, failed] = [of('done'), of('edited'), of('failed')];
+  const [done, failed] = [of('done'), of('failed')];
+  const edited = cases.filter((each) => each.edited.length > 0);
   const before = done.filter(({ isNew }) => !isNew).length;
-  const left = cases.length - done.length - edited.length - failed.length;
+  const left = cases.length - done.length - failed.length;
   const counts = [
     `${done.length} done${before > 0 ? ` (${before} of them before)` : ''}`,
-    ...(edited.length > 0 ? [`${edited.length} edited`] : []),
     ...(failed.length > 0 ? [`${failed.length} failed`] : []),
     ...(left > 0 ? [`${left} not computed`] : []),
   ];
   return [
     `${counted(cases.length, 'case')}: ${counts.join(', ')}`,
     ...failed.map(({ name, reason }) => oneLine(`  ${name}: ${reason ?? 'no reason given'}`)),
-    ...(edited.some(({ isNew }) => !isNew)
-      ? ['Results that somebody has changed stay as they are; --recompute puts new ones beside them']
+    ...edited.map((each) => oneLine(`  ${each.name}: changed by a person: ${each.edited.join(', ')}`)),
+    ...(orphaned.length > 0
+      ? [oneLine(`The table marks results whose input no longer exists: ${someOf(orphaned)}`)]
       : []),
     `The table is ${quotePath(table)}`,
   ];
@@ -200,10 +208,9 @@ export async function runEach(
       deidentify,
       atMost: flags['at-most'] ?? defaultAtMost,
       isForced: flags.force,
-      recomputes: flags.recompute ?? false,
+      keepsVersion: flags['keep-version'] ?? false,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
       layout: flags.layout ?? 'cases',
-      verifies: flags.verify ?? false,
       failsFast: flags['fail-fast'] ?? false,
       wait: flags.wait,
       killTimeout: flags['kill-timeout'],
@@ -214,8 +221,7 @@ export async function runEach(
       reporter: view.reporter,
     });
     view.close(!json);
-    if (summary.cases.some(({ status }) => status !== 'done' && status !== 'edited'))
-      io.exitCode = exitCodes.failed;
+    if (summary.cases.some(({ status }) => status !== 'done')) io.exitCode = exitCodes.failed;
     if (!json) io.writeErr(`${summaryLines(summary).join('\n')}\n`);
     return documentOf(summary);
   } finally {

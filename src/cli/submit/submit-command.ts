@@ -392,7 +392,7 @@ export abstract class SubmitCommand extends ClientCommand {
       });
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
       this.#ended.cases = {
-        done: count('done') + count('edited'),
+        done: count('done'),
         failed: count('failed'),
         left: count('waiting'),
       };

@@ -1,5 +1,12 @@
 /** One case: from files on this machine to its result on this machine, with the record of what made it. */
 
+export {
+  areInputsUntouched,
+  areUntouched,
+  inputStampToRecord,
+  stampOfInputs,
+  stampToRecord,
+} from './file-times.js';
 export { findInputs } from './find-inputs.js';
 export type {
   ChooseSeries,
@@ -24,9 +31,6 @@ export {
   type RecordedInput,
   readRecord,
   type ServerFacts,
-  stampIfThere,
-  stampOf,
-  stampOfInputs,
   withNames,
   writeRecord,
 } from './record.js';

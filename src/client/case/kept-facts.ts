@@ -19,10 +19,7 @@ const schema = z.object({
     version: textOrNull,
     checkpoints: z.array(text),
     settings: z.record(text, z.custom<InputFacts['computation']['settings'][string]>()),
-    deidentified: z._default(
-      z.nullable(z.object({ mode: z.enum(['full', 'names']), allowed: z.array(text) })),
-      null,
-    ),
+    deidentified: z.nullable(z.object({ mode: z.enum(['full', 'names']), allowed: z.array(text) })),
   }),
   app: z.nullable(z.custom<AppAnswer>((value) => typeof value === 'object')),
   server: z.object({ address: text, version: textOrNull, devices: z.array(z.tuple([z.number(), text])) }),

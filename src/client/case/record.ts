@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
 import {
@@ -22,7 +22,7 @@ import type { ReadNumbers } from './numbers.js';
 const maxBytes = 64 << 20;
 
 const text = z.string();
-const textOrNull = z._default(z.nullable(text), null);
+const textOrNull = z.nullable(text);
 
 const file = z.object({
   /** Of an input, as the app got it; of an output, its path in the result's directory, with slashes. */
@@ -35,12 +35,12 @@ const file = z.object({
 /** An input: a file, or each file of a series or a store. */
 export const recordedInput = z.extend(file, {
   /** `inputs`, `gt` or `mask`. */
-  field: z._default(text, 'inputs'),
+  field: text,
   /** The group of that field, counted from 0. */
-  group: z._default(z.int(), 0),
+  group: z.int(),
 });
 
-const unit = z._default(z.nullable(text.check(z.maxLength(20))), null);
+const unit = z.nullable(text.check(z.maxLength(20)));
 
 const schema = z.object({
   /** As in BIDS: the app, and the program that wrote the record. */
@@ -63,58 +63,51 @@ const schema = z.object({
   options: z.record(text, z.unknown()),
   inputs: z.array(recordedInput),
   outputs: z.array(file),
-  /** The name of its case, where results lie among each other; absent where its directory has that name. */
-  case: z.optional(text),
+  /** The name of its case; null for the result of a command without --each. */
+  case: textOrNull,
   /** How the inputs were de-identified before they were sent; null if they were sent as they are. `inputs` are the files on this machine. */
-  deidentified: z._default(
-    z.nullable(z.object({ mode: z.enum(['full', 'names']), allowed: z.array(text) })),
-    null,
-  ),
-  /** Names of outputs of an earlier result that a person has changed: they have kept their names beside the result. */
-  kept: z._default(z.array(text), []),
+  deidentified: z.nullable(z.object({ mode: z.enum(['full', 'names']), allowed: z.array(text) })),
+  /** Outputs of earlier results that a person had changed, beside this result: the name of each, the one it had, and the key of its result. */
+  edited: z.array(z.object({ name: text, from: text, key: text })),
+  /** Hashes of the times of the files when they were last hashed (file-times.ts); null where these say nothing. */
+  stamps: z.object({ inputs: textOrNull, outputs: textOrNull }),
   /** The file beside the outputs with the log of the job; null if there is none. */
   log: textOrNull,
   /** The numbers that the result carries, by column of `cases.csv`. */
-  numbers: z._default(z.record(text, z.number()), {}),
+  numbers: z.record(text, z.number()),
   /** What was asked for with --as, the outputs that were written so, and what was not, in sentences. */
-  conversion: z._default(
-    z.nullable(
-      z.object({
-        as: z.array(z.enum(resultFormats)),
-        outputs: z.array(z.object({ from: text, as: z.enum(resultFormats), name: text })),
-        problems: z.array(text),
-      }),
-    ),
-    null,
+  conversion: z.nullable(
+    z.object({
+      as: z.array(z.enum(resultFormats)),
+      outputs: z.array(z.object({ from: text, as: z.enum(resultFormats), name: text })),
+      problems: z.array(text),
+    }),
   ),
   /** What of the numbers could not be read, in sentences. */
-  numbers_unread: z._default(z.array(text), []),
+  numbers_unread: z.array(text),
   /** What the app calls its labels, by their values. */
-  labels: z._default(
-    z.record(
-      text,
-      z.object({
-        name: text.check(z.maxLength(200)),
-        color: z.optional(text),
-        snomed: z.optional(z.object({ code: text, meaning: text })),
-      }),
-    ),
-    {},
+  labels: z.record(
+    text,
+    z.object({
+      name: text.check(z.maxLength(200)),
+      color: z.optional(text),
+      snomed: z.optional(z.object({ code: text, meaning: text })),
+    }),
   ),
   /** What the app calls the unit of the intensities of its inputs, and of its outputs; null where it names none, or several. */
-  units: z._default(z.object({ inputs: unit, outputs: unit }), { inputs: null, outputs: null }),
+  units: z.object({ inputs: unit, outputs: unit }),
   job_id: text,
   server: text,
   /** Null if the server does not say: KonfAI's does not. */
   server_version: textOrNull,
   client_version: text,
   /** Names of the GPUs, or their ids where the server does not give names; empty for a job on the CPU. */
-  devices: z._default(z.array(text), []),
+  devices: z.array(text),
   created_at: textOrNull,
   started_at: textOrNull,
   finished_at: textOrNull,
   /** How long the job ran. */
-  seconds: z._default(z.nullable(z.number()), null),
+  seconds: z.nullable(z.number()),
 });
 
 /** What made a result: written beside its files as `remote-app-record.json`. */
@@ -130,8 +123,9 @@ export function readRecord(directory: string, name: string = recordName): CaseRe
   try {
     const parsed = schema.safeParse(JSON.parse(readSmallFile(path.join(directory, name), maxBytes)));
     if (!parsed.success) return null;
-    const { outputs, kept } = parsed.data;
-    return [...outputs.map(({ name }) => name), ...kept].every(isInside) ? parsed.data : null;
+    const { outputs, edited } = parsed.data;
+    const names = [...outputs.map(({ name }) => name), ...edited.flatMap(({ name, from }) => [name, from])];
+    return names.every(isInside) ? parsed.data : null;
   } catch {
     return null;
   }
@@ -335,7 +329,9 @@ export function makeRecord(
       ...computation.deidentified,
       allowed: [...computation.deidentified.allowed],
     },
-    kept: [],
+    case: null,
+    edited: [],
+    stamps: { inputs: null, outputs: null },
     log: facts.log ?? null,
     numbers,
     numbers_unread: [...unread],
@@ -356,34 +352,4 @@ export function makeRecord(
     finished_at: job?.finished_at ?? null,
     seconds: job ? secondsOf(job) : null,
   };
-}
-
-/** A hash of the times and identities of files: the same as long as nobody writes to them. @throws the system's error for a missing file */
-export function stampOf(paths: readonly string[]): string {
-  const hash = createHash('sha256');
-  for (const target of paths) {
-    const { size, mtimeMs, ctimeMs, ino } = statSync(target);
-    hash.update(`${path.basename(target)}\0${size} ${mtimeMs} ${ctimeMs} ${ino}\n`);
-  }
-  return hash.digest('hex');
-}
-
-/** The stamp of the inputs of a case. @throws the system's error for a missing file */
-export const stampOfInputs = (found: FoundFiles): string =>
-  stampOf(
-    found.volumes.flatMap(({ groups }) =>
-      groups
-        .flat()
-        .flatMap(filesOfUnit)
-        .map((each) => each.path),
-    ),
-  );
-
-/** The same; null if a file is missing, which is reported when it is read. */
-export function stampIfThere(found: FoundFiles): string | null {
-  try {
-    return stampOfInputs(found);
-  } catch {
-    return null;
-  }
 }

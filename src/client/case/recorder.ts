@@ -9,6 +9,7 @@ import {
 } from '../connection/index.js';
 import type { FoundFiles } from '../found-files.js';
 import type { Reporter } from '../reporter.js';
+import { stampIfThere } from './file-times.js';
 import type { Conversion, ConversionRequest, Imaging, ResultFacts } from './imaging.js';
 import { numbersOf } from './numbers.js';
 import {
@@ -20,7 +21,6 @@ import {
   outputUnit,
   type RecordFacts,
   type ServerFacts,
-  stampIfThere,
   writeRecord,
 } from './record.js';
 import type { Case } from './run-case.js';

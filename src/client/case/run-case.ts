@@ -23,9 +23,9 @@ import type { Reporter } from '../reporter.js';
 import type { Destination, SavedArchive, StreamedArchive } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
+import { stampOfInputs } from './file-times.js';
 import type { Imaging } from './imaging.js';
 import { type KillOptions, killAndSay, killedOnInterrupt, killQuietly } from './kill-job.js';
-import { stampOfInputs } from './record.js';
 
 /** How often a case is sent again because its server lost its job, or killed it when it was stopped. */
 const mostRepeats = 5;
@@ -72,7 +72,7 @@ export interface CaseOptions<T> extends SendOptions {
   /** Called when the job is about to be followed. */
   readonly onRunning: (jobId: string) => Promise<void> | void;
   /** Called when the job is done: brings its result where it belongs, by fetching it to a destination. */
-  readonly receive: (fetch: (destination: Destination) => Promise<Fetched>) => Promise<T>;
+  readonly receive: (fetch: (destination: Destination) => Promise<Fetched>, jobId: string) => Promise<T>;
   /** Writes the record of the job among the files of its result, in this directory. */
   readonly record: (jobId: string, directory: string, log: string | null) => Promise<void>;
   /** Longest wait for the result once the job has ended, in seconds. */
@@ -229,7 +229,7 @@ export async function runCase<T>(
       };
       const how = { wait, reporter, isDone: true, complete };
       const fetch = (destination: Destination) => fetchResult(connection, jobId, destination, how);
-      if (isFollowed) return { jobId, received: await options.receive(fetch) };
+      if (isFollowed) return { jobId, received: await options.receive(fetch, jobId) };
     } catch (error) {
       if (!(mayRepeat() && (isJobGone(error) || isKilledWithServer(error)))) throw error;
     }

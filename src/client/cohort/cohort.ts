@@ -2,12 +2,14 @@ import path from 'node:path';
 import { counted, oneLine, someOf, tableName } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import {
+  areInputsUntouched,
   askPatiently,
   type CaseRecord,
   type Computation,
   computationOf,
   digestOf,
   hashInputs,
+  inputStampToRecord,
   keyOf,
   type Preparation,
   type RecordedInput,
@@ -15,42 +17,73 @@ import {
   runCase,
   type ServerFacts,
   serverFacts,
-  stampIfThere,
   stampOfInputs,
 } from '../case/index.js';
-import { type AppAnswer, type Connection, kill } from '../connection/index.js';
-import { ClientError, Interrupted, JobFailed, UsageError, WriteError, writing } from '../errors.js';
+import { type AppAnswer, type Connection, type JobAnswer, kill } from '../connection/index.js';
+import { ClientError, Interrupted, JobFailed, UsageError, writing } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import type { Submission } from '../submission.js';
 import { preflight, type ServerTerms } from '../submit/index.js';
-import { BidsLayout, checkDerivatives, describeDerivatives } from './bids-layout.js';
-import { placeOf } from './case-names.js';
-import { CohortDirectory } from './cohort-directory.js';
-import { aboutEarlierResult, otherCases, stateOfResult } from './earlier-results.js';
+import {
+  bidsPlace,
+  checkBidsCases,
+  checkDerivatives,
+  checkLayout,
+  describeDerivatives,
+  type PlacedRecord,
+  recordsOfBids,
+  recordsOfDirectories,
+  renameForBids,
+} from './bids-layout.js';
+import { otherRows, refuseOtherApp, refuseOtherVersion, stateOfResult, upgraded } from './earlier-results.js';
 import { concernsAllCases, goOnLater, LastLine, reasonOf, withMore } from './failures.js';
 import { describeApp, findCasesToSend } from './find-cases.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
 import { numberedCases } from './neutral-numbers.js';
+import { type CasePlace, checkPlace, directoryPlace } from './place.js';
+import { ResultsDirectory } from './results-directory.js';
 import type { CaseState, CohortOptions, CohortSummary } from './state.js';
 import { CaseTable } from './table.js';
 
-/** Most results that are fetched while as many jobs as allowed run: more would only wait on the server. */
-const mostFetching = 4;
+/** How many results are fetched at most while as many jobs as allowed run. */
+const maxFetching = 4;
 
 /** A case that is to be computed. */
 interface Prepared {
   readonly found: FoundCase;
+  readonly place: CasePlace;
   readonly inputs: readonly RecordedInput[];
   readonly key: string;
   /** Of the inputs when they were read. */
   readonly stamp: string;
+  /** What the record says of it. */
+  readonly recordedStamp: string | null;
+}
+
+/** What a queue of cases needs. */
+interface CohortWork {
+  readonly connection: Connection;
+  readonly submission: Submission;
+  readonly options: CohortOptions;
+  readonly cases: readonly FoundCase[];
+  readonly placeOf: (found: FoundCase) => CasePlace;
+  readonly results: ResultsDirectory;
+  readonly terms: ServerTerms;
+  readonly app: AppAnswer | null;
+  readonly computation: Computation;
+  /** All results that are there, and the rows of those that are no cases of this command. */
+  readonly records: readonly PlacedRecord[];
+  readonly others: readonly CaseState[];
+  /** How files leave. */
+  readonly preparation: Preparation;
+  /** The numbers of the cases in their neutral names. */
+  readonly numbers: ReadonlyMap<string, number>;
 }
 
 /** A queue of cases, of which some run at once. */
 class Cohort {
   readonly #table: CaseTable;
   readonly #known: KnownJobs;
-  readonly #computation: Computation;
   /** Aborted when no other case is begun any more. */
   readonly #stop = new AbortController();
   /** What the command throws once it has stopped. */
@@ -58,90 +91,86 @@ class Cohort {
   #server: Promise<ServerFacts> | undefined;
   /** Jobs that ran when the command was interrupted. */
   #leftJobs = 0;
-  readonly #owners: JobOwners;
+  readonly #owners = new JobOwners();
+  /** Versions of the app that jobs of this command ran. */
+  readonly #versions = new Set<string>();
 
-  constructor(
-    private readonly connection: Connection,
-    private readonly submission: Submission,
-    private readonly options: CohortOptions,
-    private readonly cases: readonly FoundCase[],
-    private readonly directory: CohortDirectory,
-    private readonly terms: ServerTerms,
-    private readonly app: AppAnswer | null,
-    private readonly others: readonly CaseState[],
-    private readonly preparation: Preparation,
-    /** The numbers of the cases in their neutral names. */
-    private readonly numbers: ReadonlyMap<string, number>,
-  ) {
-    this.#computation = computationOf(submission, app, preparation.note);
-    this.#known = new KnownJobs(path.join(directory.own, 'jobs.jsonl'));
-    this.#owners = new JobOwners((name) => directory.record(name)?.key);
-    for (const { name, jobId } of others) if (jobId !== null) this.#owners.know(jobId, name, null);
-    this.#table = new CaseTable(cases, others, directory.directory, options.watcher, (error) =>
+  constructor(private readonly work: CohortWork) {
+    const { cases, others, options, results } = work;
+    this.#known = new KnownJobs(path.join(results.own, 'jobs.jsonl'));
+    for (const { name, record } of work.records) this.#owners.know(record.job_id, name, record.key);
+    this.#table = new CaseTable(cases, others, results.directory, options.watcher, (error) =>
       this.#stopWith(error),
     );
   }
 
   async run(): Promise<CohortSummary> {
-    const { watcher, output } = this.options;
+    const { cases, options, others } = this.work;
     const left: FoundCase[] = [];
     const slice = new TimeSlice();
-    for (const each of this.cases) {
+    for (const each of cases) {
       await slice.pause();
-      this.directory.looks.note(each.name, { place: placeOf(each.files) });
-      if (!(await this.#isSeen(each))) left.push(each);
+      if (!(await this.#isDoneUnread(each))) left.push(each);
     }
-    watcher.began(this.#table.states);
+    options.watcher.began(this.#table.states);
     this.#table.write();
     try {
       await this.#runAll(left);
       if (this.#fault) throw this.#fault.error;
     } finally {
       this.#table.write();
-      this.directory.saveSeen(new Set(this.cases.map(({ name }) => name)));
       this.#known.close(new Set(this.#table.with('done').map(({ name }) => name)));
     }
-    this.#tellOfTable();
-    return { output: path.resolve(output), table: this.#table.file, cases: this.#table.states };
+    this.#noteTable();
+    const orphaned = others.filter(({ status }) => status === 'orphaned').map(({ name }) => name);
+    const { file: table, states } = this.#table;
+    return { output: path.resolve(options.output), table, cases: states, orphaned };
   }
 
-  #tellOfTable(): void {
-    const { reporter } = this.options;
+  #noteTable(): void {
+    const { reporter } = this.work.options;
     const { leftColumns } = this.#table;
     if (leftColumns > 0)
       reporter.note(
         `${tableName} has no column for ${counted(leftColumns, 'number')} that few cases have; the records have them`,
       );
-    const without = this.others.filter((each) => each.status !== 'done' && each.status !== 'edited');
+    const without = this.work.others.filter(({ jobId, status }) => jobId === null || status === 'failed');
     if (without.length > 0)
       reporter.note(
         `${tableName} keeps ${counted(without.length, 'row')} of earlier commands without a result: ${someOf(without.map(({ name }) => oneLine(name)))}`,
       );
   }
 
-  /** Whether a case is done, judging by what an earlier command saw: nothing is read but its record. */
-  async #isSeen({ name, files }: FoundCase): Promise<boolean> {
-    if (this.options.verifies) return false;
-    const record = this.directory.record(name);
-    const stamp = record && stampIfThere(files);
-    const digest = stamp && this.directory.seenDigest(name, stamp);
-    if (!record || !digest || record.key !== keyOf(this.#computation, digest)) return false;
-    if (!this.#isConverted(record)) return false;
-    if ((await this.directory.stateOfOutputs(name, record, 'seen')) !== 'intact') return false;
-    await this.#done(record, name, false);
+  /** Whether a case is done, as the times of its files tell without reading them. */
+  async #isDoneUnread(found: FoundCase): Promise<boolean> {
+    const record = this.work.results.record(this.work.placeOf(found));
+    if (!record || !areInputsUntouched(found.files, record.stamps.inputs)) return false;
+    return this.#isDone(found, record, digestOf(record.inputs));
+  }
+
+  /**
+   * Whether a result is that of a case: it has the same key, and all its outputs. What a person has changed of it stays.
+   * @param digest of the inputs
+   */
+  async #isDone(found: FoundCase, record: CaseRecord, digest: string): Promise<boolean> {
+    const { options, computation, results, placeOf } = this.work;
+    if (options.isForced) return false;
+    const wanted = options.keepsVersion
+      ? { ...computation, version: record.app_version, checkpoints: record.checkpoints }
+      : computation;
+    if (record.key !== keyOf(wanted, digest)) return false;
+    // As far as it was possible to convert it.
+    if (!(options.conversion?.formats ?? []).every((format) => record.conversion?.as.includes(format)))
+      return false;
+    if ((await results.compare(placeOf(found), record)).isMissing) return false;
+    await this.#done(record, found, false);
     return true;
   }
 
-  /** Whether a result has been converted to all that is asked for, as far as that was possible. */
-  #isConverted({ conversion }: CaseRecord): boolean {
-    return (this.options.conversion?.formats ?? []).every((format) => conversion?.as.includes(format));
-  }
-
   async #runAll(left: readonly FoundCase[]): Promise<void> {
-    const { connection } = this;
-    const { atMost } = this.options;
-    const most = Math.max(1, Math.min(atMost, this.terms.maxJobs ?? atMost));
-    const [caseTurns, jobTurns] = [new Turns(most + mostFetching), new Turns(most)];
+    const { connection, options, terms } = this.work;
+    const most = Math.max(1, Math.min(options.atMost, terms.maxJobs ?? options.atMost));
+    const [caseTurns, jobTurns] = [new Turns(most + maxFetching), new Turns(most)];
     const interruption = connection.signal ?? new AbortController().signal;
     const running: Promise<void>[] = [];
     for (const each of left) {
@@ -168,36 +197,24 @@ class Cohort {
   /** Reads the inputs of a case. Null if it is done, or failed. */
   async #prepare(found: FoundCase): Promise<Prepared | null> {
     const { name, files, fault } = found;
+    const { connection, results, options, computation } = this.work;
     this.#table.change(name, { status: 'reading' });
     try {
       if (fault !== null) throw new UsageError(fault);
-      const stamp = stampOfInputs(files);
-      const inputs = await hashInputs(files, this.connection.signal);
-      const digest = digestOf(inputs);
-      this.directory.looks.note(name, { stamp, digest });
-      const key = keyOf(this.#computation, digest);
-      const record = this.directory.record(name) ?? this.directory.takeBack(name, key);
-      const how = this.options.verifies ? 'verify' : 'read';
-      const outputs =
-        record && digestOf(record.inputs) === digest
-          ? await this.directory.stateOfOutputs(name, record, how)
-          : null;
-      const isLeft = outputs === 'edited' && !this.options.recomputes;
-      if (record && (isLeft || (outputs === 'intact' && record.key === key && this.#isConverted(record)))) {
-        await this.#done(record, name, false);
-        return null;
-      }
-      this.directory.checkReplaceable(name, this.options.isForced);
-      // Until its turn comes.
+      const [stamp, recordedStamp] = [stampOfInputs(files), inputStampToRecord(files)];
+      const inputs = await hashInputs(files, connection.signal);
+      const place = this.work.placeOf(found);
+      const record = results.record(place);
+      if (record && (await this.#isDone(found, record, digestOf(inputs)))) return null;
+      checkPlace(results.directory, place, options.isForced);
+      // Until its turn.
       this.#table.change(name, { status: 'waiting' });
-      return { found, inputs, key, stamp };
+      return { found, place, inputs, key: keyOf(computation, digestOf(inputs)), stamp, recordedStamp };
     } catch (error) {
       // The file is named by the system's words.
-      const isOfFile = isSystemError(error) && !this.connection.signal?.aborted;
-      await this.#failed(
-        found,
-        isOfFile ? new UsageError(`It cannot be read: ${(error as Error).message}`) : error,
-      );
+      const isOfFile = isSystemError(error) && !connection.signal?.aborted;
+      const why = isOfFile ? new UsageError(`It cannot be read: ${(error as Error).message}`) : error;
+      await this.#failed(found, why);
       return null;
     }
   }
@@ -206,12 +223,13 @@ class Cohort {
    * Computes a case: sends it, or goes on with the job that an earlier command sent.
    * @param release called when the job has ended
    */
-  async #compute({ found, inputs, key, stamp }: Prepared, release: () => void): Promise<void> {
-    const { connection, submission, terms, app } = this;
-    const { wait, killTimeout, clientVersion, isForced, watcher } = this.options;
+  async #compute(prepared: Prepared, release: () => void): Promise<void> {
+    const { found, place, inputs, key, stamp } = prepared;
+    const { connection, submission, terms, app, options, results, computation } = this.work;
     const { name, files } = found;
-    const reporter = new LastLine(watcher.reporterOf(name));
+    const reporter = new LastLine(options.watcher.reporterOf(name));
     const before = this.#known.get(name, key);
+    let job: JobAnswer | null = null;
     try {
       const { received: record } = await runCase(
         connection,
@@ -219,13 +237,13 @@ class Cohort {
           submission,
           found: files,
           terms,
-          outgoing: this.preparation.outgoing(files, this.numbers.get(name)),
+          outgoing: this.work.preparation.outgoing(files, this.work.numbers.get(name)),
         },
         {
+          imaging: options.imaging,
           reporter,
-          imaging: this.options.imaging,
-          killTimeout,
-          wait,
+          killTimeout: options.killTimeout,
+          wait: options.wait,
           many: {
             key,
             stamp,
@@ -243,24 +261,26 @@ class Cohort {
             this.#known.set(name, { key, attempt, jobId, isOver: false });
           },
           onRunning: (jobId) => this.#table.change(name, { status: 'running', jobId }),
-          receive: (fetch) => {
+          receive: async (fetch, jobId) => {
+            job = await askPatiently(connection, jobId, reporter).catch(() => null);
+            this.#checkVersion(job?.version);
             release();
             this.#table.change(name, { status: 'fetching' });
-            return this.directory.receive(name, { digest: digestOf(inputs), isForced }, (directory) =>
+            const how = {
+              inputs: prepared.recordedStamp,
+              isForced: options.isForced,
+              rename: (complete: string) => {
+                if (place.prefix !== '') renameForBids(place, complete);
+              },
+            };
+            return results.receive(name, place, how, (directory) =>
               fetch({ directory, taken: 'replace', isPrivate: true }),
             );
           },
           record: async (jobId, directory, log) => {
-            const job = await askPatiently(connection, jobId, reporter).catch(() => null);
             this.#server ??= serverFacts(connection);
-            const facts = {
-              computation: this.#computation,
-              inputs,
-              app,
-              server: await this.#server,
-              clientVersion,
-            };
-            const { imaging, conversion: request } = this.options;
+            const { clientVersion, imaging, conversion: request } = options;
+            const facts = { computation, inputs, app, server: await this.#server, clientVersion };
             const converting = request && { imaging, request, found: files, reporter };
             await writing(directory, goOnLater, () =>
               recordResult(directory, { ...facts, job, jobId, log }, connection.signal, converting),
@@ -268,29 +288,44 @@ class Cohort {
           },
         },
       );
-      if (record) await this.#done(record, name, true);
+      if (record) await this.#done(record, found, true);
     } catch (error) {
       const last = this.#known.get(name, key);
       const isFetching = this.#table.with('fetching').some((each) => each.name === name);
       if (error instanceof JobFailed && last) this.#known.set(name, { ...last, isOver: true });
       else if (connection.signal?.aborted && last && !last.isOver && !isFetching) this.#leftJobs += 1;
-      await this.#failed(found, error, reporter.text);
+      await this.#failed(found, error, { lastLine: reporter.text, inputs });
     }
   }
 
-  async #done(record: CaseRecord, name: string, isNew: boolean): Promise<void> {
-    this.#owners.know(record.job_id, name, record.key);
-    this.#table.change(name, { ...(await stateOfResult(this.directory, name, record)), isNew });
+  async #done(record: CaseRecord, found: FoundCase, isNew: boolean): Promise<void> {
+    const { results, placeOf } = this.work;
+    this.#owners.know(record.job_id, found.name, record.key);
+    this.#table.change(found.name, { ...(await stateOfResult(results, placeOf(found), record)), isNew });
+  }
+
+  /** Begins no other case once jobs of two versions of the app have run. @param version that a job ran */
+  #checkVersion(version: string | null | undefined): void {
+    const { computation, options } = this.work;
+    if (version == null || options.keepsVersion) return;
+    this.#versions.add(version);
+    const [earlier, now] = [...this.#versions];
+    if (earlier === undefined || now === undefined) return;
+    const old = this.#table.with('done').filter((each) => each.version === earlier).length;
+    this.#stopWith(upgraded(computation.app, now, Math.max(1, old), earlier));
   }
 
   /**
    * A case has failed, or the command stops, by its error or by an interruption.
-   * @param lastLine of its app
+   * @param known the last line of its app, and its inputs if they were read
    */
-  async #failed(found: FoundCase, error: unknown, lastLine = ''): Promise<void> {
+  async #failed(
+    found: FoundCase,
+    error: unknown,
+    known: { readonly lastLine: string; readonly inputs: readonly RecordedInput[] } | null = null,
+  ): Promise<void> {
     const { name } = found;
-    const { signal } = this.connection;
-    if (signal?.aborted) {
+    if (this.work.connection.signal?.aborted) {
       this.#stop.abort();
       this.#table.change(name, { status: 'waiting' });
     } else if (this.#stop.signal.aborted && error instanceof JobFailed && error.state === 'killed') {
@@ -299,15 +334,25 @@ class Cohort {
       this.#table.change(name, { status: 'waiting' });
       this.#stopWith(error);
     } else {
-      const about = await aboutEarlierResult(this.directory, found, this.#computation, signal).catch(
-        (cause: unknown) => {
-          this.#stopWith(new WriteError(this.directory.directoryOf(name), cause, goOnLater));
-          return '';
-        },
+      const reason = withMore(
+        reasonOf(error, known?.lastLine ?? ''),
+        this.#aboutEarlier(found, known?.inputs),
       );
-      this.#table.change(name, { status: 'failed', reason: withMore(reasonOf(error, lastLine), about) });
-      if (this.options.failsFast) await this.#stopJobs();
+      this.#table.change(name, { status: 'failed', reason });
+      if (this.work.options.failsFast) await this.#stopJobs();
     }
+  }
+
+  /** What a person should know of the result that a failed case has from an earlier command, as a sentence goes on. */
+  #aboutEarlier(found: FoundCase, inputs: readonly RecordedInput[] | undefined): string {
+    const { results, computation, placeOf } = this.work;
+    const record = results.record(placeOf(found));
+    if (!record) return '';
+    if (inputs === undefined) return '; the result that is there was made from an earlier state of its input';
+    const digest = digestOf(inputs);
+    if (digest !== digestOf(record.inputs)) return '; the result that is there is of its earlier input';
+    const isOther = record.key !== keyOf(computation, digest);
+    return isOther ? '; the result that is there was made with other options or another version' : '';
   }
 
   /** No other case is begun, and the command ends with this error once those that run have ended. */
@@ -322,65 +367,66 @@ class Cohort {
     this.#stop.abort();
     const kills = this.#table
       .with('running')
-      .map(({ jobId }) => jobId && kill(this.connection, jobId, this.options.killTimeout));
+      .map(({ jobId }) => jobId && kill(this.work.connection, jobId, this.work.options.killTimeout));
     await Promise.allSettled(kills);
   }
 
   #interrupted(reason: unknown): unknown {
     if (!(reason instanceof Interrupted)) return reason;
-    const done = this.#table.with('done').length + this.#table.with('edited').length;
+    const done = this.#table.with('done').length;
     const left = this.#leftJobs;
     const jobs = `; ${counted(left, 'job')} ${left === 1 ? 'goes' : 'go'} on on the server`;
     return reason.with(
-      `${done} of ${counted(this.cases.length, 'case')} are done${reason.leavesJob && left > 0 ? jobs : ''}; ` +
+      `${done} of ${counted(this.work.cases.length, 'case')} are done${reason.leavesJob && left > 0 ? jobs : ''}; ` +
         'the same command goes on with the others',
     );
   }
 }
 
 /**
- * Runs one job for each case, and fetches each result into a directory of its own, with its record. A case that an earlier command
- * finished is left as it is. A failed case does not stop the others.
- * @throws UsageError for what cannot be sent; the error that would be that of every case, such as a full disk; the reason of an
- * interruption. The same command goes on after each
+ * Runs one job for each case, and fetches each result into its place, with its record. A case that an earlier command finished is left
+ * as it is. A failed case does not stop the others.
+ * @throws UsageError for what cannot be sent, and for results of another app or version; the error that would be that of every case,
+ * such as a full disk; the reason of an interruption. The same command goes on after each
  */
 export async function runCohort(
   connection: Connection,
   submission: Submission,
   options: CohortOptions,
 ): Promise<CohortSummary> {
-  const { output } = options;
-  if (options.layout === 'bids') checkDerivatives(output, submission.app);
+  const { output, layout } = options;
+  const root = path.resolve(output);
+  checkLayout(output, layout);
+  if (layout === 'bids') checkDerivatives(output, submission.app);
   const terms = await preflight(connection, submission);
   const app = await describeApp(connection, submission.app, options.reporter);
-  const { cases, layout } = await findCasesToSend(submission, options, app, connection.signal);
+  const { cases, inputs } = await findCasesToSend(submission, options, app, connection.signal);
+  if (layout === 'bids') checkBidsCases(root, submission.app, cases);
   const preparation = await options.imaging.prepare(
     cases.map(({ files }) => files),
     { ...options, requiresDeidentified: terms.requiresDeidentified, server: connection.server },
     options.reporter,
   );
-  using directory = await writing(output, goOnLater, () => CohortDirectory.open(output, layout));
-  if (layout instanceof BidsLayout) {
-    layout.plan(cases, submission.app);
-    await writing(output, goOnLater, async () => describeDerivatives(output, submission.app, app, options));
-  }
-  const others = await otherCases(directory, new Set(cases.map(({ name }) => name)));
+  using results = await writing(output, goOnLater, () => ResultsDirectory.open(output));
+  const records = [...(layout === 'bids' ? recordsOfBids(root) : recordsOfDirectories(root))];
+  const computation = computationOf(submission, app, preparation.note);
+  refuseOtherApp(output, records, computation);
   const names = cases.map(({ name }) => name);
+  const isAsked = new Set(names);
+  if (!options.keepsVersion && !options.isForced)
+    refuseOtherVersion(records, computation, (name) => isAsked.has(name) || inputs.has(name));
+  if (layout === 'bids')
+    await writing(output, goOnLater, async () => describeDerivatives(output, submission.app, app, options));
   const numbers = await writing(output, goOnLater, async () =>
     preparation.note ? numberedCases(output, names, { isWritten: true }) : new Map<string, number>(),
   );
-  const cohort = new Cohort(
-    connection,
-    submission,
-    options,
-    cases,
-    directory,
-    terms,
-    app,
-    others,
-    preparation,
-    numbers,
-  );
+  const cohort = new Cohort({
+    ...{ connection, submission, options, cases, results, terms, app, computation },
+    ...{ preparation, numbers, records },
+    others: await otherRows(results, records, isAsked, inputs),
+    placeOf: (found) =>
+      layout === 'bids' ? bidsPlace(root, submission.app, found) : directoryPlace(root, found.name),
+  });
   // Awaited here: the directory is locked until the function returns.
   return await cohort.run();
 }

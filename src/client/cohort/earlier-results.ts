@@ -1,47 +1,54 @@
-import { counted, oneLine, quoteName } from '../../contract/index.js';
-import {
-  type CaseRecord,
-  type Computation,
-  digestOf,
-  hashInputs,
-  keyOf,
-  stampIfThere,
-} from '../case/index.js';
+import { counted, oneLine, quoteName, quotePath } from '../../contract/index.js';
+import type { CaseRecord, Computation } from '../case/index.js';
+import type { InputLookup } from '../case-names.js';
 import { readCaseTable } from '../case-table.js';
-import { type FoundCase, labelOf } from '../found-files.js';
-import type { CohortDirectory } from './cohort-directory.js';
-import type { CaseState } from './state.js';
+import { UsageError } from '../errors.js';
+import { labelOf } from '../found-files.js';
+import type { PlacedRecord } from './bids-layout.js';
+import type { CasePlace } from './place.js';
+import type { ResultsDirectory } from './results-directory.js';
+import { type CaseState, newState } from './state.js';
 
 /** What the table says of a result that is there. */
 export async function stateOfResult(
-  directory: CohortDirectory,
-  name: string,
+  results: ResultsDirectory,
+  place: CasePlace,
   record: CaseRecord,
 ): Promise<Omit<CaseState, 'name' | 'subject' | 'session' | 'isNew'>> {
-  const state = await directory.stateOfOutputs(name, record, 'read');
-  const edited =
-    state === 'edited' ? await directory.editedFiles(name, record) : directory.keptFiles(name, record);
-  const [first, ...more] = edited;
-  const others = more.length === 0 ? '' : ` and ${counted(more.length, 'other file')}`;
-  const about = first === undefined ? [] : [`A person has changed ${quoteName(first)}${others}`];
+  const { changed } = await results.compare(place, record);
+  const beside = record.edited.map(({ name }) => name).filter((name) => results.has(place, name));
+  const some = (names: readonly string[]) =>
+    quoteName(names[0] ?? '') + (names.length > 1 ? ` and ${counted(names.length - 1, 'other file')}` : '');
+  const about = [
+    ...(changed.length > 0 ? [`A person has changed ${some(changed)}`] : []),
+    ...(beside.length > 0
+      ? [`${some(beside)} was changed by a person and belongs to an earlier result`]
+      : []),
+  ];
   return {
-    status: first === undefined ? 'done' : 'edited',
+    status: 'done',
     reason: [...about, ...record.numbers_unread, ...(record.conversion?.problems ?? [])].join('; ') || null,
+    version: record.app_version,
     seconds: record.seconds,
     jobId: record.job_id,
+    edited: [...changed, ...beside],
     numbers: record.numbers,
   };
 }
 
+const isGone = 'Its input no longer exists';
+
 /**
- * The cases of earlier commands, without those of these names: a command for some cases keeps the rows of the others. A case without
- * a result keeps the row that says why.
+ * The rows of earlier commands for cases that this one does not have: those with a result, and those that failed or were not
+ * computed. Where the input no longer exists, the row says so.
  */
-export async function otherCases(
-  directory: CohortDirectory,
+export async function otherRows(
+  results: ResultsDirectory,
+  records: readonly PlacedRecord[],
   names: ReadonlySet<string>,
+  inputs: InputLookup,
 ): Promise<CaseState[]> {
-  const rows = new Map(readCaseTable(directory.directory).map((row) => [row.name, row]));
+  const rows = new Map(readCaseTable(results.directory).map((row) => [row.name, row]));
   const entitiesOf = (name: string) => {
     const row = rows.get(oneLine(name));
     return {
@@ -50,44 +57,58 @@ export async function otherCases(
     };
   };
   const states: CaseState[] = [];
-  for (const [name, record] of directory.records(names))
-    states.push({
-      name,
-      ...entitiesOf(name),
-      isNew: false,
-      ...(await stateOfResult(directory, name, record)),
-    });
+  for (const { name, record, place } of records) {
+    if (names.has(name)) continue;
+    const state = await stateOfResult(results, place, record);
+    const orphaned = inputs.has(name)
+      ? {}
+      : { status: 'orphaned' as const, reason: [isGone, state.reason].filter(Boolean).join('; ') };
+    states.push({ name, ...entitiesOf(name), isNew: false, ...state, ...orphaned });
+  }
   const known = new Set([...names, ...states.map(({ name }) => name)].map((name) => oneLine(name)));
   for (const { name, status, reason, job } of rows.values()) {
     if (known.has(name) || !(status === 'failed' || status === 'waiting')) continue;
-    const none = { seconds: null, isNew: false, numbers: {} };
-    states.push({ name, ...entitiesOf(name), status, reason: reason || null, jobId: job || null, ...none });
+    const isMarked = inputs.has(name) || reason.startsWith(isGone);
+    const why = isMarked ? reason : [isGone, reason].filter(Boolean).join('; ');
+    states.push({ ...newState, name, ...entitiesOf(name), status, reason: why || null, jobId: job || null });
   }
   return states;
 }
 
-/**
- * What a person should know of the result that a failed case has from an earlier command, as a sentence goes on. One of other
- * inputs is set aside: nobody should take it for that of this scan.
- * @throws the system's error
- */
-export async function aboutEarlierResult(
-  directory: CohortDirectory,
-  found: FoundCase,
-  computation: Computation,
-  signal: AbortSignal | undefined,
-): Promise<string> {
-  const { name, files } = found;
-  const record = directory.record(name);
-  if (!record) return '';
-  const stamp = stampIfThere(files);
-  const seen = stamp && directory.seenDigest(name, stamp);
-  // What is not there any more may be what it was.
-  const isThere = stamp !== null && !found.isAway;
-  const digest = isThere ? (seen ?? (await hashInputs(files, signal).then(digestOf, () => null))) : null;
-  if (digest === null) return '; whether the result that is there belongs to it cannot be told';
-  if (digest !== digestOf(record.inputs))
-    return `; the result of its earlier input was moved to ${directory.setAside(name)}`;
-  const isOther = record.key !== keyOf(computation, digest);
-  return isOther ? '; the result that is there was made with other options or another version' : '';
+/** @throws UsageError for a directory with results of another app or operation: nobody could tell them apart later */
+export function refuseOtherApp(
+  root: string,
+  records: readonly PlacedRecord[],
+  { app, operation }: Pick<Computation, 'app' | 'operation'>,
+): void {
+  const other = records.find(({ record }) => record.app !== app || record.operation !== operation)?.record;
+  if (other)
+    throw new UsageError(
+      `${quotePath(root)} has results of ${quoteName(other.app)} (${other.operation}), and this is ${quoteName(app)} (${operation}): ` +
+        'name another directory with -o',
+    );
+}
+
+/** A version, short enough for a sentence. */
+const shortVersion = (version: string): string => quoteName(version.replace(/^sha256:/, '').slice(0, 12));
+
+/** The error for an app that is not the version of all results any more. @param now its version */
+export const upgraded = (app: string, now: string, count: number, earlier: string): UsageError =>
+  new UsageError(
+    `The app ${quoteName(app)} is version ${shortVersion(now)} now, and ${counted(count, 'result')} here ${count === 1 ? 'is' : 'are'} of ` +
+      `version ${shortVersion(earlier)}: give --force to compute the old cases again, or --keep-version to keep them and compute the others`,
+  );
+
+/** @throws UsageError if results of cases whose input exists were made by another version of the app than the server has now */
+export function refuseOtherVersion(
+  records: readonly PlacedRecord[],
+  { app, version }: Pick<Computation, 'app' | 'version'>,
+  exists: (name: string) => boolean,
+): void {
+  if (version === null) return;
+  const old = records.filter(
+    ({ name, record }) => record.app_version !== null && record.app_version !== version && exists(name),
+  );
+  const earlier = old[0]?.record.app_version;
+  if (earlier) throw upgraded(app, version, old.length, earlier);
 }

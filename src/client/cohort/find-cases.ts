@@ -1,5 +1,6 @@
 import { monotonicTime } from '../../files/index.js';
 import { findInputs } from '../case/index.js';
+import { InputLookup } from '../case-names.js';
 import {
   type AppAnswer,
   app as askApp,
@@ -12,9 +13,6 @@ import { HttpError, isTransient } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
-import { type BidsLayout, checkSubjects, layoutOf } from './bids-layout.js';
-import { namedAsBefore } from './case-names.js';
-import type { CaseDirectories } from './layout.js';
 import type { CohortOptions } from './state.js';
 
 /** Seconds to wait for the version of an app, which the server computes when it is first asked. */
@@ -22,25 +20,25 @@ const versionWait = 60;
 /** Seconds for a question that a cohort can go on without. */
 const maxWait = 30;
 
+/** The cases of a submission. */
+export interface FoundCases {
+  readonly cases: readonly FoundCase[];
+  /** Tells of earlier cases whether their inputs exist, also if they were not chosen now. */
+  readonly inputs: InputLookup;
+}
+
 /**
- * Finds the files of a submission, and divides them into cases, which have the names that earlier commands gave them.
+ * Finds the files of a submission, and divides them into cases.
  * @param view the description of the app, if the server gave one
  * @throws UsageError for what cannot be sent, and for files that cannot be paired
  */
 export async function findCasesToSend(
   submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles' | 'selection'>,
-  {
-    imaging,
-    output,
-    chooseSeries,
-    reporter,
-    skipsIncomplete,
-    layout: layoutName,
-  }: Pick<CohortOptions, 'imaging' | 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete' | 'layout'>,
+  options: Pick<CohortOptions, 'imaging' | 'output' | 'chooseSeries' | 'reporter' | 'skipsIncomplete'>,
   view: AppAnswer | null = null,
   signal?: AbortSignal,
-): Promise<{ readonly cases: readonly FoundCase[]; readonly layout: CaseDirectories | BidsLayout }> {
-  const layout = layoutOf(output, layoutName);
+): Promise<FoundCases> {
+  const { imaging, output, chooseSeries, reporter, skipsIncomplete } = options;
   const finding = {
     place: { directory: output, mayReplace: true },
     chooseSeries,
@@ -49,10 +47,9 @@ export async function findCasesToSend(
     skipsIncomplete,
     ...{ reporter, signal },
   };
-  const { cases, notes } = await findInputs(imaging, submission, finding, async () => view);
+  const { cases, notes, volumes } = await findInputs(imaging, submission, finding, async () => view);
   for (const note of notes) reporter.note(note);
-  if (layoutName === 'bids') checkSubjects(cases);
-  return { cases: await namedAsBefore(output, layout, cases, signal), layout };
+  return { cases, inputs: new InputLookup(volumes[0]?.groups[0] ?? []) };
 }
 
 /** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */

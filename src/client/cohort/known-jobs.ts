@@ -79,20 +79,16 @@ export class KnownJobs {
 /** Which case a job is of: a server that answers with one job for two cases would have them share a result. */
 export class JobOwners {
   /** By the ids of jobs. */
-  readonly #owners = new Map<string, { readonly name: string; readonly key: string | null }>();
+  readonly #owners = new Map<string, { readonly name: string; readonly key: string }>();
 
-  /** @param keyOf the key that the record of a case has */
-  constructor(private readonly keyOf: (name: string) => string | undefined) {}
-
-  /** @param key null if the record has it */
-  know(jobId: string, name: string, key: string | null): void {
+  know(jobId: string, name: string, key: string): void {
     if (!this.#owners.has(jobId)) this.#owners.set(jobId, { name, key });
   }
 
   /** @throws ClientError if the job is that of another case, whose files are not the same */
   take(jobId: string, name: string, key: string): void {
     const other = this.#owners.get(jobId);
-    if (other && other.name !== name && (other.key ?? this.keyOf(other.name)) !== key)
+    if (other && other.name !== name && other.key !== key)
       throw new ClientError(
         `The server answered with job ${jobId}, which is that of ${quoteName(other.name)}`,
         exitCodes.failed,

@@ -1,11 +1,11 @@
 import type { FinishOptions } from '../case/index.js';
 import type { DeidentifyChoice } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
-import type { LayoutName } from './layout.js';
+import type { LayoutName } from './bids-layout.js';
 
 /**
- * What is being done with a case. `waiting` also if the command ended before its turn; `edited` if a person has changed its result,
- * which stays as it is.
+ * What is being done with a case. `waiting` also if the command ended before its turn; `orphaned` for a result of an earlier command
+ * whose input no longer exists.
  */
 export type CaseStatus =
   | 'waiting'
@@ -14,12 +14,12 @@ export type CaseStatus =
   | 'running'
   | 'fetching'
   | 'done'
-  | 'edited'
-  | 'failed';
+  | 'failed'
+  | 'orphaned';
 
 /** Whether nothing more is done with a case. */
 export const isOver = ({ status }: Pick<CaseState, 'status'>): boolean =>
-  status === 'done' || status === 'edited' || status === 'failed';
+  status === 'done' || status === 'failed' || status === 'orphaned';
 
 /** A case, as far as the command has come with it. */
 export interface CaseState {
@@ -30,13 +30,23 @@ export interface CaseState {
   readonly status: CaseStatus;
   /** Why it failed, or what should be known of its result. */
   readonly reason: string | null;
+  /** The version of the app that made its result; null if there is none, or the server does not say. */
+  readonly version: string | null;
   /** How long its job ran. */
   readonly seconds: number | null;
   readonly jobId: string | null;
   /** Whether this command, and not an earlier one, brought its result. */
   readonly isNew: boolean;
+  /** Files of the result, or beside it, that a person has changed. */
+  readonly edited: readonly string[];
   readonly numbers: Readonly<Record<string, number>>;
 }
+
+/** A case of which nothing is known but its name. */
+export const newState = {
+  ...{ status: 'waiting', reason: null, version: null, seconds: null, jobId: null, isNew: false },
+  ...{ edited: [], numbers: {} },
+} as const satisfies Partial<CaseState>;
 
 /** Shows a person how it goes. */
 export interface CohortWatcher {
@@ -60,14 +70,12 @@ export interface CohortOptions
   readonly layout: LayoutName;
   /** Most jobs at once. */
   readonly atMost: number;
-  /** Whether results may replace files that no record knows. */
+  /** Whether all cases are computed again, also where files are that no record knows. */
   readonly isForced: boolean;
+  /** Whether results of another version of the app stay. */
+  readonly keepsVersion: boolean;
   /** Whether cases that lack a file of a group are left out. */
   readonly skipsIncomplete: boolean;
-  /** Whether a case whose result a person has edited gets a new one beside it. */
-  readonly recomputes: boolean;
-  /** Whether all files are read again, also those that nobody has touched. */
-  readonly verifies: boolean;
   /** Whether the first failure ends the command. */
   readonly failsFast: boolean;
   readonly watcher: CohortWatcher;
@@ -81,4 +89,6 @@ export interface CohortSummary {
   /** Absolute path of the table. */
   readonly table: string;
   readonly cases: readonly CaseState[];
+  /** Names of the rows whose input no longer exists. */
+  readonly orphaned: readonly string[];
 }

@@ -5,13 +5,13 @@ import { tableCell } from '../case-table.js';
 import { WriteError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import { goOnLater } from './failures.js';
-import { type CaseState, type CaseStatus, type CohortWatcher, isOver } from './state.js';
+import { type CaseState, type CaseStatus, type CohortWatcher, isOver, newState } from './state.js';
 
 /** Shortest time between two writings, in milliseconds. */
 const writeEvery = 1000;
 
 /** Most columns for numbers, so that the table of thousands of cases stays one that can be opened. */
-const mostColumns = 500;
+const maxColumns = 500;
 
 /** The columns for numbers: those of most cases, if there are too many, in the order in which they come. */
 function columnsOf(states: readonly CaseState[]): {
@@ -22,14 +22,14 @@ function columnsOf(states: readonly CaseState[]): {
   for (const { numbers } of states)
     for (const column of Object.keys(numbers)) counts.set(column, (counts.get(column) ?? 0) + 1);
   const all = [...counts.keys()];
-  if (all.length <= mostColumns) return { columns: all, left: 0 };
+  if (all.length <= maxColumns) return { columns: all, left: 0 };
   const kept = new Set(
     [...counts]
       .sort(([, a], [, b]) => b - a)
-      .slice(0, mostColumns)
+      .slice(0, maxColumns)
       .map(([column]) => column),
   );
-  return { columns: all.filter((column) => kept.has(column)), left: all.length - mostColumns };
+  return { columns: all.filter((column) => kept.has(column)), left: all.length - maxColumns };
 }
 
 /**
@@ -42,13 +42,14 @@ function writeTable(file: string, states: readonly CaseState[]): number {
   const entities = (['subject', 'session'] as const).filter((each) =>
     states.some((state) => state[each] !== null),
   );
-  const heading = ['case', 'status', 'reason', 'seconds', 'job', ...entities, ...columns];
+  const heading = ['case', 'status', 'reason', 'version', 'seconds', 'job', ...entities, ...columns];
   const line = (cells: readonly (string | number | null)[]) => `${cells.map(tableCell).join(',')}\r\n`;
   const lines = states.map((state) =>
     line([
       state.name,
       isOver(state) ? state.status : 'waiting',
       state.reason,
+      state.version,
       state.seconds,
       state.jobId,
       ...entities.map((each) => state[each]),
@@ -80,16 +81,8 @@ export class CaseTable {
     private readonly onFault: (error: WriteError) => void,
   ) {
     this.file = path.join(directory, tableName);
-    const none = {
-      status: 'waiting',
-      reason: null,
-      seconds: null,
-      jobId: null,
-      isNew: false,
-      numbers: {},
-    } as const;
     this.#states = new Map(
-      cases.map(({ name, subject, session }) => [name, { name, subject, session, ...none }]),
+      cases.map(({ name, subject, session }) => [name, { ...newState, name, subject, session }]),
     );
   }
 

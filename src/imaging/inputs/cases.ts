@@ -1,3 +1,4 @@
+import { caseNameOf } from '../../client/case-names.js';
 import { UsageError } from '../../client/errors.js';
 import {
   type FoundCase,
@@ -8,9 +9,8 @@ import {
   type Volume,
   volumesOf,
 } from '../../client/found-files.js';
-import { quotePath, someOf } from '../../contract/index.js';
-import { foldedName, freeName, windowsName } from '../../files/index.js';
-import { withoutVolumeEnding } from './formats.js';
+import { quoteName, quotePath, someOf } from '../../contract/index.js';
+import { foldedName } from '../../files/index.js';
 import { namesOf, wantedPath } from './names.js';
 import { notesOf } from './notes.js';
 import { isPlaceholder } from './placeholders.js';
@@ -29,41 +29,28 @@ function faultOf(units: readonly NamedUnit[]): string | null {
   return fault;
 }
 
-const stemOf = ([first]: Volume): string => withoutVolumeEnding(first?.name ?? '');
-
-/** What all texts begin with, up to the last separator: `sub-01_ses-1` of `sub-01_ses-1_T1w` and `sub-01_ses-1_FLAIR`. */
-function sharedWords(texts: readonly string[]): string {
-  const [first = '', ...others] = texts;
-  if (others.every((text) => text === first)) return first;
-  let end = 0;
-  while (end < first.length && others.every((text) => text[end] === first[end])) end += 1;
-  const isWhole = texts.every((text) => text.length === end || /[_.\-\s]/.test(text[end] ?? ''));
-  const shared = first.slice(0, end);
-  return (isWhole ? shared : shared.replace(/[^_.\-\s]*$/, '')).replace(/[_.\-\s]+$/, '');
-}
-
-const areDistinct = (names: readonly string[]): boolean =>
-  names.every((name) => name !== '') && new Set(names.map(foldedName)).size === names.length;
-
-/** A name that a directory can have on every system, and that is not hidden. */
-const asDirectory = (name: string): string =>
-  windowsName(name.replace(/^[.\-\s]+/, '').slice(0, 200)) || 'case';
-
-/**
- * The names of cases: what their files share, and otherwise the name of the first, which has the parts of its path that differ
- * where the name alone is not enough.
- * @param cases the volumes of each, one of each group
- */
-function caseNames(cases: readonly (readonly Volume[])[]): string[] {
-  const shared = cases.map((volumes) => sharedWords(volumes.map(stemOf)));
-  const wanted = areDistinct(shared) ? shared : cases.map(([first = []]) => stemOf(first));
-  const counts = new Map<string, number>();
-  const taken = new Set<string>();
-  return wanted.map((name) => {
-    const free = freeName(asDirectory(name), counts, (each) => taken.has(foldedName(each)));
-    taken.add(foldedName(free));
-    return free;
-  });
+/** @throws UsageError for two volumes that are the same case, and for a case whose result would lie in that of another one */
+function checkNames(cases: readonly FoundCase[]): void {
+  const fileOf = ({ files }: FoundCase) => quotePath(files.volumes[0]?.groups[0]?.[0]?.path ?? '');
+  const known = new Map<string, FoundCase>();
+  for (const each of cases) {
+    const other = known.get(foldedName(each.name));
+    if (other)
+      throw new UsageError(
+        `${fileOf(other)} and ${fileOf(each)} would both be the case ${quoteName(each.name)}: name the directory above both, ` +
+          'leave one out with --exclude, or rename it',
+      );
+    known.set(foldedName(each.name), each);
+  }
+  for (const each of cases) {
+    const parts = foldedName(each.name).split('/');
+    const outer = parts.map((_, end) => known.get(parts.slice(0, end).join('/'))).find(Boolean);
+    if (outer)
+      throw new UsageError(
+        `The result of ${fileOf(each)} would lie in that of ${fileOf(outer)}: rename the file or the directory, or send them with ` +
+          'separate commands and -o',
+      );
+  }
 }
 
 /** @throws UsageError for a group that does not have one volume for each case */
@@ -101,19 +88,18 @@ export function divideIntoCases(found: FoundFiles['volumes']): FoundCase[] {
   const chosen = first.map((_, index) =>
     fields.map(({ field, groups }) => ({ field, groups: groups.map((group) => volumeAt(group, index)) })),
   );
-  // A mask for all cases says nothing about one. The files keep the names here that distinguish them from those of other cases.
-  const naming = first.map((_, index) =>
+  // A mask for all cases says nothing about one.
+  const own = first.map((_, index) =>
     fields.flatMap(({ groups }) =>
       groups.filter((group) => group.length === first.length).map((group) => group[index] ?? []),
     ),
   );
-  const names = caseNames(naming);
   const labelIn = (index: number, entity: string) => {
-    const labels = naming[index]?.map(([unit]) => labelOf(unit?.path ?? '', entity));
+    const labels = own[index]?.map(([unit]) => labelOf(unit?.path ?? '', entity));
     return labels?.find((label) => label !== null) ?? null;
   };
-  return chosen.map((volumes, index) => ({
-    name: names[index] ?? '',
+  const cases = chosen.map((volumes, index) => ({
+    name: caseNameOf(first[index]?.[0] as NamedUnit),
     subject: labelIn(index, 'sub'),
     session: labelIn(index, 'ses'),
     fault: faultOf(unitsOf(volumes)),
@@ -122,4 +108,6 @@ export function divideIntoCases(found: FoundFiles['volumes']): FoundCase[] {
       .flatMap(filesOfUnit)
       .some((file) => isPlaceholder(file.path)),
   }));
+  checkNames(cases);
+  return cases;
 }

@@ -56,6 +56,9 @@ class Collector {
 
   readonly #walk: Walk;
 
+  /** Below which directory units are found now. */
+  #from: Pick<Unit, 'base'> = {};
+
   constructor(private readonly options: CollectOptions) {
     this.#walk = new Walk(options, this.skipped);
   }
@@ -85,6 +88,8 @@ class Collector {
   async addTarget(target: string, base: string | null = null): Promise<void> {
     const look = lookAt(target);
     const before = this.units.length;
+    const from = base ?? (look?.stats?.isDirectory() ? target : null);
+    this.#from = from === null ? {} : { base: from };
     // The file may have been removed since it was listed.
     if (look?.fault) this.options.obstacles.add(target, look.fault);
     else if (look?.stats?.isDirectory()) await this.#addDirectory(target, await realpath(base ?? target));
@@ -96,7 +101,14 @@ class Collector {
   #addFailing(before: number): void {
     for (const [file, fault] of this.options.obstacles.takeAlone()) {
       const at = this.units.findIndex((unit, index) => index >= before && byPath(unit.path, file) > 0);
-      const unit: Unit = { kind: 'file', path: file, size: 0, format: formatNameOf(file), fault };
+      const unit: Unit = {
+        kind: 'file',
+        path: file,
+        size: 0,
+        format: formatNameOf(file),
+        fault,
+        ...this.#from,
+      };
       this.units.splice(at < 0 ? this.units.length : at, 0, unit);
     }
   }
@@ -136,7 +148,7 @@ class Collector {
     const isArchive = file.endsWith(volumeSuffix) && more.doubt === undefined;
     const fault = isEmpty ? emptyFile : isArchive ? await archiveFault(file) : null;
     if (fault !== null) this.options.obstacles.add(file, fault);
-    else this.units.push({ kind: 'file', path: file, size, format, ...more });
+    else this.units.push({ kind: 'file', path: file, size, format, ...this.#from, ...more });
   }
 
   async #addStore({ path: directory, isLink }: Found): Promise<void> {
@@ -144,7 +156,7 @@ class Collector {
     this.strays.push(...strays);
     this.followed.push(...followed);
     if (isLink) this.followed.push({ path: directory, target: await realpath(directory) });
-    this.units.push({ kind: 'store', path: directory, files, format: zarr });
+    this.units.push({ kind: 'store', path: directory, files, format: zarr, ...this.#from });
   }
 
   /**
@@ -224,6 +236,7 @@ class Collector {
       format: dicom,
       series,
       wanted: seriesName(series, isAlone),
+      ...this.#from,
     });
   }
 

@@ -52,7 +52,10 @@ class Group {
   }
 
   /** The first of these files that is in the group; otherwise the first that can be added, marked as `isNew`. */
-  find(targets: readonly string[]): { readonly unit: Unit; readonly isNew: boolean } | 'refused' | null {
+  find(
+    targets: readonly string[],
+    base: string | undefined,
+  ): { readonly unit: Unit; readonly isNew: boolean } | 'refused' | null {
     for (const target of targets) {
       const unit = this.#byPlace.get(path.resolve(target));
       if (unit) return { unit, isNew: false };
@@ -70,6 +73,7 @@ class Group {
         path: target,
         size: look.stats?.size ?? 0,
         format: formatNameOf(target),
+        ...(base === undefined ? {} : { base }),
       };
       this.#byPlace.set(path.resolve(target), unit);
       return { unit, isNew: true };
@@ -84,7 +88,7 @@ function withHeaders(units: readonly Unit[], obstacles: Obstacles): { units: Uni
   const headless: Unit[] = [];
   const all = units.flatMap((unit) => {
     if (unit.kind !== 'file' || !isPairVoxels(unit.path)) return [unit];
-    const header = group.find(headerNamesOf(unit.path));
+    const header = group.find(headerNamesOf(unit.path), unit.base);
     if (header === null) headless.push(unit);
     return header !== null && header !== 'refused' && header.isNew ? [header.unit, unit] : [unit];
   });
@@ -123,7 +127,10 @@ class Joining {
           await this.#isRefused(header, file, layout, count);
         return;
       }
-      const found = this.group.find([name, ...others].map((each) => beside(header, each)));
+      const found = this.group.find(
+        [name, ...others].map((each) => beside(header, each)),
+        header.base,
+      );
       if (found === null) {
         const why = `has its voxels in ${quoteName(name)}, which is not beside it; put it there, or leave the header out`;
         this.obstacles.add(header.path, why);

@@ -7,6 +7,7 @@ import {
   stackOf,
   usualStep,
 } from '@remote-app/volumes/headers';
+import { numberAndDescription } from '../../client/case-names.js';
 import type { Series } from '../../client/found-files.js';
 import { counted } from '../../contract/index.js';
 import { byName } from '../../files/index.js';
@@ -174,23 +175,13 @@ export function groupSeries(images: readonly DicomFile[]): Series[] {
   );
 }
 
-/** Most characters of a description in a name. */
-const maxDescription = 40;
-
 /**
  * The name of a series: that of its directory; where the directory has several, with the number and the description.
  * @param isAlone whether the directory's name is enough
  */
 export function seriesName(series: Series, isAlone: boolean): string {
   const directory = path.basename(path.resolve(series.path));
-  if (isAlone) return directory;
-  const description = series.description
-    .normalize('NFC')
-    .replace(/[^\p{L}\p{N}]+/gu, '-')
-    .replace(/^-+|-+$/g, '');
-  return [directory, series.number, [...description].slice(0, maxDescription).join('')]
-    .filter((part) => part !== null && part !== '')
-    .join('_');
+  return isAlone ? directory : [directory, ...numberAndDescription(series)].join('_');
 }
 
 /** A series as a person reads it: `3 'T1 MPRAGE' (MR, 256 x 256 x 176, sagittal)`. */

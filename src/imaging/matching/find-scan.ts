@@ -43,12 +43,15 @@ export interface ResultPlace {
   readonly isAmongOthers: boolean;
 }
 
-/** The directory with the table of the cases, above the directory of a result in BIDS. */
-function derivativesAbove(directory: string): string {
+/** How far above a result the table of all cases may lie: the paths of results are those of their inputs. */
+const tableLevels = 12;
+
+/** The nearest directory with a table of cases, from this one up; this one if there is none. */
+function directoryOfTable(directory: string): string {
   let root = directory;
-  for (let level = 0; level < resultLevels; level += 1, root = path.dirname(root))
+  for (let level = 0; level < tableLevels; level += 1, root = path.dirname(root))
     if (existsSync(path.join(root, tableName))) return root;
-  return existsSync(path.join(root, tableName)) ? root : directory;
+  return directory;
 }
 
 /** The result that a file among derivatives of BIDS is part of; null if it is part of none. */
@@ -58,7 +61,7 @@ function resultAmongOthers(file: string): ResultPlace | null {
   const record = name === null ? '' : path.join(directory, name);
   if (!existsSync(record)) return null;
   const start = record.slice(0, -bidsRecordEnding.length);
-  return { record, path: start, root: derivativesAbove(directory), isAmongOthers: true };
+  return { record, path: start, root: directoryOfTable(directory), isAmongOthers: true };
 }
 
 /** The result that a file is part of; null if it is part of none. */
@@ -71,7 +74,7 @@ export function resultOf(file: string): ResultPlace | null {
       return {
         record: path.join(directory, recordName),
         path: directory,
-        root: path.dirname(directory),
+        root: directoryOfTable(path.dirname(directory)),
         isAmongOthers: false,
       };
   return null;
@@ -79,8 +82,8 @@ export function resultOf(file: string): ResultPlace | null {
 
 /** The name of its case; null where the record does not say. */
 export function caseNameOf(result: ResultPlace): string | null {
-  if (!result.isAmongOthers) return path.basename(result.path);
-  return recorded(result.record, z.object({ case: z.string() }))?.case ?? null;
+  const name = recorded(result.record, z.object({ case: z.nullable(z.string()) }))?.case ?? null;
+  return name ?? (result.isAmongOthers ? null : path.basename(result.path));
 }
 
 const stemOf = (name: string): string => foldedName(withoutVolumeEnding(plainName(name)));

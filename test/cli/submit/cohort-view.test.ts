@@ -6,8 +6,8 @@ import { CommandIo } from '../../../src/cli/terminal/index.js';
 import type { CaseState, CaseStatus } from '../../../src/client/cohort/index.js';
 
 const stateOf = (name: string, status: CaseStatus, more: Partial<CaseState> = {}): CaseState => ({
-  ...{ name, subject: null, session: null, status, reason: null, seconds: null },
-  ...{ jobId: null, isNew: status === 'done', numbers: {}, ...more },
+  ...{ name, subject: null, session: null, status, reason: null, version: null, seconds: null },
+  ...{ jobId: null, isNew: status === 'done', edited: [], numbers: {}, ...more },
 });
 
 /** A command with a terminal as stderr or without one, and what it has written. */
@@ -36,7 +36,6 @@ async function shown(json: boolean, watches: boolean, isTerminal = false) {
   view.changed(stateOf('b', 'running'));
   view.changed(stateOf('b', 'done', { seconds: 65, jobId: 'j', numbers: { ml: 2 } }));
   view.changed(stateOf('c', 'failed', { reason: 'out of memory' }));
-  view.changed(stateOf('d', 'edited', { reason: 'somebody has changed it', isNew: false }));
   view.changed(stateOf('a', 'done', { isNew: false }));
   view.reporterOf('b').waiting('The server is away', true);
   view.reporterOf('c').waiting('The server is away', true);
@@ -45,7 +44,7 @@ async function shown(json: boolean, watches: boolean, isTerminal = false) {
   return written();
 }
 
-const lines = 'done b (1 min)\nfailed c: out of memory\nedited d: somebody has changed it\n';
+const lines = 'done b (1 min)\nfailed c: out of memory\n';
 const before = '1 of 4 cases are done already\n';
 const away = 'The server is away\n';
 
@@ -65,10 +64,19 @@ test('--watch prints each change as a document, from the beginning on', async ()
     .map((line) => JSON.parse(line));
   expect(documents.map((each) => `${each.case} ${each.status}`)).toEqual([
     ...['a done', 'b waiting', 'c waiting', 'd waiting', 'a done', 'b running', 'b done', 'c failed'],
-    ...['d edited', 'a done'],
+    ...['a done'],
   ]);
   expect(documents[6]).toEqual({
-    ...{ case: 'b', subject: null, session: null, status: 'done', reason: null, seconds: 65 },
+    ...{
+      case: 'b',
+      subject: null,
+      session: null,
+      status: 'done',
+      reason: null,
+      version: null,
+      edited: [],
+      seconds: 65,
+    },
     ...{ job_id: 'j', is_new: true, numbers: { ml: 2 } },
   });
   expect(stderr).toBe(away);

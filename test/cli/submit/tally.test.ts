@@ -6,8 +6,16 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['hrtime'] }));
 afterEach(() => void vi.useRealTimers());
 
 const stateOf = (index: number, status: CaseStatus): CaseState => ({
-  ...{ name: `case ${index}`, subject: null, session: null, status, reason: null, seconds: null },
-  ...{ jobId: null, isNew: status === 'done', numbers: {} },
+  ...{
+    name: `case ${index}`,
+    subject: null,
+    session: null,
+    status,
+    reason: null,
+    version: null,
+    seconds: null,
+  },
+  ...{ jobId: null, isNew: status === 'done', edited: [], numbers: {} },
 });
 
 test('the time that is left is that of cases which are computed together, and end together', () => {
@@ -30,13 +38,16 @@ test('the time that is left is that of cases which are computed together, and en
 
 test('what is not computed now tells nothing of the time that is left, and is not left', () => {
   const tally = new Tally();
-  tally.begin([stateOf(0, 'edited'), ...[1, 2, 3].map((index) => stateOf(index, 'waiting'))]);
+  tally.begin([
+    { ...stateOf(0, 'done'), isNew: false },
+    ...[1, 2, 3].map((index) => stateOf(index, 'waiting')),
+  ]);
   tally.saw(stateOf(1, 'running'));
   vi.advanceTimersByTime(60_000);
   // Found done, of an earlier command.
   tally.saw({ ...stateOf(2, 'done'), isNew: false });
   expect(tally.left).toBe(null);
-  expect(tally.line).toBe('1 of 4 done, 1 edited, 1 in progress, 1 waiting');
+  expect(tally.line).toBe('2 of 4 done, 1 in progress, 1 waiting');
 });
 
 test('a case that fails tells how long the others take, and one of an earlier command does not', () => {

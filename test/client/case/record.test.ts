@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { renameSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -12,8 +11,6 @@ import {
   keyOf,
   makeRecord,
   settingsOf,
-  stampIfThere,
-  stampOf,
   withNames,
   writeRecord,
 } from '../../../src/client/case/record.js';
@@ -113,41 +110,6 @@ test('inputs are recorded with their fields and groups, and outputs without the 
   ]);
 });
 
-test('inputs are touched as soon as one is written to, or has another name', async () => {
-  await using directory = await temporary();
-  await plant(directory.path, { 'a.nii': 'a', 'b.nii': 'b' });
-  const [a, b] = ['a.nii', 'b.nii'].map((name) => path.join(directory.path, name)) as [string, string];
-  // Times without fractions, which can be set again.
-  utimesSync(a, 1e9, 1e9);
-  const before = stampOf([a, b]);
-  expect([stampOf([a, b]), stampOf([a]), stampOf([b, a])].map((each) => each === before)).toEqual([
-    true,
-    false,
-    false,
-  ]);
-  const { mtimeMs } = statSync(a);
-  await writeFile(a, 'x');
-  utimesSync(a, 1e9, 1e9);
-  expect(statSync(a).mtimeMs).toBe(mtimeMs);
-  const touched = stampOf([a, b]);
-  expect(touched).not.toBe(before);
-  renameSync(a, path.join(directory.path, 'c.nii'));
-  expect(stampOf([path.join(directory.path, 'c.nii'), b])).not.toBe(touched);
-  expect(() => stampOf([a])).toThrow('ENOENT');
-  const found = {
-    volumes: [{ groups: [[{ kind: 'file', name: 'b.nii', path: b }]] }],
-  } as unknown as FoundFiles;
-  expect(stampIfThere(found)).toBe(stampOf([b]));
-  const files = ['a.nii', 'b.nii'].map((name) => ({ name, path: path.join(directory.path, name) }));
-  writeFileSync(a, 'a');
-  const series = {
-    volumes: [{ groups: [[{ kind: 'series', name: 's', path: directory.path, files }]] }],
-  } as unknown as FoundFiles;
-  expect(stampIfThere(series)).toBe(stampOf([a, b]));
-  renameSync(b, path.join(directory.path, 'd.nii'));
-  expect(stampIfThere(found)).toBeNull();
-});
-
 test('a record has the unit that the app names for its images, if it is one', async () => {
   await using directory = await temporary();
   const volume = (unit?: string, type = 'VOLUME') => ({ display_name: 'x', volume_type: type, unit });
@@ -223,7 +185,9 @@ test('a record is read as it was written, and its key has the version that the j
     inputs: [input],
     outputs,
     deidentified: null,
-    kept: [],
+    case: null,
+    edited: [],
+    stamps: { inputs: null, outputs: null },
     log: 'remote-app-log.txt',
     numbers: { dice: 0.5 },
     numbers_unread: ['One is not read'],
@@ -259,28 +223,14 @@ test('a record is read as it was written, and its key has the version that the j
   });
 });
 
-describe('a record of another version of this program', () => {
+describe('a record from outside', () => {
   const digest = 'a'.repeat(64);
-  const least = {
-    ...{ GeneratedBy: [{ Name: 'x' }], key: 'k', operation: 'infer', app: 'x', checkpoints: [], options: {} },
-    ...{ inputs: [{ name: 'ct.nii', size: 0, sha256: digest }], outputs: [] },
-    ...{ job_id: 'j', server: 's', client_version: '1' },
-  };
+  const least = makeRecord(silentFacts(submission), [], { numbers: {}, unread: [] });
   const read = async (document: object) => {
     await using directory = await temporary();
     await plant(directory.path, { [recordName]: JSON.stringify(document) });
     return readRecord(directory.path);
   };
-
-  test('is read with what it does not say yet', async () => {
-    expect(await read(least)).toEqual({
-      ...least,
-      ...{ inputs: [{ name: 'ct.nii', size: 0, sha256: digest, field: 'inputs', group: 0 }] },
-      ...{ app_version: null, deidentified: null, kept: [], log: null, numbers: {}, conversion: null },
-      ...{ numbers_unread: [], labels: {}, units: { inputs: null, outputs: null }, server_version: null },
-      ...{ devices: [], created_at: null, started_at: null, finished_at: null, seconds: null },
-    });
-  });
 
   const output = { name: 'a', size: 1, sha256: digest };
   test.each<[object, boolean]>([
@@ -298,7 +248,7 @@ describe('a record of another version of this program', () => {
     [{ deidentified: { mode: 'none', allowed: [] } }, false],
     [{ conversion: { as: ['gif'], outputs: [], problems: [] } }, false],
     [{ job_id: null }, false],
-    [{ kept: ['sub/a', 'b'] }, true],
+    [{ edited: [{ name: 'sub/a', from: 'b', key: 'k' }] }, true],
   ])('is believed as far as it has the form that is expected: %j, %j', async (more, isOne) => {
     expect((await read({ ...least, ...more })) !== null).toBe(isOne);
   });
@@ -328,7 +278,10 @@ test('a record that names a file outside its directory is none', async () => {
   await writeFile(file, JSON.stringify({ ...document, outputs: [{ ...outputs[0], name: '../a' }] }));
   expect(readRecord(directory.path)).toBeNull();
   for (const name of ['a/../../b', '/a', 'sub/..', ''])
-    for (const more of [{ kept: [name] }, { outputs: [{ ...outputs[0], name }] }]) {
+    for (const more of [
+      { edited: [{ name, from: 'a', key: 'k' }] },
+      { outputs: [{ ...outputs[0], name }] },
+    ]) {
       await writeFile(file, JSON.stringify({ ...document, ...more }));
       expect(readRecord(directory.path), name).toBeNull();
     }

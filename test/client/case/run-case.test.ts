@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { stampOfInputs } from '../../../src/client/case/record.js';
+import { stampOfInputs } from '../../../src/client/case/file-times.js';
 import { type OneOfMany, runCase } from '../../../src/client/case/run-case.js';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
 import type { Submission } from '../../../src/client/submission.js';

@@ -36,7 +36,6 @@ async function casesOf(
       imaging,
       output: path.join(root.path, 'Out'),
       reporter: memoryReporter(),
-      layout: 'cases',
       skipsIncomplete,
     },
   ).catch((error: Error) => {
@@ -75,22 +74,22 @@ describe('a case', () => {
     });
   });
 
-  test('has the parts of its path that differ in its name alone, where the files share one', async () => {
+  test('has the path of its file as its name', async () => {
     expect(await casesOf(['d/p1/scan.nii.gz', 'd/p2/scan.nii.gz'], { inputs: ['d'] })).toEqual({
-      p1_scan: ['d/p1/scan.nii.gz=scan.nii.gz'],
-      p2_scan: ['d/p2/scan.nii.gz=scan.nii.gz'],
+      'p1/scan': ['d/p1/scan.nii.gz=scan.nii.gz'],
+      'p2/scan': ['d/p2/scan.nii.gz=scan.nii.gz'],
     });
   });
 
-  test('of several groups has one file of each, and the name that they share', async () => {
+  test('of several groups has one file of each, and the name of the first', async () => {
     expect(
       await casesOf(
         ['t1/sub-2_T1w.nii', 't1/sub-10_T1w.nii', 'flair/sub-10_FLAIR.nii', 'flair/sub-2_FLAIR.nii'],
         { inputs: ['t1/*.nii', 'flair/*.nii'] },
       ),
     ).toEqual({
-      'sub-2': ['t1/sub-2_T1w.nii=sub-2_T1w.nii', 'flair/sub-2_FLAIR.nii=sub-2_FLAIR.nii'],
-      'sub-10': ['t1/sub-10_T1w.nii=sub-10_T1w.nii', 'flair/sub-10_FLAIR.nii=sub-10_FLAIR.nii'],
+      'sub-2_T1w': ['t1/sub-2_T1w.nii=sub-2_T1w.nii', 'flair/sub-2_FLAIR.nii=sub-2_FLAIR.nii'],
+      'sub-10_T1w': ['t1/sub-10_T1w.nii=sub-10_T1w.nii', 'flair/sub-10_FLAIR.nii=sub-10_FLAIR.nii'],
     });
   });
 
@@ -129,17 +128,15 @@ describe('a case', () => {
         { inputs: ['d'] },
       ),
     ).toEqual({
-      a_scan: ['d/a/scan.mhd=scan.mhd d/a/scan.raw=scan.raw'],
-      b_scan: ['d/b/scan.mhd=scan.mhd d/b/scan.raw=scan.raw'],
+      'a/scan': ['d/a/scan.mhd=scan.mhd d/a/scan.raw=scan.raw'],
+      'b/scan': ['d/b/scan.mhd=scan.mhd d/b/scan.raw=scan.raw'],
     });
   });
 
-  test('gets a name that a directory can have, different from all others', async () => {
+  test('gets a name that a directory can have', async () => {
     expect(
-      Object.keys(
-        await casesOf(['d/.a.nii', 'd/CON.nii', 'd/x.nii', 'd/x.mha'], { inputs: ['d/{.a,CON,x}.*'] }),
-      ),
-    ).toEqual(['a', '_CON', 'x', 'x_1']);
+      Object.keys(await casesOf(['d/.a.nii', 'd/CON.nii', 'd/x.nii'], { inputs: ['d/{.a,CON,x}.*'] })),
+    ).toEqual(['a', '_CON', 'x']);
   });
 });
 
@@ -160,9 +157,9 @@ describe('a file that cannot be sent', () => {
         ),
       ),
     ).toEqual([
-      ['a', ['t1/s1/a.nii=a.nii', 't2/a.nii=a.nii']],
-      ['b', ['t1/s2/b.nii=b.nii', 't2/b.nii=b.nii', "'t1/s2/b.nii' is empty (0 bytes)"]],
-      ['c', ['t1/s3/c.nii=c.nii', 't2/c.nii=c.nii', "'t2/c.nii' is empty (0 bytes)"]],
+      ['s1/a', ['t1/s1/a.nii=a.nii', 't2/a.nii=a.nii']],
+      ['s2/b', ['t1/s2/b.nii=b.nii', 't2/b.nii=b.nii', "'t1/s2/b.nii' is empty (0 bytes)"]],
+      ['s3/c', ['t1/s3/c.nii=c.nii', 't2/c.nii=c.nii', "'t2/c.nii' is empty (0 bytes)"]],
     ]);
   });
 
@@ -200,22 +197,22 @@ describe('cases that lack a file of a group', () => {
       "2 of 4 cases have no file in group 2 of --inputs: 'bids/sub-02/anat/sub-02_T1w.nii', " +
         "'bids/sub-07/anat/sub-07_T1w.nii'; add what is missing, or leave these out with --skip-incomplete",
     );
-    expect(Object.keys(await casesOf(files, patterns, 'infer', true))).toEqual(['sub-01', 'sub-12']);
+    expect(Object.keys(await casesOf(files, patterns, 'infer', true))).toEqual(['sub-01_T1w', 'sub-12_T1w']);
   });
 
   test.each([
-    ['one file is left', [...subjects.map(t1), flair('sub-07')], patterns, ['sub-07']],
+    ['one file is left', [...subjects.map(t1), flair('sub-07')], patterns, ['sub-07_T1w']],
     [
       'both groups lack some, and have as many files',
       [t1('sub-01'), t1('sub-02'), flair('sub-02'), flair('sub-03')],
       patterns,
-      ['sub-02'],
+      ['sub-02_T1w'],
     ],
     [
       'folders alone tell cases apart',
       ['d/p1/t1.nii', 'd/p2/t1.nii', 'd/p3/t1.nii', 'd/p2/flair.nii'],
       { inputs: ['d/*/t1.nii', 'd/*/flair.nii'] },
-      ['p2_t1'],
+      ['p2/t1'],
     ],
     [
       'names begin alike in one group only',
@@ -269,7 +266,6 @@ test('series are not described, which the table has, and none is read once the c
         imaging,
         output: path.join(root.path, 'Out'),
         reporter,
-        layout: 'cases',
         skipsIncomplete: false,
       },
       null,

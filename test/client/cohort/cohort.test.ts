@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -101,14 +101,13 @@ async function run(
         skipsIncomplete: false,
       },
       ...{
-        recomputes: false,
-        verifies: false,
+        keepsVersion: false,
         failsFast: false,
         reporter,
         clientVersion: '1',
         killTimeout: 5,
       },
-      ...{ resends: false, wait: 5 },
+      wait: 5,
       watcher: {
         reporterOf: () => memoryReporter(),
         began: () => watch(root.path, null),
@@ -147,11 +146,11 @@ test('a case is read, waits for its turn, is sent, runs and is fetched, and is d
     ['a', 'done', null, ids.get('a.nii'), true],
     ['b', 'done', null, ids.get('b.nii'), true],
   ]);
-  expect(summary).toEqual({ output, table: path.join(output, 'cases.csv'), cases: 2 });
+  expect(summary).toEqual({ output, table: path.join(output, 'cases.csv'), cases: 2, orphaned: [] });
   expect(table).toEqual([
-    'case,status,reason,seconds,job,dice',
-    `a,done,,,${ids.get('a.nii')},0.5`,
-    `b,done,,,${ids.get('b.nii')},0.5`,
+    'case,status,reason,version,seconds,job,dice',
+    `a,done,,,,${ids.get('a.nii')},0.5`,
+    `b,done,,,,${ids.get('b.nii')},0.5`,
   ]);
   expect([notes, service.killed]).toEqual([[], []]);
 });
@@ -258,42 +257,6 @@ test('a job that failed is sent as another attempt by the next command, and one 
   expect([second.keys, known()]).toEqual([[`${key}-2`], [['bad', key, 2, '000000000003', true]]]);
 });
 
-test('a mask that was drawn on counts as done, unless it is that of another scan', async () => {
-  await using root = await temporary();
-  const at = (...names: string[]) => path.join(root.path, 'Out', ...names);
-  const service = manyJobs();
-  const go = (names: readonly string[], watch = (_: string, __: CaseState | null) => {}) =>
-    run(names, service, {}, watch, { place: root.path });
-  await go(['a.nii', 'b.nii']);
-  writeFileSync(at('b', 'mask.nii'), 'drawn');
-  // The row and what was seen of a case that was not asked for stay.
-  const { notes, table } = await go(['c.nii']);
-  expect([notes, table.map((line) => line.split(',').slice(0, 2).join())]).toEqual([
-    [],
-    ['case,status', 'a,done', 'b,edited', 'c,done'],
-  ]);
-  expect(Object.keys(JSON.parse(readFileSync(at('.remote-app', 'seen.json'), 'utf8')))).toEqual([
-    ...['a', 'b', 'c'],
-  ]);
-  // Both were asked for, and the one is fetched when the command is interrupted.
-  const controller = new AbortController();
-  const interrupt = (_: string, state: CaseState | null) => {
-    if (state?.status === 'fetching') controller.abort(new Interrupted('SIGQUIT'));
-  };
-  const how = { place: root.path, signal: controller.signal };
-  await expect(run(['b.nii', 'd.nii'], service, {}, interrupt, how)).rejects.toThrow(
-    'Interrupted; 1 of 2 cases are done; the same command goes on with the others',
-  );
-  const change = (_: string, state: CaseState | null) => {
-    if (state === null) writeFileSync(path.join(root.path, 'in', 'b.nii'), 'other');
-  };
-  expect((await go(['b.nii'], change)).states).toMatchObject([['b', 'done', null, '000000000005', true]]);
-  expect([
-    readFileSync(at('b', 'mask.nii'), 'utf8'),
-    readFileSync(at('.remote-app', 'stale', 'b', 'mask.nii'), 'utf8'),
-  ]).toEqual(['mask', 'drawn']);
-});
-
 test('a result that is not converted as it is asked for is computed again, once', async () => {
   await using root = await temporary();
   const service = manyJobs();
@@ -302,17 +265,6 @@ test('a result that is not converted as it is asked for is computed again, once'
   const conversion = { formats: ['nrrd'], isStrict: false } as const;
   expect([await sent({}), await sent({ conversion }), await sent({ conversion }), await sent({})]).toEqual([
     ...[1, 1, 0, 0],
-  ]);
-});
-
-test('nothing is read of a case that is done, unless all is to be verified', async () => {
-  await using root = await temporary();
-  const service = manyJobs();
-  const way = async (more: Partial<CohortOptions>) =>
-    (await run(['a.nii'], service, more, () => {}, { place: root.path })).statuses.a;
-  await way({});
-  expect([await way({}), await way({ verifies: true }), service.jobs.size]).toEqual([
-    ...[['done'], ['reading', 'done'], 1],
   ]);
 });
 

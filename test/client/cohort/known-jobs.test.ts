@@ -2,7 +2,6 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { JobOwners, KnownJobs } from '../../../src/client/cohort/known-jobs.js';
-import { LastLooks } from '../../../src/client/cohort/last-looks.js';
 import { temporary } from '../../support/temporary.js';
 
 const job = (jobId: string, more: object = {}) => ({ key: 'k', attempt: 1, jobId, isOver: false, ...more });
@@ -39,33 +38,13 @@ test('a file of jobs that cannot be read is no new directory', async () => {
 });
 
 test('a job belongs to one case, or to several of the same files', () => {
-  const owners = new JobOwners((name) => (name === 'recorded' ? 'k' : undefined));
+  const owners = new JobOwners();
   owners.take('j1', 'a', 'k');
   owners.take('j1', 'a', 'other');
   expect(() => owners.take('j1', 'b', 'k')).toThrow("The server answered with job j1, which is that of 'a'");
   owners.take('j1', 'b', 'other');
-  owners.know('j2', 'recorded', null);
   owners.know('j2', 'nobody', 'z');
-  owners.take('j2', 'c', 'k');
-  expect(() => owners.take('j2', 'd', 'z')).toThrow("which is that of 'c'");
-});
-
-test('what was seen is added to what is known, and forgotten of cases that are gone', async () => {
-  await using directory = await temporary();
-  mkdirSync(path.join(directory.path, '.remote-app'));
-  const file = path.join(directory.path, '.remote-app', 'seen.json');
-  const none = { stamp: null, digest: null, outputs: null, place: null };
-  const first = new LastLooks(directory.path);
-  first.save(() => true);
-  expect(() => statSync(file)).toThrow('ENOENT');
-  expect(first.get('a')).toEqual(none);
-  first.note('a', { stamp: 's', digest: 'd' });
-  first.note('a', { outputs: 'o' });
-  first.note('b', { place: 'p' });
-  first.save((name) => name === 'a');
-  expect(new LastLooks(directory.path).entries).toEqual([
-    ['a', { ...none, stamp: 's', digest: 'd', outputs: 'o' }],
-  ]);
-  writeFileSync(file, '{"a":[1,"d",null],"b":"x"}');
-  expect(new LastLooks(directory.path).get('a')).toEqual({ ...none, digest: 'd' });
+  owners.know('j2', 'somebody', 'k');
+  owners.take('j2', 'c', 'z');
+  expect(() => owners.take('j2', 'd', 'y')).toThrow("which is that of 'c'");
 });

@@ -3,6 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test, vi } from 'vitest';
 import type { CaseState } from '../../../src/client/cohort/index.js';
+import { newState } from '../../../src/client/cohort/state.js';
 import { CaseTable } from '../../../src/client/cohort/table.js';
 import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { temporary } from '../../support/temporary.js';
@@ -36,19 +37,19 @@ test.each([
   ['\u202egpj', '\\u202egpj'],
 ])('a cell is neither computed by a spreadsheet nor obeyed by a terminal: %j', async (reason, cell) => {
   const { lines } = await linesOf({ a: { reason, status: 'failed' } });
-  expect(lines[1]).toBe(`a,failed,${cell},,`);
+  expect(lines[1]).toBe(`a,failed,${cell},,,`);
 });
 
 test('names of cases and of numbers are cells as well', async () => {
   const { lines } = await linesOf({ 'x;=1+1': { numbers: { '=dice': 1, 'a;@b': -2 } } });
-  expect(lines).toEqual([`case,status,reason,seconds,job,'=dice,"a;'@b"`, `"x;'=1+1",done,,,,1,-2`]);
+  expect(lines).toEqual([`case,status,reason,version,seconds,job,'=dice,"a;'@b"`, `"x;'=1+1",done,,,,,1,-2`]);
 });
 
 test('numbers whose names have the case in them do not make the table a square', async () => {
   const names = Array.from({ length: 700 }, (_, at) => `sub-${at}`);
   const states = names.map((name) => [name, { numbers: { [`${name}.ml`]: 1, dice: 0.5 } }] as const);
   const { lines, leftColumns } = await linesOf(Object.fromEntries(states));
-  expect(lines[0]?.split(',')).toHaveLength(5 + 500);
+  expect(lines[0]?.split(',')).toHaveLength(6 + 500);
   expect(lines[0]).toContain(',dice');
   expect([lines.length, leftColumns]).toEqual([701, 201]);
 });
@@ -73,8 +74,8 @@ test('the table is written at most once a second', async () => {
 
 test('a table has a row for each case, those of earlier commands among them by name, and columns where any case has them', async () => {
   await using root = await temporary();
-  const none = { subject: null, session: null, reason: null, seconds: null, jobId: null, isNew: false };
-  const b = { ...none, name: 'b', status: 'edited', session: '2', numbers: { dice: 0.5 } } as const;
+  const about = { subject: null, session: '2', version: '7', numbers: { dice: 0.5 } };
+  const b = { ...newState, ...about, name: 'b', status: 'orphaned' } as const;
   const changes: CaseState[] = [];
   const watcher = { ...silent, changed: (state: CaseState) => void changes.push(state) };
   const cases = ['c', 'a10', 'a9', 'd', 'e'].map((name) => ({
@@ -93,13 +94,13 @@ test('a table has a row for each case, those of earlier commands among them by n
     table.change(name, { status, reason: status === 'failed' ? 'x' : null });
   table.write();
   expect((await readFile(table.file, 'utf8')).split('\r\n')).toEqual([
-    'case,status,reason,seconds,job,subject,session,dice,ml',
-    'a9,waiting,,,,,,,',
-    'a10,failed,x,,,,,,',
-    'b,edited,,,,,2,0.5,',
-    'c,done,,3,j,01,,,7',
-    'd,waiting,,,,,,,',
-    'e,waiting,,,,,,,',
+    'case,status,reason,version,seconds,job,subject,session,dice,ml',
+    'a9,waiting,,,,,,,,',
+    'a10,failed,x,,,,,,,',
+    'b,orphaned,,7,,,,2,0.5,',
+    'c,done,,,3,j,01,,,7',
+    'd,waiting,,,,,,,,',
+    'e,waiting,,,,,,,,',
     '',
   ]);
   expect(changes.map(({ name, status }) => [name, status])).toEqual([

@@ -108,7 +108,7 @@ function checkResults(context, study, reasons, { code, stderr }) {
   }
   const good = [...scans.keys()].filter((name) => !reasons.has(name));
   checkNames(context, path.join(study.root, 'Out'), ['.remote-app', 'cases.csv', ...good]);
-  checkNames(context, path.join(study.root, 'Out', '.remote-app'), ['jobs.jsonl', 'seen.json']);
+  checkNames(context, path.join(study.root, 'Out', '.remote-app'), ['jobs.jsonl']);
 }
 
 function checkNames(context, directory, expected) {

@@ -28,50 +28,69 @@ const unit = (file: string, more: object = {}) =>
 describe('cases', () => {
   const found = (groups: Readonly<Record<string, readonly (readonly NamedUnit[])[]>>) =>
     Object.entries(groups).map(([name, all]) => ({ field: fieldOf(name), groups: all }));
-  const namesOf = (...groups: readonly (readonly string[])[]) =>
-    divideIntoCases(found({ inputs: groups.map((group) => group.map((each) => unit(each))) })).map(
-      ({ name }) => name,
-    );
 
-  test.each<[string, string[], string[][]]>([
-    ['the name of the file', ['a', 'b'], [['/in/a.nii', '/in/b.nii.gz']]],
+  const base = '/in';
+  test.each<[string, string, NamedUnit]>([
+    ['its path below what was named', 'A/t1', unit('/in/A/t1.nii.gz', { base })],
+    ['what was typed of a file', 'scans/a', unit('./scans/a.nii')],
+    ['what was typed of a file elsewhere', 'x/a', unit('../x/a.nii')],
+    ['the root of a file as it was typed', 'data/a', unit('/data/a.nii')],
+    ['its entities', 'sub-1_ses-2_acq-x_T1w', unit('/d/sub-1/ses-2/anat/sub-1_ses-2_acq-x_T1w.nii')],
     [
-      'what all files share',
-      ['s-1', 's-2'],
-      [
-        ['/x/s-1_T1.nii', '/x/s-2_T1.nii'],
-        ['/y/s-1_T2.nii', '/y/s-2_T2.nii'],
-      ],
+      'its path where the session is in the folders alone',
+      'sub-1/ses-2/anat/sub-1_T1w',
+      unit('/in/sub-1/ses-2/anat/sub-1_T1w.nii', { base }),
     ],
     [
-      'whole words of these',
-      ['s', 't-2'],
-      [
-        ['/x/s_T1.nii', '/x/t-2.nii'],
-        ['/y/s_T2.nii', '/y/t-2.nii'],
-      ],
+      'its path where folders and name are of two people',
+      'sub-2/anat/sub-1_T1w',
+      unit('/in/sub-2/anat/sub-1_T1w.nii', { base }),
     ],
     [
-      'also where one has no more',
-      ['s1', 's2'],
-      [
-        ['/x/s1.nii', '/x/s2.nii'],
-        ['/y/s1_b.nii', '/y/s2_b.nii'],
-      ],
+      'its path outside of a folder of a kind of data',
+      'sub-1/sub-1_T1w',
+      unit('/in/sub-1/sub-1_T1w.nii', { base }),
+    ],
+    ['parts that directories can have', 'x/case/a_b', unit('/in/-.x/--/a:b.nii', { base })],
+    ['parts that are not too long', 'a'.repeat(200), unit(`/in/${'a'.repeat(201)}.nii`, { base })],
+    [
+      'the directory of a store that was named',
+      's',
+      unit('/in/s.zarr', { kind: 'store', base: '/in/s.zarr', files: [] }),
     ],
     [
-      'the name of the first, where that says nothing',
-      ['a1', 'b1'],
-      [
-        ['/x/a1.nii', '/x/b1.nii'],
-        ['/y/x.nii', '/y/y.nii'],
-      ],
+      'the number and the description of a series',
+      'p1/3_T1-MPRAGE',
+      unit('/in/p1', {
+        kind: 'series',
+        wanted: 'p1',
+        files: [],
+        base,
+        series: { number: 3, description: 'T1 MPRAGE', remarks: [] },
+      }),
     ],
-    ['a name that is free', ['a', 'A_1'], [['/x/a.nii', '/y/A.mha']]],
-    ['one that a directory can have', ['x', 'case', 'a_b'], [['/in/-.x.nii', '/in/--.nii', '/in/a:b.nii']]],
-    ['one that is not too long', ['a'.repeat(200), 'b'], [[`/in/${'a'.repeat(201)}.nii`, '/in/b.nii']]],
-  ])('have %s as their name', (_, names, groups) => {
-    expect(namesOf(...groups)).toEqual(names);
+    [
+      'the directory of a series that has neither',
+      'p1',
+      unit('/in/p1', {
+        kind: 'series',
+        wanted: 'p1',
+        files: [],
+        base,
+        series: { number: null, description: '', remarks: [] },
+      }),
+    ],
+  ])('have %s as their name', (_, name, volume) => {
+    expect(divideIntoCases(found({ inputs: [[volume]] })).map((each) => each.name)).toEqual([name]);
+  });
+
+  test.each([
+    [['/in/x.nii', '/in/x.mha'], "'/in/x.nii' and '/in/x.mha' would both be the case 'x'"],
+    [['/in/x.nii', '/in/X.nii'], "'/in/x.nii' and '/in/X.nii' would both be the case 'X'"],
+    [['/in/A.nii', '/in/a/t1.nii'], "The result of '/in/a/t1.nii' would lie in that of '/in/A.nii'"],
+  ])('whose names or places are the same are refused: %j', (files, why) => {
+    const units = files.map((each) => unit(each, { base }));
+    expect(() => divideIntoCases(found({ inputs: [units] }))).toThrow(why);
   });
 
   test('have the labels of their paths, their files and the fault of one of these, and what is for all', () => {
@@ -83,8 +102,8 @@ describe('cases', () => {
       found({ inputs: [[first, second, half]], gt: [[unit('/gt/a.nii'), bad]], mask: [[mask]] }),
     );
     expect(cases.map(({ name, subject, session, fault }) => [name, subject, session, fault])).toEqual([
-      ['x', '01', '2', null],
-      ['y', '03', null, "'/gt/sub-03_b.nii' is empty"],
+      ['in/sub-01/ses-2/x', '01', '2', null],
+      ['in/02/y', '03', null, "'/gt/sub-03_b.nii' is empty"],
     ]);
     const groups = cases.map(({ files }) =>
       files.volumes.map((each) => each.groups.flat().map(({ path: at }) => at)),
@@ -102,8 +121,8 @@ describe('cases', () => {
       alone.map(({ name, files }) => [name, files.volumes[0]?.groups[0]?.map((each) => each.name)]),
     ).toEqual([
       ...[
-        ['a_T1', ['T1.nii']],
-        ['b_T1', ['T1.nii']],
+        ['in/a/T1', ['T1.nii']],
+        ['in/b/T1', ['T1.nii']],
       ],
     ]);
   });

@@ -54,7 +54,9 @@ function checkTable(context, { study }, output, when) {
   );
   for (const [name, { status }] of table) {
     if (status !== 'done') continue;
-    const places = [output, path.join(output, '.remote-app', 'old')];
+    const own = path.join(output, '.remote-app');
+    const replaced = existsSync(own) ? readdirSync(own).filter((each) => each.startsWith('old-')) : [];
+    const places = [output, ...replaced.map((each) => path.join(own, each, 'files'))];
     const isThere = places.some((place) => study.isWhole(name, place));
     context.check(isThere, `The table calls the case ${name} done, and it is not there (${when})`);
   }
@@ -70,11 +72,9 @@ function checkResults(context, { study }, output, when) {
     );
   }
   const own = path.join(output, '.remote-app');
-  const expected = ['.remote-app', 'cases.csv', ...study.scans.keys(), 'jobs.jsonl', 'seen.json', 'old'];
+  const expected = ['.remote-app', 'cases.csv', ...study.scans.keys(), 'jobs.jsonl'];
   const there = [...readdirSync(output), ...readdirSync(own)];
   const left = there.filter((name) => !expected.includes(name));
-  // Results that were replaced lay here.
-  if (existsSync(path.join(own, 'old'))) left.push(...readdirSync(path.join(own, 'old')));
   context.check(
     left.length === 0,
     `${left.join(', ')} is left after a power cut and the same command (${when})`,

@@ -1,0 +1,124 @@
+import path from 'node:path';
+import { namesIn, windowsName, withoutEnding } from '../files/index.js';
+import type { NamedUnit, Series } from './found-files.js';
+
+/** The directories of BIDS that say how data were acquired. */
+export const datatypes = /^(anat|beh|ct|dwi|eeg|fmap|func|ieeg|meg|micr|motion|mrs|nirs|perf|pet)$/;
+
+/** The name of a BIDS file without its ending: subject, perhaps session, other entities, suffix. */
+const bidsName = /^(sub-[\p{L}\p{N}+]+)(?:_(ses-[\p{L}\p{N}+]+))?(?:_[a-z]+-[\p{L}\p{N}+]+)*_[\p{L}\p{N}]+$/u;
+
+/** The entities and the suffix of a file whose name and folders agree as BIDS requires; null for any other file. */
+export function bidsNameOf(file: string): string | null {
+  const folders = path.resolve(file).split(path.sep);
+  const stem = withoutEnding(folders.pop() ?? '');
+  const [, subject, session] = bidsName.exec(stem) ?? [];
+  if (subject === undefined || !datatypes.test(folders.pop() ?? '')) return null;
+  const wanted = session === undefined ? [subject] : [subject, session];
+  return folders.slice(-wanted.length).join('/') === wanted.join('/') ? stem : null;
+}
+
+/** Most characters of a description in a name. */
+const maxDescription = 40;
+
+/** What distinguishes a series within its directory: `3_T1-MPRAGE`; nothing if its files have neither. */
+export function numberAndDescription({
+  number,
+  description,
+}: Pick<Series, 'number' | 'description'>): string[] {
+  const words = description
+    .normalize('NFC')
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-+|-+$/g, '');
+  const parts = [number, [...words].slice(0, maxDescription).join('')].filter(
+    (part) => part !== null && part !== '',
+  );
+  return parts.length === 0 ? [] : [parts.join('_')];
+}
+
+/** A part of a path as a directory can be called on every system, without what would hide it. */
+const casePart = (part: string): string => windowsName(part.replace(/^[.\-\s]+/, '').slice(0, 200)) || 'case';
+
+/** The parts of a path as it was typed, without those that lead up or to the root. */
+const typedParts = (typed: string): string[] =>
+  path
+    .normalize(typed)
+    .split(path.sep)
+    .filter((part) => !['', '.', '..'].includes(part));
+
+/**
+ * The name of the case of a volume: its entities in BIDS, and otherwise its path below what was named, without its ending. It depends
+ * on nothing but the volume and what was typed. A series has its number and description behind its directory, since another series may
+ * be added there.
+ */
+export function caseNameOf(unit: NamedUnit): string {
+  const bids = unit.kind === 'series' ? null : bidsNameOf(unit.path);
+  if (bids !== null) return bids;
+  const parts =
+    unit.base === undefined
+      ? typedParts(unit.path)
+      : path
+          .relative(path.resolve(unit.base), path.resolve(unit.path))
+          .split(path.sep)
+          .filter((part) => part !== '');
+  if (unit.kind === 'series') parts.push(...numberAndDescription(unit.series));
+  if (parts.length === 0) parts.push(path.basename(path.resolve(unit.path)));
+  const last = parts.pop() ?? '';
+  const isFile = unit.kind !== 'series';
+  return [...parts, isFile ? withoutEnding(last) : last].map(casePart).join('/');
+}
+
+/** Looks for the inputs of cases by their names alone. */
+export class InputLookup {
+  readonly #listed = new Map<string, string[]>();
+  readonly #bases: ReadonlySet<string>;
+
+  /** @param units what the command found: cases are looked for where these lie, and below what was named */
+  constructor(units: readonly NamedUnit[]) {
+    const bases = new Set<string>();
+    for (const { base = '.', path: file } of units) {
+      bases.add(path.resolve(base));
+      if (base === '.') bases.add(path.parse(path.resolve(file)).root);
+      const place = path.resolve(file).split(path.sep);
+      const subject = place.findLastIndex((part) => /^sub-/.test(part) && part !== place.at(-1));
+      if (subject > 0) bases.add(place.slice(0, subject).join(path.sep) || path.sep);
+    }
+    this.#bases = bases;
+  }
+
+  /** Whether there is a file, or a directory with a series, that a case of this name would be made of. */
+  has(name: string): boolean {
+    const [subject, session] = name.split('_').filter((part) => /^(sub|ses)-/.test(part));
+    const parts = name.split('/');
+    return [...this.#bases].some((base) => {
+      if (this.#leadsTo(base, parts)) return true;
+      if (parts.length > 1 || subject === undefined) return false;
+      const folder = path.join(base, subject, session ?? '');
+      return this.#list(folder).some((each) => this.#leadsTo(path.join(folder, each), parts));
+    });
+  }
+
+  #list(directory: string): readonly string[] {
+    const listed = this.#listed.get(directory) ?? namesIn(directory);
+    this.#listed.set(directory, listed);
+    return listed;
+  }
+
+  #leadsTo(directory: string, [first = '', ...rest]: readonly string[]): boolean {
+    const entries = this.#list(directory);
+    if (rest.length === 0) {
+      // The last part of a series is in its files: its directory is enough.
+      return (
+        entries.some((each) => [each, withoutEnding(each)].map(casePart).includes(first)) ||
+        isSeries(first, entries)
+      );
+    }
+    return entries.some(
+      (each) => casePart(each) === first && this.#leadsTo(path.join(directory, each), rest),
+    );
+  }
+}
+
+/** Whether a case may be a series among these files, which only their content tells. */
+const isSeries = (part: string, entries: readonly string[]): boolean =>
+  /^\d+(_|$)/.test(part) && entries.some((each) => /\.(dcm|ima)$|^[^.]*$/i.test(each));

@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { statfsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { type FoundFiles, filesOfUnit } from '../found-files.js';
+
+/** Milliseconds for which files must have been left alone before their times are trusted: clocks of disks and machines differ. */
+const settled = 120_000;
+
+/** Milliseconds within which a file can be written twice and keep its times, on file systems that count whole seconds. */
+const oneTick = 2000;
+
+/** File systems that maintain change times and inodes, by statfs(2): ext, XFS, Btrfs, F2FS, ZFS. Not tmpfs, FUSE or NFS. */
+const maintained: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1]);
+
+/** A hash of the names, sizes, times and inodes of files, and the newest of the times in milliseconds. @throws the system's error */
+function timesOf(paths: readonly string[]): { readonly stamp: string; readonly newest: number } {
+  const hash = createHash('sha256');
+  let newest = 0;
+  for (const target of paths) {
+    const { size, mtimeMs, ctimeMs, ino } = statSync(target);
+    newest = Math.max(newest, mtimeMs, ctimeMs);
+    hash.update(`${path.basename(target)}\0${size} ${mtimeMs} ${ctimeMs} ${ino}\n`);
+  }
+  return { stamp: hash.digest('hex'), newest };
+}
+
+const pathsOf = (found: FoundFiles): string[] =>
+  found.volumes.flatMap(({ groups }) =>
+    groups
+      .flat()
+      .flatMap(filesOfUnit)
+      .map((each) => each.path),
+  );
+
+/** A hash of the times of the inputs of a case: the same as long as nobody writes to them. @throws the system's error */
+export const stampOfInputs = (found: FoundFiles): string => timesOf(pathsOf(found)).stamp;
+
+/** The same; null if a file is missing, which is reported when it is read. */
+export function stampIfThere(found: FoundFiles): string | null {
+  try {
+    return stampOfInputs(found);
+  } catch {
+    return null;
+  }
+}
+
+/** What a record says of the times of files that were hashed since; null if one was written just before. */
+export function stampToRecord(paths: readonly string[], leftAlone = oneTick): string | null {
+  const { stamp, newest } = timesOf(paths);
+  return Date.now() - newest >= leftAlone ? stamp : null;
+}
+
+/** The same for the inputs of a case. @throws the system's error */
+export const inputStampToRecord = (found: FoundFiles): string | null => stampToRecord(pathsOf(found));
+
+/**
+ * Whether files are what they were when a record was written, by their times alone. False if that can't be told: where they were
+ * changed minutes ago, or lie on a file system that does not maintain these times.
+ * @param stamp of the record
+ */
+export function areUntouched(paths: readonly string[], stamp: string | null): boolean {
+  if (stamp === null) return false;
+  try {
+    const now = timesOf(paths);
+    if (now.stamp !== stamp || Date.now() - now.newest < settled) return false;
+    const directories = new Set(paths.map((each) => path.dirname(each)));
+    return [...directories].every((each) => maintained.has(statfsSync(each).type));
+  } catch {
+    return false;
+  }
+}
+
+/** The same for the inputs of a case. */
+export const areInputsUntouched = (found: FoundFiles, stamp: string | null): boolean =>
+  areUntouched(pathsOf(found), stamp);

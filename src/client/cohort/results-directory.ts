@@ -1,0 +1,217 @@
+import { closeSync, constants, existsSync, lstatSync, readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { quotePath, resultName, tableName } from '../../contract/index.js';
+import {
+  isRealDirectory,
+  lockPath,
+  makeDirectory,
+  namesIn,
+  readJsonFile,
+  removePartials,
+  syncDirectory,
+  syncTree,
+  writeJsonFile,
+} from '../../files/index.js';
+import { areUntouched, type CaseRecord, readRecord, stampToRecord, writeRecord } from '../case/index.js';
+import { UsageError, writing } from '../errors.js';
+import { goOnLater, withoutRoom } from './failures.js';
+import { isUnchanged, keepFiles } from './kept-files.js';
+import { type CasePlace, isLink, isTaken, linkTo, moveAway, moveIn, ownDirectory, restore } from './place.js';
+
+/** Where the files in an `old-*` were, with the directory below that of the results; null if that cannot be read. */
+function placeIn(old: string): CasePlace | null {
+  try {
+    const place = readJsonFile(path.join(old, 'place.json')) as Partial<CasePlace> | undefined;
+    const { directory, prefix, record } = place ?? {};
+    const isPlace = [directory, prefix, record].every((each) => typeof each === 'string');
+    return isPlace ? (place as CasePlace) : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Refuses a directory of results in which something that is written by this program, and not by a person, leads elsewhere: files there
+ * would be moved and removed.
+ * @throws UsageError
+ */
+function refuseLinks(directory: string): void {
+  const own = path.join(directory, ownDirectory);
+  const isOwn = isRealDirectory(own);
+  const written = [
+    own,
+    path.join(directory, tableName),
+    ...(isOwn ? namesIn(own).map((name) => path.join(own, name)) : []),
+  ];
+  const link = written.find(isLink);
+  if (link !== undefined)
+    throw new UsageError(
+      `${quotePath(link)} is a link, and results are not written through links; remove it`,
+    );
+  if (existsSync(own) && !isOwn) throw new UsageError(`${quotePath(own)} is not a directory; move it`);
+}
+
+/** The directory that the results of a cohort go to. */
+export class ResultsDirectory implements Disposable {
+  readonly own: string;
+
+  private constructor(
+    readonly directory: string,
+    private readonly lock: number | null,
+  ) {
+    this.own = path.join(directory, ownDirectory);
+  }
+
+  /**
+   * Makes the directory if it is missing, and locks it. Removes what a command that was killed left in its own directory, and
+   * puts back a result that it was replacing.
+   * @throws UsageError if another command works on it, it cannot be written, or what is ours in it is a link
+   */
+  static async open(directory: string): Promise<ResultsDirectory> {
+    const own = path.join(directory, ownDirectory);
+    refuseLinks(directory);
+    makeDirectory(own);
+    const outcome = lockPath(own, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    if (outcome === 'taken') {
+      throw new UsageError(
+        `Another command writes results to ${quotePath(directory)}; wait for it, or name another one`,
+      );
+    }
+    const isLocked = typeof outcome === 'object' && 'descriptor' in outcome;
+    const results = new ResultsDirectory(path.resolve(directory), isLocked ? outcome.descriptor : null);
+    // Without a lock, they may be those of a command that is running.
+    if (isLocked) await results.#clear();
+    return results;
+  }
+
+  async #clear(): Promise<void> {
+    for (const name of readdirSync(this.own)) {
+      const target = path.join(this.own, name);
+      if (name.startsWith('old-') && !this.#putBack(target)) continue;
+      if (/^(new|old)-|\.partial$/.test(name)) await rm(target, { recursive: true, force: true });
+    }
+    removePartials(path.join(this.directory, tableName));
+  }
+
+  /** Puts back a result that was being replaced. False if nobody knows where it was: it is left where it is. */
+  #putBack(old: string): boolean {
+    const files = path.join(old, 'files');
+    if (!existsSync(files)) return true;
+    const place = placeIn(old);
+    if (place === null) return false;
+    const directory = path.join(this.directory, place.directory);
+    if (path.relative(this.directory, directory).startsWith('..')) return false;
+    restore({ ...place, directory }, files);
+    return true;
+  }
+
+  /** Whether a file is there. @param name in the directory of the place */
+  has({ directory }: CasePlace, name: string): boolean {
+    return existsSync(path.join(directory, name));
+  }
+
+  /** The record of a result; null if there is none, and for one behind a link. */
+  record(place: CasePlace): CaseRecord | null {
+    return linkTo(this.directory, place) === null ? readRecord(place.directory, place.record) : null;
+  }
+
+  /**
+   * Compares the outputs of a result with its record. They are not read if nobody has touched them since.
+   * @returns the names of those that a person has changed, and whether any is missing
+   */
+  async compare(
+    { directory }: CasePlace,
+    { outputs, stamps }: CaseRecord,
+  ): Promise<{ readonly changed: readonly string[]; readonly isMissing: boolean }> {
+    const paths = outputs.map(({ name }) => path.join(directory, name));
+    if (areUntouched(paths, stamps.outputs)) return { changed: [], isMissing: false };
+    const changed: string[] = [];
+    let isMissing = false;
+    for (const output of outputs) {
+      if (lstatSync(path.join(directory, output.name), { throwIfNoEntry: false }) === undefined)
+        isMissing = true;
+      else if (!(await isUnchanged(directory, output))) changed.push(output.name);
+    }
+    return { changed, isMissing };
+  }
+
+  /**
+   * Takes the result of a case.
+   * @param how.inputs what the record says of the times of the inputs
+   * @param how.isForced whether it is computed once more although it is there
+   * @param how.rename gives the files the names that they have in their place
+   * @param fetch saves the result and its record in a private directory, from which they get their place all at once
+   * @throws WriteError
+   */
+  async receive(
+    name: string,
+    place: CasePlace,
+    how: {
+      readonly inputs: string | null;
+      readonly isForced: boolean;
+      readonly rename: (complete: string) => void;
+    },
+    fetch: (directory: string) => Promise<unknown>,
+  ): Promise<CaseRecord | null> {
+    const own = await writing(this.directory, goOnLater, () => mkdtemp(path.join(this.own, 'new-')));
+    const complete = path.join(own, 'files');
+    try {
+      await fetch(complete).catch((error: unknown) => {
+        throw withoutRoom(place.directory, error);
+      });
+      return await writing(place.directory, goOnLater, async () => {
+        await rm(path.join(complete, resultName));
+        how.rename(complete);
+        const made = readRecord(complete, place.record);
+        if (made) await this.#finish(name, place, complete, made, how);
+        await this.#putInPlace(place, complete);
+        return this.record(place);
+      });
+    } finally {
+      await rm(own, { recursive: true, force: true });
+    }
+  }
+
+  /** Adds to a complete result what a person has changed in its place, and to its record what is known of files. */
+  async #finish(
+    name: string,
+    place: CasePlace,
+    complete: string,
+    made: CaseRecord,
+    { inputs, isForced }: { readonly inputs: string | null; readonly isForced: boolean },
+  ): Promise<void> {
+    const isThere = isTaken(place) && isRealDirectory(place.directory);
+    const edited = isThere ? await keepFiles(place, complete, made, isForced) : [];
+    // Files that are moved one by one get other times.
+    const outputs =
+      place.prefix === ''
+        ? stampToRecord(
+            made.outputs.map((each) => path.join(complete, each.name)),
+            0,
+          )
+        : null;
+    writeRecord(complete, { ...made, case: name, edited, stamps: { inputs, outputs } }, place.record);
+  }
+
+  /** Puts a complete result in its place, all at once. */
+  async #putInPlace(place: CasePlace, complete: string): Promise<void> {
+    await syncTree(complete);
+    let old: string | null = null;
+    if (isTaken(place)) {
+      old = await mkdtemp(path.join(this.own, 'old-'));
+      const directory = path.relative(this.directory, place.directory);
+      writeJsonFile(path.join(old, 'place.json'), { ...place, directory });
+      await syncDirectory(this.own);
+      moveAway(place, path.join(old, 'files'));
+    }
+    moveIn(place, complete);
+    await syncDirectory(path.dirname(place.directory));
+    if (place.prefix !== '') await syncDirectory(place.directory);
+    if (old !== null) await rm(old, { recursive: true, force: true });
+  }
+
+  [Symbol.dispose](): void {
+    if (this.lock !== null) closeSync(this.lock);
+  }
+}

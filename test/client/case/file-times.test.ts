@@ -1,0 +1,32 @@
+import { statfsSync, utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { areUntouched, stampToRecord } from '../../../src/client/case/index.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+/** Whether the file system of temporary directories is one whose times are trusted. */
+const isMaintained = (directory: string): boolean =>
+  [0xef53, 0x58465342, 0x9123683e].includes(statfsSync(directory).type);
+
+const later = (minutes: number) => vi.setSystemTime(Date.now() + minutes * 60_000);
+
+test('files are trusted by their times minutes later, until somebody writes to them, where the file system keeps these', async () => {
+  await using root = await temporary();
+  await plant(root.path, { 'a.nii': 'abc', 'b.nii': 'x' });
+  const files = ['a.nii', 'b.nii'].map((name) => path.join(root.path, name));
+  // It may be written again within the same tick.
+  expect(stampToRecord(files)).toBeNull();
+  vi.useFakeTimers({ toFake: ['Date'] });
+  later(1);
+  const stamp = stampToRecord(files);
+  expect([areUntouched(files, stamp), areUntouched(files, null)]).toEqual([false, false]);
+  later(3);
+  expect(areUntouched(files, stamp)).toBe(isMaintained(root.path));
+  expect([areUntouched([...files].reverse(), stamp), areUntouched(['/none'], stamp)]).toEqual([false, false]);
+  // The same length and the times of the first content.
+  const [file = ''] = files;
+  writeFileSync(file, 'abd');
+  utimesSync(file, 1e9, 1e9);
+  expect(areUntouched(files, stamp)).toBe(false);
+  vi.useRealTimers();
+});

@@ -1,0 +1,221 @@
+import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
+import { checkDerivatives } from '../../../src/client/cohort/bids-layout.js';
+import { checkPlace, directoryPlace } from '../../../src/client/cohort/place.js';
+import { ResultsDirectory } from '../../../src/client/cohort/results-directory.js';
+import { WriteError } from '../../../src/client/errors.js';
+import { operationOf } from '../../../src/contract/operations.js';
+import { filesBelow } from '../../../src/files/index.js';
+import { silentFacts } from '../../support/record-facts.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+const submission = {
+  operation: operationOf('infer'),
+  app: 'x',
+  fields: {},
+  options: {},
+  files: [],
+  archive: null,
+};
+const placeIn = (results: ResultsDirectory) => directoryPlace(results.directory, 'A/t1');
+
+/** Puts a result of these files into the place of a case. @param key of the case */
+function receive(
+  results: ResultsDirectory,
+  files: Readonly<Record<string, string>>,
+  { key = 'k1', isForced = false } = {},
+) {
+  const how = { inputs: null, isForced, rename: () => {} };
+  return results.receive('A/t1', placeIn(results), how, async (directory) => {
+    await plant(directory, files);
+    const outputs = await hashOutputs(directory);
+    const record = makeRecord(silentFacts(submission), outputs, { numbers: {}, unread: [] });
+    writeRecord(directory, { ...record, key });
+    await plant(directory, { 'result.zip': 'packed' });
+  });
+}
+
+/** The files of the case and their contents, without the record. */
+async function filesOf(results: ResultsDirectory): Promise<Record<string, string>> {
+  const { directory } = placeIn(results);
+  const files = filesBelow(directory).map((each) => path.join(each.parentPath, each.name));
+  const named = files.map(async (file) => [path.relative(directory, file), await readFile(file, 'utf8')]);
+  const entries: string[][] = await Promise.all(named);
+  return Object.fromEntries(entries.filter(([name]) => name !== 'remote-app-record.json').sort());
+}
+
+describe('what a person has changed', () => {
+  test('stays beside a new result under a name that says so, also a second time', async () => {
+    await using root = await temporary();
+    using results = await ResultsDirectory.open(root.path);
+    const mask = path.join(placeIn(results).directory, 'mask.nii.gz');
+    await receive(results, { 'mask.nii.gz': 'first', 'old.txt': 'old' });
+    await writeFile(mask, 'drawn once');
+    await receive(results, { 'mask.nii.gz': 'second' }, { key: 'k2' });
+    expect(await filesOf(results)).toEqual({ 'mask.nii.gz': 'second', 'mask_edited.nii.gz': 'drawn once' });
+    await writeFile(mask, 'drawn twice');
+    const record = await receive(results, { 'mask.nii.gz': 'third' }, { key: 'k3' });
+    expect(await filesOf(results)).toEqual({
+      'mask.nii.gz': 'third',
+      'mask_edited.nii.gz': 'drawn once',
+      'mask_edited_1.nii.gz': 'drawn twice',
+    });
+    expect(record?.edited.toReversed()).toEqual([
+      { name: 'mask_edited.nii.gz', from: 'mask.nii.gz', key: 'k1' },
+      { name: 'mask_edited_1.nii.gz', from: 'mask.nii.gz', key: 'k2' },
+    ]);
+    // The first input is back.
+    await receive(results, { 'mask.nii.gz': 'first' });
+    expect(await filesOf(results)).toMatchObject({
+      'mask.nii.gz': 'drawn once',
+      'mask_edited.nii.gz': 'drawn once',
+    });
+  });
+
+  test('keeps its name where the same result is completed, and gets another where it is computed again', async () => {
+    await using root = await temporary();
+    using results = await ResultsDirectory.open(root.path);
+    const made = { 'mask.nii': 'first', 'x.zarr/0': 'a', 'x.zarr/1': 'b' };
+    await receive(results, made);
+    await plant(placeIn(results).directory, { 'mask.nii': 'drawn', 'x.zarr/1': 'drawn' });
+    await receive(results, made);
+    expect(await filesOf(results)).toEqual({ 'mask.nii': 'drawn', 'x.zarr/0': 'a', 'x.zarr/1': 'drawn' });
+    await receive(results, made, { isForced: true });
+    // A store that was changed is kept whole.
+    expect(await filesOf(results)).toEqual({
+      ...made,
+      'mask_edited.nii': 'drawn',
+      'x_edited.zarr/0': 'a',
+      'x_edited.zarr/1': 'drawn',
+    });
+  });
+
+  test('is kept where a new result has a directory in its place, or a file in that of its directory', async () => {
+    await using root = await temporary();
+    using results = await ResultsDirectory.open(root.path);
+    await receive(results, { 'mask.nii': 'first' });
+    await plant(placeIn(results).directory, { notes: 'mine', 'more/a.txt': 'mine' });
+    await receive(results, { 'notes/x.txt': 'x', more: 'y' }, { key: 'k2' });
+    expect(Object.entries(await filesOf(results)).filter(([, text]) => text === 'mine')).toEqual([
+      ['a_edited.txt', 'mine'],
+      ['notes_edited', 'mine'],
+    ]);
+  });
+});
+
+test('a result that was being replaced by a command that was killed is put back', async () => {
+  await using root = await temporary();
+  {
+    using results = await ResultsDirectory.open(root.path);
+    await receive(results, { 'mask.nii': 'first' });
+    const place = placeIn(results);
+    await plant(results.own, {
+      'old-abc/place.json': JSON.stringify({ ...place, directory: 'A/t1' }),
+      'old-abc/files/': '',
+      'old-xyz/files/mask.nii': 'of an unknown place',
+      'new-abc/files/': '',
+    });
+    await rename(place.directory, path.join(results.own, 'old-abc/files/t1'));
+  }
+  using results = await ResultsDirectory.open(root.path);
+  expect(await filesOf(results)).toEqual({ 'mask.nii': 'first' });
+  expect(await readdir(results.own)).toEqual(['old-xyz']);
+});
+
+test('files that a command was writing when it was killed are removed', async () => {
+  await using root = await temporary();
+  await plant(root.path, {
+    'cases.csv': 'case',
+    'cases.csv.12.partial': 'ca',
+    'cases.csv.partial': 'mine',
+    '.remote-app/jobs.jsonl.12.partial': '',
+  });
+  using results = await ResultsDirectory.open(root.path);
+  expect(await readdir(results.own)).toEqual([]);
+  expect((await readdir(root.path)).sort()).toEqual(['.remote-app', 'cases.csv', 'cases.csv.partial']);
+});
+
+test.each([
+  ['unknown', 'has files that no record names; move them, or give --force'],
+  ['file', 'is a file where the result would go'],
+  ['result/inside', 'has the result of another case'],
+  ['outer', 'has results of other cases'],
+])('a result is not put into the place %s', async (name, why) => {
+  await using root = await temporary();
+  await plant(root.path, {
+    'unknown/mask.nii': 'mine',
+    file: 'mine',
+    'empty/': '',
+    'result/': '',
+    'outer/a/': '',
+  });
+  for (const each of ['result', 'outer/a'])
+    writeRecord(
+      path.join(root.path, each),
+      makeRecord(silentFacts(submission), [], { numbers: {}, unread: [] }),
+    );
+  const check = (each: string, isForced: boolean) =>
+    checkPlace(root.path, directoryPlace(root.path, each), isForced);
+  expect(() => check(name, false)).toThrow(why);
+  if (name === 'unknown') check(name, true);
+  else expect(() => check(name, true)).toThrow(why);
+  for (const free of ['empty', 'new', 'new/inside']) check(free, false);
+});
+
+test('a result that cannot be written says that the same command goes on, and leaves nothing', async () => {
+  await using root = await temporary();
+  using results = await ResultsDirectory.open(root.path);
+  const full = Object.assign(new Error('x'), { code: 'ENOSPC', errno: -28 });
+  const how = { inputs: null, isForced: false, rename: () => {} };
+  const fails = results.receive('A/t1', placeIn(results), how, () =>
+    Promise.reject(new WriteError('/private', full, 'x')),
+  );
+  await expect(fails).rejects.toThrow(
+    `Cannot write '${placeIn(results).directory}': no space left on device (ENOSPC); free some space, then give the same command again: finished cases are kept`,
+  );
+  expect(await readdir(results.own)).toEqual([]);
+});
+
+test('a description of a data set that cannot be read is not taken for that of our derivatives', async () => {
+  await using root = await temporary();
+  checkDerivatives(root.path, 'x');
+  await plant(root.path, { 'dataset_description.json': '{' });
+  expect(() => checkDerivatives(root.path, 'x')).toThrow('is that of another data set: name a directory');
+});
+
+test('a directory has one command at a time', async () => {
+  await using root = await temporary();
+  using _first = await ResultsDirectory.open(root.path);
+  await expect(ResultsDirectory.open(root.path)).rejects.toThrow('Another command writes results to');
+});
+
+describe('a link in the place of what is written here', () => {
+  test.each(['.remote-app', '.remote-app/old-abc', '.remote-app/jobs.jsonl', 'cases.csv'])(
+    'is refused, and nothing is moved or removed where it leads: %s',
+    async (name) => {
+      await using root = await temporary();
+      await using other = await temporary();
+      await plant(other.path, { 'new-work/thesis.txt': 'mine', 'files/t1': 'mine' });
+      if (name.includes('/')) await mkdir(path.join(root.path, '.remote-app'));
+      await symlink(other.path, path.join(root.path, name));
+      await expect(ResultsDirectory.open(root.path)).rejects.toThrow(
+        `'${path.join(root.path, name)}' is a link, and results are not written through links; remove it`,
+      );
+      expect((await readdir(other.path, { recursive: true })).sort()).toEqual([
+        ...['files', 'files/t1', 'new-work', 'new-work/thesis.txt'],
+      ]);
+    },
+  );
+
+  test('is refused for the case whose place it leads to', async () => {
+    await using root = await temporary();
+    await using other = await temporary();
+    writeRecord(other.path, makeRecord(silentFacts(submission), [], { numbers: {}, unread: [] }));
+    await symlink(other.path, path.join(root.path, 'A'));
+    using results = await ResultsDirectory.open(root.path);
+    expect(() => checkPlace(root.path, placeIn(results), true)).toThrow('is a link');
+    expect(results.record(directoryPlace(results.directory, 'A'))).toBeNull();
+  });
+});
