@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Tally } from '../../../src/cli/submit/cohort-view.js';
 import type { CaseState, CaseStatus } from '../../../src/client/cohort/index.js';
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['hrtime'] }));
+beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
 const stateOf = (index: number, status: CaseStatus): CaseState => ({
