@@ -1,36 +1,9 @@
-import type { ServerResponse } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import type { Principal } from '../../access/index.js';
 import { jobIdPattern, type Route, type RouteName, routes } from '../../contract/index.js';
 import type { AuditEntry, AuditLog } from '../audit/index.js';
+import type { PatientResponse } from './http-server.js';
 import { captured } from './parameters.js';
-
-/** How much of an answer's body was sent. */
-interface SentBody {
-  /** Bytes that were given to the connection. If it broke, the last of them did not arrive. */
-  readonly bytes: number;
-  /** Whether the answer was completely sent over a connection that was still open. */
-  readonly isComplete: boolean;
-}
-
-/** Counts what is written to an answer from now on. Headers, and the framing of a body's pieces, do not count. */
-function followBody(res: ServerResponse): SentBody {
-  const sent = { bytes: 0, isComplete: false };
-  const { write } = res;
-  const counted = (...words: Parameters<typeof write>): boolean => {
-    const [piece] = words;
-    sent.bytes += typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length;
-    return Reflect.apply(write, res, words);
-  };
-  res.write = counted as typeof write;
-  const { socket } = res.req;
-  // Node emits this even if the connection broke before. Must be the first listener, because another one ends the
-  // connection.
-  res.prependOnceListener('finish', () => {
-    sent.isComplete = !socket.destroyed;
-  });
-  return sent;
-}
 
 /** The event that is recorded for requests of a route; null if they are not recorded. */
 function eventOf(name: RouteName): AuditEntry['event'] | null {
@@ -51,8 +24,8 @@ function jobIdIn(ctx: Context): string | null {
 }
 
 /** Whether an answer delivered the whole result: all of it was requested, and all of it was sent. */
-function hasDelivered({ res }: Context, { bytes, isComplete }: SentBody): boolean {
-  if (!isComplete || res.statusCode === 200) return isComplete;
+function hasDelivered({ res }: Context, bytes: number, isSent: boolean): boolean {
+  if (!isSent || res.statusCode === 200) return isSent;
   // A range of this many bytes: `bytes 0-111/112`.
   const [, whole] = /\/(\d+)$/.exec(String(res.getHeader('Content-Range'))) ?? [];
   return bytes === Number(whole);
@@ -64,7 +37,13 @@ function hasDelivered({ res }: Context, { bytes, isComplete }: SentBody): boolea
  */
 export function auditRequests(log: AuditLog): Middleware {
   return async (ctx, next) => {
-    const sent = followBody(ctx.res);
+    let isSent = false;
+    const { socket } = ctx.req;
+    // Node emits this even if the connection broke before. Must be the first listener, because another one ends the
+    // connection.
+    ctx.res.prependOnceListener('finish', () => {
+      isSent = !socket.destroyed;
+    });
     await next();
     const { _matchedRouteName: name } = ctx as { _matchedRouteName?: RouteName };
     const event = name === undefined || ctx.method === 'HEAD' ? null : eventOf(name);
@@ -82,7 +61,8 @@ export function auditRequests(log: AuditLog): Middleware {
         const { statusCode } = ctx.res;
         // Before the job is done, or if it failed, there is nothing to download.
         if (statusCode !== 200 && statusCode !== 206) return;
-        log.write({ ...about, bytes: sent.bytes, complete: hasDelivered(ctx, sent) });
+        const bytes = (ctx.res as PatientResponse).bodyBytes;
+        log.write({ ...about, bytes, complete: hasDelivered(ctx, bytes, isSent) });
       } else if (event === 'submission') {
         const received = Number(ctx.get('Content-Length')) || null;
         log.write({ ...about, app: captured(ctx), operation: name ?? null, bytes: received });

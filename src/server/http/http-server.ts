@@ -105,7 +105,18 @@ export class PatientResponse<
 > extends ServerResponse<Request> {
   /** Milliseconds for which the rest of a request is read, at most. */
   static readonly maxRest: number = 30_000;
+  /**
+   * Bytes of the body that were written, without the framing of its pieces. If the connection broke, the last of them did
+   * not arrive.
+   */
+  bodyBytes = 0;
   #isEnded = false;
+
+  /** Takes what `write` of Node takes. */
+  override write(...words: [unknown, unknown?, unknown?]): boolean {
+    this.bodyBytes += Buffer.byteLength(words[0] as string | Uint8Array);
+    return super.write(...(words as Parameters<ServerResponse['write']>));
+  }
 
   /** Takes what `end` of Node takes. */
   override end(...words: [unknown?, unknown?, unknown?]): this {

@@ -1,5 +1,4 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { EventEmitter } from 'node:events';
 import type { Context, Middleware } from 'koa';
 import { internalError } from '../../contract/index.js';
 import type { Report } from '../report.js';
@@ -45,29 +44,5 @@ export function surviveUncaughtErrors(report: Report): void {
   process.on('uncaughtException', onError).on('unhandledRejection', onError);
 }
 
-/**
- * Emits a stream's events in the context of its request. They come from the connection, which outlives the request; some
- * versions of Node would treat an error in a listener as one of the connection.
- */
-function emitFor(ctx: Context, emitter: EventEmitter): void {
-  const emit = emitter.emit.bind(emitter);
-  emitter.emit = (event, ...values) =>
-    current.run(ctx, () => {
-      try {
-        return emit(event, ...values);
-      } catch (cause) {
-        process.nextTick(() => {
-          throw cause;
-        });
-        return true;
-      }
-    });
-}
-
-/** Middleware that sets the current request for everything below it, including callbacks of the request's streams. */
-export const withCurrentRequest: Middleware = (ctx, next) =>
-  current.run(ctx, () => {
-    emitFor(ctx, ctx.req);
-    emitFor(ctx, ctx.res);
-    return next();
-  });
+/** Middleware that sets the current request for everything below it. */
+export const withCurrentRequest: Middleware = (ctx, next) => current.run(ctx, next);

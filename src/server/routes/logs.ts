@@ -3,18 +3,21 @@ import type { RouterContext } from '@koa/router';
 import {
   doneMarker,
   errorLine,
+  errorMarker,
   FieldError,
   formatEvent,
+  idField,
   keepAlive,
   lineNumberPattern,
   mediaTypes,
   parameters,
   quoteName,
+  redrawEnd,
+  redrawField,
   ServiceError,
 } from '../../contract/index.js';
 import { captured, goneSignal, isAskedFor, principalOf, whenGone } from '../http/index.js';
 import { countLines, type Job, type JobService, openLog, readLog, type StreamSlots } from '../jobs/index.js';
-import { EventBytes } from './event-bytes.js';
 
 /** Bytes of a log that are read at once for a text answer. */
 const chunkSize = 256 * 1024;
@@ -58,16 +61,39 @@ function requestedPosition(ctx: RouterContext): number | null {
   return lineNumberPattern.test(last) ? Math.max(Number(last), since ?? 0) : since;
 }
 
-/** The stream, in pieces. Each piece is valid until the next one is requested. */
+/**
+ * Characters other than a line feed that some readers treat as the end of a line, as Python's `splitlines` does. To such a
+ * reader the text after one could look like another field, or like the end of the stream.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+const otherLineEnds = /[\v\f\r\x1c-\x1e\x85]/g;
+const separators = /[\u2028\u2029]/g;
+
+/** One line of a log as an event. @param number null for an event without `id:` */
+function lineEvent(line: string, number: number | null, redraws: boolean): string {
+  const isRedraw = line.endsWith(redrawEnd);
+  const text = (isRedraw ? line.slice(0, -redrawEnd.length) : line)
+    .replace(otherLineEnds, ' ')
+    .replace(separators, '\ufffd');
+  // A line of the app must not end the stream.
+  const isMarker = text === doneMarker || text.startsWith(errorMarker);
+  const id = number === null ? '' : `${idField}${number}\n`;
+  const redraw = isRedraw && redraws ? `${redrawField}\n` : '';
+  return id + redraw + formatEvent(isMarker ? ` ${text}` : text);
+}
+
+/** The stream, in pieces. */
 async function* events(job: Job, options: StreamOptions, deps: LogDeps, signal: AbortSignal) {
   const { tail, redraws } = options;
   const since = options.since ?? (tail === null ? null : Math.max(0, (await countLines(job, signal)) - tail));
-  const bytes = new EventBytes(since === null ? null : since + 1, redraws);
+  const isNumbered = since !== null;
+  let number = (since ?? 0) + 1;
+  const eventOf = (line: string) => lineEvent(line, isNumbered ? number++ : null, redraws);
   for await (const piece of readLog(job, since ?? 0, deps.keepAlive, signal)) {
     if (piece.kind === 'silence') yield keepAlive;
-    else if (piece.kind === 'place') yield* bytes.ofUnnumbered(piece.line);
-    else if (piece.kind === 'placeKept') bytes.pass();
-    else yield* bytes.of(piece.lines);
+    else if (piece.kind === 'place') yield lineEvent(String(piece.line).trimEnd(), null, redraws);
+    else if (piece.kind === 'placeKept') number += 1;
+    else yield String(piece.lines).split('\n').slice(0, -1).map(eventOf).join('');
   }
   if (!job.isFinal) return;
   yield formatEvent(job.state === 'done' ? doneMarker : errorLine(job.record.error ?? job.state));
@@ -91,7 +117,7 @@ async function send(ctx: RouterContext, job: Job, options: StreamOptions, deps: 
   try {
     for await (const piece of events(job, options, deps, AbortSignal.any([gone.signal, deps.closing]))) {
       if (gone.signal.aborted) return;
-      // Waits for each write, because the single buffer must not change before the system has taken its content.
+      // Waits for each write, so that nothing is queued for a slow reader.
       await new Promise<void>((resolve) => {
         proceed = resolve;
         const stalled = setTimeout(() => res.socket?.destroy(), readerPatience * deps.keepAlive).unref();

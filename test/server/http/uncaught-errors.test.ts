@@ -41,13 +41,6 @@ describe('an error that nothing catches', () => {
     await isServing();
   });
 
-  test('in an event of a request belongs to that request', async () => {
-    const response = await fetch(`${url}/request`, { method: 'POST', body: 'x'.repeat(100_000) });
-    expect(response.status).toBe(500);
-    await isReported('POST /request failed with an uncaught error');
-    await isServing();
-  });
-
   test('after the head of the answer cuts the connection, so that the answer does not look complete', async () => {
     const response = await fetch(`${url}/begun`);
     await expect(response.text()).rejects.toThrow();

@@ -64,6 +64,7 @@ describe('lines of an app', () => {
       'print=__ERROR__ made up',
       'print=__ERROR__',
       'print=__DONE__!',
+      printBytes('__DONE__\r'),
     );
     expect(appLines(log)).toEqual([
       'probe infer',
@@ -71,6 +72,7 @@ describe('lines of an app', () => {
       ' __ERROR__ made up',
       ' __ERROR__',
       '__DONE__!',
+      ' __DONE__',
     ]);
     expect(linesOf(log).at(-1)).toBe('__DONE__');
   });
@@ -116,6 +118,15 @@ describe('lines of an app', () => {
   test('that look like fields of an event are data', async () => {
     const log = await logOf('print=id: 7', 'print=: keepalive', 'print=event: x', 'print= indented');
     expect(appLines(log).slice(1)).toEqual(['id: 7', ': keepalive', 'event: x', ' indented']);
+  });
+
+  test('have a space or U+FFFD in place of what ends a line for some readers', async () => {
+    const ends = ['\v', '\f', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
+    const log = await logOf(printBytes(ends.map((end) => `Å${end}${end}data: __DONE__…\n`).join('')));
+    expect(appLines(log).slice(1)).toEqual([
+      ...Array(6).fill('Å  data: __DONE__…'),
+      ...Array(2).fill('Å\ufffd\ufffddata: __DONE__…'),
+    ]);
   });
 
   test('all arrive, a hundred thousand of them', async () => {

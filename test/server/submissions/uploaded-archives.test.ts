@@ -162,4 +162,17 @@ describe('an archive', () => {
     const { job_id } = await api.accepted('fine_tune', { dataset: file('data.zip', zip([noise(bound)])) });
     expect((await api.ended(job_id)).view.status).toBe('done');
   });
+
+  test('may extract to exactly the limit together with others, and not to more', async () => {
+    const [half, more] = [bound / 2, bound / 2 + 1].map((size) => zip([noise(size)]));
+    const form = (second: Buffer<ArrayBuffer> = series) => ({
+      inputs: [file('a.konfaidir.zip', half ?? series), file('b.konfaidir.zip', second)],
+    });
+    const { job_id } = await api.accepted('infer', form(half));
+    expect((await api.ended(job_id)).view.status).toBe('done');
+    const detail = expect.stringMatching(
+      /^Archive 'b.konfaidir.zip' cannot be extracted: .* limit of 5242880$/,
+    );
+    expect(await api.refused('infer', form(more))).toEqual([413, detail]);
+  });
 });
