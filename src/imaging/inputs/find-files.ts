@@ -10,7 +10,7 @@ import { type DataSet, findDataSet } from './data-set.js';
 import { Obstacles } from './entries.js';
 import { isWholeVolumeName } from './formats.js';
 import { type Completed, checkHalves, completed } from './halves.js';
-import { refuseIncomplete, withoutIncomplete } from './incomplete.js';
+import { areOfDifferent, pairCases, refuseIncomplete } from './incomplete.js';
 import type { Followed } from './leaving.js';
 import { namesOf, type Pairing, pairGroups, plainName, wantedPath, withoutHalves } from './names.js';
 import { notesOf } from './notes.js';
@@ -41,6 +41,22 @@ function checkPairing(pairing: Pairing, typed: ReadonlySet<string>): void {
       `${someOf(second.map((each) => quotePath(each)))}; ` +
       'give the files of a case the same names in both, or name all files in the order in which they belong together',
   );
+}
+
+/** @throws UsageError for files at one position of two groups that are of different people or sessions, unless a person typed both */
+function checkPersons(groups: readonly (readonly NamedUnit[])[], typed: ReadonlySet<string>): void {
+  const [first = [], ...others] = groups.map((group) => withoutHalves(group));
+  for (const group of others.filter(({ length }) => length === first.length)) {
+    const at = first.findIndex((unit, index) => {
+      const other = group[index];
+      return other && areOfDifferent(unit, other) && !(typed.has(unit.path) && typed.has(other.path));
+    });
+    if (at >= 0)
+      throw new UsageError(
+        `${quotePath(first[at]?.path ?? '')} and ${quotePath(group[at]?.path ?? '')} are of different subjects or sessions, and would be ` +
+          'one case; name both files, if they belong together',
+      );
+  }
 }
 
 /** Headers that name, in their content, the file that has their voxels. */
@@ -151,16 +167,18 @@ export async function findFiles(
   }
   const dataSet = archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } };
   const typed = new Set(submission.files.flatMap(({ groups }) => groups.flat()));
-  const { groups: complete, lacking } = withoutIncomplete(
-    submission.files
-      .flatMap(({ field, groups }) => groups.map((_, index) => ({ field, number: index + 1 })))
-      .map((each, index) => ({ ...each, units: named[index] ?? [] })),
-  );
-  const { groups: paired, pairings } = pairGroups(skipsIncomplete ? complete : named);
-  const areUneven = isEach && new Set(named.map((group) => withoutHalves(group).length)).size > 1;
-  const isDoubtful = pairings.some((pairing) => !isTyped(pairing, typed));
-  if (!skipsIncomplete && (areUneven || isDoubtful)) refuseIncomplete(lacking, isEach);
+  const fielded = submission.files
+    .flatMap(({ field, groups }) => groups.map((_, index) => ({ field, number: index + 1 })))
+    .map((each, index) => ({ ...each, units: named[index] ?? [] }));
+  const { groups: complete, lacking } = pairCases(fielded, typed);
+  const { groups: paired, pairings } = isEach ? { groups: complete, pairings: [] } : pairGroups(named);
+  // Where no names match, both lists of one job are shown.
+  const isPartial = (complete[0]?.length ?? 0) > 0 && pairings.some((pairing) => !isTyped(pairing, typed));
+  if (!skipsIncomplete && (isEach || isPartial)) refuseIncomplete(lacking, isEach);
+  if (isEach && paired[0]?.length === 0 && lacking.length > 0)
+    throw new UsageError(`No case has a file in each group: ${lacking.join('; ')}`);
   for (const pairing of pairings) checkPairing(pairing, typed);
+  if (!isEach) checkPersons(paired, typed);
   const rest = [...paired];
   const volumes = submission.files.map(({ field, groups }) => ({
     field,

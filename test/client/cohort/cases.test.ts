@@ -173,14 +173,14 @@ describe('groups that cannot be paired with certainty are refused', () => {
   test('by other names', async () => {
     const files = ['t1/a.nii', 't1/b.nii', 'flair/c.nii', 'flair/d.nii'];
     await expect(casesOf(files, { inputs: ['t1', 'flair'] })).rejects.toThrow(
-      "Two groups of files cannot be paired, since their names do not say which files belong together: 't1/a.nii', 't1/b.nii'",
+      "2 of 2 cases have no file in group 2 of --inputs: 't1/a.nii', 't1/b.nii'; 2 files of group 2 of --inputs belong to no case",
     );
   });
 
   test('by one ground truth for several predictions', async () => {
     const files = ['p/a.nii', 'p/b.nii', 'gt.nii'];
     await expect(casesOf(files, { inputs: ['p'], gt: ['gt.nii'] }, 'evaluate')).rejects.toThrow(
-      "--each takes one file of each group for a case, and --gt has 1 for 2 cases: 'gt.nii' with 'p/a.nii', 'p/b.nii'",
+      "2 of 2 cases have no file in --gt: 'p/a.nii', 'p/b.nii'; 1 file of --gt belongs to no case: 'gt.nii'",
     );
   });
 });
@@ -195,7 +195,7 @@ describe('cases that lack a file of a group', () => {
     const files = [...subjects.map(t1), flair('sub-01'), flair('sub-12')];
     await expect(casesOf(files, patterns)).rejects.toThrow(
       "2 of 4 cases have no file in group 2 of --inputs: 'bids/sub-02/anat/sub-02_T1w.nii', " +
-        "'bids/sub-07/anat/sub-07_T1w.nii'; add what is missing, or leave these out with --skip-incomplete",
+        "'bids/sub-07/anat/sub-07_T1w.nii'; give the files of a case the same names, add what is missing, or leave these out with --skip-incomplete",
     );
     expect(Object.keys(await casesOf(files, patterns, 'infer', true))).toEqual(['sub-01_T1w', 'sub-12_T1w']);
   });
@@ -246,7 +246,7 @@ describe('cases that lack a file of a group', () => {
     const files = ['p/a.nii', 'p/b.nii', 'gt/a.nii', 'a.nii'];
     const given = { inputs: ['p'], gt: ['gt'], mask: ['a.nii'] };
     await expect(casesOf(files, given, 'evaluate')).rejects.toThrow(
-      "1 of 2 cases has no file in --gt: 'p/b.nii'; add",
+      "1 of 2 cases has no file in --gt: 'p/b.nii'; give the files",
     );
     expect(Object.keys(await casesOf(files, given, 'evaluate', true))).toEqual(['a']);
   });
@@ -281,4 +281,54 @@ test('a file in the directory of the results is refused', async () => {
   await expect(casesOf(['Out/a.nii'], { inputs: ['Out'] })).rejects.toThrow(
     "'Out/a.nii' is in the directory that results go to, where one of them could replace it",
   );
+});
+
+describe('files of two people or sessions', () => {
+  const tree = (kind: string, ...people: string[]) =>
+    people.map((person) => `d/${person}/${person.replaceAll('/', '_')}_${kind}.nii`);
+
+  test.each<[string, string[], Record<string, string[]>]>([
+    [
+      'two single files',
+      ['b/sub-01/sub-01_T1w.nii', 'b/sub-02/sub-02_FLAIR.nii'],
+      { inputs: ['b/**/*_T1w.nii', 'b/**/*_FLAIR.nii'] },
+    ],
+    [
+      'another session',
+      [...tree('T1w', 'sub-01/ses-1', 'sub-02/ses-1'), ...tree('FLAIR', 'sub-01/ses-2', 'sub-02/ses-2')],
+      { inputs: ['d/**/*_T1w.nii', 'd/**/*_FLAIR.nii'] },
+    ],
+    [
+      'people with the same numbers',
+      [...tree('T1w', 'pat01', 'pat02'), ...tree('FLAIR', 'con01', 'con02')],
+      { inputs: ['d/**/*_T1w.nii', 'd/**/*_FLAIR.nii'] },
+    ],
+    [
+      'single files in plain folders',
+      ['d/A/t1.nii', 'd/B/flair.nii'],
+      { inputs: ['d/*/t1.nii', 'd/*/flair.nii'] },
+    ],
+  ])('are never one case: %s', async (_, files, given) => {
+    await expect(casesOf(files, given)).rejects.toThrow(/has no file in group 2|have no file in group 2/);
+    await expect(casesOf(files, given, 'infer', true)).rejects.toThrow('No case has a file in each group');
+  });
+
+  test('are one case where a person names both', async () => {
+    const files = ['b/sub-01/sub-01_T1w.nii', 'b/sub-02/sub-02_FLAIR.nii'];
+    expect(Object.values(await casesOf(files, { inputs: files }))).toEqual([
+      files.map((file) => `${file}=${path.basename(file)}`),
+    ]);
+  });
+
+  test('leave the other cases alone where a session is missing in one group', async () => {
+    const files = [...tree('T1w', 'A/v1', 'A/v2', 'B/v1'), ...tree('FLAIR', 'A/v1', 'B/v1')];
+    const given = { inputs: ['d/**/*_T1w.nii', 'd/**/*_FLAIR.nii'] };
+    await expect(casesOf(files, given)).rejects.toThrow(
+      "1 of 3 cases has no file in group 2 of --inputs: 'd/A/v2/A_v2_T1w.nii'",
+    );
+    expect(Object.keys(await casesOf(files, given, 'infer', true))).toEqual([
+      'A/v1/A_v1_T1w',
+      'B/v1/B_v1_T1w',
+    ]);
+  });
 });

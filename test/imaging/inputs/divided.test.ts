@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { filesOfUnit, type NamedUnit, volumesOf } from '../../../src/client/found-files.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { divideIntoCases } from '../../../src/imaging/inputs/cases.js';
-import { refuseIncomplete, withoutIncomplete } from '../../../src/imaging/inputs/incomplete.js';
+import { pairCases, refuseIncomplete } from '../../../src/imaging/inputs/incomplete.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const fieldOf = (name: string) => {
@@ -166,23 +166,28 @@ test('cases that lack a file are named, thirty at most, with what to do about th
     Array.from({ length: count }, (_, at) => ({ ...unit(`/in/${name(at)}.nii`), name: `${name(at)}.nii` }));
   const group = (name: string, units: NamedUnit[]) => ({ field: fieldOf(name), number: 1, units });
   const lackingOf = (count: number) =>
-    withoutIncomplete([
-      group(
-        'inputs',
-        of(count + 2, (at) => `c${at}x`),
-      ),
-      group(
-        'gt',
-        of(2, (at) => `c${at}x`),
-      ),
-    ]).lacking[0];
+    pairCases(
+      [
+        group(
+          'inputs',
+          of(count + 2, (at) => `c${at}x`),
+        ),
+        group(
+          'gt',
+          of(2, (at) => `c${at}x`),
+        ),
+      ],
+      new Set(),
+    ).lacking[0];
   expect(lackingOf(30)).toMatch(
     /^30 of 32 cases have no file in --gt: '\/in\/c2x\.nii', .*, '\/in\/c31x\.nii'$/,
   );
   expect(lackingOf(32)).toMatch(/'\/in\/c31x\.nii' and 2 more$/);
   refuseIncomplete([], true);
   expect(() => refuseIncomplete(['one', 'two'], true)).toThrow(
-    'one; two; add what is missing, or leave these out with --skip-incomplete',
+    'one; two; give the files of a case the same names, add what is missing, or leave these out with --skip-incomplete',
   );
-  expect(() => refuseIncomplete(['one'], false)).toThrow(/^one; add what is missing, or leave these out$/);
+  expect(() => refuseIncomplete(['one'], false)).toThrow(
+    /^one; give .* add what is missing, or leave these out$/,
+  );
 });

@@ -139,7 +139,9 @@ describe('what is found', () => {
     const groups = { inputs: [['in']], gt: [['gt']] };
     const lacks =
       "1 of 2 cases has no file in --gt: 'in/a_T1.nii'; 1 file of --gt belongs to no case: 'gt/c_seg.nii'";
-    expect(await sentenceOf(find(groups))).toBe(`${lacks}; add what is missing, or leave these out`);
+    expect(await sentenceOf(find(groups))).toBe(
+      `${lacks}; give the files of a case the same names, add what is missing, or leave these out`,
+    );
     const { volumes, notes } = await find(groups, { isEach: true, skipsIncomplete: true });
     expect(volumes.map((each) => each.groups.flat().map(({ name }) => name))).toEqual([
       ['b_T1.nii'],

@@ -15,7 +15,7 @@ import {
   isWholeVolumeName,
   withoutVolumeEnding,
 } from '../../../src/imaging/inputs/formats.js';
-import { withoutIncomplete, withoutSuffix } from '../../../src/imaging/inputs/incomplete.js';
+import { pairCases, withoutSuffix } from '../../../src/imaging/inputs/incomplete.js';
 import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
 import { namesOf } from '../../../src/imaging/inputs/names.js';
 import { isPlaceholder, linkFault, placeholderFault } from '../../../src/imaging/inputs/placeholders.js';
@@ -255,6 +255,7 @@ test('what stands in the way is told once: the first with the reason, others by 
 });
 
 describe('cases that lack a file', () => {
+  const withoutIncomplete = (groups: Parameters<typeof pairCases>[0]) => pairCases(groups, new Set());
   const { fields } = operationOf('evaluate');
   const fieldOf = (name: string) => fields.find((field) => field.name === name) ?? fields[0];
   const units = (...names: string[]) =>
@@ -288,10 +289,13 @@ describe('cases that lack a file', () => {
     ]);
   });
 
-  test('are none where one file is for all, or names say nothing', () => {
+  test('are all of them where names say nothing, and none where one file is for all', () => {
     const inputs = group('inputs', 'a.nii', 'b.nii');
     expect(withoutIncomplete([inputs, group('mask', 'all.nii')]).lacking).toEqual([]);
-    expect(withoutIncomplete([inputs, group('gt', 'x.nii', 'y.nii')]).lacking).toEqual([]);
+    expect(withoutIncomplete([inputs, group('gt', 'x.nii', 'y.nii')]).lacking).toHaveLength(2);
+    // A person typed both groups, in an order.
+    const typed = new Set(['a', 'b', 'x', 'y'].map((name) => `/in/${name}.nii`));
+    expect(pairCases([inputs, group('gt', 'x.nii', 'y.nii')], typed).lacking).toEqual([]);
     expect(withoutIncomplete([]).groups).toEqual([]);
     expect(['sub-01_t1w', 'case_0001', 'case_t1-x', 'a'].map(withoutSuffix)).toEqual([
       'sub-01',
