@@ -13,7 +13,7 @@ export type LimitTable = Readonly<{ [Name in LimitName]?: number | null | undefi
 
 /** A limit, and a phrase that says whose it is: `of the role 'user'`. */
 export interface Limit {
-  readonly most: number;
+  readonly max: number;
   readonly whose: string;
 }
 export type Limits = Readonly<Record<LimitName, Limit | null>>;
@@ -27,10 +27,10 @@ export function limitsFor(
 ): Limits {
   const find = (limit: LimitName): Limit | null => {
     const own = limits[limit];
-    const most = own === undefined ? (roles[role]?.[limit] ?? null) : own;
-    if (most === null) return null;
+    const max = own === undefined ? (roles[role]?.[limit] ?? null) : own;
+    if (max === null) return null;
     return {
-      most,
+      max,
       whose: own === undefined ? `of the role ${quoteName(role)}` : `of the token ${quoteName(name)}`,
     };
   };

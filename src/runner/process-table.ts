@@ -86,7 +86,7 @@ export type Evidence = 'environment' | 'openFiles';
 export type Age = 'any' | 'younger';
 
 /** Most descriptors that are examined per process, lowest first: shells, which keep the pipe open, have few. */
-const mostDescriptors = 64;
+const maxDescriptors = 64;
 
 const assignment = `${jobMarker}=`;
 
@@ -110,7 +110,7 @@ function targetOf(link: string): string | undefined {
 /** The files that a process has open, including deleted ones. */
 function openFilesOf(pid: number): string[] {
   const directory = `/proc/${pid}/fd`;
-  const descriptors = readdirSync(directory).slice(0, mostDescriptors);
+  const descriptors = readdirSync(directory).slice(0, maxDescriptors);
   return descriptors.flatMap((each) => targetOf(`${directory}/${each}`) ?? []);
 }
 

@@ -104,14 +104,14 @@ function readText(pid: number, name: 'status' | 'smaps_rollup'): string {
 const sum = (figures: readonly number[]): number => figures.reduce((total, each) => total + each, 0);
 
 /** Whether processes use more memory than this. What they share counts once. */
-function haveMore(pids: readonly number[], most: number): boolean {
+function haveMore(pids: readonly number[], max: number): boolean {
   const all = pids.map((pid) => readText(pid, 'status'));
   const own = sum(all.map((status) => bytesOf(status, 'RssAnon')));
   const shared = all.map((status) => bytesOf(status, 'RssShmem'));
-  if (own + Math.max(0, ...shared) > most) return true;
-  if (own + sum(shared) <= most) return false;
+  if (own + Math.max(0, ...shared) > max) return true;
+  if (own + sum(shared) <= max) return false;
   // Exact, but slow: the kernel examines every page for this.
-  return own + sum(pids.map((pid) => bytesOf(readText(pid, 'smaps_rollup'), 'Pss_Shmem'))) > most;
+  return own + sum(pids.map((pid) => bytesOf(readText(pid, 'smaps_rollup'), 'Pss_Shmem'))) > max;
 }
 
 /** Which limit a sandbox's processes exceed; null if none. */

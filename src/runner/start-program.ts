@@ -9,7 +9,7 @@ import { findProgram, startError } from '../files/find-program.js';
 import { jobMarker, type RunRequest } from './protocol.js';
 
 /** bwrap takes at most 9000 words, including its own. */
-const mostWords = 8000;
+const maxWords = 8000;
 /**
  * A piece of a text that does not split a character. Linux takes less than 128 KiB for a word; a character has up to 4
  * bytes.
@@ -21,7 +21,7 @@ const script = 'IFS=; eval "exec $*"';
 
 /** Whether a command has too many words for bwrap, and is passed as parts of one text. */
 const hasManyWords = (wrapper: readonly string[], command: readonly string[]): boolean =>
-  wrapper.length + command.length > mostWords;
+  wrapper.length + command.length > maxWords;
 
 /** A short shell command that runs a very long one, expanding nothing in it. */
 const inFewWords = (command: readonly string[]): string[] => [

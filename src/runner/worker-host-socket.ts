@@ -46,7 +46,7 @@ export class WorkerHostSocket {
     return this.#servers.size > 0;
   }
 
-  tellState(): void {
+  sendState(): void {
     const state = JSON.stringify(this.handlers.state());
     for (const socket of this.#servers) sendFrame(socket, frameKinds.state, state);
   }

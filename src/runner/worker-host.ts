@@ -135,7 +135,7 @@ export class WorkerHost {
     worker.answers.on('error', () => worker.answers.destroy());
     worker.answers.on('data', (chunk: Buffer) => {
       try {
-        for (const answer of answers.push(chunk)) this.#hear(worker, answer);
+        for (const answer of answers.push(chunk)) this.#handleAnswer(worker, answer);
         if (answers.hasBegun) this.#checkThatAwaitsAnswer();
       } catch (cause) {
         this.#blame(
@@ -181,7 +181,7 @@ export class WorkerHost {
     worker.output.resume();
     if (this.#isReady && !this.#isLeaving) void this.#give(worker, this.#job);
     this.#firstCame();
-    this.#socket.tellState();
+    this.#socket.sendState();
   }
 
   async #give(worker: WorkerProcess, job: CurrentJob): Promise<void> {
@@ -194,7 +194,7 @@ export class WorkerHost {
       return;
     }
     job.isSent = true;
-    worker.tell(`${JSON.stringify(job.call)}\n`);
+    worker.send(`${JSON.stringify(job.call)}\n`);
   }
 
   /** Ends the job if its runner asks for that or is gone. */
@@ -204,7 +204,7 @@ export class WorkerHost {
     this.#end();
   }
 
-  #hear(worker: WorkerProcess, answer: Answer): void {
+  #handleAnswer(worker: WorkerProcess, answer: Answer): void {
     const job = this.#job;
     if (answer.kind === 'ready') {
       if (this.#hasSaidReady) throw new WrongAnswer('said a second time that it is ready');
@@ -238,7 +238,7 @@ export class WorkerHost {
     if (this.#isLeaving) return;
     if (this.#job) void this.#give(worker, this.#job);
     else this.#waitForJobs();
-    this.#socket.tellState();
+    this.#socket.sendState();
   }
 
   /** The worker has answered: what it printed goes to the job, and the worker is free, unless the job left something. */
@@ -258,11 +258,11 @@ export class WorkerHost {
       await worker.exit;
       await worker.endLeftBy(job.call);
     }
-    this.#tellEnd(job, { exitCode, signal: null, error: null, fault: null, note });
+    this.#sendEnd(job, { exitCode, signal: null, error: null, fault: null, note });
     this.#job = null;
     if (this.#isLast) this.#end();
     this.#waitForJobs();
-    this.#socket.tellState();
+    this.#socket.sendState();
   }
 
   /** The processes that a job left behind, not counting those that the worker had when it became ready. */
@@ -287,7 +287,7 @@ export class WorkerHost {
   #end(grace?: number): void {
     this.#isLeaving = true;
     clearTimeout(this.#idleTimer);
-    this.#socket.tellState();
+    this.#socket.sendState();
     void this.#worker?.end(grace);
   }
 
@@ -298,7 +298,7 @@ export class WorkerHost {
     this.#idleTimer = setTimeout(() => this.leave(), this.request.idle);
   }
 
-  #tellEnd(job: CurrentJob, end: WorkerEnd): void {
+  #sendEnd(job: CurrentJob, end: WorkerEnd): void {
     sendFrame(job.runner, frameKinds.end, JSON.stringify(end));
   }
 
@@ -310,7 +310,7 @@ export class WorkerHost {
     if (job && !job.isAnswered) {
       for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
       await worker.endLeftBy(job.call);
-      this.#tellEnd(job, { ...this.#explain(exit, job), note: null });
+      this.#sendEnd(job, { ...this.#explain(exit, job), note: null });
       this.#job = null;
     }
     await this.#concluded;

@@ -211,7 +211,7 @@ export class WorkerProcess {
   }
 
   /** Gives it a line on its stdin. */
-  tell(line: string): void {
+  send(line: string): void {
     this.#jobs.write(line);
   }
 

@@ -21,7 +21,7 @@ import {
   sandboxRules,
   type Visible,
 } from './sandbox/index.js';
-import { mostKeptJobs, type ServerSettings } from './settings.js';
+import { maxKeptJobs, type ServerSettings } from './settings.js';
 import { UploadStore } from './uploads/index.js';
 import { UsageLedger } from './usage/index.js';
 
@@ -136,9 +136,9 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
       versionOf: (job) => catalog.versionOf(job.request.app),
       accessOf: (job) => catalog.accessOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
-      mostJobs: access.maxJobs,
-      mostKept: access.maxKept,
-      mostKeptJobs,
+      maxJobsOf: access.maxJobs,
+      maxKeptOf: access.maxKept,
+      maxKeptJobs,
       areEndsNoticed: settings.onEnd !== null,
       isUpgraded,
       events,

@@ -78,4 +78,4 @@ export const killGrace = 3000;
 export const maxLogBytes = 256 << 20;
 
 /** Ended jobs that one owner may keep. Each takes a few kilobytes of memory, and time at a start. */
-export const mostKeptJobs = 10_000;
+export const maxKeptJobs = 10_000;

@@ -187,8 +187,8 @@ export class ScriptedExecutor implements Executor {
       uuid: `GPU-${id}`,
     }));
     this.#scheduler = new built.Scheduler(this.#gpus, settings.cpuSlots, {
-      mostGpus: limits.maxGpus,
-      mostJobs: limits.maxJobs,
+      maxGpusOf: limits.maxGpus,
+      maxJobsOf: limits.maxJobs,
       now: () => settings.clock.monotonic(),
     });
   }

@@ -249,13 +249,13 @@ export class Access {
   }
 
   /** GPUs that an owner may have at once; null for any number. */
-  readonly maxGpus = (owner: Owner) => this.limitsOf(owner).max_gpus?.most ?? null;
+  readonly maxGpus = (owner: Owner) => this.limitsOf(owner).max_gpus?.max ?? null;
 
   /** Jobs that an owner may have at once; null for any number. */
-  readonly maxJobs = (owner: Owner) => this.limitsOf(owner).max_jobs?.most ?? null;
+  readonly maxJobs = (owner: Owner) => this.limitsOf(owner).max_jobs?.max ?? null;
 
   /** Bytes that an owner may keep; null for any number. */
-  readonly maxKept = (owner: Owner) => this.limitsOf(owner).max_kept?.most ?? null;
+  readonly maxKept = (owner: Owner) => this.limitsOf(owner).max_kept?.max ?? null;
 
   /** Everybody whose token has not been revoked, and whoever has the token of the environment or needs none. */
   owners(): Owner[] {

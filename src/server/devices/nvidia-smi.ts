@@ -23,7 +23,7 @@ const columns = ['index', 'uuid', 'memory.used', 'memory.total', 'name'] as cons
 
 const mebibyte = 1024 ** 2;
 /** More GPUs than any machine has. */
-const mostRows = 1024;
+const maxRows = 1024;
 const maxNameLength = 200;
 
 /** Printed by nvidia-smi for a figure that the GPU does not have, or that its driver does not report to this user. */
@@ -62,7 +62,7 @@ export function parseRows(text: string): readonly GpuRow[] {
   for (const line of text.split('\n')) {
     const row = parseRow(line);
     if (row && !rows.has(row.id)) rows.set(row.id, row);
-    if (rows.size === mostRows) break;
+    if (rows.size === maxRows) break;
   }
   return [...rows.values()];
 }
@@ -90,7 +90,7 @@ const maxAnswerBytes = 1 << 20;
 /**
  * Number of different oddities that are reported: a driver that puts the time into its warnings must not fill the log.
  */
-const mostOddities = 20;
+const maxOddities = 20;
 
 /** A script without its interpreter is "not found" as well. */
 export const isInstalled = ({ PATH = '' }: NodeJS.ProcessEnv): boolean => isOnPath(program, PATH);
@@ -180,7 +180,7 @@ export class NvidiaSmi {
   }
 
   #tellOdd(oddity: string): void {
-    if (oddity === '' || this.#oddities.has(oddity) || this.#oddities.size === mostOddities) return;
+    if (oddity === '' || this.#oddities.has(oddity) || this.#oddities.size === maxOddities) return;
     this.#oddities.add(oddity);
     this.onOdd(oddity);
   }

@@ -223,12 +223,12 @@ export class JobTerms {
   timeLimit(operation: OperationName, field: string, asked: FieldValue | undefined): number | null {
     const { maxRunTime, maxFineTuneTime } = this.deps;
     const allowed = operationOf(operation).timeLimit === 'max_fine_tune_time' ? maxFineTuneTime : maxRunTime;
-    const most = allowed === null ? null : allowed / 1000;
-    if (asked === undefined || asked === maxDuration) return most;
+    const max = allowed === null ? null : allowed / 1000;
+    if (asked === undefined || asked === maxDuration) return max;
     const seconds = Number(asked);
     if (seconds === 0) throw new FieldError(field, 'must be at least 1s, got 0s');
-    if (most !== null && seconds > most) {
-      const problem = `is at most ${spellDuration(most)} on this server, got ${spellDuration(seconds)}`;
+    if (max !== null && seconds > max) {
+      const problem = `is at most ${spellDuration(max)} on this server, got ${spellDuration(seconds)}`;
       throw new FieldError(field, problem);
     }
     return seconds;

@@ -86,7 +86,7 @@ const pausePerWalk = 20;
 /** What is known of a job besides its files. */
 export interface DiskLimitDeps {
   /** Bytes that the job may write. */
-  readonly most: number;
+  readonly max: number;
   /** Bytes of files that it has removed and still has open. */
   readonly removedButOpen: () => Promise<number>;
   readonly clock: Clock;
@@ -138,12 +138,12 @@ export class DiskLimit {
   async lookAtResult(): Promise<string | null> {
     const use: TreeUse = { allocated: 0, length: 0 };
     await countTree(this.directory.output, use, new Set(), () => {});
-    if (use.length <= this.deps.most) return null;
+    if (use.length <= this.deps.max) return null;
     return `its result has ${formatBytes(use.length)} to pack, and ${this.#allowed}`;
   }
 
   get #allowed(): string {
-    return `a job may write ${formatBytes(this.deps.most)} (--disk-per-job of the server)`;
+    return `a job may write ${formatBytes(this.deps.max)} (--disk-per-job of the server)`;
   }
 
   /** @throws Unseen */
@@ -163,7 +163,7 @@ export class DiskLimit {
     for (const part of [output, workspace]) use.push({ part: path.basename(part), bytes: await of(part) });
     use.push({ part: 'removed files that are still open', bytes: await this.deps.removedButOpen() });
     const sum = use.reduce((total, { bytes }) => total + bytes, 0);
-    if (sum <= this.deps.most) return null;
+    if (sum <= this.deps.max) return null;
     const parts = use
       .filter(({ bytes }) => bytes > 0)
       .map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`);

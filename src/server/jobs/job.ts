@@ -24,10 +24,10 @@ export const secondsBetween = (start: string, end: string): number =>
   Math.max(0, (Date.parse(end) - Date.parse(start)) / 1000);
 
 /**
- * When a command ended. The job could have written `told` itself, so the time is limited to between its start and now.
+ * When a command ended. The job could have written the time itself, so the time is limited to between its start and now.
  */
-function endBetween(startedAt: string, told: string, now: number): string {
-  const time = Math.min(Math.max(Date.parse(told), Date.parse(startedAt)), now);
+function endBetween(startedAt: string, reported: string, now: number): string {
+  const time = Math.min(Math.max(Date.parse(reported), Date.parse(startedAt)), now);
   return new Date(time).toISOString();
 }
 
@@ -223,8 +223,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   /** Waits until the version of the app is known, or will not be, but only for so many milliseconds. */
-  async versionKnown(longest: number): Promise<void> {
-    await Promise.race([this.#versionSettled, delay(longest, undefined, { ref: false })]);
+  async versionKnown(timeout: number): Promise<void> {
+    await Promise.race([this.#versionSettled, delay(timeout, undefined, { ref: false })]);
   }
 
   /** Saves that somebody asked for its end, so that a later server knows it too. The first cause is kept. */
@@ -299,7 +299,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#unloggedPlace === null ? null : Buffer.from(`${loggedLine(this.#unloggedPlace, true)}\n`);
   }
 
-  /** Keeps the last place that was told. */
+  /** Writes the last place into the log. */
   #keepPlace(): void {
     const line = this.#unloggedPlace;
     this.#unloggedPlace = null;

@@ -233,7 +233,7 @@ export class Lifecycle {
       this.#isExecuting = false;
       this.#disk?.close();
     }
-    throw new Error('Nobody told how the job ended');
+    throw new Error('The executor reported no end of the job');
   }
 
   #order(): RunOrder {
@@ -295,7 +295,7 @@ export class Lifecycle {
     const { directory } = this.job;
     const { diskPerJob, clock } = this.deps;
     const removedButOpen = async () => (await this.deps.executor.removedButOpen?.(directory)) ?? 0;
-    const disk = new DiskLimit(directory, { most: diskPerJob, removedButOpen, clock });
+    const disk = new DiskLimit(directory, { max: diskPerJob, removedButOpen, clock });
     this.#disk = disk;
     const stop = (excess: string | null) => {
       if (excess === null) return;
@@ -382,7 +382,7 @@ export class Lifecycle {
       for (const note of notes) job.log(`Result: ${note}`);
       job.log(`Result: ${counted(files, 'file')}, ${formatBytes(bytes)}`);
     } catch (cause) {
-      // Its end is told by the next server.
+      // The next server reports its end.
       if (this.#isLeft) return new Promise(() => {});
       const isOfDisk = isDiskFull(cause) || (isSystemError(cause) && !isShortage(cause));
       if (!isOfDisk) throw cause;

@@ -166,7 +166,7 @@ export type LogPiece =
   | { readonly kind: 'lines'; readonly lines: Buffer }
   /** A line that only streams have: its place in the queue, which the next one replaces. */
   | { readonly kind: 'place'; readonly line: Buffer }
-  /** The file has got the place that was told last: its line is not told again. */
+  /** The log file now has the last place that was sent, so it is not sent again. */
   | { readonly kind: 'placeKept' }
   | { readonly kind: 'silence' };
 
@@ -233,11 +233,11 @@ export async function* readLog(
       } else if (isLast) {
         return;
       }
-      const told = job.unloggedPlace;
-      if (told !== null && !place?.equals(told)) {
-        place = told;
+      const unlogged = job.unloggedPlace;
+      if (unlogged !== null && !place?.equals(unlogged)) {
+        place = unlogged;
         lastLineAt = performance.now();
-        yield { kind: 'place', line: Buffer.from(told) };
+        yield { kind: 'place', line: Buffer.from(unlogged) };
         continue;
       }
       const quiet = performance.now() - lastLineAt;

@@ -9,7 +9,7 @@ export interface OwnedNow {
   /** The owner of each job that has not ended. */
   readonly activeOwners: () => readonly Owner[];
   /** Jobs that an owner may have at once; null for any number. */
-  readonly mostJobs: (owner: Owner) => number | null;
+  readonly maxJobsOf: (owner: Owner) => number | null;
   readonly keptBytesOf: (owner: Owner) => number;
 }
 
@@ -29,7 +29,7 @@ export interface Allowed {
 }
 
 /** Most jobs of one owner that may wait for its limit of active jobs. */
-const mostWaiting = 1000;
+const maxWaiting = 1000;
 
 interface Uploads {
   jobs: number;
@@ -39,10 +39,10 @@ interface Uploads {
 const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** The error if the jobs of an owner keep too much for an upload. */
-const keptFull = (owner: Owner, kept: number, { most, whose }: Limit): ServiceError =>
+const keptFull = (owner: Owner, kept: number, { max, whose }: Limit): ServiceError =>
   new ServiceError(
     'keptFull',
-    `The jobs of ${ownerInWords(owner)} keep ${formatBytes(kept)} of the ${formatBytes(most)} that they may keep (the limit ${whose}), ` +
+    `The jobs of ${ownerInWords(owner)} keep ${formatBytes(kept)} of the ${formatBytes(max)} that they may keep (the limit ${whose}), ` +
       `which leaves too little for this upload; 'remote-app rm JOB...' removes jobs that have ended`,
   );
 
@@ -66,13 +66,13 @@ export class OwnerLimits {
     for (const [owner, { jobs }] of this.#uploads) add(owner, jobs);
     let taken = 0;
     for (const [owner, jobs] of active)
-      taken += Math.min(jobs, this.now.mostJobs(owner) ?? Number.POSITIVE_INFINITY);
+      taken += Math.min(jobs, this.now.maxJobsOf(owner) ?? Number.POSITIVE_INFINITY);
     return taken;
   }
 
   /** Whether an owner's next job would wait for their own limit, and so take none of those places. */
   isHeld({ name, limits: { max_jobs: limit } }: Principal): boolean {
-    return limit !== null && this.#activeOf(name) >= limit.most;
+    return limit !== null && this.#activeOf(name) >= limit.max;
   }
 
   /**
@@ -80,12 +80,12 @@ export class OwnerLimits {
    * @param stated bytes of the request; undefined if it does not say
    * @throws ServiceError `busy`, `uploadTooLarge` or `keptFull`; the message says which limit, whose it is, and how large
    */
-  take(asker: Principal, stated: number | undefined): Allowed {
-    const { name } = asker;
+  take(principal: Principal, stated: number | undefined): Allowed {
+    const { name } = principal;
     const uploads = this.#uploads.get(name) ?? { jobs: 0, bytes: 0 };
-    this.#checkJobs(asker);
-    const { bytes, advice } = this.#allowance(asker, uploads, stated ?? 0);
-    const { max_kept } = asker.limits;
+    this.#checkJobs(principal);
+    const { bytes, advice } = this.#allowance(principal, uploads, stated ?? 0);
+    const { max_kept } = principal.limits;
     let reserved = max_kept === null ? 0 : (stated ?? bytes ?? 0);
     this.#uploads.set(name, uploads);
     uploads.jobs += 1;
@@ -96,7 +96,7 @@ export class OwnerLimits {
       hold: (held) => {
         if (max_kept === null) return;
         const kept = this.now.keptBytesOf(name) + uploads.bytes - reserved;
-        if (held > reserved && kept + held > max_kept.most) throw keptFull(name, kept, max_kept);
+        if (held > reserved && kept + held > max_kept.max) throw keptFull(name, kept, max_kept);
         uploads.bytes += held - reserved;
         reserved = held;
       },
@@ -114,22 +114,22 @@ export class OwnerLimits {
    * @throws ServiceError `uploadTooLarge` or `keptFull`
    */
   roomForUpload({ name, limits: { max_kept, max_upload } }: Principal, length: number): number | null {
-    if (max_upload !== null && length > max_upload.most) {
-      const detail = `The upload is larger than the limit of ${formatBytes(max_upload.most)} ${max_upload.whose}`;
+    if (max_upload !== null && length > max_upload.max) {
+      const detail = `The upload is larger than the limit of ${formatBytes(max_upload.max)} ${max_upload.whose}`;
       throw new ServiceError('uploadTooLarge', detail);
     }
     if (max_kept === null) return null;
     const kept = this.now.keptBytesOf(name) + (this.#uploads.get(name)?.bytes ?? 0);
-    if (kept + length > max_kept.most) throw keptFull(name, kept, max_kept);
-    return max_kept.most - kept;
+    if (kept + length > max_kept.max) throw keptFull(name, kept, max_kept);
+    return max_kept.max - kept;
   }
 
   /** The error of an upload for which the other uploads of its owner leave too little. */
   uploadsFull({ name, limits: { max_kept } }: Principal, bytes: number): ServiceError {
-    const most = max_kept?.most ?? 0;
+    const max = max_kept?.max ?? 0;
     return new ServiceError(
       'keptFull',
-      `The jobs and uploads of ${ownerInWords(name)} may keep ${formatBytes(most)}${max_kept ? ` (the limit ${max_kept.whose})` : ''}, ` +
+      `The jobs and uploads of ${ownerInWords(name)} may keep ${formatBytes(max)}${max_kept ? ` (the limit ${max_kept.whose})` : ''}, ` +
         `and ${formatBytes(bytes)} of uploads that were just used leave too little for this one; submit what you have sent, or wait`,
     );
   }
@@ -137,10 +137,10 @@ export class OwnerLimits {
   /** @throws FieldError for a job that would wait for ever, because it asks for more GPUs than its owner may have */
   checkGpus({ name, limits: { max_gpus: limit } }: Principal, field: string, request: DeviceRequest): void {
     const asked = gpusOf(request);
-    if (limit === null || asked <= limit.most) return;
+    if (limit === null || asked <= limit.max) return;
     throw new FieldError(
       field,
-      `asks for ${counted(asked, 'GPU')}; ${ownerInWords(name)} may have ${limit.most} at once (the limit ${limit.whose})`,
+      `asks for ${counted(asked, 'GPU')}; ${ownerInWords(name)} may have ${limit.max} at once (the limit ${limit.whose})`,
     );
   }
 
@@ -152,31 +152,31 @@ export class OwnerLimits {
   /** Up to this many jobs beyond the limit wait for their turn. If the limit is 0, they would wait for ever. */
   #checkJobs({ name, limits: { max_jobs: limit } }: Principal): void {
     if (limit === null) return;
-    const { most, whose } = limit;
-    if (most === 0) {
+    const { max, whose } = limit;
+    if (max === 0) {
       const detail = `${capitalised(ownerInWords(name))} may have no active jobs (the limit ${whose})`;
       throw new ServiceError('busy', detail);
     }
-    if (this.#activeOf(name) < most + mostWaiting) return;
+    if (this.#activeOf(name) < max + maxWaiting) return;
     throw new ServiceError(
       'busy',
-      `Server busy: ${mostWaiting} jobs of ${ownerInWords(name)} wait for its limit of ${counted(most, 'active job')} (the limit ${whose}), ` +
+      `Server busy: ${maxWaiting} jobs of ${ownerInWords(name)} wait for its limit of ${counted(max, 'active job')} (the limit ${whose}), ` +
         'the most that may wait; wait for some to end, or kill some',
     );
   }
 
   /** The smaller of what an upload may have and what its owner may still keep. */
   #allowance({ name, limits: { max_kept, max_upload } }: Principal, uploads: Uploads, stated: number) {
-    const ofUpload = { bytes: max_upload?.most ?? null, advice: max_upload ? ` ${max_upload.whose}` : '' };
+    const ofUpload = { bytes: max_upload?.max ?? null, advice: max_upload ? ` ${max_upload.whose}` : '' };
     if (max_kept === null) return ofUpload;
-    const { most, whose } = max_kept;
+    const { max, whose } = max_kept;
     const kept = this.now.keptBytesOf(name) + uploads.bytes;
-    const left = most - kept;
+    const left = max - kept;
     if (left <= 0 || stated > left) throw keptFull(name, kept, max_kept);
     if (ofUpload.bytes !== null && ofUpload.bytes <= left) return ofUpload;
     return {
       bytes: left,
-      advice: `, which is left of the ${formatBytes(most)} that its jobs may keep (the limit ${whose})`,
+      advice: `, which is left of the ${formatBytes(max)} that its jobs may keep (the limit ${whose})`,
     };
   }
 }

@@ -103,9 +103,9 @@ export class ExpiredJobs {
   }
 
   /** @throws ServiceError `expired` for a job that is gone, if this person could see it */
-  check(id: string, asker: Principal): void {
+  check(id: string, principal: Principal): void {
     const gone = this.#gone.get(id);
-    if (!gone || !mayReach(asker, gone.owner)) return;
+    if (!gone || !mayReach(principal, gone.owner)) return;
     const { time, cause } = gone;
     const what = {
       expired: `expired at ${time}: it and its result are removed`,
@@ -172,14 +172,14 @@ export class Retention {
    */
   keepFor(field: string, asked: FieldValue | undefined): number {
     const { grace, maxKeep } = this.deps;
-    const [least, most] = [grace / 1000, Math.max(grace, maxKeep) / 1000];
-    if (asked === maxDuration) return most;
+    const [min, max] = [grace / 1000, Math.max(grace, maxKeep) / 1000];
+    if (asked === maxDuration) return max;
     const seconds = Number(asked ?? 0);
-    if (seconds > most) {
-      const problem = `is at most ${spellDuration(most)} on this server, got ${spellDuration(seconds)}`;
+    if (seconds > max) {
+      const problem = `is at most ${spellDuration(max)} on this server, got ${spellDuration(seconds)}`;
       throw new FieldError(field, problem);
     }
-    return Math.max(seconds, least);
+    return Math.max(seconds, min);
   }
 
   /** Starts the time of a job that has just ended. */

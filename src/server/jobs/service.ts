@@ -43,11 +43,11 @@ export interface JobServiceDeps
   /** Bytes that a job may write; null for the default of its disk. */
   readonly diskPerJob: number | null;
   /** Active jobs that an owner may have, while further ones wait; null for any number. */
-  readonly mostJobs: (owner: Owner) => number | null;
+  readonly maxJobsOf: (owner: Owner) => number | null;
   /** Bytes that an owner may keep; null for any number. */
-  readonly mostKept: (owner: Owner) => number | null;
+  readonly maxKeptOf: (owner: Owner) => number | null;
   /** Jobs that have ended and that an owner may keep. */
-  readonly mostKeptJobs: number;
+  readonly maxKeptJobs: number;
   /** Null if the server keeps none. */
   readonly uploads: KeptUploads | null;
   /** Whether a program of the admin is run for each end: `serve --on-end`. */
@@ -107,7 +107,7 @@ export class JobService {
   readonly #trash: Trash;
   readonly #owners = new OwnerLimits({
     activeOwners: () => [...this.#lives.keys()].map((id) => this.#jobs.get(id)?.request.owner ?? null),
-    mostJobs: (owner) => this.deps.mostJobs(owner),
+    maxJobsOf: (owner) => this.deps.maxJobsOf(owner),
     keptBytesOf: (owner) => this.#kept.of(owner),
   });
   #isClosing = false;
@@ -210,17 +210,17 @@ export class JobService {
    * @throws ServiceError `busy`, `keptFull`, `draining`, `upgraded` or `shuttingDown`
    */
   async begin(
-    asker: Principal,
+    principal: Principal,
     idempotencyKey: string | null,
     stated: number | undefined,
   ): Promise<Job | Slot> {
-    const claim = await this.#admission.claim({ owner: asker.name, idempotencyKey });
+    const claim = await this.#admission.claim({ owner: principal.name, idempotencyKey });
     if (claim instanceof Job) return claim;
     try {
-      if (asker.limits.max_kept !== null) await this.#kept.known(asker.name);
-      await this.#keepFewer(asker.name);
+      if (principal.limits.max_kept !== null) await this.#kept.known(principal.name);
+      await this.#keepFewer(principal.name);
       this.#refuseWhileClosing();
-      return this.#admission.reserve(asker, stated, claim);
+      return this.#admission.reserve(principal, stated, claim);
     } catch (cause) {
       claim.settle(null);
       throw cause;
@@ -254,17 +254,17 @@ export class JobService {
    * @throws ServiceError `keptFull`
    */
   async #keepFewer(owner: Owner): Promise<void> {
-    const { mostKeptJobs } = this.deps;
+    const { maxKeptJobs } = this.deps;
     const isKept = (job: Job) => job.request.owner === owner && job.isFinal && !this.#lives.has(job.id);
     const kept = [...this.#jobs.values()].filter(isKept);
-    if (kept.length < mostKeptJobs) return;
+    if (kept.length < maxKeptJobs) return;
     const { fetched, failed } = this.#retention.evictable(kept);
     const [oldest] = fetched.length > 0 ? fetched : failed;
     if (oldest) {
       await this.#retention.remove(oldest, fetched.length > 0 ? 'fetched' : undefined);
       return;
     }
-    const detail = `${counted(mostKeptJobs, 'job')} of ${ownerInWords(owner)} are kept with results that nobody has fetched, the most there may be; 'remote-app rm JOB...' removes jobs`;
+    const detail = `${counted(maxKeptJobs, 'job')} of ${ownerInWords(owner)} are kept with results that nobody has fetched, the most there may be; 'remote-app rm JOB...' removes jobs`;
     throw new ServiceError('keptFull', detail);
   }
 
@@ -273,15 +273,15 @@ export class JobService {
    * @param length bytes of a new upload
    * @throws ServiceError `uploadTooLarge`, `keptFull` or `shuttingDown`
    */
-  async roomForUpload(asker: Principal, length: number): Promise<number | null> {
+  async roomForUpload(principal: Principal, length: number): Promise<number | null> {
     this.#refuseWhileClosing();
-    if (asker.limits.max_kept !== null) await this.#kept.known(asker.name);
-    return this.#owners.roomForUpload(asker, length);
+    if (principal.limits.max_kept !== null) await this.#kept.known(principal.name);
+    return this.#owners.roomForUpload(principal, length);
   }
 
   /** The error of an upload for which the other uploads of its owner leave too little. */
-  uploadsFull(asker: Principal, bytes: number): ServiceError {
-    return this.#owners.uploadsFull(asker, bytes);
+  uploadsFull(principal: Principal, bytes: number): ServiceError {
+    return this.#owners.uploadsFull(principal, bytes);
   }
 
   /** Refuses new jobs from now on, or accepts them again. Uploads in progress still become jobs. */
@@ -306,11 +306,11 @@ export class JobService {
    * be read, the owner is not known, and only an admin is told about it.
    * @throws ServiceError `unknownJob` or `expired`
    */
-  get(id: string, asker: Principal): Job {
+  get(id: string, principal: Principal): Job {
     const job = this.#jobs.get(id);
-    if (job && mayReach(asker, job.request.owner)) return job;
-    if (asker.role === 'admin') this.#unreadable.check(id);
-    this.#expired.check(id, asker);
+    if (job && mayReach(principal, job.request.owner)) return job;
+    if (principal.role === 'admin') this.#unreadable.check(id);
+    this.#expired.check(id, principal);
     throw new ServiceError('unknownJob', wireDetails.unknownJob);
   }
 
@@ -472,8 +472,8 @@ export class JobService {
 
   /** Jobs come before uploads in what their owner may keep. */
   #trimUploads(owner: Owner): void {
-    const most = this.deps.mostKept(owner);
-    if (most !== null) this.deps.uploads?.trim(owner, most - this.#kept.of(owner));
+    const max = this.deps.maxKeptOf(owner);
+    if (max !== null) this.deps.uploads?.trim(owner, max - this.#kept.of(owner));
   }
 
   #live(job: Job): void {

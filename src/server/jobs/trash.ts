@@ -107,11 +107,11 @@ function moveOwn(directory: string, target: string): void {
 }
 
 /** Milliseconds that `rm` may take. What it has not removed by then is removed by the next attempt. */
-const longest = 60 * 60_000;
+const removalLimit = 60 * 60_000;
 
 /** Runs a program whose first complaints are kept. */
 const run = (words: readonly string[]) =>
-  runProgram(words, { environment: process.env, limit: longest, maxBytes: 4096, beyond: 'keepFirst' });
+  runProgram(words, { environment: process.env, limit: removalLimit, maxBytes: 4096, beyond: 'keepFirst' });
 
 /**
  * Removes a directory and everything in it with the system's `rm`, which can do two things that Node's cannot: it removes

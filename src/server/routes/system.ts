@@ -115,15 +115,15 @@ export interface ShownLimits extends SubmissionSettings {
 /** `GET /limits`: those of the server and of the sender. */
 export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
   const { max_upload, max_jobs, max_gpus, max_kept } = principalOf(ctx).limits;
-  const own = max_upload?.most ?? Number.POSITIVE_INFINITY;
+  const own = max_upload?.max ?? Number.POSITIVE_INFINITY;
   ctx.body = {
     version: shown.version,
     max_file_size: Math.min(own, shown.maxFileSize),
     max_upload_size: Math.min(own, shown.maxUploadSize),
     max_dataset_size: shown.maxDatasetSize && Math.min(own, shown.maxDatasetSize),
-    max_jobs: max_jobs?.most ?? null,
-    max_gpus: max_gpus?.most ?? null,
-    max_kept: max_kept?.most ?? null,
+    max_jobs: max_jobs?.max ?? null,
+    max_gpus: max_gpus?.max ?? null,
+    max_kept: max_kept?.max ?? null,
     grace: shown.grace / 1000,
     max_keep: Math.max(shown.grace, shown.maxKeep) / 1000,
     max_run_time: shown.maxRunTime && shown.maxRunTime / 1000,

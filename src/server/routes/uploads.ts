@@ -151,7 +151,7 @@ function setProgress(ctx: RouterContext, owned: OwnedUploads, upload: Upload): v
 
 /** Bytes that an upload of the sender may have: a data set may be larger than any other file. */
 function maxBytes(ctx: RouterContext, { limits: { maxFileSize, maxDatasetSize } }: UploadDeps): number {
-  const own = principalOf(ctx).limits.max_upload?.most ?? Number.POSITIVE_INFINITY;
+  const own = principalOf(ctx).limits.max_upload?.max ?? Number.POSITIVE_INFINITY;
   return Math.min(own, Math.max(maxFileSize, maxDatasetSize ?? 0));
 }
 

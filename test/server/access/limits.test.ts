@@ -100,21 +100,21 @@ describe('a limit of active jobs', () => {
   });
 
   test('lets a thousand wait, and refuses the next', () => {
-    const asker = {
+    const principal = {
       name: 'ana',
       role: 'user',
-      limits: { ...noLimits, max_jobs: { most: 2, whose: "of the token 'ana'" } },
+      limits: { ...noLimits, max_jobs: { max: 2, whose: "of the token 'ana'" } },
       apps: null,
     } as const;
     const active = new Array<string | null>(1001).fill('ana');
     const owners = new OwnerLimits({
       activeOwners: () => active,
-      mostJobs: (owner) => (owner === 'ana' ? 2 : null),
+      maxJobsOf: (owner) => (owner === 'ana' ? 2 : null),
       keptBytesOf: () => 0,
     });
-    expect([owners.isHeld(asker), owners.takenSlots]).toEqual([true, 2]);
-    owners.take(asker, undefined);
-    expect(() => owners.take(asker, undefined)).toThrow(
+    expect([owners.isHeld(principal), owners.takenSlots]).toEqual([true, 2]);
+    owners.take(principal, undefined);
+    expect(() => owners.take(principal, undefined)).toThrow(
       "Server busy: 1000 jobs of token 'ana' wait for its limit of 2 active jobs (the limit of the token 'ana'), the most that may wait",
     );
     active.push(...new Array<null>(7).fill(null));

@@ -39,9 +39,9 @@ class Machine {
   readonly #running = new Set<SimulatedJob>();
   readonly scheduler: Scheduler;
 
-  constructor(gpus: number, mostGpus: (owner: string | null) => number | null = () => null) {
+  constructor(gpus: number, maxGpusOf: (owner: string | null) => number | null = () => null) {
     const known = Array.from({ length: gpus }, (_, id) => ({ id, uuid: `GPU-${id}` }));
-    this.scheduler = new Scheduler(known, 4, { now: () => this.time, mostGpus });
+    this.scheduler = new Scheduler(known, 4, { now: () => this.time, maxGpusOf });
   }
 
   /** Runs these jobs to their ends. */
@@ -291,7 +291,7 @@ describe('a limit of GPUs at once', () => {
     const scheduler = new Scheduler(
       [0, 1].map((id) => ({ id, uuid: '' })),
       1,
-      { mostGpus: () => most },
+      { maxGpusOf: () => most },
     );
     scheduler.request(any, false, 'ana');
     const second = scheduler.request(any, false, 'ana');
@@ -311,7 +311,7 @@ const known = (count: number) => Array.from({ length: count }, (_, id) => ({ id,
 
 test('a job that waits for the limit of its owner keeps no GPU that it names from others', async () => {
   let most = 1;
-  const scheduler = new Scheduler(known(2), 1, { mostGpus: (owner) => (owner === 'ana' ? most : null) });
+  const scheduler = new Scheduler(known(2), 1, { maxGpusOf: (owner) => (owner === 'ana' ? most : null) });
   await scheduler.request(gpu(0), false, 'ana').granted;
   const waits = scheduler.request(gpu(1), false, 'ana');
   // It would be the turn of the other one.
@@ -324,7 +324,7 @@ test('a job that waits for the limit of its owner keeps no GPU that it names fro
 });
 
 test('a limit of jobs counts those that hold devices, and no longer', async () => {
-  const scheduler = new Scheduler(known(1), 8, { mostJobs: (owner) => (owner === 'ana' ? 2 : null) });
+  const scheduler = new Scheduler(known(1), 8, { maxJobsOf: (owner) => (owner === 'ana' ? 2 : null) });
   const first = await scheduler.request(cpu(1), false, 'ana').granted;
   await scheduler.request(gpu(0), false, 'ana').granted;
   // Then it is the turn of the other one.

@@ -106,8 +106,8 @@ test('the GPUs of a run of an earlier server are held, and all of them where the
 
 test('a job that an earlier server has placed counts for its owner until it ends', async () => {
   let most: number | null = 1;
-  const mostJobs = (owner: string | null) => (owner === 'ana' ? most : null);
-  await using bench = await Bench.open(localSubject({ mostJobs }));
+  const maxJobsOf = (owner: string | null) => (owner === 'ana' ? most : null);
+  await using bench = await Bench.open(localSubject({ maxJobsOf }));
   const executor = (await bench.executor()) as LocalExecutor;
   const access = () => {
     throw new Error('Its app is gone');

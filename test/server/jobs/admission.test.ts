@@ -36,7 +36,7 @@ async function admission(active = 0, more: Partial<AdmissionDeps> = {}) {
   const released: (string | null)[] = [];
   const owners = new OwnerLimits({
     activeOwners: () => new Array<string>(active).fill('ben'),
-    mostJobs: (owner) => (owner === 'ana' ? 1 : null),
+    maxJobsOf: (owner) => (owner === 'ana' ? 1 : null),
     keptBytesOf: () => 0,
   });
   const deps = {
@@ -61,7 +61,7 @@ test('no more jobs are let in than may be active, with those that are being uplo
   const full = 'Server busy: 2 jobs are active, the most there may be; try again later';
   expect(() => one.reserve(ana, undefined, unclaimed)).toThrow(refusal('busy', full));
   // Whose next job waits for their own limit takes no place of others.
-  const limits = { ...noLimits, max_jobs: { most: 1, whose: 'x' } };
+  const limits = { ...noLimits, max_jobs: { max: 1, whose: 'x' } };
   const held = one.reserve({ ...ana, limits }, undefined, unclaimed);
   await slot[Symbol.asyncDispose]();
   expect([one.submitting, left()]).toEqual([1, 1]);
@@ -138,7 +138,7 @@ test('a repeated submission waits for the first one, gets its job, and runs only
 const terms = (maxRunTime: number | null = 3_600_000, maxFineTuneTime: number | null = 7_200_000) =>
   new JobTerms({
     executor: { ...executor, check: () => ({ kind: 'gpus', ids: [0, 1] }) } as Executor,
-    owners: new OwnerLimits({ activeOwners: () => [], mostJobs: () => null, keptBytesOf: () => 0 }),
+    owners: new OwnerLimits({ activeOwners: () => [], maxJobsOf: () => null, keptBytesOf: () => 0 }),
     retention: { keepFor: (field: string, asked: unknown) => `${field} ${asked}` } as unknown as Retention,
     maxRunTime,
     maxFineTuneTime,
@@ -164,7 +164,7 @@ test('a job may run for as long as it asks, up to what the server allows for its
 test('the devices of a job are those that the machine and its owner allow', () => {
   const asked = { gpus: [0, 1], isCpu: false, workers: 1 };
   expect(terms().devices(ana, 'gpu', asked)).toEqual({ kind: 'gpus', ids: [0, 1] });
-  const few: Principal = { ...ana, limits: { ...noLimits, max_gpus: { most: 1, whose: 'of the role' } } };
+  const few: Principal = { ...ana, limits: { ...noLimits, max_gpus: { max: 1, whose: 'of the role' } } };
   expect(() => terms().devices(few, 'gpu', asked)).toThrow(
     "Field 'gpu' asks for 2 GPUs; token 'ana' may have 1 at once (the limit of the role)",
   );

@@ -28,8 +28,8 @@ beforeEach(async () => {
 const fill = (part: 'input' | 'output' | 'workspace', name: string, count: number) =>
   writeFileSync(path.join(directory[part], name), megabytes(count));
 
-const limitOf = (most: number, removed = 0, clock = new TestClock()) =>
-  new DiskLimit(directory, { most: most * mebibyte, removedButOpen: async () => removed * mebibyte, clock });
+const limitOf = (max: number, removed = 0, clock = new TestClock()) =>
+  new DiskLimit(directory, { max: max * mebibyte, removedButOpen: async () => removed * mebibyte, clock });
 
 test('a job may write up to its limit, and what it was sent does not count', async () => {
   fill('input', 'ct.nii', 3);

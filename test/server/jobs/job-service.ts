@@ -47,7 +47,7 @@ export const idOf = (number: number) => number.toString(16).padStart(12, '0');
 /** Jobs that have ended, the oldest first, of a service that has found them on its disk. */
 export async function serviceWith(
   ends: readonly Partial<JobRecord>[],
-  mostKeptJobs: number,
+  maxKeptJobs: number,
   { before = () => {}, ...more }: Partial<JobServiceDeps> & { readonly before?: (root: string) => void } = {},
 ) {
   const root = await temporary();
@@ -74,10 +74,10 @@ export async function serviceWith(
     events: new ServerEvents(report),
     report,
     clock: systemClock,
-    mostKeptJobs,
+    maxKeptJobs,
     uploads: null,
-    mostKept: () => null,
-    mostJobs: () => null,
+    maxKeptOf: () => null,
+    maxJobsOf: () => null,
     maxJobs: 100,
     diskPerJob: null,
     grace: 3_600_000,
@@ -100,8 +100,8 @@ export async function serviceWith(
 }
 
 /** Begins a submission that repeats no other. */
-export async function slotOf(service: JobService, asker: Principal) {
-  const slot = await service.begin(asker, null, undefined);
+export async function slotOf(service: JobService, principal: Principal) {
+  const slot = await service.begin(principal, null, undefined);
   if (slot instanceof Job) throw new Error('There is a job');
   return slot;
 }

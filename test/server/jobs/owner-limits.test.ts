@@ -11,15 +11,15 @@ import { TestClock } from '../../support/test-clock.js';
 import { ana, request } from './job-service.js';
 
 const kibibyte = 1024;
-const of = (most: number) => ({ most, whose: "of the token 'ana'" });
-const asker = (limits: Partial<Principal['limits']>): Principal => ({
+const of = (max: number) => ({ max, whose: "of the token 'ana'" });
+const principal = (limits: Partial<Principal['limits']>): Principal => ({
   ...ana,
   limits: { ...noLimits, ...limits },
 });
 
 /** Limits of somebody whose jobs keep so much. */
 const keeping = (bytes: number) =>
-  new OwnerLimits({ activeOwners: () => [], mostJobs: () => null, keptBytesOf: () => bytes });
+  new OwnerLimits({ activeOwners: () => [], maxJobsOf: () => null, keptBytesOf: () => bytes });
 
 const tooMuch = (kept: string, most: string) =>
   `The jobs of token 'ana' keep ${kept} of the ${most} that they may keep (the limit of the token 'ana'), ` +
@@ -44,18 +44,18 @@ test.for([
     { bytes: 6 * kibibyte, advice: left },
   ],
 ] as const)('an upload may have what its owner may still keep: with %s', ([, limits, stated, allowed]) => {
-  const { bytes, advice } = keeping(4 * kibibyte).take(asker(limits), stated);
+  const { bytes, advice } = keeping(4 * kibibyte).take(principal(limits), stated);
   expect({ bytes, advice }).toEqual(allowed);
 });
 
 test('an upload is refused that states more than is left, or for which nothing is left', () => {
-  const owner = asker({ max_kept: of(10 * kibibyte) });
+  const owner = principal({ max_kept: of(10 * kibibyte) });
   expect(() => keeping(4 * kibibyte).take(owner, 6 * kibibyte + 1)).toThrow(tooMuch('4.0 KiB', '10.0 KiB'));
   expect(() => keeping(10 * kibibyte).take(owner, undefined)).toThrow(tooMuch('10.0 KiB', '10.0 KiB'));
 });
 
 test('uploads in progress count as what they stated, then as what they have, and no longer once they are over', () => {
-  const owner = asker({ max_kept: of(10 * kibibyte) });
+  const owner = principal({ max_kept: of(10 * kibibyte) });
   const limits = keeping(0);
   const bytesLeft = () => {
     const upload = limits.take(owner, 0);
@@ -73,7 +73,7 @@ test('uploads in progress count as what they stated, then as what they have, and
   expect(bytesLeft()).toBe(4 * kibibyte);
   // One that does not say how long it is may take all that is left.
   const third = limits.take(owner, undefined);
-  limits.take(asker({}), undefined).hold(1e12);
+  limits.take(principal({}), undefined).hold(1e12);
   expect(() => limits.take(owner, 0)).toThrow(tooMuch('10.0 KiB', '10.0 KiB'));
   third.release();
   first.release();
@@ -82,8 +82,8 @@ test('uploads in progress count as what they stated, then as what they have, and
 
 test('what an upload has is refused for what it has more than before alone', () => {
   let kept = 0;
-  const limits = new OwnerLimits({ activeOwners: () => [], mostJobs: () => null, keptBytesOf: () => kept });
-  const upload = limits.take(asker({ max_kept: of(10 * kibibyte) }), 3 * kibibyte);
+  const limits = new OwnerLimits({ activeOwners: () => [], maxJobsOf: () => null, keptBytesOf: () => kept });
+  const upload = limits.take(principal({ max_kept: of(10 * kibibyte) }), 3 * kibibyte);
   kept = 9 * kibibyte;
   upload.hold(2 * kibibyte);
   upload.hold(2 * kibibyte);
@@ -91,13 +91,13 @@ test('what an upload has is refused for what it has more than before alone', () 
 });
 
 test('uploads in progress count among the jobs of their owner until they are over', () => {
-  const owner = asker({ max_jobs: of(1) });
+  const owner = principal({ max_jobs: of(1) });
   const limits = new OwnerLimits({
     activeOwners: () => ['ben'],
-    mostJobs: (name) => (name === 'ben' ? null : 1),
+    maxJobsOf: (name) => (name === 'ben' ? null : 1),
     keptBytesOf: () => 0,
   });
-  const counts = () => [limits.isHeld(owner), limits.isHeld(asker({})), limits.takenSlots];
+  const counts = () => [limits.isHeld(owner), limits.isHeld(principal({})), limits.takenSlots];
   expect(counts()).toEqual([false, false, 1]);
   const first = limits.take(owner, undefined);
   expect(counts()).toEqual([true, false, 2]);
@@ -109,15 +109,15 @@ test('uploads in progress count among the jobs of their owner until they are ove
 });
 
 test('who may have no job is refused in a sentence of its own', () => {
-  expect(() => keeping(0).take(asker({ max_jobs: of(0) }), undefined)).toThrow(
+  expect(() => keeping(0).take(principal({ max_jobs: of(0) }), undefined)).toThrow(
     "Token 'ana' may have no active jobs (the limit of the token 'ana')",
   );
 });
 
 test('an upload that jobs may name later has the room that jobs and forms leave', () => {
   const limits = keeping(4 * kibibyte);
-  const owner = asker({ max_kept: of(10 * kibibyte), max_upload: of(2 * kibibyte) });
-  expect([limits.roomForUpload(asker({}), 1e12), limits.roomForUpload(owner, 2 * kibibyte)]).toEqual([
+  const owner = principal({ max_kept: of(10 * kibibyte), max_upload: of(2 * kibibyte) });
+  expect([limits.roomForUpload(principal({}), 1e12), limits.roomForUpload(owner, 2 * kibibyte)]).toEqual([
     null,
     6 * kibibyte,
   ]);
@@ -136,18 +136,18 @@ test('an upload that jobs may name later has the room that jobs and forms leave'
 
 test('a job that asks for more GPUs than its owner may have is refused', () => {
   const limits = keeping(0);
-  const owner = asker({ max_gpus: of(1) });
+  const owner = principal({ max_gpus: of(1) });
   const check = (asking: Principal, ...ids: number[]) =>
     limits.checkGpus(asking, 'gpu', ids.length > 0 ? { kind: 'gpus', ids } : { kind: 'anyGpu' });
   for (const allowed of [[1], []]) check(owner, ...allowed);
-  check(asker({}), 0, 1, 2);
-  limits.checkGpus(asker({ max_gpus: of(0) }), 'gpu', { kind: 'cpu', workers: 8 });
+  check(principal({}), 0, 1, 2);
+  limits.checkGpus(principal({ max_gpus: of(0) }), 'gpu', { kind: 'cpu', workers: 8 });
   const refused = (count: string, most: number) =>
     expect.objectContaining({
       message: `Field 'gpu' asks for ${count}; token 'ana' may have ${most} at once (the limit of the token 'ana')`,
     });
   expect(() => check(owner, 0, 2)).toThrow(refused('2 GPUs', 1));
-  expect(() => check(asker({ max_gpus: of(0) }))).toThrow(refused('1 GPU', 0));
+  expect(() => check(principal({ max_gpus: of(0) }))).toThrow(refused('1 GPU', 0));
 });
 
 test('what the jobs of an owner keep is what was sent, then what they left, and nothing once they are removed', async () => {

@@ -208,10 +208,10 @@ test('a job that is gone is told of to its owner and an admin alone, with what b
   expired.add(one, 'expired', 'ana');
   expired.add(two, 'removed', null);
   expired.add(three, 'fetched', 'ana');
-  const told = (list: ExpiredJobs, asker: typeof theAdmin) =>
+  const told = (list: ExpiredJobs, principal: typeof theAdmin) =>
     [one, two, three, idOf(4)].map((id) => {
       try {
-        list.check(id, asker);
+        list.check(id, principal);
         return null;
       } catch (cause) {
         return (cause as Error).message;

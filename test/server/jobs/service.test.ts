@@ -44,9 +44,9 @@ function follow(events: ServerEvents, ...names: Parameters<ServerEvents['on']>[0
 }
 
 const facts = { files: {}, notes: ["Ignored field 'x'"], bytes: 600, extracted: 400 };
-const limited = (most: number): Principal => ({
+const limited = (max: number): Principal => ({
   ...ana,
-  limits: { ...ana.limits, max_kept: { most, whose: "of the token 'ana'" } },
+  limits: { ...ana.limits, max_kept: { max, whose: "of the token 'ana'" } },
 });
 
 test('a start removes what an earlier server did not come to: its trash, uploads, and jobs that are gone', async () => {
@@ -87,13 +87,13 @@ describe('what the jobs of an owner keep', () => {
           writeFileSync(path.join(root, 'jobs', idOf(job), 'Output/large'), Buffer.alloc(2 ** 20));
       },
     });
-    const asker = limited(1.5 * 2 ** 20);
-    await expect(service.roomForUpload(asker, 1)).rejects.toMatchObject({ code: 'keptFull' });
-    await expect(service.begin(asker, null, undefined)).rejects.toThrow(
+    const principal = limited(1.5 * 2 ** 20);
+    await expect(service.roomForUpload(principal, 1)).rejects.toMatchObject({ code: 'keptFull' });
+    await expect(service.begin(principal, null, undefined)).rejects.toThrow(
       /^The jobs of token 'ana' keep 2\.\d MiB of the 1\.5 MiB that they may keep/,
     );
     await service.remove(service.get(idOf(0), ana));
-    await using slot = await slotOf(service, asker);
+    await using slot = await slotOf(service, principal);
     expect(slot.allowed.bytes).toBeLessThan(2 ** 19);
     await service.close('keep');
     for (const late of [service.roomForUpload(ana, 1), service.begin(ana, null, 1)])

@@ -9,7 +9,7 @@ import {
   readHostRecord,
   readWorkerRequest,
 } from '../../../src/server/executors/resident/worker-records.js';
-import { mostMemory, Workers } from '../../../src/server/executors/resident/workers.js';
+import { maxMemoryUse, Workers } from '../../../src/server/executors/resident/workers.js';
 import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { FakeHost, workerRequest } from './fake-host.js';
@@ -132,13 +132,13 @@ test('while memory runs short a new worker makes the one leave that was idle the
   // A server looks of itself every five seconds.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
-  let memory = mostMemory;
+  let memory = maxMemoryUse;
   const [first, other] = [host(), host({ sharedBy: 'other' })];
   const all = workers({ memory: () => memory });
   const { worker } = await all.choose(order(), 'one');
   await all.clear(noGrant, null);
   expect(asked(first)).toEqual([0]);
-  memory = mostMemory + 0.01;
+  memory = maxMemoryUse + 0.01;
   await all.clear(noGrant, worker);
   // The other one is neither idle for as long, nor does it have a job.
   await all.release('one');

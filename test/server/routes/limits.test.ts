@@ -21,7 +21,7 @@ const shown: ShownLimits = {
 /** What somebody with limits of their own is told. */
 function told(own: Readonly<Record<string, number>>, more: Partial<ShownLimits> = {}) {
   const all = { max_jobs: null, max_gpus: null, max_kept: null, max_upload: null };
-  const given = Object.fromEntries(Object.entries(own).map(([name, most]) => [name, { most, whose: '' }]));
+  const given = Object.fromEntries(Object.entries(own).map(([name, max]) => [name, { max, whose: '' }]));
   const ctx = { state: { principal: { limits: { ...all, ...given } } } } as unknown as RouterContext;
   limits({ ...shown, ...more })(ctx);
   return ctx.body;

@@ -20,8 +20,8 @@ const onDisk = (of: TestServer) =>
   readdirSync(path.join(of.dataDirectory, 'uploads'), { recursive: true, encoding: 'utf8' });
 
 /** What an answer tells, but for the time that it was made, and the name that was asked for. */
-async function told(asker: Tus, name: string, method: string, headers: Readonly<Record<string, string>>) {
-  const { headers: all, ...more } = await asker.ask(method, `/uploads/${name}`, headers);
+async function told(principal: Tus, name: string, method: string, headers: Readonly<Record<string, string>>) {
+  const { headers: all, ...more } = await principal.ask(method, `/uploads/${name}`, headers);
   const { date: _, ...kept } = Object.fromEntries(all);
   return { ...more, headers: kept };
 }
@@ -42,12 +42,12 @@ test('over 1,000 requests, another user is told of an upload what is told of one
     ['DELETE', {}],
     ['HEAD', { 'Tus-Resumable': '2' }],
   ] as const;
-  for (const asker of [bob, admin]) {
+  for (const principal of [bob, admin]) {
     for (const [method, headers] of asks) {
-      const unknown = await told(asker, nobody, method, headers);
+      const unknown = await told(principal, nobody, method, headers);
       expect([404, 412]).toContain(unknown.status);
       const rounds = Array.from({ length: 51 }, () => [whole, begun]).flat();
-      const answers = await Promise.all(rounds.map((name) => told(asker, name, method, headers)));
+      const answers = await Promise.all(rounds.map((name) => told(principal, name, method, headers)));
       for (const answer of answers) expect(answer).toEqual(unknown);
     }
   }

@@ -62,9 +62,9 @@ export interface LocalSettings extends RunnerSettings, ResidencySettings {
   /** Whether a runner started now would be another program than this server expects; jobs wait then. */
   readonly isUpgraded?: () => boolean;
   /** GPUs that an owner may have at once; null for any number. */
-  readonly mostGpus?: (owner: string | null) => number | null;
+  readonly maxGpusOf?: (owner: string | null) => number | null;
   /** The same for jobs. */
-  readonly mostJobs?: (owner: string | null) => number | null;
+  readonly maxJobsOf?: (owner: string | null) => number | null;
 }
 
 /** A job in this executor. */
@@ -90,11 +90,11 @@ export class LocalExecutor implements Executor {
     const {
       gpus,
       cpuSlots,
-      mostGpus = () => null,
-      mostJobs = () => null,
+      maxGpusOf = () => null,
+      maxJobsOf = () => null,
       isUpgraded = () => false,
     } = settings;
-    const scheduler = new Scheduler(gpus.current, cpuSlots, { mostGpus, mostJobs, isPaused: isUpgraded });
+    const scheduler = new Scheduler(gpus.current, cpuSlots, { maxGpusOf, maxJobsOf, isPaused: isUpgraded });
     gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
     gpus.askWhile(() => scheduler.waitsForUnseen);
     this.#scheduler = scheduler;
@@ -227,13 +227,13 @@ export class LocalExecutor implements Executor {
   }
 
   async *#wait(ticket: Ticket): AsyncGenerator<Waiting, void> {
-    let told: Waiting | undefined;
+    let last: Waiting | undefined;
     for (let position = ticket.position(); position !== null; position = ticket.position()) {
       const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor, position };
-      if (told?.for === waiting.for && told.position === position) {
+      if (last?.for === waiting.for && last.position === position) {
         await once(this.#scheduler, 'change');
       } else {
-        told = waiting;
+        last = waiting;
         yield waiting;
       }
     }

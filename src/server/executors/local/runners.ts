@@ -42,7 +42,7 @@ const runnerGrace = 5000;
  * Milliseconds that a runner may take to exit after it has written `exit.json`. No process of its job is left by then.
  * Node itself can hang while it exits: https://github.com/nodejs/node/issues/54918.
  */
-const leaving = 5000;
+const exitPatience = 5000;
 
 export interface RunnerSettings {
   /** The environment of runners and commands: the server's, without its token variables. */
@@ -124,13 +124,13 @@ export class Runners {
     const { workspace, end: endFile } = runFiles(directory);
     const start = performance.now();
     let isLate = false;
-    let leavesBy = Number.POSITIVE_INFINITY;
+    let exitsBy = Number.POSITIVE_INFINITY;
     while (this.isRunning(directory)) {
       isLate ||= timeLimit !== null && performance.now() - start > timeLimit;
       if (isLate || (await isRemoved(directory))) this.stop(directory);
       this.#escalate(directory);
-      if (await isCertainlyThere(endFile)) leavesBy = Math.min(leavesBy, performance.now() + leaving);
-      if (performance.now() > leavesBy) this.#signal(directory, 'SIGKILL');
+      if (await isCertainlyThere(endFile)) exitsBy = Math.min(exitsBy, performance.now() + exitPatience);
+      if (performance.now() > exitsBy) this.#signal(directory, 'SIGKILL');
       const child = this.#children.get(directory);
       const pause = delay(child ? childInterval : pollInterval, undefined, { ref: false });
       await (child ? Promise.race([child.exited, pause]) : pause);

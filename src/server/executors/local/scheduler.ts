@@ -22,9 +22,9 @@ export interface SchedulerSettings {
   /** Whether nothing may be granted now, even if devices are free. */
   readonly isPaused?: () => boolean;
   /** GPUs that an owner may have at once; null for any number. */
-  readonly mostGpus?: (owner: Owner) => number | null;
+  readonly maxGpusOf?: (owner: Owner) => number | null;
   /** Jobs that an owner may have at once; null for any number. */
-  readonly mostJobs?: (owner: Owner) => number | null;
+  readonly maxJobsOf?: (owner: Owner) => number | null;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
@@ -290,8 +290,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** A phrase for the limit and use of a job's owner, if the job would exceed that limit; otherwise null. */
   #limitOf({ owner, request }: Waiting): string | null {
-    const { mostGpus, mostJobs } = this.settings;
-    const [gpus, jobs] = [mostGpus?.(owner) ?? null, mostJobs?.(owner) ?? null];
+    const { maxGpusOf, maxJobsOf } = this.settings;
+    const [gpus, jobs] = [maxGpusOf?.(owner) ?? null, maxJobsOf?.(owner) ?? null];
     const [heldGpus, running] = [this.#gpuShares.heldBy(owner), this.#runningOf(owner)];
     if (jobs !== null && running >= jobs)
       return `${ownerInWords(owner)} may have ${counted(jobs, 'job')} at once and has ${running}`;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { contentStamp, TimeSlice, type TreeEntry, treeEntries } from '../../../files/index.js';
 
 /** Most files and directories that are examined: an app with more of them contains data. */
-const mostFiles = 5000;
+const maxFiles = 5000;
 
 /** A text that changes with a file. The times of directories are left out, because skipped files change them. */
 function describe({ file, stats, link }: TreeEntry): string {
@@ -18,7 +18,7 @@ function describe({ file, stats, link }: TreeEntry): string {
 export async function fingerprint(paths: readonly string[]): Promise<string> {
   const hash = createHash('sha256');
   const slice = new TimeSlice();
-  let left = mostFiles;
+  let left = maxFiles;
   for (const start of paths) {
     for (const entry of treeEntries(start)) {
       if (left === 0) break;

@@ -67,7 +67,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
     const frames = new FrameReader();
     socket.on('data', (chunk: Buffer) => {
       try {
-        for (const frame of frames.push(chunk)) this.#hear(frame);
+        for (const frame of frames.push(chunk)) this.#handleFrame(frame);
       } catch {
         socket.destroy();
       }
@@ -209,7 +209,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
     this.#killTimer.unref();
   }
 
-  #hear({ kind, payload }: Frame): void {
+  #handleFrame({ kind, payload }: Frame): void {
     if (kind !== frameKinds.state) return;
     const { state, job } = parseWorkerState(`${payload}`);
     this.#state = state;

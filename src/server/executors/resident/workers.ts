@@ -9,7 +9,7 @@ import { isWorkerId, killHost, readWorkerRequest, removeWorker } from './worker-
 /** Milliseconds between two checks of idle workers. */
 const checkInterval = 5000;
 /** The share of the machine's memory that may be in use before idle apps leave. */
-export const mostMemory = 0.9;
+export const maxMemoryUse = 0.9;
 
 export interface WorkersSettings extends WorkerHostSettings {
   /** Milliseconds after which an idle worker leaves; 0 means that apps are started anew for each job. */
@@ -153,9 +153,9 @@ export class Workers {
 
   /** While too much memory is in use, the worker that has been idle the longest leaves. */
   #endForMemory(): void {
-    if (this.settings.memoryUse() <= mostMemory) return;
-    const [mostIdle] = this.#free().sort((a, b) => b.idleFor - a.idleFor);
-    if (mostIdle) void mostIdle.leave();
+    if (this.settings.memoryUse() <= maxMemoryUse) return;
+    const [longestIdle] = this.#free().sort((a, b) => b.idleFor - a.idleFor);
+    if (longestIdle) void longestIdle.leave();
   }
 
   /** The directories of worker hosts started by an earlier server. */
