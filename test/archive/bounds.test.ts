@@ -35,7 +35,7 @@ const outcome = (extracting: Promise<unknown>) =>
 
 const a: Entry = { name: 'a', content: 'AAA' };
 
-test('what an archive takes of the disk is told before it is written, and may be as much as the limit', async () => {
+test('The disk space that an archive needs is known before it is written, and may equal the limit', async () => {
   // Three directories and the rest of a block for each of two files.
   const content = 5000 + 3;
   const bytes = content + (4096 - 3) + 3 * 4096;
@@ -90,12 +90,12 @@ test.for<[string, Entry[], Partial<ExtractOptions>, string]>([
     {},
     "unsafe: its entry './' has a name that cannot be extracted",
   ],
-])('an archive with %s is refused in these words', async ([, entries, options, words]) => {
+])('An archive with %s is refused in these words', async ([, entries, options, words]) => {
   const { file, out } = await archived(entries);
   expect(await outcome(extractArchive(file, out, { ...generous, ...options }))).toBe(words);
 });
 
-test('entries may lie in another order than the directory lists them', async () => {
+test('Entries may lie in another order than the directory lists them', async () => {
   const { file, out } = await archived([a, { name: 'b', content: 'B' }]);
   const bytes = readFileSync(file);
   const [first, second, end] = [
@@ -138,7 +138,7 @@ test.each([
     0n,
     'its entries are to have more bytes than it has: it is damaged, or a zip bomb',
   ],
-] as const)('an archive whose entry has %s is damaged', async (_, packed, offset, words) => {
+] as const)('An archive whose entry has %s is damaged', async (_, packed, offset, words) => {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const file = path.join(root.path, 'a.zip');
@@ -147,7 +147,7 @@ test.each([
   expect(await outcome(extractArchive(file, out, generous))).toBe(`corrupt: ${words}`);
 });
 
-test('a file that is there is replaced, or kept where that is asked for', async () => {
+test('An existing file is replaced, or kept if that is asked for', async () => {
   const { file, out } = await archived([a, { name: 'b', content: 'B' }]);
   await plant(out, { a: 'mine' });
   const keeping = { ...generous, keepsFiles: true };
@@ -167,7 +167,7 @@ test('a file that is there is replaced, or kept where that is asked for', async 
   expect(readdirSync(out)).toEqual(['a', 'b']);
 });
 
-test('a directory in the place of a file, and a file in that of a directory, stay', async () => {
+test('A directory in the place of a file, and a file in that of a directory, stay', async () => {
   const { file, out } = await archived([a, { name: 'b/c', content: 'C' }]);
   await plant(out, { 'a/inside': 'x', b: 'a file' });
   expect(await outcome(extractArchive(file, out, generous))).toMatch(
@@ -183,7 +183,7 @@ test('a directory in the place of a file, and a file in that of a directory, sta
   ]);
 });
 
-test('extracted files are for this user alone unless another mode is asked for', async () => {
+test('Extracted files are for this user alone unless another mode is asked for', async () => {
   const { file, out } = await archived([a]);
   const modeOf = () => statSync(path.join(out, 'a')).mode & 0o777;
   await extractArchive(file, out, generous);
@@ -192,7 +192,7 @@ test('extracted files are for this user alone unless another mode is asked for',
   expect(modeOf()).toBe(0o666 & ~process.umask());
 });
 
-test('an archive is checked before it is sent by the rules of who extracts it', async () => {
+test('An archive is checked before it is sent by the rules of its receiver', async () => {
   const check = async (...entries: Entry[]) => outcome(checkArchive((await archived(entries)).file));
   expect([
     await check(a),
@@ -213,7 +213,7 @@ test('an archive is checked before it is sent by the rules of who extracts it', 
   ]);
 });
 
-test('the end of an archive says how many entries it has, and where its directory is', async () => {
+test('The end of an archive says how many entries it has, and where its directory is', async () => {
   const { file } = await archived([a, { name: 'b', content: 'BB' }]);
   const { length } = readFileSync(file);
   await using source = await ArchiveSource.open(file);
@@ -230,7 +230,7 @@ test('the end of an archive says how many entries it has, and where its director
   expect((await source.read(length + 10, 10)).length).toBe(0);
 });
 
-test('a name in no known encoding is read as the format says', () => {
+test('A name in no known encoding is read as the format says', () => {
   const named = (...bytes: number[]) =>
     entryName({ pathBuffer: Buffer.from(bytes), path: Buffer.from(bytes).toString() } as never);
   expect([named(), named(0x61, 0xc3, 0xa9), named(0x61, 0x81, 0xff, 0x2f, 0x7a, 0x80)]).toEqual([
@@ -245,11 +245,11 @@ test.each([
   ['T1:mask.nii', 'T1_mask.nii'],
   ['a\\b/c\\d', 'a_b/c_d'],
   ['a/', 'a/'],
-])('the name %s is carried as %s', (name, carried) => {
+])('The name %s is carried as %s', (name, carried) => {
   expect(carriedName(name)).toBe(carried);
 });
 
-test('a packed file has its mode and its time, and its directories only where they are empty', async () => {
+test('A packed file has its mode and its time, and its directories only where they are empty', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'd/run': 'x', secret: '', 'empty/': '' });
@@ -272,7 +272,7 @@ test('a packed file has its mode and its time, and its directories only where th
   expect([await countFiles(source, 10), await countFiles(source, 1)]).toEqual([2, 1]);
 });
 
-test('a file of a list that is gone, or takes more than may be extracted, makes no archive', async () => {
+test('A file of a list that is gone, or takes more than may be extracted, makes no archive', async () => {
   await using root = await temporary();
   await plant(root.path, { a: 'a', b: 'b' });
   const archive = path.join(root.path, 'a.zip');
@@ -290,7 +290,7 @@ test('a file of a list that is gone, or takes more than may be extracted, makes 
   expect(statSync(other).isFile()).toBe(true);
 });
 
-test('an archive of several is read from its first byte to its last', async () => {
+test('An archive of several is read from its first byte to its last', async () => {
   const content = Object.fromEntries(
     Array.from({ length: 30 }, (_, index) => [`${index}`, `${index}`.repeat(5000)]),
   );

@@ -41,7 +41,7 @@ function extracted(root: string): Record<string, string> {
 const named = (...names: string[]): Entry[] => names.map((name) => ({ name, content: name }));
 
 describe('a result', () => {
-  test('keeps every name that is possible on the system', async () => {
+  test('A result keeps every name that is possible on the system', async () => {
     await using root = await temporary();
     const names = [
       'T1:mask.nii',
@@ -60,7 +60,7 @@ describe('a result', () => {
     expect(notes).toEqual([]);
   });
 
-  test('gets names on Windows that Windows allows, each a different one', async () => {
+  test('A result gets names on Windows that Windows allows, each a different one', async () => {
     await using root = await temporary();
     const names = ['T1:x', 'T1?x', 'T1_x', 'aux.nii.gz', 'dir?/a', 'dir:/a', 'dot.', 'Mask.nii', 'mask.nii'];
     const { notes, files } = await extract(root.path, named(...names), 'win32');
@@ -80,7 +80,7 @@ describe('a result', () => {
     expect(notes).toContain("'T1:x' was extracted as 'T1_x_1': its own name cannot be used here");
   });
 
-  test('gets different names for those that macOS treats as the same', async () => {
+  test('A result gets different names for those that macOS treats as the same', async () => {
     await using root = await temporary();
     await extract(root.path, named('\u00e9.nii', 'e\u0301.nii', 'd/A', 'D/a'), 'darwin');
     expect(Object.values(extracted(root.path)).sort()).toEqual(
@@ -91,7 +91,7 @@ describe('a result', () => {
     );
   });
 
-  test('with an entry named like its archive gets another name for it', async () => {
+  test('A result with an entry named like its archive gets another name for it', async () => {
     await using root = await temporary();
     const { notes } = await extract(root.path, named('result.zip', 'result_1.zip', 'd/result.zip'));
     expect(extracted(root.path)).toEqual({
@@ -103,7 +103,7 @@ describe('a result', () => {
     expect(readFileSync(path.join(root.path, 'out', 'result.zip')).readUInt32LE(0)).toBe(0x04034b50);
   });
 
-  test('leaves out only a file that cannot be written', async () => {
+  test('A result leaves out only a file that cannot be written', async () => {
     await using root = await temporary();
     const long = 'é'.repeat(128);
     const deep = 'd/'.repeat(2500);
@@ -116,7 +116,7 @@ describe('a result', () => {
   });
 
   test.for(['../a', '/a', 'a/../../b', 'a//b', ''])(
-    'that leads out of its directory is refused: %o',
+    'A result that leads out of its directory is refused: %o',
     async (name) => {
       await using root = await temporary();
       await expect(extract(root.path, named('first', name))).rejects.toMatchObject({ fault: 'unsafe' });
@@ -127,14 +127,14 @@ describe('a result', () => {
     },
   );
 
-  test('with two entries of one name, or with a link, is refused', async () => {
+  test('A result with two entries of one name, or with a link, is refused', async () => {
     await using root = await temporary();
     await expect(extract(root.path, named('a', 'b', 'a'))).rejects.toMatchObject({ fault: 'unsafe' });
     const link = { name: 'link', content: '/etc', mode: 0o120777 };
     await expect(extract(root.path, [...named('a'), link])).rejects.toMatchObject({ fault: 'unsafe' });
   });
 
-  test('follows no link in the destination, and does not wait for a FIFO', async () => {
+  test('A result follows no link in the destination, and does not wait for a FIFO', async () => {
     await using root = await temporary();
     await plant(root.path, { 'out/kept': '', 'elsewhere/x': 'untouched', outside: 'untouched' });
     const out = path.join(root.path, 'out');
@@ -150,7 +150,7 @@ describe('a result', () => {
     expect(existsSync(path.join(root.path, 'elsewhere/e'))).toBe(false);
   });
 
-  test('notes twenty names and counts the others', async () => {
+  test('A result notes twenty names and counts the others', async () => {
     await using root = await temporary();
     const names = Array.from({ length: 50 }, (_, index) => `${index}:`);
     const { notes } = await extract(root.path, named(...names), 'win32');
@@ -158,7 +158,7 @@ describe('a result', () => {
     expect(notes.at(-1)).toBe('and 30 more');
   });
 
-  test.skipIf(lacks('python3'))('reads the names that Python writes', async () => {
+  test.skipIf(lacks('python3'))('A result reads the names that Python writes', async () => {
     await using root = await temporary();
     const archive = path.join(root.path, 'python.zip');
     const script = `
@@ -175,7 +175,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as archive:
     expect(extracted(root.path)).toEqual({ 'T1:x': 'T1:x', 'a\\b': 'a\\b', 'é.nii': 'é.nii' });
   });
 
-  test('reads the names that an old zip program writes', async () => {
+  test('A result reads the names that an old zip program writes', async () => {
     await using root = await temporary();
     const archive = path.join(root.path, 'old.zip');
     // Code page 437, without the flag that says UTF-8: 0x82 is é.

@@ -36,7 +36,7 @@ async function extract(root: string, archive: Buffer, options: Partial<ExtractOp
 const a: Entry = { name: 'a', content: 'A' };
 
 describe('an archive', () => {
-  test('is extracted, and replaces existing files', async () => {
+  test('An archive is extracted, and replaces existing files', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'out'), { a: 'old and longer', 'd/kept': 'kept' });
     const archive = zip([
@@ -49,7 +49,7 @@ describe('an archive', () => {
     expect([read('a'), read('d/é'), read('d/kept')]).toEqual(['A', 'E', 'kept']);
   });
 
-  test('on a disk that cannot be read is not told as damaged', async () => {
+  test('An archive on a disk that cannot be read is not reported as damaged', async () => {
     await using root = await temporary();
     const archive = path.join(root.path, 'a.zip');
     writeFileSync(archive, zip([a]));
@@ -60,7 +60,7 @@ describe('an archive', () => {
     await expect(readDirectory(source, 10)).rejects.toThrow('EIO');
   });
 
-  test('that is damaged leaves the descriptors of others open', async () => {
+  test('A damaged archive leaves the descriptors of others open', async () => {
     await using root = await temporary();
     const archive = path.join(root.path, 'a.zip');
     writeFileSync(archive, zip([{ ...a, crc: 7 }]));
@@ -79,7 +79,7 @@ describe('an archive', () => {
     for (const other of others) closeSync(other);
   });
 
-  test('is refused if its entries are to have more bytes than it has', async () => {
+  test('An archive is refused if its entries are to have more bytes than it has', async () => {
     await using root = await temporary();
     const content = randomBytes(300);
     const shared = { statedPacked: 300, statedSize: 300, crc: crc32(content), offset: 0 };
@@ -130,7 +130,7 @@ describe('an archive', () => {
     ['tooLarge', Array.from({ length: 15 }, (_, index) => ({ name: `${index}/file` }))],
     ['tooMany', Array.from({ length: 101 }, (_, index) => ({ name: `${index}` }))],
     ['tooMany', [{ name: 'd/'.repeat(60) }, { name: 'e/'.repeat(60) }]],
-  ] as [string, Entry[]][])('is refused as %s: %o', async ([fault, entries]) => {
+  ] as [string, Entry[]][])('An archive is refused as %s: %o', async ([fault, entries]) => {
     await using root = await temporary();
     await expect(
       extract(root.path, zip([{ name: 'first', content: '1' }, ...entries])),
@@ -142,7 +142,7 @@ describe('an archive', () => {
     expect(readdirSync(root.path).filter((name) => !['a.zip', 'out'].includes(name))).toEqual([]);
   });
 
-  test('may name the directory itself, and may have been made on Windows', async () => {
+  test('An archive may name the directory itself, and may have been made on Windows', async () => {
     await using root = await temporary();
     const archive = zip([
       { name: './', mode: 0o040755 },
@@ -170,7 +170,7 @@ describe('an archive', () => {
     [{ method: 14 }, 'is compressed with LZMA'],
     [{ method: 93 }, 'is compressed with Zstandard'],
     [{ method: 77 }, 'is compressed with method 77'],
-  ] as const)('of another kind is refused with what to do: %o', async ([entry, sentence]) => {
+  ] as const)('An archive of another kind is refused with advice: %o', async ([entry, sentence]) => {
     await using root = await temporary();
     await expect(extract(root.path, zip([{ ...a, ...entry }]))).rejects.toThrow(sentence);
     await expect(checkArchive(path.join(root.path, 'a.zip'))).rejects.toThrow(sentence);
@@ -182,7 +182,7 @@ describe('an archive', () => {
     ['a cut one', zip([a]).subarray(0, -10)],
     ['one without its beginning', zip([a, { name: 'b', content: 'B'.repeat(500) }]).subarray(300)],
     ['one with a damaged directory', zip([a]).fill(0xff, 32, 76)],
-  ] as [string, Buffer][])('that is none is refused as corrupt: %s', async ([, archive]) => {
+  ] as [string, Buffer][])('A file that is no archive is refused as corrupt: %s', async ([, archive]) => {
     await using root = await temporary();
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
@@ -191,14 +191,14 @@ describe('an archive', () => {
     ['a short one', 'for study 7'],
     ['the longest one', 'c'.repeat(65_535)],
     ['one that looks like an end', `${'c'.repeat(90)}PK\x05\x06${'c'.repeat(90)}`],
-  ] as const)('may have a comment: %s', async ([, comment]) => {
+  ] as const)('An archive may have a comment: %s', async ([, comment]) => {
     await using root = await temporary();
     const archive = Buffer.concat([zip([a]), Buffer.from(comment)]);
     archive.writeUInt16LE(comment.length, archive.length - comment.length - 2);
     expect(await extract(root.path, archive)).toMatchObject({ files: 1 });
   });
 
-  test('is refused if it states more entries than it has', async () => {
+  test('An archive is refused if it states more entries than it has', async () => {
     await using root = await temporary();
     await expect(extract(root.path, zip([a], { statedCount: 50 }))).rejects.toMatchObject({
       fault: 'corrupt',
@@ -208,7 +208,7 @@ describe('an archive', () => {
     });
   });
 
-  test('can be limited for each file, and may not use reserved names', async () => {
+  test('An archive can be limited for each file, and may not use reserved names', async () => {
     await using root = await temporary();
     const two = zip([a, { name: 'b', content: 'BB' }]);
     await expect(extract(root.path, two, { maxFileBytes: 1 })).rejects.toMatchObject({ fault: 'tooLarge' });
@@ -216,7 +216,7 @@ describe('an archive', () => {
     await expect(extract(root.path, two, { reserved: ['b'] })).rejects.toMatchObject({ fault: 'unsafe' });
   });
 
-  test('is not written through a link in the destination', async () => {
+  test('An archive is not written through a link in the destination', async () => {
     await using root = await temporary();
     await plant(root.path, { 'out/d/': '', outside: 'untouched' });
     symlinkSync('../outside', path.join(root.path, 'out', 'a'));
@@ -227,7 +227,7 @@ describe('an archive', () => {
   test.for([
     ['small', 20],
     ['large', 400_000],
-  ] as const)('leaves alone what has another name as well: %s', async ([, size]) => {
+  ] as const)('An archive leaves alone what has another name as well: %s', async ([, size]) => {
     await using root = await temporary();
     await plant(root.path, { 'out/kept': '', outside: 'untouched', 'b.zip': '' });
     for (const name of ['stored', 'deflated']) {
@@ -251,20 +251,23 @@ describe('an archive', () => {
     ['small and deflated', { content: 'x', deflated: true }],
     ['large and stored', { content: randomBytes(400_000) }],
     ['large and deflated', { content: randomBytes(400_000), deflated: true }],
-  ] as [string, Partial<Entry>][])('leaves no damaged file, nor replaces one: %s', async ([, entry]) => {
-    await using root = await temporary();
-    await plant(root.path, { 'out/old': 'good' });
-    for (const name of ['old', 'new']) {
-      const archive = zip([{ name, ...entry, crc: 7 }]);
-      await expect(extract(root.path, archive, { maxBytes: 1e6 })).rejects.toMatchObject({
-        fault: 'corrupt',
-      });
-    }
-    expect(readdirSync(path.join(root.path, 'out'))).toEqual(['old']);
-    expect(readFileSync(path.join(root.path, 'out', 'old'), 'utf8')).toBe('good');
-  });
+  ] as [string, Partial<Entry>][])(
+    'An archive leaves no damaged file, nor replaces one: %s',
+    async ([, entry]) => {
+      await using root = await temporary();
+      await plant(root.path, { 'out/old': 'good' });
+      for (const name of ['old', 'new']) {
+        const archive = zip([{ name, ...entry, crc: 7 }]);
+        await expect(extract(root.path, archive, { maxBytes: 1e6 })).rejects.toMatchObject({
+          fault: 'corrupt',
+        });
+      }
+      expect(readdirSync(path.join(root.path, 'out'))).toEqual(['old']);
+      expect(readFileSync(path.join(root.path, 'out', 'old'), 'utf8')).toBe('good');
+    },
+  );
 
-  test('that is damaged has no bytes written to what is opened next', async () => {
+  test('A damaged archive does not write bytes to files that are opened next', async () => {
     await using root = await temporary();
     const busy: Promise<Buffer>[] = [];
     // The threads that write have other work at first.
@@ -283,7 +286,7 @@ describe('an archive', () => {
     closeSync(descriptor);
   });
 
-  test('can be aborted, and reports its progress', async () => {
+  test('An archive can be aborted, and reports its progress', async () => {
     await using root = await temporary();
     const archive = zip([a, { name: 'b', content: 'BB' }]);
     const seen: [number, number][] = [];
@@ -293,7 +296,7 @@ describe('an archive', () => {
   });
 });
 
-test('directories are made with pauses', async () => {
+test('Directories are made with pauses', async () => {
   await using root = await temporary();
   const names = Array.from({ length: 150 }, (_, index) => `${'d/'.repeat(9)}${index}/${'e/'.repeat(50)}`);
   const planned: number[][] = [];
@@ -331,7 +334,7 @@ describe('small entries', () => {
     }
   }
 
-  test('are extracted beside large ones, deflated or stored, empty or not', async () => {
+  test('Small entries are extracted beside large ones, deflated or stored, empty or not', async () => {
     await using root = await temporary();
     const noise = randomBytes(300_000);
     const entries = [
@@ -348,7 +351,7 @@ describe('small entries', () => {
     expectContents(root.path, entries);
   });
 
-  test('are extracted if there are many of them', async () => {
+  test('Small entries are extracted if there are many of them', async () => {
     await using root = await temporary();
     const bytes = many.reduce((sum, { content = '' }) => sum + content.length, 0);
     expect(await extract(root.path, zip(many), room)).toMatchObject({ files: many.length, bytes });
@@ -361,13 +364,16 @@ describe('small entries', () => {
     ['corrupt', { ...deflated('bad', 'bad'), statedSize: 4 }],
     ['corrupt', { name: 'bad', content: 'bad', method: 8 }],
     ['unplaced', { name: '1/bad', content: 'below a file' }],
-  ] as [string, Entry][])('are refused as %s where one of them is at fault: %o', async ([fault, bad]) => {
-    await using root = await temporary();
-    const archive = zip([...many.slice(0, 40), bad, ...many.slice(40, 80)]);
-    await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
-  });
+  ] as [string, Entry][])(
+    'Small entries are refused as %s where one of them is at fault: %o',
+    async ([fault, bad]) => {
+      await using root = await temporary();
+      const archive = zip([...many.slice(0, 40), bad, ...many.slice(40, 80)]);
+      await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
+    },
+  );
 
-  test('are refused if one contains the end of a gzip member and the start of another', async () => {
+  test('Small entries are refused if one contains the end of a gzip member and the start of another', async () => {
     await using root = await temporary();
     // A gzip stream as long as two entries, followed by bytes that zlib reads as the end of all members.
     const both = gzipSync('A'.repeat(1010)).subarray(10);
@@ -377,7 +383,7 @@ describe('small entries', () => {
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('are named where a large one is damaged in its middle', async () => {
+  test('Small entries are named where a large one is damaged in its middle', async () => {
     await using root = await temporary();
     const content = randomBytes(6 << 20).map((byte) => byte & 15);
     const archive = zip([{ name: 'large', content, deflated: true }]);
@@ -387,7 +393,7 @@ describe('small entries', () => {
     );
   });
 
-  test('are refused if their local header is damaged', async () => {
+  test('Small entries are refused if their local header is damaged', async () => {
     await using root = await temporary();
     const archive = zip([deflated('a', 'A'.repeat(50)), deflated('b', 'B')]);
     const copy = () => Buffer.from(archive);
@@ -397,7 +403,7 @@ describe('small entries', () => {
     }
   });
 
-  test('can be aborted', async () => {
+  test('Small entries can be aborted', async () => {
     await using root = await temporary();
     const control = new AbortController();
     const options = { ...room, signal: control.signal, onProgress: () => control.abort() };
@@ -409,7 +415,7 @@ describe('a large entry that is stored', () => {
   const content = randomBytes(1_500_000);
   const room = { maxBytes: 1e7 };
 
-  test('is extracted unchanged, and its progress is reported', async () => {
+  test('A large entry that is stored is extracted unchanged, and its progress is reported', async () => {
     await using root = await temporary();
     const told: number[] = [];
     const onProgress = (bytes: number) => told.push(bytes);
@@ -428,7 +434,7 @@ describe('a large entry that is stored', () => {
     ],
     ['corrupt', 'its local header is gone', (archive: Buffer) => archive.fill(0, 0, 4)],
     ['corrupt', 'it would end behind the archive', (archive: Buffer) => archive.fill(0xff, 26, 30)],
-  ] as const)('is refused as %s where %s', async ([fault, , change]) => {
+  ] as const)('A large entry that is stored is refused as %s where %s', async ([fault, , change]) => {
     await using root = await temporary();
     const before = readdirSync('/proc/self/fd').length;
     const archive = change(zip([{ name: 'noise', content }]));
@@ -436,13 +442,13 @@ describe('a large entry that is stored', () => {
     expect(readdirSync('/proc/self/fd').length).toBe(before);
   });
 
-  test('is refused if it states a wrong size', async () => {
+  test('A large entry that is stored is refused if it states a wrong size', async () => {
     await using root = await temporary();
     const archive = zip([{ name: 'noise', content, statedSize: content.length - 1 }]);
     await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('can be aborted', async () => {
+  test('A large entry that is stored can be aborted', async () => {
     await using root = await temporary();
     const control = new AbortController();
     const options = { ...room, signal: control.signal, onProgress: () => control.abort() };
@@ -492,13 +498,13 @@ describe('the number of entries', () => {
     return (await archiveEnd(file)).entries;
   }
 
-  test('is what a zip64 end states, and its entries are extracted', async () => {
+  test('The number of entries is what a zip64 end states, and its entries are extracted', async () => {
     await using root = await temporary();
     const archive = withZip64End(zip([a, { name: 'b' }]), 2n);
     expect(await extract(root.path, archive)).toMatchObject({ files: 2 });
   });
 
-  test('is what the end of the archive states', async () => {
+  test('The number of entries is what the end of the archive states', async () => {
     expect(await count(zip([a, { name: 'b' }]))).toBe(2);
     expect(await count(zip([]))).toBe(0);
     expect(await count(zip64End(123_456n, 1000))).toBe(123_456);
@@ -509,11 +515,11 @@ describe('the number of entries', () => {
     ['a record past the end', zip64End(5n, 10, 1n << 40n)],
     ['a record elsewhere', zip64End(5n, 1000, 3n)],
     ['an end that is cut', zip([a]).subarray(0, -1)],
-  ] as [string, Buffer][])('is not made up: %s', async ([, archive]) => {
+  ] as [string, Buffer][])('A made-up number of entries is refused: %s', async ([, archive]) => {
     await expect(count(archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('may not be more than its end can state, as some programs write it: a part would be left out', async () => {
+  test('An archive with more entries than its end can state is refused, because a part would be left out', async () => {
     await using root = await temporary();
     // 65,540 entries: the end of the archive says 4.
     const directories = Array.from({ length: 65_540 }, (_, index) => ({ name: `d${index}/` }));
@@ -528,26 +534,29 @@ describe('the number of entries', () => {
     ['more', zip([a, { name: 'b' }], { statedCount: 3 })],
     ['fewer, in zip64', withZip64End(zip([a, { name: 'b' }]), 1n)],
     ['one that begins where no file has bytes', beginsAt(zip([a]), 2n ** 60n)],
-  ] as [string, Buffer][])('is not believed where the directory has another one: %s', async ([, archive]) => {
-    await using root = await temporary();
-    await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
-    expect(existsSync(path.join(root.path, 'out', 'a'))).toBe(false);
-  });
+  ] as [string, Buffer][])(
+    'The number of entries is not believed where the directory has another one: %s',
+    async ([, archive]) => {
+      await using root = await temporary();
+      await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
+      expect(existsSync(path.join(root.path, 'out', 'a'))).toBe(false);
+    },
+  );
 
-  test('is that of the last of two archives in one file, which is refused', async () => {
+  test('The number of entries is that of the last of two archives in one file, which is refused', async () => {
     await using root = await temporary();
     const both = Buffer.concat([zip([{ name: 'old', content: '1' }]), zip([{ name: 'new', content: '2' }])]);
     await expect(extract(root.path, both)).rejects.toThrow('its directory is not where its end says it is');
   });
 
-  test('that would need too much memory is refused before memory is allocated', async () => {
+  test('A number of entries that would need too much memory is refused before memory is allocated', async () => {
     await using root = await temporary();
     await expect(extract(root.path, zip64End(1n << 60n, 200))).rejects.toMatchObject({ fault: 'tooMany' });
   });
 });
 
 describe('a name', () => {
-  test('stays under its root', () => {
+  test('A name stays under its root', () => {
     expect(entryPath('/root', 'a/b.nii')).toBe('/root/a/b.nii');
     expect(entryPath('/root', 'a/')).toBe('/root/a');
     for (const name of ['', '/', '..', '../a', 'a/..', 'a/../b', '/a', 'a\\b', 'c:/a', './a']) {
@@ -555,7 +564,7 @@ describe('a name', () => {
     }
   });
 
-  test('gets the same answer alone and together with others', () => {
+  test('A name gets the same answer alone and together with others', () => {
     const place = entryPaths('/root');
     for (const name of [
       'a/b.nii',
@@ -574,7 +583,7 @@ describe('a name', () => {
     }
   });
 
-  test('is either possible on all systems or refused', () => {
+  test('A name is either possible on all systems or refused', () => {
     for (const name of ['a', '...', '-rf', 'é', 'console', 'com', 'x'.repeat(255)]) {
       expect([name, isSafeName(name)]).toEqual([name, true]);
     }
@@ -584,7 +593,7 @@ describe('a name', () => {
   });
 
   test.for(['aux', 'COM1.txt', 'lpt9.nii.gz', 'T1:x', 'x.', 'x '])(
-    'follows the rules of Windows on Windows alone: %o',
+    'A name follows the rules of Windows on Windows alone: %o',
     (name) => {
       expect([isSafeName(name, 'linux'), isSafeName(name, 'win32')]).toEqual([true, false]);
       expect(entryPath('/root', `d/${name}`, 'linux')).toBe(`/root/d/${name}`);

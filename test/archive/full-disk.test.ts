@@ -8,7 +8,7 @@ import { zipOf } from '../support/zip.mjs';
 const disk = smallDisk(4, 16);
 
 // Not every machine allows mounting.
-test.skipIf(disk === null)('an archive for which a disk has no inode fails for that reason', async () => {
+test.skipIf(disk === null)('An archive for which a disk has no inode fails for that reason', async () => {
   const root = disk ?? '';
   const archive = path.join(root, 'a.zip');
   writeFileSync(archive, zipOf({ a: 'A' }));

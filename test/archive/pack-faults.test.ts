@@ -66,7 +66,7 @@ function handOver(root: string) {
 }
 
 describe('a file that cannot be read', () => {
-  test('is left out with a note, or made readable if its owner may do that', async () => {
+  test('A file that cannot be read is left out with a note, or made readable if its owner may do that', async () => {
     await using root = await temporary();
     await plant(root.path, {
       'source/a': 'a',
@@ -98,7 +98,7 @@ describe('a file that cannot be read', () => {
     expect(await names()).toEqual(['a', 'd/below', 'e/below', 'locked', 'z']);
   });
 
-  test('from some byte on is packed up to there', async () => {
+  test('A file that cannot be read from some byte on is packed up to that byte', async () => {
     await using root = await temporary();
     const file = path.join(root.path, 'a');
     writeFileSync(file, 'x'.repeat(3_000_000));
@@ -117,7 +117,7 @@ describe('a file that cannot be read', () => {
     await expect(readSmall(broken, 10)).rejects.toThrow('EIO');
   });
 
-  test('is none of the files that were packed', async () => {
+  test('A file that cannot be read does not count among the packed files', async () => {
     // The memory of this process at address 0: opening it is allowed, and reading it fails.
     await using broken = await open('/proc/self/mem');
     const stats = await broken.stat();
@@ -148,7 +148,7 @@ describe('a file that cannot be read', () => {
     }
   });
 
-  test('to its end because it grows is cut at its first size', async () => {
+  test('A file that grows while it is packed is cut at its first size', async () => {
     await using root = await temporary();
     const file = path.join(root.path, 'a');
     writeFileSync(file, 'x'.repeat(20));
@@ -160,7 +160,7 @@ describe('a file that cannot be read', () => {
     expect(content.flaw).toBe('grew while it was packed, and was cut there');
   });
 
-  test('because it is a socket, a FIFO or a link is named once', async () => {
+  test('A socket, a FIFO or a link is named once in the notes', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     await plant(source, { a: 'a' });
@@ -176,7 +176,7 @@ describe('a file that cannot be read', () => {
 });
 
 describe('a link or directory that a job made', () => {
-  test('instead of its output is not packed', async () => {
+  test('A link or directory that a job made instead of its output is not packed', async () => {
     await using root = await temporary();
     await plant(root.path, { 'secret/a': 'secret', file: '' });
     symlinkSync('secret', path.join(root.path, 'link'));
@@ -185,7 +185,7 @@ describe('a link or directory that a job made', () => {
     }
   });
 
-  test('with the name of the partial archive is removed, and not written through', async () => {
+  test('A link or directory that a job made with the name of the partial archive is removed, and not written through', async () => {
     await using root = await temporary();
     await plant(root.path, { 'source/a': 'a', outside: 'untouched' });
     const archive = path.join(root.path, 'a.zip');
@@ -201,7 +201,7 @@ describe('a link or directory that a job made', () => {
     expect(statSync(archive).isFile()).toBe(true);
   });
 
-  test('deeper than what is extracted is left out with a note', async () => {
+  test('A directory that is deeper than what is extracted is left out with a note', async () => {
     await using root = await temporary();
     await plant(root.path, { [`${'d/'.repeat(63)}x`]: 'x', [`${'d/'.repeat(64)}y`]: 'y' });
     const { files, notes } = await pack(root.path);
@@ -210,7 +210,7 @@ describe('a link or directory that a job made', () => {
     expect(notes).toEqual([expect.stringContaining('lies more than 63 directories deep')]);
   });
 
-  test('with a path that is too long for the system is left out with a note', async () => {
+  test('A path that is too long for the system is left out with a note', async () => {
     await using root = await temporary();
     const source = mkdtempSync(path.join(root.path, 'source-'));
     writeFileSync(path.join(source, 'z'), 'z');

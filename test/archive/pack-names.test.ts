@@ -36,7 +36,7 @@ function plantNamed(root: string, names: readonly string[]) {
   }
 }
 
-test('every name is unchanged after packing and extracting', async () => {
+test('Every name is unchanged after packing and extracting', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   plantNamed(source, nasty);
@@ -76,7 +76,7 @@ test.skipIf(lacks('unzip'))('Info-ZIP finds no error in it, and the same names',
   execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
 });
 
-test('a name that archiver would change is changed to one that no other file has, and noted', async () => {
+test('A name that archiver would change is changed to one that no other file has, and noted', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   const names = [
@@ -120,7 +120,7 @@ test('a name that archiver would change is changed to one that no other file has
   expect(await members(archive)).toEqual(expected);
 });
 
-test('two changed names stay two, also where one is the number of the other', async () => {
+test('Two changed names stay different, even if one looks like a numbered form of the other', async () => {
   await using root = await temporary();
   const names = ['a_b', 'a:b', 'a\\b', 'a:b_1', 'd/x', 'd/x\\'];
   for (const [at] of names.entries()) writeFileSync(path.join(root.path, `${at}`), `${at}`);
@@ -140,7 +140,7 @@ test('two changed names stay two, also where one is the number of the other', as
   ]);
 });
 
-test('a name that is not UTF-8 is replaced by a readable one that no other file has', async () => {
+test('A name that is not UTF-8 is replaced by a readable one that no other file has', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   mkdirSync(source);

@@ -31,7 +31,7 @@ async function names(archive: string): Promise<string[]> {
 }
 
 describe('packing a directory', () => {
-  test('and extracting the archive gives the same files', async () => {
+  test('Packing a directory and extracting the archive gives the same files', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     const noise = randomBytes(300_000);
@@ -57,7 +57,7 @@ describe('packing a directory', () => {
     expect(readdirSync(root.path).sort()).toEqual(['copy', 'result.zip', 'source']);
   });
 
-  test('stores files that would not shrink, and deflates the others', async () => {
+  test('Packing a directory stores files that would not shrink, and deflates the others', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     await plant(source, {
@@ -79,7 +79,7 @@ describe('packing a directory', () => {
     });
   });
 
-  test('follows links to files inside the directory, and no other links', async () => {
+  test('Packing a directory follows links to files inside the directory, and no other links', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     await plant(source, { 'a.txt': 'inside', 'd/b.txt': 'b', '-2/c.txt': 'c' });
@@ -105,7 +105,7 @@ describe('packing a directory', () => {
     expect(openBelow(source)).toEqual([]);
   });
 
-  test('packs an empty directory into a valid archive', async () => {
+  test('Packing a directory packs an empty directory into a valid archive', async () => {
     await using root = await temporary();
     mkdirSync(path.join(root.path, 'source'));
     const archive = path.join(root.path, 'a.zip');
@@ -122,7 +122,7 @@ describe('packing a directory', () => {
     });
   });
 
-  test('packs only the files that were asked for', async () => {
+  test('Packing a directory packs only the files that were asked for', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), { 'a.yml': '1', 'w/model.pt': '2', 'w/b.yml': '3' });
     const archive = path.join(root.path, 'a.zip');
@@ -132,7 +132,7 @@ describe('packing a directory', () => {
     expect(await names(archive)).toEqual(['a.yml', 'w/b.yml']);
   });
 
-  test('holds no more entries than are extracted, and says so', async () => {
+  test('Packing a directory leaves out entries beyond the number that is extracted, and says so', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     await plant(source, { a: 'a', b: 'b', c: 'c', 'd/': '' });
@@ -145,7 +145,7 @@ describe('packing a directory', () => {
     await expect(packListed(listed, archive, { max: 2 })).rejects.toThrow('more than 2 files');
   });
 
-  test('has zip64 where its number of entries means that, and only there', async () => {
+  test('Packing uses zip64 when the number of entries requires it, and only then', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     await plant(source, { a: 'a', b: 'b', 'c/': '' });
@@ -169,7 +169,7 @@ describe('packing a directory', () => {
     );
   });
 
-  test('waits for a sink that takes nothing', async () => {
+  test('Packing a directory waits for a sink that takes nothing', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     const one = randomBytes(50_000);
@@ -192,7 +192,7 @@ describe('packing a directory', () => {
     await expect(packing).rejects.toThrow('abort');
   });
 
-  test('leaves no incomplete archive', async () => {
+  test('Packing a directory leaves no incomplete archive', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), {
       'a.bin': randomBytes(3_000_000),
@@ -210,7 +210,7 @@ describe('packing a directory', () => {
     expect(existsSync(archive)).toBe(false);
   });
 
-  test('fails if the stream that it writes to fails', async () => {
+  test('Packing a directory fails if the stream that it writes to fails', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), { 'a.bin': randomBytes(3_000_000) });
     const full = new Writable({
@@ -219,7 +219,7 @@ describe('packing a directory', () => {
     await expect(packTo(full, path.join(root.path, 'source'))).rejects.toThrow('no room');
   });
 
-  test('fails with the error of a stream that fails between two files', async () => {
+  test('Packing a directory fails with the error of a stream that fails between two files', async () => {
     await using root = await temporary();
     const files = ['a.bin', 'b.bin'].map((name) => [`source/${name}`, randomBytes(3_000_000)] as const);
     await plant(root.path, Object.fromEntries(files));
@@ -238,7 +238,7 @@ describe('packing a directory', () => {
     await expect(packTo(full, path.join(root.path, 'source'), { pace })).rejects.toThrow('no room');
   });
 
-  test('can be written to a stream while it is made', async () => {
+  test('An archive can be written to a stream while it is made', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), { 'a.txt': 'a' });
     const sink = new PassThrough();
@@ -250,7 +250,7 @@ describe('packing a directory', () => {
 });
 
 describe('packing pieces of files', () => {
-  test('gives these pieces, without the times and modes of the files', async () => {
+  test('Packing pieces of files gives these pieces, without the times and modes of the files', async () => {
     await using root = await temporary();
     const large = randomBytes(3_000_000);
     await plant(root.path, { small: '0123456789', large });
@@ -274,7 +274,7 @@ describe('packing pieces of files', () => {
     expect((await entries[1]?.buffer())?.equals(expected)).toBe(true);
   });
 
-  test('deflates what shrinks by its samples at the start, in the middle and at the end, and all that is small', async () => {
+  test('Packing pieces of files deflates what shrinks by its samples at the start, in the middle and at the end, and all that is small', async () => {
     await using root = await temporary();
     const third = 64 * 1024;
     const noise = randomBytes(3 * third);
@@ -305,7 +305,7 @@ describe('packing pieces of files', () => {
     expect(await methodsOf(true)).toEqual([]);
   });
 
-  test('makes the same archive of equal files, whatever their times and modes, if it is stored without these', async () => {
+  test('Equal files make equal archives, whatever their times and modes, if they are stored without these', async () => {
     await using root = await temporary();
     const large = Buffer.concat([Buffer.alloc(2_000_000), randomBytes(1_000_000)]);
     const archiveOf = async (directory: string, time: number, mode: number) => {
@@ -335,20 +335,23 @@ describe('packing pieces of files', () => {
       },
       /'x' changed while it was packed/,
     ],
-  ] as const)('fails if the file %s than when they were chosen', async ([, change, why]) => {
-    await using root = await temporary();
-    await plant(root.path, { x: '0123456789' });
-    const file = path.join(root.path, 'x');
-    const pieces = async () => {
-      change(file);
-      return [{ start: 0, end: 10 }];
-    };
-    const archive = path.join(root.path, 'x.zip');
-    await expect(packListed([{ name: 'x', path: file, pieces }], archive)).rejects.toThrow(why);
-    expect(existsSync(archive)).toBe(false);
-  });
+  ] as const)(
+    'Packing pieces of files fails if the file %s than when they were chosen',
+    async ([, change, why]) => {
+      await using root = await temporary();
+      await plant(root.path, { x: '0123456789' });
+      const file = path.join(root.path, 'x');
+      const pieces = async () => {
+        change(file);
+        return [{ start: 0, end: 10 }];
+      };
+      const archive = path.join(root.path, 'x.zip');
+      await expect(packListed([{ name: 'x', path: file, pieces }], archive)).rejects.toThrow(why);
+      expect(existsSync(archive)).toBe(false);
+    },
+  );
 
-  test('fails with the error of what chooses them', async () => {
+  test('Packing pieces of files fails with the error of what chooses them', async () => {
     await using root = await temporary();
     await plant(root.path, { x: '0123456789' });
     const pieces = async () => {

@@ -7,7 +7,7 @@ import { packDirectory } from '../../src/archive/pack.js';
 import { Packer } from '../../src/archive/packer.js';
 import { plant, temporary } from '../support/temporary.js';
 
-test('more directories than are packed at once are all packed, and an aborted one is not', async () => {
+test('More directories than are packed at once are all packed, and an aborted one is not', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'noise.bin': randomBytes(3_000_000) });
@@ -31,7 +31,7 @@ test('more directories than are packed at once are all packed, and an aborted on
   expect(readdirSync(archives).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 8].map((index) => `${index}.zip`));
 });
 
-test('an aborted packing leaves no file, and the next one gets its turn', async () => {
+test('An aborted packing leaves no file, and the next one gets its turn', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'noise.bin': randomBytes(20_000_000) });
@@ -56,7 +56,7 @@ async function plantZeros(directory: string, gibibytes: number): Promise<string>
   return directory;
 }
 
-test('large results take turns: one that takes hours holds no other one back', async () => {
+test('Large results take turns: one that takes hours holds no other one back', async () => {
   await using root = await temporary();
   const giant = await plantZeros(path.join(root.path, 'giant'), 8192);
   const large = await plantZeros(path.join(root.path, 'large'), 1 / 64);
@@ -79,7 +79,7 @@ test('large results take turns: one that takes hours holds no other one back', a
   expect(readdirSync(root.path).sort()).toEqual(['giant', 'large', 'large.zip', 'next.zip']);
 });
 
-test('empty directories and what is left out count as work, as files do', async () => {
+test('Empty directories and what is left out count as work, as files do', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'a/': '', 'b/': '', 'c.txt': 'c' });
@@ -92,7 +92,7 @@ test('empty directories and what is left out count as work, as files do', async 
   expect([files, counts]).toEqual([1, [1, 2, 3, 4]]);
 });
 
-test('small results do not wait for large ones', async () => {
+test('Small results do not wait for large ones', async () => {
   await using root = await temporary();
   const small = path.join(root.path, 'small');
   await plant(root.path, { 'small/a': 'a' });

@@ -3,7 +3,7 @@ import { AnswerReader } from '../../src/runner/worker-process.js';
 
 const done = { kind: 'done', job: 'a', exitCode: 3, isLast: false };
 
-test('answers of a worker are complete with their newline, in whatever pieces they come', () => {
+test('Answers of a worker are complete with their newline, in whatever pieces they come', () => {
   const reader = new AnswerReader();
   const push = (text: string) => [...reader.push(Buffer.from(text))];
   expect(push('{"ready": true}\n{"job": "a", "exit')).toEqual([{ kind: 'ready' }]);
@@ -24,6 +24,6 @@ test.for([
   ]),
   ['x'.repeat(64 * 1024 + 1), 'answered with a line of more than 64 KiB'],
   [`"${'x'.repeat(64 * 1024)}"\n`, 'answered with a line of more than 64 KiB'],
-] as [string, string][])('a wrong answer is told: %.30s', ([text, sentence]) => {
+] as [string, string][])('A wrong answer is reported: %.30s', ([text, sentence]) => {
   expect(() => [...new AnswerReader().push(Buffer.from(text))]).toThrow(sentence);
 });

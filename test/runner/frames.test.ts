@@ -28,7 +28,7 @@ const all = [
 ];
 
 test.for([1, 4, 5, 6, 7, 50, 1000])(
-  'messages are whole in whatever pieces they come: of %d bytes',
+  'Messages are whole in whatever pieces they come: of %d bytes',
   (size) => {
     const reader = new FrameReader();
     const got = [];
@@ -38,7 +38,7 @@ test.for([1, 4, 5, 6, 7, 50, 1000])(
   },
 );
 
-test('a message that is longer than any is refused before it comes', () => {
+test('A message with an impossible length is refused before it arrives', () => {
   const head = Buffer.alloc(5, 'O');
   head.writeUInt32BE((64 << 20) + 1, 1);
   expect(() => new FrameReader().push(head)).toThrow('A frame is too long');
@@ -46,7 +46,7 @@ test('a message that is longer than any is refused before it comes', () => {
   expect(new FrameReader().push(head)).toEqual([]);
 });
 
-test('a socket may lie in a directory with a name of any length, and nobody sends to one that is closed', async () => {
+test('A socket may lie in a directory with a name of any length, and nobody sends to one that is closed', async () => {
   await using root = await temporary();
   const directory = path.join(root.path, 'd'.repeat(120));
   mkdirSync(directory);

@@ -20,13 +20,16 @@ describe('an output', () => {
     ['no end', ['no end']],
     ['', []],
     ['é🧠\u2028x\n', ['é🧠\u2028x']],
-  ] as [string, string[]][])('is cut into lines, wherever its pieces end: %o', ([text, expected]) => {
-    const bytes = Buffer.from(text);
-    expect(lines(text)).toEqual(expected);
-    expect(lines(...[...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(expected);
-  });
+  ] as [string, string[]][])(
+    'An output is cut into lines, wherever its pieces end: %o',
+    ([text, expected]) => {
+      const bytes = Buffer.from(text);
+      expect(lines(text)).toEqual(expected);
+      expect(lines(...[...bytes].map((byte) => Uint8Array.of(byte)))).toEqual(expected);
+    },
+  );
 
-  test('ends a line at a lone carriage return after a pause; a line feed after that ends nothing', () => {
+  test('An output ends a line at a lone carriage return after a pause; a line feed after that ends nothing', () => {
     const splitter = new LineSplitter();
     expect([splitter.push(Buffer.from('1\r2\r')), splitter.pause(), splitter.pause()]).toEqual([
       [{ text: '1', isRedraw: true }],
@@ -36,7 +39,7 @@ describe('an output', () => {
     expect(splitter.push(Buffer.from('\nnext\n'))).toEqual([{ text: 'next', isRedraw: false }]);
   });
 
-  test('has U+FFFD for bytes that are not UTF-8', () => {
+  test('An output has U+FFFD for bytes that are not UTF-8', () => {
     expect(lines(Uint8Array.of(0xff, 0xfe, 0x0a, 0xe2, 0x82, 0x0a, 0x41))).toEqual([
       '\ufffd\ufffd',
       '\ufffd',
@@ -45,7 +48,7 @@ describe('an output', () => {
     expect(lines(Uint8Array.of(0x41, 0xe2, 0x82))).toEqual(['A\ufffd']);
   });
 
-  test('is held in memory for at most one line', () => {
+  test('An output is held in memory for at most one line', () => {
     const splitter = new LineSplitter();
     const chunk = Buffer.alloc(maxLineLength, 'x');
     for (let count = 1; count < 5; count += 1) {
@@ -54,7 +57,7 @@ describe('an output', () => {
     expect(splitter.push(Buffer.from('end\n')).map(({ text }) => text.length)).toEqual([maxLineLength, 3]);
   });
 
-  test('is never cut inside a character', () => {
+  test('An output is never cut inside a character', () => {
     const text = `${'x'.repeat(maxLineLength - 1)}🧠🧠`;
     const [first = '', second = ''] = lines(text);
     expect([first.length, second]).toEqual([maxLineLength - 1, '🧠🧠']);

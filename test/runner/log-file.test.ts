@@ -8,7 +8,7 @@ const numbered = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => `line ${String(from + index).padStart(6, '0')}`);
 
 describe('a log', () => {
-  test('is continued at its end', async () => {
+  test('A log is continued at its end', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'log');
     writeFileSync(file, 'of the service\n');
@@ -20,7 +20,7 @@ describe('a log', () => {
     expect(statSync(file).mode & 0o100).toBe(0);
   });
 
-  test('keeps a bounded number of empty lines past its limit', async () => {
+  test('A log keeps a bounded number of empty lines past its limit', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'log');
     const log = new LogFile(file, 10);
@@ -33,7 +33,7 @@ describe('a log', () => {
     );
   });
 
-  test('keeps whole lines up to its limit, then the last ones, with a note on how many are missing', async () => {
+  test('A log keeps whole lines up to its limit, then the last ones, with a note on how many are missing', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'log');
     const log = new LogFile(file, 100_000);
@@ -53,7 +53,7 @@ describe('a log', () => {
     expect(head.length + missing + tail.length).toBe(all.length);
   });
 
-  test('keeps a line after its limit for the end, even a short one that would fit', async () => {
+  test('A log keeps a line after its limit for the end, even a short one that would fit', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'log');
     const log = new LogFile(file, 20);

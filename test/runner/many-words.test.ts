@@ -50,7 +50,7 @@ describe.runIf(sandbox)('a command in a sandbox with more words than bwrap takes
 
   const many = Array.from({ length: 20_000 }, (_, index) => `/data/Input/file ${index}.nii.gz`);
 
-  test('gets every word as it is, and ends with its own exit code', async () => {
+  test('A command in a sandbox with more words than bwrap takes gets every word as it is, and ends with its own exit code', async () => {
     await using root = await temporary();
     const words = [...hardWords, ...many];
     const program =
@@ -61,13 +61,13 @@ describe.runIf(sandbox)('a command in a sandbox with more words than bwrap takes
     expect(JSON.parse(readFileSync(path.join(root.path, 'workspace', 'words'), 'utf8'))).toEqual(words);
   });
 
-  test('ends with its own signal', async () => {
+  test('A command in a sandbox with more words than bwrap takes ends with its own signal', async () => {
     await using root = await temporary();
     await using job = await jobOf(['sh', '-c', 'kill -SEGV $$', 'sh', ...many], root.path);
     expect(await job.run()).toMatchObject({ exitCode: null, signal: 'SIGSEGV', error: null });
   });
 
-  test('gets the signal that stops it, and ends as it does then', async () => {
+  test('A command in a sandbox with more words than bwrap takes gets the signal that stops it, and ends as it does then', async () => {
     await using root = await temporary();
     const script = 'trap "exit 4" TERM; echo begin; while :; do sleep 0.02; done';
     await using job = await jobOf(['sh', '-c', script, 'sh', ...many], root.path);
@@ -84,12 +84,15 @@ describe.runIf(sandbox)('a command in a sandbox with more words than bwrap takes
     ['only the command itself', Array(Math.ceil(most / 8)).fill('x')],
     ['also what bwrap would get', Array(Math.ceil(most / 200)).fill('x'.repeat(200))],
     ['one of its words', [...many, 'x'.repeat(128 << 10)]],
-  ] as [string, string[]][])('says so where the system does not take its length: %s', async ([, words]) => {
-    await using root = await temporary();
-    await using job = await jobOf(['true', ...words], root.path);
-    expect(await job.run()).toMatchObject({
-      exitCode: null,
-      error: expect.stringMatching(/^Cannot start 'true': its command line of .* send fewer /),
-    });
-  });
+  ] as [string, string[]][])(
+    'A command in a sandbox with more words than bwrap takes says so where the system does not take its length: %s',
+    async ([, words]) => {
+      await using root = await temporary();
+      await using job = await jobOf(['true', ...words], root.path);
+      expect(await job.run()).toMatchObject({
+        exitCode: null,
+        error: expect.stringMatching(/^Cannot start 'true': its command line of .* send fewer /),
+      });
+    },
+  );
 });

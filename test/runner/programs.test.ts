@@ -46,7 +46,7 @@ test.each([
   [129, { exitCode: null, signal: 'SIGHUP' }],
   [137, { exitCode: null, signal: 'SIGKILL' }],
   [255, { exitCode: 255, signal: null }],
-])('in a sandbox exit code %d means %j', (code, end) => {
+])('In a sandbox exit code %d means %j', (code, end) => {
   expect(endInSandbox(code)).toEqual(end);
 });
 
@@ -55,7 +55,7 @@ test.each([
   ['{"exit-code":0}', 0],
   ['{ "child-pid": 7 }\n', undefined],
   ['', undefined],
-])('of the report %j of a sandbox the exit code is %j', async (report, code) => {
+])('Of the report %j of a sandbox the exit code is %j', async (report, code) => {
   const stream = new PassThrough();
   const status = readStatusOf(stream);
   for (const character of report) stream.write(character);
@@ -66,7 +66,7 @@ test.each([
 const fault = (code: string) =>
   Object.assign(new Error(`spawn /opt/app/run ${code}`), { code, errno: -13, syscall: 'spawn' });
 
-test('why a program could not be started is told without its place', () => {
+test('Why a program could not be started is told without its place', () => {
   const command = ['/opt/app/run', 'a', 'b'];
   const why = (code: string) => startFault({ command }, fault(code));
   expect(why('ENOENT')).toBe("Cannot start 'run': there is no such program on the server");
@@ -81,7 +81,7 @@ test('why a program could not be started is told without its place', () => {
   );
 });
 
-test('a program gets the variables that it may have, its own, and the mark of its job', async () => {
+test('A program gets the variables that it may have, its own, and the mark of its job', async () => {
   const directory = await place();
   vi.stubEnv('GIVEN', 'given');
   vi.stubEnv('SECRET', 'secret');
@@ -105,7 +105,7 @@ test('a program gets the variables that it may have, its own, and the mark of it
   ).toEqual(['', 'BOTH=of the job', 'GIVEN=given', 'OWN=1', `${jobMarker}=job-1`]);
 });
 
-test('a program for a sandbox that is nowhere is not started', async () => {
+test('A program for a sandbox that is nowhere is not started', async () => {
   const directory = await place();
   const request = {
     ...{ command: ['no-such-program'], wrapper: ['true'], isSandboxed: true, directory },
@@ -116,7 +116,7 @@ test('a program for a sandbox that is nowhere is not started', async () => {
   );
 });
 
-test('a long directory for temporary files has a short name, which is removed and never that of others', async () => {
+test('A long directory for temporary files has a short name, which is removed and never that of others', async () => {
   const root = await place();
   const services = path.join(root, 's');
   mkdirSync(services);
@@ -139,7 +139,7 @@ test('a long directory for temporary files has a short name, which is removed an
   expect(shortTemporary('job-1', directory)).toBe(directory);
 });
 
-test('a pipe for output has no name while it is used, and a fault names no path', async () => {
+test('A pipe for output has no name while it is used, and a fault names no path', async () => {
   const root = await place();
   // Of a runner that was killed.
   writeFileSync(outputFifo(root), '');
@@ -184,7 +184,7 @@ async function running(
   return child;
 }
 
-test('a process is identified by its start and by the boot as well', async () => {
+test('A process is identified by its start and by the boot as well', async () => {
   const child = await running('echo; exec sleep 100');
   const own = identify(child.pid ?? 0);
   expect(isAlive(own)).toBe(true);
@@ -196,7 +196,7 @@ test('a process is identified by its start and by the boot as well', async () =>
   expect(isAlive(own)).toBe(false);
 });
 
-test('the processes below one are its descendants, of which the first is that of the sandbox', async () => {
+test('The processes below one are its descendants, of which the first is that of the sandbox', async () => {
   const child = await running('sh -c "sleep 100 & sleep 100 & echo; wait" & wait');
   const leader = child.pid ?? 0;
   await until('all run', () => descendantsOf(leader).length === 3);
@@ -205,7 +205,7 @@ test('the processes below one are its descendants, of which the first is that of
   expect(descendantsOf(leader)).not.toContain(leader);
 });
 
-test('the processes of a job have its mark or its pipe open, or are of the session of one that does', async () => {
+test('The processes of a job have its mark or its pipe open, or are of the session of one that does', async () => {
   const root = await place();
   const id = `programs-test-${process.pid}`;
   const marked = await running('env -u REMOTE_APP_JOB_ID sleep 100 & echo; wait', { [jobMarker]: id });
@@ -225,7 +225,7 @@ test('the processes of a job have its mark or its pipe open, or are of the sessi
   );
 });
 
-test('a process of a job is found although it has a file open whose path is longer than the system tells', async () => {
+test('A process of a job is found although it has a file open whose path is longer than the system tells', async () => {
   const root = await place();
   const id = `programs-test-long-${process.pid}`;
   // As deep as a shell goes, and then a file below.
@@ -235,7 +235,7 @@ test('a process of a job is found although it has a file open whose path is long
   expect(await processesOfJob(id, outputFifo(root), 'openFiles')).toEqual([pid]);
 });
 
-test('files that a job has removed and holds open are counted once, on its disk alone', async () => {
+test('Files that a job has removed and holds open are counted once, on its disk alone', async () => {
   const root = await place();
   const id = `programs-test-open-${process.pid}`;
   const script =
@@ -254,7 +254,7 @@ test('files that a job has removed and holds open are counted once, on its disk 
 const disk = smallDisk(1);
 
 test.skipIf(disk === null)(
-  'a log on a full disk counts the lines that it lost, and says so once there is room',
+  'A log on a full disk counts the lines that it lost, and says so once there is room',
   async () => {
     const file = path.join(disk ?? '', 'log');
     const filler = path.join(disk ?? '', 'filler');

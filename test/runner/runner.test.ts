@@ -24,7 +24,7 @@ import { RunnerJob } from './support.js';
 const shell = (script: string): string[] => ['sh', '-c', script];
 
 describe('a runner', () => {
-  test('writes what the command prints, and how it ended', async () => {
+  test('A runner writes what the command prints, and how it ended', async () => {
     await using job = await RunnerJob.create(shell('echo out; echo err >&2; printf "no end"; exit 3'));
     expect(await job.run()).toEqual({
       exitCode: 3,
@@ -39,7 +39,7 @@ describe('a runner', () => {
     expect(readdirSync(path.join(job.directory, 'Workspace'))).toEqual([]);
   });
 
-  test('starts the command in its directory, without a shell, with empty stdin and its environment', async () => {
+  test('A runner starts the command in its directory, without a shell, with empty stdin and its environment', async () => {
     const script = 'cat; pwd; echo "$NAME" "$REMOTE_APP_JOB_ID" "$@"';
     const environment = { NAME: 'value; $(touch pwned)' };
     await using job = await RunnerJob.create([...shell(script), 'sh', '$HOME', '*'], { environment });
@@ -47,7 +47,7 @@ describe('a runner', () => {
     expect(job.log).toBe(`${job.directory}/Workspace\nvalue; $(touch pwned) ${job.id} $HOME *\n`);
   });
 
-  test('passes on no other descriptor that it was started with', async () => {
+  test('A runner passes on no other descriptor that it was started with', async () => {
     await using job = await RunnerJob.create(shell('ls /proc/self/fd'));
     const file = openSync(path.join(job.directory, 'left-open'), 'w');
     job.start(file);
@@ -57,7 +57,7 @@ describe('a runner', () => {
     expect(job.log).toBe('0\n1\n2\n3\n');
   });
 
-  test('makes no short name for temporary files where somebody else has the name, and leaves that', async () => {
+  test('A runner makes no short name for temporary files where somebody else has the name, and leaves that', async () => {
     await using root = await temporary();
     const long = path.join(root.path, 'long'.repeat(20));
     const [free, taken] = ['free', 'taken'].map((each) => `${each}-${path.basename(root.path)}`) as [
@@ -82,7 +82,7 @@ describe('a runner', () => {
     expect(readdirSync('/tmp')).not.toContain(path.basename(freeLink));
   });
 
-  test('makes the short name in the directory of the service, where it has one', async () => {
+  test('A runner makes the short name in the directory of the service, where it has one', async () => {
     await using root = await temporary();
     vi.stubEnv('RUNTIME_DIRECTORY', root.path);
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -92,7 +92,7 @@ describe('a runner', () => {
     expect(readdirSync(root.path)).toEqual([]);
   });
 
-  test('records the signal that ended the command', async () => {
+  test('A runner records the signal that ended the command', async () => {
     await using job = await RunnerJob.create(shell('kill -SEGV $$'));
     expect(await job.run()).toMatchObject({ exitCode: null, signal: 'SIGSEGV' });
   });
@@ -106,7 +106,7 @@ describe('a runner', () => {
       /^Cannot start 'true': its command line of 20001 words is longer than the system allows \(E2BIG\)\. .* send fewer files and values, or files with shorter names$/,
     ],
   ] as [string, string[], RegExp][])(
-    'says that it cannot start a program %s, and ends',
+    'A runner says that it cannot start a program %s, and ends',
     async ([, command, reason]) => {
       await using job = await RunnerJob.create(command);
       job.start();
@@ -116,7 +116,7 @@ describe('a runner', () => {
     },
   );
 
-  test('is the only one that runs its job', async () => {
+  test('A runner is the only one that runs its job', async () => {
     await using job = await RunnerJob.create(shell('echo once; sleep 0.2'));
     const runners = Array.from({ length: 4 }, () => job.start());
     await Promise.all(runners.map((runner) => once(runner, 'exit')));
@@ -126,7 +126,7 @@ describe('a runner', () => {
     expect(job.log).toBe('once\n');
   });
 
-  test('survives when its terminal is closed', async () => {
+  test('A runner survives when its terminal is closed', async () => {
     await using job = await RunnerJob.create(shell('echo begin; read x < gate; echo end'));
     const gate = path.join(job.directory, 'Workspace', 'gate');
     execFileSync('mkfifo', [gate]);
@@ -145,7 +145,7 @@ describe('a runner', () => {
     environment: {},
   });
 
-  test('ends when its log cannot be opened, although the worker host of its app waits', async () => {
+  test('A runner ends when its log cannot be opened, although the worker host of its app waits', async () => {
     await using root = await temporary();
     const host = createServer(() => {}).listen(path.join(root.path, 'socket'));
     await once(host, 'listening');
@@ -170,7 +170,7 @@ describe('a runner', () => {
           return directory;
         },
       ],
-    ])('starts the app for this job alone: %s', async (_, prepare) => {
+    ])('A runner whose app is loaded no more starts the app for this job alone: %s', async (_, prepare) => {
       await using root = await temporary();
       await using job = await RunnerJob.create(shell('echo started'), { worker: worker(prepare(root.path)) });
       expect(await job.run()).toMatchObject({ exitCode: 0, error: null, wasAlone: true });
@@ -184,27 +184,30 @@ describe('a runner', () => {
         'says what no worker host says',
         (socket: Socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'.repeat(9)),
       ],
-    ])('starts the app for this job alone when its worker host %s', async (_, answer) => {
-      await using root = await temporary();
-      const host = createServer((socket) => {
-        socket.on('error', () => {});
-        socket.once('data', () => answer(socket));
-      });
-      host.listen(path.join(root.path, 'socket'));
-      await once(host, 'listening');
-      await using job = await RunnerJob.create(shell('echo started'), { worker: worker(root.path) });
-      try {
-        expect(await job.run()).toMatchObject({ exitCode: 0, error: null });
-        expect(job.log).toBe(alone);
-      } finally {
-        host.close();
-      }
-    });
+    ])(
+      'A runner whose app is loaded no more starts the app for this job alone when its worker host %s',
+      async (_, answer) => {
+        await using root = await temporary();
+        const host = createServer((socket) => {
+          socket.on('error', () => {});
+          socket.once('data', () => answer(socket));
+        });
+        host.listen(path.join(root.path, 'socket'));
+        await once(host, 'listening');
+        await using job = await RunnerJob.create(shell('echo started'), { worker: worker(root.path) });
+        try {
+          expect(await job.run()).toMatchObject({ exitCode: 0, error: null });
+          expect(job.log).toBe(alone);
+        } finally {
+          host.close();
+        }
+      },
+    );
   });
 });
 
 describe('a runner that is asked to stop', () => {
-  test('sends SIGTERM to the whole group first', async () => {
+  test('A runner that is asked to stop sends SIGTERM to the whole group first', async () => {
     const script =
       'trap "echo asked; exit 5" TERM; (trap "echo child asked; exit" TERM; echo child ready; while :; do sleep 0.05; done) & echo parent ready; while :; do sleep 0.05; done';
     await using job = await RunnerJob.create(shell(script), { killGrace: 5000 });
@@ -219,7 +222,7 @@ describe('a runner that is asked to stop', () => {
     expect(lines.sort()).toEqual(['', 'asked', 'child asked', 'child ready', 'parent ready']);
   });
 
-  test('kills processes that ignore it, and those that left the group', async () => {
+  test('A runner that is asked to stop kills processes that ignore it, and those that left the group', async () => {
     const script =
       'trap "" TERM; (setsid sleep 600 &); (sleep 600 &); echo ready; while :; do sleep 0.1; done';
     await using job = await RunnerJob.create(shell(script));
@@ -237,7 +240,7 @@ describe('a runner that is asked to stop', () => {
     expect(job.end()).toMatchObject({ exitCode: null, signal: 'SIGKILL' });
   });
 
-  test('before its command has printed anything also stops it', async () => {
+  test('A runner that is asked to stop before its command has printed anything stops the command', async () => {
     await using job = await RunnerJob.create(shell('exec sleep 600'));
     const runner = job.start();
     await until('the command runs', () => job.processes().length === 2);
@@ -248,7 +251,7 @@ describe('a runner that is asked to stop', () => {
 });
 
 describe('a log', () => {
-  test('is limited, and keeps its end', async () => {
+  test('A log is limited, and keeps its end', async () => {
     await using job = await RunnerJob.create(shell('seq 100000; echo last'), { maxLogBytes: 200_000 });
     expect((await job.run()).exitCode).toBe(0);
     expect(Buffer.byteLength(job.log)).toBeLessThan(300_000);
@@ -257,7 +260,7 @@ describe('a log', () => {
     expect(job.log.endsWith('99999\n100000\nlast\n')).toBe(true);
   });
 
-  test('is not filled by a progress bar, whose last state is kept', async () => {
+  test('A log is not filled by a progress bar, whose last state is kept', async () => {
     const script = 'seq -f "%.0f %%" 0 49999 | tr "\\n" "\\r"; printf "100 %%\\r"';
     await using job = await RunnerJob.create(shell(script));
     await job.run();

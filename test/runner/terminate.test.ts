@@ -32,7 +32,7 @@ async function group(
 }
 
 describe('ending a group', () => {
-  test('gives it time to end by itself', async () => {
+  test('Ending a group gives it time to end by itself', async () => {
     const child = await group('trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done');
     const start = performance.now();
     await terminateGroup(child.pid, 10_000);
@@ -41,14 +41,14 @@ describe('ending a group', () => {
     expect([child.exitCode, isGroupAlive(child.pid)]).toEqual([9, false]);
   });
 
-  test('sends SIGKILL to what is left after the grace', async () => {
+  test('Ending a group sends SIGKILL to what is left after the grace', async () => {
     const child = await group('trap "" TERM; sleep 600 & echo ready; while :; do sleep 0.05; done');
     expect(isGroupAlive(child.pid)).toBe(true);
     await terminateGroup(child.pid, 200);
     expect(isGroupAlive(child.pid)).toBe(false);
   });
 
-  test('counts a group whose leader is gone', async () => {
+  test('Ending a group counts a group whose leader is gone', async () => {
     const child = await group('(trap "" TERM; echo ready; while :; do sleep 0.05; done) & exit 0');
     await until('the leader has ended', () => child.exitCode !== null);
     expect(isGroupAlive(child.pid)).toBe(true);
@@ -56,7 +56,7 @@ describe('ending a group', () => {
     expect(isGroupAlive(child.pid)).toBe(false);
   });
 
-  test('that does not exist ends at once', async () => {
+  test('Ending a group that does not exist ends at once', async () => {
     const child = await group('echo ready');
     await until('it has ended', () => child.exitCode !== null);
     const begun = performance.now();
@@ -66,7 +66,7 @@ describe('ending a group', () => {
 });
 
 describe('ending strays', () => {
-  test('leaves none stopped that has just begun another program, without their mark', async () => {
+  test('Ending strays leaves none stopped that has just begun another program, without their mark', async () => {
     const id = `changing-test-${process.pid}`;
     // Each, in a session of its own, begins one program after the other, with the mark and without it by turns.
     const change =
@@ -85,7 +85,7 @@ describe('ending strays', () => {
     }
   });
 
-  test('finds them by their mark, and no other process', async () => {
+  test('Ending strays finds them by their mark, and no other process', async () => {
     const id = `stray-test-${process.pid}`;
     const script = '(setsid sleep 600 >/dev/null &); echo ready; while :; do sleep 0.05; done';
     const ours = await group(script, { REMOTE_APP_JOB_ID: id });
@@ -103,7 +103,7 @@ describe('ending strays', () => {
 });
 
 describe('a process', () => {
-  test('is identified by more than its id', async () => {
+  test('A process is identified by more than its id', async () => {
     const child = await group('echo ready; exec sleep 600');
     const identity = identify(child.pid);
     expect(isAlive(identity)).toBe(true);

@@ -12,7 +12,7 @@ const real = { runners: true, apps: [apps.shell], app: 'shell' } as const;
 const keeping = { ...real, flags: ['--on-exit', 'keep'] } as const;
 
 describe('a GPU that has failed when the server starts', () => {
-  test('is left out, gets no jobs, and is named on stderr', async () => {
+  test('A GPU that has failed when the server starts is left out, gets no jobs, and is named on stderr', async () => {
     using smi = new FakeNvidiaSmi('dead');
     await using server = await TestServer.start({ ...real, gpus: 2, environment: smi.environment });
     const { api } = server;
@@ -27,7 +27,7 @@ describe('a GPU that has failed when the server starts', () => {
     expect((await api.ended(any)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
   });
 
-  test('keeps the job of an earlier server that holds it', async () => {
+  test('A GPU that has failed when the server starts keeps the job of an earlier server that holds it', async () => {
     using smi = new FakeNvidiaSmi('well');
     await using server = await TestServer.start({ ...keeping, gpus: 2, environment: smi.environment });
     const held = await server.heldJob({ gpu: '1' });
@@ -41,7 +41,7 @@ describe('a GPU that has failed when the server starts', () => {
 });
 
 describe('an nvidia-smi that fails when the server starts', () => {
-  test('keeps the jobs that want a GPU waiting until it answers', async () => {
+  test('An nvidia-smi that fails when the server starts keeps the jobs that want a GPU waiting until it answers', async () => {
     using smi = new FakeNvidiaSmi('fail');
     await using server = await TestServer.start({ ...real, gpus: 2, environment: smi.environment });
     const { api } = server;
@@ -73,7 +73,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
     expect(server.stderr).not.toMatch(/^\s+at /m);
   });
 
-  test('does not end jobs of an earlier server, and no GPU is granted twice', async () => {
+  test('An nvidia-smi that fails when the server starts does not end jobs of an earlier server, and no GPU is granted twice', async () => {
     using smi = new FakeNvidiaSmi('well');
     await using server = await TestServer.start({ ...keeping, gpus: 2, environment: smi.environment });
     const { api } = server;
@@ -97,7 +97,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
 });
 
 describe('an nvidia-smi that lists the GPUs and exits with a warning', () => {
-  test('is believed: the GPUs are used, and the warning is logged once', async () => {
+  test('An nvidia-smi that lists the GPUs and exits with a warning is trusted: the GPUs are used, and the warning is logged once', async () => {
     using smi = new FakeNvidiaSmi('warned');
     await using server = await TestServer.start({ ...real, gpus: 2, environment: smi.environment });
     const { api } = server;
@@ -112,18 +112,21 @@ describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
   test.for([
     ['MIG-4c5a3f8c-1c9e-5b60-9ee9-3e1c7d2a0b11', /MIG devices.*are not supported/s],
     ['7', /^CUDA_VISIBLE_DEVICES=7 names no GPU of this machine/s],
-  ] as const)('does not start a server on the CPU: %s', async ([visible, words]) => {
-    const started = TestServer.start({
-      runners: true,
-      gpus: 2,
-      environment: { CUDA_VISIBLE_DEVICES: visible },
-    });
-    await expect(started).rejects.toThrow(words);
-  });
+  ] as const)(
+    'CUDA_VISIBLE_DEVICES that names nothing jobs could be given does not start a server on the CPU: %s',
+    async ([visible, words]) => {
+      const started = TestServer.start({
+        runners: true,
+        gpus: 2,
+        environment: { CUDA_VISIBLE_DEVICES: visible },
+      });
+      await expect(started).rejects.toThrow(words);
+    },
+  );
 });
 
 describe('an nvidia-smi that hangs', () => {
-  test('does not keep a server from starting or stopping, and is started only once', async () => {
+  test('A hanging nvidia-smi does not keep a server from starting or stopping, and is started only once', async () => {
     using smi = new FakeNvidiaSmi('hang');
     await using server = await TestServer.start({ ...real, gpus: 1, environment: smi.environment });
     expect(server.stderr).toContain('not known: nvidia-smi has not answered yet');
@@ -137,7 +140,7 @@ describe('an nvidia-smi that hangs', () => {
 });
 
 describe('a start that fails while nvidia-smi hangs', () => {
-  test('ends with its error message, and leaves no process and no lock', async () => {
+  test('A start that fails while nvidia-smi hangs prints its error message, and leaves no process and no lock', async () => {
     using smi = new FakeNvidiaSmi('hang');
     await using other = await TestServer.start({
       environment: { CUDA_VISIBLE_DEVICES: '' },
@@ -162,7 +165,7 @@ describe('a start that fails while nvidia-smi hangs', () => {
 });
 
 describe('the memory of GPUs', () => {
-  test('is unknown, not zero, if nvidia-smi fails or does not tell it', async () => {
+  test('The memory of GPUs is unknown, not zero, if nvidia-smi fails or does not tell it', async () => {
     using smi = new FakeNvidiaSmi('well');
     await using server = await TestServer.start({ ...real, gpus: 3, environment: smi.environment });
     const { api } = server;

@@ -27,7 +27,7 @@ async function holding(fields: FormValues) {
 }
 
 describe('a GPU job', () => {
-  test('sees only the GPUs that it was given', async () => {
+  test('A GPU job sees only the GPUs that it was given', async () => {
     await using real = await TestServer.start({ runners: true, gpus: 2 });
     const { api } = real;
     const { env, argv } = await api.probe('infer', { ...least.infer, gpu: '1' });
@@ -38,7 +38,7 @@ describe('a GPU job', () => {
     expect(both.argv.join(' ')).toContain('--gpu 1 0 --inputs');
   });
 
-  test('without ids gets any free GPU, and waits if there is none', async () => {
+  test('A GPU job without ids gets any free GPU, and waits if there is none', async () => {
     const jobs = [await holding({}), await holding({}), await holding({})];
     const [first, second, third] = jobs;
     expect([await first?.gpus(), await second?.gpus()].flat().sort()).toEqual([0, 1]);
@@ -52,7 +52,7 @@ describe('a GPU job', () => {
     await first?.end();
   });
 
-  test('with ids gets all of them or none, and no later job gets them first', async () => {
+  test('A GPU job with ids gets all of them or none, and no later job gets them first', async () => {
     const onZero = await holding({ gpu: '0' });
     const both = await holding({ gpu: '0,1' });
     const onOne = await holding({ gpu: '1' });
@@ -74,7 +74,7 @@ describe('a GPU job', () => {
     await any.end();
   });
 
-  test('that can use an idle GPU which no earlier job waits for runs at once', async () => {
+  test('A GPU job that can use an idle GPU which no earlier job waits for runs at once', async () => {
     const onZero = await holding({ gpu: '0' });
     const alsoZero = await holding({ gpu: '0' });
     const onOne = await holding({ gpu: '1' });
@@ -83,7 +83,7 @@ describe('a GPU job', () => {
     for (const job of [onOne, onZero, alsoZero]) await job.end();
   });
 
-  test('releases its GPU to the next job when it is killed', async () => {
+  test('A GPU job releases its GPU to the next job when it is killed', async () => {
     const first = await holding({ gpu: '0,1' });
     const second = await holding({ gpu: '1' });
     expect(await second.waitsFor()).toBe('GPU 1');
@@ -92,13 +92,13 @@ describe('a GPU job', () => {
     await second.end();
   });
 
-  test('counts a repeated id once', async () => {
+  test('A GPU job counts a repeated id once', async () => {
     const job = await holding({ gpu: '1, 1,1' });
     expect(await job.gpus()).toEqual([1]);
     await job.end();
   });
 
-  test.for(['2', '0,7', '99'])('with an unknown id is answered 400: %s', async (gpu) => {
+  test.for(['2', '0,7', '99'])('A GPU job with an unknown id is answered 400: %s', async (gpu) => {
     expect(await api.refused('infer', { ...least.infer, gpu })).toEqual([
       400,
       expect.stringMatching(/GPU.*0, 1/),
@@ -107,7 +107,7 @@ describe('a GPU job', () => {
 });
 
 describe('a CPU job on a server with GPUs', () => {
-  test('has the field cpu and not gpu; it sees no GPU and waits for none', async () => {
+  test('A CPU job on a server with GPUs has the field cpu and not gpu; it sees no GPU and waits for none', async () => {
     const both = await holding({ gpu: '0,1' });
     const cpu = await holding({ cpu: '1' });
     expect(await cpu.gpus()).toEqual([]);
@@ -132,7 +132,7 @@ describe('after a restart', () => {
     expect((await api.ended(second)).view.assigned_gpus).toEqual([0]);
   });
 
-  test('a job that waits for a missing GPU waits until it is back, or the job is killed', async () => {
+  test('A job that waits for a missing GPU waits until it is back, or the job is killed', async () => {
     await using server = await TestServer.start({ gpus: 2 });
     const { api } = server;
     const { id: running, gate } = await server.heldJob({ gpu: '1' });
@@ -157,7 +157,7 @@ describe('after a restart', () => {
     expect((await api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
   });
 
-  test('a job that waits for any GPU waits while there is none', async () => {
+  test('A job that waits for any GPU waits while there is none', async () => {
     await using server = await TestServer.start({ gpus: 1 });
     const { api } = server;
     const { id: running, gate } = await server.heldJob();
@@ -174,7 +174,7 @@ describe('after a restart', () => {
   test.for([
     ['whose record can be read', false],
     ['whose record cannot be read', true],
-  ] as const)('a GPU that has another id since is kept for the job %s', async ([, isUnreadable]) => {
+  ] as const)('A GPU whose id has changed is kept for the job %s', async ([, isUnreadable]) => {
     const shell = { runners: true, apps: [apps.shell], app: 'shell' } as const;
     await using before = await TestServer.start({ ...shell, gpus: 2, flags: ['--on-exit', 'keep'] });
     const { id: running, gate } = await before.heldJob({ gpu: '1' });
@@ -201,14 +201,14 @@ describe('after a restart', () => {
 describe('a server without GPUs', () => {
   const cpuServer = sharedServer();
 
-  test('answers 503 with Retry-After to a job that wants a GPU', async () => {
+  test('A server without GPUs answers 503 with Retry-After to a job that wants a GPU', async () => {
     const response = await cpuServer.api.submit('infer', { ...least.infer, gpu: '0' });
     expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
     expect(await refusal(response)).toEqual([503, expect.stringContaining('GPU')]);
     expect(cpuServer.jobDirectories()).toEqual([]);
   });
 
-  test('runs all other jobs on the CPU', async () => {
+  test('A server without GPUs runs all other jobs on the CPU', async () => {
     const { argv, env } = await cpuServer.api.probe('infer', least.infer);
     expect(argv.join(' ')).toContain('--cpu 1 --inputs');
     expect(env.CUDA_VISIBLE_DEVICES).toBe('');

@@ -34,7 +34,7 @@ function fake(mode: Mode): FakeNvidiaSmi {
 const ids = (rows: readonly { id: number }[]) => rows.map(({ id }) => id);
 
 describe('nvidia-smi', () => {
-  test('is started once for simultaneous calls', async () => {
+  test('nvidia-smi is started once for simultaneous calls', async () => {
     const started = fake('well');
     const smi = new NvidiaSmi();
     const answers = await Promise.all(Array.from({ length: 20 }, () => smi.ask()));
@@ -45,7 +45,7 @@ describe('nvidia-smi', () => {
     expect(started.started).toHaveLength(2);
   });
 
-  test('that is not installed, or finds no device, gives an empty list', async () => {
+  test('nvidia-smi that is not installed, or finds no device, gives an empty list', async () => {
     process.env.FAKE_GPUS = '0';
     expect(await new NvidiaSmi().ask()).toEqual([]);
     process.env.PATH = '/nowhere';
@@ -64,7 +64,7 @@ describe('nvidia-smi', () => {
     ['silent', /printed no line that lists a GPU/],
     ['garbage', /printed no line that lists a GPU/],
     ['flood', /printed more than 1048576 bytes/],
-  ] as const)('that misbehaves gives no answer, in words: %s', async ([mode, words]) => {
+  ] as const)('nvidia-smi that misbehaves gives no answer, in words: %s', async ([mode, words]) => {
     fake(mode);
     const answer = new NvidiaSmi().ask();
     await expect(answer).rejects.toThrow(NoGpuAnswer);
@@ -74,15 +74,18 @@ describe('nvidia-smi', () => {
   test.for([
     ['warned', /^exit code 14, 'WARNING: infoROM is corrupted at gpu 0000:02:00.0'$/],
     ['late', /^ended by SIGSEGV$/],
-  ] as const)('that lists the GPUs counts, whatever is odd about its end: %s', async ([mode, words]) => {
-    fake(mode);
-    const odd: string[] = [];
-    const smi = new NvidiaSmi(undefined, undefined, (line) => odd.push(line));
-    expect(ids(await smi.ask())).toEqual([0, 1]);
-    expect(ids(await smi.ask())).toEqual([0, 1]);
-    // It is told once.
-    expect(odd).toEqual([expect.stringMatching(words)]);
-  });
+  ] as const)(
+    'nvidia-smi that lists the GPUs counts, whatever is odd about its end: %s',
+    async ([mode, words]) => {
+      fake(mode);
+      const odd: string[] = [];
+      const smi = new NvidiaSmi(undefined, undefined, (line) => odd.push(line));
+      expect(ids(await smi.ask())).toEqual([0, 1]);
+      expect(ids(await smi.ask())).toEqual([0, 1]);
+      // It is told once.
+      expect(odd).toEqual([expect.stringMatching(words)]);
+    },
+  );
 
   /** One that does this. */
   function scripted(lines: string, onOdd?: (oddity: string) => void): NvidiaSmi {
@@ -92,7 +95,7 @@ describe('nvidia-smi', () => {
     return new NvidiaSmi(undefined, undefined, onOdd, { PATH: directory });
   }
 
-  test('may say in words that there is no device, and of a failure what it says on stderr', async () => {
+  test('nvidia-smi may say in words that there is no device, and of a failure what it says on stderr', async () => {
     for (const said of ['echo No devices were found', 'echo "No devices were found" >&2; exit 9', 'exit 6'])
       expect(await scripted(said).ask()).toEqual([]);
     await expect(scripted('echo "cannot talk to the driver" >&2; exit 3').ask()).rejects.toThrow(
@@ -100,14 +103,14 @@ describe('nvidia-smi', () => {
     );
   });
 
-  test('fills no log with warnings that are different each time', async () => {
+  test('nvidia-smi fills no log with warnings that are different each time', async () => {
     const told: string[] = [];
     const smi = scripted('echo "WARNING $$"; echo "0, GPU-a, 1, 2, x"', (oddity) => told.push(oddity));
     for (let time = 0; time < 22; time += 1) expect(ids(await smi.ask())).toEqual([0]);
     expect([told.length, new Set(told).size]).toEqual([20, 20]);
   });
 
-  test('that is on PATH and cannot be started counts as failed, not as missing', async () => {
+  test('nvidia-smi that is on PATH and cannot be started counts as failed, not as missing', async () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     const program = path.join(directory, 'nvidia-smi');
@@ -120,7 +123,7 @@ describe('nvidia-smi', () => {
     await expect(new NvidiaSmi().ask()).rejects.toThrow(/could not be started: permission denied/);
   });
 
-  test('that hangs is ended after the deadline, with the processes that it started', async () => {
+  test('nvidia-smi that hangs is ended after the deadline, with the processes that it started', async () => {
     const started = fake('hang');
     const smi = new NvidiaSmi(300);
     for (let call = 1; call <= 3; call += 1) {
@@ -130,7 +133,7 @@ describe('nvidia-smi', () => {
     }
   });
 
-  test('that has answered counts although a child of it keeps the pipe open', async () => {
+  test('nvidia-smi that has answered counts although a child of it keeps the pipe open', async () => {
     const started = fake('hold');
     const smi = new NvidiaSmi(20_000);
     expect(ids(await smi.ask())).toEqual([0, 1]);
@@ -139,7 +142,7 @@ describe('nvidia-smi', () => {
     expect(started.running).toEqual([]);
   });
 
-  test('that survives SIGKILL keeps other ones from being started', async () => {
+  test('nvidia-smi that survives SIGKILL keeps other ones from being started', async () => {
     const started = fake('hang');
     const killed = new Set<number>();
     const smi = new NvidiaSmi(200, (pid) => killed.add(pid));
@@ -164,7 +167,7 @@ describe('nvidia-smi', () => {
 describe('an answer of nvidia-smi', () => {
   const row = (id: string) => `${id}, GPU-a-${id}, 512, 143771, NVIDIA H200`;
 
-  test('is read line by line, and other lines are skipped', () => {
+  test('An answer of nvidia-smi is read line by line, and other lines are skipped', () => {
     const lines = [
       '',
       'WARNING: infoROM is corrupted',
@@ -189,14 +192,14 @@ describe('an answer of nvidia-smi', () => {
     ]);
   });
 
-  test('may have names with commas; control characters are escaped', () => {
+  test('An answer of nvidia-smi may have names with commas; control characters are escaped', () => {
     expect(parseRows('0, GPU-1, 1, 2, Made by X, Inc.\x1b]0;y\x07')[0]?.name).toBe(
       'Made by X, Inc.\\x1b]0;y\\x07',
     );
     expect(parseRows(`0, GPU-1, 1, 2, ${'n'.repeat(10_000)}`)[0]?.name).toHaveLength(200);
   });
 
-  test('says of a GPU that the driver cannot ask that it has failed', () => {
+  test('An answer of nvidia-smi says of a GPU that the driver cannot ask that it has failed', () => {
     const fault = (uuid: string, name = 'NVIDIA H200') => parseRows(`0, ${uuid}, 1, 2, ${name}`)[0]?.fault;
     for (const said of ['[GPU is lost]', '[Unknown Error]', '[GPU requires reset]', 'ERR!']) {
       expect([said, fault(said), fault('GPU-1', said)]).toEqual([said, said, said]);
@@ -206,7 +209,7 @@ describe('an answer of nvidia-smi', () => {
     }
   });
 
-  test('says so as well of one whose memory cannot be read because it has failed', () => {
+  test('An answer of nvidia-smi says the same about a GPU whose memory cannot be read because it has failed', () => {
     const fault = (memory: string) => parseRows(`0, GPU-1, ${memory}, 143771, NVIDIA H200`)[0]?.fault;
     for (const said of ['[GPU is lost]', '[Unknown Error]', '[GPU requires reset]', 'ERR!']) {
       expect(fault(said)).toBe(said);
@@ -216,13 +219,13 @@ describe('an answer of nvidia-smi', () => {
     }
   });
 
-  test('counts although a row was cut off, or has units', () => {
+  test('An answer of nvidia-smi counts although a row was cut off, or has units', () => {
     expect(parseRows(`0, GPU-1, 512 MiB, 143771 MiB, NVIDIA H200\n1, GPU-2, 51`)).toMatchObject([
       { id: 0, used: 512 << 20, total: 143_771 * 2 ** 20 },
     ]);
   });
 
-  test('says which memory is never told; an unreadable figure is unknown', () => {
+  test('An answer of nvidia-smi says which memory is never told; an unreadable figure is unknown', () => {
     const figures = (used: string, total: string) => {
       const found = parseRows(`0, GPU-1, ${used}, ${total}, x`)[0];
       return [found?.used, found?.total, ...(found?.isMemoryTold ? [] : ['never told'])];
@@ -234,7 +237,7 @@ describe('an answer of nvidia-smi', () => {
     }
   });
 
-  test('of the longest length is parsed quickly', () => {
+  test('An answer of nvidia-smi of the longest length is parsed quickly', () => {
     const text = Array.from({ length: 50_000 }, (_, line) => `${line % 5000}, G, 1, 1, x`).join('\n');
     const before = performance.now();
     expect(parseRows(text)).toHaveLength(1024);
@@ -252,7 +255,7 @@ describe('the list of GPUs', () => {
     return made;
   }
 
-  test('is requested until there is an answer, and then not again', async () => {
+  test('The list of GPUs is requested until there is an answer, and then not again', async () => {
     const smi = fake('fail');
     const gpus = inventory();
     let known = 0;
@@ -270,7 +273,7 @@ describe('the list of GPUs', () => {
     expect(smi.started).toHaveLength(asked + 1);
   });
 
-  test('delays a start only for a limited time, and is used when it comes later', async () => {
+  test('The list of GPUs delays a start only for a limited time, and is used when it comes later', async () => {
     const smi = fake('hang');
     const gpus = inventory(1000, undefined, 200);
     const before = performance.now();
@@ -282,7 +285,7 @@ describe('the list of GPUs', () => {
     expect(smi.running).toEqual([]);
   });
 
-  test('is requested again while a job waits for a GPU that is not in it, and gets new GPUs', async () => {
+  test('The list of GPUs is requested again while a job waits for a GPU that is not in it, and gets new GPUs', async () => {
     process.env.FAKE_GPUS = '1';
     const smi = fake('well');
     const gpus = inventory();
@@ -303,7 +306,7 @@ describe('the list of GPUs', () => {
     gpus.close();
   });
 
-  test('leaves out a GPU that has failed, and is unknown where all have', async () => {
+  test('The list of GPUs leaves out a GPU that has failed, and is unknown where all have', async () => {
     const smi = fake('dead');
     for (const visible of [undefined, '0,1', 'GPU-5e1f0c30,GPU-5e1f0c31']) {
       const gpus = inventory(20_000, visible);
@@ -324,7 +327,7 @@ describe('the list of GPUs', () => {
     expect(ids(one.current ?? [])).toEqual([1]);
   });
 
-  test('keeps a GPU that fails later, and takes up no failed one', async () => {
+  test('The list of GPUs keeps a GPU that fails later, and takes up no failed one', async () => {
     const smi = fake('well');
     const gpus = inventory(20_000);
     gpus.askWhile(() => true);
@@ -337,7 +340,7 @@ describe('the list of GPUs', () => {
     gpus.close();
   });
 
-  test('is empty, and nvidia-smi is not started, if CUDA_VISIBLE_DEVICES names none', async () => {
+  test('The list of GPUs is empty, and nvidia-smi is not started, if CUDA_VISIBLE_DEVICES names none', async () => {
     const smi = fake('hang');
     for (const visible of ['', ' ', ',', '-1', '-1,0', 'NoDevFiles', 'none']) {
       const gpus = inventory(300, visible);
@@ -351,13 +354,16 @@ describe('the list of GPUs', () => {
     'MIG-4c5a3f8c-1c9e-5b60-9ee9-3e1c7d2a0b11',
     'mig-gpu-5e1f0c30-94cb-42b7-a0ee-2d1a7c3b9f40/1/0',
     '0,MIG-4c5a3f8c',
-  ])('is refused, and not empty, if CUDA_VISIBLE_DEVICES names MIG devices: %s', async (visible) => {
-    fake('well');
-    await expect(inventory(20_000, visible).start()).rejects.toThrow(/MIG devices.*are not supported/);
-  });
+  ])(
+    'The list of GPUs is refused, and not empty, if CUDA_VISIBLE_DEVICES names MIG devices: %s',
+    async (visible) => {
+      fake('well');
+      await expect(inventory(20_000, visible).start()).rejects.toThrow(/MIG devices.*are not supported/);
+    },
+  );
 
   test.for(['7', 'GPU-0000', '"0"', 'cuda:0'])(
-    'is refused, and not empty, if CUDA_VISIBLE_DEVICES names none of the GPUs: %s',
+    'The list of GPUs is refused, and not empty, if CUDA_VISIBLE_DEVICES names none of the GPUs: %s',
     async (visible) => {
       fake('well');
       await expect(inventory(20_000, visible).start()).rejects.toThrow(/names no GPU of this machine.*0, 1/);
@@ -369,13 +375,13 @@ describe('the list of GPUs', () => {
     },
   );
 
-  test('is refused with a part of CUDA_VISIBLE_DEVICES where that is long', async () => {
+  test('The list of GPUs is refused with a part of CUDA_VISIBLE_DEVICES where that is long', async () => {
     fake('well');
     const given = inventory(20_000, Array(200).fill('99').join()).start();
     await expect(given).rejects.toThrow(/CUDA_VISIBLE_DEVICES=[9,]{200}\.\.\. names no GPU/);
   });
 
-  test('stays unknown if nvidia-smi tells later that CUDA_VISIBLE_DEVICES names none of them', async () => {
+  test('The list of GPUs stays unknown if nvidia-smi tells later that CUDA_VISIBLE_DEVICES names none of them', async () => {
     const smi = fake('fail');
     const gpus = inventory(20_000, '7');
     await gpus.start();
@@ -384,7 +390,7 @@ describe('the list of GPUs', () => {
     expect(gpus.current).toBeNull();
   });
 
-  test('has what CUDA_VISIBLE_DEVICES names before a -1', async () => {
+  test('The list of GPUs has only what CUDA_VISIBLE_DEVICES names before a -1', async () => {
     process.env.FAKE_GPUS = '3';
     fake('well');
     const seen = async (visible: string) => {
@@ -397,7 +403,7 @@ describe('the list of GPUs', () => {
     expect(await seen('GPU-5e1f0c31,-1,0')).toEqual([1]);
   });
 
-  test('ends nvidia-smi when it is closed, and does not start it again', async () => {
+  test('The list of GPUs ends nvidia-smi when it is closed, and does not start it again', async () => {
     const smi = fake('hang');
     const gpus = inventory(60_000, undefined, 200);
     await gpus.start();
@@ -407,7 +413,7 @@ describe('the list of GPUs', () => {
     expect(smi.started).toHaveLength(1);
   });
 
-  test('finds the memory by UUID, and says which GPU has no figures', async () => {
+  test('The list of GPUs finds the memory by UUID, and says which GPU has no figures', async () => {
     process.env.FAKE_GPUS = '3';
     const smi = fake('well');
     const gpus = inventory();

@@ -29,7 +29,7 @@ const server = sharedServer({
 const { api } = server;
 
 describe("a job's environment", () => {
-  test("is what the table passes of the server's, what the admin named, and what a job needs", async () => {
+  test("A job's environment is what the table passes of the server's, what the admin named, and what a job needs", async () => {
     const { id } = await api.run('infer', least.infer);
     const { env, cwd } = await api.recorded(id);
     expect(env).toMatchObject({
@@ -49,12 +49,12 @@ describe("a job's environment", () => {
     expect(env.TMPDIR?.startsWith(`${cwd}/`)).toBe(true);
   });
 
-  test('names a directory for temporary files, with room for the name of a socket', async () => {
+  test("A job's environment names a directory for temporary files, with room for the name of a socket", async () => {
     const { view } = await api.run('infer', { ...least.infer, ...steps('socket=') });
     expect(view).toMatchObject({ status: 'done', error: null });
   });
 
-  test('contains no token, and neither does that of its runner', async () => {
+  test("A job's environment contains no token, and neither does that of its runner", async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('stray=', 'child=', 'print=forked', `wait=${gate.path}`) };
     const id = await api.running('infer', form, 'forked');
@@ -87,7 +87,7 @@ const leadingTo = (directory: string): string[] =>
 describe.each([...(sandbox ? ['bwrap'] : []), 'off'])(
   'with --sandbox %s and a data directory of a long path',
   (mode) => {
-    test('jobs and workers have room for sockets, and nothing that the server was started with', async () => {
+    test('With --sandbox %s and a data directory of a long path jobs and workers have room for sockets, and nothing that the server was started with', async () => {
       await using root = await temporary();
       const left = path.join(root.path, 'left-open');
       const file = openSync(left, 'w');
@@ -129,7 +129,7 @@ describe.each([...(sandbox ? ['bwrap'] : []), 'off'])(
 );
 
 describe("a job's files", () => {
-  test("can be read only by the server's user", async () => {
+  test("A job's files can be read only by the server's user", async () => {
     const { id } = await api.run('infer', least.infer);
     const directory = server.jobDirectory(id);
     for (const name of ['Output', 'Workspace', 'log', 'job.json']) {

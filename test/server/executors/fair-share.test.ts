@@ -104,7 +104,7 @@ describe('10,000 jobs of six owners on four GPUs', { timeout: 60_000 }, () => {
     return { number, owner, request: request(), arrives: clock, lasts: (0.2 + random() * 5) * minute };
   });
 
-  test('all run, each once, with all that it asked for, and none on a GPU that another has', async () => {
+  test('All jobs run once, with the devices that they asked for, and no two share a GPU', async () => {
     const machine = new Machine(4);
     let waits = 0;
     await machine.run(jobs, (job) => {
@@ -146,7 +146,7 @@ describe('owners who wait', () => {
       lasts,
     }));
 
-  test('share the GPUs evenly, however many jobs each has sent', async () => {
+  test('Owners who wait share the GPUs evenly, however many jobs each has sent', async () => {
     const machine = new Machine(2);
     const jobs = [
       ...many('ana', 500, 3 * minute),
@@ -163,14 +163,14 @@ describe('owners who wait', () => {
     expect(lastOf('bob')).toBeLessThan(325);
   });
 
-  test('are given several GPUs in turn that become free at the same time', async () => {
+  test('Owners who wait take turns when several GPUs become free at the same time', async () => {
     const machine = new Machine(4);
     await machine.run([...many('cem', 4, hour), ...many('ana', 8, hour, 10), ...many('bob', 8, hour, 20)]);
     expect(machine.started.slice(4, 8).map(({ owner }) => owner)).toEqual(['ana', 'bob', 'ana', 'bob']);
     expect(gpuHours(machine.started.slice(4, 12), 'bob')).toBe(4);
   });
 
-  test('go in the order in which they came where all are of one', async () => {
+  test('Jobs of a single owner run in the order of arrival', async () => {
     const machine = new Machine(1);
     await machine.run(many('ana', 100, minute));
     expect(machine.started.map(({ number }) => number)).toEqual(
@@ -178,7 +178,7 @@ describe('owners who wait', () => {
     );
   });
 
-  test('are not starved by ever new ones who have used nothing', async () => {
+  test('Owners who wait are not starved by ever new ones who have used nothing', async () => {
     const machine = new Machine(2);
     const newcomers = Array.from({ length: 1000 }, (_, number) => ({
       number,
@@ -202,7 +202,7 @@ describe('owners who wait', () => {
     expect(after.length).toBeGreaterThan(150);
   });
 
-  test('for more than an hour go first, in the order in which they last got something', () => {
+  test('Owners who wait for more than an hour go first, in the order in which they last got something', () => {
     let time = 0;
     const shares = new Shares(() => time);
     const turns = new TurnsOfOwners(shares, () => time);
@@ -220,7 +220,7 @@ describe('owners who wait', () => {
     expect(order()).toEqual(['bob', 'cem', 'ana']);
   });
 
-  test('have used less with time: a half after each half-life', () => {
+  test('The past use of owners who wait halves after each half-life', () => {
     let time = 0;
     const shares = new Shares(() => time);
     shares.hold('ana', 2);
@@ -240,7 +240,7 @@ describe('owners who wait', () => {
 describe('a limit of GPUs at once', () => {
   const any: DeviceRequest = { kind: 'anyGpu' };
 
-  test('keeps the jobs beyond it waiting, and no GPU from others', async () => {
+  test('A limit of GPUs at once keeps the jobs beyond it waiting, and no GPU from others', async () => {
     const machine = new Machine(4, (owner) => (owner === 'ana' ? 1 : null));
     let most = 0;
     await machine.run(
@@ -269,7 +269,7 @@ describe('a limit of GPUs at once', () => {
     expect(machine.started).toHaveLength(40);
   });
 
-  test('lets no later job of the owner past one that waits for it', async () => {
+  test('A limit of GPUs at once lets no later job of the owner past one that waits for it', async () => {
     const machine = new Machine(4, () => 2);
     const job = (number: number, request: DeviceRequest, lasts: number) => ({
       number,
@@ -286,7 +286,7 @@ describe('a limit of GPUs at once', () => {
     expect(machine.started.slice(0, 3).map(({ number }) => number)).toEqual([0, 1, 2]);
   });
 
-  test('says what a job waits for, and goes on when it is lifted', async () => {
+  test('A limit of GPUs at once says what a job waits for, and goes on when it is lifted', async () => {
     let most: number | null = 1;
     const scheduler = new Scheduler(
       [0, 1].map((id) => ({ id, uuid: '' })),
@@ -309,7 +309,7 @@ const gpu = (...ids: number[]): DeviceRequest => ({ kind: 'gpus', ids });
 const cpu = (workers: number): DeviceRequest => ({ kind: 'cpu', workers });
 const known = (count: number) => Array.from({ length: count }, (_, id) => ({ id, uuid: '' }));
 
-test('a job that waits for the limit of its owner keeps no GPU that it names from others', async () => {
+test('A job that waits for the limit of its owner keeps no GPU that it names from others', async () => {
   let most = 1;
   const scheduler = new Scheduler(known(2), 1, { maxGpusOf: (owner) => (owner === 'ana' ? most : null) });
   await scheduler.request(gpu(0), false, 'ana').granted;
@@ -323,7 +323,7 @@ test('a job that waits for the limit of its owner keeps no GPU that it names fro
   expect((await scheduler.request(cpu(1), false, 'ana').granted).cpuSlots).toBe(1);
 });
 
-test('a limit of jobs counts those that hold devices, and no longer', async () => {
+test('A limit of jobs counts those that hold devices, and no longer', async () => {
   const scheduler = new Scheduler(known(1), 8, { maxJobsOf: (owner) => (owner === 'ana' ? 2 : null) });
   const first = await scheduler.request(cpu(1), false, 'ana').granted;
   await scheduler.request(gpu(0), false, 'ana').granted;
@@ -340,7 +340,7 @@ test('a limit of jobs counts those that hold devices, and no longer', async () =
   expect((await third.granted).cpuSlots).toBe(1);
 });
 
-test('what is returned counts no longer as had', async () => {
+test('Returned devices no longer count as held', async () => {
   const scheduler = new Scheduler(known(1), 1, { now: () => 0 });
   for (const device of [cpu(1), gpu(0)]) {
     const first = await scheduler.request(device, false, 'ana').granted;
@@ -350,7 +350,7 @@ test('what is returned counts no longer as had', async () => {
   }
 });
 
-test('a job that may have any GPU gets the one that suits it, but for one that a queued job names', async () => {
+test('A job that may have any GPU gets the one that suits it, but for one that a queued job names', async () => {
   const prefers = (id: number) => (each: number) => (each === id ? 0 : 1);
   const scheduler = new Scheduler(known(3), 1);
   const any: DeviceRequest = { kind: 'anyGpu' };
@@ -361,7 +361,7 @@ test('a job that may have any GPU gets the one that suits it, but for one that a
   expect([(await first.granted).gpus, (await second.granted).gpus]).toEqual([[1], [0]]);
 });
 
-test('a scheduler that is paused grants nothing, tells of it, and goes on', async () => {
+test('A paused scheduler grants nothing, says so, and goes on afterwards', async () => {
   let isPaused = true;
   const scheduler = new Scheduler(known(1), 1, { isPaused: () => isPaused });
   let changes = 0;

@@ -19,7 +19,7 @@ const local = localSubject();
 executorContract('the local executor', local);
 fullDiskContract('the local executor', local);
 
-test('the local executor reads the end of a job that ended while there was no server', async () => {
+test('The local executor reads the end of a job that ended while there was no server', async () => {
   await using bench = await Bench.open(local);
   const job = bench.job();
   const end = { exitCode: null, signal: 'SIGKILL', error: null, fault: null, lostLines: 0, wasAlone: false };
@@ -37,7 +37,7 @@ test('the local executor reads the end of a job that ended while there was no se
   });
 });
 
-test('the end of a run is read again after a failure of the system', async () => {
+test('The end of a run is read again after a failure of the system', async () => {
   await using directory = await temporary();
   await plant(directory.path, { job: 'not a directory yet' });
   const job = path.join(directory.path, 'job');
@@ -59,7 +59,7 @@ function hurryClock(): void {
   onTestFinished(() => clock.mockRestore());
 }
 
-test('the local executor kills a runner that does not exit after the end of its job', async () => {
+test('The local executor kills a runner that does not exit after the end of its job', async () => {
   await using bench = await Bench.open(localSubject({ program: runner('main.js') }));
   const executor = await bench.executor();
   const job = bench.job();
@@ -68,7 +68,7 @@ test('the local executor kills a runner that does not exit after the end of its 
   expect(job.processes()).toEqual([]);
 }, 30_000);
 
-test('the local executor kills a runner that does not end a job that is stopped', async () => {
+test('The local executor kills a runner that does not end a job that is stopped', async () => {
   await using bench = await Bench.open(localSubject({ program: runner('deaf.js') }));
   const executor = await bench.executor();
   const job = bench.job();
@@ -80,7 +80,7 @@ test('the local executor kills a runner that does not end a job that is stopped'
   expect(job.processes()).toEqual([]);
 }, 30_000);
 
-test('the GPUs of a run of an earlier server are held, and all of them where these are not known', async () => {
+test('The GPUs of a run of an earlier server are held, and all of them where these are not known', async () => {
   await using bench = await Bench.open(local);
   const executor = await bench.executor(3);
   const job = bench.job();
@@ -104,7 +104,7 @@ test('the GPUs of a run of an earlier server are held, and all of them where the
   expect(await held()).toEqual([]);
 });
 
-test('a job that an earlier server has placed counts for its owner until it ends', async () => {
+test('A job that an earlier server has placed counts for its owner until it ends', async () => {
   let most: number | null = 1;
   const maxJobsOf = (owner: string | null) => (owner === 'ana' ? most : null);
   await using bench = await Bench.open(localSubject({ maxJobsOf }));
@@ -133,7 +133,7 @@ test.each([
   ['runner.json', true],
   ['exit.json', true],
   ['run.json', false],
-])('of a job that has %s it is %s that a runner has taken it', async (name, hasStarted) => {
+])('For a job that has %s it is %s that a runner has taken it', async (name, hasStarted) => {
   await using directory = await temporary();
   const runners = new Runners({ environment: {}, killGrace: 0 });
   expect([true, false].map((isNew) => runners.hasStarted(directory.path, isNew))).toEqual([false, false]);
@@ -141,7 +141,7 @@ test.each([
   expect(runners.hasStarted(directory.path, true)).toBe(hasStarted);
 });
 
-test('a job is placed with words for its log, and knows its GPUs and nothing else of the machine', async () => {
+test('A job is placed with a line for its log, and knows its GPUs and nothing else about the machine', async () => {
   await using bench = await Bench.open(localSubject({ passEnvironment: ['GIVEN'] }));
   vi.stubEnv('GIVEN', 'given');
   vi.stubEnv('SECRET', 'secret');

@@ -9,7 +9,7 @@ const server = sharedServer({ runners: true });
 const { api } = server;
 const lowest = constants.priority.PRIORITY_LOW;
 
-test('a job and its runner have a lower priority than the server', async () => {
+test('A job and its runner have a lower priority than the server', async () => {
   const gate = server.gate();
   await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
   const processes = server.processes();
@@ -20,7 +20,7 @@ test('a job and its runner have a lower priority than the server', async () => {
 });
 
 test.runIf(existsSync('/proc/self/autogroup'))(
-  'and so have their sessions, on Linux with autogroups',
+  'The sessions of a job and its runner have a lower priority too, on Linux with autogroups',
   async () => {
     const groupOf = (pid: number) =>
       readFileSync(`/proc/${pid}/autogroup`, 'utf8')

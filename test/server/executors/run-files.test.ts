@@ -59,7 +59,7 @@ test.for([
     { exitCode: 137, signal: 'SIGKILL', error: 'It used more than it may' },
   ],
   ['alone, without its worker', { wasAlone: true }, false, { wasAlone: true }],
-] as const)('a run ended %s', async ([, record, wasStopped, end]) => {
+] as const)('A run ended %s', async ([, record, wasStopped, end]) => {
   write('exit.json', { ...recorded, ...record });
   expect(await settleRunEnd(directory, wasStopped)).toEqual({ ...told, ...end });
 });
@@ -78,12 +78,12 @@ test.for([
   ['of a signal that is none', { ...recorded, signal: 'kill -9' }],
   ['of another shape', '[]'],
   ['without JSON', '{'],
-])('a record %s was written by no runner', async ([, content]) => {
+])('A record %s was written by no runner', async ([, content]) => {
   write('exit.json', content);
   expect(await settleRunEnd(directory, false)).toEqual(lost("The runner's record of the end cannot be read"));
 });
 
-test('a run without a record was ended with its runner, or with its directory', async () => {
+test('A run without a record was ended with its runner, or with its directory', async () => {
   rmSync(path.join(directory, 'exit.json'));
   expect(await settleRunEnd(directory, false)).toEqual(
     lost('The runner of this job was killed; what it had started was ended with it'),
@@ -93,12 +93,12 @@ test('a run without a record was ended with its runner, or with its directory', 
   );
 });
 
-test('a directory counts as removed only while the one above it is there', async () => {
+test('A directory counts as removed only while the one above it is there', async () => {
   const removed = [directory, path.join(root.path, 'jobs/gone'), path.join(root.path, 'unmounted/gone')];
   expect(await Promise.all(removed.map(isRemoved))).toEqual([false, true, false]);
 });
 
-test('the devices of a run are those of its environment, and its processes those of its record', () => {
+test('The devices of a run are those of its environment, and its processes those of its record', () => {
   expect([readRunGpus(directory), readRunnerRecord(directory)]).toEqual([undefined, undefined]);
   write('run.json', { environment: { CUDA_VISIBLE_DEVICES: '1,3' }, gpuUuids: ['GPU-a', 'GPU-b'] });
   expect(readRunGpus(directory)).toEqual({ gpus: [1, 3], gpuUuids: ['GPU-a', 'GPU-b'] });
@@ -114,7 +114,7 @@ test('the devices of a run are those of its environment, and its processes those
 const disk = smallDisk(1);
 
 test.skipIf(disk === null)(
-  'a full disk has no room for a runner, and ended one that could not write',
+  'A full disk has no room for a runner, and ended one that could not write',
   async () => {
     const job = path.join(disk ?? '', 'job');
     mkdirSync(job);
@@ -131,7 +131,7 @@ test.skipIf(disk === null)(
 
 const few = smallDisk(1, 64);
 
-test.skipIf(few === null)('a disk without inodes has no room for a runner', async () => {
+test.skipIf(few === null)('A disk without inodes has no room for a runner', async () => {
   const job = path.join(few ?? '', 'job');
   mkdirSync(job);
   expect(lacksRoom(job)).toBe(false);

@@ -53,7 +53,7 @@ function queue(gpus: number | null, cpuSlots = 4) {
 }
 
 describe('GPUs', () => {
-  test('are granted all or none: a job that waits for two holds neither', async () => {
+  test('GPUs are granted all or none: a job that waits for two holds neither', async () => {
     const { gpus, held, release } = queue(2);
     gpus('a', 0);
     gpus('b', 0, 1);
@@ -62,7 +62,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ b: '0,1' });
   });
 
-  test('are granted in arrival order: no later job gets what an earlier one waits for', async () => {
+  test('GPUs are granted in arrival order: no later job gets what an earlier one waits for', async () => {
     const { gpus, any, held, release } = queue(2);
     gpus('a', 0);
     gpus('b', 1, 0);
@@ -75,7 +75,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ c: '1', d: '0' });
   });
 
-  test('that no earlier job waits for are granted at once', async () => {
+  test('GPUs that no earlier job waits for are granted at once', async () => {
     const { gpus, any, held } = queue(3);
     gpus('a', 0);
     gpus('b', 0, 1);
@@ -84,7 +84,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ a: '0', c: '2' });
   });
 
-  test('are granted to jobs for any GPU in arrival order, the lowest id first', async () => {
+  test('GPUs are granted to jobs for any GPU in arrival order, the lowest id first', async () => {
     const { any, held, release } = queue(2);
     any('a', 'b', 'c', 'd');
     expect(await held()).toEqual({ a: '0', b: '1' });
@@ -92,7 +92,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ a: '0', c: '1' });
   });
 
-  test('are granted from the lowest id, in whatever order they are known', async () => {
+  test('GPUs are granted from the lowest id, in whatever order they are known', async () => {
     const { any, held, scheduler } = queue(null);
     any('a', 'b');
     scheduler.setGpus([
@@ -103,7 +103,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ a: '0', b: '1' });
   });
 
-  test('are not granted to a later job that names them before an earlier one that takes any', async () => {
+  test('GPUs are not granted to a later job that names them before an earlier one that takes any', async () => {
     const { gpus, any, held, release } = queue(1);
     gpus('a', 0);
     any('b');
@@ -114,7 +114,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ c: '0' });
   });
 
-  test('are granted to two pairs that share one GPU without a deadlock', async () => {
+  test('GPUs are granted to two pairs that share one GPU without a deadlock', async () => {
     const { gpus, held, release } = queue(3);
     gpus('a', 0, 1);
     gpus('b', 1, 2);
@@ -126,7 +126,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ c: '2,0' });
   });
 
-  test('are granted to a job for many GPUs before later jobs, so that it does not starve', async () => {
+  test('GPUs are granted to a job for many GPUs before later jobs, so that it does not starve', async () => {
     const { gpus, held, release } = queue(2);
     gpus('a', 0);
     gpus('b', 1);
@@ -140,7 +140,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ c: '0', d: '1' });
   });
 
-  test('of jobs of an earlier server are held until they are released, also if they are missing', async () => {
+  test('GPUs of jobs of an earlier server are held until they are released, also if they are missing', async () => {
     const { scheduler, any, held } = queue(2);
     scheduler.adopt(holding([1, 5]));
     any('a', 'b');
@@ -152,7 +152,7 @@ describe('GPUs', () => {
 });
 
 describe('GPUs that are not known yet', () => {
-  test('are waited for, and granted in arrival order when they are known', async () => {
+  test('GPUs that are not known yet are waited for, and granted in arrival order when they are known', async () => {
     const { scheduler, gpus, any, cpu, held, tickets } = queue(null);
     gpus('a', 1);
     any('b', 'c');
@@ -165,14 +165,14 @@ describe('GPUs that are not known yet', () => {
     expect(tickets.c?.waitingFor).toBe('a free GPU');
   });
 
-  test('are nothing that a job on the CPU waits for', async () => {
+  test('A job on the CPU does not wait for GPUs that are not known yet', async () => {
     const { cpu, tickets } = queue(null, 1);
     cpu('a', 1);
     cpu('b', 2);
     expect(tickets.b?.waitingFor).toBe('2 CPU slots');
   });
 
-  test('are never called impossible before they are known', async () => {
+  test('GPUs that are not known yet are never called impossible before they are known', async () => {
     const { scheduler, gpus, any, held, tickets } = queue(null);
     expect(scheduler.impossible({ kind: 'gpus', ids: [7] })).toBeNull();
     expect(scheduler.impossible({ kind: 'anyGpu' })).toBeNull();
@@ -186,7 +186,7 @@ describe('GPUs that are not known yet', () => {
     expect(tickets.c?.position()).toBe(1);
   });
 
-  test('may turn out to be none', async () => {
+  test('GPUs that are not known yet may turn out to be none', async () => {
     const { scheduler, gpus, any, tickets } = queue(null);
     any('a');
     gpus('b', 0);
@@ -195,7 +195,7 @@ describe('GPUs that are not known yet', () => {
     await expect(tickets.b?.granted).rejects.toThrow('it has: none');
   });
 
-  test('are not granted while a job of an earlier server holds them', async () => {
+  test('GPUs that are not known yet are not granted while a job of an earlier server holds them', async () => {
     const { scheduler, any, held } = queue(null);
     const earlier = holding([0]);
     const ended = holding([1]);
@@ -209,7 +209,7 @@ describe('GPUs that are not known yet', () => {
     expect(await held()).toEqual({ a: '1', b: '0' });
   });
 
-  test('can be cancelled', async () => {
+  test('A job that waits for GPUs that are not known yet can be cancelled', async () => {
     const { scheduler, any, tickets, held } = queue(null);
     any('a', 'b');
     tickets.a?.cancel();
@@ -220,7 +220,7 @@ describe('GPUs that are not known yet', () => {
 });
 
 describe('GPUs whose ids have changed since they were granted', () => {
-  test('are not granted under either id until the job ends', async () => {
+  test('GPUs whose ids have changed since they were granted are not granted under either id until the job ends', async () => {
     const { scheduler, gpus, any, held } = queue(3);
     // GPU 1 is GPU 0 now, because the first one is gone.
     const earlier = holding([1], 'a');
@@ -233,7 +233,7 @@ describe('GPUs whose ids have changed since they were granted', () => {
     expect(await held()).toEqual({ any: '2', zero: '0', one: '1' });
   });
 
-  test('also if they are known only later', async () => {
+  test('GPUs that become known only later are not granted under a changed id either', async () => {
     const { scheduler, any, held } = queue(null);
     scheduler.adopt(holding([1], 'b'));
     any('a', 'b');
@@ -241,7 +241,7 @@ describe('GPUs whose ids have changed since they were granted', () => {
     expect(await held()).toEqual({ a: '2' });
   });
 
-  test('also if the ids change while the job runs', async () => {
+  test('GPUs whose ids change while the job runs are not granted under either id', async () => {
     const { scheduler, any, gpus, held, release } = queue(1);
     any('a');
     scheduler.setGpus(known('xa'));
@@ -252,7 +252,7 @@ describe('GPUs whose ids have changed since they were granted', () => {
     expect(await held()).toEqual({ b: '0', c: '1' });
   });
 
-  test('are noted by UUID in each grant, if there is one', async () => {
+  test('GPUs whose ids have changed since they were granted are noted by UUID in each grant, if there is one', async () => {
     const scheduler = new Scheduler(
       [
         { id: 3, uuid: '' },
@@ -264,7 +264,7 @@ describe('GPUs whose ids have changed since they were granted', () => {
     expect(await scheduler.request(request).granted).toEqual({ gpus: [3, 1], gpuUuids: ['b'], cpuSlots: 0 });
   });
 
-  test('and that have no UUID are identified by id alone', async () => {
+  test('GPUs whose ids have changed since they were granted and that have no UUID are identified by id alone', async () => {
     const { scheduler, any, held } = queue(null);
     scheduler.adopt(holding([0]));
     scheduler.setGpus([
@@ -277,7 +277,7 @@ describe('GPUs whose ids have changed since they were granted', () => {
 });
 
 describe('a job of an earlier server that waits for a missing GPU', () => {
-  test('keeps waiting, says for what, and does not block the other GPUs', async () => {
+  test('A job of an earlier server that waits for a missing GPU keeps waiting, says for what, and does not block the other GPUs', async () => {
     const { scheduler, recovered, gpus, held, tickets } = queue(1);
     recovered('gone', { kind: 'gpus', ids: [1] });
     recovered('both', { kind: 'gpus', ids: [0, 1] });
@@ -291,7 +291,7 @@ describe('a job of an earlier server that waits for a missing GPU', () => {
     expect([tickets.both?.waitingFor, scheduler.waitsForUnseen]).toEqual(['GPU 0, 1', false]);
   });
 
-  test('waits for any GPU while there is none', async () => {
+  test('A job of an earlier server that waits for a missing GPU waits for any GPU while there is none', async () => {
     const { scheduler, recovered, held, tickets } = queue(0);
     recovered('a', { kind: 'anyGpu' });
     expect(tickets.a?.waitingFor).toBe('a free GPU; this server does not see any at the moment');
@@ -300,7 +300,7 @@ describe('a job of an earlier server that waits for a missing GPU', () => {
     expect(await held()).toEqual({ a: '0' });
   });
 
-  test('also waits if the GPUs become known later, while a new job fails', async () => {
+  test('A job of an earlier server that waits for a missing GPU also waits if the GPUs become known later, while a new job fails', async () => {
     const { scheduler, recovered, gpus, tickets } = queue(null);
     recovered('earlier', { kind: 'gpus', ids: [7] });
     gpus('new', 7);
@@ -314,7 +314,7 @@ describe('a job of an earlier server that waits for a missing GPU', () => {
 });
 
 describe('CPU slots', () => {
-  test('are granted in arrival order, never out of turn', async () => {
+  test('CPU slots are granted in arrival order, never out of turn', async () => {
     const { cpu, held, release } = queue(0, 4);
     cpu('a', 3);
     cpu('b', 2);
@@ -324,14 +324,14 @@ describe('CPU slots', () => {
     expect(await held()).toEqual({ b: 'cpu 2', c: 'cpu 1' });
   });
 
-  test('are all granted to a job that asks for more', async () => {
+  test('CPU slots are all granted to a job that asks for more', async () => {
     const { cpu, held } = queue(0, 4);
     cpu('a', 100);
     cpu('b', 1);
     expect(await held()).toEqual({ a: 'cpu 4' });
   });
 
-  test('and GPUs do not wait for each other', async () => {
+  test('CPU slots and GPUs do not wait for each other', async () => {
     const { cpu, gpus, any, held } = queue(1, 1);
     gpus('a', 0);
     gpus('b', 0);
@@ -341,7 +341,7 @@ describe('CPU slots', () => {
     expect(await held()).toEqual({ a: '0', c: 'cpu 1' });
   });
 
-  test('of an earlier server may be more than there are now', async () => {
+  test('CPU slots of an earlier server may be more than there are now', async () => {
     const { scheduler, cpu, held } = queue(0, 1);
     scheduler.adopt({ gpus: [], gpuUuids: [], cpuSlots: 3 });
     cpu('a', 1);
@@ -352,7 +352,7 @@ describe('CPU slots', () => {
 });
 
 describe('a place in the queue', () => {
-  test('is by arrival, be it for a GPU or for a CPU slot', async () => {
+  test('A place in the queue is by arrival, be it for a GPU or for a CPU slot', async () => {
     const { any, cpu, tickets, held } = queue(1, 1);
     any('a');
     cpu('b', 1);
@@ -363,7 +363,7 @@ describe('a place in the queue', () => {
     expect(['c', 'd', 'e'].map((name) => tickets[name]?.position())).toEqual([1, 2, 3]);
   });
 
-  test('counts from 1, moves up, and is null after the grant', async () => {
+  test('A place in the queue counts from 1, moves up, and is null after the grant', async () => {
     const { any, gpus, tickets, release, held } = queue(1);
     any('a', 'b');
     gpus('c', 0);
@@ -375,7 +375,7 @@ describe('a place in the queue', () => {
     expect(places()).toEqual([null, null, 1]);
   });
 
-  test('that is cancelled rejects, and unblocks the jobs after it', async () => {
+  test('A place in the queue that is cancelled is rejected, and unblocks the jobs after it', async () => {
     const { gpus, tickets, held } = queue(2);
     gpus('a', 0);
     gpus('wide', 0, 1);
@@ -386,7 +386,7 @@ describe('a place in the queue', () => {
     expect(tickets.wide?.position()).toBeNull();
   });
 
-  test('cannot be cancelled after the grant', async () => {
+  test('A place in the queue cannot be cancelled after the grant', async () => {
     const { any, tickets, held, release } = queue(1);
     any('a');
     tickets.a?.cancel();

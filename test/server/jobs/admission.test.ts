@@ -53,7 +53,7 @@ async function admission(active = 0, more: Partial<AdmissionDeps> = {}) {
 
 const unclaimed: Claim = { awaited: new AbortController().signal, settle: () => {} };
 
-test('no more jobs are let in than may be active, with those that are being uploaded', async () => {
+test('Jobs that are still being uploaded count towards the limit of active jobs', async () => {
   const { admission: one, left } = await admission(1);
   const slot = one.reserve(ana, undefined, unclaimed);
   expect([one.submitting, left(), existsSync(slot.directory.path)]).toEqual([1, 1, true]);
@@ -73,7 +73,7 @@ test('no more jobs are let in than may be active, with those that are being uplo
   );
 });
 
-test('a place is free again when the submission is over, and only the files of a job stay', async () => {
+test('A finished submission frees its place, and leaves only the files of its job', async () => {
   const { admission: one, released, left } = await admission();
   const job = {} as Job;
   const settled: (Job | null)[] = [];
@@ -87,7 +87,7 @@ test('a place is free again when the submission is over, and only the files of a
   expect([one.submitting, released, left(), settled]).toEqual([0, ['ana'], 1, [job, null]]);
 });
 
-test('a server that is drained or was upgraded lets no job in', async () => {
+test('A server that is draining or was upgraded accepts no jobs', async () => {
   let isUpgraded = false;
   const { admission: one, left } = await admission(0, { isUpgraded: () => isUpgraded });
   one.isDraining = true;
@@ -105,7 +105,7 @@ test('a server that is drained or was upgraded lets no job in', async () => {
   expect([one.submitting, left()]).toEqual([0, 0]);
 });
 
-test('a repeated submission waits for the first one, gets its job, and runs only if there is none', async () => {
+test('A repeated submission waits for the first one, gets its job, and runs only if there is none', async () => {
   const { admission: one } = await admission();
   const from = { owner: 'ana', idempotencyKey: 'k' };
   const claimed = async (who = from as Submitter) => {
@@ -144,7 +144,7 @@ const terms = (maxRunTime: number | null = 3_600_000, maxFineTuneTime: number | 
     maxFineTuneTime,
   });
 
-test('a job may run for as long as it asks, up to what the server allows for its operation', () => {
+test('A job may run for as long as it asks, up to the limit of its operation', () => {
   const limit = (asked: string | number | undefined, operation: 'infer' | 'fine_tune' = 'infer') =>
     terms().timeLimit(operation, 'time_limit', asked);
   expect([limit(undefined), limit('max'), limit(1), limit(3600)]).toEqual([3600, 3600, 1, 3600]);
@@ -161,7 +161,7 @@ test('a job may run for as long as it asks, up to what the server allows for its
   expect([free(undefined), free(1e6)]).toEqual([null, 1e6]);
 });
 
-test('the devices of a job are those that the machine and its owner allow', () => {
+test('A job gets only devices that the machine has and its owner may use', () => {
   const asked = { gpus: [0, 1], isCpu: false, workers: 1 };
   expect(terms().devices(ana, 'gpu', asked)).toEqual({ kind: 'gpus', ids: [0, 1] });
   const few: Principal = { ...ana, limits: { ...noLimits, max_gpus: { max: 1, whose: 'of the role' } } };
@@ -171,7 +171,7 @@ test('the devices of a job are those that the machine and its owner allow', () =
   expect(terms().keepFor('keep', 7)).toBe('keep 7');
 });
 
-test('a log is read by one at a time, and by as many of an owner and of all as may', async () => {
+test('Log streams are limited to one for each job, and to a number for each owner and for all', async () => {
   const slots = new StreamSlots(4, 2);
   const releases = [await slots.take('a', 'ana'), await slots.take('b', 'ana'), await slots.take('c', null)];
   expect(slots.open).toBe(3);
@@ -206,7 +206,7 @@ test('a log is read by one at a time, and by as many of an owner and of all as m
   await expect(slots.take('c', null)).rejects.toBeInstanceOf(ServiceError);
 });
 
-test('the trash removes what it is given whatever its permissions, and only entries of its own at a start', async () => {
+test('The trash removes what it is given whatever its permissions, and at a start only its own entries', async () => {
   const root = await place();
   const trash = new Trash(root, fail);
   onTestFinished(() => trash.close());
@@ -227,7 +227,7 @@ test('the trash removes what it is given whatever its permissions, and only entr
   expect(existsSync(path.join(root, 'outside'))).toBe(true);
 });
 
-test('what cannot be moved to the trash is reported once', async () => {
+test('What cannot be moved to the trash is reported once', async () => {
   const root = await place();
   const told: unknown[] = [];
   const trash = new Trash(root, (problem) => told.push(problem));

@@ -31,7 +31,7 @@ const fill = (part: 'input' | 'output' | 'workspace', name: string, count: numbe
 const limitOf = (max: number, removed = 0, clock = new TestClock()) =>
   new DiskLimit(directory, { max: max * mebibyte, removedButOpen: async () => removed * mebibyte, clock });
 
-test('a job may write up to its limit, and what it was sent does not count', async () => {
+test('A job may write up to its limit, and what it was sent does not count', async () => {
   fill('input', 'ct.nii', 3);
   const limit = limitOf(4.5);
   fill('output', 'mask.nii', 2);
@@ -43,7 +43,7 @@ test('a job may write up to its limit, and what it was sent does not count', asy
   );
 });
 
-test('what a job has removed and still has open counts, and parts in which there is nothing are left out', async () => {
+test('Removed files that are still open count, and the message leaves out empty parts', async () => {
   for (const part of [directory.input, directory.output, directory.workspace])
     rmSync(part, { recursive: true });
   expect(await limitOf(2, 2).look()).toBeNull();
@@ -52,7 +52,7 @@ test('what a job has removed and still has open counts, and parts in which there
   );
 });
 
-test('a file with several names counts once on the disk, and once for each name in a result', async () => {
+test('A file with several names counts once on the disk, and once for each name in a result', async () => {
   fill('output', 'a', 2);
   linkSync(path.join(directory.output, 'a'), path.join(directory.workspace, 'b'));
   symlinkSync(path.join(directory.output, 'a'), path.join(directory.output, 'link'));
@@ -66,7 +66,7 @@ test('a file with several names counts once on the disk, and once for each name 
   );
 });
 
-test('a job is measured each second until it has written too much', async () => {
+test('A job is measured each second until it has written too much', async () => {
   const clock = new TestClock();
   const limit = limitOf(1, 0, clock);
   let found: string | null | undefined;
@@ -81,7 +81,7 @@ test('a job is measured each second until it has written too much', async () => 
   expect(found).toMatch(/^it wrote 2\.\d MiB/);
 });
 
-test('a job is no longer measured once it has ended', async () => {
+test('A job is no longer measured once it has ended', async () => {
   const clock = new TestClock();
   const limit = limitOf(1, 0, clock);
   const exceeded = limit.exceeded();
@@ -92,7 +92,7 @@ test('a job is no longer measured once it has ended', async () => {
   expect(await exceeded).toBeNull();
 });
 
-test('the size of a result is that of its archive, or of its files where something else is in its place', async () => {
+test('The size of a result is that of its archive, or of its files where something else is in its place', async () => {
   fill('output', 'mask.nii', 2);
   const ofFiles = await treeSize(directory.output);
   expect(ofFiles).toBeGreaterThanOrEqual(2 * mebibyte);
@@ -105,7 +105,7 @@ test('the size of a result is that of its archive, or of its files where somethi
   expect(await resultSize(directory)).toBe(12_345);
 });
 
-test('an output directory that an app has removed or replaced is no result', async () => {
+test('An output directory that an app has removed or replaced is no result', async () => {
   const { output } = directory;
   expect(outputFault(output)).toBeNull();
   rmSync(output, { recursive: true });
@@ -116,7 +116,7 @@ test('an output directory that an app has removed or replaced is no result', asy
   );
 });
 
-test('the files that a failed job left are counted, and none where they cannot be', async () => {
+test('The files that a failed job left are counted, and none where they cannot be', async () => {
   for (const name of ['a', 'sub/b', 'sub/deep/c']) {
     mkdirSync(path.dirname(path.join(directory.output, name)), { recursive: true });
     writeFileSync(path.join(directory.output, name), '');
@@ -125,7 +125,7 @@ test('the files that a failed job left are counted, and none where they cannot b
   expect(await countLeftFiles(path.join(directory.output, 'a'))).toBeNull();
 });
 
-test('a job may write a tenth of the disk, and ten gibibytes on a small one', () => {
+test('A job may write a tenth of the disk, and ten gibibytes on a small one', () => {
   const { blocks, bsize } = statfsSync(directory.path);
   expect(usualDiskPerJob(directory.path)).toBe(Math.max(10 * 2 ** 30, (blocks * bsize) / 10));
   expect(usualDiskPerJob('/proc')).toBe(10 * 2 ** 30);

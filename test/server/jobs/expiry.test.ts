@@ -29,7 +29,7 @@ async function slowDownload(id: string): Promise<RawConnection> {
 const left = async (id: string) => (Date.parse((await api.job(id)).expires_at ?? '') - clock.now()) / 1000;
 
 describe('a job whose grace period is over', () => {
-  test('is removed with all its files, and 410 on every route says when', async () => {
+  test('A job whose grace period is over is removed with all its files, and 410 on every route says when', async () => {
     const { id, view } = await api.run('infer', least.infer);
     expect(Date.parse(view.expires_at ?? '') - Date.parse(view.finished_at ?? '')).toBe(grace * 1000);
     clock.pass(grace);
@@ -47,7 +47,7 @@ describe('a job whose grace period is over', () => {
     expect(await api.json('/jobs')).toEqual({ jobs: [] });
   });
 
-  test('is not removed before that', async () => {
+  test('A job is not removed before its grace period is over', async () => {
     const { id } = await api.run('infer', least.infer);
     clock.pass(grace - 0.001);
     expect(await statusOf(id)).toBe(200);
@@ -55,7 +55,7 @@ describe('a job whose grace period is over', () => {
     expect(await statusOf(id)).toBe(410);
   });
 
-  test('is removed whether it is done, failed or was killed', async () => {
+  test('A job whose grace period is over is removed whether it is done, failed or was killed', async () => {
     const failed = await api.run('infer', { ...least.infer, ...steps('exit=1') });
     const killed = await api.running('infer', { ...least.infer, ...steps(`wait=${server.gate().path}`) });
     await api.kill(killed);
@@ -63,21 +63,21 @@ describe('a job whose grace period is over', () => {
     expect([await statusOf(failed.id), await statusOf(killed)]).toEqual([410, 410]);
   });
 
-  test('frees its Idempotency-Key', async () => {
+  test('A job whose grace period is over frees its Idempotency-Key', async () => {
     const headers = { 'Idempotency-Key': 'once' };
     const { id } = await api.run('infer', least.infer, { headers });
     clock.pass(grace);
     expect((await api.run('infer', least.infer, { headers })).id).not.toBe(id);
   });
 
-  test('is remembered as expired by the next server', async () => {
+  test('A job whose grace period is over is remembered as expired by the next server', async () => {
     const { id } = await api.run('infer', least.infer);
     clock.pass(grace);
     await server.restart();
     expect((await refusal(await api.fetch(`/jobs/${id}/result`)))[0]).toBe(410);
   });
 
-  test('does not affect running jobs', async () => {
+  test('A job whose grace period is over does not affect running jobs', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     clock.pass(10 * grace);
@@ -91,7 +91,7 @@ describe('a download that is slower than the grace period', () => {
   /** More than the buffers of a connection take. */
   const size = 24 * 2 ** 20;
 
-  test('is never cut: the job is removed a grace period after the last download', async () => {
+  test('A download that is slower than the grace period is never cut: the job is removed a grace period after the last download', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps(`fill=noise.bin:${size}`) });
     await using slow = await slowDownload(id);
     clock.pass(3 * grace);
@@ -109,7 +109,7 @@ describe('a download that is slower than the grace period', () => {
     await until('its directory is removed', () => !existsSync(server.jobDirectory(id)));
   });
 
-  test('that is broken off can be resumed for one grace period, and no longer', async () => {
+  test('A slow download that breaks off can be resumed for one grace period, and no longer', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps(`fill=noise.bin:${size}`) });
     const slow = await slowDownload(id);
     clock.pass(grace * 1.5);
@@ -125,7 +125,7 @@ describe('a download that is slower than the grace period', () => {
 });
 
 describe('a server that was down', () => {
-  test('starts the grace period of a job when it is back', async () => {
+  test('A server that was down starts the grace period of a job when it is back', async () => {
     const { id } = await api.run('infer', least.infer);
     await server.stop();
     clock.pass(2 * grace);

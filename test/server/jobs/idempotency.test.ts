@@ -14,7 +14,7 @@ const withKey = (key: string) => ({ headers: { 'Idempotency-Key': key } });
 const jobCount = async () => (await api.json<{ jobs: unknown[] }>('/jobs')).jobs.length;
 
 describe('a submission with an Idempotency-Key', () => {
-  test('that is repeated is answered with the envelope of the first, and runs once', async () => {
+  test('A submission with an Idempotency-Key that is repeated is answered with the envelope of the first, and runs once', async () => {
     const form = { ...least.infer, ...options({ batch_size: 2 }) };
     const first = await api.accepted('infer', form, withKey('a'));
     expect(await api.accepted('infer', form, withKey('a'))).toEqual(first);
@@ -23,7 +23,7 @@ describe('a submission with an Idempotency-Key', () => {
     expect(await jobCount()).toBe(1);
   });
 
-  test('makes one job of twenty simultaneous submissions', async () => {
+  test('Twenty simultaneous submissions with one Idempotency-Key make one job', async () => {
     const before = await jobCount();
     const envelopes: JobEnvelope[] = await Promise.all(
       Array.from({ length: 20 }, () => api.accepted('infer', least.infer, withKey('twenty'))),
@@ -33,7 +33,7 @@ describe('a submission with an Idempotency-Key', () => {
     await api.ended(envelopes[0]?.job_id ?? '');
   });
 
-  test('is answered even if the server is busy, because its job exists', async () => {
+  test('A submission with an Idempotency-Key is answered even if the server is busy, because its job exists', async () => {
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
     const first = await api.accepted('infer', form, withKey('busy'));
     const others = [await api.accepted('infer', form), await api.accepted('infer', form)];
@@ -43,7 +43,7 @@ describe('a submission with an Idempotency-Key', () => {
     expect(await api.accepted('infer', form, withKey('busy'))).toEqual(first);
   });
 
-  test('whose first upload is silent, since its connection is lost, is not held up by it', async () => {
+  test('A submission with an Idempotency-Key is not held up by a first upload whose connection is lost', async () => {
     await using lost = await RawConnection.open(server.url);
     const head = [
       'POST /apps/probe/infer HTTP/1.1',
@@ -60,20 +60,20 @@ describe('a submission with an Idempotency-Key', () => {
     expect((await api.ended(job_id)).view.status).toBe('done');
   });
 
-  test('that was refused can be corrected and sent again', async () => {
+  test('A submission with an Idempotency-Key that was refused can be corrected and sent again', async () => {
     expect((await api.refused('infer', { ...least.infer, tta: 'x' }, withKey('fixed')))[0]).toBe(422);
     const { job_id } = await api.accepted('infer', least.infer, withKey('fixed'));
     expect((await api.ended(job_id)).view.status).toBe('done');
   });
 
-  test('is another one with another key, or without a key', async () => {
+  test('A submission with another key, or without a key, makes another job', async () => {
     const keys = [withKey('one'), withKey('two'), {}, withKey('')];
     const ids = [];
     for (const key of keys) ids.push((await api.run('infer', least.infer, key)).id);
     expect(new Set(ids).size).toBe(4);
   });
 
-  test('is also known after a restart of the server', async () => {
+  test('A submission with an Idempotency-Key is also known after a restart of the server', async () => {
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
     const active = await api.accepted('infer', form, withKey('active'));
     await server.restart();

@@ -5,7 +5,7 @@ import { Job, secondsBetween } from '../../../src/server/jobs/job.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
 
-test('a log that cannot be written to is reported once', async () => {
+test('A log that cannot be written to is reported once', async () => {
   const { job: of, directory } = await makeJob();
   mkdirSync(directory.logFile);
   const told: string[] = [];
@@ -16,11 +16,11 @@ test('a log that cannot be written to is reported once', async () => {
   expect(told).toEqual([`The log of job ${job.id} could not be written to`]);
 });
 
-test('a job may have a listener for each log stream', async () => {
+test('A job may have a listener for each log stream', async () => {
   expect((await makeJob()).job.getMaxListeners()).toBe(0);
 });
 
-test('a second kill while the end is saved changes nothing', async () => {
+test('A second kill while the end is saved changes nothing', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();
   const end = job.finish('killed', 'Killed by user');
@@ -31,7 +31,7 @@ test('a second kill while the end is saved changes nothing', async () => {
   expect([job.state, directory.stateOnDisk()]).toEqual(['killed', 'killed']);
 });
 
-test('an end while a kill is being saved stays, in memory and on the disk', async () => {
+test('An end that comes while a kill is being saved stays, in memory and on the disk', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();
   const kill = job.requestKill('user');
@@ -42,7 +42,7 @@ test('an end while a kill is being saved stays, in memory and on the disk', asyn
   expect([job.state, directory.stateOnDisk()]).toEqual(['killed', 'killed']);
 });
 
-test('an end is shown although the disk does not answer, and is saved when the disk answers again', async () => {
+test('An end is shown although the disk does not answer, and is saved when the disk answers again', async () => {
   const clock = new TestClock();
   const { job, directory } = await makeJob(clock);
   const letGo = directory.hold();
@@ -57,7 +57,7 @@ test('an end is shown although the disk does not answer, and is saved when the d
   expect(job.state).toBe('killed');
 });
 
-test('a power cut leaves the record that notes a fetched result: it replaced the one of the end', async () => {
+test('A power cut leaves the record that notes a fetched result: it replaced the one of the end', async () => {
   const { job, directory } = await makeJob();
   await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
   await job.finish('done', null);
@@ -66,7 +66,7 @@ test('a power cut leaves the record that notes a fetched result: it replaced the
   await expect.poll(() => directory.latest).toMatchObject({ record: noted, isKept: true });
 });
 
-test('the time that it ran is not that of a clock which somebody sets meanwhile', async () => {
+test('The run time of a job does not change when somebody sets the clock', async () => {
   const clock = new TestClock();
   const { job } = await makeJob(clock);
   await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
@@ -76,7 +76,7 @@ test('the time that it ran is not that of a clock which somebody sets meanwhile'
   expect(job.ranFor).toBe(7);
 });
 
-test('the time that is shown as run ends with its command, and not with the packing of its result', async () => {
+test('The run time of a job ends with its command, and not with the packing of its result', async () => {
   const clock = new TestClock();
   const { job } = await makeJob(clock);
   await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
@@ -92,19 +92,19 @@ test('the time that is shown as run ends with its command, and not with the pack
 const onCpu = { gpus: [], gpuUuids: [], cpuSlots: 1 };
 const startedAt = '2026-01-01T00:00:00.000Z';
 
-test('no time is negative because somebody has set the clock back', () => {
+test('No time is negative because somebody has set the clock back', () => {
   const later = '2026-01-01T00:00:02.500Z';
   expect([secondsBetween(startedAt, later), secondsBetween(later, startedAt)]).toEqual([2.5, 0]);
 });
 
-test('a kill that an earlier server noted has its cause, and a cause alone is no kill', async () => {
+test('A kill that an earlier server recorded keeps its cause, and a cause alone is no kill', async () => {
   const killed = await makeJob(undefined, { state: 'running', killRequested: true, killCause: 'stop' });
   const other = await makeJob(undefined, { state: 'running', killCause: 'stop' });
   expect([killed.job.killCause, killed.job.killRequested]).toEqual(['stop', true]);
   expect([other.job.killCause, other.job.killRequested]).toEqual([null, false]);
 });
 
-test('a job that waits tells its place in the queue, until it is killed', async () => {
+test('A waiting job shows its place in the queue until it is killed', async () => {
   const { job } = await makeJob();
   const place = () => [job.view().queue_position, job.view().waiting_for];
   await job.wait({ kind: 'waiting', for: 'GPU 1', position: 3 });
@@ -113,7 +113,7 @@ test('a job that waits tells its place in the queue, until it is killed', async 
   expect([job.state, place()]).toEqual(['waiting', [null, null]]);
 });
 
-test('a job holds its GPUs by their UUIDs while its command runs, whatever their ids are by now', async () => {
+test('A job holds its GPUs by their UUIDs while its command runs, whatever their ids are by now', async () => {
   const gpus = { gpus: [0], gpuUuids: ['GPU-a'], cpuSlots: 0 };
   const { job } = await makeJob();
   const held = () =>
@@ -127,7 +127,7 @@ test('a job holds its GPUs by their UUIDs while its command runs, whatever their
   expect(job.grant).toBeNull();
 });
 
-test('a result counts as fetched once all its bytes were sent, in whatever pieces, and from then on', async () => {
+test('A result counts as fetched once all its bytes were sent, in whatever pieces, and from then on', async () => {
   const clock = new TestClock();
   const { job } = await makeJob(clock, { state: 'done', startedAt, finishedAt: startedAt });
   const fetched = (...sent: Parameters<typeof job.noteSent>) => {
@@ -147,7 +147,7 @@ test('a result counts as fetched once all its bytes were sent, in whatever piece
   expect(job.record.fetchedAt).toBe(fetchedAt);
 });
 
-test('a power cut may lose a step of a job, but no kill', async () => {
+test('A power cut may lose a step of a job, but no kill', async () => {
   const { job, directory } = await makeJob();
   await job.run(onCpu, null);
   expect(directory.latest).toMatchObject({ record: { state: 'running' }, isKept: false });
@@ -156,7 +156,7 @@ test('a power cut may lose a step of a job, but no kill', async () => {
 });
 
 test.for(['a step', 'its end'])(
-  'a version that becomes known while %s is saved stays known',
+  'A version that becomes known while %s is saved stays known',
   async (what) => {
     const { job, directory } = await makeJob();
     const letGo = directory.hold();
@@ -171,7 +171,7 @@ test.for(['a step', 'its end'])(
   },
 );
 
-test('an app that was not loaded after all has a cold start', async () => {
+test('An app that was not loaded after all has a cold start', async () => {
   const { job } = await makeJob();
   await job.run(onCpu, 'warm');
   job.notWarm();
@@ -183,7 +183,7 @@ test('an app that was not loaded after all has a cold start', async () => {
   expect(other.view().start).toBeNull();
 });
 
-test('the program for ends is run once, for a job that has it, and whose directory may be gone', async () => {
+test("The program for ends runs once for a job, even if the job's directory is gone", async () => {
   const { job: without } = await makeJob();
   await without.finish('error', 'It failed');
   expect(await without.beginEndNotice()).toBe(false);
@@ -195,7 +195,7 @@ test('the program for ends is run once, for a job that has it, and whose directo
   expect(existsSync(directory.path)).toBe(false);
 });
 
-test('the log keeps the first and the last place in the queue, each once also after a restart', async () => {
+test('The log keeps the first and the last place in the queue, each once also after a restart', async () => {
   const { job, directory } = await makeJob();
   for (const place of [3, 2, 1]) job.logPlace(`position ${place}`);
   expect(String(job.unloggedPlace)).toBe('[remote-app] position 1\r\n');

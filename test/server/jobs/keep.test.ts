@@ -34,16 +34,19 @@ describe('a job is kept after its end', () => {
     ['12h', 12 * hour],
     ['7d', week],
     ['max', week],
-  ] as const)('with keep=%s for %d s, and says so before its end and after it', async ([keep, seconds]) => {
-    const gate = server.gate();
-    const form = { ...least.infer, ...(keep === undefined ? {} : { keep }), ...steps(`wait=${gate.path}`) };
-    const id = await api.running('infer', form);
-    expect(await api.job(id)).toMatchObject({ keep: seconds, expires_at: null });
-    gate.open();
-    const { view } = await api.ended(id);
-    expect(view).toMatchObject({ status: 'done', keep: seconds });
-    expect(kept(view)).toBe(seconds);
-  });
+  ] as const)(
+    'A job is kept after its end with keep=%s for %d s, and says so before its end and after it',
+    async ([keep, seconds]) => {
+      const gate = server.gate();
+      const form = { ...least.infer, ...(keep === undefined ? {} : { keep }), ...steps(`wait=${gate.path}`) };
+      const id = await api.running('infer', form);
+      expect(await api.job(id)).toMatchObject({ keep: seconds, expires_at: null });
+      gate.open();
+      const { view } = await api.ended(id);
+      expect(view).toMatchObject({ status: 'done', keep: seconds });
+      expect(kept(view)).toBe(seconds);
+    },
+  );
 
   test.for([
     ['8d', "Field 'keep' is at most 7d on this server, got 8d"],
@@ -51,12 +54,12 @@ describe('a job is kept after its end', () => {
     ['soon', "Field 'keep' must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'soon'"],
     ['-1', "Field 'keep' must be a time such as 90s, 15m, 12h or 7d, or 'max', got '-1'"],
     ['1.5h', "Field 'keep' must be a time such as 90s, 15m, 12h or 7d, or 'max', got '1.5h'"],
-  ] as const)('but not with keep=%s', async ([keep, sentence]) => {
+  ] as const)('A job is refused with keep=%s', async ([keep, sentence]) => {
     expect(await api.refused('infer', { keep, ...least.infer })).toEqual([422, sentence]);
     expect(await api.refused('infer', { ...least.infer, keep })).toEqual([422, sentence]);
   });
 
-  test('for the same time after a download of its result', async () => {
+  test('A job is kept after its end for the same time after a download of its result', async () => {
     const { id, view } = await api.run('infer', { ...least.infer, keep: '1h' });
     await api.result(id);
     expect((await api.fetch(`/jobs/${id}/result`, { headers: { range: 'bytes=0-9' } })).status).toBe(206);
@@ -64,7 +67,7 @@ describe('a job is kept after its end', () => {
   });
 });
 
-test('a job is removed when its own time is over, independent of the grace period', async () => {
+test('A job is removed when its own time is over, independent of the grace period', async () => {
   const clock = new TestClock();
   await using server = await TestServer.start({
     clock,
@@ -87,7 +90,7 @@ test.for([
   ['done', ['print=x']],
   ['error', ['write=half.txt:half', 'exit=3']],
   ['killed', ['write=half.txt:half', 'print=ready', 'wait=/nowhere']],
-] as const)('what was sent is removed when a job is %s, and not what it wrote', async ([state, todo]) => {
+] as const)('The input of a job is removed when it is %s, and its output stays', async ([state, todo]) => {
   await using server = await TestServer.start();
   const { api } = server;
   const form = { ...least.infer, ...steps(...todo) };
@@ -115,7 +118,7 @@ describe('a restart', () => {
   /** Seconds from now until a job expires. */
   const left = async (id: string) => (Date.parse((await api.job(id)).expires_at ?? '') - clock.now()) / 1000;
 
-  test('keeps a job as long as it was promised, also with another --max-keep, and no longer', async () => {
+  test('A restart keeps a job as long as it was promised, also with another --max-keep, and no longer', async () => {
     const { id, view } = await api.run('infer', { ...least.infer, keep: '7d' });
     for (const _ of [1, 2]) {
       await server.restart(['--max-keep', '1h', '--grace', '1']);
@@ -133,7 +136,7 @@ describe('a restart', () => {
   });
 
   test.for([null, { boot: 'another', seconds: 1e9 }])(
-    'after the promised time leaves a grace period to fetch the result',
+    'A restart after the promised time leaves a grace period to fetch the result',
     async (before) => {
       const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
       await server.stop();
@@ -148,7 +151,7 @@ describe('a restart', () => {
   );
 
   test.runIf(process.platform === 'linux')(
-    'with a clock that was set forward does not shorten the time',
+    'A restart with a clock that was set forward does not shorten the time',
     async () => {
       const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
       await server.stop();
@@ -158,7 +161,7 @@ describe('a restart', () => {
     },
   );
 
-  test('with a clock that was set back does not keep a job longer than it asked for', async () => {
+  test('A restart with a clock that was set back does not keep a job longer than it asked for', async () => {
     const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
     await server.stop();
     clock.set(-week);
@@ -166,7 +169,7 @@ describe('a restart', () => {
     expect(await left(id)).toBe(hour);
   });
 
-  test('sets a record aside that asks for a longer time than dates can express', async () => {
+  test('A restart sets a record aside that asks for a longer time than dates can express', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, keep: '1h', ...steps(`wait=${gate.path}`) });
     await server.stop();

@@ -12,7 +12,7 @@ const fetchedAt = new Date().toISOString();
 const ids = (service: JobService) => service.list().map(({ id }) => Number.parseInt(id, 16));
 
 describe('a disk that is short', () => {
-  test('loses fetched results first, then what failed jobs left, and no result that nobody fetched', async () => {
+  test('When the disk is short, fetched results are removed first, then what failed jobs left, and never a result that nobody fetched', async () => {
     const ends = [{ state: 'error' }, {}, { fetchedAt }, { state: 'killed' }, { fetchedAt }] as const;
     const { service, directory } = await serviceWith(ends, 100);
     const left = (number: number) => existsSync(path.join(directory(number), 'Output', 'mask.nii'));
@@ -30,7 +30,7 @@ describe('a disk that is short', () => {
   });
 });
 
-test('a disk that is short loses what the requester keeps, then what those keep who keep most, if that is enough', async () => {
+test('When the disk is short, what the requester keeps is removed first, then what the largest keepers have', async () => {
   const removed: string[] = [];
   const kept = [
     ['bob', 3],
@@ -50,7 +50,7 @@ test('a disk that is short loses what the requester keeps, then what those keep 
 });
 
 describe('the jobs of one owner', () => {
-  test('have a most that are kept: the oldest fetched one goes, then the oldest failed one', async () => {
+  test('The number of kept jobs of an owner is limited: the oldest fetched one is removed, then the oldest failed one', async () => {
     const { service } = await serviceWith([{}, { state: 'error' }, { fetchedAt }], 3);
     await using _first = await slotOf(service, ana);
     expect(ids(service)).toEqual([1, 0]);
@@ -59,7 +59,7 @@ describe('the jobs of one owner', () => {
     expect(ids(fuller)).toEqual([2, 0]);
   });
 
-  test('are never results that nobody has fetched: the next one is refused', async () => {
+  test('Results that nobody has fetched are never removed: the next job of their owner is refused', async () => {
     const { service } = await serviceWith([{}, {}], 2);
     const refusal = /2 jobs of token 'ana' are kept with results that nobody has fetched/;
     await expect(service.begin(ana, null, undefined)).rejects.toThrow(refusal);
@@ -67,7 +67,7 @@ describe('the jobs of one owner', () => {
     expect(ids(service)).toEqual([1, 0]);
   });
 
-  test('are listed in pages, with the bytes that they keep', async () => {
+  test('The jobs of one owner are listed in pages, with the bytes that they keep', async () => {
     const { service } = await serviceWith([{}, {}, {}, {}], 10);
     await service.kept();
     const isWanted = ({ id }: { id: string }) => id !== idOf(2);
@@ -82,7 +82,7 @@ describe('the jobs of one owner', () => {
 });
 
 describe('the list of files of a job', () => {
-  test('is in a file of its own, and not in what the server holds', async () => {
+  test('The list of files of a job is in a file of its own, and not in the memory of the server', async () => {
     await using root = await temporary();
     const directory = new JobDirectory(idOf(1), root.path);
     const files = { inputs: [['/data/ct.nii']] };
@@ -106,7 +106,7 @@ test.each([
   ],
   ['longer', 7200, 3600, { least: 7200, most: 7200, sentence: 'is at most 2h on this server, got 7201s' }],
 ])(
-  'with a grace period that is %s than --max-keep a job is kept for at least the former, and at most the longer of both',
+  'With a grace period that is %s than --max-keep a job is kept for at least the former, and at most the longer of both',
   async (_, grace, maxKeep, { least, most, sentence }) => {
     const { service } = await serviceWith([], 10, { grace: grace * 1000, maxKeep: maxKeep * 1000 });
     const kept = (asked: number | string | undefined) => service.terms.keepFor('keep', asked);

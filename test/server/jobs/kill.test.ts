@@ -21,7 +21,7 @@ describe('killing a job', () => {
   const { api } = server;
   const busy = () => waiting(server);
 
-  test('ends its open log stream with the reason', async () => {
+  test('Killing a job ends its open log stream with the reason', async () => {
     const { job_id: id } = await api.accepted('infer', busy());
     await using log = await api.follow(id);
     await log.until('ready');
@@ -29,7 +29,7 @@ describe('killing a job', () => {
     expect((await log.end()).endsWith('data: ready\n\ndata: __ERROR__ Killed by user\n\n')).toBe(true);
   });
 
-  test('that waits takes it out of the queue: it never starts', async () => {
+  test('Killing a job that waits takes it out of the queue: it never starts', async () => {
     const first = await api.running('infer', busy(), 'ready');
     const { job_id: wide } = await api.accepted('infer', { ...busy(), cpu: '2' });
     const { job_id: behind } = await api.accepted('infer', { ...least.infer });
@@ -42,7 +42,7 @@ describe('killing a job', () => {
     await api.kill(first);
   });
 
-  test('that has ended changes nothing, also repeatedly', async () => {
+  test('Killing a job that has ended changes nothing, also repeatedly', async () => {
     const { id, view } = await api.run('infer', least.infer);
     for (let round = 0; round < 2; round += 1) {
       expect(await api.kill(id)).toEqual({ job_id: id, status: 'done', message: expect.any(String) });
@@ -51,7 +51,7 @@ describe('killing a job', () => {
     expect((await api.result(id)).has('probe.json')).toBe(true);
   });
 
-  test('whose result is being packed ends it without a result, also without a partial one', async () => {
+  test('Killing a job whose result is being packed ends it without a result, also without a partial one', async () => {
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
       ...steps('zeros=big.raw:400000000'),
@@ -64,14 +64,14 @@ describe('killing a job', () => {
     expect(readdirSync(directory).filter((name) => name.startsWith('result'))).toEqual([]);
   });
 
-  test('several times at once is answered each time', async () => {
+  test('Killing a job several times at once is answered each time', async () => {
     const id = await api.running('infer', busy(), 'ready');
     const replies = await Promise.all([api.kill(id), api.kill(id), api.kill(id)]);
     expect(replies.map(({ status }) => status)).toEqual(['killed', 'killed', 'killed']);
     expect((await api.kill(id)).status).toBe('killed');
   });
 
-  test('that is unknown is 404', async () => {
+  test('Killing an unknown job is answered with 404', async () => {
     const response = await api.fetch('/jobs/0123456789ab/kill', { method: 'POST' });
     expect([response.status, await response.json()]).toEqual([404, { detail: 'Unknown job_id' }]);
   });
@@ -82,7 +82,7 @@ const { api } = server;
 const busy = (...taken: string[]) => waiting(server, ...taken);
 
 describe('killing the processes of a job', () => {
-  test('that runs ends it, which the answer, the status, the log and the result say', async () => {
+  test('Killing a running job ends it, and the answer, the status, the log and the result say so', async () => {
     const id = await api.running('infer', busy('write=half.txt:half'), 'ready');
     const response = await api.fetch(`/jobs/${id}/kill`, { method: 'POST' });
     expect([response.status, await response.json()]).toEqual([
@@ -99,7 +99,7 @@ describe('killing the processes of a job', () => {
     ]);
   });
 
-  test('whose directory was removed ends it; the removal alone ends it as well', async () => {
+  test('Killing a job whose directory was removed ends it, and so does the removal alone', async () => {
     const [first, second] = await Promise.all([
       api.running('infer', busy(), 'ready'),
       api.running('infer', busy(), 'ready'),
@@ -111,18 +111,21 @@ describe('killing the processes of a job', () => {
     expect((await api.run('infer', { ...least.infer, cpu: '2' })).view.status).toBe('done');
   });
 
-  test.for(['the runner', 'the command', 'both'])('ends it while %s is stopped', async (stopped) => {
-    const id = await api.running('infer', busy(), 'ready');
-    const { runner, command } = JSON.parse(
-      readFileSync(path.join(server.jobDirectory(id), 'runner.json'), 'utf8'),
-    ) as { runner: { pid: number }; command: { pid: number } };
-    if (stopped !== 'the command') process.kill(runner.pid, 'SIGSTOP');
-    if (stopped !== 'the runner') process.kill(command.pid, 'SIGSTOP');
-    expect(await api.kill(id)).toMatchObject({ status: 'killed' });
-    expect([runner.pid, command.pid].filter(isRunning)).toEqual([]);
-  });
+  test.for(['the runner', 'the command', 'both'])(
+    'Killing a job ends it while %s is stopped',
+    async (stopped) => {
+      const id = await api.running('infer', busy(), 'ready');
+      const { runner, command } = JSON.parse(
+        readFileSync(path.join(server.jobDirectory(id), 'runner.json'), 'utf8'),
+      ) as { runner: { pid: number }; command: { pid: number } };
+      if (stopped !== 'the command') process.kill(runner.pid, 'SIGSTOP');
+      if (stopped !== 'the runner') process.kill(command.pid, 'SIGSTOP');
+      expect(await api.kill(id)).toMatchObject({ status: 'killed' });
+      expect([runner.pid, command.pid].filter(isRunning)).toEqual([]);
+    },
+  );
 
-  test('whose runner was killed ends its command, also one that cleared its environment', async () => {
+  test('Killing a job whose runner was killed ends its command, even one that cleared its environment', async () => {
     // Its process has its own session, no environment, and the job's pipe only as the shell's copy of stdout.
     const mark = `600.${process.pid}`;
     const script = `exec env -i setsid -w sh -c "trap : TERM; sleep ${mark} >/dev/null 2>&1"`;
@@ -140,7 +143,7 @@ describe('killing the processes of a job', () => {
     expect(processesNaming(mark)).toEqual([]);
   });
 
-  test('sends SIGKILL after 3 s to processes that ignore SIGTERM; all are gone when the answer comes', async () => {
+  test('Killing a job sends SIGKILL after 3 s to processes that ignore SIGTERM; all are gone when the answer comes', async () => {
     const form = busy('stubborn=', 'child=', 'stray=');
     const id = await api.running('infer', form, 'ready');
     const before = await until('the child and the stray run', () => {
@@ -157,7 +160,7 @@ describe('killing the processes of a job', () => {
     expect(linesOf(await api.log(id))).toContain('not yet');
   });
 
-  test('whose command ends at SIGTERM is answered at once', async () => {
+  test('Killing a job whose command ends at SIGTERM is answered at once', async () => {
     const id = await api.running('infer', busy(), 'ready');
     const start = performance.now();
     await api.kill(id);
@@ -166,20 +169,20 @@ describe('killing the processes of a job', () => {
 });
 
 describe('the end of a job', () => {
-  test('leaves no process that it forked, inside or outside its process group', async () => {
+  test('The end of a job leaves no process that it forked, inside or outside its process group', async () => {
     const { id, view } = await api.run('infer', { ...least.infer, ...steps('stray=', 'print=parent ends') });
     expect(view.status).toBe('done');
     expect(processesOfJob(id)).toEqual([]);
   });
 
-  test('does not wait for a stray that holds the output open', async () => {
+  test('The end of a job does not wait for a stray that holds the output open', async () => {
     const start = performance.now();
     const { log } = await api.run('infer', { ...least.infer, ...steps('stray=', 'print=last') });
     expect(linesOf(log)).toContain('last');
     expect(performance.now() - start).toBeLessThan(5000);
   });
 
-  test('after its runner was killed is an error, and none of its processes is left', async () => {
+  test('A job whose runner was killed ends with an error, and none of its processes is left', async () => {
     const id = await api.running('infer', busy('stray='), 'ready');
     const record = path.join(server.dataDirectory, 'jobs', id, 'runner.json');
     const { runner } = JSON.parse(readFileSync(record, 'utf8'));

@@ -12,7 +12,7 @@ class FullDirectory extends JobDirectory {
   }
 }
 
-test('a job that was accepted has room on the disk for a last record with a long reason', async () => {
+test('An accepted job has room on the disk for a last record with a long reason', async () => {
   const { job, directory } = await makeJob();
   const last = { ...job.record, state: 'error', error: 'x'.repeat(4000) };
   expect(statSync(`${directory.recordFile}.reserved`).size).toBeGreaterThan(JSON.stringify(last).length);
@@ -20,7 +20,7 @@ test('a job that was accepted has room on the disk for a last record with a long
   expect(readdirSync(directory.path).filter((name) => name.endsWith('.reserved'))).toEqual([]);
 });
 
-test('a record that a job replaced by a FIFO keeps no last record waiting on a full disk', async () => {
+test('A FIFO in the place of a record does not block the last record on a full disk', async () => {
   const { job, directory } = await makeJob();
   rmSync(directory.recordFile);
   execFileSync('mkfifo', [directory.recordFile]);
@@ -29,7 +29,7 @@ test('a record that a job replaced by a FIFO keeps no last record waiting on a f
   expect(JSON.parse(readFileSync(directory.recordFile, 'utf8'))).toEqual(last);
 });
 
-test('a job that was left to the next server is written to the end of what was begun, and no further', async () => {
+test('A job that is left to the next server finishes the write in progress, and writes nothing more', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();
   job.noteVersion(Promise.resolve('before'));

@@ -75,7 +75,7 @@ async function runningJob() {
   return { job, directory, lifecycle, state, end };
 }
 
-test('a kill is saved to the disk before the command is stopped', async () => {
+test('A kill is saved to the disk before the command is stopped', async () => {
   const { job, directory, lifecycle, state, end } = await runningJob();
 
   const letGo = directory.hold();
@@ -90,7 +90,7 @@ test('a kill is saved to the disk before the command is stopped', async () => {
 test.for([
   ['user', 'stop', 'Killed by user'],
   ['stop', 'user', 'The server was stopped'],
-] as const)('a job that is ended by a %s and then by a %s has the first as its error', async (order) => {
+] as const)('A job that is ended by a %s and then by a %s has the first as its error', async (order) => {
   const [first, second, error] = order;
   const { job, directory, lifecycle, end } = await runningJob();
   lifecycle.kill(first);
@@ -104,7 +104,7 @@ test.for([
 test.for([
   ['the program is there again that an upgrade has taken away', { code: 'ERR_MODULE_NOT_FOUND' }],
   ['there are descriptors for it', { code: 'EMFILE', errno: -24, syscall: 'open' }],
-])('a result is packed as soon as %s', async ([, code]) => {
+])('A result is packed as soon as %s', async ([, code]) => {
   const away = Object.assign(new Error('It failed'), code);
   let tries = 0;
   const pack: Packer['pack'] = async (...args) => {
@@ -118,7 +118,7 @@ test.for([
   expect(told).toEqual([away]);
 });
 
-test('a job whose archive the disk cannot hold is done, and its log says that the result is packed when it is fetched', async () => {
+test('A job whose archive the disk cannot hold is done, and its log says that the result is packed when it is fetched', async () => {
   const broken = Object.assign(new Error('EIO: i/o error, write'), { code: 'EIO', errno: -5 });
   const { job, end, told } = await doneJob({ pack: () => Promise.reject(broken) });
   await end;
@@ -218,7 +218,7 @@ describe('a command that ends', () => {
       'Ended at its time limit: it may run for 10m',
       'Ended at its time limit: it may run for 10m',
     ],
-  ] as const)('with %o has the error %s', async ([end, error, line]) => {
+  ] as const)('A command that ends with %o has the error %s', async ([end, error, line]) => {
     const explainExit = (_: unknown, code: number) => (code === 4 ? 'Out of CUDA memory' : null);
     const { job, lifecycle, log } = await jobThatEnds(end, { explainExit });
     await lifecycle.run();
@@ -232,15 +232,18 @@ describe('a command that ends', () => {
     [{ exitCode: 3, error: 'Its runner was killed' }, 'Its runner was killed', false],
     [{ exitCode: 3, fault: 'diskFull' }, 'Subprocess failed (exit code 3)', false],
     [{ exitCode: 0 }, null, false],
-  ] as const)('with %o and a refusal has the error %s', async ([end, error, isRefused]) => {
-    const { job, directory, lifecycle } = await jobThatEnds(end, {
-      during: () => writeFileSync(directory.refusal, 'The spacing\n is 9 mm\n'),
-    });
-    await lifecycle.run();
-    expect([job.record.error, job.record.isRefused]).toEqual([error, isRefused]);
-  });
+  ] as const)(
+    'A command that ends with %o and a refusal has the error %s',
+    async ([end, error, isRefused]) => {
+      const { job, directory, lifecycle } = await jobThatEnds(end, {
+        during: () => writeFileSync(directory.refusal, 'The spacing\n is 9 mm\n'),
+      });
+      await lifecycle.run();
+      expect([job.record.error, job.record.isRefused]).toEqual([error, isRefused]);
+    },
+  );
 
-  test('after it has loaded its app itself had a cold start, and its result has a size and its notes', async () => {
+  test('A job that loaded its app itself had a cold start, and its result has a size and its notes', async () => {
     const pack = async () => ({ files: 2, bytes: 10, notes: ['a link is left out'] });
     const { job, directory, lifecycle, log } = await jobThatEnds(
       { wasAlone: true },
@@ -271,7 +274,7 @@ test.for([
     }),
     'permission denied (EACCES)',
   ],
-] as const)('a job that fails with %s has the error %s, which names no file', async ([cause, error]) => {
+] as const)('A job that fails with %s has the error %s, which names no file', async ([cause, error]) => {
   const { job, lifecycle, told } = await jobThatEnds(cause);
   await lifecycle.run();
   expect(job.view()).toMatchObject({ status: 'error', error });
@@ -286,7 +289,7 @@ test.for([
   ['that began four minutes ago, under another boot', 'running', 240, 360],
   ['whose time was over while there was no server', 'running', 2400, 0],
   ['that began in an hour, by a clock that was set back', 'running', -3600, 600],
-] as const)('a job %s may run for the rest of its time', async ([, state, seconds, left]) => {
+] as const)('A job %s may run for the rest of its time', async ([, state, seconds, left]) => {
   const clock = new TestClock();
   const startedAt = state === 'running' ? new Date(clock.now() - seconds * 1000).toISOString() : null;
   const { lifecycle, orders } = await jobThatEnds({}, { clock, record: { state, startedAt } });
@@ -294,7 +297,7 @@ test.for([
   expect(orders[0]?.timeLimit).toBe(left * 1000);
 });
 
-test('a job that was killed before it began is stopped, and its log tells of a server that was', async () => {
+test('A job that was killed before it began is stopped, and its log says if the server was stopped', async () => {
   const killed = { state: 'waiting', killRequested: true, killCause: 'stop' } as const;
   const { job, lifecycle, stops, log } = await jobThatEnds({ exitCode: 143 }, { record: killed });
   writeFileSync(job.directory.logFile, '');
@@ -302,7 +305,7 @@ test('a job that was killed before it began is stopped, and its log tells of a s
   expect([job.state, stops, log()]).toEqual(['killed', [job.id], ['The server was stopped', '']]);
 });
 
-test('a command is stopped although the kill cannot be saved, for no longer than its disk may take', async () => {
+test('A command is stopped although the kill cannot be saved, for no longer than its disk may take', async () => {
   const { job, directory, lifecycle, state, end } = await runningJob();
   const letGo = directory.hold();
   lifecycle.kill('user');
@@ -312,7 +315,7 @@ test('a command is stopped although the kill cannot be saved, for no longer than
   expect(job.state).toBe('killed');
 });
 
-test('a job waits and runs although the disk cannot note that it waits', async () => {
+test('A job waits and runs although the disk cannot note that it waits', async () => {
   const { job, directory } = await makeJob();
   directory.create();
   const save = directory.save.bind(directory);
@@ -332,7 +335,7 @@ test('a job waits and runs although the disk cannot note that it waits', async (
   expect(readFileSync(directory.logFile, 'utf8')).toContain('Waiting for GPU 1: position 2 in the queue');
 });
 
-test('what a job writes is looked at until its command has ended, and no longer', async () => {
+test('What a job writes is measured until its command has ended, and no longer', async () => {
   const clock = new TestClock();
   let looks = 0;
   const { lifecycle } = await jobThatEnds(
@@ -355,7 +358,7 @@ test('what a job writes is looked at until its command has ended, and no longer'
   expect(looks).toBe(before);
 });
 
-test('a job that is left while its result is packed is left when that has stopped, and has not ended', async () => {
+test('Leaving a job while its result is packed waits until the packing has stopped, and does not end the job', async () => {
   let stop = () => {};
   const stopped = new Promise<never>((_, reject) => {
     stop = () => reject(new Error('aborted'));
@@ -380,7 +383,7 @@ test('a job that is left while its result is packed is left when that has stoppe
   expect([job.state, told]).toEqual(['running', []]);
 });
 
-test('each step of a job is told once, with what an admin wants to know of it', async () => {
+test('Each step of a job is announced once, with what an admin wants to know about it', async () => {
   const clock = new TestClock();
   const createdAt = new Date(clock.now()).toISOString();
   const { job } = await makeJob(clock, { createdAt });
@@ -425,7 +428,7 @@ test('each step of a job is told once, with what an admin wants to know of it', 
   ]);
 });
 
-test('a job that never began has waited until its end', async () => {
+test('The waiting time of a job that never began lasts until its end', async () => {
   const clock = new TestClock();
   const { job } = await makeJob(clock, { createdAt: new Date(clock.now()).toISOString() });
   clock.pass(90);

@@ -35,14 +35,20 @@ describe('the stream of a log', () => {
     ['removed', () => {}],
     ['replaced by a link', (file: string) => symlinkSync('/etc/hostname', file)],
     ['replaced by a pipe', (file: string) => execFileSync('mkfifo', [file])],
-  ] as [string, (file: string) => void][])('says that it was %s, and ends', async ([, replace]) => {
-    const id = await endedWith('gone\n');
-    rmSync(logFile(id));
-    replace(logFile(id));
-    expect(linesOf(await api.log(id))).toEqual([expect.stringContaining('removed or replaced'), '__DONE__']);
-  });
+  ] as [string, (file: string) => void][])(
+    'The stream of a log says that it was %s, and ends',
+    async ([, replace]) => {
+      const id = await endedWith('gone\n');
+      rmSync(logFile(id));
+      replace(logFile(id));
+      expect(linesOf(await api.log(id))).toEqual([
+        expect.stringContaining('removed or replaced'),
+        '__DONE__',
+      ]);
+    },
+  );
 
-  test.for([1, 16, 31, 32, 33, 64, 200])('has complete lines of %d KiB', async (size) => {
+  test.for([1, 16, 31, 32, 33, 64, 200])('The stream of a log has complete lines of %d KiB', async (size) => {
     // Characters of two bytes at odd positions, so that every read splits some of them.
     const lines = Array.from({ length: 5 }, (_, index) => `${index}${'é'.repeat(size * 512)}`);
     const id = await endedWith(`short\n${lines.join('\n\n')}\nlast\n`);
@@ -51,13 +57,13 @@ describe('the stream of a log', () => {
     expect(linesOf(await api.log(id, '?since=4'))).toEqual(expected.slice(4));
   });
 
-  test('has the last line of a job that has ended, also without a line feed', async () => {
+  test('The stream of a log has the last line of a job that has ended, also without a line feed', async () => {
     const id = await endedWith('one\ntwo');
     expect(await api.log(id, '?since=1')).toBe('id: 2\ndata: two\n\ndata: __DONE__\n\n');
     expect(await api.log(id, '?since=2')).toBe('data: __DONE__\n\n');
   });
 
-  test('has no incomplete line: it is sent when it is complete', async () => {
+  test('The stream of a log has no incomplete line: it is sent when it is complete', async () => {
     const gate = server.gate();
     const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await using log = await api.follow(id);
@@ -71,7 +77,7 @@ describe('the stream of a log', () => {
     await log.end();
   });
 
-  test('is complete for a reader that reads late', async () => {
+  test('The stream of a log is complete for a reader that reads late', async () => {
     const lines = Array.from({ length: 300_000 }, (_, index) => `line ${index} of a long training run`);
     const id = await endedWith(`${lines.join('\n')}\n`);
     // The response is kept: fetch cancels the body of one that is collected.
@@ -83,7 +89,7 @@ describe('the stream of a log', () => {
     expect(text === `${events.join('')}data: __DONE__\n\n`).toBe(true);
   });
 
-  test('is cut, and does not end normally, if the log cannot be read', async () => {
+  test('The stream of a log is cut, and does not end normally, if the log cannot be read', async () => {
     const id = await endedWith('again\n');
     const putBack = unreadable(id);
     await expect(api.log(id)).rejects.toThrow();
@@ -92,7 +98,7 @@ describe('the stream of a log', () => {
     expect(linesOf(await api.log(id))).toEqual(['again', '__DONE__']);
   });
 
-  test('is also cut if it waits for another answer', async () => {
+  test('The stream of a log is also cut if it waits for another answer', async () => {
     const [first, second] = [await endedWith('a\n'), await endedWith('')];
     unreadable(second);
     await using connection = await RawConnection.open(server.url);
@@ -109,7 +115,7 @@ describe('a log that may not be opened', () => {
   const ordinary = sharedServer({ asOrdinaryUser: true });
 
   test.for(['its directory', 'the file itself'])(
-    'is explained in a line when the job has ended: %s is closed',
+    'A log that cannot be opened is explained in a line when the job has ended: %s is closed',
     async (what) => {
       const { id } = await ordinary.api.run('infer', { ...least.infer, ...steps('print=before') });
       const directory = ordinary.jobDirectory(id);
@@ -123,7 +129,7 @@ describe('a log that may not be opened', () => {
     },
   );
 
-  test('is explained while the job runs that closed its directory, and ends with the job', async () => {
+  test('A log in a directory that the running job closed is explained, and its stream ends with the job', async () => {
     const gate = ordinary.gate();
     const closing = steps('shell=chmod 000 ..', `wait=${gate.path}`);
     const { job_id: id } = await ordinary.api.accepted('infer', { ...least.infer, ...closing });

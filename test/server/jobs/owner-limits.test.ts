@@ -43,18 +43,21 @@ test.for([
     6 * kibibyte,
     { bytes: 6 * kibibyte, advice: left },
   ],
-] as const)('an upload may have what its owner may still keep: with %s', ([, limits, stated, allowed]) => {
-  const { bytes, advice } = keeping(4 * kibibyte).take(principal(limits), stated);
-  expect({ bytes, advice }).toEqual(allowed);
-});
+] as const)(
+  'An upload may be as large as what its owner may still keep: with %s',
+  ([, limits, stated, allowed]) => {
+    const { bytes, advice } = keeping(4 * kibibyte).take(principal(limits), stated);
+    expect({ bytes, advice }).toEqual(allowed);
+  },
+);
 
-test('an upload is refused that states more than is left, or for which nothing is left', () => {
+test('An upload is refused if it states more than is left, or if nothing is left', () => {
   const owner = principal({ max_kept: of(10 * kibibyte) });
   expect(() => keeping(4 * kibibyte).take(owner, 6 * kibibyte + 1)).toThrow(tooMuch('4.0 KiB', '10.0 KiB'));
   expect(() => keeping(10 * kibibyte).take(owner, undefined)).toThrow(tooMuch('10.0 KiB', '10.0 KiB'));
 });
 
-test('uploads in progress count as what they stated, then as what they have, and no longer once they are over', () => {
+test('Uploads in progress count with their stated size, then with their real size, until they are over', () => {
   const owner = principal({ max_kept: of(10 * kibibyte) });
   const limits = keeping(0);
   const bytesLeft = () => {
@@ -80,7 +83,7 @@ test('uploads in progress count as what they stated, then as what they have, and
   expect(bytesLeft()).toBe(10 * kibibyte);
 });
 
-test('what an upload has is refused for what it has more than before alone', () => {
+test('An upload that grows is refused only for what it has in addition', () => {
   let kept = 0;
   const limits = new OwnerLimits({ activeOwners: () => [], maxJobsOf: () => null, keptBytesOf: () => kept });
   const upload = limits.take(principal({ max_kept: of(10 * kibibyte) }), 3 * kibibyte);
@@ -90,7 +93,7 @@ test('what an upload has is refused for what it has more than before alone', () 
   expect(() => upload.hold(2 * kibibyte + 1)).toThrow(tooMuch('9.0 KiB', '10.0 KiB'));
 });
 
-test('uploads in progress count among the jobs of their owner until they are over', () => {
+test('Uploads in progress count among the jobs of their owner until they are over', () => {
   const owner = principal({ max_jobs: of(1) });
   const limits = new OwnerLimits({
     activeOwners: () => ['ben'],
@@ -108,13 +111,13 @@ test('uploads in progress count among the jobs of their owner until they are ove
   expect(counts()).toEqual([false, false, 1]);
 });
 
-test('who may have no job is refused in a sentence of its own', () => {
+test('An owner who may have no jobs is refused in a sentence of its own', () => {
   expect(() => keeping(0).take(principal({ max_jobs: of(0) }), undefined)).toThrow(
     "Token 'ana' may have no active jobs (the limit of the token 'ana')",
   );
 });
 
-test('an upload that jobs may name later has the room that jobs and forms leave', () => {
+test('An upload for later jobs gets the room that jobs and forms leave', () => {
   const limits = keeping(4 * kibibyte);
   const owner = principal({ max_kept: of(10 * kibibyte), max_upload: of(2 * kibibyte) });
   expect([limits.roomForUpload(principal({}), 1e12), limits.roomForUpload(owner, 2 * kibibyte)]).toEqual([
@@ -134,7 +137,7 @@ test('an upload that jobs may name later has the room that jobs and forms leave'
   );
 });
 
-test('a job that asks for more GPUs than its owner may have is refused', () => {
+test('A job that asks for more GPUs than its owner may have is refused', () => {
   const limits = keeping(0);
   const owner = principal({ max_gpus: of(1) });
   const check = (asking: Principal, ...ids: number[]) =>
@@ -150,7 +153,7 @@ test('a job that asks for more GPUs than its owner may have is refused', () => {
   expect(() => check(principal({ max_gpus: of(0) }))).toThrow(refused('1 GPU', 0));
 });
 
-test('what the jobs of an owner keep is what was sent, then what they left, and nothing once they are removed', async () => {
+test('The jobs of an owner count with their input, then with what they left, and not at all once they are removed', async () => {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const kept = new KeptBytes();

@@ -25,7 +25,7 @@ const listed = async (api: typeof ana, query = '') =>
   (await api.json<{ jobs: JobView[] }>(`/jobs${query}`)).jobs.map(({ job_id, owner }) => [job_id, owner]);
 
 describe('a job belongs to the token that it was submitted with', () => {
-  test('which alone lists it, and an admin with all', async () => {
+  test('A job is listed for the token that it was submitted with, and for an admin among all jobs', async () => {
     const [hers, his, the] = [
       await ana.run('infer', least.infer),
       await bob.run('infer', least.infer),
@@ -54,7 +54,7 @@ describe('a job belongs to the token that it was submitted with', () => {
     ]);
   });
 
-  test('and an admin sees it, and kills and removes it', async () => {
+  test('An admin sees, kills and removes the job of another token', async () => {
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
     const id = await ana.running('infer', form);
     expect((await root.job(id)).owner).toBe('ana');
@@ -66,7 +66,7 @@ describe('a job belongs to the token that it was submitted with', () => {
     expect([toBob.status, await toBob.json()]).toEqual([404, { detail: 'Unknown job_id' }]);
   });
 
-  test('also after a restart, and so does one that is gone', async () => {
+  test('A job belongs to its token after a restart as well, and so does one that is gone', async () => {
     const kept = await ana.run('infer', least.infer);
     const gone = await ana.run('infer', least.infer);
     await ana.fetch(`/jobs/${gone.id}`, { method: 'DELETE' });
@@ -76,7 +76,7 @@ describe('a job belongs to the token that it was submitted with', () => {
     for (const id of [kept.id, gone.id, nobody]) expect((await bob.fetch(`/jobs/${id}`)).status).toBe(404);
   });
 
-  test('by name: it is still theirs with a rotated token', async () => {
+  test("A job belongs to a token's name, and so it stays with its owner when the token is rotated", async () => {
     const { id } = await ana.run('infer', least.infer);
     tokens.rotate('ana');
     const again = tokens.api(server, 'ana');
@@ -85,7 +85,7 @@ describe('a job belongs to the token that it was submitted with', () => {
   });
 });
 
-test('an Idempotency-Key is its owner’s: the same one of another is another', async () => {
+test('An Idempotency-Key counts for its owner alone', async () => {
   const key = { headers: { 'Idempotency-Key': 'the-same' } };
   const owners = [tokens.api(server, 'ana'), bob, root, server.api];
   const ids: string[] = [];

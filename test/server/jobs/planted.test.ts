@@ -49,14 +49,14 @@ describe('a job that replaces files of the server', () => {
     'result.zip',
     'result.zip.partial',
     'job.json.reserved',
-  ])('a link named %s is not written through', async (name) => {
+  ])('A link named %s is not written through', async (name) => {
     const { directory, file } = victim();
     await api.run('infer', shell(`rm -rf ../${name}; ln -s ${file} ../${name}`));
     expect([readFileSync(file, 'utf8'), readdirSync(directory)]).toEqual(['secret', ['secret.txt']]);
   });
 
   test.for(['log', 'exit.json.reserved', 'job.json.reserved'])(
-    'a hard link to another file, %s, is not written to',
+    'A hard link to another file, %s, is not written to',
     async (name) => {
       const { file } = victim();
       await api.run('infer', shell(`rm -rf ../${name}; ln ${file} ../${name}`));
@@ -64,7 +64,7 @@ describe('a job that replaces files of the server', () => {
     },
   );
 
-  test('a link that replaces the output is not followed', async () => {
+  test('A link that replaces the output is not followed', async () => {
     const { directory } = victim();
     const { view, id } = await api.run('infer', shell(`cd ..; rm -r Output; ln -s ${directory} Output`));
     expect(view).toMatchObject({
@@ -74,7 +74,7 @@ describe('a job that replaces files of the server', () => {
     expect(await (await api.fetch(`/jobs/${id}/result`)).text()).not.toContain('secret');
   });
 
-  test('a removed output is explained in a sentence', async () => {
+  test('A removed output is explained in a sentence', async () => {
     const { view } = await api.run('infer', shell('cd ..; rm -r Output'));
     expect(view).toMatchObject({
       status: 'error',
@@ -82,7 +82,7 @@ describe('a job that replaces files of the server', () => {
     });
   });
 
-  test('the result is packed while it is sent where its archive cannot be read', async () => {
+  test('The result is packed while it is sent where its archive cannot be read', async () => {
     await using ordinary = await TestServer.start({ asOrdinaryUser: true });
     const { id } = await ordinary.api.run('infer', { ...least.infer, ...steps('write=a.txt:mine') });
     chmodSync(path.join(ordinary.jobDirectory(id), 'result.zip'), 0);
@@ -91,7 +91,7 @@ describe('a job that replaces files of the server', () => {
     expect(String(files.get('a.txt'))).toBe('mine');
   });
 
-  test('the reserved files can be removed: the end is recorded all the same', async () => {
+  test('The reserved files can be removed: the end is recorded all the same', async () => {
     const { view } = await api.run(
       'infer',
       shell('rm -f ../exit.json.reserved; mkdir ../exit.json.reserved'),
@@ -100,7 +100,7 @@ describe('a job that replaces files of the server', () => {
   });
 
   test.for(['log', 'exit.json', 'exit.json.reserved', 'runner.json', 'run.json', 'job.json'])(
-    'a FIFO or a directory named %s blocks nothing',
+    'A FIFO or a directory named %s blocks nothing',
     async (name) => {
       for (const make of ['mkfifo', 'mkdir']) {
         const { job_id: id } = await api.accepted('infer', shell(`rm -rf ../${name}; ${make} ../${name}`));
@@ -155,7 +155,7 @@ describe('something else in place of a result', () => {
 });
 
 describe('a job that has expired', () => {
-  test('is removed completely, however deep its tree is', async () => {
+  test('A job that has expired is removed completely, however deep its tree is', async () => {
     const script =
       'i=0; while [ $i -lt 40 ]; do n=$(printf %0200d 7); mkdir $n; cd $n; i=$((i+1)); done; touch x';
     const clock = new TestClock();

@@ -71,7 +71,7 @@ const damages: readonly (readonly [string, (directory: string) => void])[] = [
 ];
 
 describe('a start', () => {
-  test('sets aside each job whose record is invalid, and keeps all others', {
+  test('A start sets aside each job whose record is invalid, and keeps all others', {
     timeout: 90_000,
   }, async () => {
     await using server = await TestServer.start();
@@ -106,37 +106,40 @@ describe('a start', () => {
     ['of 0 bytes', () => Buffer.alloc(0)],
     ['cut in the middle', (text: Buffer) => text.subarray(0, 200)],
     ['full of zeros', (text: Buffer) => Buffer.alloc(text.length)],
-  ] as const)('goes on with jobs as they were accepted if a power cut left a record %s', async ([, left]) => {
-    await using server = await TestServer.start({ gpus: 1 });
-    const { api } = server;
-    const gate = server.gate();
-    const ran = await api.running(
-      'infer',
-      { ...kept, ...steps('print=ready', `wait=${gate.path}`, 'write=a.txt:kept') },
-      'ready',
-    );
-    const { job_id: waits } = await api.accepted('infer', kept);
-    await api.reaches(waits, 'waiting');
-    await server.stop();
-    gate.open();
-    await server.scriptEnded(ran);
-    for (const id of [ran, waits]) {
-      const file = recordOf(server.jobDirectory(id));
-      writeFileSync(file, left(readFileSync(file)));
-    }
-    await server.start();
-    expect(aside(server)).toEqual([]);
-    for (const id of [ran, waits]) {
-      expect(server.stderr).toContain(`Job ${id} goes on as it was accepted`);
-      const { view, log } = await api.ended(id);
-      expect(view.error).toBeNull();
-      expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
-      expect(String((await api.result(id)).get('a.txt'))).toBe('kept');
-    }
-  });
+  ] as const)(
+    'A start goes on with jobs as they were accepted if a power cut left a record %s',
+    async ([, left]) => {
+      await using server = await TestServer.start({ gpus: 1 });
+      const { api } = server;
+      const gate = server.gate();
+      const ran = await api.running(
+        'infer',
+        { ...kept, ...steps('print=ready', `wait=${gate.path}`, 'write=a.txt:kept') },
+        'ready',
+      );
+      const { job_id: waits } = await api.accepted('infer', kept);
+      await api.reaches(waits, 'waiting');
+      await server.stop();
+      gate.open();
+      await server.scriptEnded(ran);
+      for (const id of [ran, waits]) {
+        const file = recordOf(server.jobDirectory(id));
+        writeFileSync(file, left(readFileSync(file)));
+      }
+      await server.start();
+      expect(aside(server)).toEqual([]);
+      for (const id of [ran, waits]) {
+        expect(server.stderr).toContain(`Job ${id} goes on as it was accepted`);
+        const { view, log } = await api.ended(id);
+        expect(view.error).toBeNull();
+        expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
+        expect(String((await api.result(id)).get('a.txt'))).toBe('kept');
+      }
+    },
+  );
 
   test.for(['exit.json', 'runner.json'])(
-    'tells the end of a job whose %s is damaged, and keeps its output',
+    'A start ends a job whose %s is damaged, and keeps its output',
     async (name) => {
       await using server = await TestServer.start({ ...keeping });
       const { api } = server;
@@ -157,7 +160,7 @@ describe('a start', () => {
     },
   );
 
-  test('keeps the command of a job whose record it cannot read running, and its GPU reserved', async () => {
+  test('A start keeps the command of a job whose record it cannot read running, and its GPU reserved', async () => {
     const clock = new TestClock();
     await using server = await TestServer.start({ clock, gpus: 1 });
     const { api } = server;
@@ -181,7 +184,7 @@ describe('a start', () => {
     expect((await api.reaches(next, 'done')).error).toBeNull();
   });
 
-  test('counts a job whose record can be read only later among those that its owner keeps, and lists it in its place', async () => {
+  test('A start counts a job whose record can be read only later among those that its owner keeps, and lists it in its place', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     const flags = ['--tokens', tokens.file];
@@ -206,7 +209,7 @@ describe('a start', () => {
     ]);
   });
 
-  test('ends the processes of a job whose directory was removed, before its GPU is granted again', async () => {
+  test('A start ends the processes of a job whose directory was removed, before its GPU is granted again', async () => {
     await using server = await TestServer.start({ ...keeping, gpus: 1 });
     const { api } = server;
     const id = await api.running(
@@ -222,7 +225,7 @@ describe('a start', () => {
     expect((await api.run('infer', kept)).view.status).toBe('done');
   });
 
-  test('does not run a job again if its app has removed the files of its runner', async () => {
+  test('A start does not run a job again if its app has removed the files of its runner', async () => {
     await using server = await TestServer.start({ ...keeping });
     const { api } = server;
     const gate = server.gate();
@@ -236,7 +239,7 @@ describe('a start', () => {
     expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
   });
 
-  test('finds its jobs through a data directory that is a link', async () => {
+  test('A start finds its jobs through a data directory that is a link', async () => {
     await using server = await TestServer.start();
     await server.stop();
     const link = path.join(server.scratch, 'link');
@@ -250,7 +253,7 @@ describe('a start', () => {
     expect((await linked.api.fetch(`/jobs/${id}`)).status).toBe(410);
   });
 
-  test('sets aside entries that are not its own, and removes only incomplete uploads', async () => {
+  test('A start sets aside entries that are not its own, and removes only incomplete uploads', async () => {
     await using server = await TestServer.start();
     const jobs = path.join(server.dataDirectory, 'jobs');
     await server.stop();
@@ -270,7 +273,7 @@ describe('a start', () => {
   test.for([
     ['torn', 'abcdef012345 2026-01-01T00:00:00.000Z\nabcdef0123'],
     ['garbage', '\u0000\u0001\n{}'],
-  ])('goes on where the list of expired jobs is %s', async ([, text]) => {
+  ])('A start succeeds when the list of expired jobs is %s', async ([, text]) => {
     await using server = await TestServer.start();
     await server.stop();
     writeFileSync(path.join(server.dataDirectory, 'expired'), text ?? '');
@@ -284,7 +287,7 @@ describe('a start', () => {
   test.for([
     ['a directory', mkdirSync],
     ['a FIFO', (file: string) => execFileSync('mkfifo', [file])],
-  ] as const)('sets aside a list of what was used, or of expired jobs, that is %s', async ([, plant]) => {
+  ] as const)('A start sets aside a list of use, or of expired jobs, that is %s', async ([, plant]) => {
     await using server = await TestServer.start();
     await server.stop();
     for (const name of ['usage', 'expired']) {

@@ -14,7 +14,7 @@ import { until } from '../../support/until.mjs';
 const oneAtATime = { flags: ['--cpu-slots', '1'] };
 
 describe('a server that was killed and started again', () => {
-  test('finishes running and waiting jobs, each once, with complete logs', async () => {
+  test('A server that was killed and started again finishes running and waiting jobs, each once, with complete logs', async () => {
     await using server = await TestServer.start({ ownProcess: true, ...oneAtATime });
     const { api } = server;
     const gate = server.gate();
@@ -47,7 +47,7 @@ describe('a server that was killed and started again', () => {
     }
   });
 
-  test('reads the end of a job that ended while there was no server', async () => {
+  test('A server that was killed and started again reads the end of a job that ended while there was no server', async () => {
     await using server = await TestServer.start({
       runners: true,
       flags: [...oneAtATime.flags, '--on-exit', 'keep'],
@@ -73,7 +73,7 @@ describe('a server that was killed and started again', () => {
     });
   });
 
-  test('counts as run time what the command ran, and not the time without a server', async () => {
+  test('A server that was killed and started again counts as run time what the command ran, and not the time without a server', async () => {
     const clock = new TestClock();
     await using server = await TestServer.start({ clock });
     const { api } = server;
@@ -96,7 +96,7 @@ describe('a server that was killed and started again', () => {
     expect((await api.job(id)).run_seconds).toBe(20);
   });
 
-  test('packs a result again whose packing the end of the server interrupted', async () => {
+  test('A server that was killed and started again packs a result again whose packing the end of the server interrupted', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const gate = server.gate();
@@ -119,7 +119,7 @@ describe('a server that was killed and started again', () => {
     expect(existsSync(path.join(server.jobDirectory(id), 'result.zip.partial'))).toBe(false);
   });
 
-  test('still has the results, the logs and the failures of jobs that had ended', async () => {
+  test('A server that was killed and started again still has the results, the logs and the failures of jobs that had ended', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const done = await api.run('infer', { ...least.infer, ...steps('write=a.txt:kept') });
@@ -139,7 +139,7 @@ describe('a server that was killed and started again', () => {
     expect(jobs.map(({ job_id }) => job_id)).toEqual([failed.id, done.id]);
   });
 
-  test('can kill a job that an earlier server started', async () => {
+  test('A server can kill a job that an earlier server started', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
@@ -149,7 +149,7 @@ describe('a server that was killed and started again', () => {
     expect(linesOf(await api.log(id)).at(-1)).toBe('__ERROR__ Killed by user');
   });
 
-  test('fails the job whose app is no longer on its allowlist, and says why', async () => {
+  test('A server that was killed and started again fails the job whose app is no longer on its allowlist, and says why', async () => {
     await using root = await temporary();
     const allowlist = path.join(root.path, 'apps.json');
     writeFileSync(allowlist, JSON.stringify({ apps: [{ name: 'probe', source: apps.probe }] }));

@@ -14,7 +14,7 @@ const { api } = server;
 const remove = (id: string) => api.fetch(`/jobs/${id}`, { method: 'DELETE' });
 
 describe('removing a job that has ended', () => {
-  test('removes all its files at once, and 410 on every route says when', async () => {
+  test('Removing a job that has ended removes all its files at once, and 410 on every route says when', async () => {
     const headers = { 'Idempotency-Key': 'again' };
     const { id } = await api.run('infer', least.infer, { headers });
     const before = Date.now();
@@ -37,7 +37,7 @@ describe('removing a job that has ended', () => {
     expect((await api.run('infer', least.infer, { headers })).id).not.toBe(id);
   });
 
-  test('works for a failed and for a killed job, and the next server knows it', async () => {
+  test('A failed and a killed job can be removed, and the next server knows it', async () => {
     const failed = await api.run('infer', { ...least.infer, ...steps('exit=1') });
     const killed = await api.running('infer', { ...least.infer, ...steps(`wait=${server.gate().path}`) });
     await api.kill(killed);
@@ -51,7 +51,7 @@ describe('removing a job that has ended', () => {
     }
   });
 
-  test('twice at once removes it once', async () => {
+  test('Removing a job that has ended twice at once removes it once', async () => {
     const { id } = await api.run('infer', least.infer);
     const statuses = (await Promise.all([remove(id), remove(id)])).map(({ status }) => status);
     expect(statuses.sort()).toEqual([200, 410]);
@@ -59,7 +59,7 @@ describe('removing a job that has ended', () => {
 });
 
 describe('a job that cannot be removed', () => {
-  test('is an active one, which goes on', async () => {
+  test('An active job cannot be removed, and goes on', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     expect(await refusal(await remove(id))).toEqual([
@@ -70,7 +70,7 @@ describe('a job that cannot be removed', () => {
     expect((await api.ended(id)).view.status).toBe('done');
   });
 
-  test('is an unknown one', async () => {
+  test('An unknown job cannot be removed', async () => {
     expect(await refusal(await remove('0123456789ab'))).toEqual([404, 'Unknown job_id']);
   });
 });
@@ -79,7 +79,7 @@ describe('a download under way', () => {
   const size = 30 * 2 ** 20;
 
   test.for(['kept as an archive', 'packed while it is sent'])(
-    'of a result that is %s is not cut by a removal',
+    'A download under way of a result that is %s is not cut by a removal',
     async (how) => {
       const written = steps(`fill=noise.bin:${size}`, 'write=z.txt:the last file');
       const { id } = await api.run('infer', { ...least.infer, ...written });

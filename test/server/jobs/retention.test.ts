@@ -53,7 +53,7 @@ async function keeper(grace = 60_000, report: Report = fail) {
   return { root, clock, expired, retention, forgotten, ended };
 }
 
-test('a job is removed when its time is up, and not a moment before', async () => {
+test('A job is removed when its time is up, and not a moment before', async () => {
   const { clock, retention, forgotten, ended } = await keeper();
   const [asked, least] = [ended(), ended({}, 30)];
   for (const job of [asked, least]) retention.schedule(job);
@@ -69,7 +69,7 @@ test('a job is removed when its time is up, and not a moment before', async () =
   await expect.poll(() => existsSync(asked.directory.path)).toBe(false);
 });
 
-test('a job is removed also where that cannot be noted', async () => {
+test('A job is removed even if that cannot be recorded', async () => {
   const told: string[] = [];
   const { root, clock, retention, forgotten, ended } = await keeper(60_000, (problem) => told.push(problem));
   const job = ended();
@@ -81,7 +81,7 @@ test('a job is removed also where that cannot be noted', async () => {
   await expect.poll(() => existsSync(job.directory.path)).toBe(false);
 });
 
-test('a date is told by the clock as it is set now, unless that differs by no more than two seconds', async () => {
+test('A date follows the clock as it is set now, unless the difference is at most two seconds', async () => {
   const { clock, retention, ended } = await keeper();
   const job = ended();
   retention.schedule(job);
@@ -94,7 +94,7 @@ test('a date is told by the clock as it is set now, unless that differs by no mo
   expect([told(2), told(0.001), told(-4.001), told(-0.001)]).toEqual([0, 2001, 0, -2001]);
 });
 
-test('a time that no timer can count is waited for in parts', async () => {
+test('A time that no timer can count is waited for in parts', async () => {
   const { clock, retention, forgotten, ended } = await keeper();
   const days = 60 * 24 * 3600;
   retention.schedule(ended({}, days));
@@ -104,7 +104,7 @@ test('a time that no timer can count is waited for in parts', async () => {
   expect(forgotten.length).toBe(1);
 });
 
-test('a download keeps a job beyond its time, and for a minute after the last one', async () => {
+test('A download keeps a job beyond its time, and for a minute after the last one', async () => {
   const { clock, retention, forgotten, ended } = await keeper();
   const job = ended();
   retention.schedule(job);
@@ -122,7 +122,7 @@ test('a download keeps a job beyond its time, and for a minute after the last on
   expect(forgotten).toEqual([`${job.id} expired`]);
 });
 
-test('a short download takes nothing from the time of a job', async () => {
+test('A short download takes nothing from the time of a job', async () => {
   const { clock, retention, forgotten, ended } = await keeper();
   const job = ended();
   retention.schedule(job);
@@ -133,7 +133,7 @@ test('a short download takes nothing from the time of a job', async () => {
   expect(forgotten).toEqual([`${job.id} expired`]);
 });
 
-test('the time of a job is prolonged by a second at least while it is downloaded', async () => {
+test('The time of a job is prolonged by a second at least while it is downloaded', async () => {
   const { clock, retention, forgotten, ended } = await keeper(500);
   const job = ended({}, 0);
   const release = retention.hold(job);
@@ -147,7 +147,7 @@ test('the time of a job is prolonged by a second at least while it is downloaded
   expect(forgotten).toEqual([`${job.id} expired`]);
 });
 
-test('the files of a job that is removed during downloads stay until the last one is over', async () => {
+test('The files of a job that is removed during downloads stay until the last one is over', async () => {
   const { clock, retention, forgotten, ended } = await keeper();
   const job = ended();
   retention.schedule(job);
@@ -162,7 +162,7 @@ test('the files of a job that is removed during downloads stay until the last on
   expect(forgotten).toEqual([`${job.id} removed`]);
 });
 
-test('fetched results and what failed jobs left may go early, oldest first, but not during a download', async () => {
+test('Fetched results and what failed jobs left may be removed early, oldest first, but not during a download', async () => {
   const { retention, ended } = await keeper();
   const at = (day: number) => `2026-01-0${day}T00:00:00.000Z`;
   const fetched = { fetchedAt: at(9) };
@@ -188,7 +188,7 @@ test.for([
   ['for a minute, if its time is up', { expiresAt: -10, boot: -10 }, 60],
   ['for a minute, without either', {}, 60],
   ['no longer than was asked for, whatever was written', { expiresAt: 1000, boot: 1000 }, 120],
-] as const)('a job of an earlier server is kept %s', async ([, promise, seconds]) => {
+] as const)('A job of an earlier server is kept %s', async ([, promise, seconds]) => {
   const { clock, retention, ended } = await keeper();
   const { expiresAt = null, boot = null } = { expiresAt: null, boot: null, ...promise };
   const job = ended({
@@ -199,7 +199,7 @@ test.for([
   expect(job.expiry?.left).toBeCloseTo(seconds * 1000, -1);
 });
 
-test('a job that is gone is told of to its owner and an admin alone, with what became of it', async () => {
+test('Only its owner and an admin are told what became of a job that is gone', async () => {
   const root = await place();
   const clock = new TestClock();
   const expired = new ExpiredJobs(root, clock, fail);
@@ -236,7 +236,7 @@ test('a job that is gone is told of to its owner and an admin alone, with what b
   }
 });
 
-test('ten thousand jobs that are gone are remembered, and a file of many more is shortened', async () => {
+test('Ten thousand jobs that are gone are remembered, and a file of many more is shortened', async () => {
   const root = await place();
   const file = path.join(root, 'expired');
   const time = '2026-01-01T00:00:00.000Z';
@@ -250,7 +250,7 @@ test('ten thousand jobs that are gone are remembered, and a file of many more is
   expect(statSync(file).size).toBeLessThan(lines.join('').length);
 });
 
-test('the ten thousand and first that is gone makes a server forget the oldest', async () => {
+test('The ten thousand and first that is gone makes a server forget the oldest', async () => {
   const root = await place();
   const file = path.join(root, 'expired');
   const lines = Array.from({ length: 9999 }, (_, number) => `${idOf(number)} 2026-01-01T00:00:00.000Z\n`);
@@ -264,7 +264,7 @@ test('the ten thousand and first that is gone makes a server forget the oldest',
 
 const disk = smallDisk(3);
 
-test.skipIf(disk === null)('a list that a full disk keeps from being shortened is known all the same', () => {
+test.skipIf(disk === null)('A list that cannot be shortened on a full disk is still read', () => {
   const file = path.join(disk ?? '', 'expired');
   const line = (number: number) => `${idOf(number)} 2026-01-01T00:00:00.000Z of ${'a'.repeat(60)}\n`;
   writeFileSync(file, Array.from({ length: 26_000 }, (_, number) => line(number)).join(''));

@@ -49,7 +49,7 @@ const limited = (max: number): Principal => ({
   limits: { ...ana.limits, max_kept: { max, whose: "of the token 'ana'" } },
 });
 
-test('a start removes what an earlier server did not come to: its trash, uploads, and jobs that are gone', async () => {
+test('A start removes what an earlier server had no time for: its trash, uploads, and jobs that are gone', async () => {
   const left = [`trash/${idOf(7)}.0a1b2c3d`, `incoming/${idOf(8)}`, `jobs/${idOf(0)}`];
   const { service, root } = await serviceWith([{}, {}], 10, {
     before: (at) => {
@@ -64,7 +64,7 @@ test('a start removes what an earlier server did not come to: its trash, uploads
   await expect.poll(() => left.filter((name) => existsSync(path.join(root, name)))).toEqual([]);
 });
 
-test('jobs that ran are continued before those that waited, so that they keep their devices', async () => {
+test('Jobs that ran are continued before those that waited, so that they keep their devices', async () => {
   const jobs = endless();
   const ran = { state: 'running', startedAt: '2026-01-01T00:00:00.000Z', gpus: [1, 2] } as const;
   const { service } = await serviceWith([{ state: 'waiting', finishedAt: null }, ran], 10, {
@@ -80,7 +80,7 @@ test('jobs that ran are continued before those that waited, so that they keep th
 });
 
 describe('what the jobs of an owner keep', () => {
-  test('is known before the first new one is let in, and less once a job is removed', async () => {
+  test('The disk use of an owner is known before their first new job is accepted, and falls once a job is removed', async () => {
     const { service } = await serviceWith([{}, {}], 10, {
       before: (root) => {
         for (const job of [0, 1])
@@ -100,7 +100,7 @@ describe('what the jobs of an owner keep', () => {
       await expect(late).rejects.toMatchObject({ code: 'shuttingDown' });
   });
 
-  test('is less once the disk was short and a failed job has lost what it left', async () => {
+  test('The disk use of an owner falls when a failed job loses its files because the disk is short', async () => {
     const { service } = await serviceWith([{ state: 'error' }], 10, {
       before: (root) =>
         writeFileSync(path.join(root, 'jobs', idOf(0), 'Output/large'), Buffer.alloc(2 ** 20)),
@@ -113,7 +113,7 @@ describe('what the jobs of an owner keep', () => {
   });
 });
 
-test('a job counts from its acceptance: its upload with what was extracted, and no end', async () => {
+test('A job counts from its acceptance, with its upload and what was extracted', async () => {
   const events = new ServerEvents(() => {});
   const told = follow(events, 'accepted', 'drained', 'removed');
   const { service } = await serviceWith([], 10, { ...running, executor: endless(), events });
@@ -137,7 +137,7 @@ test('a job counts from its acceptance: its upload with what was extracted, and 
   expect(await service.kill(job)).toEqual({ job_id: job.id, status: 'killed', message: 'Job killed' });
 });
 
-test('a job whose upload comes to its end while the server stops is left to the next one', async () => {
+test('A job whose upload ends while the server stops is left to the next server', async () => {
   const jobs = endless();
   const { service } = await serviceWith([], 10, { ...running, executor: jobs });
   await using slot = await slotOf(service, ana);
@@ -149,7 +149,7 @@ test('a job whose upload comes to its end while the server stops is left to the 
   expect([job.state, job.directory.exists(), jobs.grants]).toEqual(['queued', true, []]);
 });
 
-test('a job that is removed the moment that it ends is removed once', async () => {
+test('A job that is removed at the moment when it ends is removed once', async () => {
   const clock = new TestClock();
   const events = new ServerEvents(() => {});
   const told = follow(events, 'removed');
@@ -172,7 +172,7 @@ test('a job that is removed the moment that it ends is removed once', async () =
   expect(existsSync(job.directory.path)).toBe(false);
 });
 
-test('a job whose record cannot be read is ended with the server if its command runs, which an admin is told of', async () => {
+test('A job whose record cannot be read is ended with the server if its command runs, which an admin is told of', async () => {
   const stopped: string[] = [];
   const left: string[] = [];
   const { service, directory } = await serviceWith([{}], 10, {
@@ -189,7 +189,7 @@ test('a job whose record cannot be read is ended with the server if its command 
   expect(stopped).toEqual([directory(0)]);
 });
 
-test('the notice of an end has the version of the app also if that is known later, and is due until it has begun', async () => {
+test('The notice of an end has the version of the app also if that is known later, and is due until it has begun', async () => {
   let tell = (_version: string) => {};
   const known = new Promise<string>((resolve) => {
     tell = resolve;

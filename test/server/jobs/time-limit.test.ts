@@ -22,7 +22,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
   });
   const { api } = server;
 
-  test('ends a job that runs for longer, with a sentence of its own, and keeps what it left', async () => {
+  test('A server with --max-run-time and --max-fine-tune-time ends a job that runs for longer, with a sentence of its own, and keeps what it left', async () => {
     const id = await api.running('infer', endless, 'ready');
     clock.pass(2.999);
     expect((await api.job(id)).status).toBe('running');
@@ -39,7 +39,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
     expect((await api.fetch(`/jobs/${id}/result?partial=1`)).status).toBe(200);
   });
 
-  test('lets a job ask for less, and refuses more, nothing, and what is no time', async () => {
+  test('A server with --max-run-time and --max-fine-tune-time lets a job ask for less, and refuses more, nothing, and what is no time', async () => {
     const id = await api.running('infer', { ...endless, time_limit: '1s' }, 'ready');
     clock.pass(1);
     const { view } = await api.ended(id);
@@ -55,7 +55,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
     expect(most.view.time_limit).toBe(3);
   });
 
-  test('has another limit for fine-tuning', async () => {
+  test('A server with --max-run-time and --max-fine-tune-time has another limit for fine-tuning', async () => {
     expect((await api.run('fine_tune', dataset)).view.time_limit).toBe(3600);
     expect((await api.run('fine_tune', { ...dataset, time_limit: '30m' })).view.time_limit).toBe(1800);
     expect(await api.refused('fine_tune', { ...dataset, time_limit: '2h' })).toEqual([
@@ -65,7 +65,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
     expect(await api.json('/limits')).toMatchObject({ max_run_time: 3, max_fine_tune_time: 3600 });
   });
 
-  test('never hands the field to the app', async () => {
+  test('A server with --max-run-time and --max-fine-tune-time never hands the field to the app', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...onCpu, time_limit: '2s' });
     const { argv } = await api.recorded(id);
     // Where this repository lies may have the word in its path.
@@ -78,7 +78,7 @@ describe('a server without', () => {
   const server = sharedServer({ clock });
   const { api } = server;
 
-  test('lets a job run for as long as it takes, or as it asks for itself', async () => {
+  test('A server without a limit lets a job run for as long as it takes, or as it asks for', async () => {
     expect((await api.run('infer', { ...least.infer, ...onCpu })).view.time_limit).toBeNull();
     const id = await api.running('infer', { ...endless, time_limit: '1s' }, 'ready');
     clock.pass(1);
@@ -86,7 +86,7 @@ describe('a server without', () => {
     expect(await api.json('/limits')).toMatchObject({ max_run_time: null, max_fine_tune_time: null });
   });
 
-  test('counts what a job ran under an earlier server', async () => {
+  test('A server without a limit counts the time that a job ran under an earlier server', async () => {
     const id = await api.running('infer', { ...endless, time_limit: '1h' }, 'ready');
     clock.pass(1800);
     await server.stop();
@@ -107,7 +107,7 @@ describe('a server with one CPU slot', () => {
   const server = sharedServer({ clock, flags: ['--cpu-slots', '1'] });
   const { api } = server;
 
-  test('does not count the time that a job waits', async () => {
+  test('A server with one CPU slot does not count the time that a job waits', async () => {
     const first = await api.running('infer', { ...endless, time_limit: '3s' }, 'ready');
     const { job_id: second } = await api.accepted('infer', { ...least.infer, ...onCpu, time_limit: '2s' });
     await api.reaches(second, 'waiting');
@@ -131,7 +131,7 @@ describe('infer --time-limit', () => {
   });
   afterAll(() => cli[Symbol.asyncDispose]());
 
-  test('asks for it', async () => {
+  test('infer --time-limit asks for a time limit', async () => {
     const infer = ['infer', 'x/app.json', '--cpu', '1', '--set', 'wait=/nobody/opens/this'];
     const { code, stderr } = await cli.run([...infer, '--time-limit', '1s'], env);
     expect([code, stderr]).toEqual([
@@ -140,7 +140,7 @@ describe('infer --time-limit', () => {
     ]);
   });
 
-  test('is checked before anything is sent', async () => {
+  test('infer --time-limit is checked before anything is sent', async () => {
     const { code, stderr } = await cli.run(['infer', 'x/app.json', '--time-limit', '2h'], env);
     expect([code, stderr]).toEqual([
       2,

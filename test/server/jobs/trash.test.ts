@@ -28,14 +28,14 @@ async function leftBy(server: TestServer, close: (directory: string) => void): P
   return path.join(incoming, name);
 }
 
-test('a directory that its owner may not write to is moved to the trash all the same', async () => {
+test('A directory that its owner may not write to is moved to the trash all the same', async () => {
   const left = await leftBy(server, (directory) => chmodSync(directory, 0));
   const trash = path.join(server.dataDirectory, 'trash');
   await until('it is removed', () => !existsSync(left) && readdirSync(trash).length === 0);
   expect(server.stderr).not.toContain('trash');
 });
 
-test('an upload that could not be moved to the trash is reported once, and removed as soon as it can be', async () => {
+test('An upload that could not be moved to the trash is reported once, and removed as soon as it can be', async () => {
   const incoming = path.join(server.dataDirectory, 'incoming');
   const left = await leftBy(server, () => chmodSync(incoming, 0o500));
   const report = `${left} could not be moved to the trash`;

@@ -27,7 +27,7 @@ exec ${real} "$@"
 }
 
 test.runIf(sandbox)(
-  'where a sandbox may not mount, a resident app is started for each job, and jobs say so',
+  'Where a sandbox may not mount, a resident app is started for each job, and jobs say so',
   async () => {
     await using directory = await refusingMounts();
     await using server = await TestServer.start({

@@ -6,7 +6,7 @@ import { TestTokens } from '../../support/tokens.js';
 import { until } from '../../support/until.mjs';
 import { hostsOf, noWorkerLeft, onGpu, workerState } from './support.js';
 
-test('a resident app that is loaded without a GPU is shown by gpus', async () => {
+test('A resident app that is loaded without a GPU is shown by gpus', async () => {
   await using server = await TestServer.start({
     runners: true,
     apps: [apps.resident],
@@ -27,7 +27,7 @@ describe('on GPUs a resident app', () => {
   const server = sharedServer({ runners: true, apps: [apps.resident, apps.shell], app: 'resident', gpus: 3 });
   const { api } = server;
 
-  test('is used again on the GPU where it is loaded, although another one comes first', async () => {
+  test('On GPUs a resident app is used again on the GPU where it is loaded, although another one comes first', async () => {
     expect(await api.json('/available_devices')).not.toHaveProperty('devices_loaded');
     const first = await api.run('infer', onGpu('1'));
     expect(first.view).toMatchObject({ status: 'done', start: 'cold', assigned_gpus: [1] });
@@ -36,7 +36,7 @@ describe('on GPUs a resident app', () => {
     expect(second.log).toContain('Starting infer on GPU 1, the app is loaded already\n');
   });
 
-  test('leaves its GPU to another app before that starts, which takes a free one if it may', async () => {
+  test('On GPUs a resident app leaves its GPU before another app starts there, which prefers a free GPU', async () => {
     await api.run('infer', onGpu('1'));
     const { inputs } = onGpu(null);
     // No GPU is asked for: one is taken on which nothing is loaded.
@@ -51,7 +51,7 @@ describe('on GPUs a resident app', () => {
     expect((await api.run('infer', onGpu('1'))).view).toMatchObject({ start: 'cold' });
   });
 
-  test('is shown by gpus and apps while it is loaded', async () => {
+  test('On GPUs a resident app is shown by gpus and apps while it is loaded', async () => {
     await api.run('infer', onGpu('1'));
     expect(await api.json('/available_devices')).toMatchObject({ devices_loaded: [[], ['resident'], []] });
     expect(await api.json('/repo_apps_list')).toEqual({ apps: ['resident', 'shell'], loaded: ['resident'] });
@@ -64,7 +64,7 @@ describe('on GPUs a resident app', () => {
     expect(JSON.parse((await cli.run(['apps', '--json'], environment)).stdout).loaded).toEqual(['resident']);
   });
 
-  test('leaves when the server is drained', async () => {
+  test('On GPUs a resident app ends when the server is drained', async () => {
     await api.run('infer', onGpu('1'));
     expect(hostsOf(server)).not.toEqual([]);
     await api.fetch('/drain', { method: 'POST' });
@@ -73,7 +73,7 @@ describe('on GPUs a resident app', () => {
     expect((await api.run('infer', onGpu('1'))).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test('is another one on two GPUs, which takes both', async () => {
+  test('A resident app on two GPUs is a separate worker, which takes both', async () => {
     await api.run('infer', onGpu('1'));
     expect((await api.run('infer', onGpu('1,2'))).view).toMatchObject({ status: 'done', start: 'cold' });
     expect((await api.run('infer', onGpu('1,2'))).view).toMatchObject({ status: 'done', start: 'warm' });
@@ -81,7 +81,7 @@ describe('on GPUs a resident app', () => {
   });
 });
 
-test('a worker is of one owner: two people never share a process', async () => {
+test('A worker is of one owner: two people never share a process', async () => {
   await using tokens = new TestTokens();
   for (const name of ['ada', 'eva']) tokens.create(name);
   await using server = await TestServer.start({

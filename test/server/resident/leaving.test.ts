@@ -42,7 +42,7 @@ async function hungHost(first: WorkerState) {
   return { worker: await attached, connection, ended, say };
 }
 
-test('a worker host that takes long to leave is not killed before its job has ended', async () => {
+test('A worker host that takes long to leave is not killed before its job has ended', async () => {
   const { worker, connection, ended, say } = await hungHost({ state: 'leaving', job: 'one' });
   worker.promised = 'one';
   expect(await Promise.race([ended, delay(longEnough, 'runs')])).toBe('runs');
@@ -58,7 +58,7 @@ test('a worker host that takes long to leave is not killed before its job has en
   await worker.gone;
 });
 
-test('a worker host that leaves by itself and does not come to its end is killed', async () => {
+test('A worker host that leaves by itself and does not come to its end is killed', async () => {
   const { worker, connection, ended, say } = await hungHost({ state: 'idle', job: null });
   say({ state: 'leaving', job: null });
   expect(await ended).toBe('SIGKILL');
@@ -66,7 +66,7 @@ test('a worker host that leaves by itself and does not come to its end is killed
   await worker.gone;
 });
 
-test('a worker host that does not say for long that its job has ended is killed', async () => {
+test('A worker host that does not say for long that its job has ended is killed', async () => {
   const { worker, connection, ended } = await hungHost({ state: 'busy', job: 'one' });
   const released = worker.release('one');
   const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 30_001);
@@ -78,7 +78,7 @@ test('a worker host that does not say for long that its job has ended is killed'
   await worker.gone;
 });
 
-test('a job begins only after the worker of another app has left its GPU', async () => {
+test('A job begins only after the worker of another app has left its GPU', async () => {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const steps: string[] = [];

@@ -11,7 +11,7 @@ import { Bench, Followed } from '../executors/support.js';
 const main = path.join(apps.resident, 'main.mjs');
 const program = fileURLToPath(new URL('../../../dist/runner/worker-host-main.js', import.meta.url));
 
-test('when memory runs short, the app that has had nothing to do for the longest time leaves', async () => {
+test('When memory is short, the app that has been idle longest ends', async () => {
   await using root = await temporary();
   let use = 0.5;
   const workers = { directory: path.join(root.path, 'workers'), idle: 60_000, memoryUse: () => use, program };

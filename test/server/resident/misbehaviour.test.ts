@@ -9,7 +9,7 @@ describe('a resident app that misbehaves fails one job only', () => {
   const server = sharedServer({ runners: true, apps: [apps.resident], app: 'resident' });
   const { api } = server;
 
-  test('when it ends or breaks the protocol in the middle of a job', async () => {
+  test('A resident app that ends or breaks the protocol in the middle of a job fails that job', async () => {
     let { pid: before } = await workerState(api, (await api.run('infer', doing())).id);
     for (const [deed, error] of [
       ['die', 'Subprocess failed (exit code 137, SIGKILL)'],
@@ -31,20 +31,20 @@ describe('a resident app that misbehaves fails one job only', () => {
     }
   });
 
-  test('when it answers twice: the first answer counts', async () => {
+  test('When a resident app answers twice, the first answer counts', async () => {
     const { id, view } = await api.run('infer', doing('twice'));
     expect(view).toMatchObject({ status: 'done' });
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
     expect((await api.job(id)).status).toBe('done');
   });
 
-  test('when it begins a second answer after the first: the first counts, and the next job gets none of it', async () => {
+  test('When a resident app begins a second answer, the first counts, and the next job gets none of it', async () => {
     await api.run('infer', doing());
     expect((await api.run('infer', doing('leftover'))).view).toMatchObject({ status: 'done', start: 'warm' });
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test('when it begins an answer without a job: it is ended then', async () => {
+  test('A resident app that begins an answer without a job is ended', async () => {
     const gate = server.gate();
     const { view } = await api.run('infer', doing(`later:${gate.path}`));
     expect(view).toMatchObject({ status: 'done' });
@@ -53,18 +53,21 @@ describe('a resident app that misbehaves fails one job only', () => {
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test.each(['child', 'hidden'])('when it leaves a process (%s): it is ended with it', async (deed) => {
-    await api.run('infer', doing());
-    const { view, log } = await api.run('infer', doing(deed));
-    expect(view).toMatchObject({ status: 'done', start: 'warm' });
-    expect(log).toContain(
-      'The app left a process behind: it was ended, and is loaded again for the next job\n',
-    );
-    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
-    await until('one is left', () => server.workers().length === 1);
-  });
+  test.each(['child', 'hidden'])(
+    'A resident app that leaves a process (%s) is ended with it',
+    async (deed) => {
+      await api.run('infer', doing());
+      const { view, log } = await api.run('infer', doing(deed));
+      expect(view).toMatchObject({ status: 'done', start: 'warm' });
+      expect(log).toContain(
+        'The app left a process behind: it was ended, and is loaded again for the next job\n',
+      );
+      expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+      await until('one is left', () => server.workers().length === 1);
+    },
+  );
 
-  test('when it ignores SIGTERM: a kill ends it after its grace', async () => {
+  test('A kill ends a resident app that ignores SIGTERM after its grace', async () => {
     await api.run('infer', doing());
     const id = await api.running('infer', doing('ignore'), /^job /);
     const start = performance.now();
@@ -75,7 +78,7 @@ describe('a resident app that misbehaves fails one job only', () => {
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test('when it hangs: a kill ends it at once, and a time limit as well', async () => {
+  test('A kill and a time limit end a resident app that hangs at once', async () => {
     await api.run('infer', doing());
     const id = await api.running('infer', doing('hang'), /^job /);
     expect(await api.kill(id)).toMatchObject({ status: 'killed' });
@@ -91,7 +94,7 @@ describe('a resident app that cannot be loaded', () => {
     ['exit 5', 'Subprocess failed (exit code 5)'],
     ['exit 0', 'The app ended before it was ready (exit code 0)'],
     ['early', against('answered for a job that it does not have')],
-  ])('fails the job that it is loaded for: %s', async (load, error) => {
+  ])('A resident app that cannot be loaded fails the job that it is loaded for: %s', async (load, error) => {
     await using own = await ownApp(load);
     await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
     for (const _ of [1, 2]) {
@@ -102,7 +105,7 @@ describe('a resident app that cannot be loaded', () => {
     await noWorkerLeft(server);
   });
 
-  test('can be killed while it loads, and has its processes of before its first job to the end', async () => {
+  test('A resident app can be killed while it loads, and keeps the processes that it started before its first job', async () => {
     await using own = await ownApp('never');
     await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
     const id = await server.api.running('infer', doing(), 'loading');
@@ -110,7 +113,7 @@ describe('a resident app that cannot be loaded', () => {
     await noWorkerLeft(server);
   });
 
-  test('may have processes of its own that stay', async () => {
+  test('A resident app may have processes of its own that stay', async () => {
     await using own = await ownApp('child');
     await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
     await server.api.run('infer', doing());

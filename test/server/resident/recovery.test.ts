@@ -33,7 +33,7 @@ function hostOf(server: TestServer): number {
   return (JSON.parse(readFileSync(file, 'utf8')) as { host: { pid: number } }).host.pid;
 }
 
-test('a server that was killed leaves its workers to the next one, with and without a job', async () => {
+test('A server that was killed leaves its workers to the next one, with and without a job', async () => {
   await using server = await killable();
   const { api } = server;
   const gate = server.gate();
@@ -55,21 +55,21 @@ test('a server that was killed leaves its workers to the next one, with and with
   expect(next.map((each) => each.view.start)).toEqual(['warm', 'warm']);
 });
 
-test('a job that ends while there is no server is done for the next one', async () => {
+test('A job that ends while there is no server is done for the next one', async () => {
   await using server = await keeping();
   const id = await endedWithoutServer(server);
   await server.start();
   expect((await server.api.ended(id)).view).toMatchObject({ status: 'done', start: 'cold' });
 });
 
-test('without a server a worker leaves after its time', async () => {
+test('Without a server a worker ends after its idle time', async () => {
   await using server = await killable(['--resident-idle', '2s']);
   await server.api.run('infer', doing());
   await server.crash();
   await noWorkerLeft(server);
 });
 
-test('a server that wants no workers ends those of the one before', async () => {
+test('A server that wants no workers ends those of the one before', async () => {
   await using server = await keeping();
   await endedWithoutServer(server);
   expect(hostsOf(server)).toHaveLength(1);
@@ -77,7 +77,7 @@ test('a server that wants no workers ends those of the one before', async () => 
   await noWorkerLeft(server);
 });
 
-test('a worker host that was killed while there was no server is cleared away by the next one', async () => {
+test('The next server clears away a worker host that was killed while there was no server', async () => {
   await using server = await keeping();
   const id = await server.api.running('infer', doing('ignore'), /^job /);
   await server.stop();
@@ -87,7 +87,7 @@ test('a worker host that was killed while there was no server is cleared away by
   await noWorkerLeft(server);
 });
 
-test('a server that stops and keeps its jobs leaves the worker of a running one, and no other', async () => {
+test('A server that stops and keeps its jobs leaves the worker of a running one, and no other', async () => {
   await using server = await keeping();
   const { api } = server;
   const gate = server.gate();
@@ -105,7 +105,7 @@ describe('beside a running server', () => {
   const server = sharedServer({ ...options, runners: true });
   const { api } = server;
 
-  test('a worker host that is killed takes its worker with it, and the job ends with a sentence', async () => {
+  test('A worker host that is killed takes its worker with it, and the job ends with a sentence', async () => {
     const id = await api.running('infer', doing('ignore'), /^job /);
     process.kill(hostOf(server), 'SIGKILL');
     const { view } = await api.ended(id);
@@ -120,7 +120,7 @@ describe('beside a running server', () => {
     await noWorkerLeft(server);
   });
 
-  test('a job whose worker is gone by the time that it starts is not said to have found it', async () => {
+  test('A job whose worker is gone when it starts does not claim to have found the app loaded', async () => {
     for (let count = 0; count < 3; count += 1) {
       await api.run('infer', doing());
       await until('only its worker host is there', () => hostsOf(server).length === 1);
@@ -129,7 +129,7 @@ describe('beside a running server', () => {
     }
   });
 
-  test('a worker host that is stopped goes on when it is given a job, and when that is killed', async () => {
+  test('A worker host that is stopped goes on when it is given a job, and when that is killed', async () => {
     await api.run('infer', doing());
     process.kill(hostOf(server), 'SIGSTOP');
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
@@ -139,7 +139,7 @@ describe('beside a running server', () => {
     await noWorkerLeft(server);
   });
 
-  test('a runner that is killed takes the worker of its job with it', async () => {
+  test('A runner that is killed takes the worker of its job with it', async () => {
     const id = await api.running('infer', doing('ignore'), /^job /);
     const record = JSON.parse(readFileSync(path.join(server.jobDirectory(id), 'runner.json'), 'utf8'));
     process.kill(record.runner.pid, 'SIGKILL');
@@ -148,7 +148,7 @@ describe('beside a running server', () => {
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test('a worker host that is asked to end does so at once without a job, and after the one that it has', async () => {
+  test('A worker host that is asked to end does so at once without a job, and after the one that it has', async () => {
     await api.run('infer', doing());
     process.kill(hostOf(server), 'SIGTERM');
     await noWorkerLeft(server);

@@ -76,7 +76,7 @@ async function orderOf(order: RunOrder, ...gpus: number[]): Promise<WorkerOrder>
   return choice.order;
 }
 
-test('a job of an app that stays loaded finds it loaded, if a worker was started for the same', async () => {
+test('A job of an app that stays loaded finds it loaded, if a worker was started for the same', async () => {
   const order = ofApp(app('liver'), { owner: 'ana' });
   const cold = await residency().assign(order, onGpu(1), frame(order));
   expect([cold.start, cold.words, cold.choice?.worker]).toEqual([
@@ -115,7 +115,7 @@ test('a job of an app that stays loaded finds it loaded, if a worker was started
   });
 });
 
-test('a job that is given an app which is still being loaded has a cold start', async () => {
+test('A job that is given an app which is still being loaded has a cold start', async () => {
   const order = ofApp(app('liver'));
   const { wrapper: _, ...request } = await orderOf(order, 1);
   const loading = new FakeHost(root, 'worker-00000000000a', request, { state: 'loading', job: null });
@@ -131,7 +131,7 @@ test('a job that is given an app which is still being loaded has a cold start', 
 const disk = smallDisk(1, 1);
 
 test.skipIf(disk === null)(
-  'a job whose app cannot be loaded starts it alone, and waits on a full disk',
+  'A job whose app cannot be loaded starts it alone, and waits on a full disk',
   async () => {
     const told: string[] = [];
     const order = ofApp(app('liver'));
@@ -151,7 +151,7 @@ test.skipIf(disk === null)(
   },
 );
 
-test('two jobs share a worker only for the same app, devices, owner, variables and files', async () => {
+test('Two jobs share a worker only for the same app, devices, owner, variables and files', async () => {
   const watched = path.join(root, 'weights');
   writeFileSync(watched, '1');
   const liver = app('liver', { watched: [watched] });
@@ -184,7 +184,7 @@ test('two jobs share a worker only for the same app, devices, owner, variables a
   expect([newer.content, newer.seen === base.seen]).toEqual([base.content, false]);
 });
 
-test('an app does not stay loaded where none may, or where it is another kind', async () => {
+test('An app does not stay loaded where none may, or where it is another kind', async () => {
   const order = ofApp(app('liver'));
   const none = { resident: null, choice: null, start: null, words: [] };
   expect(await residency(0).assign(order, onGpu(1), frame(order))).toMatchObject(none);
@@ -207,7 +207,7 @@ test('an app does not stay loaded where none may, or where it is another kind', 
   ]).toEqual([[], [], 0, null]);
 });
 
-test('a GPU where the app is loaded is preferred, and one where another is loaded is the last choice', async () => {
+test('A GPU where the app is loaded is preferred, and one where another is loaded is the last choice', async () => {
   host({ name: 'liver', owner: 'ana', gpus: [0] });
   host({ name: 'lungs', owner: 'ana', gpus: [2] });
   host({ name: 'liver', owner: 'ben', gpus: [3] });

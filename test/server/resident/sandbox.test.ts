@@ -19,7 +19,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
   });
   const { api } = server;
 
-  test('stays loaded, and sees the files of the job that it has, and of no other', async () => {
+  test('In a sandbox a resident app stays loaded, and sees the files of the job that it has, and of no other', async () => {
     const first = await api.run('infer', doing());
     expect(first.view).toMatchObject({ status: 'done', start: 'cold' });
     const jobs = path.join(server.dataDirectory, 'jobs');
@@ -37,7 +37,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     ).toEqual(['sees jobs', 'sees workers']);
   });
 
-  test('stays loaded where the service may write to its data directory alone', async () => {
+  test('In a sandbox a resident app stays loaded where the service may write to its data directory alone', async () => {
     await using root = await temporary();
     vi.stubEnv('TMPDIR', '/sys');
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -47,7 +47,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     expect(readdirSync(root.path)).toEqual([]);
   });
 
-  test('sees Input, Output and Workspace of its job, and neither its log nor its record', async () => {
+  test('In a sandbox a resident app sees Input, Output and Workspace of its job, and neither its log nor its record', async () => {
     await api.run('infer', doing());
     const { log, view } = await api.run('infer', doing('peek:..'));
     expect(view).toMatchObject({ status: 'done', start: 'warm' });
@@ -58,21 +58,21 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     ).toEqual(['sees Input', 'sees Output', 'sees Workspace']);
   });
 
-  test('has a directory of its job for its home and for temporary files', async () => {
+  test('In a sandbox a resident app has a directory of its job for its home and for temporary files', async () => {
     const { id, log } = await api.run('infer', doing('perl:print qq(home $ENV{HOME} $ENV{TMPDIR})'));
     const place = `${jobsInSandbox}/${id}/Workspace/tmp`;
     expect(ownLines(log)).toContain(`home ${place} ${place}`);
   });
 
   test.runIf(systemCallFilter(process.arch))(
-    'uses neither the keys of the kernel nor sockets of virtual machines',
+    'In a sandbox a resident app uses neither the keys of the kernel nor sockets of virtual machines',
     async () => {
       const { log } = await api.run('infer', doing(`perl:${attempts}`));
       expect(ownLines(log)).toEqual(expect.arrayContaining(answers));
     },
   );
 
-  test('is ended with all that it left, and by a kill', async () => {
+  test('In a sandbox a resident app is ended with all that it left, and by a kill', async () => {
     await api.run('infer', doing());
     const left = await api.run('infer', doing('child'));
     expect(left.log).toContain('The app left a process behind');
@@ -85,7 +85,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     await noWorkerLeft(server);
   });
 
-  test('whose bwrap is killed, as where the memory runs out, is told as one that was killed', async () => {
+  test('In a sandbox a resident app whose bwrap is killed, as where the memory runs out, is told as one that was killed', async () => {
     await api.run('infer', doing());
     const id = await api.running('infer', doing('hang'), /^job /);
     const isInner = (pid: number) => {
@@ -104,7 +104,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
   });
 });
 
-test.runIf(sandbox)('in a sandbox an app that ends when it is ready is told by how it ended', async () => {
+test.runIf(sandbox)('In a sandbox an app that ends when it is ready is told by how it ended', async () => {
   await using own = await ownApp('leave');
   await using server = await TestServer.start({
     runners: true,
@@ -119,7 +119,7 @@ test.runIf(sandbox)('in a sandbox an app that ends when it is ready is told by h
   await noWorkerLeft(server);
 });
 
-test.runIf(sandbox)('in a sandbox a resident app keeps to the memory of a job', async () => {
+test.runIf(sandbox)('In a sandbox a resident app keeps to the memory of a job', async () => {
   await using server = await TestServer.start({
     runners: true,
     apps: [apps.resident],
@@ -132,7 +132,7 @@ test.runIf(sandbox)('in a sandbox a resident app keeps to the memory of a job', 
   await noWorkerLeft(server);
 });
 
-test.runIf(sandbox)('a worker in a sandbox is found again by the next server', async () => {
+test.runIf(sandbox)('A worker in a sandbox is found again by the next server', async () => {
   await using server = await TestServer.start({
     runners: true,
     apps: [apps.resident],

@@ -11,7 +11,7 @@ describe('a resident app', () => {
   const server = sharedServer({ runners: true, apps: [apps.resident], app: 'resident' });
   const { api } = server;
 
-  test('is loaded for its first job, and there for the next ones', async () => {
+  test('A resident app is loaded for its first job, and stays for the next ones', async () => {
     const first = await api.run('infer', doing());
     const second = await api.run('infer', doing());
     expect(first.view).toMatchObject({ status: 'done', start: 'cold' });
@@ -29,14 +29,14 @@ describe('a resident app', () => {
     expect(await api.json(`/jobs/${second.id}`)).toMatchObject({ start: 'warm' });
   });
 
-  test('goes on after a job that fails, with its exit code', async () => {
+  test('A resident app goes on after a job that fails, with its exit code', async () => {
     const { view, id } = await api.run('infer', doing('fail'));
     expect(view).toMatchObject({ status: 'error', error: 'Subprocess failed (exit code 3)', start: 'warm' });
     expect(existsSync(path.join(server.jobDirectory(id), 'exit.json'))).toBe(true);
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
   });
 
-  test('keeps all that a job prints, and in order', async () => {
+  test('A resident app keeps all that a job prints, and in order', async () => {
     const { log, view } = await api.run('infer', doing('loud'));
     expect(view).toMatchObject({ status: 'done', start: 'warm' });
     const lines = ownLines(log);
@@ -44,7 +44,7 @@ describe('a resident app', () => {
     expect(lines.at(-2)).toMatch(/^job \d+ ends$/);
   });
 
-  test('is loaded a second time for a second job at once', async () => {
+  test('A resident app is loaded a second time for a second job at once', async () => {
     const gate = server.gate();
     const held = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
     const { view } = await api.run('infer', doing());
@@ -53,12 +53,12 @@ describe('a resident app', () => {
     expect((await api.ended(held)).view).toMatchObject({ status: 'done', start: 'warm' });
   });
 
-  test('is another one for another number of CPUs', async () => {
+  test('A resident app is loaded separately for another number of CPUs', async () => {
     expect((await api.run('infer', doing('nothing', { cpu: '2' }))).view.start).toBe('cold');
     expect((await api.run('infer', doing('nothing', { cpu: '2' }))).view.start).toBe('warm');
   });
 
-  test('says nothing of a start for an app of the other kind', async () => {
+  test('A resident app says nothing of a start for an app of the other kind', async () => {
     const other = await TestServer.start({ runners: true, apps: [apps.shell], app: 'shell' });
     await using _ = other;
     const { cpu, inputs } = doing();
@@ -68,7 +68,7 @@ describe('a resident app', () => {
   });
 });
 
-test('a resident app that is changed is loaded again', async () => {
+test('A resident app that is changed is loaded again', async () => {
   await using own = await ownApp();
   await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
   const { api } = server;
@@ -83,7 +83,7 @@ test('a resident app that is changed is loaded again', async () => {
   await noWorkerLeft(server);
 });
 
-test('a resident app leaves after --resident-idle', async () => {
+test('A resident app ends after --resident-idle', async () => {
   await using server = await TestServer.start({
     runners: true,
     apps: [apps.resident],
@@ -114,7 +114,7 @@ test('--resident-idle 0 starts a resident app for each job', async () => {
 });
 
 test.each(sandbox ? ['off', 'bwrap'] : ['off'])(
-  'an engine that stays loaded is one for all its apps (--sandbox %s)',
+  'An engine that stays loaded is one for all its apps (--sandbox %s)',
   async (kind) => {
     await using root = await temporary();
     const {
@@ -146,7 +146,7 @@ test.each(sandbox ? ['off', 'bwrap'] : ['off'])(
   },
 );
 
-test('a data directory may have a longer path than a socket', async () => {
+test('A data directory may have a longer path than a socket', async () => {
   await using root = await temporary();
   const dataDirectory = path.join(root.path, 'd'.repeat(120), 'data');
   await using server = await TestServer.start({
@@ -164,7 +164,7 @@ test('a data directory may have a longer path than a socket', async () => {
   expect((await server.api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
 });
 
-test('a server that is asked to stop leaves no worker', async () => {
+test('A server that is asked to stop leaves no worker', async () => {
   await using server = await TestServer.start({ runners: true, apps: [apps.resident], app: 'resident' });
   await server.api.run('infer', doing());
   expect(server.workers()).not.toEqual([]);

@@ -63,7 +63,7 @@ const willing = (...hosts: FakeHost[]) => {
 };
 const noGrant = { gpus: [], gpuUuids: [], cpuSlots: 1 };
 
-test('a job gets a free worker with the same settings, once, and those with others leave', async () => {
+test('A job gets a free worker with the same settings, once, and those with others leave', async () => {
   const same = host();
   const others = [host({ content: 'other settings' }), host({ seen: 'another version' })];
   const unrelated = host({ sharedBy: 'another app', content: 'other settings' });
@@ -81,7 +81,7 @@ test('a job gets a free worker with the same settings, once, and those with othe
   expect((await all.choose(order(), 'two')).worker).toBe(worker);
 });
 
-test('the GPUs of a job are cleared of other workers, by their ids and by their UUIDs', async () => {
+test('The GPUs of a job are cleared of other workers, by their ids and by their UUIDs', async () => {
   const [byId, byUuid] = [host({ gpus: [0] }), host({ gpus: [5], gpuUuids: ['GPU-a'] })];
   const beside = [host({ gpus: [2] }), host()];
   const own = host({ gpus: [0, 1], sharedBy: 'own' });
@@ -100,7 +100,7 @@ test('the GPUs of a job are cleared of other workers, by their ids and by their 
   expect(asked(own, ...beside)).toEqual([0, 0, 0]);
 });
 
-test('a worker that still has a job leaves after it, and nobody waits for that', async () => {
+test('A worker that still has a job leaves after it, and nobody waits for that', async () => {
   const busy = host({ gpus: [0] }, { state: 'busy', job: 'one' });
   const all = workers();
   await all.clear({ gpus: [0], gpuUuids: [], cpuSlots: 0 }, null);
@@ -108,7 +108,7 @@ test('a worker that still has a job leaves after it, and nobody waits for that',
   expect(existsSync(busy.directory)).toBe(true);
 });
 
-test('what is loaded, and where, is told apart by app and owner', async () => {
+test('Loaded apps and their GPUs are listed by app and owner', async () => {
   host({ name: 'a', owner: 'ana', gpus: [0] });
   host({ name: 'a', owner: 'ben', gpus: [1] });
   host({ name: 'b', owner: 'ana', gpus: [2, 3] }, { state: 'loading', job: null });
@@ -128,7 +128,7 @@ test('what is loaded, and where, is told apart by app and owner', async () => {
   ]);
 });
 
-test('while memory runs short a new worker makes the one leave that was idle the longest, and no other job does', async () => {
+test('When memory is short, a new worker ends the one that has been idle longest; other jobs do not', async () => {
   // A server looks of itself every five seconds.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
@@ -155,7 +155,7 @@ test('while memory runs short a new worker makes the one leave that was idle the
   await told(first);
 });
 
-test('idle workers are ended, and others are left to the next server', async () => {
+test('Idle workers are ended, and others are left to the next server', async () => {
   const [idle, busy] = [host(), host({}, { state: 'busy', job: 'one' })];
   const all = workers();
   willing(idle);
@@ -167,7 +167,7 @@ test('idle workers are ended, and others are left to the next server', async () 
   ]);
 });
 
-test('a worker leaves once it has been idle for as long as it may', async () => {
+test('A worker leaves once it has been idle for as long as it may', async () => {
   const [idle, busy] = [host(), host({}, { state: 'busy', job: 'one' })];
   const all = workers({ idle: 50 });
   await told(idle);
@@ -178,7 +178,7 @@ test('a worker leaves once it has been idle for as long as it may', async () => 
   expect(await all.choose(order(), 'two')).toMatchObject({ worker: null });
 });
 
-test('the time that a worker may be idle begins anew with each job, also of an earlier server', async () => {
+test('The idle time of a worker starts again with each job, also of an earlier server', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   onTestFinished(() => void vi.useRealTimers());
   const idle = host({ gpus: [0] });
@@ -199,7 +199,7 @@ test('the time that a worker may be idle begins anew with each job, also of an e
   await told(idle, busy);
 });
 
-test('a server that wants no workers ends those that it finds', async () => {
+test('A server that wants no workers ends those that it finds', async () => {
   const idle = host();
   const all = workers({ idle: 0 });
   await told(idle);
@@ -207,7 +207,7 @@ test('a server that wants no workers ends those that it finds', async () => {
   expect((await all.choose(order(), 'one')).worker).toBeNull();
 });
 
-test('a worker that cannot be found again is cleared away, and what is not a worker is left alone', async () => {
+test('A worker that cannot be reached is cleared away, and what is not a worker is left alone', async () => {
   const names = { noRecord: idOf(90), ofAnother: idOf(91), noSocket: idOf(92), foreign: 'worker-x' };
   for (const name of Object.values(names)) mkdirSync(path.join(root, name));
   const write = (name: string, content: unknown) =>
@@ -220,7 +220,7 @@ test('a worker that cannot be found again is cleared away, and what is not a wor
   expect(Object.values(names).filter((name) => existsSync(path.join(root, name)))).toEqual([names.foreign]);
 });
 
-test('the files and reports of a worker host are read as what they are, or not at all', () => {
+test('Invalid files and reports of a worker host are refused', () => {
   expect(
     ['worker-0123456789ab', 'worker-0123', 'xworker-0123456789ab', 'worker-0123456789abc'].map(isWorkerId),
   ).toEqual([...[true, false, false, false]]);

@@ -4,7 +4,7 @@ import { parseRows, phaseOf, waitingWords } from '../../../../src/server/executo
 import { causeBySlurm } from '../../../../src/server/executors/slurm/run-follower.js';
 
 describe('the answer of squeue', () => {
-  test('lists the jobs of this service, whatever the names of their directories', () => {
+  test('The answer of squeue lists the jobs of this service, whatever the names of their directories', () => {
     const answer = [
       '12|RUNNING|4294901759|n1|1:00:00|None|remote-app-0123456789ab|/data/a b|c/jobs/0123456789ab',
       '13|PENDING|7||UNLIMITED|ReqNodeNotAvail, UnavailableNodes:n[1-2]|remote-app-ba9876543210|/data/jobs/ba9876543210',
@@ -39,7 +39,7 @@ describe('the answer of squeue', () => {
     ['a job whose name imitates a line', '15|RUNNING|1|n1|1:00|None|x|16|RUNNING|remote-app-|/home/ana'],
     ['an array', '16_3|RUNNING|1|n1|1:00|None|remote-app-0123456789ab|/data'],
     ['a line that is not of squeue', 'slurm_load_jobs error: Invalid job id'],
-  ] as const)('does not list %s', ([, line]) => {
+  ] as const)('The answer of squeue does not list %s', ([, line]) => {
     expect(parseRows(line)).toEqual([]);
   });
 
@@ -52,7 +52,7 @@ describe('the answer of squeue', () => {
     ['A_STATE_OF_NEXT_YEAR', 'active'],
     ['OUT_OF_MEMORY', 'ended'],
     ['NODE_FAIL', 'ended'],
-  ] as const)('has state %s, which is %s', ([state, phase]) => {
+  ] as const)('The answer of squeue has state %s, which is %s', ([state, phase]) => {
     expect(phaseOf({ state })).toBe(phase);
   });
 });
@@ -65,7 +65,7 @@ describe('the answer of sinfo', () => {
     parseNodes(`${lines.join('\n')}\n`, partition);
   const gpu = (type: string, isFree: boolean) => ({ type, isFree });
 
-  test('lists nodes by name, with their GPUs and which of these are free', () => {
+  test('The answer of sinfo lists nodes by name, with their GPUs and which of these are free', () => {
     const nodes = nodesOf([
       line('n10', 'main*', 'mixed', 64, 'gpu:a100:2(S:0-1)', 'gpu:a100:1(IDX:0)'),
       line('n2', 'main*', 'idle', 8, '(null)', 'gpu:0'),
@@ -76,7 +76,7 @@ describe('the answer of sinfo', () => {
     ]);
   });
 
-  test('counts each type of GPU by itself, and ignores other resources', () => {
+  test('The answer of sinfo counts each type of GPU by itself, and ignores other resources', () => {
     const gres = 'gpu:a100:2(S:0,1),gpu:h100:1,shard:8,mps:400';
     const used = 'gpu:a100:0(IDX:N/A),gpu:h100:1(IDX:2),shard:0,mps:0';
     expect(nodesOf([line('n1', 'main', 'mixed', 4, gres, used)])[0]?.gpus).toEqual([
@@ -86,7 +86,7 @@ describe('the answer of sinfo', () => {
     ]);
   });
 
-  test('lists GPUs without a type', () => {
+  test('The answer of sinfo lists GPUs without a type', () => {
     expect(nodesOf([line('n1', 'main', 'mixed', 4, 'gpu:2', 'gpu:1')])[0]?.gpus).toEqual([
       gpu('', false),
       gpu('', true),
@@ -94,13 +94,13 @@ describe('the answer of sinfo', () => {
   });
 
   test.for(['down*', 'drained', 'draining', 'maint', 'idle*'])(
-    'lists no free GPU on a node that is %s',
+    'The answer of sinfo lists no free GPU on a node that is %s',
     (state) => {
       expect(nodesOf([line('n1', 'main', state, 4, 'gpu:1', 'gpu:0')])[0]?.gpus).toEqual([gpu('', false)]);
     },
   );
 
-  test('lists each node of the default partition once if no partition is given', () => {
+  test('The answer of sinfo lists each node of the default partition once if no partition is given', () => {
     const lines = [
       line('n1', 'main*', 'idle', 4, '(null)', ''),
       line('n1', 'short', 'idle', 4, '(null)', ''),
@@ -129,20 +129,23 @@ describe('an end that Slurm caused', () => {
   const end = { id: 12, state: 'COMPLETED', node: 'n1', timeLimit: '1:00:00', isRequeued: false };
   const states = ['CANCELLED', 'TIMEOUT', 'DEADLINE', 'OUT_OF_MEMORY', 'NODE_FAIL', 'BOOT_FAIL', 'PREEMPTED'];
 
-  test('is explained by a sentence of its own for each state', () => {
+  test('An end that Slurm caused is explained by a sentence of its own for each state', () => {
     const requeued = causeBySlurm({ ...end, state: 'PENDING', isRequeued: true });
     const told = [...states.map((state) => causeBySlurm({ ...end, state })), requeued];
     expect(told).not.toContain(null);
     expect(new Set(told.map((each) => each?.error)).size).toBe(states.length + 1);
   });
 
-  test('is explained with the node and the limit that was exceeded', () => {
+  test('An end that Slurm caused is explained with the node and the limit that was exceeded', () => {
     expect(causeBySlurm({ ...end, state: 'NODE_FAIL' })?.error).toContain('on node n1');
     expect(causeBySlurm({ ...end, state: 'TIMEOUT' })?.error).toContain('1:00:00');
     expect(causeBySlurm({ ...end, state: 'OUT_OF_MEMORY' })).toMatchObject({ fault: 'outOfMemory' });
   });
 
-  test.for([['COMPLETED'], ['FAILED'], [null]])('does not follow from %s', ([state]) => {
-    expect(causeBySlurm({ ...end, state: state ?? null })).toBeNull();
-  });
+  test.for([['COMPLETED'], ['FAILED'], [null]])(
+    'An end that Slurm caused does not follow from %s',
+    ([state]) => {
+      expect(causeBySlurm({ ...end, state: state ?? null })).toBeNull();
+    },
+  );
 });

@@ -20,7 +20,7 @@ function clusterOf(tell: () => string, partition: string | null = null) {
   return { cluster, calls };
 }
 
-test('its GPUs are those of the nodes that jobs may run on, which are free where a job could have them', async () => {
+test('The GPUs of a cluster are those of the nodes that jobs may use, and are free where a job could get them', async () => {
   const { cluster, calls } = clusterOf(() => answer);
   expect(await cluster.devices()).toEqual([
     { id: 0, name: 'a100 on n2', isFree: false, node: 'n2' },
@@ -38,7 +38,7 @@ test('its GPUs are those of the nodes that jobs may run on, which are free where
   expect(other.calls[0]?.at(-1)).toBe('--partition=other');
 });
 
-test('a job may ask for GPUs that one node has, and is told of others', async () => {
+test('A job may ask for as many GPUs as one node has, and is refused more', async () => {
   const { cluster } = clusterOf(() => answer);
   const asked = (...gpus: number[]) => ({ gpus, isCpu: false, workers: 1 });
   // As long as nobody knows, the job waits until somebody does.
@@ -61,7 +61,7 @@ test('a job may ask for GPUs that one node has, and is told of others', async ()
   ]);
 });
 
-test('without an answer its GPUs are not known, and why', async () => {
+test('Without an answer from Slurm the GPUs are unknown, and the reason is given', async () => {
   const { cluster } = clusterOf(() => {
     throw new Error('Unable to contact slurm controller');
   });

@@ -19,7 +19,7 @@ async function withProgram(script: string, use: (program: string) => Promise<voi
 
 const environment = { PATH: process.env.PATH };
 
-test('a command gets its arguments and its input unchanged', () =>
+test('A command gets its arguments and its input unchanged', () =>
   withProgram('for word; do echo "<$word>"; done; cat', async (program) => {
     const words = ['--chdir=/a b', '$(id)', "'"];
     expect(await runSlurm(program, words, environment, 'input')).toBe("<--chdir=/a b>\n<$(id)>\n<'>\ninput");
@@ -31,7 +31,7 @@ test.for([
   ['Resource temporarily unavailable', true],
   ['Invalid partition name specified', false],
   ['Job violates accounting/QOS policy (job submit limit, user size and/or time limits)', false],
-] as const)('a refusal is reported in the words of Slurm: %s', ([words, isTemporary]) =>
+] as const)('A refusal is reported in the words of Slurm: %s', ([words, isTemporary]) =>
   withProgram(
     `echo "sbatch: a word of a plugin" >&2; echo "sbatch: error: Batch job submission failed: ${words}" >&2; exit 1`,
     async (program) => {
@@ -40,12 +40,12 @@ test.for([
   ),
 );
 
-test('a refusal without words is reported with the exit code', () =>
+test('A refusal without words is reported with the exit code', () =>
   withProgram('exit 3', async (program) => {
     await expect(runSlurm(program, [], environment)).rejects.toThrow('failed (exit code 3)');
   }));
 
-test('a command that hangs is killed together with its children', () =>
+test('A command that hangs is killed together with its children', () =>
   withProgram('sleep 300 & wait', async (program) => {
     const failure = {
       message: expect.stringContaining('did not answer within 1 seconds'),
@@ -56,25 +56,25 @@ test('a command that hangs is killed together with its children', () =>
     await until('nothing of it is left', () => processesWith({ environment: program }).length === 0);
   }));
 
-test('a command ends although a child keeps its pipes open', () =>
+test('A command ends although a child keeps its pipes open', () =>
   withProgram('sleep 300 & echo said', async (program) => {
     expect(await runSlurm(program, [], { ...environment, MARK: program })).toBe('said\n');
     await until('nothing of it is left', () => processesWith({ environment: program }).length === 0);
   }));
 
-test('a command that lacks file descriptors may succeed later', () =>
+test('A command that lacks file descriptors may succeed later', () =>
   withProgram('echo said', async (program) => {
     const answer = await withNoDescriptors(() => runSlurm(program, [], environment).catch((cause) => cause));
     const message = expect.stringContaining('could not be started: ');
     expect(answer).toMatchObject({ name: 'SlurmFailure', isTemporary: true, message });
   }));
 
-test('a missing command is not a temporary failure', async () => {
+test('A missing command is not a temporary failure', async () => {
   const failure = { message: expect.stringContaining('no such program'), isTemporary: false };
   await expect(runSlurm('no-such-sbatch', [], environment)).rejects.toMatchObject(failure);
 });
 
-test('the variables of a Slurm job around the server do not reach its own jobs', () => {
+test('The variables of a Slurm job around the server do not reach its own jobs', () => {
   const given = {
     PATH: '/bin',
     SLURM_CONF: '/c',

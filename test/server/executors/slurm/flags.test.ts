@@ -13,7 +13,7 @@ test('serve runs jobs on this machine by default', async () => {
   expect(await options()).toBeNull();
 });
 
-test('the flags become words for sbatch, with those of --slurm-arg first', async () => {
+test('The flags become words for sbatch, with those of --slurm-arg first', async () => {
   const flags = ['--slurm-partition=gpu', '--slurm-account=lab', '--slurm-qos=low', '--slurm-time=2-0'];
   const given = await options(
     ...['--executor=slurm', ...flags, '--slurm-constraint=a100|h100'],

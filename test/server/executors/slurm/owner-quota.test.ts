@@ -11,7 +11,7 @@ function open(most: number | null = 2) {
   return { quota, limits, served, take };
 }
 
-test('an owner has no more GPUs at once than allowed, and their jobs get them in order', () => {
+test('An owner has no more GPUs at once than allowed, and their jobs get them in order', () => {
   const { served, take, quota } = open();
   const release = take('a', 'ana', 1);
   const releaseSecond = take('b', 'ana', 1);
@@ -27,7 +27,7 @@ test('an owner has no more GPUs at once than allowed, and their jobs get them in
   expect(served).toEqual(['a', 'b', 'c']);
 });
 
-test('jobs of other owners and jobs on the CPU do not wait', () => {
+test('Jobs of other owners and jobs on the CPU do not wait', () => {
   const { served, take } = open();
   take('a', 'ana', 2);
   take('b', 'ana', 1);
@@ -36,7 +36,7 @@ test('jobs of other owners and jobs on the CPU do not wait', () => {
   expect(served).toEqual(['a', 'cpu', 'admin']);
 });
 
-test('running jobs count, and a higher limit serves jobs that wait', () => {
+test('Running jobs count, and a higher limit serves jobs that wait', () => {
   const { quota, limits, served, take } = open();
   const release = quota.hold('ana', 2);
   take('a', 'ana', 1);
@@ -50,7 +50,7 @@ test('running jobs count, and a higher limit serves jobs that wait', () => {
   expect(served).toEqual(['a', 'c']);
 });
 
-test('an owner has no more jobs at once than allowed, on whatever devices, and is told which limit it is', () => {
+test('An owner has no more jobs at once than allowed, on whatever devices, and is told which limit it is', () => {
   const served: string[] = [];
   const quota = new OwnerQuota({ maxGpus: () => 2, maxJobs: (owner) => (owner === null ? 1 : null) });
   const take = (name: string, owner: string | null, gpus: number) =>

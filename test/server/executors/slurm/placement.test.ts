@@ -70,11 +70,11 @@ test.for([
     false,
   ],
   ['none, where nothing names them', {}, 4, [], false],
-] as const)('the GPUs of a placement are %s', async ([, variables, shown, devices, areNamed]) => {
+] as const)('The GPUs of a placement are %s', async ([, variables, shown, devices, areNamed]) => {
   expect(await placed(variables, shown)).toEqual([devices, areNamed]);
 });
 
-test('a job that is submitted again finds nothing of its first start', async () => {
+test('A job that is submitted again finds nothing of its first start', async () => {
   await using root = await temporary();
   prepare(root.path);
   noteId(root.path, 123_456);

@@ -44,7 +44,7 @@ async function recovered(problem: string | null, id: number | null) {
   return outcome;
 }
 
-test('a job that an earlier server has submitted is not submitted again while squeue fails', async () => {
+test('A job that an earlier server has submitted is not submitted again while squeue fails', async () => {
   expect(await recovered('Unable to contact slurm controller', null)).toEqual({
     for: 'Slurm, which does not answer (Unable to contact slurm controller)',
     id: null,
@@ -52,7 +52,7 @@ test('a job that an earlier server has submitted is not submitted again while sq
   });
 });
 
-test('it is found in the queue once squeue answers', async () => {
+test('A job of an earlier server is found in the queue once squeue answers', async () => {
   expect(await recovered(null, 17)).toEqual({
     for: 'free resources of the cluster (Slurm: Resources)',
     id: 17,

@@ -9,7 +9,7 @@ import { temporary } from '../../../support/temporary.js';
 test.for([
   ['an answer of squeue from before its start lists it as waiting', 'before', []],
   ['Slurm has queued it again', 'after', [[17]]],
-] as const)('a finished job is cancelled only if it is in the queue: %s', async ([, when, cancelled]) => {
+] as const)('A finished job is cancelled only if it is in the queue: %s', async ([, when, cancelled]) => {
   await using root = await temporary();
   const directory = { id: '0123456789ab', path: path.join(root.path, '0123456789ab') };
   mkdirSync(directory.path);

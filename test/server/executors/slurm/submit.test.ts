@@ -41,7 +41,7 @@ async function submitted(
   return { id, words: words.trim().split('\n'), env: env.trim().split('\n'), text };
 }
 
-test('a submission has the options of the admin and the job, and can be found by its name and directory', async () => {
+test('A submission has the options of the admin and the job, and can be found by its name and directory', async () => {
   const { id, words, text } = await submitted({});
   expect(id).toBe(17);
   expect(words.slice(0, 5)).toEqual([
@@ -77,7 +77,7 @@ test('Slurm gets no variable of the server that jobs do not get', async () => {
   expect(names).not.toContain('SLURM_JOB_ID');
 });
 
-test('an answer without a job number is refused', async () => {
+test('An answer without a job number is refused', async () => {
   await expect(submitted({}, 'Submitted batch job soon')).rejects.toThrow(
     /printed no number of a job: 'Submitted/,
   );
@@ -92,7 +92,7 @@ test.for([
   ['12', 13, ['--time=12']],
   ['infinite', 13, ['--time=infinite', '--time=13']],
 ] as const)(
-  'the time limit of a job is passed on, within the limit of the admin: %s, %s',
+  'The time limit of a job is passed on, within the limit of the admin: %s, %s',
   async ([time, limit, asked]) => {
     const { words } = await submitted({}, undefined, { time, limit });
     expect(words.filter((word) => word.startsWith('--time'))).toEqual(asked);
@@ -119,11 +119,11 @@ test.for([
   ['UNLIMITED', Number.POSITIVE_INFINITY],
   ['', null],
   ['n/a', null],
-] as const)("a time limit in Slurm's spelling is read: %j", ([text, minutes]) => {
+] as const)("A time limit in Slurm's spelling is read: %j", ([text, minutes]) => {
   expect(minutesOf(text)).toBe(minutes);
 });
 
-test('the time limit of a partition comes from sinfo', () => {
+test('The time limit of a partition comes from sinfo', () => {
   const pad = (text: string, width: number) => text.padEnd(width);
   const line = [
     pad('n1', 128),
