@@ -21,7 +21,7 @@ export interface ExtractOptions {
   readonly maxBytes: number;
   /** Most files and directories, including directories that only appear in the names of files. */
   readonly maxEntries: number;
-  /** Most bytes of one file; by default `maxBytes`. */
+  /** Maximum size in bytes of one file; by default `maxBytes`. */
   readonly maxFileBytes?: number;
   /** Names at the top of the destination that no entry may take. */
   readonly reserved?: readonly string[];

@@ -17,7 +17,7 @@ export interface ListedFile {
   readonly path: string;
   /** Size in bytes, if the caller knows it already. */
   readonly size?: number;
-  /** What is packed in place of its content: asked for when its turn comes. */
+  /** Returns the pieces to pack instead of the whole content. Called when the file's turn comes. */
   readonly pieces?: () => Promise<readonly PackedPiece[]>;
 }
 
@@ -43,9 +43,9 @@ export interface PackOptions {
    * when it writes the end of the archive.
    */
   readonly max?: number;
-  /** The number of entries that needs zip64 and gets none from archiver, 65,535; tests have a smaller one. */
+  /** The number of entries that needs zip64 but gets none from archiver: 65,535. Tests use a smaller one. */
   readonly ambiguous?: number;
-  /** Whether its end is that of zip64, also where nothing in it needs it. */
+  /** Whether to end the archive with the records of zip64 even if nothing in it needs them. */
   readonly forceZip64?: boolean;
   /** Whether entries show neither the times nor the modes of their files. */
   readonly withoutStats?: boolean;
@@ -57,12 +57,12 @@ export interface PackOptions {
 }
 
 /**
- * This number of entries tells readers to look for zip64, which archiver only adds from one entry more. It is not always added:
- * some programs, such as BusyBox, read no archive that has it.
+ * Exactly this many entries tell readers to look for zip64, which archiver adds only from one entry more. We do not add it
+ * to every archive, because some programs, such as BusyBox, cannot read archives with zip64.
  */
 const ambiguousCount = 0xffff;
 
-/** An archive in a file is then made again, with zip64. */
+/** The archive has just that many entries. One in a file is then written again, with zip64. */
 class NeedsZip64 extends Error {
   constructor(entries: number) {
     super(`An archive of exactly ${entries} files and directories cannot be sent while it is made`);
@@ -157,7 +157,7 @@ async function packAll(
   return { files: entries.files, bytes: entries.bytes, notes: [...cut, ...notes.list()] };
 }
 
-/** Each file, a second time if it has a second name. */
+/** Yields each file, and a second time if it has a second name. */
 async function* withSecondNames(
   files: AsyncIterable<OpenedFile>,
   alsoAs: (name: string) => string | null,

@@ -7,14 +7,14 @@ import { ZipArchive } from 'archiver';
 /** Bytes of a piece that is read or deflated at once. */
 const pieceSize = 64 * 1024;
 
-/** An archive shows its reader no more of a file's mode than this: who may read, write and execute it. */
+/** The part of a file's mode that an archive contains: who may read, write and execute it. */
 const permissions = 0o777;
 
-/** What entries show that tell nothing of their files: the earliest time that zip knows, and the usual mode. */
+/** The time and mode of entries without those of their files: the earliest time that zip knows, and the usual mode. */
 const noStats = { date: new Date(Date.UTC(1980, 0, 1)), mode: 0o644 };
 
 interface ZipOptions {
-  /** Whether the end of the archive is that of zip64, also where nothing in it needs it. */
+  /** Whether to end the archive with the records of zip64 even if nothing in it needs them. */
   readonly forceZip64?: boolean;
   /** Whether entries show neither the times nor the modes of their files. */
   readonly withoutStats?: boolean;
@@ -53,8 +53,8 @@ export class ZipWriter {
   }
 
   /**
-   * Adds a file while it is read. The source must not throw: part of the entry is already written. It is a stream also if
-   * it is short, because archiver takes buffers that it stores faster than the sink does.
+   * Adds a file while it is read. The source must not throw: part of the entry is already written. A short file is
+   * a stream as well, because archiver accepts buffers to store faster than the sink takes them.
    */
   async addFile(
     name: string,

@@ -6,7 +6,7 @@ import { faultWithoutPath } from '../files/errors.js';
 import { appendWhole } from '../files/lines.js';
 import { openOwnFile } from '../files/own-file.js';
 
-/** Most characters of a line of the log. A longer line is continued on the next one. */
+/** Maximum number of characters of a line of the log. A longer line is continued on the next one. */
 export const maxLineLength = 64 * 1024;
 
 /** A line of a program's output. A redraw is a line that ends with a carriage return, as progress bars print them. */

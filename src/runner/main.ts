@@ -19,7 +19,7 @@ import {
 } from './protocol.js';
 import { runCommand, sendToWorker } from './run-command.js';
 
-/** Most bytes of `run.json`: the longest argument list that Linux takes, and more. */
+/** Maximum size in bytes of `run.json`: the longest argument list that Linux takes, and more. */
 const maxRequestBytes = 64 << 20;
 
 /** The exit code of a runner that ran no job: there was none, or another runner claimed it. */

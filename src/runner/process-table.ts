@@ -85,7 +85,7 @@ export type Evidence = 'environment' | 'openFiles';
  */
 export type Age = 'any' | 'younger';
 
-/** Most descriptors that are examined per process, lowest first: shells, which keep the pipe open, have few. */
+/** Maximum number of descriptors that are examined per process, lowest first: shells, which keep the pipe open, have few. */
 const maxDescriptors = 64;
 
 const assignment = `${jobMarker}=`;
@@ -97,7 +97,7 @@ function jobsOf(pid: number): string[] {
   return entries.map((entry) => entry.slice(assignment.length));
 }
 
-/** The target of a link in `/proc`; undefined if it is gone, or the process is, or its path is longer than the system tells. */
+/** The target of a link in `/proc`; undefined if it is gone, or the process is, or its path is too long for the system. */
 function targetOf(link: string): string | undefined {
   try {
     return readlinkSync(link);
@@ -243,7 +243,7 @@ export async function removedButOpen(ids: readonly string[], directory: string):
     }
     return bytes;
   } catch {
-    // The processes cannot be listed now, or the directory is gone: the next look tells.
+    // The processes cannot be listed now, or the directory is gone. The next measurement shows it.
     return 0;
   }
 }

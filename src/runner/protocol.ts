@@ -100,7 +100,7 @@ export const runFiles = (directory: string) => ({
   workspace: path.join(directory, 'Workspace'),
 });
 
-/** Most bytes of `exit.json`. Space for it is reserved before the command starts. */
+/** Maximum size in bytes of `exit.json`. Space for it is reserved before the command starts. */
 export const maxEndBytes = 4096;
 
 /** `worker.json`: what the server asks a worker host to do. */
@@ -177,7 +177,7 @@ export const jobsFifo = (home: string): string => path.join(home, 'jobs.fifo');
 export const answersVariable = 'REMOTE_APP_ANSWERS';
 export const answersFile = '/dev/fd/3';
 
-/** Most bytes of a socket's path; the system's limit is 107. */
+/** Maximum size in bytes of a socket's path; the system's limit is 107. */
 const maxAddress = 100;
 
 /**
@@ -222,7 +222,7 @@ export interface Frame {
 }
 
 const headBytes = 5;
-/** Most bytes of a frame: the longest argument list that Linux takes, and more. */
+/** Maximum size in bytes of a frame: the longest argument list that Linux takes, and more. */
 const maxFrame = 64 << 20;
 
 /** Sends a frame. @returns false if the other side is slow; wait for `drain` before sending more */

@@ -38,7 +38,7 @@ import { signal, terminateGroup, terminateStrays } from './terminate.js';
 const acceptPatience = 60_000;
 /** Milliseconds after which a worker host that does not answer is assumed to be stopped, and is continued. */
 const wakePatience = 1000;
-/** Most bytes of `host.json`. */
+/** Maximum size in bytes of `host.json`. */
 const maxRecordBytes = 4096;
 
 /** How a worker host's job ended. */

@@ -33,7 +33,7 @@ const inFewWords = (command: readonly string[]): string[] => [
 ];
 
 /**
- * Most bytes of the path of a directory for temporary files. A socket's path has at most 107: that leaves 37, of which Python's
+ * Maximum size in bytes of the path of a directory for temporary files. A socket's path has at most 107: that leaves 37, of which Python's
  * `multiprocessing` needs 32 and PyTorch 34.
  */
 const maxDirectory = 70;
@@ -94,7 +94,7 @@ const niceness = constants.priority.PRIORITY_LOW;
 /** Milliseconds at normal priority, so that a start, or a short job, is not slowed down by other work on the machine. */
 const headStart = 1000;
 
-/** Most milliseconds until the next attempt, if another process was first. */
+/** Maximum milliseconds until the next attempt, if another process was first. */
 const retryPause = 400;
 /** Number of attempts. The system allows ten such writes a second: this is enough for a hundred processes. */
 const retries = 100;

@@ -6,7 +6,7 @@ import { removeShortTemporary } from './start-program.js';
 
 /** Milliseconds between two checks whether processes are gone. */
 const pollInterval = 20;
-/** Most rounds of searching for processes that started while others were being stopped. */
+/** Maximum number of rounds of searching for processes that started while others were being stopped. */
 const maxSearches = 50;
 
 /** Sends a signal to a process, or to a group (a negative id). Ignores the error if it has ended. */

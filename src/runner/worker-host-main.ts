@@ -9,7 +9,7 @@ import { readOwnFile } from '../files/own-file.js';
 import { type WorkerRequest, workerFiles } from './protocol.js';
 import { WorkerHost } from './worker-host.js';
 
-/** Most bytes of `worker.json`. */
+/** Maximum size in bytes of `worker.json`. */
 const maxRequestBytes = 64 << 20;
 
 async function runHost(directory: string): Promise<void> {

@@ -27,7 +27,7 @@ import {
 import { lowerPriority, sandboxFault, startFault, startProgram } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 
-/** Most bytes of an answer without a newline. */
+/** Maximum size in bytes of an answer without a newline. */
 const maxAnswer = 64 * 1024;
 
 /** A message of a worker: the app is loaded, or a job has ended. */

@@ -14,15 +14,15 @@ import {
 } from '../../files/index.js';
 import type { JobDirectory } from './job-directory.js';
 
-/** What a tree has in it. */
+/** The size of a tree. */
 interface TreeUse {
-  /** Bytes that it occupies on the disk: of a sparse file only what is written. */
+  /** Bytes that it occupies on the disk. A sparse file counts only with what is written. */
   allocated: number;
-  /** Bytes that its files have, each by each of its names, which is what an archive of them has to read. */
+  /** Bytes of its files. A file counts once for each of its names, because an archive contains it that often. */
   length: number;
 }
 
-/** Something that the server cannot look into, so that what is in it cannot be counted. */
+/** A file or directory that the server cannot examine, so that its size is unknown. */
 class Unseen extends Error {
   constructor(
     readonly place: string,
@@ -36,7 +36,7 @@ class Unseen extends Error {
  * Counts a tree. A file with several names occupies the disk once. No link is followed.
  * @param use what has been counted so far
  * @param seen files with several names that have been counted already
- * @param unseen called for what cannot be looked into, and is not gone
+ * @param unseen called for whatever exists but cannot be examined
  */
 async function countTree(
   root: string,
@@ -72,7 +72,7 @@ async function countTree(
   }
 }
 
-/** Bytes that a tree occupies on the disk, as far as it can be looked into. */
+/** Bytes that a tree occupies on the disk, as far as it can be examined. */
 export async function treeSize(root: string): Promise<number> {
   const use: TreeUse = { allocated: 0, length: 0 };
   await countTree(root, use, new Set(), () => {});
@@ -83,7 +83,7 @@ export async function treeSize(root: string): Promise<number> {
 const interval = 1000;
 const pausePerWalk = 20;
 
-/** What is known of a job besides its files. */
+/** What `DiskLimit` needs to know about a job besides its files. */
 export interface DiskLimitDeps {
   /** Bytes that the job may write. */
   readonly max: number;
@@ -131,9 +131,9 @@ export class DiskLimit {
   }
 
   /**
-   * Whether the result can be packed within the limit. A file that occupies little of the disk may have any length, and each
-   * name of a file is packed.
-   * @returns the same
+   * Checks whether the result can be packed within the limit. A sparse file may have any length, and a file is packed once
+   * for each of its names.
+   * @returns what is wrong, as the beginning of a sentence; null if the result can be packed
    */
   async lookAtResult(): Promise<string | null> {
     const use: TreeUse = { allocated: 0, length: 0 };
@@ -213,7 +213,7 @@ function archiveSize({ result }: JobDirectory): number | null {
 
 /**
  * Bytes of a result: those of its archive, or of its files if it is packed while it is downloaded; null if the disk does
- * not tell in time. Never rejects.
+ * not answer in time. Never rejects.
  */
 export async function resultSize(directory: JobDirectory): Promise<number | null> {
   const size = archiveSize(directory);

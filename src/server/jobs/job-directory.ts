@@ -20,7 +20,7 @@ import { type JobFiles, type JobRecord, parseFiles, parseRecord } from './job-re
 
 /** Bytes at the end of a log that are searched for the service's last lines. */
 const tailBytes = 16 * 1024;
-/** Most bytes of `files.json`, which may name up to 100,000 files, and of `job.json`. */
+/** Maximum size in bytes of `files.json`, which may name up to 100,000 files, and of `job.json`. */
 const maxRecordBytes = 256 << 20;
 /** Bytes by which a record may grow between its first and its last state: times, devices, an error message. */
 const recordGrowth = 8192;
@@ -192,7 +192,7 @@ export const appVariables = {
 /** Environment variables that tell the command its refusal file: ours, and the one that KonfAI's engine knows. */
 export const refusalVariables = ['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE'] as const;
 
-/** Most bytes of a refusal: a sentence, or a list of what is wrong. */
+/** Maximum size in bytes of a refusal: a sentence, or a list of what is wrong. */
 const maxRefusalBytes = 64 * 1024;
 
 /**

@@ -283,7 +283,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   /**
-   * Tells of its place in the queue. The log keeps the first and the last, since there may be hundreds; streams show each.
+   * Reports its place in the queue. The log keeps only the first and the last, since there may be hundreds; streams show each.
    * Never throws.
    */
   logPlace(line: string): void {
@@ -294,7 +294,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#hasLoggedPlace = true;
   }
 
-  /** The line about its place that the log does not have yet, as the log would have it. */
+  /** The line about its place that is not in the log yet, formatted as in the log. */
   get unloggedPlace(): Buffer | null {
     return this.#unloggedPlace === null ? null : Buffer.from(`${loggedLine(this.#unloggedPlace, true)}\n`);
   }

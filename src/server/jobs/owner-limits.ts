@@ -28,7 +28,7 @@ export interface Allowed {
   release(): void;
 }
 
-/** Most jobs of one owner that may wait for its limit of active jobs. */
+/** Maximum number of jobs of one owner that may wait for its limit of active jobs. */
 const maxWaiting = 1000;
 
 interface Uploads {

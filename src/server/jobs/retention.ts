@@ -48,12 +48,12 @@ class Deadline implements Expiry {
 
 /** Precedes the owner's name in a line. */
 const ownerMark = ' of ';
-/** Most bytes of an owner's name. */
+/** Maximum size in bytes of an owner's name. */
 const maxOwnerBytes = 64;
 
 /** Number of expired jobs whose ids and times are remembered. */
 const remembered = 10_000;
-/** Most bytes of an entry: an id, a time, a space, a line feed, and the markers. */
+/** Maximum size in bytes of an entry: an id, a time, a space, a line feed, and the markers. */
 const lineBytes = 2 * jobIdBytes + 24 + 2 + ' removed'.length + ownerMark.length + maxOwnerBytes;
 
 const linePattern = new RegExp(

@@ -52,7 +52,7 @@ export interface JobServiceDeps
   readonly uploads: KeptUploads | null;
   /** Whether a program of the admin is run for each end: `serve --on-end`. */
   readonly areEndsNoticed: boolean;
-  /** Told of what happens to jobs. */
+  /** Announces what happens to jobs. */
   readonly events: ServerEvents;
 }
 
@@ -409,8 +409,8 @@ export class JobService {
   }
 
   /**
-   * Makes room on the disk. Removes what the requester keeps, then what those keep who keep most: of each owner first
-   * uploads that nobody needs now, then jobs whose results were fetched, then what failed jobs left. A result that nobody
+   * Makes room on the disk. Removes what the requester keeps, then what other owners keep, largest first: of each owner
+   * first uploads that nobody needs now, then jobs whose results were fetched, then what failed jobs left. A result that nobody
    * has fetched stays as long as promised.
    * @param bytes that are missing
    * @returns false if so much cannot be freed; then nothing is removed

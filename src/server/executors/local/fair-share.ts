@@ -21,7 +21,7 @@ interface Use {
   held: number;
 }
 
-/** How much each owner has recently used one kind of device. The time on each device counts half after `halfLife`. */
+/** Tracks how much each owner has recently used one kind of device. Past use counts half after `halfLife`. */
 export class Shares {
   readonly #uses = new Map<Owner, Use>();
 

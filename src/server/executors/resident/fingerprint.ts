@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { contentStamp, TimeSlice, type TreeEntry, treeEntries } from '../../../files/index.js';
 
-/** Most files and directories that are examined: an app with more of them contains data. */
+/** Maximum number of files and directories that are examined: an app with more of them contains data. */
 const maxFiles = 5000;
 
 /** A text that changes with a file. The times of directories are left out, because skipped files change them. */

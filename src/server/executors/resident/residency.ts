@@ -156,7 +156,7 @@ export class Residency {
    */
   rank(order: RunOrder, gpu: number): number {
     const workers = this.#workers;
-    // Most machines have none: then the app's files need not be read.
+    // Most machines have no workers, so the app's files need not be read.
     if (!workers || workers.loaded().length === 0) return 0;
     const name = order.resident?.({ gpus: [gpu], gpuUuids: [], cpuSlots: 0 })?.name ?? null;
     const { own, others } = workers.idleGpus(name, order.owner);
