@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FormParser } from '../../src/multipart/form-parser.js';
+import { FormParser } from '../../src/multipart/index.js';
 
 const boundary = 'Xb';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/contract/index.js';
-import { FormParser, readBoundary } from '../../src/multipart/index.js';
+import { FormParser } from '../../src/multipart/index.js';
 
 /** Everything that a receiver is told of a form that comes in these pieces, and how it ended. */
 async function told(...pieces: readonly string[]): Promise<unknown[]> {
@@ -43,26 +43,6 @@ const withoutProgress = async (...pieces: readonly string[]) =>
 const badRequest = (detail: string) => new ServiceError('badRequest', detail);
 const refused = (detail: string) => badRequest(`The body is not a multipart form: ${detail}`);
 const malformed = refused('a boundary, or a header of a part, is not well formed');
-
-describe('the boundary of a Content-Type', () => {
-  test.each([
-    ['multipart/form-data; boundary=abc', 'abc'],
-    ['multipart/form-data; BOUNDARY= abc ;charset=utf-8', 'abc'],
-    ['multipart/form-data; boundary="a;b c"; charset=utf-8', 'a;b c'],
-    [`multipart/form-data; boundary=${'x'.repeat(70)}`, 'x'.repeat(70)],
-  ])('of %s is read', (type, boundary) => {
-    expect(readBoundary(type)).toBe(boundary);
-  });
-
-  test.each([
-    ['multipart/form-data', 'the Content-Type names no boundary'],
-    ['multipart/form-data; boundary=', 'the Content-Type names no boundary'],
-    ['multipart/form-data; boundary= ; x=y', 'the Content-Type names no boundary'],
-    [`multipart/form-data; boundary=${'x'.repeat(71)}`, 'its boundary is longer than 70 characters'],
-  ])('of %s is refused', (type, detail) => {
-    expect(() => readBoundary(type)).toThrow(refused(detail));
-  });
-});
 
 test('a receiver is told each part from its headers to its end, one after another, and how much has come', async () => {
   const [first, second] = [
@@ -126,55 +106,4 @@ describe('the headers of a part', () => {
       expect(await withoutProgress(withHeaders(['A: b', line]))).toEqual([malformed]);
     },
   );
-});
-
-test.each(['x--Xb\r\n\r\n\r\n--Xb--', 'x\r\n--Xb--', '--Xbc\r\n\r\nx\r\n--Xb--'])(
-  'a body with something before its first boundary is refused: %j',
-  async (body) => {
-    expect(await withoutProgress(body)).toEqual([malformed]);
-  },
-);
-
-test.each(['', '--Xb', '--Xb\r\nA: b\r\n\r\nhalf', '--Xb\r\nA: b\r\n\r\nx\r\n--Xb\r\n'])(
-  'a body that ends early is refused: %j',
-  async (body) => {
-    expect((await withoutProgress(body)).at(-1)).toEqual(
-      badRequest('The body ended before the form was complete'),
-    );
-  },
-);
-
-test('content of another size than its part says is refused by both', async () => {
-  const body = '--Xb\r\nRemote-App-Size: 4\r\n\r\nabc\r\n--Xb--';
-  expect((await withoutProgress(body)).at(-1)).toEqual(
-    badRequest(
-      "A part of the form does not have the 4 bytes that its header 'remote-app-size' says; send the form again",
-    ),
-  );
-});
-
-describe('content', () => {
-  const encoded = (encoding: string, content: string) =>
-    `--Xb\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${content}\r\n--Xb--`;
-  /** The content of the part as its receiver gets it, or the error. */
-  const contentOf = async (...pieces: readonly string[]) => {
-    const [, ...events] = await withoutProgress(...pieces);
-    const last = events.pop();
-    return last === 'end' ? events.join('') : last;
-  };
-
-  test.each(['', 'binary', '7bit', '8BIT', ' utf-8 '])(
-    'of the encoding %j stays as it is',
-    async (encoding) => {
-      expect(await contentOf(encoded(encoding, 'aGk='))).toBe('aGk=');
-    },
-  );
-
-  test('of another encoding is refused', async () => {
-    for (const encoding of ['quoted-printable', 'base64']) {
-      expect(await withoutProgress(encoded(encoding, 'aGk='))).toEqual([
-        refused('a part has a Content-Transfer-Encoding; send it as it is'),
-      ]);
-    }
-  });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readPartHeaders } from '../../src/multipart/part-headers.js';
+import { readPartHeaders } from '../../src/multipart/index.js';
 
 /** As it comes over the wire: one character a byte. */
 const read = (header: string) =>

@@ -3,14 +3,12 @@ import { constants } from 'node:os';
 import { text } from 'node:stream/consumers';
 import Koa from 'koa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { errorKinds, mediaTypes, ServiceError, UploadsMissing } from '../../../src/contract/index.js';
+import { errorKinds, ServiceError, UploadsMissing } from '../../../src/contract/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
-import { requireAdmin } from '../../../src/server/http/auth.js';
 import { addressList, fromClient } from '../../../src/server/http/client-address.js';
-import { bareAnswer, endResponse, handleErrors, sendError } from '../../../src/server/http/errors.js';
+import { endResponse, handleErrors, sendError } from '../../../src/server/http/errors.js';
 import { httpServer } from '../../../src/server/http/http-server.js';
-import { checkPorts, HttpService, listen, Traffic } from '../../../src/server/http/http-service.js';
-import { captured } from '../../../src/server/http/parameters.js';
+import { checkPorts, listen } from '../../../src/server/http/http-service.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { until } from '../../support/until.mjs';
 
@@ -109,25 +107,6 @@ test('a refusal has its own words and headers, tells who asked, and is no fault'
   ]);
 });
 
-test.for<[string, string, (ctx: Koa.Context) => unknown, number, string]>([
-  ['what nobody answers', '/nothing?x', () => {}, 404, 'There is no GET /nothing'],
-  ['a fragment', '/jobs#x', (ctx) => Object.assign(ctx, { body: 'x' }), 404, 'There is no GET /jobs#x'],
-  ['another method', '/jobs', (ctx) => Object.assign(ctx, { status: 405 }), 405, '/jobs does not take GET'],
-  [
-    'an unknown method',
-    '/jobs',
-    (ctx) => Object.assign(ctx, { status: 501 }),
-    405,
-    '/jobs does not take GET',
-  ],
-  ['an invalid address', 'http://[/x', () => {}, 400, 'The address of the request is not valid'],
-  ['a long path', `/${'x'.repeat(400)}`, () => {}, 404, `There is no GET /${'x'.repeat(299)}`],
-])('a request for %s says so', async ([, target, next, status, detail]) => {
-  meet = next;
-  expect(await answered(target)).toMatchObject({ status, body: { detail } });
-  expect(refusals).toMatchObject([{ status, detail }]);
-});
-
 test('an answer of its own with such a status is left alone', async () => {
   for (const status of [404, 405, 501]) {
     meet = (ctx) => {
@@ -137,19 +116,6 @@ test('an answer of its own with such a status is left alone', async () => {
     expect(await answered('/jobs')).toMatchObject({ status, body: { own: true } });
   }
   expect(refusals).toEqual([]);
-});
-
-test('only an admin may do what an admin may do', () => {
-  const as = (role: string) => () =>
-    requireAdmin({ state: { principal: { role } } } as never, 'drain the server');
-  expect(as('admin')).not.toThrow();
-  expect(as('user')).toThrow(new ServiceError('adminOnly', "Only an admin's token may drain the server"));
-  expect(() => requireAdmin({ state: {} } as never, 'drain')).toThrow('Nobody has checked');
-});
-
-test('a parameter of a path is decoded where it can be', () => {
-  const of = (captures?: string[]) => captured({ captures } as never);
-  expect([of(['a%20b']), of(['a%zz']), of([]), of()]).toEqual(['a b', 'a%zz', '', '']);
 });
 
 test.for<[string, (ctx: Koa.Context, error: ServiceError) => void, string]>([
@@ -169,46 +135,6 @@ test.for<[string, (ctx: Koa.Context, error: ServiceError) => void, string]>([
   expect([statusCode, body, headers.connection]).toEqual([429, '{"detail":"Server busy"}', kept]);
   expect(headers['content-disposition']).toBeUndefined();
   expect(headers['content-type']).toBe('application/json; charset=utf-8');
-});
-
-test('an answer without Koa has all its headers and its length in bytes', () => {
-  expect(bareAnswer(new ServiceError('tooManyConnections', 'zu früh'))).toBe(
-    [
-      'HTTP/1.1 503 Service Unavailable',
-      `Content-Type: ${mediaTypes.json}; charset=utf-8`,
-      'Content-Length: 21',
-      `Retry-After: ${(errorKinds.tooManyConnections as { retryAfter?: number }).retryAfter}`,
-      'Connection: close',
-      '',
-      '{"detail":"zu früh"}',
-    ].join('\r\n'),
-  );
-});
-
-test.for<[string, string, RegExp]>([
-  [
-    'a CONNECT',
-    'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
-    /^405 This server is not a proxy; it does not support CONNECT$/,
-  ],
-  ['no host', 'GET / HTTP/1.1\r\n\r\n', /^400 The request has no header 'Host'; send one$/],
-  ['an expectation', 'GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n', /^417 .*; send no 'Expect'$/],
-  ['long headers', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, /^431 .*; send fewer$/],
-  [
-    'long chunk extensions',
-    `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\n`,
-    /^413 The chunk extensions of the request are too long; send none$/,
-  ],
-  ['no HTTP', 'nonsense\r\n\r\n', /^400 The request is not valid HTTP: \S/],
-])('%s is answered before anything is asked', async ([, request, expected]) => {
-  meet = async (ctx) => {
-    for await (const _ of ctx.req);
-    ctx.body = 'read';
-  };
-  await using connection = await RawConnection.open(url);
-  connection.write(request);
-  const { status, body } = await connection.answer();
-  expect(`${status} ${JSON.parse(body).detail}`).toMatch(expected);
 });
 
 test.for([
@@ -263,55 +189,4 @@ test('a port that is taken is named, and metrics have one of their own', async (
     await check('0.0.0.0', 9, ['127.0.0.1', 9]),
     await check('127.0.0.1', 9, ['::', 9]),
   ]).toEqual(['fine', 'fine', 'fine', 'fine', taken, taken, taken]);
-});
-
-test('a server of metrics answers one path, and reports what it cannot read', async () => {
-  const told: string[] = [];
-  let read = () => Promise.resolve('a 1\n');
-  const traffic = new Traffic();
-  const service = new HttpService({
-    handler: (_request, response) => void response.end('x'),
-    address: { host: '127.0.0.1', port: 0 },
-    metrics: { host: '127.0.0.1', port: 0, read: () => read() },
-    traffic,
-    report: (problem, cause) => told.push(`${problem}: ${cause}`),
-  });
-  const [main, metrics] = [await service.listen(), await service.listenForMetrics()];
-  try {
-    const ask = async (target: string, init: RequestInit = {}) => {
-      const response = await fetch(metrics + target, init);
-      return [response.status, response.headers.get('content-type'), await response.text()];
-    };
-    const json = 'application/json; charset=utf-8';
-    const nothing = [404, json, '{"detail":"There is nothing here but GET /metrics"}'];
-    const type = 'text/plain; version=0.0.4; charset=utf-8';
-    expect(await ask('/metrics?x=1')).toEqual([200, type, 'a 1\n']);
-    expect(await ask('/metrics', { method: 'HEAD' })).toEqual([200, type, '']);
-    expect(await ask('/metrics', { method: 'POST' })).toEqual(nothing);
-    expect(await ask('/')).toEqual(nothing);
-    expect(await ask('/metrics', { headers: { Origin: 'http://evil.example' } })).toEqual([
-      403,
-      json,
-      expect.stringContaining('with a token of the role admin'),
-    ]);
-    read = () => Promise.reject(new Error('no'));
-    expect(await ask('/metrics')).toEqual([500, json, '{"detail":"Internal server error"}']);
-    expect(told).toEqual(['The metrics could not be read: Error: no']);
-    // Of open connections, and of closed ones.
-    await using connection = await RawConnection.open(main);
-    const request = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
-    connection.write(request);
-    await connection.answer();
-    const sent = connection.received.length;
-    expect(traffic.transferred).toEqual({ received: request.length, sent });
-    connection.socket.destroy();
-    await using next = await RawConnection.open(main);
-    next.write(request);
-    await next.answer();
-    await until('both count', () => traffic.transferred.received === 2 * request.length);
-    expect(traffic.transferred.sent).toBe(sent + next.received.length);
-  } finally {
-    service.stopListening();
-    await service.close();
-  }
 });

@@ -25,6 +25,12 @@ test.for([
     `GET /health HTTP/1.1\r\n${host}A: ${'a'.repeat(20_000)}\r\n\r\n`,
   ],
   [
+    'with long chunk extensions',
+    413,
+    'The chunk extensions of the request are too long; send none',
+    `POST /x HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\n`,
+  ],
+  [
     'with an unknown expectation',
     417,
     "This server does not do what the request expects; send no 'Expect'",
